@@ -12,9 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "planner/replay/replay_bound.h"
+#include "planner/replay/replay.h"
 #include "planner/replay/replay_row.h"
-#include "planner/replay/replay_stack.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
 #include "src/base/score.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
-#include "src/base/module_path.h"
+#include "src/base/file.h"
 
 enum { CUDA, CPU, N_KNOWN };
 

@@ -13,8 +13,6 @@ libpolicy_a_SOURCES = \
 	%D%/policy/knob_text.c \
 	%D%/policy/last_rows.c %D%/policy/last_rows.h \
 	%D%/policy/victims.c %D%/policy/victims.h \
-	%D%/policy/low_rows.c %D%/policy/low_rows.h \
-	%D%/policy/order.c %D%/policy/order.h \
 	%D%/policy/policy.c %D%/policy/policy.h \
 	%D%/policy/policy_caote.c \
 	%D%/policy/policy_expected.c \
@@ -50,7 +48,7 @@ liballocator_a_SOURCES = \
 	%D%/allocator/allocator_persistence.c \
 	%D%/allocator/allocator_pyramid.c \
 	%D%/allocator/allocator_uniform.c \
-	%D%/allocator/apportion.c %D%/allocator/apportion.h
+	%D%/allocator/apportion.c
 liballocator_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 
@@ -60,11 +58,10 @@ libreplay_a_SOURCES = \
 	%D%/replay/list_walk.c %D%/replay/list_walk.h \
 	%D%/replay/output_error.c %D%/replay/output_error.h \
 	%D%/replay/replay.c %D%/replay/replay.h \
-	%D%/replay/replay_bound.c %D%/replay/replay_bound.h \
-	%D%/replay/replay_pass.c %D%/replay/replay_pass.h \
-	%D%/replay/replay_query.c %D%/replay/replay_query.h \
+	%D%/replay/replay_bound.c \
+	%D%/replay/replay_pass.c \
 	%D%/replay/replay_row.c %D%/replay/replay_row.h \
-	%D%/replay/replay_stack.c %D%/replay/replay_stack.h \
+	%D%/replay/replay_stack.c \
 	%D%/replay/replay_total.c %D%/replay/replay_total.h
 libreplay_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
@@ -76,7 +73,7 @@ libtheory_a_SOURCES = \
 	%D%/theory/lomax.c \
 	%D%/theory/persistence.c %D%/theory/persistence.h \
 	%D%/theory/powerlaw.c %D%/theory/powerlaw.h \
-	%D%/theory/powerlaw_test.c %D%/theory/powerlaw_test.h \
+	%D%/theory/powerlaw_test.c \
 	%D%/theory/theory_dropped.c %D%/theory/theory_dropped.h \
 	%D%/theory/theory_repeat.c %D%/theory/theory_repeat.h \
 	%D%/theory/theory_sample.c %D%/theory/theory_sample.h
@@ -93,7 +90,6 @@ libcapacity_a_SOURCES = \
 	%D%/capacity/kv_shape.c %D%/capacity/kv_shape.h \
 	%D%/capacity/kv_type.c %D%/capacity/kv_type.h \
 	%D%/capacity/kv_weights.c %D%/capacity/kv_weights.h \
-	%D%/capacity/roofline.h \
 	%D%/catalog/gpu.c \
 	%D%/catalog/catalog.c %D%/catalog/catalog.h
 
@@ -103,7 +99,7 @@ libsimulate_a_SOURCES = \
 	%D%/simulate/simulate.c %D%/simulate/simulate.h \
 	%D%/simulate/simulate_cost.c %D%/simulate/simulate_cost.h \
 	%D%/simulate/simulate_fit.c \
-	%D%/simulate/simulate_series.c %D%/simulate/simulate_series.h \
+	%D%/simulate/simulate_series.c \
 	%D%/simulate/simulate_rate.c \
 	%D%/simulate/workload.h \
 	%D%/simulate/workload_csv.c \

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "src/base/err.h"
 #include "src/base/mem.h"
-#include "src/base/near.h"
 
 #define ENTRY(name, data) &sh_figure_##name,
 const struct sh_figure *const sh_figures[] = {SH_FIGURES(ENTRY) NULL};

@@ -10,9 +10,8 @@
 
 #include "src/base/err.h"
 #include "src/base/file.h"
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/base/say.h"
+#include "src/base/progress.h"
 #include "src/cli/commands.h"
 
 static int dispatch(int argc, char **argv)

@@ -47,4 +47,4 @@ done <<<"$rules"
 check "only traces/ knows SQLite" "$(grep -rln '<sqlite3' --include='*.[ch]' src kernels planner plots traces | grep -v '^traces/')"
 check "only kernels/cpu knows oneDNN" "$(grep -rln 'oneapi/dnnl' --include='*.[ch]' src kernels planner plots traces | grep -v '^kernels/cpu/')"
 check "only src/main.c, src/cli, progress and remarks print or exit" "$(grep -rnE '\b(printf|puts|exit|abort|perror) ?\(|fprintf\(stderr|\bstdout\b' --include='*.[ch]' src/base src/ranks src/model src/tokenizer src/engine src/tracer src/jobs src/app src/report kernels traces planner plots |
-    grep -vE 'src/base/(progress|mem|say)\.c|__attribute__|^[^:]*:[0-9]*: *(/\*|\*)|->abort\(')"
+    grep -vE 'src/base/(progress|mem)\.c|__attribute__|^[^:]*:[0-9]*: *(/\*|\*)|->abort\(')"

@@ -8,7 +8,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/num.h"
-#include "src/base/row_bits.h"
+#include "src/base/row_figures.h"
 #include "traces/stats_work.h"
 
 const int sh_stats_lag[SH_STATS_LAGS] = {1, 8, 64};
@@ -165,8 +165,8 @@ SH_CLONES static int count_set(const uint64_t *word, int first_key, int q)
     int rest = q / 64 - first_key / 64, count = 0;
     uint64_t begin = ~(uint64_t)0 << first_key % 64;
     for (; rest; rest--, begin = ~(uint64_t)0)
-        count += population(*word++ & begin);
-    return count + population(*word & begin & up_to(q % 64));
+        count += __builtin_popcountll(*word++ & begin);
+    return count + __builtin_popcountll(*word & begin & up_to(q % 64));
 }
 
 int sh_stats_row_sets(struct sh_stats *s, int q, int first_key, const uint64_t *bits, int first_word, int n_word,

@@ -33,9 +33,9 @@ struct counts {
 SH_INLINE void take_off(struct counts *n, const uint64_t *a, const uint64_t *b, uint64_t mask, size_t side)
 {
     for (size_t k = 0; k < side; k++) {
-        n->a[k] -= (uint64_t)population(a[k] & mask);
-        n->b[k] -= (uint64_t)population(b[k] & mask);
-        n->both[k] -= (uint64_t)population(a[k] & b[k] & mask);
+        n->a[k] -= (uint64_t)__builtin_popcountll(a[k] & mask);
+        n->b[k] -= (uint64_t)__builtin_popcountll(b[k] & mask);
+        n->both[k] -= (uint64_t)__builtin_popcountll(a[k] & b[k] & mask);
     }
 }
 
@@ -83,7 +83,7 @@ SH_INLINE void take_in(struct sh_stats_work *work, int q, size_t side)
         any[i] |= row[i];
     for (size_t i = 0; i < n; i += side)
         for (size_t k = 0; k < side; k++)
-            count[k] += (uint64_t)population(row[i + k]);
+            count[k] += (uint64_t)__builtin_popcountll(row[i + k]);
     for (size_t k = 0; k < side; k++)
         work->total[(unsigned)q % STATS_SLOTS * side + k] = (int)count[k];
     work->first_word[q % STATS_SLOTS] = first;
@@ -100,12 +100,14 @@ SH_INLINE void count_all(const struct sh_stats_work *work, struct counts *n, int
         n->both[k] = 0;
     }
     for (; at <= first; at++, b += side)                /* keys that the window has passed */
-        for (size_t k = 0; k < side; k++)
-            n->b[k] -= (uint64_t)population(at < first ? b[k] : b[k] & ~(~(uint64_t)0 << work->first_key % 64));
+        for (size_t k = 0; k < side; k++) {
+            uint64_t passed = at < first ? b[k] : b[k] & ~(~(uint64_t)0 << work->first_key % 64);
+            n->b[k] -= (uint64_t)__builtin_popcountll(passed);
+        }
     b = words_at(work, past, first);
     for (int w = first; w <= past / 64; w++, a += side, b += side)
         for (size_t k = 0; k < side; k++)
-            n->both[k] += (uint64_t)population(a[k] & b[k]);
+            n->both[k] += (uint64_t)__builtin_popcountll(a[k] & b[k]);
 }
 
 SH_INLINE void compare_lanes(struct sh_stats *s, int q, size_t side)

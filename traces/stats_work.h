@@ -44,11 +44,6 @@ SH_INLINE uint64_t up_to(int bit)                   /* bits 0 .. bit */
     return ~(uint64_t)0 >> (63 - bit);
 }
 
-SH_INLINE int population(uint64_t word)
-{
-    return __builtin_popcountll(word);
-}
-
 /* The words of row q from word `at` on, per lane. */
 SH_INLINE uint64_t *words_at(const struct sh_stats_work *w, int q, int at)
 {

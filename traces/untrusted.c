@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/base/progress.h"
 
 /* SQLite counts the steps of its virtual machine: some tens per row. The smallest rows, of `done`, take eight bytes,
  * and there are few of them: a store consists of blobs. Each blob is read once, the name of a model once per run. */

@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/progress.h"
 
 enum { WRITER_S = 5, READER_S = 60, TELL_S = 5, SAME_S = 1 };

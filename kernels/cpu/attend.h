@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/variant.h"
-#include "src/base/row_top.h"
+#include "src/base/row_figures.h"
 
 enum {
     BLOCK = 32,                                         /* queries                          */

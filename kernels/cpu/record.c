@@ -10,7 +10,7 @@
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/vector.h"
 #include "src/base/clones.h"
-#include "src/base/row_bits.h"
+#include "src/base/row_figures.h"
 #include "src/base/row_lanes.h"
 #include "src/base/score.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "planner/policy/policy.h"
-#include "src/base/near.h"
+#include "src/base/err.h"
 
 /* Every allocator, one line each: allocator_<name>.c exports sh_allocator_<name>, allocator_pyramid.c the funnel as
  * well. */

@@ -63,4 +63,17 @@ double sh_allocator_knob(const struct sh_allocator_spec *s, const char *name);
 /* budget [n_layer][n_head]. -1: evidence is missing or no number, or the mean is out of its range. */
 int sh_allocate(const struct sh_allocator_spec *s, const struct sh_allocation *a, int *budget, struct sh_err *e);
 
+/* ---- for allocators (apportion.c) ---- */
+
+/* Real shares as whole tokens that sum to a total. Head i should get base + lambda * weight[i], not below `floor`, not
+ * above `most`; lambda is what makes the sum right: what the limits take from one head goes to the others by their
+ * weights. Then each share is rounded down, and the tokens that are left go to the largest remainders, of equal ones to
+ * the first. */
+
+/* weight [n] >= 0 (a zero is a billionth of the largest; all 0: equal shares); n * floor <= total <= n * most. */
+void sh_apportion(const double *weight, int n, double base, int floor, int most, long long total, int *out);
+
+/* Every head of a layer by the layer's weight. */
+void sh_layer_weights(const struct sh_allocation *a, const double *weight, double base, int *budget);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* More to heads whose attention is spread out: budgets in proportion to the mean entropy of the head's rows, within the
  * limits. */
-#include "planner/allocator/apportion.h"
+#include "planner/allocator/allocator.h"
 
 static void share(const struct sh_allocation *a, const double *knob, int *budget)
 {

@@ -5,7 +5,7 @@
  * recent choose another of planner/theory/persistence.h. */
 #include <stdlib.h>
 
-#include "planner/allocator/apportion.h"
+#include "planner/allocator/allocator.h"
 #include "src/base/mem.h"
 
 static const struct sh_knob knobs[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See apportion.h. */
-#include "planner/allocator/apportion.h"
+/* See allocator.h. */
+#include "planner/allocator/allocator.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -90,15 +90,4 @@ void sh_layer_weights(const struct sh_allocation *a, const double *weight, doubl
         of_head[i] = weight[i / a->n_head];
     sh_apportion(of_head, n, base, a->floor, a->n_token, (long long)n * a->mean, budget);
     free(of_head);
-}
-
-void sh_layer_ramp(const struct sh_allocation *a, double beta, int direction, int *budget)
-{
-    double *weight = xcalloc((size_t)a->n_layer, sizeof *weight), last = 1 / beta, first = 2 - last;
-    for (int l = 0; l < a->n_layer; l++) {
-        int at = direction == SH_RAMP_DOWN ? l : a->n_layer - 1 - l;
-        weight[l] = a->n_layer > 1 ? first + (last - first) * at / (a->n_layer - 1) : 1;
-    }
-    sh_layer_weights(a, weight, a->floor - 1, budget);
-    free(weight);
 }

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-
 static int check(const struct sh_capacity_ask *a, struct sh_err *e)
 {
     int layers = a->shape->f.layers;

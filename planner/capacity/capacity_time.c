@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The roofline (roofline.h), and that of a group's stages (capacity.h). */
+/* See capacity.h: the roofline, and that of a group's stages. */
 #include "planner/capacity/capacity.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/near.h"
+#include "src/base/err.h"
 
 #define F(field) offsetof(struct sh_kv_facts, field)
 

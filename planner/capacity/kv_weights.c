@@ -183,8 +183,8 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
     norm(&s, f, l->mix == SH_MIX_NONE || l->feed == SH_FEED_NONE ? 1 : f->norms, f->hidden);
 }
 
-/* Add a sum of the layers [first, last), its bytes as the file has them where that counts. Behind the layers come the
- * ends. */
+/* Add a sum of the layers [first, last), its bytes as the file has them where that counts. The ends come after the
+ * layers. */
 static void put(const struct sh_kv_shape *m, const struct sh_weight_types *t, int first, int last,
                 const struct sh_kv_parts *sum, struct sh_kv_parts *p)
 {

@@ -22,16 +22,10 @@ static int is_row(const char *row)
     return *row && *row != '#';
 }
 
-static int same(const char *row, const char *name, size_t n)
-{
-    row += strspn(row, " \t");
-    return name_length(row) == n && !strncasecmp(row, name, n);
-}
-
 static const char *find_in(const char *const *rows, const char *name, size_t n, int *line)
 {
     for (int i = 0; rows && rows[i]; i++)
-        if (is_row(rows[i]) && same(rows[i], name, n)) {
+        if (is_row(rows[i]) && name_length(rows[i]) == n && !strncasecmp(rows[i] + strspn(rows[i], " \t"), name, n)) {
             *line = i + 1;
             return rows[i];
         }

@@ -72,11 +72,6 @@ static int is_within(const struct words *some, const struct words *w)
     return some->n > 0;
 }
 
-static int has_digit(const struct words *w)
-{
-    return strpbrk(w->all, "0123456789") != NULL;
-}
-
 /* aka=NAME,NAME: is one of them spelled so? */
 static int is_also(const char *row, const struct words *w)
 {
@@ -109,7 +104,7 @@ static int match(const char *row, const struct words *w)
     char memory[LONGEST];
     snprintf(memory, sizeof memory, "%.*sgb", (int)strspn(gb + 4, "0123456789"), gb + 4);
     add(&own, memory);
-    return !is_within(w, &own) || !has_digit(w) ? NO : own.n == w->n ? SAME : PART;
+    return !is_within(w, &own) || !strpbrk(w->all, "0123456789") ? NO : own.n == w->n ? SAME : PART;
 }
 
 const char *sh_catalog_spelled(const struct sh_catalog *c, const char *name, char at[256])

@@ -16,7 +16,7 @@ struct sh_kept {
     struct sh_policy_head head;
     struct sh_cache cache;
     int sinks, recent, drop;
-    int *pos;                           /* [capacity] */
+    int *pos;                           /* [capacity, padded as policy.h says] */
     int *freed, n_freed;                /* slots below n_slot that are free; a stack */
     int *chosen;                        /* [capacity] */
     float *scratch;                     /* [capacity], score */
@@ -53,7 +53,7 @@ struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup)
                                       .n_layer = setup->n_layer, .budget = budget, .prefill = setup->prefill,
                                       .capacity = capacity, .n_token = setup->n_token, .d_head = setup->d_head,
                                       .seed = setup->seed};
-    k->pos = xmalloc(3 * (size_t)capacity * sizeof *k->pos);
+    k->pos = xcalloc(3 * (size_t)capacity + 31, sizeof *k->pos);
     k->freed = k->pos + capacity;
     k->chosen = k->freed + capacity;
     k->scratch = xmalloc((size_t)capacity * sizeof *k->scratch);
@@ -137,12 +137,14 @@ int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *droppe
 
 int sh_kept_admit(struct sh_kept *k, int t)
 {
-    int slot = k->n_freed ? k->freed[--k->n_freed] : k->cache.n_slot++;
-    struct sh_step step = {.t = t};
+    int is_used = k->n_freed > 0, slot = is_used ? k->freed[--k->n_freed] : k->cache.n_slot++;
+    if (is_used)
+        sh_state_clear(k->state, k->policy, &k->head, slot);
     k->pos[slot] = t;
     k->cache.n++;
     k->cache.newest = slot;
-    sh_state_admit(k->state, k->policy, slot, &k->cache, &step);
+    if (k->policy->admit)
+        k->policy->admit(k->state, slot, &k->cache, &(struct sh_step){.t = t});
     return slot;
 }
 
@@ -201,16 +203,6 @@ int sh_kept_count_at(const struct sh_kept *k, int t)
 const struct sh_cache *sh_kept_cache(const struct sh_kept *k)
 {
     return &k->cache;
-}
-
-int sh_kept_capacity(const struct sh_kept *k)
-{
-    return k->head.capacity;
-}
-
-int sh_kept_budget(const struct sh_kept *k)
-{
-    return k->head.budget;
 }
 
 size_t sh_kept_policy_bytes(const struct sh_kept *k)

@@ -36,7 +36,7 @@ struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup);
 void sh_kept_free(struct sh_kept *k);                   /* NULL is fine */
 void sh_kept_restart(struct sh_kept *k, const float *keys, const float *values);    /* for another sequence */
 
-/* Slots of `dropped` (room for sh_kept_capacity; NULL: not wanted) are free now; their number. */
+/* Slots of `dropped` (room for its capacity; NULL: not wanted) are free now; their number. */
 int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *dropped);
 int sh_kept_admit(struct sh_kept *k, int t);
 void sh_kept_observe(struct sh_kept *k, const struct sh_step *step);
@@ -54,9 +54,8 @@ void sh_kept_copy(struct sh_kept *to, const struct sh_kept *from);
 /* How many there will be when token t has been admitted. */
 int sh_kept_count_at(const struct sh_kept *k, int t);
 
+/* Its head has the budget and the capacity. */
 const struct sh_cache *sh_kept_cache(const struct sh_kept *k);
-int sh_kept_capacity(const struct sh_kept *k);
-int sh_kept_budget(const struct sh_kept *k);
 size_t sh_kept_policy_bytes(const struct sh_kept *k);   /* resident bytes of the policy's state */
 size_t sh_kept_all_bytes(const struct sh_kept *k);      /* that it takes now, scratch included  */
 

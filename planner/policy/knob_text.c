@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/near.h"
+#include "src/base/err.h"
 
 static int is(const char *name, const char *text, size_t length)
 {

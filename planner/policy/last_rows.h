@@ -13,10 +13,6 @@ struct sh_last_rows {
 
 void sh_last_rows_add(struct sh_last_rows *r, const struct sh_cache *c, const float *row, int window);
 
-/* The number of rows in the ring; row i of them, in no order. */
-int sh_last_rows_n(const struct sh_last_rows *r, int window);
-const float *sh_last_rows_row(const struct sh_last_rows *r, const struct sh_cache *c, int i);
-
 /* The cached tokens in the order of their positions, and scores smoothed over neighbours in the text: the kernel is
  * centred on a token and covers `kernel` positions. A neighbour that was evicted counts as 0 in a mean and not at all
  * in a maximum. */
@@ -31,5 +27,22 @@ struct sh_neighbours {
  * `out` are not touched. The kernel is odd. Brings the order up to date. */
 void sh_neighbours_pool(struct sh_neighbours *o, const struct sh_cache *c, const float *score, int end, int kernel,
                         enum sh_pool pool, float *out);
+
+/* ---- rows below a limit ---- */
+
+/* How many of the last `window` rows gave each slot less than a limit: a ring of bits, one per slot and row, and the
+ * counts. A row does not count for a token that came after it: token t comes with row t. */
+
+struct sh_low_rows {
+    int n_row;                          /* seen so far                                            */
+    int32_t *low;                       /* [capacity] low rows within the window, by slot         */
+    uint32_t *bits;                     /* [window + 1, words of 32 slots]: row r in r % (window + 1) */
+};
+
+/* The rows that count: a text has no more rows than tokens. */
+int sh_low_rows_window(double knob, int n_token);
+
+/* A row over the cache's slots. */
+void sh_low_rows_add(struct sh_low_rows *r, const struct sh_cache *c, const float *row, int window, float limit);
 
 #endif

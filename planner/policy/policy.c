@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/err.h"
 #include "src/base/mem.h"
-#include "src/base/near.h"
 #include "src/base/rng.h"
 
 /* Every eviction policy: policy_<name>.c exports sh_policy_<name>; policy_window.c has full and streaming as well,

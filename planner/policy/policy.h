@@ -43,7 +43,7 @@ enum sh_needs {                         /* what a policy cannot work without    
     SH_NEEDS_QUERIES = 8,
     SH_NEEDS_PROMPT = 16,               /* decides once, when the prompt has been read: prefill > 0 */
     SH_NEEDS_FUTURE = 32,               /* a bound, not a policy that could run                   */
-    SH_IS_BOUND = 64,                   /* no policy at all: replay_bound.h knows what it is      */
+    SH_IS_BOUND = 64,                   /* no policy at all: replay_bound.c knows what it is      */
     SH_NEEDS_LENGTH = 128               /* decides by n_token: not the same in a cache for longer texts */
 };
 
@@ -71,7 +71,8 @@ struct sh_cache {                       /* what is kept at the moment           
     int n_slot;                         /* slots [0, n_slot) have been used                       */
     int n;                              /* of them live                                           */
     int newest;                         /* the slot of the token that came last                   */
-    const int *pos;                     /* [n_slot]: the token in a slot; -1: free                */
+    const int *pos;                     /* [n_slot]: the token in a slot; -1: free. Readable up to */
+                                        /* the next multiple of 32 slots                          */
     const float *k, *v;                 /* [.., d_head], row of a slot: sh_cache_row; may be NULL. */
                                         /* The newest token's are there in observe, not in admit  */
     int d_head, rows_by_slot;           /* 0: rows by position                                    */
@@ -94,12 +95,13 @@ struct sh_step {
 };
 
 /* An array of a policy's state: a pointer in its struct to zeroed memory. Its kind gives its size and what happens to
- * it when tokens come and move (state.h); a policy only reads and writes. */
+ * it when tokens come and move (state.h); a policy only reads and writes. In a table those of the first kind come
+ * first, for speed. */
 enum sh_array_kind {
+    SH_ARRAY_END,
     SH_PER_SLOT,                        /* [rows, capacity]: 0 when a token comes, moves with it  */
     SH_PER_SLOT_UNCLEARED,              /* the same, but a token that comes finds what was there  */
     SH_PER_SLOT_BITS,                   /* as that, in bits: [rows, words of 32 slots]            */
-    SH_PER_SLOT_POSITION,               /* int32_t [capacity]: position of the slot's token, moves with it */
     SH_PER_CHANNEL,                     /* [rows, d_head]: moves as it is                         */
     SH_SLOT_SCRATCH,                    /* [rows, capacity]: neither cleared nor moved            */
     SH_CHANNEL_SCRATCH                  /* [rows, d_head]: neither cleared nor moved              */
@@ -107,8 +109,8 @@ enum sh_array_kind {
 
 struct sh_array {
     size_t pointer;                     /* its offset in the policy's struct                      */
-    size_t element;                     /* 4 or 8 bytes; 0 ends the table                         */
-    enum sh_array_kind kind;
+    size_t element;                     /* 4 or 8 bytes                                           */
+    enum sh_array_kind kind;            /* SH_ARRAY_END ends the table                            */
     size_t resident;                    /* bytes of an element that a running cache must keep; 0: */
                                         /* it is scratch, or can be computed from the cache       */
     size_t (*rows)(const struct sh_policy_head *h);             /* 0: the pointer is NULL; NULL: 1 row */
@@ -138,7 +140,7 @@ struct sh_policy {
     const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept_slots.c's business: */
     unsigned needs;                     /* enum sh_needs                                          */
     /* Is a token's score on recorded rows independent of the other kept tokens? Then one pass over the full cache gives
-     * every budget (replay_stack.h). NULL: never. */
+     * every budget (replay_stack.c). NULL: never. */
     int (*is_stack)(const double *knob);
     int (*keeps_all)(const double *knob, int layer);            /* whatever the budget; NULL: no   */
     /* Describes the policy to a device; `to` comes as for window, with the knobs sinks and recent. Returns why a device

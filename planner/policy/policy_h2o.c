@@ -9,17 +9,18 @@ enum score { SUM, MEAN, FADING };
 
 struct state {
     float *received;                    /* [capacity] */
-    int32_t *born;                      /* [capacity] rows observed before the token came; only with mean */
+    float *mean;                        /* [capacity]; only with mean */
 };
 
-static size_t born_rows(const struct sh_policy_head *h)
+static size_t mean_rows(const struct sh_policy_head *h)
 {
     return (int)h->knob[SCORE] == MEAN;
 }
 
+/* With mean: a position as well, which is the cache's own here. */
 static const struct sh_array arrays[] = {
     SH_ARRAY(received, SH_PER_SLOT, sizeof(float)),
-    SH_ARRAY_ROWS(born, SH_PER_SLOT_POSITION, sizeof(int32_t), born_rows),
+    SH_ARRAY_ROWS(mean, SH_SLOT_SCRATCH, sizeof(int32_t), mean_rows),
     {0}};
 
 SH_CLONES static void add(float *restrict sum, const float *restrict row, float decay, int n)
@@ -28,11 +29,10 @@ SH_CLONES static void add(float *restrict sum, const float *restrict row, float 
         sum[i] = sum[i] * decay + row[i];
 }
 
-SH_CLONES static void divide(float *restrict mean, const float *restrict sum, const int32_t *restrict born, int n_row,
-                             int n)
+SH_CLONES static void divide(float *restrict mean, const float *restrict sum, const int *restrict pos, int t, int n)
 {
     for (int i = 0; i < n; i++)
-        mean[i] = sum[i] / (float)(n_row - born[i]);
+        mean[i] = sum[i] / (float)(t - pos[i]);
 }
 
 static void observe(void *state, const struct sh_cache *c, const struct sh_step *t)
@@ -45,10 +45,11 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     struct state *s = state;
-    if (!s->born)
+    (void)scratch;
+    if (!s->mean)
         return s->received;
-    divide(scratch, s->received, s->born, t->t, c->n_slot);
-    return scratch;
+    divide(s->mean, s->received, c->pos, t->t, c->n_slot);
+    return s->mean;
 }
 
 static const char *device(const double *knob, int n_token, struct sh_slots_policy *to)

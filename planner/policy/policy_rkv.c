@@ -33,9 +33,9 @@ static size_t window_of(const struct sh_policy_head *h)
 static const struct sh_array arrays[] = {
     SH_ARRAY(rows.sum, SH_PER_SLOT, 0),
     SH_ARRAY_ROWS(rows.at, SH_PER_SLOT, sizeof(float), window_of),
+    SH_ARRAY(scale, SH_PER_SLOT, 0),
     SH_ARRAY(order.slot, SH_SLOT_SCRATCH, 0),
     SH_ARRAY(order.pos, SH_SLOT_SCRATCH, 0),
-    SH_ARRAY(scale, SH_PER_SLOT, 0),
     SH_ARRAY(share, SH_SLOT_SCRATCH, 0),
     SH_ARRAY(cosine, SH_SLOT_SCRATCH, 0),
     SH_ARRAY(sum, SH_CHANNEL_SCRATCH, 0),
@@ -51,11 +51,11 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 /* Shares of tokens at positions < end, mean over the rows. */
 static void take_shares(struct state *s, const struct sh_cache *c, int end)
 {
-    int n = sh_last_rows_n(&s->rows, (int)window_of(c->head));
+    int window = (int)window_of(c->head), n = s->rows.n_row < window ? s->rows.n_row : window;
     for (int i = 0; i < c->n_slot; i++)
         s->share[i] = 0;
     for (int r = 0; r < n; r++) {
-        const float *row = sh_last_rows_row(&s->rows, c, r);
+        const float *row = s->rows.at + (size_t)r * (size_t)c->head->capacity;
         double mass = 0;
         for (int i = 0; i < c->n_slot; i++)
             mass += c->pos[i] >= 0 && c->pos[i] < end ? (double)row[i] : 0;

@@ -5,8 +5,8 @@
  * code. */
 #include <math.h>
 
-#include "planner/policy/order.h"
 #include "planner/policy/policy.h"
+#include "planner/policy/vectors.h"
 #include "src/base/clones.h"
 
 enum knob { SINKS, RECENT, RATIO };

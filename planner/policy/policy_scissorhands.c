@@ -14,7 +14,7 @@
  * the threshold of the row's own time. */
 #include <string.h>
 
-#include "planner/policy/low_rows.h"
+#include "planner/policy/last_rows.h"
 #include "planner/policy/policy.h"
 #include "src/base/clones.h"
 #include "src/base/num.h"
@@ -27,7 +27,7 @@ enum counter { RING, EPOCHS };
 struct state {
     struct sh_low_rows ring;            /* low: within the window; epochs: of the running one. bits: unless they */
                                         /* are epochs or rows are kept */
-    int32_t *before;                    /* [capacity]: low rows of the previous epoch */
+    int32_t *before;                    /* [capacity]: low rows of the previous epoch; 0 with a ring */
     float *rows;                        /* [window, capacity] */
 };
 
@@ -46,16 +46,6 @@ static int window_of(const struct sh_policy_head *h)
     return sh_low_rows_window(h->knob[WINDOW], h->n_token);
 }
 
-static size_t born_rows(const struct sh_policy_head *h)
-{
-    return !is_epochs(h->knob);
-}
-
-static size_t before_rows(const struct sh_policy_head *h)
-{
-    return is_epochs(h->knob) ? 1 : 0;
-}
-
 static size_t bits_rows(const struct sh_policy_head *h)
 {
     return is_epochs(h->knob) || keeps_rows(h->knob) ? 0 : (size_t)window_of(h) + 1;
@@ -66,11 +56,11 @@ static size_t rows_rows(const struct sh_policy_head *h)
     return keeps_rows(h->knob) ? (size_t)window_of(h) : 0;
 }
 
+/* With a ring, `before` is not used, but a position is, which is the cache's own here. */
 static const struct sh_array arrays[] = {
     SH_ARRAY(ring.low, SH_PER_SLOT, sizeof(uint16_t)),
-    SH_ARRAY_ROWS(ring.born, SH_PER_SLOT_POSITION, sizeof(uint16_t), born_rows),
+    SH_ARRAY(before, SH_PER_SLOT, sizeof(uint16_t)),
     SH_ARRAY_ROWS(ring.bits, SH_PER_SLOT_BITS, sizeof(uint32_t), bits_rows),
-    SH_ARRAY_ROWS(before, SH_PER_SLOT, sizeof(uint16_t), before_rows),
     SH_ARRAY_ROWS(rows, SH_PER_SLOT_UNCLEARED, sizeof(float), rows_rows),
     {0}};
 
@@ -95,7 +85,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
         sh_low_rows_add(&s->ring, c, t->row, window, limit_of(c, t));
         return;
     }
-    if (s->before) {
+    if (is_epochs(c->head->knob)) {
         if (n_row && n_row % window == 0)
             for (int i = 0; i < capacity; i++) {
                 s->before[i] = s->ring.low[i];
@@ -109,11 +99,11 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
     s->ring.n_row++;
 }
 
-SH_CLONES static void count_row(int32_t *restrict low, const float *restrict row, const int32_t *restrict born,
-                                float limit, int number, int n)
+SH_CLONES static void count_row(int32_t *restrict low, const float *restrict row, const int *restrict pos, float limit,
+                                int number, int n)
 {
     for (int i = 0; i < n; i++)
-        low[i] += (row[i] < limit) & (born[i] <= number);
+        low[i] += (row[i] < limit) & (pos[i] <= number);
 }
 
 static void count_by_time(struct state *s, const struct sh_cache *c, int t)
@@ -123,7 +113,7 @@ static void count_by_time(struct state *s, const struct sh_cache *c, int t)
         s->ring.low[i] = 0;
     for (int r = first; r < n_row; r++) {
         const float *row = s->rows + (size_t)(r % window) * (size_t)c->head->capacity;
-        count_row(s->ring.low, row, s->ring.born, sh_round_up(1.0 / t), r, c->n_slot);
+        count_row(s->ring.low, row, c->pos, sh_round_up(1.0 / t), r, c->n_slot);
     }
 }
 
@@ -148,9 +138,9 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
     float kept = 0;
     if (s->rows)
         count_by_time(s, c, t->t);
-    if (s->before && n_row > window)
+    if (is_epochs(c->head->knob) && n_row > window)
         kept = 1 - (float)((n_row - 1) % window + 1) / (float)window;
-    weigh(scratch, s->ring.low, s->before ? s->before : s->ring.low, kept, c->n_slot);
+    weigh(scratch, s->ring.low, s->before, kept, c->n_slot);
     for (int i = 0; (int)c->head->knob[COUNTS] == RATE && i < c->n_slot; i++)
         scratch[i] /= rows_seen(c, i, t->t, window);
     return scratch;

@@ -7,8 +7,8 @@
  * the row is that of the kept tokens. */
 #include <math.h>
 
-#include "planner/policy/low_rows.h"
-#include "planner/policy/order.h"
+#include "planner/policy/last_rows.h"
+#include "planner/policy/vectors.h"
 
 enum knob { SINKS, RECENT, WINDOW, PERCENTILE, OF, FIRST_LAYER, LAST_LAYER };
 enum of { ROW, TEXT };
@@ -35,7 +35,6 @@ static size_t ring_rows(const struct sh_policy_head *h)
 
 static const struct sh_array arrays[] = {
     SH_ARRAY(ring.low, SH_PER_SLOT, sizeof(uint16_t)),
-    SH_ARRAY(ring.born, SH_PER_SLOT_POSITION, 0),
     SH_ARRAY_ROWS(ring.bits, SH_PER_SLOT_BITS, sizeof(uint32_t), ring_rows),
     SH_ARRAY(sorted, SH_SLOT_SCRATCH, 0),
     {0}};

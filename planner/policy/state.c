@@ -7,10 +7,11 @@
 
 #include "src/base/mem.h"
 
-#define SCORE_ARRAY(bytes)                                                                    \
+#define SCORE_ARRAY(of_kind, bytes)                                                           \
     {{.pointer = offsetof(struct sh_score_state, score), .element = sizeof(float),            \
-      .kind = SH_PER_SLOT, .resident = bytes}, {0}}
-const struct sh_array sh_score_kept[] = SCORE_ARRAY(sizeof(float)), sh_score_derived[] = SCORE_ARRAY(0);
+      .kind = of_kind, .resident = bytes}, {0}}
+const struct sh_array sh_score_kept[] = SCORE_ARRAY(SH_PER_SLOT, sizeof(float));
+const struct sh_array sh_score_derived[] = SCORE_ARRAY(SH_PER_SLOT_UNCLEARED, 0);
 
 enum { LINE = 128 };                    /* bytes that arrays are padded to: 32 slots of 4 bytes */
 
@@ -47,7 +48,7 @@ static void *array(const void *s, const struct sh_array *a)
 size_t sh_state_bytes(const struct sh_policy *p, const struct sh_policy_head *h)
 {
     size_t bytes = padded(p->state_bytes);
-    for (const struct sh_array *a = p->arrays; a && a->element; a++)
+    for (const struct sh_array *a = p->arrays; a && a->kind; a++)
         bytes += padded(elements(a, h) * a->element);
     return bytes;
 }
@@ -56,7 +57,7 @@ size_t sh_state_bytes(const struct sh_policy *p, const struct sh_policy_head *h)
 size_t sh_state_resident_bytes(const struct sh_policy *p, const struct sh_policy_head *h)
 {
     size_t bytes = 0;
-    for (const struct sh_array *a = p->arrays; a && a->element; a++)
+    for (const struct sh_array *a = p->arrays; a && a->kind; a++)
         bytes += elements(a, h) * a->resident;
     return p->keeps_all && p->keeps_all(h->knob, h->layer) ? 0 : bytes;
 }
@@ -65,7 +66,7 @@ size_t sh_state_resident_bytes(const struct sh_policy *p, const struct sh_policy
 static void place(void *s, const struct sh_policy *p, const struct sh_policy_head *h)
 {
     char *next = (char *)s + padded(p->state_bytes);
-    for (const struct sh_array *a = p->arrays; a && a->element; a++) {
+    for (const struct sh_array *a = p->arrays; a && a->kind; a++) {
         size_t n = elements(a, h);
         void *at = rows_of(a, h) ? next : NULL;
         memcpy((char *)s + a->pointer, &at, sizeof at);
@@ -75,9 +76,7 @@ static void place(void *s, const struct sh_policy *p, const struct sh_policy_hea
 
 void *sh_state_new(const struct sh_policy *p, const struct sh_policy_head *h)
 {
-    void *s = p->state_bytes ? xaligned(sh_state_bytes(p, h)) : NULL;
-    sh_state_restart(s, p, h);
-    return s;
+    return p->state_bytes ? xaligned(sh_state_bytes(p, h)) : NULL;
 }
 
 void sh_state_restart(void *s, const struct sh_policy *p, const struct sh_policy_head *h)
@@ -88,35 +87,22 @@ void sh_state_restart(void *s, const struct sh_policy *p, const struct sh_policy
     place(s, p, h);
 }
 
-/* Elements are copied and cleared by constant sizes, without calls. */
-static inline void clear(char *at, size_t element)
+static __attribute__((noinline)) void clear_rows(void *s, const struct sh_array *a, const struct sh_policy_head *h,
+                                                 int slot)
 {
-    if (element == sizeof(uint32_t))
-        memset(at, 0, sizeof(uint32_t));
-    else
-        memset(at, 0, sizeof(uint64_t));
+    for (; a->kind == SH_PER_SLOT; a++)
+        for (size_t i = 0, n = rows_of(a, h); i < n; i++)
+            memset((char *)array(s, a) + (i * (size_t)h->capacity + (size_t)slot) * a->element, 0, a->element);
 }
 
-void sh_state_admit(void *s, const struct sh_policy *p, int slot, const struct sh_cache *c, const struct sh_step *t)
+/* Fast for what most policies have: single rows of 4 bytes. */
+void sh_state_clear(void *s, const struct sh_policy *p, const struct sh_policy_head *h, int slot)
 {
-    for (const struct sh_array *a = p->arrays; a && a->element; a++) {
-        size_t n = rows_of(a, c->head), wide = (size_t)c->head->capacity * a->element;
-        char *at = array(s, a);
-        if (a->kind == SH_PER_SLOT_POSITION && n)
-            ((int32_t *)at)[slot] = t->t;
-        for (size_t i = 0; a->kind == SH_PER_SLOT && i < n; i++)
-            clear(at + i * wide + (size_t)slot * a->element, a->element);
-    }
-    if (p->admit)
-        p->admit(s, slot, c, t);
-}
-
-const float *sh_state_score(void *s, const struct sh_policy *p, const struct sh_cache *c, const struct sh_step *t,
-                            float *scratch)
-{
-    if (p->score)
-        return p->score(s, c, t, scratch);
-    return p->arrays ? array(s, p->arrays) : NULL;
+    const struct sh_array *a = p->arrays;
+    for (; a && a->kind == SH_PER_SLOT && a->element == sizeof(float) && !a->rows; a++)
+        memset((float *)array(s, a) + slot, 0, sizeof(float));
+    if (a && a->kind == SH_PER_SLOT)
+        clear_rows(s, a, h, slot);
 }
 
 /* One row of elements by slot. What stays free is left as it is. */
@@ -126,7 +112,7 @@ static void move_row(char *to, const char *from, size_t element, const struct sh
         if (m->from[i] >= 0) {
             char *at = to + (size_t)i * element;
             const char *old = from + (size_t)m->from[i] * element;
-            if (element == sizeof(uint32_t))
+            if (element == sizeof(uint32_t))            /* constant sizes: no calls */
                 memcpy(at, old, sizeof(uint32_t));
             else
                 memcpy(at, old, sizeof(uint64_t));
@@ -161,7 +147,7 @@ void sh_state_move(const struct sh_policy *p, struct sh_state_end to, struct sh_
     sh_state_restart(to.s, p, to.h);
     memcpy(to.s, from.s, p->state_bytes);
     place(to.s, p, to.h);
-    for (const struct sh_array *a = p->arrays; a && a->element; a++)
+    for (const struct sh_array *a = p->arrays; a && a->kind; a++)
         if (a->kind != SH_SLOT_SCRATCH && a->kind != SH_CHANNEL_SCRATCH)
             move_array(a, to, from, m);
 }

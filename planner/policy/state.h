@@ -5,22 +5,32 @@
 #ifndef SH_PLANNER_POLICY_STATE_H
 #define SH_PLANNER_POLICY_STATE_H
 
+#include <string.h>
+
 #include "planner/policy/policy.h"
 
 /* Bytes that the state takes here, and that a cache which runs the policy must keep for it. */
 size_t sh_state_bytes(const struct sh_policy *p, const struct sh_policy_head *h);
 size_t sh_state_resident_bytes(const struct sh_policy *p, const struct sh_policy_head *h);
 
-/* Before the head's first token. NULL: the policy keeps nothing. free() frees it. */
+/* Memory for a state, for free(); NULL: the policy keeps nothing. Restart it before the head's first token. */
 void *sh_state_new(const struct sh_policy *p, const struct sh_policy_head *h);
 void sh_state_restart(void *s, const struct sh_policy *p, const struct sh_policy_head *h);
 
-/* A token has come into a slot. */
-void sh_state_admit(void *s, const struct sh_policy *p, int slot, const struct sh_cache *c, const struct sh_step *t);
+/* Another token has come into a slot that one has left; the first token of a slot finds it cleared. */
+void sh_state_clear(void *s, const struct sh_policy *p, const struct sh_policy_head *h, int slot);
 
 /* The score of every slot, as policy.h has it; NULL: a token's position. */
-const float *sh_state_score(void *s, const struct sh_policy *p, const struct sh_cache *c, const struct sh_step *t,
-                            float *scratch);
+static inline const float *sh_state_score(void *s, const struct sh_policy *p, const struct sh_cache *c,
+                                          const struct sh_step *t, float *scratch)
+{
+    const float *first = NULL;
+    if (p->score)
+        return p->score(s, c, t, scratch);
+    if (p->arrays)
+        memcpy(&first, (const char *)s + p->arrays->pointer, sizeof first);
+    return first;
+}
 
 /* What `from` knows of its tokens goes to `to`, whose head is the same but for its capacity. */
 struct sh_state_end { void *s; const struct sh_policy_head *h; };

@@ -17,4 +17,12 @@ float sh_key_scale(const struct sh_cache *c, int slot);
 /* The sum [d_head] of the cached keys, each scaled to length 1 by scale[slot]. */
 void sh_key_sum(const struct sh_cache *c, const float *scale, float *sum);
 
+/* ---- selecting and sorting ---- */
+
+/* The k-th smallest (from 0) of n > k numbers, which are reordered. None of them is a NaN. */
+float sh_quickselect(float *x, int n, int k);
+
+/* Sort x[0 .. n), 0 <= x < 2, the largest first; `spare` [n]. Numbers out of range end up anywhere. */
+void sh_descending(float *x, float *spare, int n);
+
 #endif

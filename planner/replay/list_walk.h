@@ -5,12 +5,12 @@
 #define SH_PLANNER_REPLAY_LIST_WALK_H
 
 #include "planner/policy/budget_list.h"
-#include "planner/replay/replay_query.h"
+#include "planner/replay/replay_row.h"
 
 struct sh_list_row {                    /* what all walks of a row share */
     const int64_t *pair;                /* [1 + n_token] budget_list.h's; the caller's half is the row, or its mass */
     const int64_t *rest;                /* [1 + n_token] no_sink above, pivotal below; NULL with one query head, */
-    float mass, no_sink, pivotal;       /* … whose shares are these, times the row (replay_query.h) …            */
+    float mass, no_sink, pivotal;       /* … whose shares are these, times the row (replay_row.h) …              */
     float limit;                        /* … pivotal of keys above it …                                          */
     int self;                           /* … and no_sink of none that is a sink, or the query's own token, + 1   */
     int64_t *seen;                      /* [SH_LIST_RUN] space: rest, by place                                   */

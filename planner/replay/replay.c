@@ -162,7 +162,7 @@ static void step(struct sh_replay *r, int i_cell, const struct row *row, const f
         count(&m, SH_OUTPUT_ERROR, error);
     for (int f = 0; f < SH_N_REPLAY_FIGURE; f++)
         if (m.n[f]) {
-            c->sums.sum[f] += m.sum[f] / m.n[f];
+            c->sums.sum[f] += m.n[f] > 1 ? m.sum[f] / m.n[f] : m.sum[f];
             c->sums.rows[f]++;
         }
     if (cache->n > c->sums.peak_tokens)
@@ -194,7 +194,7 @@ int sh_replay_row(struct sh_replay *r, int t, int first_key, const float *const 
     if (row.with_error)
         sh_output_error_row(r->error, t, first_key, score);
     float queries[r->setup.q ? (size_t)r->setup.group * (size_t)r->setup.d_head : 1];
-    const float *q = sh_replay_queries(&r->setup, t, queries);
+    const float *q = r->setup.q ? sh_replay_queries(&r->setup, t, queries) : NULL;
     for (int i = 0; i < r->n_cell; i++)
         if (r->cell[i].kept)
             step(r, i, &row, q);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_bound.h. */
-#include "planner/replay/replay_bound.h"
+/* See replay.h. */
+#include "planner/replay/replay.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/order.h"
-#include "planner/replay/replay_query.h"
+#include "planner/policy/vectors.h"
+#include "planner/replay/replay_row.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_pass.h. */
-#include "planner/replay/replay_pass.h"
+/* See replay.h. */
 
 #include <stdlib.h>
 
-#include "planner/replay/replay_bound.h"
-#include "planner/replay/replay_stack.h"
+#include "planner/replay/replay.h"
 #include "src/base/mem.h"
 
 enum way { BY_CELL, BY_STACK, BY_BOUND };

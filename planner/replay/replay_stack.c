@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay_stack.h. A row is handled after the policy has seen it, together with the decision for the next token:
+/* See replay.h. A row is handled after the policy has seen it, together with the decision for the next token:
  * both need, of every place of the list, what its token has, and fetch it at once. */
-#include "planner/replay/replay_stack.h"
+#include "planner/replay/replay.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "planner/policy/state.h"
 #include "planner/policy/victims.h"
 #include "planner/replay/list_walk.h"
-#include "planner/replay/replay_query.h"
 #include "planner/replay/replay_row.h"
 #include "src/base/clones.h"
 #include "src/base/mem.h"
@@ -35,7 +34,7 @@ struct sh_replay_stack {
     int n_walk, n_row, window;          /* window: places of a list */
     struct sh_replay_query query;
     struct sh_cache cache;
-    int *pos;                           /* [n_token] 0, 1, 2, …: slots are positions */
+    int *pos;                           /* [n_token, padded as policy.h says] 0, 1, 2, …: slots are positions */
     float *age;                         /* [n_token] 0, 1, 2, …: the scores of policies that go by position */
     float *score, *future;              /* [n_token] */
     double *left;                       /* [n_token], NULL unless a policy needs the future */
@@ -67,6 +66,7 @@ static void begin_walk(struct walk *w, const struct sh_replay_stack *s, const st
                                       .capacity = setup->n_token, .n_token = setup->n_token,
                                       .d_head = setup->d_head, .seed = setup->seed};
     w->state = sh_state_new(spec->policy, &w->head);
+    sh_state_restart(w->state, spec->policy, &w->head);
     sh_budget_list_begin(&w->list, s->window);
     for (int f = 0; f < SH_N_LINEAR; f++) {
         w->lately[f] = xaligned((size_t)w->list.room * sizeof(float));
@@ -86,7 +86,7 @@ struct sh_replay_stack *sh_replay_stack_new(const struct sh_replay_setup *setup,
     s->setup = *setup;
     s->window = setup->window > 0 && setup->window < setup->n_token ? setup->window : setup->n_token;
     sh_replay_query_begin(&s->query, setup->n_token, setup->group);
-    s->pos = xmalloc((n + 1) * sizeof *s->pos);
+    s->pos = xcalloc(n + 31, sizeof *s->pos);
     s->age = xmalloc((n + 1) * sizeof *s->age);
     for (int i = 0; i < setup->n_token; i++) {
         s->pos[i] = i;
@@ -219,12 +219,13 @@ static void step(struct sh_replay_stack *s, struct walk *w, const float *queries
 
 static void admit(struct sh_replay_stack *s, int t)
 {
-    struct sh_step step_of = {.t = t};
     s->cache.n_slot = s->cache.n = t + 1;
     s->cache.newest = t;
     for (int i = 0; i < s->n_walk; i++) {
+        const struct sh_policy *p = s->walk[i].spec->policy;
         s->cache.head = &s->walk[i].head;
-        sh_state_admit(s->walk[i].state, s->walk[i].spec->policy, t, &s->cache, &step_of);
+        if (p->admit)
+            p->admit(s->walk[i].state, t, &s->cache, &(struct sh_step){.t = t});
     }
 }
 
@@ -238,7 +239,7 @@ int sh_replay_stack_row(struct sh_replay_stack *s, int t, int first_key, const f
         s->rows[f] += s->query.has[f] > 0;
         s->whole[f] += s->query.has[f] > 0 && t < s->setup.prefill;
     }
-    const float *q = sh_replay_queries(&s->setup, t, queries);
+    const float *q = s->setup.q ? sh_replay_queries(&s->setup, t, queries) : NULL;
     if (s->left)
         sh_replay_look_ahead(&s->setup, t, first_key, row, s->left, s->future);
     if (group > 1)
@@ -269,11 +270,6 @@ static void sum_up(struct sh_replay_stack *s)
     s->is_summed = 1;
 }
 
-static double triangle(int n)
-{
-    return (double)n * (n + 1) / 2;
-}
-
 /* What depends on numbers of tokens only. Row t < prefill keeps t + 1, a later one min(t + 1, budget). */
 static void count_tokens(const struct sh_replay_stack *s, int budget, struct sh_replay_sums *out)
 {
@@ -283,7 +279,7 @@ static void count_tokens(const struct sh_replay_stack *s, int budget, struct sh_
     if (!prefill)
         full = budget;
     grown = grown > early ? grown : early;
-    out->sum[SH_OCCUPANCY] = triangle(grown) + (double)(n - grown) * budget;
+    out->sum[SH_OCCUPANCY] = (double)grown * (grown + 1) / 2 + (double)(n - grown) * budget;
     out->rows[SH_OCCUPANCY] = n;
     out->peak_tokens = grown;
     out->rows[SH_STABILITY] = n > 0 ? n - 1 : 0;

@@ -83,27 +83,16 @@ double sh_replay_total_head(const struct sh_replay_total *t, int cell, enum sh_r
     return p->rows[f] > 0 ? p->sum[f] / p->rows[f] : (double)NAN;
 }
 
-/* The mean over the heads of a layer; layer -1: over all layers. */
-static double mean_over(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer)
+double sh_replay_total_mean(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer)
 {
     double sum = 0;
     int n = 0;
     for (int i = 0; i < (layer < 0 ? t->n_layer : t->n_head); i++) {
-        double x = layer < 0 ? mean_over(t, cell, f, i) : sh_replay_total_head(t, cell, f, layer, i);
+        double x = layer < 0 ? sh_replay_total_mean(t, cell, f, i) : sh_replay_total_head(t, cell, f, layer, i);
         sum += isnan(x) ? 0 : x;
         n += !isnan(x);
     }
     return n ? sum / n : (double)NAN;
-}
-
-double sh_replay_total_layer(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer)
-{
-    return mean_over(t, cell, f, layer);
-}
-
-double sh_replay_total_all(const struct sh_replay_total *t, int cell, enum sh_replay_figure f)
-{
-    return mean_over(t, cell, f, -1);
 }
 
 int sh_replay_total_peak(const struct sh_replay_total *t, int cell)

@@ -18,8 +18,9 @@ void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int 
                          const struct sh_replay_sums *s);
 
 double sh_replay_total_head(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer, int head);
-double sh_replay_total_layer(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer);
-double sh_replay_total_all(const struct sh_replay_total *t, int cell, enum sh_replay_figure f);
+
+/* The mean over the heads of a layer; layer -1: over all layers. */
+double sh_replay_total_mean(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer);
 
 int sh_replay_total_peak(const struct sh_replay_total *t, int cell);                /* tokens of a head */
 double sh_replay_total_mean_peak(const struct sh_replay_total *t, int cell);        /* the mean over heads */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sequence costs a simulated server at each length, as tables that grow to the longest one met: bytes that it
- * holds, bytes and FLOPs that attention takes. Bytes are those of kv_rule.h, times come from roofline.h with each kind
+ * holds, bytes and FLOPs that attention takes. Bytes are those of kv_rule.h, times come from capacity.h with each kind
  * of work slowed down by an efficiency of its own. One GPU of a tensor-parallel group; pipelines and expert parallelism
  * are not simulated.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See simulate_series.h. */
-#include "planner/simulate/simulate_series.h"
+/* See simulate.h. */
+#include "planner/simulate/simulate.h"
 
 #include <math.h>
 #include <string.h>

@@ -296,19 +296,11 @@ int sh_persistence_head_at(const struct sh_persistence *p, int i_layer, int i_he
     return p->head[p->layer[i_layer].begin + i_head].head;
 }
 
-const double *sh_persistence_of_head(const struct sh_persistence *p, int i_cell, int i_layer, int i_head)
+const double *sh_persistence_figures(const struct sh_persistence *p, int i_cell, int i_layer, int i_head)
 {
-    return p->head[p->layer[i_layer].begin + i_head].figure + (size_t)i_cell * SH_N_FIGURE;
-}
-
-const double *sh_persistence_of_layer(const struct sh_persistence *p, int i_cell, int i_layer)
-{
-    return p->layer[i_layer].figure + (size_t)i_cell * SH_N_FIGURE;
-}
-
-const double *sh_persistence_of_all(const struct sh_persistence *p, int i_cell)
-{
-    return p->all + (size_t)i_cell * SH_N_FIGURE;
+    const double *figure = i_layer < 0 ? p->all
+                           : i_head < 0 ? p->layer[i_layer].figure : p->head[p->layer[i_layer].begin + i_head].figure;
+    return figure + (size_t)i_cell * SH_N_FIGURE;
 }
 
 int sh_persistence_min_head(const struct sh_persistence *p, int i_cell, int i_layer)
@@ -316,7 +308,7 @@ int sh_persistence_min_head(const struct sh_persistence *p, int i_cell, int i_la
     int best = -1;
     double least = INFINITY;
     for (int i = 0; i < sh_persistence_n_head(p, i_layer); i++) {
-        double ratio = sh_persistence_of_head(p, i_cell, i_layer, i)[SH_RATIO];
+        double ratio = sh_persistence_figures(p, i_cell, i_layer, i)[SH_RATIO];
         if (ratio < least) {
             least = ratio;
             best = i;

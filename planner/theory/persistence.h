@@ -63,10 +63,8 @@ int sh_persistence_layer_at(const struct sh_persistence *p, int i_layer);
 int sh_persistence_n_head(const struct sh_persistence *p, int i_layer);
 int sh_persistence_head_at(const struct sh_persistence *p, int i_layer, int i_head);
 
-/* SH_N_FIGURE numbers each; they live as long as p. */
-const double *sh_persistence_of_head(const struct sh_persistence *p, int i_cell, int i_layer, int i_head);
-const double *sh_persistence_of_layer(const struct sh_persistence *p, int i_cell, int i_layer);
-const double *sh_persistence_of_all(const struct sh_persistence *p, int i_cell);
+/* SH_N_FIGURE numbers, which live as long as p: of a head; i_head -1: of a layer; i_layer -1: of all. */
+const double *sh_persistence_figures(const struct sh_persistence *p, int i_cell, int i_layer, int i_head);
 
 /* Index of the head with the smallest ratio, the first of equals; -1 when no head has a ratio. */
 int sh_persistence_min_head(const struct sh_persistence *p, int i_cell, int i_layer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See powerlaw_test.h. */
-#include "planner/theory/powerlaw_test.h"
+/* See powerlaw.h. */
+#include "planner/theory/powerlaw.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -41,7 +41,7 @@ static double uniform(struct sh_theory_sample *s)
     return sh_rng_uniform(s->seed, s->drawn++);
 }
 
-/* Behind index i, how many values pass before one is taken. */
+/* Chooses the next value to be taken after index i. */
 static void skip_from(struct sh_theory_sample *s, uint64_t i)
 {
     s->w *= exp(log(uniform(s)) / (double)s->cap);

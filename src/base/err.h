@@ -5,6 +5,8 @@
 #ifndef SH_BASE_ERR_H
 #define SH_BASE_ERR_H
 
+#include <stddef.h>
+
 enum sh_status {            /* exit statuses of the program; also kept in the error             */
     SH_OK = 0,
     SH_FAILED = 1,          /* the work could not be done: bad file, full disk, …               */
@@ -32,5 +34,16 @@ int sh_err_prefix(struct sh_err *e, const char *format, ...) __attribute__((form
 
 /* Set the hint. Returns -1. */
 int sh_hint(struct sh_err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- suggestions for a mistyped name (near.c) ---- */
+
+/* The names in `all`, one per line, that `name` may stand for, at most three, as "h2o, tova or full", written to `out`
+ * and cut to `bytes`. A name qualifies if it contains `name`, is contained in it, or differs in at most a third of
+ * its letters; if none does, an abbreviation qualifies: db for database. Case, dots, dashes and spaces are ignored.
+ * Empty if none qualifies. Returns out. */
+const char *sh_near(const char *name, size_t length, const char *all, char *out, size_t bytes);
+
+/* Sets the hint "did you mean H2O or TOVA? REST", or REST alone if nothing is near. Returns -1. */
+int sh_hint_near(struct sh_err *e, const char *name, size_t length, const char *all, const char *rest);
 
 #endif

@@ -46,4 +46,20 @@ int sh_file_fd(const struct sh_file *f);        /* for writing past the stream, 
  * file could not be written. f may be NULL. */
 int sh_file_end(struct sh_file *f, int bad, struct sh_err *e);
 
+/* ---- modules (module_path.c) ---- */
+
+/* Where modules are: shared objects NAME.so that are opened on demand. The search looks in
+ *
+ *     $SH_MODULE_DIR                    if that is set and not empty, and then nowhere else
+ *     `beside` in the program's folder  for a program that runs from its build folder
+ *     the folder of installed modules   $(pkglibdir)
+ *
+ * and never in the current folder. Relies on /proc/self/exe for the program's own folder. */
+
+enum { SH_PATH = 4096 };
+
+/* 1 and the first existing file in path; 0 and the searched places in path, for a message, if there is none. A file
+ * that cannot be examined counts as existing: opening it says why. */
+int sh_module_find(const char *name, const char *beside, char path[SH_PATH]);
+
 #endif

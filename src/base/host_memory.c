@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See host_memory.h. */
-#include "src/base/host_memory.h"
+/* See mem.h. */
 
 #include <limits.h>
 #include <stdint.h>

@@ -6,11 +6,10 @@ libbase_a_SOURCES = \
 	%D%/cpu.c %D%/cpu.h \
 	%D%/err.c %D%/err.h \
 	%D%/file.c %D%/file.h \
-	%D%/host_memory.c %D%/host_memory.h \
-	%D%/interrupt.c %D%/interrupt.h \
+	%D%/host_memory.c \
 	%D%/json_kind.c %D%/json_kind.h \
 	%D%/mem.c %D%/mem.h \
-	%D%/near.c %D%/near.h \
+	%D%/near.c \
 	%D%/num.h \
 	%D%/out.c %D%/out.h \
 	%D%/out_columns.c \
@@ -18,14 +17,12 @@ libbase_a_SOURCES = \
 	%D%/progress.c %D%/progress.h \
 	%D%/read_number.c %D%/read_number.h \
 	%D%/rng.c %D%/rng.h \
-	%D%/say.c %D%/say.h \
 	%D%/score.h \
 	%D%/slots_rule.h \
 	%D%/stages.c %D%/stages.h \
 	%D%/team.c %D%/team.h \
-	%D%/time_unit.c %D%/time_unit.h \
 	%D%/utf8.h \
-	%D%/module_path.c %D%/module_path.h
+	%D%/module_path.c
 libbase_a_CFLAGS   = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
 
@@ -33,10 +30,10 @@ libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
 noinst_LIBRARIES += librows.a
 librows_a_SOURCES = \
 	%D%/clones.h \
-	%D%/row_bits.c %D%/row_bits.h \
+	%D%/row_bits.c \
 	%D%/row_figures.c %D%/row_figures.h \
 	%D%/row_lanes.h \
-	%D%/row_near.c %D%/row_near.h \
-	%D%/row_top.c %D%/row_top.h
+	%D%/row_near.c \
+	%D%/row_top.c
 librows_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off

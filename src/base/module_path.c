@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See module_path.h. */
-#include "src/base/module_path.h"
+/* See file.h. */
+#include "src/base/file.h"
 
 #include <errno.h>
 #include <stdio.h>

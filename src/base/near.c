@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See near.h. Edits insert, delete or change a letter, or swap two adjacent ones. */
-#include "src/base/near.h"
+/* See err.h. Edits insert, delete or change a letter, or swap two adjacent ones. */
+#include "src/base/err.h"
 
 #include <stdio.h>
 #include <string.h>

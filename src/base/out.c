@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -479,4 +480,26 @@ int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, st
     if (why || ferror(to))
         return sh_fail(e, "cannot write the result to standard output%s%s", why ? ": " : "", why ? strerror(why) : "");
     return 0;
+}
+
+/* ---- times ---- */
+
+struct sh_time_unit sh_time_unit(const double *seconds, int n)
+{
+    static const struct sh_time_unit units[] = {
+        {"s", "seconds", 1, 3}, {"ms", "milliseconds", 1e3, 3}, {"µs", "microseconds", 1e6, 3},
+        {"ns", "nanoseconds", 1e9, 3}};
+    double least = INFINITY, most = 0;
+    for (int i = 0; i < n; i++)
+        if (seconds[i] > 0 && isfinite(seconds[i])) {
+            least = fmin(least, seconds[i]);
+            most = fmax(most, seconds[i]);
+        }
+    size_t at = 0;
+    while (at + 1 < sizeof units / sizeof *units && most > 0 && most * units[at].per_s < 1)
+        at++;
+    struct sh_time_unit u = units[at];
+    if (most > 0)                       /* 0.0512: 4 digits, 51.2: 1 */
+        u.digits = (int)fmin(fmax(2 - floor(log10(least * u.per_s)), 0), 6);
+    return u;
 }

@@ -71,4 +71,18 @@ void sh_html_text(FILE *to, const char *text);
  * error (a full disk, a closed pipe). */
 int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, struct sh_err *e);
 
+/* ---- times ---- */
+
+/* The unit and digits in which times are shown to people: the step of a tiny model takes microseconds, a queue minutes.
+ * Results for programs keep seconds. */
+
+struct sh_time_unit {
+    const char *name, *whole;           /* "ms", "milliseconds"                                   */
+    double per_s;
+    int digits;                         /* after the point, so that the smallest shows three       */
+};
+
+/* One unit for n times: the one in which the largest is at least 1. Times that are not positive are ignored. */
+struct sh_time_unit sh_time_unit(const double *seconds, int n);
+
 #endif

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/err.h"
 #include "src/base/mem.h"
-#include "src/base/near.h"
 #include "src/base/out_tree.h"
 
 void sh_node_name(const struct sh_node *n, char name[SH_NODE_NAME])

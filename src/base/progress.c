@@ -2,7 +2,10 @@
 /* See progress.h. */
 #include "src/base/progress.h"
 
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -81,4 +84,78 @@ void sh_progress_end(struct sh_progress *p)
 {
     if (p->shown && p->terminal)
         fputs("\r\033[K", stderr);
+}
+
+/* ---- remarks and errors ---- */
+
+struct line {
+    char at[4096];
+    size_t n;
+};
+
+static void add(struct line *l, const char *text, size_t n)
+{
+    if (l->n + n > sizeof l->at) {
+        fwrite(l->at, 1, l->n, stderr);
+        l->n = 0;
+    }
+    memcpy(l->at + l->n, text, n);
+    l->n += n;
+}
+
+/* One write, so that lines of several processes do not mix. */
+void sh_say(const char *label, const char *text)
+{
+    struct line l = {.n = 0};
+    add(&l, label, strlen(label));
+    for (int n, is_shown; *text; text += n) {
+        n = sh_utf8_plain(text, &is_shown);
+        add(&l, is_shown ? text : "?", is_shown ? (size_t)n : 1);
+    }
+    add(&l, "\n", 1);
+    fwrite(l.at, 1, l.n, stderr);
+}
+
+void sh_sayf(const char *label, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char text[1024];
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    sh_say(label, text);
+}
+
+int sh_report_error(const struct sh_err *e)
+{
+    sh_say("shears: ", e->text);
+    if (e->hint[0])
+        sh_say("hint: ", e->hint);
+    return e->status;
+}
+
+/* ---- interruption ---- */
+
+static volatile sig_atomic_t caught;
+
+static void handler(int number)
+{
+    caught = number;
+}
+
+void sh_interrupt_install(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);           /* a limit on file sizes is an error of the write */
+}
+
+int sh_interrupted(void)
+{
+    return (int)caught;
 }

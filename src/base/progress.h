@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Progress on stderr: what, how far, rate, time left. On a terminal one line that is rewritten, elsewhere a line
- * every few seconds, nothing when quiet. Call from one thread only. */
+/* What long work tells its user on stderr, the only place where a library writes there, and the wish to stop it.
+ *
+ * Progress: what, how far, rate, time left. On a terminal one line that is rewritten, elsewhere a line every few
+ * seconds, nothing when quiet. Call from one thread only. */
 #ifndef SH_BASE_PROGRESS_H
 #define SH_BASE_PROGRESS_H
+
+#include "src/base/err.h"
 
 struct sh_progress {
     const char *what, *unit;        /* "tracing", "tokens"                          */
@@ -24,5 +28,20 @@ void sh_progress_end(struct sh_progress *p);
  * progress another one shows. NULL: as before. sh_progress_show always shows. */
 void sh_progress_listen(void (*listener)(void *to, double share), void *to);
 void sh_progress_show(struct sh_progress *p, double done, const char *detail);
+
+/* ---- remarks and errors ---- */
+
+/* One line. Control characters are replaced, as texts may contain names from untrusted files. */
+void sh_say(const char *label, const char *text);
+void sh_sayf(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Prints the error and its hint; returns its exit status. */
+int sh_report_error(const struct sh_err *e);
+
+/* ---- interruption ---- */
+
+/* Ctrl-C and SIGTERM ask long work to stop at the next whole transaction; a second one kills. */
+void sh_interrupt_install(void);
+int sh_interrupted(void);           /* the signal's number, or 0 */
 
 #endif

@@ -56,36 +56,34 @@ int sh_read_name(const char *option, const char *name, const char *const names[]
     return sh_misused(e, "--%s: unknown value \"%s\", expected one of %s", option, name, known);
 }
 
-int sh_read_ints(const char *what, const char *text, int *to, int most, int *n, struct sh_err *e)
+/* Into ints or reals, whichever is not NULL. */
+static int read_list(const char *what, const char *text, int *ints, double *reals, int most, int *n, struct sh_err *e)
 {
     char *copy = xstrdup(text), *at = copy, *item;
-    *n = 0;
     int bad = 0;
+    *n = 0;
     while (!bad && (item = strsep(&at, ","))) {
-        long long value = 0;
-        bad = *n == most ? sh_misused(e, "%s: expected at most %d values", what, most)
-                         : sh_read_whole(what, item, 0, INT32_MAX, &value, e);
-        if (!bad)
-            to[(*n)++] = (int)value;
+        long long whole = 0;
+        if (*n == most)
+            bad = sh_misused(e, "%s: expected at most %d values", what, most);
+        else if (reals)
+            bad = sh_read_real(what, item, 0, 0, &reals[*n], e);
+        else if (!(bad = sh_read_whole(what, item, 0, INT32_MAX, &whole, e)))
+            ints[*n] = (int)whole;
+        *n += !bad;
     }
     free(copy);
     return bad;
 }
 
+int sh_read_ints(const char *what, const char *text, int *to, int most, int *n, struct sh_err *e)
+{
+    return read_list(what, text, to, NULL, most, n, e);
+}
+
 int sh_read_reals(const char *what, const char *text, double *to, int most, int *n, struct sh_err *e)
 {
-    char *copy = xstrdup(text), *at = copy, *item;
-    *n = 0;
-    int bad = 0;
-    while (!bad && (item = strsep(&at, ","))) {
-        double value = 0;
-        bad = *n == most ? sh_misused(e, "%s: expected at most %d values", what, most)
-                         : sh_read_real(what, item, 0, 0, &value, e);
-        if (!bad)
-            to[(*n)++] = value;
-    }
-    free(copy);
-    return bad;
+    return read_list(what, text, NULL, to, most, n, e);
 }
 
 int sh_read_range(const char *what, const char *text, int *first, int *last, struct sh_err *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See row_bits.h. Comparisons are exact, so every variant gives the same bits. Limits are taken from the lowest up:
+/* See row_figures.h. Comparisons are exact, so every variant gives the same bits. Limits are taken from the lowest up:
  * where no score of a word is above one, none is above the next. */
-#include "src/base/row_bits.h"
+#include "src/base/row_figures.h"
 
 #include <string.h>
 

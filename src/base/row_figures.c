@@ -9,7 +9,6 @@
 #include "src/base/num.h"
 #include "src/base/clones.h"
 #include "src/base/row_lanes.h"
-#include "src/base/row_top.h"
 
 /* ln x for normal x > 0 to about one unit in the last place. Polynomial: Cephes' logf. */
 static inline float ln(float x)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See row_near.h. */
-#include "src/base/row_near.h"
+/* See row_figures.h. */
+#include "src/base/row_figures.h"
 
 #include <stdint.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See row_top.h. Runs for every row of every head while a model is being traced; the loops are written to vectorise. */
-#include "src/base/row_top.h"
+/* See row_figures.h. Runs for every row of every head while a model is being traced; the loops are written to
+ * vectorise. */
+#include "src/base/row_figures.h"
 
 #include "src/base/clones.h"
 #include "src/base/num.h"
 #include "src/base/row_lanes.h"
-#include "src/base/row_near.h"
 
 #define OCTAVE (1 << 23)                /* in the bits of a float */
 #define INFINITE 0x7f800000             /* the bits after those of all numbers */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/err.h"
 #include "src/base/mem.h"
-#include "src/base/near.h"
 #include "src/base/read_number.h"
 
 #define F(name) offsetof(struct sh_common, name)

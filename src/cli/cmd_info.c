@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "src/base/near.h"
+#include "src/base/err.h"
 #include "src/cli/commands.h"
 #include "src/app/store/describe.h"
 #include "src/cli/info.h"

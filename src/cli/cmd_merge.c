@@ -2,7 +2,6 @@
 /* shears merge: merges the shards of a job into one store. */
 #include <stdlib.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/progress.h"
 #include "src/cli/commands.h"
 #include "src/cli/paths.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "src/base/mem.h"
-#include "src/base/time_unit.h"
+#include "src/base/out.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/figures/simulate_plot.h"

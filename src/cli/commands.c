@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/err.h"
 #include "src/base/mem.h"
-#include "src/base/near.h"
-#include "src/base/say.h"
+#include "src/base/progress.h"
 #include "src/base/team.h"
 
 const struct sh_cmd *const sh_commands[] = {

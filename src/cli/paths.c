@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/base/say.h"
+#include "src/base/progress.h"
 
 const char *sh_store_path_of(const char *command, const char *db, const struct sh_list *positional, struct sh_err *e)
 {

@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/base/say.h"
+#include "src/base/progress.h"
 #include "src/base/team.h"
 #include "src/cli/commands.h"
 

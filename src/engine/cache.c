@@ -109,9 +109,10 @@ static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int 
     int d = s->arch->d_head;
     struct sh_kept_setup kept = kept_setup(s, layer, head);
     h->kept = sh_kept_new(&kept);
+    int capacity = sh_kept_cache(h->kept)->head->capacity;
+    int in_order = sh_kept_cache(h->kept)->head->budget >= s->n_token;
     if (s->positions == SH_POSITIONS_CACHE)
-        h->place = xmalloc((size_t)sh_kept_capacity(h->kept) * sizeof *h->place);
-    int capacity = sh_kept_capacity(h->kept), in_order = sh_kept_budget(h->kept) >= s->n_token;
+        h->place = xmalloc((size_t)capacity * sizeof *h->place);
     c->most_slots = capacity > c->most_slots ? capacity : c->most_slots;
     enum sh_kv_layout keys = in_order ? SH_KV_IN_ORDER : s->format.by_channel ? SH_KV_BY_CHANNEL : SH_KV_BY_TOKEN;
     if (sh_kv_rows_new(&h->k, &s->format, keys, capacity, d, e) ||
@@ -218,7 +219,7 @@ struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c)
         const struct sh_kv_head *h = &c->head[i];
         b.rows += h->k.at_bytes + h->k.open_bytes + h->v.at_bytes;
         b.meta += h->k.meta_bytes + h->v.meta_bytes;
-        b.positions += (size_t)sh_kept_capacity(h->kept) * (h->place ? 2 : 1) * sizeof(int);
+        b.positions += (size_t)sh_kept_cache(h->kept)->head->capacity * (h->place ? 2 : 1) * sizeof(int);
         b.policy += sh_kept_policy_bytes(h->kept) + h->seen_k.at_bytes + h->seen_v.at_bytes;
     }
     return b;
@@ -236,7 +237,7 @@ struct sh_kv_kept sh_kv_cache_kept(const struct sh_kv_cache *c)
     for (int i = 0; i < all; i++) {
         const struct sh_cache *seen = sh_kept_cache(c->head[i].kept);
         k.kept += seen->n;
-        k.budget += sh_kept_budget(c->head[i].kept);
+        k.budget += sh_kept_cache(c->head[i].kept)->head->budget;
         k.peak = seen->n_slot > k.peak ? seen->n_slot : k.peak;
     }
     k.kept /= all;

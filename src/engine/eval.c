@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/base/team.h"

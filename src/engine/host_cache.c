@@ -201,7 +201,7 @@ static int is_fresh(const struct sh_host_cache *own, const struct sh_attend *wha
     for (int i = 0; i < own->kv->setup.n_seq; i++) {
         int n = piece->start[i + 1] - piece->start[i];
         for (int h = 0; h < what->n_kv_head && n; h++) {
-            int budget = sh_kept_budget(sh_kv_cache_head(own->kv, i, layer, h)->kept);
+            int budget = sh_kept_cache(sh_kv_cache_head(own->kv, i, layer, h)->kept)->head->budget;
             if (piece->first[i] || (n > budget && n > setup->prefill && budget != what->window))
                 return 0;
         }
@@ -322,7 +322,7 @@ int sh_host_cache_find_place(struct sh_host_cache *own, int sequence, int first,
     int heads = own->r->arch->n_layer * own->r->arch->n_kv_head, most = 1, run = n;
     for (int i = 0; i < heads && own->place; i++) {
         const struct sh_kept *k = sh_kv_cache_head(own->kv, sequence, 0, 0)[i].kept;
-        int count = sh_kept_count_at(k, first), room = sh_kept_budget(k) - count + 1;
+        int count = sh_kept_count_at(k, first), room = sh_kept_cache(k)->head->budget - count + 1;
         int seen = own->kv->setup.prefill - first;
         room = seen > room ? seen : room;
         most = count > most ? count : most;

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "src/base/host_memory.h"
 #include "src/base/mem.h"
 
 static int load_layers(struct sh_resident *r, struct sh_err *e)

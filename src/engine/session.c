@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/host_memory.h"
 #include "src/base/mem.h"
 #include "src/engine/device_cache.h"
 #include "src/engine/host_cache.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "src/base/err.h"
 #include "src/base/json_kind.h"
 #include "src/base/mem.h"
-#include "src/base/near.h"
 #include "src/engine/task.h"
 #include "src/tokenizer/tok_text.h"
 

@@ -10,7 +10,7 @@
 
 #include "kernels/load.h"
 #include "src/base/mem.h"
-#include "src/base/say.h"
+#include "src/base/progress.h"
 #include "traces/merge.h"
 
 enum { MOST_RANKS = 10000 };            /* of four digits */

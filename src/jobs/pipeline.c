@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "src/base/say.h"
+#include "src/base/progress.h"
 
 enum { START = 11, HIDDEN = 12, FINISHED = 13, PASSED = 14, READY = 15 };       /* tags; work_queue.c has its own */
 

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/base/module_path.h"
+#include "src/base/file.h"
 #include "src/base/progress.h"
 
 static int number(const char *name)

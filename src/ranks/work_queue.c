@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/base/progress.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report.h"
 #include "traces/codec.h"

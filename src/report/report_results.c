@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/base/progress.h"
 #include "src/report/figures/figure_data.h"
 
 int sh_results_read(const struct sh_report *r, const char *command, struct sh_results *out, struct sh_err *e)

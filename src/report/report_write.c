@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/base/progress.h"
 #include "src/report/report.h"
 
 enum { SENTENCE = 2048 };

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
-#include "src/base/row_bits.h"
+#include "src/base/progress.h"
+#include "src/base/row_figures.h"
 #include "src/base/team.h"
 #include "traces/codec.h"
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/base/progress.h"
 #include "src/model/layer.h"
 #include "src/tracer/hidden.h"
 #include "src/tracer/units.h"

@@ -6,7 +6,6 @@
 
 #include "src/base/err.h"
 #include "src/base/mem.h"
-#include "src/base/near.h"
 #include "src/base/num.h"
 #include "src/base/out.h"
 #include "src/base/rng.h"

@@ -389,7 +389,7 @@ static void windows(void)
     for (int l = 0; l < s.arch->n_layer; l++) {
         int window = sh_arch_window(s.arch, l);
         const struct sh_kv_head *h = sh_kv_cache_head(sh_session_cache(session), 0, l, 0);
-        CU_ASSERT_EQUAL(sh_kept_capacity(h->kept), window ? window : N);
+        CU_ASSERT_EQUAL(sh_kept_cache(h->kept)->head->capacity, window ? window : N);
         seen += window > 0 && window < N;
     }
     CU_ASSERT(seen > 0);

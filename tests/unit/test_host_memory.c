@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/base/host_memory.h"
+#include "src/base/mem.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
 

@@ -68,8 +68,8 @@ static void check_fixture_layers(const json_t *source, const struct sh_persisten
     CU_ASSERT_FATAL(sh_persistence_n_layer(p) ==
                     (int)json_array_size(json_object_get(source, "per_layer")));
     json_array_foreach(json_object_get(source, "per_layer"), i, want) {
-        const double *self = sh_persistence_of_layer(p, 0, (int)i),
-                     *no_self = sh_persistence_of_layer(p, 1, (int)i);
+        const double *self = sh_persistence_figures(p, 0, (int)i, -1),
+                     *no_self = sh_persistence_figures(p, 1, (int)i, -1);
         CU_ASSERT(sh_persistence_layer_at(p, (int)i) == heads_int(want, "layer"));
         CU_ASSERT(heads_near(self[SH_RATIO], heads_real(want, "mean_persistence_ratio"), 1e-12));
         CU_ASSERT(heads_near(self[SH_DENSITY], heads_real(want, "mean_pivotal_fraction"), 1e-12));
@@ -251,12 +251,12 @@ static void means_over_sequences_heads_and_layers(void)
         json_t *cell = json_array_get(json_object_get(root, "cells"), (size_t)c);
         size_t i;
         json_array_foreach(json_object_get(cell, "heads"), i, want)
-            check_means(sh_persistence_of_head(p, c, (int)i / 3, (int)i % 3), want);
+            check_means(sh_persistence_figures(p, c, (int)i / 3, (int)i % 3), want);
         json_array_foreach(json_object_get(cell, "layers"), i, want) {
-            check_means(sh_persistence_of_layer(p, c, (int)i), want);
+            check_means(sh_persistence_figures(p, c, (int)i, -1), want);
             CU_ASSERT(sh_persistence_min_head(p, c, (int)i) == heads_int(want, "min_head"));
         }
-        check_means(sh_persistence_of_all(p, c), json_object_get(cell, "all"));
+        check_means(sh_persistence_figures(p, c, -1, -1), json_object_get(cell, "all"));
     }
     sh_persistence_free(p);
     json_decref(root);
@@ -270,11 +270,11 @@ static void order_of_adding_does_not_matter(void)
     CU_ASSERT_FATAL(sh_persistence_finish(a, &e) == 0 && sh_persistence_finish(b, &e) == 0);
     size_t bytes = SH_N_FIGURE * sizeof(double);
     for (int c = 0; c < 2; c++) {
-        CU_ASSERT(!memcmp(sh_persistence_of_all(a, c), sh_persistence_of_all(b, c), bytes));
+        CU_ASSERT(!memcmp(sh_persistence_figures(a, c, -1, -1), sh_persistence_figures(b, c, -1, -1), bytes));
         CU_ASSERT(
-            !memcmp(sh_persistence_of_layer(a, c, 1), sh_persistence_of_layer(b, c, 1), bytes));
+            !memcmp(sh_persistence_figures(a, c, 1, -1), sh_persistence_figures(b, c, 1, -1), bytes));
         CU_ASSERT(
-            !memcmp(sh_persistence_of_head(a, c, 0, 2), sh_persistence_of_head(b, c, 0, 2), bytes));
+            !memcmp(sh_persistence_figures(a, c, 0, 2), sh_persistence_figures(b, c, 0, 2), bytes));
     }
     sh_persistence_free(a);
     sh_persistence_free(b);
@@ -313,7 +313,7 @@ static void missing_cells_are_named(void)
     p = sh_persistence_new(&no_alpha, 1);
     CU_ASSERT(sh_persistence_add(p, 0, 5, 0, s, &e) == -1 && strstr(e.text, "layer 5") != NULL);
     CU_ASSERT(sh_persistence_finish(p, &e) == 0 && sh_persistence_n_layer(p) == 0);
-    CU_ASSERT(isnan(sh_persistence_of_all(p, 0)[SH_RATIO]));
+    CU_ASSERT(isnan(sh_persistence_figures(p, 0, -1, -1)[SH_RATIO]));
     sh_persistence_free(p);
     sh_stats_free(s);
 }

@@ -310,7 +310,7 @@ static void slots(const struct story *s, const struct sh_policy_spec *p)
                                   .n_token = s->n_token, .layer = s->layer, .head = s->head, .n_layer = s->layer + 1,
                                   .k = keys, .v = values, .d_head = s->d_head, .rows_by_slot = 1, .seed = s->seed};
     struct sh_kept *k = sh_kept_new(&setup);
-    CU_ASSERT_FATAL(sh_kept_capacity(k) <= LONGEST && s->d_head <= 16 && s->group <= 8);
+    CU_ASSERT_FATAL(sh_kept_cache(k)->head->capacity <= LONGEST && s->d_head <= 16 && s->group <= 8);
     recorded.rows = SH_ROWS_RECORDED;
     CU_ASSERT_EQUAL(story_replay(&recorded, p, budget, want, NULL), 0);
     for (int i = 0; i < LONGEST * 16; i++)
@@ -319,7 +319,7 @@ static void slots(const struct story *s, const struct sh_policy_spec *p)
     sh_kept_restart(k, keys, values);
     drive(k, s, keys, values, again);
     CU_ASSERT(!memcmp(want, got, sizeof want) && !memcmp(want, again, sizeof want));
-    struct sh_policy_head head = {.knob = p->knob, .budget = budget, .capacity = sh_kept_capacity(k),
+    struct sh_policy_head head = {.knob = p->knob, .budget = budget, .capacity = sh_kept_cache(k)->head->capacity,
                                   .n_token = s->n_token, .d_head = s->d_head, .n_layer = 1};
     CU_ASSERT(sh_kept_policy_bytes(k) <= sh_state_bytes(p->policy, &head));
     sh_kept_free(k);

@@ -8,7 +8,6 @@
 
 #include "planner/theory/bound.h"
 #include "planner/theory/powerlaw.h"
-#include "planner/theory/powerlaw_test.h"
 #include "planner/theory/theory_sample.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/base/row_bits.h"
+#include "src/base/row_figures.h"
 #include "src/base/score.h"
 #include "tests/tap.h"
 #include "tests/unit/attention.h"

@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "planner/replay/list_walk.h"
-#include "planner/replay/replay_bound.h"
-#include "planner/replay/replay_stack.h"
+#include "planner/replay/replay.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
 #include "src/base/rng.h"

@@ -20,7 +20,7 @@ struct run {                            /* two states of one cache */
     struct sh_policy_head head[2];
     void *state[2];
     int n_state;
-    int pos[SLOTS];
+    int pos[SLOTS + 31];
     struct sh_cache cache;
     float row[N][SLOTS];                /* every row, by slot at its time */
     int held[N][SLOTS];                 /* whose slot it was then */
@@ -39,6 +39,7 @@ static void begin(struct run *r, const char *a, const char *b)
         r->head[i] = (struct sh_policy_head){.knob = r->spec[i].knob, .n_layer = 1, .budget = SLOTS, .capacity = SLOTS,
                                              .n_token = N};
         r->state[i] = sh_state_new(p, &r->head[i]);
+        sh_state_restart(r->state[i], p, &r->head[i]);
     }
 }
 
@@ -48,7 +49,7 @@ static void tell(struct run *r, int i, int slot, const struct sh_step *s)
     const struct sh_policy *p = r->spec[i].policy;
     r->cache.head = &r->head[i];
     if (slot >= 0)
-        sh_state_admit(r->state[i], p, slot, &r->cache, &(struct sh_step){.t = s->t});
+        sh_state_clear(r->state[i], p, &r->head[i], slot);
     p->observe(r->state[i], &r->cache, s);
 }
 

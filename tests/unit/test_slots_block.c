@@ -121,8 +121,9 @@ static void open_world(struct world *w, const struct target *on, const struct sh
     CU_ASSERT_EQUAL_FATAL(sh_policy_parse(s->rule->policy, &w->spec, &e), 0);
     open_host(w);
     for (int i = 0; i < LAYERS * s->n_kv_head; i++) {
-        const struct sh_kept *k = sh_kv_cache_head(w->cache, 0, i / s->n_kv_head, i % s->n_kv_head)->kept;
-        w->head[i] = (struct sh_slots_head){.budget = sh_kept_budget(k), .capacity = sh_kept_capacity(k),
+        const struct sh_kept *kept = sh_kv_cache_head(w->cache, 0, i / s->n_kv_head, i % s->n_kv_head)->kept;
+        const struct sh_policy_head *h = sh_kept_cache(kept)->head;
+        w->head[i] = (struct sh_slots_head){.budget = h->budget, .capacity = h->capacity,
                                             .window = s->window};
         w->head[i].drop = sh_policy_drop(&w->spec, w->head[i].budget);
     }

@@ -10,7 +10,7 @@
 #include "src/base/mem.h"
 #include "src/base/num.h"
 #include "src/base/rng.h"
-#include "src/base/row_top.h"
+#include "src/base/row_figures.h"
 #include "tests/tap.h"
 #include "tests/unit/heads.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/base/err.h"
 #include "src/base/mem.h"
-#include "src/base/near.h"
 #include "src/model/config.h"
 #include "src/model/files/map.h"
 

@@ -8,7 +8,6 @@
 #include "src/base/mem.h"
 #include "src/base/out.h"
 #include "src/base/progress.h"
-#include "src/base/say.h"
 
 /* The ordinals requested, of this backend. */
 static int resolve(const struct sh_backend *b, const struct sh_ordinals *asked, struct sh_ordinals *to,

@@ -7,8 +7,8 @@
 
 #include "kernels/weight_bits.h"
 #include "src/base/mem.h"
+#include "src/base/progress.h"
 #include "src/base/read_number.h"
-#include "src/base/say.h"
 
 /* How prompts are read and tokens are numbered. */
 static int read_ways(struct sh_live *l, const struct sh_live_options *o, struct sh_err *e)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/base/progress.h"
 #include "src/base/team.h"
 
 int sh_runs_hint(struct sh_err *e, const char *how)

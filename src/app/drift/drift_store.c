@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "src/base/interrupt.h"
+#include "src/base/progress.h"
 #include "src/base/mem.h"
 #include "src/app/common/recorded.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/base/interrupt.h"
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"

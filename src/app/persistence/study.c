@@ -312,17 +312,17 @@ static const struct sh_persistence *of(const struct sh_study *y, int cell)
 
 const double *sh_study_all(const struct sh_study *y, int cell)
 {
-    return sh_persistence_of_all(of(y, cell), y->index_of[cell]);
+    return sh_persistence_figures(of(y, cell), y->index_of[cell], -1, -1);
 }
 
 const double *sh_study_layer(const struct sh_study *y, int cell, int i_layer)
 {
-    return sh_persistence_of_layer(of(y, cell), y->index_of[cell], i_layer);
+    return sh_persistence_figures(of(y, cell), y->index_of[cell], i_layer, -1);
 }
 
 const double *sh_study_head(const struct sh_study *y, int cell, int i_layer, int i_head)
 {
-    return sh_persistence_of_head(of(y, cell), y->index_of[cell], i_layer, i_head);
+    return sh_persistence_figures(of(y, cell), y->index_of[cell], i_layer, i_head);
 }
 
 int sh_study_min_head(const struct sh_study *y, int cell, int i_layer)

@@ -44,7 +44,7 @@ static void take_figures(struct sh_plan *p, const struct sh_replay_result *r, co
         {SH_KEPT_MASS, "kept_mass", 1}, {SH_KEPT_MASS_NO_SINK, "kept_mass_no_sink", 0},
         {SH_PIVOTAL_RECALL, "pivotal_recall", 0}, {SH_OUTPUT_ERROR, "output_error", 1}};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-        double value = sh_replay_total_all(r->total, 0, figures[i].figure);
+        double value = sh_replay_total_mean(r->total, 0, figures[i].figure, -1);
         if (isnan(value))
             continue;
         struct sh_plan_evidence *v = sh_plan_add_evidence(p, figures[i].metric, value, r->n_sequence, r->n_tokens,

@@ -48,9 +48,9 @@ void sh_replay_row_fill(struct sh_replay_row *row, const struct sh_replay_result
         row->all[m] = (double)NAN;
     make_layers(row, r->first_layer, r->last_layer - r->first_layer + 1);
     for (int m = 0; m < SH_M_LAYER_METRICS; m++) {
-        row->all[m] = sh_replay_total_all(t, cell, figure_of[m]);
+        row->all[m] = sh_replay_total_mean(t, cell, figure_of[m], -1);
         for (int l = 0; l < row->n_layer; l++)
-            row->layer[l * SH_M_LAYER_METRICS + m] = sh_replay_total_layer(t, cell, figure_of[m], l);
+            row->layer[l * SH_M_LAYER_METRICS + m] = sh_replay_total_mean(t, cell, figure_of[m], l);
     }
     double low, high;
     if (!sh_replay_total_interval(t, cell, SH_KEPT_MASS, seed, &low, &high)) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/replay/replay_pass.h"
+#include "planner/replay/replay.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/app/common/recorded.h"

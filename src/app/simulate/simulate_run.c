@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "planner/simulate/simulate.h"
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
+#include "src/base/progress.h"
 
 enum { SEARCH_RUNS = 16 };              /* of --max-rate, about */
 

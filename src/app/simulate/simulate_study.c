@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/interrupt.h"
+#include "src/base/progress.h"
 #include "src/base/mem.h"
 #include "src/app/simulate/simulate_run.h"
 

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "planner/theory/bound.h"
-#include "planner/theory/powerlaw_test.h"
+#include "planner/theory/powerlaw.h"
 #include "planner/theory/theory_dropped.h"
 #include "planner/theory/theory_sample.h"
-#include "src/base/interrupt.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/base/team.h"

@@ -5,7 +5,7 @@
 #ifndef SH_APP_THEORY_STORE_H
 #define SH_APP_THEORY_STORE_H
 
-#include "planner/theory/powerlaw_test.h"
+#include "planner/theory/powerlaw.h"
 #include "planner/theory/theory_repeat.h"
 #include "traces/store.h"
 

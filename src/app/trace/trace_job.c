@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/base/say.h"
+#include "src/base/progress.h"
 #include "src/app/store/describe.h"
 #include "src/jobs/pipeline.h"
 

@@ -3,7 +3,7 @@
 #ifndef SH_REPORT_FIGURES_LATENCY_H
 #define SH_REPORT_FIGURES_LATENCY_H
 
-#include "src/base/time_unit.h"
+#include "src/base/out.h"
 #include "src/report/figures/figure_data.h"
 
 enum { SH_TTFT, SH_TPOT, SH_N_LATENCY };        /* time to the first token, of each further one */
