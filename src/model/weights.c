@@ -209,10 +209,8 @@ static int read_index(struct sh_weights *w, const char *folder, const char *inde
 static json_t *parse_index(const char *index, const struct sh_map *map, struct sh_err *e)
 {
     json_error_t why;
-    if (map->bytes > MAX_INDEX_BYTES) {
-        sh_fail(e, "%s: found %zu bytes, expected at most %zu", index, map->bytes, MAX_INDEX_BYTES);
-        return NULL;
-    }
+    if (map->bytes > MAX_INDEX_BYTES)
+        return sh_fail_null(e, "%s: found %zu bytes, expected at most %zu", index, map->bytes, MAX_INDEX_BYTES);
     json_t *root = json_loadb(map->at ? (const char *)map->at : "", map->bytes, JSON_REJECT_DUPLICATES, &why);
     if (!root)
         sh_fail(e, "%s: line %d: not valid JSON: %s", index, why.line, why.text);

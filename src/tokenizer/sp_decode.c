@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sp.h. */
-#include "src/tokenizer/sp.h"
+/* See tok.h. */
+#include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>

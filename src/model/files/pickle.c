@@ -45,11 +45,9 @@ static void *grown(void *table, uint32_t n, size_t bytes)
 
 static const unsigned char *take(struct machine *m, uint64_t n)
 {
-    if (n > m->bytes - m->next) {
-        sh_fail(m->e, "found %zu bytes left, expected %llu (is the file truncated?)", m->bytes - m->next,
-                (unsigned long long)n);
-        return NULL;
-    }
+    if (n > m->bytes - m->next)
+        return sh_fail_null(m->e, "found %zu bytes left, expected %llu (is the file truncated?)", m->bytes - m->next,
+                            (unsigned long long)n);
     m->next += (size_t)n;
     return m->at + m->next - n;
 }

@@ -355,10 +355,8 @@ static const struct sh_zip_entry *find_pickle(const struct reader *r, size_t *fo
         size_t n = t->name_bytes < sizeof name - 1 ? 0 : t->name_bytes - (sizeof name - 1);
         if (!n || memchr(t->name, '/', n) || memcmp(t->name + n, name, sizeof name - 1))
             continue;
-        if (found) {
-            sh_fail(r->e, "zip: found two entries */data.pkl, expected one");
-            return NULL;
-        }
+        if (found)
+            return sh_fail_null(r->e, "zip: found two entries */data.pkl, expected one");
         found = t;
         *folder_bytes = n;
     }
