@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The only seam between the models and the hardware. A backend is one constant table of operations
- * over memory that it owns; the forward pass is written once against this table, and every backend
- * has every operation.
+/* The only seam between the models and the hardware. A backend is one constant table of operations over memory that it
+ * owns; the forward pass is written once against this table, and every backend has every operation.
  *
- * Memory: `alloc` gives device memory (for the CPU plain host memory), `put` and `get` copy. A
- * struct sh_mat is a view and never owns what it points at. Pointers in the structs below are device
- * memory unless they say "host". Weights are handed over once with `weight`, which converts them to
- * the layout that the backend's products want.
+ * Memory: `alloc` gives device memory (for the CPU plain host memory), `put` and `get` copy. A struct sh_mat is a view
+ * and never owns what it points at. Pointers in the structs below are device memory unless they say "host". Weights are
+ * handed over once with `weight`, which converts them to the layout that the backend's products want.
  *
- * Errors: operations only queue work and return nothing. The first failure sticks to the device,
- * later operations do nothing, and `sync` reports it. So the forward pass has no error branches.
+ * Errors: operations only queue work and return nothing. The first failure sticks to the device, later operations do
+ * nothing, and `sync` reports it. So the forward pass has no error branches.
  *
- * Threads: operations, `put` and `get` among them, come from one thread; another one may go on after a
- * `sync` or a `get`. `alloc`, `release`, `weight`, `vector` and `drop` may run next to the operations of
- * another thread, `weight` and `vector` in one thread at a time: the next layer's weights are on their way
- * while this one computes.
+ * Threads: operations, `put` and `get` among them, come from one thread; another one may go on after a `sync` or a
+ * `get`. `alloc`, `release`, `weight`, `vector` and `drop` may run next to the operations of another thread, `weight`
+ * and `vector` in one thread at a time: the next layer's weights are on their way while this one computes.
  *
- * Types: the residual stream, q, k, v and biases are f32. The other operands of products (`x` of
- * linear, `out` of norm, attend, gate and of linears that feed a product) are all f32, all f16 or all
- * bf16. Products and softmax sums accumulate in f32 whatever the types. */
+ * Types: the residual stream, q, k, v and biases are f32. The other operands of products (`x` of linear, `out` of norm,
+ * attend, gate and of linears that feed a product) are all f32, all f16 or all bf16. Products and softmax sums
+ * accumulate in f32 whatever the types. */
 #ifndef SH_KERNELS_BACKEND_H
 #define SH_KERNELS_BACKEND_H
 
@@ -138,10 +135,9 @@ struct sh_row_sets {                    /* n_rows rows of one head              
 struct sh_tap {
     enum sh_pack pack;
     const struct sh_lanes *lanes;       /* of SH_PACK_SETS; host, [n_seq]: each sequence its own   */
-    /* Rows [first_row, first_row + n_rows) of one head of one sequence of the call. For one
-     * (sequence, head) rows arrive in order and from one thread; different ones arrive at the
-     * same time, at the latest before `sync` returns. `packed` is host memory, valid during the
-     * call only. NULL: nothing is recorded. */
+    /* Rows [first_row, first_row + n_rows) of one head of one sequence of the call. For one (sequence, head) rows
+     * arrive in order and from one thread; different ones arrive at the same time, at the latest before `sync` returns.
+     * `packed` is host memory, valid during the call only. NULL: nothing is recorded. */
     void (*rows)(void *to, int sequence, int head, int first_row, int n_rows, const void *packed);
     void *to;
     const unsigned char *wanted;        /* host, [n_seq]: 0 leaves a sequence out; NULL: all wanted */

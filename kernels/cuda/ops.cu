@@ -157,8 +157,7 @@ void cuda_cast(struct sh_dev *d, struct sh_mat out, struct sh_mat x)
 
 /* ---- the greatest number of each row, one block a row ---- */
 
-/* Does (x, at) come before (y, to)? NaN and infinity come first, then the greater number, then the
- * first column. */
+/* Does (x, at) come before (y, to)? NaN and infinity come first, then the greater number, then the first column. */
 static __device__ __forceinline__ int comes_first(float x, int at, float y, int to)
 {
     int odd_x = !(x < INFINITY), odd_y = !(y < INFINITY);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See block.h. The head's tokens move into a wider set of slots (`wide`: those that are cached by age, then
+/* See host_cache.h. The head's tokens move into a wider set of slots (`wide`: those that are cached by age, then
  * the block's), are decided upon there, and those that stay move back: cached ones into the slots that they
  * had, new ones into free ones. */
-#include "src/engine/block.h"
+#include "src/engine/host_cache.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/team.h"
-#include "src/engine/block.h"
 #include "src/engine/slots_attend.h"
 
 struct sh_host_cache {
@@ -173,7 +172,7 @@ static void take_blocks(void *arg, struct sh_member *me)
         run_block(arg, i, me->n_threads);
 }
 
-/* The pieces as blocks (block.h). attended: `mixed` has been computed. */
+/* The pieces as blocks (block.c). attended: `mixed` has been computed. */
 static int run_blocks(struct sh_host_cache *own, const struct rows *p, int attended)
 {
     int n_head = p->what->n_kv_head;
@@ -288,7 +287,7 @@ int sh_host_cache_run(struct sh_host_cache *own, const struct sh_piece *p, struc
     own->piece = p;
     own->failed = 0;
     for (int l = 0; l < r->arch->n_layer && !own->failed; l++)
-        sh_layer_step(r->layer[l], &r->act, r->hidden, own->kv->setup.n_seq, p->start, &attention);
+        sh_layer_run(r->layer[l], &r->act, r->hidden, own->kv->setup.n_seq, p->start, NULL, 0, &attention);
     if (own->failed)
         *e = own->error;
     return own->failed ? -1 : 0;

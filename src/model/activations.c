@@ -51,10 +51,7 @@ int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, str
             sh_activations_free(a);
             return -1;
         }
-    if (arch->pos == SH_POS_ALIBI)
-        a->slopes = xcalloc((size_t)arch->n_head, sizeof *a->slopes);
-    for (int h = 0; h < arch->n_head && a->slopes; h++)
-        a->slopes[h] = sh_arch_slope(arch, h);
+    a->slopes = sh_arch_slopes(arch);
     return 0;
 }
 

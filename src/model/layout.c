@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See layout.h and arch.h. */
-#include "src/model/layout.h"
+/* See family.h and arch.h. */
+#include "src/model/families/family.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "src/base/mem.h"
 #include "src/base/team.h"
 
 /* ---- numbers of an architecture ---- */
@@ -40,14 +41,17 @@ int sh_arch_follows_length(const struct sh_arch *a)
 }
 
 /* A geometric series for a power of two; the heads beyond take every other slope of the next one. */
-float sh_arch_slope(const struct sh_arch *a, int head)
+float *sh_arch_slopes(const struct sh_arch *a)
 {
+    if (a->pos != SH_POS_ALIBI)
+        return NULL;
+    float *slopes = xcalloc((size_t)a->n_head, sizeof *slopes);
     int power = 1;
     while (power <= a->n_head / 2)
         power *= 2;
-    if (head < power)
-        return (float)exp2(-8.0 * (head + 1) / power);
-    return (float)exp2(-4.0 * (2 * (head - power) + 1) / power);
+    for (int h = 0; h < a->n_head; h++)
+        slopes[h] = (float)exp2(h < power ? -8.0 * (h + 1) / power : -4.0 * (2 * (h - power) + 1) / power);
+    return slopes;
 }
 
 /* ---- parameters in their tensors ---- */

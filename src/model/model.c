@@ -11,8 +11,7 @@
 #include "src/base/rng.h"
 #include "src/model/config.h"
 #include "src/model/files/gguf_tensors.h"
-#include "src/model/layout.h"
-#include "src/model/numbers.h"
+#include "src/model/families/family.h"
 #include "src/model/weights.h"
 
 #define N_LAYER_ROLE (SH_N_ROLE - SH_LAYER_ROLE)

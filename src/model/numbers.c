@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See numbers.h and, for what is finite, model.h. */
-#include "src/model/numbers.h"
+/* See model.h. */
+#include "src/model/model.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -9,7 +9,6 @@
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/base/team.h"
-#include "src/model/model.h"
 
 typedef uint32_t word32 __attribute__((may_alias));
 typedef uint16_t word16 __attribute__((may_alias));

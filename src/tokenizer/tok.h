@@ -61,8 +61,8 @@ struct sh_sp_model {
 int sh_sp_model_open(struct sh_sp_model *m, const char *path, struct sh_err *e);
 void sh_sp_model_close(struct sh_sp_model *m);
 
-/* Normalisation: characters are rewritten by a precompiled map, spaces squeezed, one prepended, and all become U+2581.
- * */
+/* Normalisation: characters are rewritten by a precompiled map, spaces squeezed, one prepended, and all become
+ * U+2581. */
 struct sh_sp_normal {
     int add_prefix, prefix_once, squeeze, escape;
     struct sh_added user;               /* what is left as it is          */

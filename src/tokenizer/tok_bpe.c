@@ -18,8 +18,8 @@
 /* ---- the queue ---- */
 
 /* The smallest key first: a radix heap (Ahuja and others 1990), which accesses memory in order where a binary heap
- * jumps. The rare keys below the one taken last (a token that is listed before its halves) go into a small binary heap.
- * */
+ * jumps. The rare keys below the one taken last (a token that is listed before its halves) go into a small binary
+ * heap. */
 struct keys { uint64_t *at; size_t n, cap; };
 
 struct queue {                       /* start with {0} */

@@ -30,8 +30,8 @@ void sh_vocab_bytes(const struct sh_vocab *v, int32_t ids[256]);
 /* hidden: it has an id but sh_vocab_find does not return it (added tokens are not part of the model). */
 void sh_vocab_put(struct sh_vocab *v, int32_t id, const char *text, size_t n, int hidden);
 
-/* Hashes depend on a random number, so that no file can put all its tokens into one slot. Results do not depend on it.
- * */
+/* Hashes depend on a random number, so that no file can put all its tokens into one slot. Results do not depend on
+ * it. */
 uint64_t sh_tok_seed(void);
 uint64_t sh_tok_hash(uint64_t seed, const char *text, size_t n);
 

@@ -95,8 +95,8 @@ static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *c
     return bad;
 }
 
-/* Whether tokenizer_config.json wants a leading space at all and, with "legacy" false, only at the start of the text.
- * */
+/* Whether tokenizer_config.json wants a leading space at all and, with "legacy" false, only at the start of the
+ * text. */
 static int apply_prefix(struct sh_tok_arrays *a, const json_t *config, struct sh_err *e)
 {
     int legacy, prefix;
@@ -156,8 +156,10 @@ static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
 struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e)
 {
     struct sh_tokenizer *t = xcalloc(1, sizeof *t);
-    int whole = sh_tok_has(path, "tokenizer.json"), pair = sh_tok_has(path, "vocab.json") && sh_tok_has(path, "merges.txt");
-    if (!(whole || pair || sh_tok_has(path, "tokenizer.model") ? open_files(t, path, whole, pair, e) : open_gguf(t, path, e)))
+    int whole = sh_tok_has(path, "tokenizer.json");
+    int pair = sh_tok_has(path, "vocab.json") && sh_tok_has(path, "merges.txt");
+    int in_files = whole || pair || sh_tok_has(path, "tokenizer.model");
+    if (!(in_files ? open_files(t, path, whole, pair, e) : open_gguf(t, path, e)))
         return t;
     sh_tokenizer_free(t);
     return NULL;

@@ -17,7 +17,6 @@
 #include "src/base/mem.h"
 #include "src/model/files/pickle.h"
 #include "src/model/files/zip.h"
-#include "src/model/shown.h"
 #include "src/model/weights.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
