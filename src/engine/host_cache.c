@@ -350,15 +350,6 @@ static void make_copies(struct sh_host_cache *own)
     own->half = is_f32 || own->r->is_host ? NULL : xaligned(q * sizeof *own->half);
 }
 
-static void make_scratch(struct sh_host_cache *own)
-{
-    const struct sh_arch *a = own->r->arch;
-    size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)own->kv->most_slots;
-    own->scratch_size = ((SH_ROWS_AT_ONCE + group) * (size_t)a->d_head + (3 + group) * slots + 16) / 16 * 16;
-    own->n_thread = own->r->setup.n_threads > 0 ? own->r->setup.n_threads : sh_team_threads();
-    own->scratch = xaligned((size_t)own->n_thread * own->scratch_size * sizeof *own->scratch);
-}
-
 struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
 {
     struct sh_host_cache *own = xcalloc(1, sizeof *own);
@@ -369,7 +360,11 @@ struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_s
         return NULL;
     }
     make_copies(own);
-    make_scratch(own);
+    const struct sh_arch *a = r->arch;
+    size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)own->kv->most_slots;
+    own->scratch_size = ((SH_ROWS_AT_ONCE + group) * (size_t)a->d_head + (3 + group) * slots + 16) / 16 * 16;
+    own->n_thread = r->setup.n_threads > 0 ? r->setup.n_threads : sh_team_threads();
+    own->scratch = xaligned((size_t)own->n_thread * own->scratch_size * sizeof *own->scratch);
     return own;
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rows.h. */
 #include "src/engine/rows.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See family.h and arch.h. */
 #include "src/model/families/family.h"
 
 #include <math.h>
@@ -146,16 +145,11 @@ static void gather_block(void *arg, int block)
         }
 }
 
-static void gather_transposed(const struct sh_layout *l, const char *from, char *to, size_t bytes)
-{
-    sh_team_each(0, (l->rows + BLOCK - 1) / BLOCK, gather_block, &(struct gathering){l, from, to, bytes});
-}
-
 void sh_layout_gather(const struct sh_layout *l, const void *from, void *to, size_t bytes)
 {
     size_t width = (size_t)l->cols * bytes;
     if (l->is_transposed) {
-        gather_transposed(l, from, to, bytes);
+        sh_team_each(0, (l->rows + BLOCK - 1) / BLOCK, gather_block, &(struct gathering){l, from, to, bytes});
         return;
     }
     for (int row = 0; row < l->rows; row++)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok.h. */
 #include "src/tokenizer/tok.h"
 
 #include <stdlib.h>

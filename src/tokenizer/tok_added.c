@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_model.h. */
 #include "src/tokenizer/tok_model.h"
 
 #include <stdlib.h>

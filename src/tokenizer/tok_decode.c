@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok.h. */
 #include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/tokenizer/tok_regex.h"
 
 /* STRIP: takes off the character `text`, at most `start` and `stop` times. METASPACE: replaces the mark by `text`; with

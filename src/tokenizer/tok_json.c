@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_json.h. */
 #include "src/tokenizer/tok_json.h"
 
 #include <errno.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok.h. */
 #include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
-#include "src/base/mem.h"
 #include "src/tokenizer/tok_regex.h"
 
 enum { FORM, PREPEND, REPLACE, LOWERCASE, STRIP, SENTENCEPIECE };    /* STRIP: start and stop are flags */

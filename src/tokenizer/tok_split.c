@@ -2,10 +2,8 @@
 /* See tok.h. Each pre-tokenizer becomes one to three of four primitive steps. */
 #include "src/tokenizer/tok.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/tokenizer/tok_regex.h"
 
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
