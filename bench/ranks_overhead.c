@@ -9,7 +9,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/ranks/work_queue.h"
+#include "src/ranks/ranks.h"
 
 static int sleep_through(void *to, int unit, struct sh_err *e)
 {

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The only seam between the models and the hardware. A backend is one constant table of operations
- * over memory that it owns; the forward pass is written once against this table, and every backend
- * has every operation.
+/* The only seam between the models and the hardware. A backend is one constant table of operations over memory that it
+ * owns; the forward pass is written once against this table, and every backend has every operation.
  *
- * Memory: `alloc` gives device memory (for the CPU plain host memory), `put` and `get` copy. A
- * struct sh_mat is a view and never owns what it points at. Pointers in the structs below are device
- * memory unless they say "host". Weights are handed over once with `weight`, which converts them to
- * the layout that the backend's products want.
+ * Memory: `alloc` gives device memory (for the CPU plain host memory), `put` and `get` copy. A struct sh_mat is a view
+ * and never owns what it points at. Pointers in the structs below are device memory unless they say "host". Weights are
+ * handed over once with `weight`, which converts them to the layout that the backend's products want.
  *
- * Errors: operations only queue work and return nothing. The first failure sticks to the device,
- * later operations do nothing, and `sync` reports it. So the forward pass has no error branches.
+ * Errors: operations only queue work and return nothing. The first failure sticks to the device, later operations do
+ * nothing, and `sync` reports it. So the forward pass has no error branches.
  *
- * Threads: operations, `put` and `get` among them, come from one thread; another one may go on after a
- * `sync` or a `get`. `alloc`, `release`, `weight`, `vector` and `drop` may run next to the operations of
- * another thread, `weight` and `vector` in one thread at a time: the next layer's weights are on their way
- * while this one computes.
+ * Threads: operations, `put` and `get` among them, come from one thread; another one may go on after a `sync` or a
+ * `get`. `alloc`, `release`, `weight`, `vector` and `drop` may run next to the operations of another thread, `weight`
+ * and `vector` in one thread at a time: the next layer's weights are on their way while this one computes.
  *
- * Types: the residual stream, q, k, v and biases are f32. The other operands of products (`x` of
- * linear, `out` of norm, attend, gate and of linears that feed a product) are all f32, all f16 or all
- * bf16. Products and softmax sums accumulate in f32 whatever the types. */
+ * Types: the residual stream, q, k, v and biases are f32. The other operands of products (`x` of linear, `out` of norm,
+ * attend, gate and of linears that feed a product) are all f32, all f16 or all bf16. Products and softmax sums
+ * accumulate in f32 whatever the types. */
 #ifndef SH_KERNELS_BACKEND_H
 #define SH_KERNELS_BACKEND_H
 
@@ -32,7 +29,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 9
+#define SH_BACKEND_ABI 10
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -80,24 +77,18 @@ struct sh_norm {
     int add;                            /* 1: add to what `out` (f32) holds                        */
 };
 
-enum sh_rotary_pairs {
-    SH_ROTARY_HALVES,                   /* element j turns with j + n_rot / 2 (GPT-NeoX, LLaMA)    */
-    SH_ROTARY_NEIGHBOURS                /* element 2j turns with 2j + 1 (GPT-J)                    */
-};
-
 /* Rotary positions, in place, on the first n_rot elements of each head of x f32 [rows, heads * d_head]:
- * (a, b) becomes (a cos - b sin, b cos + a sin). The caller's tables hold the scaled frequencies. */
+ * elements j and j + n_rot / 2, (a, b), become (a cos - b sin, b cos + a sin). The caller's tables hold the scaled
+ * frequencies. */
 struct sh_rotary {
     struct sh_mat x;
     int d_head, n_rot;                  /* n_rot even, <= d_head                                   */
-    enum sh_rotary_pairs pairs;
     const float *cos, *sin;             /* [positions, n_rot / 2]                                  */
     int n_seq;
     const int *start;                   /* host, [n_seq + 1]: the rows of each sequence            */
-    const int *first;                   /* host, [n_seq]: position of each sequence's first row;   */
-                                        /* NULL: 0                                                 */
-    const int *position;                /* [rows]: of each row, in place of start and first; NULL: */
-};                                      /* these say it                                            */
+    const int *first;                   /* host, [n_seq]: position of each sequence's first row; NULL: 0 */
+    const int *position;                /* [rows]: of each row, instead of start and first; or NULL */
+};
 
 /* out = act(gate) * up, elementwise; gate and up f32, dense like out. */
 struct sh_gate {
@@ -127,10 +118,9 @@ struct sh_lanes {
 
 struct sh_row_sets {                    /* n_rows rows of one head                                 */
     int first_word, n_word;             /* of every set: the same for all these rows               */
-    const uint64_t *bits;               /* [n_rows][lanes + 1][n_word]: bit j % 64 of word         */
-                                        /* j / 64 - first_word is key j, set when score > limit;   */
-                                        /* the last set: score < 1 / n (sh_round_up). Keys that    */
-                                        /* the row does not see are in no set.                     */
+    /* [n_rows][lanes + 1][n_word]: bit j % 64 of word j / 64 - first_word is key j, set when score > limit; in the last
+     * set when score < 1 / n (sh_round_up). Keys that the row does not see are in no set. */
+    const uint64_t *bits;
     const struct sh_row_figures *figures;   /* [n_rows]; low_mass only with `values`               */
     const float *value;                 /* with `values`: the scores that are not low, keys        */
 };                                      /* ascending, rows one after another; else NULL            */
@@ -138,10 +128,9 @@ struct sh_row_sets {                    /* n_rows rows of one head              
 struct sh_tap {
     enum sh_pack pack;
     const struct sh_lanes *lanes;       /* of SH_PACK_SETS; host, [n_seq]: each sequence its own   */
-    /* Rows [first_row, first_row + n_rows) of one head of one sequence of the call. For one
-     * (sequence, head) rows arrive in order and from one thread; different ones arrive at the
-     * same time, at the latest before `sync` returns. `packed` is host memory, valid during the
-     * call only. NULL: nothing is recorded. */
+    /* Rows [first_row, first_row + n_rows) of one head of one sequence of the call. For one (sequence, head) rows
+     * arrive in order and from one thread; different ones arrive at the same time, at the latest before `sync` returns.
+     * `packed` is host memory, valid during the call only. NULL: nothing is recorded. */
     void (*rows)(void *to, int sequence, int head, int first_row, int n_rows, const void *packed);
     void *to;
     const unsigned char *wanted;        /* host, [n_seq]: 0 leaves a sequence out; NULL: all wanted */
@@ -153,8 +142,7 @@ struct sh_tap {
  * window only those with i - j < window. The score before softmax is
  *     cap(scale * q k) + slopes[head] * (j - i),  cap(x) = softcap * tanh(x / softcap), or x. */
 struct sh_attend {
-    struct sh_mat q, out;               /* [rows, n_head * d_head]; q f32. out.at NULL: the        */
-                                        /* probabilities are wanted, not what they give            */
+    struct sh_mat q, out;               /* [rows, n_head * d_head]; q f32. out.at NULL: not wanted */
     struct sh_mat k, v;                 /* [rows, n_kv_head * d_head] f32                          */
     int n_head, n_kv_head, d_head;      /* head h uses KV head h / (n_head / n_kv_head)            */
     int window;                         /* 0: none                                                 */
@@ -173,8 +161,7 @@ struct sh_best {                        /* of a row: its greatest number, the fi
 struct sh_open {                        /* what to open                                            */
     int ordinal, n_threads;             /* n_threads: host threads it may keep busy                */
     size_t memory_bytes;                /* of the device that it may take; 0: all that is free     */
-    struct sh_stages *stages;           /* where operations count their time; NULL: they do not. Outlives the */
-                                        /* device                                                  */
+    struct sh_stages *stages;           /* where operations count their time, or NULL; outlives the device */
 };
 
 struct sh_props {
@@ -184,9 +171,8 @@ struct sh_props {
     size_t memory_bytes;                /* that alloc and weight can still take; 0: not known      */
     size_t taken_bytes;                 /* that are in use, the backend's own included; 0: not known */
     size_t peak_bytes;                  /* the most that was at once; 0: not known                 */
-    size_t used_bytes;                  /* the most that the device itself, asked whenever memory was taken of it */
-                                        /* and now, counted as taken since it was opened: what libraries, kernels */
-                                        /* and other programs take there included; 0: not known    */
+    size_t used_bytes;                  /* the most by the device's own count, asked at each allocation and now: with */
+                                        /* what libraries, kernels and other programs took meanwhile; 0: not known */
     int rows_at_once;                   /* tokens that should go through an operation together     */
     char why_eager[160];                /* why operations are recorded as graphs no more (slots.h); empty: they are */
 };

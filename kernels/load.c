@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See load.h. */
 #include "kernels/load.h"
 
 #include <dlfcn.h>

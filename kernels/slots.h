@@ -6,10 +6,10 @@
  *
  *     room is made, the token takes a slot, its query attends over the slots, the policy sees the row,
  *
- * and the tokens that are kept are the same. A prompt may come in blocks, as src/engine/block.h has them.
+ * and the tokens that are kept are the same. A prompt may come in blocks, as src/engine/block.c has them.
  * Nothing of this comes back to the host unless it is looked at.
  *
- * Keys and values are kept as f32, f16 or codes (src/engine/quant.h, scales along a token's channels) and
+ * Keys and values are kept as f32, f16 or codes (src/engine/quant.c, scales along a token's channels) and
  * read back into f32 where they are used. */
 #ifndef SH_KERNELS_SLOTS_H
 #define SH_KERNELS_SLOTS_H

@@ -37,9 +37,8 @@ struct few {                            /* out (+)= act(x w^T + bias), as struct
     int add;
 };
 
-/* Plain f32 weights of products of many rows (gemm_many_rows.c): number (in i, output o) is at
- * at[i * in_step + o * out_step].
- * few.room: [threads, x.cols, FEW_COLS]; few.w and few.codes are not looked at. */
+/* Plain f32 weights of products of many rows (gemm_many_rows.c): number (in i, output o) is at at[i * in_step + o *
+ * out_step]. few.room: [threads, x.cols, FEW_COLS]; few.w and few.codes are not looked at. */
 struct few_weight {
     const float *at;
     size_t in_step, out_step;

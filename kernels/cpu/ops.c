@@ -184,21 +184,12 @@ static int position_of(const struct sh_rotary *a, int row)
     return row - a->start[low] + (a->first ? a->first[low] : 0);
 }
 
-static void turn_halves(float *restrict x, float *restrict y, const float *c, const float *s, int n)
+static void turn(float *restrict x, float *restrict y, const float *c, const float *s, int n)
 {
     for (int j = 0; j < n; j++) {
         float a = x[j], b = y[j];
         x[j] = a * c[j] - b * s[j];
         y[j] = b * c[j] + a * s[j];
-    }
-}
-
-static void turn_neighbours(float *restrict x, const float *c, const float *s, int n)
-{
-    for (int j = 0; j < n; j++) {
-        float a = x[2 * j], b = x[2 * j + 1];
-        x[2 * j] = a * c[j] - b * s[j];
-        x[2 * j + 1] = b * c[j] + a * s[j];
     }
 }
 
@@ -209,10 +200,7 @@ static void turn_row(void *arg, int i)
     size_t at = (size_t)position_of(a, row) * (size_t)half;
     float *x = (float *)a->x.at + (size_t)row * a->x.stride;
     for (int head = 0; head < a->x.cols / a->d_head; head++, x += a->d_head)
-        if (a->pairs == SH_ROTARY_HALVES)
-            turn_halves(x, x + half, a->cos + at, a->sin + at, half);
-        else
-            turn_neighbours(x, a->cos + at, a->sin + at, half);
+        turn(x, x + half, a->cos + at, a->sin + at, half);
 }
 
 static void rotary(const struct sh_rotary *a, int n_threads)
@@ -254,18 +242,9 @@ static void gate(const struct sh_gate *a, int n_threads)
 #define CPU_TEXT(x) CPU_TEXT_(x)
 
 const struct cpu_kernels CPU_NAME(cpu_kernels) = {
-    .name = CPU_TEXT(CPU_VARIANT),
-    .attend = CPU_NAME(cpu_attend),
-    .attend_bytes = CPU_NAME(cpu_attend_bytes),
-    .embed = embed,
-    .norm = norm,
-    .rotary = rotary,
-    .gate = gate,
-    .convert = convert,
-    .snap = snap,
-    .few = CPU_NAME(cpu_few),
-    .many = CPU_NAME(cpu_many),
-    .few_codes = CPU_NAME(cpu_few_codes),
+    .name = CPU_TEXT(CPU_VARIANT), .attend = CPU_NAME(cpu_attend), .attend_bytes = CPU_NAME(cpu_attend_bytes),
+    .embed = embed, .norm = norm, .rotary = rotary, .gate = gate, .convert = convert, .snap = snap,
+    .few = CPU_NAME(cpu_few), .many = CPU_NAME(cpu_many), .few_codes = CPU_NAME(cpu_few_codes),
     .few_codes_room = CPU_NAME(cpu_few_codes_room),
 #ifdef CPU_HAS_BF16
     .few_bf16 = CPU_NAME(cpu_few_bf16),

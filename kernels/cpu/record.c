@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hands out a block's rows: packed, or as sets. Sets are taken from the very numbers that SH_PACK_F32
- * hands out. */
+/* Hands out a block's rows: packed, or as sets. Sets are taken from the very numbers that SH_PACK_F32 hands out. */
 #include <math.h>
 #ifdef __SSE2__
 #include <immintrin.h>

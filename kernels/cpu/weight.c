@@ -195,8 +195,7 @@ static struct sh_weight *lay_out(struct sh_dev *d, const void *at, enum sh_type 
         return coded(d, w, at, from, e);
     if (choose_layout(d, w)) {
         free(w);
-        sh_fail(e, "oneDNN has no product for a %d x %d matrix of %s", rows, cols, sh_type_name(to));
-        return NULL;
+        return sh_fail_null(e, "oneDNN has no product for a %d x %d matrix of %s", rows, cols, sh_type_name(to));
     }
     size_t bytes = dnnl_memory_desc_get_size(layout_of(w));
     void *owned = NULL;

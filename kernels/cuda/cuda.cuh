@@ -184,8 +184,7 @@ void cuda_wait(struct sh_dev *d, const char *what);             /* until `comput
 void cuda_graphs_read(struct sh_dev *d);
 
 /* codes.cu */
-/* The part of w from row and col (a multiple of a group's length) on becomes the codes of x, dense, on
- * `load`. */
+/* The part of w from row and col (a multiple of a group's length) on becomes the codes of x, dense, on `load`. */
 void cuda_encode(struct sh_dev *d, struct sh_weight *w, size_t row, size_t col, const struct sh_mat *x);
 /* Rows [row, row + n) of w out of their codes into `to` [n, cols] of its type, on `compute`. */
 void cuda_decode(struct sh_dev *d, const struct sh_weight *w, int row, int n, void *to);
@@ -207,12 +206,11 @@ void cuda_gate(struct sh_dev *d, const struct sh_gate *a);
 void cuda_attend(struct sh_dev *d, const struct sh_attend *a);
 size_t cuda_attend_bytes(const struct sh_dev *d, const struct sh_attend *a);
 
-/* spans.cu: timers of stages on the device (src/base/stages.h): pairs of events around what a stage queues, read by
- * the host when it has waited for the device anyway, so that measuring waits for nothing. Without stages nothing is
- * queued.
+/* spans.cu: timers of stages on the device (src/base/stages.h): pairs of events around what a stage queues, read by the
+ * host when it has waited for the device anyway, so that measuring waits for nothing. Without stages nothing is queued.
  *
- * On `stream`, which is compute, record, values or load; no span begins before the last one of its stream has
- * ended. What is queued on compute while a graph is captured belongs to the graph. */
+ * On `stream`, which is compute, record, values or load; no span begins before the last one of its stream has ended.
+ * What is queued on compute while a graph is captured belongs to the graph. */
 void cuda_span_begin(struct sh_dev *d, struct cuda_spans *s, enum sh_stage stage, cudaStream_t stream);
 void cuda_span_end(struct sh_dev *d, struct cuda_spans *s, cudaStream_t stream);
 

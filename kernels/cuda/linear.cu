@@ -79,12 +79,6 @@ static void product(struct sh_dev *d, const struct sh_linear *a, void *out, enum
     }
 }
 
-/* The product can go straight to out when nothing, or a bias in f32, remains to be done. */
-static int is_direct(const struct sh_linear *a)
-{
-    return a->act == SH_ACT_NONE && (a->out.type == SH_F32 || !a->bias);
-}
-
 size_t cuda_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits)
 {
     (void)d;
@@ -106,7 +100,7 @@ void cuda_linear(struct sh_dev *d, const struct sh_linear *a)
         return;
     cuda_arrived(d, a->bias);
     cuda_stage_begin(d, SH_STAGE_PRODUCTS);
-    if (is_direct(a)) {
+    if (a->act == SH_ACT_NONE && (a->out.type == SH_F32 || !a->bias)) {     /* nothing, or a bias in f32, is to do */
         product(d, a, a->out.at, a->out.type, a->out.stride, a->add ? 1.0f : 0.0f);
         if (a->bias && !cuda_has_failed(d))
             SH_LAUNCH((finish<float>), dim3((unsigned)a->out.rows), dim3(THREADS), d->compute, (float *)a->out.at,

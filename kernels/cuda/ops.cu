@@ -57,7 +57,7 @@ struct rotary {                         /* without holes: every byte of an argum
     size_t stride;
     const float *cos, *sin;
     const int *position;                /* [rows] or NULL                                            */
-    int n_head, d_head, n_rot, neighbours;
+    int n_head, d_head, n_rot, unused;
 };
 
 /* Row i of x is at position[i], or i, of the tables. Pair j of a head turns by the angle j of the position. */
@@ -69,7 +69,7 @@ __global__ void turn(struct rotary a)
     for (int i = (int)threadIdx.x; i < a.n_head * half; i += THREADS) {
         int j = i % half;
         float *head = row + (size_t)(i / half) * (size_t)a.d_head;
-        float *first = a.neighbours ? head + 2 * j : head + j, *second = a.neighbours ? first + 1 : first + half;
+        float *first = head + j, *second = first + half;
         float x = *first, y = *second;
         float c = a.cos[position * (size_t)half + (size_t)j], s = a.sin[position * (size_t)half + (size_t)j];
         *first = x * c - y * s;
@@ -82,8 +82,7 @@ static void turn_rows(struct sh_dev *d, const struct sh_rotary *a, int start, in
 {
     size_t at = (size_t)first * (size_t)(a->n_rot / 2);
     struct rotary part = {(float *)a->x.at + (size_t)start * a->x.stride, a->x.stride, a->cos + at, a->sin + at,
-                          a->position ? a->position + start : NULL, a->x.cols / a->d_head, a->d_head, a->n_rot,
-                          a->pairs == SH_ROTARY_NEIGHBOURS};
+                          a->position ? a->position + start : NULL, a->x.cols / a->d_head, a->d_head, a->n_rot, 0};
     if (end > start)
         SH_LAUNCH(turn, dim3((unsigned)(end - start)), dim3(THREADS), d->compute, part);
 }
@@ -157,8 +156,7 @@ void cuda_cast(struct sh_dev *d, struct sh_mat out, struct sh_mat x)
 
 /* ---- the greatest number of each row, one block a row ---- */
 
-/* Does (x, at) come before (y, to)? NaN and infinity come first, then the greater number, then the
- * first column. */
+/* Does (x, at) come before (y, to)? NaN and infinity come first, then the greater number, then the first column. */
 static __device__ __forceinline__ int comes_first(float x, int at, float y, int to)
 {
     int odd_x = !(x < INFINITY), odd_y = !(y < INFINITY);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights on their way from the mapped checkpoint to the device: copied piece by piece through two
- * pinned buffers on the stream `load`, converted there when the products want another type or codes. While one
- * piece travels the next is read from the file; while all of this happens the operations of the layer
- * before may compute. */
+/* Weights on their way from the mapped checkpoint to the device: copied piece by piece through two pinned buffers on
+ * the stream `load`, converted there when the products want another type or codes. While one piece travels the next is
+ * read from the file; while all of this happens the operations of the layer before may compute. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -27,6 +27,8 @@ int sh_err_fill(struct sh_err *e, enum sh_status status, const char *format, ...
 #define sh_fail(e, ...) sh_err_fill(e, SH_FAILED, __VA_ARGS__)
 #define sh_misused(e, ...) sh_err_fill(e, SH_MISUSED, __VA_ARGS__)
 #define sh_absent(e, ...) sh_err_fill(e, SH_ABSENT, __VA_ARGS__)
+/* The same for functions that return a pointer. */
+#define sh_fail_null(e, ...) (sh_fail(e, __VA_ARGS__), (void *)0)
 
 /* Puts "context: " in front of the text, without repeating its first part (up to a colon) if the text begins with that,
  * such as a file's name. Returns -1. */

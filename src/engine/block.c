@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See block.h. The head's tokens move into a wider set of slots (`wide`: those that are cached by age, then
+/* See host_cache.h. The head's tokens move into a wider set of slots (`wide`: those that are cached by age, then
  * the block's), are decided upon there, and those that stay move back: cached ones into the slots that they
  * had, new ones into free ones. */
-#include "src/engine/block.h"
+#include "src/engine/host_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,14 +84,6 @@ static int open_rows(struct work *w, struct sh_err *e)
     if (b->turn)
         sh_turn_rows(b->turn, w->k.at, w->place, w->m, w->d, w->k.at);
     return 0;
-}
-
-/* The cached tokens, with what the policy knows of them, in the wider set. */
-static void open_wide(struct work *w)
-{
-    w->wide = sh_kept_like(w->b->h->kept, w->m, w->seen_k.width ? w->seen_k.at : w->k.at,
-                           w->seen_v.width ? w->seen_v.at : w->v.at);
-    sh_kept_move(w->wide, w->b->h->kept, w->old, w->n_old);
 }
 
 /* One token of the block, which has just been admitted. */
@@ -201,7 +193,9 @@ int sh_block_run(const struct sh_block *b, size_t *bytes, struct sh_err *e)
         close_work(&w);
         return -1;
     }
-    open_wide(&w);
+    w.wide = sh_kept_like(b->h->kept, w.m, w.seen_k.width ? w.seen_k.at : w.k.at,
+                          w.seen_v.width ? w.seen_v.at : w.v.at);
+    sh_kept_move(w.wide, b->h->kept, w.old, w.n_old);
     sh_stage_end(b->stages, SH_STAGE_EVICTION, since, b->sharers);
     for (int row = 0; row < b->n; row++) {
         sh_kept_admit(w.wide, b->first + row);

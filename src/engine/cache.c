@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cache.h. */
 #include "src/engine/cache.h"
 
 #include <stdlib.h>

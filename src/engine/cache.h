@@ -105,7 +105,7 @@ typedef void sh_watch(void *to, int sequence, int layer, int head, int t, const 
 struct sh_piece {                       /* tokens that go through the layers together             */
     const int *start, *first;           /* host: sequence i has the rows [start[i], start[i + 1]), the first of */
                                         /* them at position first[i]                              */
-    int by_block;                       /* those of each sequence are a block (block.h)           */
+    int by_block;                       /* those of each sequence are a block (block.c)           */
     sh_watch *watch;                    /* may be NULL                                           */
     void *watch_to;
 };

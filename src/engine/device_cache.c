@@ -107,16 +107,6 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
 
 /* ---- the object ---- */
 
-static float *slopes_of(const struct sh_arch *a)
-{
-    if (a->pos != SH_POS_ALIBI)
-        return NULL;
-    float *slopes = xcalloc((size_t)a->n_head, sizeof *slopes);
-    for (int h = 0; h < a->n_head; h++)
-        slopes[h] = sh_arch_slope(a, h);
-    return slopes;
-}
-
 /* What the operations of a step take for themselves, at most, when they first run. */
 static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setup *s)
 {
@@ -170,7 +160,7 @@ static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, 
 int sh_device_cache_fit(const struct sh_resident *r, const struct sh_session_setup *s, int most)
 {
     struct sh_slots_head *head = xcalloc((size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *head);
-    float *slopes = slopes_of(s->arch);
+    float *slopes = sh_arch_slopes(s->arch);
     fill_heads(s, head);
     struct sh_slots_setup setup = setup_of(s, head, slopes);
     int n = fit(r, &setup, most);
@@ -240,7 +230,7 @@ struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct 
     c->r = r;
     c->length = s->length;
     c->head = xcalloc((size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *c->head);
-    c->slopes = slopes_of(s->arch);
+    c->slopes = sh_arch_slopes(s->arch);
     fill_heads(s, c->head);
     c->setup = setup_of(s, c->head, c->slopes);
     for (int i = 0; i < s->arch->n_layer * s->arch->n_kv_head; i++)
@@ -462,7 +452,7 @@ static void run_layers(struct sh_device_cache *c, const struct sh_piece *p, cons
 {
     struct sh_resident *r = c->r;
     for (int l = 0; l < r->arch->n_layer; l++)
-        sh_layer_step(r->layer[l], &r->act, r->hidden, c->setup.n_seq, p->start, own);
+        sh_layer_run(r->layer[l], &r->act, r->hidden, c->setup.n_seq, p->start, NULL, 0, own);
 }
 
 /* The device records no more, or has failed: its sync says that. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See drift.h. */
 #include "src/engine/drift.h"
 
 #include <math.h>

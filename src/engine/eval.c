@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See eval.h. */
 #include "src/engine/eval.h"
 
 #include <stdlib.h>
@@ -39,11 +38,6 @@ static struct sh_eval_total *total_of(const struct reading *r, int text, int run
     return &r->total[(size_t)text * (size_t)r->n_run + (size_t)run];
 }
 
-static int next_token(const struct reading *r, int text, int position)
-{
-    return position + 1 < r->n_token ? r->text[text].tokens[position + 1] : -1;
-}
-
 /* A row counts at the position of the token that it predicts. */
 static void add(struct reading *r, int text, int position, const struct sh_eval_point *p)
 {
@@ -76,7 +70,7 @@ static void judge(void *arg, int k)
     const struct judged *j = arg;
     struct reading *r = j->r;
     size_t vocab = (size_t)r->n_vocab;
-    int is_full = r->run == 0;
+    int is_full = r->run == 0, next = j->position + k + 1;
     struct sh_eval_row *full = &r->row[j->first + (size_t)k];
     const float *own = j->logits + (size_t)k * vocab;
     if (is_full) {
@@ -85,8 +79,8 @@ static void judge(void *arg, int k)
         *full = sh_eval_row_of(copy, r->n_vocab);
     }
     struct sh_eval_row row = is_full ? *full : sh_eval_row_of(own, r->n_vocab);
-    r->point[k] = sh_eval_point_of(&row, is_full ? NULL : full, next_token(r, j->sequence, j->position + k),
-                                   r->n_vocab);
+    r->point[k] = sh_eval_point_of(&row, is_full ? NULL : full,
+                                   next < r->n_token ? r->text[j->sequence].tokens[next] : -1, r->n_vocab);
 }
 
 /* Rows are judged side by side, and added up in their order. */

@@ -8,7 +8,6 @@
 
 #include "src/base/mem.h"
 #include "src/base/team.h"
-#include "src/engine/block.h"
 #include "src/engine/slots_attend.h"
 
 struct sh_host_cache {
@@ -173,7 +172,7 @@ static void take_blocks(void *arg, struct sh_member *me)
         run_block(arg, i, me->n_threads);
 }
 
-/* The pieces as blocks (block.h). attended: `mixed` has been computed. */
+/* The pieces as blocks (block.c). attended: `mixed` has been computed. */
 static int run_blocks(struct sh_host_cache *own, const struct rows *p, int attended)
 {
     int n_head = p->what->n_kv_head;
@@ -288,7 +287,7 @@ int sh_host_cache_run(struct sh_host_cache *own, const struct sh_piece *p, struc
     own->piece = p;
     own->failed = 0;
     for (int l = 0; l < r->arch->n_layer && !own->failed; l++)
-        sh_layer_step(r->layer[l], &r->act, r->hidden, own->kv->setup.n_seq, p->start, &attention);
+        sh_layer_run(r->layer[l], &r->act, r->hidden, own->kv->setup.n_seq, p->start, NULL, 0, &attention);
     if (own->failed)
         *e = own->error;
     return own->failed ? -1 : 0;
@@ -351,15 +350,6 @@ static void make_copies(struct sh_host_cache *own)
     own->half = is_f32 || own->r->is_host ? NULL : xaligned(q * sizeof *own->half);
 }
 
-static void make_scratch(struct sh_host_cache *own)
-{
-    const struct sh_arch *a = own->r->arch;
-    size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)own->kv->most_slots;
-    own->scratch_size = ((SH_ROWS_AT_ONCE + group) * (size_t)a->d_head + (3 + group) * slots + 16) / 16 * 16;
-    own->n_thread = own->r->setup.n_threads > 0 ? own->r->setup.n_threads : sh_team_threads();
-    own->scratch = xaligned((size_t)own->n_thread * own->scratch_size * sizeof *own->scratch);
-}
-
 struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
 {
     struct sh_host_cache *own = xcalloc(1, sizeof *own);
@@ -370,7 +360,11 @@ struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_s
         return NULL;
     }
     make_copies(own);
-    make_scratch(own);
+    const struct sh_arch *a = r->arch;
+    size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)own->kv->most_slots;
+    own->scratch_size = ((SH_ROWS_AT_ONCE + group) * (size_t)a->d_head + (3 + group) * slots + 16) / 16 * 16;
+    own->n_thread = r->setup.n_threads > 0 ? r->setup.n_threads : sh_team_threads();
+    own->scratch = xaligned((size_t)own->n_thread * own->scratch_size * sizeof *own->scratch);
     return own;
 }
 

@@ -3,7 +3,7 @@
 # gets the same.
 noinst_LIBRARIES += libengine.a
 libengine_a_SOURCES = \
-	%D%/block.c %D%/block.h \
+	%D%/block.c \
 	%D%/cache.c %D%/cache.h \
 	%D%/device_cache.c %D%/device_cache.h \
 	%D%/drift.c %D%/drift.h \
@@ -11,7 +11,7 @@ libengine_a_SOURCES = \
 	%D%/eval_sums.c %D%/eval_sums.h \
 	%D%/host_cache.c %D%/host_cache.h \
 	%D%/positions.c %D%/positions.h \
-	%D%/quant.c %D%/quant.h \
+	%D%/quant.c \
 	%D%/repetition.c %D%/repetition.h \
 	%D%/resident.c %D%/resident.h \
 	%D%/rows.c %D%/rows.h \
@@ -20,7 +20,7 @@ libengine_a_SOURCES = \
 	%D%/session.c %D%/session.h \
 	%D%/slots_attend.c %D%/slots_attend.h \
 	%D%/task.c %D%/task.h \
-	%D%/task_prompt.c %D%/task_prompt.h \
+	%D%/task_prompt.c \
 	%D%/task_score.c %D%/task_score.h \
 	%D%/tasks.c \
 	%D%/text_stream.c %D%/text_stream.h

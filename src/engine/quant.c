@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See quant.h. */
-#include "src/engine/quant.h"
+#include "src/engine/rows.h"
 
 #include <math.h>
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See repetition.h. */
 #include "src/engine/repetition.h"
 
 #include <math.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The next token out of logits: the likeliest one, or drawn at random.
  *
- * In this order: logits / temperature; the top_k largest stay; softmax over them; of these, from the
- * likeliest down, as many stay as it takes to reach top_p; drawn in proportion. Of equal logits the
- * smaller id counts as the larger one, so every cut is exact. Pure functions: the n-th token of a seed
- * depends on nothing but its logits. */
+ * In this order: logits / temperature; the top_k largest stay; softmax over them; of these, from the likeliest down, as
+ * many stay as it takes to reach top_p; drawn in proportion. Of equal logits the smaller id counts as the larger one,
+ * so every cut is exact. Pure functions: the n-th token of a seed depends on nothing but its logits. */
 #ifndef SH_ENGINE_SAMPLER_H
 #define SH_ENGINE_SAMPLER_H
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See session.h. */
 #include "src/engine/session.h"
 
 #include <stdlib.h>

@@ -10,22 +10,20 @@
  *     }
  *     sh_session_restart(s, 0);                                   the same memory for another text
  *
- * For every token, layer and KV head things happen in the order of planner/policy/policy.h: room is made, the
- * token takes a slot, its queries attend over what is kept, the policy observes the row. A step of n
- * tokens does that token after token inside each layer, so its result is that of n steps of one token
- * up to rounding, whatever n is: what a layer does with a token depends only on the layer below and on
- * earlier tokens. (One exception is in the models: angles of the rotary kind `dynamic` depend on how much
- * of a text beyond the trained length has been read when a token is.) A text longer than the budget is
- * a stream through the cache in that sense; its first `prefill` tokens see everything before anything
- * leaves.
+ * For every token, layer and KV head things happen in the order of planner/policy/policy.h: room is made, the token
+ * takes a slot, its queries attend over what is kept, the policy observes the row. A step of n tokens does that token
+ * after token inside each layer, so its result is that of n steps of one token up to rounding, whatever n is: what a
+ * layer does with a token depends only on the layer below and on earlier tokens. (One exception is in the models:
+ * angles of the rotary kind `dynamic` depend on how much of a text beyond the trained length has been read when a token
+ * is.) A text longer than the budget is a stream through the cache in that sense; its first `prefill` tokens see
+ * everything before anything leaves.
  *
- * A prompt may also come in blocks (block.h): the tokens of a block see all of it and what is cached, and the
- * cache is brought down to its budget after each. A block as long as the prompt is the one-shot compression
- * of many papers.
+ * A prompt may also come in blocks (block.c): the tokens of a block see all of it and what is cached, and the cache is
+ * brought down to its budget after each. A block as long as the prompt is the one-shot compression of many papers.
  *
- * Positions are the original ones, or those inside the cache (positions.h), with which a text may become
- * longer than the model's positions. Learned positions are added to a token once, before the first layer: it
- * gets the place after the fullest head's tokens, and keeps it. */
+ * Positions are the original ones, or those inside the cache (positions.h), with which a text may become longer than
+ * the model's positions. Learned positions are added to a token once, before the first layer: it gets the place after
+ * the fullest head's tokens, and keeps it. */
 #ifndef SH_ENGINE_SESSION_H
 #define SH_ENGINE_SESSION_H
 

@@ -153,14 +153,6 @@ SH_CLONES static void mix(const float *restrict p, const float *restrict v, int 
             out[c] += p[j] * v[(size_t)j * width + (size_t)c];
 }
 
-static int seen(const int *pos, int n, int oldest)
-{
-    int count = 0;
-    for (int j = 0; j < n; j++)
-        count += pos[j] >= oldest;
-    return count;
-}
-
 /* Rows of f16 that one query looks at need not become floats first. */
 static const uint16_t *read_in_place(const struct sh_slots_attend *a, const struct sh_kv_rows *r)
 {
@@ -203,7 +195,7 @@ static void mix_all(const struct sh_slots_attend *a)
 
 int sh_slots_attend(const struct sh_slots_attend *a)
 {
-    int n = a->n_slot, oldest = a->window > 0 ? a->position + 1 - a->window : 0;
+    int n = a->n_slot, oldest = a->window > 0 ? a->position + 1 - a->window : 0, seen = 0;
     oldest = oldest < 0 ? 0 : oldest;
     unsigned long long since = sh_stage_begin(a->stages);
     all_products(a);
@@ -217,7 +209,9 @@ int sh_slots_attend(const struct sh_slots_attend *a)
     since = sh_stage_end(a->stages, SH_STAGE_SOFTMAX, since, a->sharers);
     mix_all(a);
     sh_stage_end(a->stages, SH_STAGE_ATTENTION, since, a->sharers);
-    return seen(a->pos, n, oldest);
+    for (int j = 0; j < n; j++)
+        seen += a->pos[j] >= oldest;
+    return seen;
 }
 
 SH_CLONES static void add_row(float *restrict to, const float *restrict from, int n)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of one token's queries over the live slots of one KV head, on the host. The score before
- * softmax is that of sh_attend (kernels/backend.h): cap(scale * q k) + slope * (j - i), with i and j the
- * original positions or places in the cache (positions.h). Slots that are free, or whose token is before the
- * window, get 0. */
+/* Attention of one token's queries over the live slots of one KV head, on the host. The score before softmax is that of
+ * sh_attend (kernels/backend.h): cap(scale * q k) + slope * (j - i), with i and j the original positions or places in
+ * the cache (positions.h). Slots that are free, or whose token is before the window, get 0. */
 #ifndef SH_ENGINE_SLOTS_ATTEND_H
 #define SH_ENGINE_SLOTS_ATTEND_H
 

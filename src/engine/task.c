@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See task.h. */
 #include "src/engine/task.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See task_prompt.h. */
-#include "src/engine/task_prompt.h"
+#include "src/engine/task.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See task_score.h. */
 #include "src/engine/task_score.h"
 
 #include <math.h>

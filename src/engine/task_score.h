@@ -8,7 +8,7 @@
 #include "planner/policy/budget.h"
 #include "src/engine/eval_sums.h"
 #include "src/engine/session.h"
-#include "src/engine/task_prompt.h"
+#include "src/engine/task.h"
 
 struct sh_task_reader {
     struct sh_resident *resident;

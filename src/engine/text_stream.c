@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See text_stream.h. */
 #include "src/engine/text_stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/tokenizer/tok_text.h"
 
 enum {
     MOST_OPEN = 3,                      /* marks that an unfinished character may be written as   */
@@ -15,10 +15,7 @@ enum {
 
 static void append(struct sh_ids *ids, const int32_t *from, size_t n)
 {
-    if (ids->n + n > ids->cap) {
-        ids->cap = 2 * (ids->n + n);
-        ids->at = xreallocarray(ids->at, ids->cap, sizeof *ids->at);
-    }
+    sh_ids_reserve(ids, n);
     if (n)
         memcpy(ids->at + ids->n, from, n * sizeof *from);
     ids->n += n;

@@ -9,7 +9,7 @@
 
 #include "src/base/common.h"
 #include "src/jobs/shard_option.h"
-#include "src/ranks/work_queue.h"
+#include "src/ranks/ranks.h"
 #include "traces/store.h"
 
 struct sh_job {

@@ -51,10 +51,7 @@ int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, str
             sh_activations_free(a);
             return -1;
         }
-    if (arch->pos == SH_POS_ALIBI)
-        a->slopes = xcalloc((size_t)arch->n_head, sizeof *a->slopes);
-    for (int h = 0; h < arch->n_head && a->slopes; h++)
-        a->slopes[h] = sh_arch_slope(arch, h);
+    a->slopes = sh_arch_slopes(arch);
     return 0;
 }
 
@@ -135,9 +132,9 @@ void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_
         if (last < 0)
             continue;                   /* none of them has a row */
         fill(a, t, rope, length, first, last);
-        struct sh_rotary r = {.d_head = c->d_head, .n_rot = c->n_rot, .pairs = SH_ROTARY_HALVES, .cos = t->cosine,
-                              .sin = t->sine, .n_seq = end - s, .start = start + s,
-                              .first = own ? own->first + s : NULL, .position = own ? own->position : NULL};
+        struct sh_rotary r = {.d_head = c->d_head, .n_rot = c->n_rot, .cos = t->cosine, .sin = t->sine,
+                              .n_seq = end - s, .start = start + s, .first = own ? own->first + s : NULL,
+                              .position = own ? own->position : NULL};
         for (int i = 0; i < 2; i++) {
             int cols = (i ? c->n_kv_head : c->n_head) * c->d_head;
             r.x = sh_dense(i ? a->k : a->q, SH_F32, n_rows, cols);

@@ -67,7 +67,7 @@ const struct sh_rope *sh_arch_rope(const struct sh_arch *a, int layer);
 /* Do the angles of a rotary scaling depend on the length of the text (dynamic, longrope)? */
 int sh_arch_follows_length(const struct sh_arch *a);
 
-/* ALiBi: the slope of a head. */
-float sh_arch_slope(const struct sh_arch *a, int head);
+/* ALiBi: the slope of each head, for free(); NULL: the model has none. */
+float *sh_arch_slopes(const struct sh_arch *a);
 
 #endif

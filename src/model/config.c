@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See config.h. */
 #include "src/model/config.h"
 
 #include <jansson.h>
@@ -116,10 +115,9 @@ int sh_config_at_least(const struct sh_config *c, const char *key, int min, int 
     if (!v)
         return 0;
     if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max) {
-        char *expected = xasprintf("a whole number from %d to %d", min, max);
-        sh_config_refuse(c, key, expected, e);
-        free(expected);
-        return -1;
+        char expected[80];
+        snprintf(expected, sizeof expected, "a whole number from %d to %d", min, max);
+        return sh_config_refuse(c, key, expected, e);
     }
     *out = (int)json_integer_value(v);
     return 0;
@@ -137,10 +135,9 @@ int sh_config_real(const struct sh_config *c, const char *key, double max, float
         return 0;
     double x = json_number_value(v);
     if (!json_is_number(v) || !(x >= 0) || x > max) {
-        char *expected = xasprintf("a number from 0 to %g", max);
-        sh_config_refuse(c, key, expected, e);
-        free(expected);
-        return -1;
+        char expected[80];
+        snprintf(expected, sizeof expected, "a number from 0 to %g", max);
+        return sh_config_refuse(c, key, expected, e);
     }
     *out = (float)x;
     return 0;
@@ -158,10 +155,9 @@ int sh_config_reals(const struct sh_config *c, const char *key, double max, floa
     }
     if (good)
         return 0;
-    char *expected = xasprintf("a list of %d numbers above 0 and up to %g", n, max);
-    sh_config_refuse(c, key, expected, e);
-    free(expected);
-    return -1;
+    char expected[80];
+    snprintf(expected, sizeof expected, "a list of %d numbers above 0 and up to %g", n, max);
+    return sh_config_refuse(c, key, expected, e);
 }
 
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e)

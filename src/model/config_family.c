@@ -160,10 +160,8 @@ const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_er
         sh_config_refuse(c, "architectures", "a list of strings", e);
         return NULL;
     }
-    if (!type && !n) {
-        sh_fail(e, "%s: key 'model_type' is missing", sh_config_path(c));
-        return NULL;
-    }
+    if (!type && !n)
+        return sh_fail_null(e, "%s: key 'model_type' is missing", sh_config_path(c));
     for (const struct sh_family *const *f = sh_families; *f; f++) {
         if (type && !known((*f)->model_types, type))
             continue;
@@ -184,10 +182,8 @@ const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_e
     const char *type = NULL;
     if (sh_config_word(c, "model_type", &type, e))
         return NULL;
-    if (!type) {
-        sh_fail(e, "%s: key 'model_type' is missing", sh_config_path(c));
-        return NULL;
-    }
+    if (!type)
+        return sh_fail_null(e, "%s: key 'model_type' is missing", sh_config_path(c));
     for (const struct sh_family *const *f = sh_families; *f; f++)
         if (known((*f)->model_types, type) || known((*f)->counted_types, type))
             return *f;

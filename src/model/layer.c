@@ -147,7 +147,7 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     attend.slopes = a->slopes;
     attend.n_seq = n_seq;
     attend.start = start;
-    attend.tap = *tap;
+    attend.tap = tap ? *tap : (struct sh_tap){0};
     const struct sh_linear qkv[] = {product(l, attend.q, x, SH_Q_W, SH_Q_B, SH_ACT_NONE, 0),
                                     product(l, attend.k, x, SH_K_W, SH_K_B, SH_ACT_NONE, 0),
                                     product(l, attend.v, x, SH_V_W, SH_V_B, SH_ACT_NONE, 0)};
@@ -194,8 +194,8 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
     add_block(l, a, h, up, SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W);
 }
 
-static void run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
-                const struct sh_tap *tap, int attention_only, const struct sh_own_attention *own)
+void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
+                  const struct sh_tap *tap, int attention_only, const struct sh_own_attention *own)
 {
     const struct sh_arch *c = a->arch;
     int n = start[n_seq], post = c->norm_place == SH_NORM_POST, parallel = (c->flags & SH_PARALLEL) != 0;
@@ -221,17 +221,4 @@ static void run(const struct sh_layer *l, struct sh_activations *a, void *hidden
     feed_forward(l, a, h, x);
     if (post)
         norm(l, c, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
-}
-
-void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
-                  const struct sh_tap *tap, int attention_only)
-{
-    run(l, a, hidden, n_seq, start, tap, attention_only, NULL);
-}
-
-void sh_layer_step(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
-                   const struct sh_own_attention *own)
-{
-    static const struct sh_tap nothing = {0};
-    run(l, a, hidden, n_seq, start, &nothing, 0, own);
 }

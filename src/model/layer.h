@@ -54,11 +54,6 @@ void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_
 /* The attend of a layer for `rows` tokens: shapes, window and types, without pointers, sequences and tap. */
 struct sh_attend sh_layer_attend(const struct sh_arch *arch, int layer, int rows, enum sh_type dtype);
 
-/* hidden [n, d_model] f32 on the device, n_seq sequences at start[0..n_seq], becomes the input of
- * the next layer. attention_only: stop once the probabilities are out; hidden is left as it was. */
-void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
-                  const struct sh_tap *tap, int attention_only);
-
 /* For rows that attend to more than the rows of the call. */
 struct sh_own_attention {
     const int *first;                   /* host, [n_seq]: position of each sequence's first row */
@@ -71,9 +66,11 @@ struct sh_own_attention {
     int turns;                          /* 1: rotary q and k come as they were before they turn  */
 };
 
-/* sh_layer_run with the caller's attention in place of the backend's. */
-void sh_layer_step(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
-                   const struct sh_own_attention *own);
+/* hidden [n, d_model] f32 on the device, n_seq sequences at start[0..n_seq], becomes the input of the next layer. tap
+ * may be NULL. attention_only: stop once the probabilities are out; hidden is left as it was. own: the caller's
+ * attention in place of the backend's, or NULL. */
+void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
+                  const struct sh_tap *tap, int attention_only, const struct sh_own_attention *own);
 
 /* A tensor of the model on the device, checked for NaN: a matrix for products of `dtype`, a vector as f32, where 1 is
  * added to a norm's weight that is stored without it. *out is NULL if the model has no such tensor. */

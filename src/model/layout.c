@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See layout.h and arch.h. */
-#include "src/model/layout.h"
+#include "src/model/families/family.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "src/base/mem.h"
 #include "src/base/team.h"
 
 /* ---- numbers of an architecture ---- */
@@ -40,14 +40,17 @@ int sh_arch_follows_length(const struct sh_arch *a)
 }
 
 /* A geometric series for a power of two; the heads beyond take every other slope of the next one. */
-float sh_arch_slope(const struct sh_arch *a, int head)
+float *sh_arch_slopes(const struct sh_arch *a)
 {
+    if (a->pos != SH_POS_ALIBI)
+        return NULL;
+    float *slopes = xcalloc((size_t)a->n_head, sizeof *slopes);
     int power = 1;
     while (power <= a->n_head / 2)
         power *= 2;
-    if (head < power)
-        return (float)exp2(-8.0 * (head + 1) / power);
-    return (float)exp2(-4.0 * (2 * (head - power) + 1) / power);
+    for (int h = 0; h < a->n_head; h++)
+        slopes[h] = (float)exp2(h < power ? -8.0 * (h + 1) / power : -4.0 * (2 * (h - power) + 1) / power);
+    return slopes;
 }
 
 /* ---- parameters in their tensors ---- */
@@ -142,16 +145,11 @@ static void gather_block(void *arg, int block)
         }
 }
 
-static void gather_transposed(const struct sh_layout *l, const char *from, char *to, size_t bytes)
-{
-    sh_team_each(0, (l->rows + BLOCK - 1) / BLOCK, gather_block, &(struct gathering){l, from, to, bytes});
-}
-
 void sh_layout_gather(const struct sh_layout *l, const void *from, void *to, size_t bytes)
 {
     size_t width = (size_t)l->cols * bytes;
     if (l->is_transposed) {
-        gather_transposed(l, from, to, bytes);
+        sh_team_each(0, (l->rows + BLOCK - 1) / BLOCK, gather_block, &(struct gathering){l, from, to, bytes});
         return;
     }
     for (int row = 0; row < l->rows; row++)

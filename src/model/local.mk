@@ -12,11 +12,10 @@ libmodel_a_SOURCES = \
 	%D%/facts.h \
 	%D%/head.c \
 	%D%/layer.c %D%/layer.h \
-	%D%/layout.c %D%/layout.h \
+	%D%/layout.c \
 	%D%/model.c %D%/model.h \
-	%D%/numbers.c %D%/numbers.h \
+	%D%/numbers.c \
 	%D%/rope.c %D%/rope.h \
-	%D%/shown.h \
 	%D%/weights.c %D%/weights.h \
 	%D%/families/families.h \
 	%D%/families/family.h \
@@ -24,26 +23,20 @@ libmodel_a_SOURCES = \
 	%D%/families/family_deepseek.c \
 	%D%/families/family_falcon.c \
 	%D%/families/family_gemma2.c \
-	%D%/families/family_gemma3.c \
 	%D%/families/family_gemma4.c \
 	%D%/families/family_gpt2.c \
 	%D%/families/family_gpt_neo.c \
 	%D%/families/family_gpt_neox.c \
 	%D%/families/family_gpt_oss.c \
-	%D%/families/family_gptj.c \
 	%D%/families/family_jamba.c \
 	%D%/families/family_llama.c \
 	%D%/families/family_llama4.c \
 	%D%/families/family_minimax_m2.c \
-	%D%/families/family_mistral.c \
 	%D%/families/family_mpt.c \
 	%D%/families/family_nemotron_h.c \
 	%D%/families/family_opt.c \
 	%D%/families/family_phi3.c \
-	%D%/families/family_qwen2.c \
-	%D%/families/family_qwen3.c \
-	%D%/families/family_qwen3_next.c \
-	%D%/families/family_qwen_moe.c \
+	%D%/families/family_qwen.c \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
 	%D%/files/gguf_family.c \
@@ -54,7 +47,6 @@ libmodel_a_SOURCES = \
 	%D%/files/map.c %D%/files/map.h \
 	%D%/files/npy.c \
 	%D%/files/pickle.c %D%/files/pickle.h \
-	%D%/files/pickle_name.c \
 	%D%/files/safetensors.c \
 	%D%/files/torch_file.c \
 	%D%/files/zip.c %D%/files/zip.h

@@ -11,8 +11,7 @@
 #include "src/base/rng.h"
 #include "src/model/config.h"
 #include "src/model/files/gguf_tensors.h"
-#include "src/model/layout.h"
-#include "src/model/numbers.h"
+#include "src/model/families/family.h"
 #include "src/model/weights.h"
 
 #define N_LAYER_ROLE (SH_N_ROLE - SH_LAYER_ROLE)
@@ -179,12 +178,6 @@ static int check_no_more_layers(const struct sh_model *m, const char *prefix, st
     return 0;
 }
 
-/* Not of the layers' text: what looks at pictures, and frequencies, which are in the config by now. */
-static int is_aside(const char *name)
-{
-    return !strncmp(name, "v.", 2) || !strncmp(name, "mm.", 3) || !strcmp(name, "rope_freqs.weight");
-}
-
 /* A tensor that no place is bound to would change what the model computes. Hub folders hold buffers besides,
  * so there it is no mistake. */
 static int check_all_bound(const struct sh_model *m, struct sh_err *e)
@@ -197,9 +190,11 @@ static int check_all_bound(const struct sh_model *m, struct sh_err *e)
     for (size_t i = 0; i < m->n_bound; i++)
         if (m->bound[i].stored)
             is_bound[m->bound[i].stored - first] = 1;
-    for (size_t i = 0; i < n && !spare; i++)
-        if (!is_bound[i] && !is_aside(first[i].name))
-            spare = &first[i];
+    for (size_t i = 0; i < n && !spare; i++) {
+        const char *name = first[i].name;       /* what looks at pictures, and frequencies, which are in the config */
+        int is_aside = !strncmp(name, "v.", 2) || !strncmp(name, "mm.", 3) || !strcmp(name, "rope_freqs.weight");
+        spare = is_bound[i] || is_aside ? NULL : &first[i];
+    }
     free(is_bound);
     return spare ? sh_fail(e, "%s: found tensor '%s', expected no tensors that the family %s does not use", spare->file,
                            spare->name, m->family->name) : 0;
@@ -244,17 +239,6 @@ static char *name_of(const struct sh_config *c, const char *folder)
     return name;
 }
 
-/* The family, its tables as the file has its tensors, and the numbers of the config. */
-static int read_config(struct sh_model *m, struct sh_err *e)
-{
-    m->family = sh_config_family(m->config, e);
-    if (!m->family || sh_config_arch(m->config, &m->arch, e))
-        return -1;
-    if (sh_config_is_gguf(m->config))
-        m->family = m->gguf_family = sh_gguf_family(m->family);
-    return 0;
-}
-
 static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed, struct sh_err *e)
 {
     struct sh_config *c = sh_config_open(path, e);
@@ -265,7 +249,10 @@ static struct sh_model *open_model(const char *path, int with_weights, uint64_t 
     m->seed = seed;
     m->path = xstrdup(path);
     m->name = name_of(c, sh_config_is_gguf(c) ? sh_config_path(c) : path);
-    int bad = read_config(m, e);
+    m->family = sh_config_family(c, e);
+    int bad = !m->family || sh_config_arch(c, &m->arch, e);
+    if (!bad && sh_config_is_gguf(c))
+        m->family = m->gguf_family = sh_gguf_family(m->family);
     if (!bad && with_weights) {
         m->file = sh_config_is_gguf(c) ? sh_weights_open(sh_config_path(c), e) : sh_weights_open_folder(path, e);
         bad = !m->file;

@@ -42,7 +42,7 @@ struct sh_model *sh_model_open(const char *path, struct sh_err *e);
 struct sh_model *sh_model_open_random(const char *path, uint64_t seed, struct sh_err *e);
 
 /* Prunes every matrix of a layer (query, key, value, output, feed-forward; each part of a fused tensor by itself): this
- * share of its numbers, the smallest in magnitude, becomes 0 (numbers.h). 0: unchanged. The fingerprint changes. */
+ * share of its numbers, the smallest in magnitude, becomes 0 (numbers.c). 0: unchanged. The fingerprint changes. */
 void sh_model_prune(struct sh_model *m, double share);
 
 void sh_model_close(struct sh_model *m);                            /* NULL is fine               */
@@ -79,5 +79,15 @@ float sh_tensor_element(const struct sh_tensor *t, size_t i);
 
 /* An error for the first element that is NaN or infinite. Reads the whole tensor. */
 int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e);
+
+/* ---- the numbers of a weight (numbers.c) ---- */
+
+/* out[i] for i < n: mean 0, deviation `std`, near-normal; a function of seed and i alone. */
+void sh_random_normal(float *out, size_t n, uint64_t seed, float std);
+
+/* Of the n numbers at `at`, row-major [outputs, inputs], the rint(share * n) of smallest magnitude become +0
+ * (ties of the rounding to even, as torch.nn.utils.prune counts); of numbers of equal magnitude those that
+ * come first go first. Magnitudes are compared in the type that is stored. share in [0, 1). */
+void sh_prune(void *at, enum sh_type type, size_t n, double share);
 
 #endif

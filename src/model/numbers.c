@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See numbers.h and, for what is finite, model.h. */
-#include "src/model/numbers.h"
+#include "src/model/model.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -9,7 +8,6 @@
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/base/team.h"
-#include "src/model/model.h"
 
 typedef uint32_t word32 __attribute__((may_alias));
 typedef uint16_t word16 __attribute__((may_alias));
@@ -150,13 +148,6 @@ static void look_at(void *arg, int piece)
         atomic_store(&l->is_bad, 1);
 }
 
-static int any_bad(const struct sh_tensor *t, size_t n)
-{
-    struct looked_at l = {.t = t, .n = n};
-    sh_team_each(0, (int)((n + PIECE - 1) / PIECE), look_at, &l);
-    return atomic_load(&l.is_bad);
-}
-
 float sh_tensor_element(const struct sh_tensor *t, size_t i)
 {
     if (t->type == SH_F32)
@@ -168,7 +159,9 @@ float sh_tensor_element(const struct sh_tensor *t, size_t i)
 int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e)
 {
     size_t n = t->at ? (size_t)t->rows * (size_t)t->cols : 0, i = 0;
-    if (!any_bad(t, n))
+    struct looked_at l = {.t = t, .n = n};
+    sh_team_each(0, (int)((n + PIECE - 1) / PIECE), look_at, &l);
+    if (!atomic_load(&l.is_bad))
         return 0;
     while (i + 1 < n && isfinite(sh_tensor_element(t, i)))
         i++;

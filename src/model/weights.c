@@ -159,15 +159,6 @@ struct sh_weights *sh_weights_open(const char *path, struct sh_err *e)
     return open_file(path, read, e);
 }
 
-/* A shard is in the folder of its index, so its name is a plain file name. */
-static int check_shard_name(const char *index, const char *tensor, const char *shard, struct sh_err *e)
-{
-    if (!shard || !*shard || strchr(shard, '/') || !strcmp(shard, ".") || !strcmp(shard, ".."))
-        return sh_fail(e, "%s: tensor '%s': found the shard '%s', expected the name of a file in "
-                       "the same folder", index, tensor, shard ? shard : "(not a string)");
-    return 0;
-}
-
 static const struct sh_part *shard_part(struct sh_weights *w, const char *folder, const char *shard,
                                         sh_read_part *read, struct sh_err *e)
 {
@@ -191,8 +182,9 @@ static int read_index(struct sh_weights *w, const char *folder, const char *inde
     w->tensors = xcalloc(json_object_size(places), sizeof *w->tensors);
     json_object_foreach(places, name, v) {
         const char *shard = json_string_value(v);
-        if (check_shard_name(index, name, shard, e))
-            return -1;
+        if (!shard || !*shard || strchr(shard, '/') || !strcmp(shard, ".") || !strcmp(shard, ".."))
+            return sh_fail(e, "%s: tensor '%s': found the shard '%s', expected the name of a file in the same folder",
+                           index, name, shard ? shard : "(not a string)");
         const struct sh_part *p = shard_part(w, folder, shard, read, e);
         if (!p)
             return sh_err_prefix(e, "%s: tensor '%s'", index, name);
@@ -209,10 +201,8 @@ static int read_index(struct sh_weights *w, const char *folder, const char *inde
 static json_t *parse_index(const char *index, const struct sh_map *map, struct sh_err *e)
 {
     json_error_t why;
-    if (map->bytes > MAX_INDEX_BYTES) {
-        sh_fail(e, "%s: found %zu bytes, expected at most %zu", index, map->bytes, MAX_INDEX_BYTES);
-        return NULL;
-    }
+    if (map->bytes > MAX_INDEX_BYTES)
+        return sh_fail_null(e, "%s: found %zu bytes, expected at most %zu", index, map->bytes, MAX_INDEX_BYTES);
     json_t *root = json_loadb(map->at ? (const char *)map->at : "", map->bytes, JSON_REJECT_DUPLICATES, &why);
     if (!root)
         sh_fail(e, "%s: line %d: not valid JSON: %s", index, why.line, why.text);

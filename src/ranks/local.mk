@@ -4,7 +4,7 @@ noinst_LIBRARIES += libranks.a
 libranks_a_SOURCES = \
 	%D%/heartbeat.c \
 	%D%/ranks.c %D%/ranks.h \
-	%D%/work_queue.c %D%/work_queue.h
+	%D%/work_queue.c
 
 EXTRA_PROGRAMS += %D%/mpi.so
 CLEANFILES += %D%/mpi.so

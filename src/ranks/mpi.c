@@ -155,11 +155,5 @@ static void abort_all(int status)
 }
 
 const struct sh_ranks sh_ranks_module = {
-    .abi = SH_RANKS_ABI,
-    .name = "mpi",
-    .open = open_mpi,
-    .send = send_bytes,
-    .poll = poll_bytes,
-    .close = close_mpi,
-    .abort = abort_all,
-};
+    .abi = SH_RANKS_ABI, .name = "mpi", .open = open_mpi, .send = send_bytes, .poll = poll_bytes, .close = close_mpi,
+    .abort = abort_all};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rank 0 serves in a thread of its own, the only one there that passes messages; its own worker
  * uses function calls, under the same lock. */
-#include "src/ranks/work_queue.h"
+#include "src/ranks/ranks.h"
 
 #include <pthread.h>
 #include <stdio.h>

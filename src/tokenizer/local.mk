@@ -5,16 +5,16 @@ libtokenizer_a_SOURCES = \
 	%D%/sp_decode.c \
 	%D%/sp_model.c \
 	%D%/sp_normal.c \
-	%D%/sp.h \
 	%D%/tok.h \
-	%D%/tok_added.c %D%/tok_added.h \
-	%D%/tok_arrays.c %D%/tok_arrays.h \
-	%D%/tok_bpe.c %D%/tok_bpe.h \
+	%D%/tok_added.c \
+	%D%/tok_arrays.c \
+	%D%/tok_bpe.c \
 	%D%/tok_bpe_read.c \
 	%D%/tok_decode.c \
 	%D%/tok_gguf.c \
 	%D%/tok_gpt2.c \
 	%D%/tok_json.c %D%/tok_json.h \
+	%D%/tok_model.h \
 	%D%/tok_normal.c \
 	%D%/tok_open.c \
 	%D%/tok_pre.c \
@@ -23,7 +23,7 @@ libtokenizer_a_SOURCES = \
 	%D%/tok_ruby.c \
 	%D%/tok_split.c \
 	%D%/tok_text.c %D%/tok_text.h \
-	%D%/tok_unigram.c %D%/tok_unigram.h \
-	%D%/tok_vocab.c %D%/tok_vocab.h \
+	%D%/tok_unigram.c \
+	%D%/tok_vocab.c \
 	%D%/tokenizer.c %D%/tokenizer.h
 libtokenizer_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(PCRE2_CFLAGS) $(UTF8PROC_CFLAGS)

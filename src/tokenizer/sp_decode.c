@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sp.h. */
-#include "src/tokenizer/sp.h"
+#include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sp.h. Field numbers are those of sentencepiece_model.proto; protobuf.dev/programming-guides/encoding describes
+/* See tok.h. Field numbers are those of sentencepiece_model.proto; protobuf.dev/programming-guides/encoding describes
  * the format. The bytes may be hostile: a field that is not whole is an error, never read past the end. */
-#include "src/tokenizer/sp.h"
+#include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/tokenizer/tok_text.h"
-#include "src/tokenizer/tok_vocab.h"
 
 #define MOST_BYTES ((size_t)256 << 20)   /* the largest published file has 5 MB */
 

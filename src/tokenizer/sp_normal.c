@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sp.h. The map is <bytes of the double array, uint32><double array><strings>; the
+/* See tok.h. The map is <bytes of the double array, uint32><double array><strings>; the
  * array's units are those of Darts-clone: a label or value, an offset to the children, a flag. What
  * the map holds is checked where it is used, since only what a text reaches matters. */
-#include "src/tokenizer/sp.h"
+#include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +40,12 @@ int sh_sp_normal_read(struct sh_sp_normal *n, const struct sh_tok_arrays *a, str
 
 void sh_sp_normal_free(struct sh_sp_normal *n)
 {
+    if (!n)
+        return;
     sh_added_free(&n->user);
     free(n->unit);
     free(n->to.at);
+    free(n);
 }
 
 static uint32_t offset_of(uint32_t unit)

@@ -3,61 +3,148 @@
 #ifndef SH_TOKENIZER_TOK_H
 #define SH_TOKENIZER_TOK_H
 
-#include "src/tokenizer/sp.h"
-#include "src/tokenizer/tok_added.h"
-#include "src/tokenizer/tok_bpe.h"
-#include "src/tokenizer/tok_json.h"
-#include "src/tokenizer/tok_unigram.h"
-#include "src/tokenizer/tok_vocab.h"
+#include "src/model/files/map.h"
+#include "src/tokenizer/tok_model.h"
 
-/* The "pre_tokenizer" of tokenizer.json: cuts a text into the pieces within which tokens form. */
-struct sh_split_step;
-struct sh_split { struct sh_split_step *step; int n; };
+/* ---- a vocabulary as arrays, as a tokenizer.model or the metadata of a GGUF file has it ---- */
 
-int sh_split_read(struct sh_split *s, const json_t *pre_tokenizer, struct sh_err *e);
-void sh_split_free(struct sh_split *s);
+enum sh_tok_model {
+    SH_TOK_SCORES,                      /* SentencePiece's BPE: "llama" in GGUF     */
+    SH_TOK_UNIGRAM,                     /* SentencePiece's unigram: "t5"            */
+    SH_TOK_MERGES                       /* byte-level BPE with merges: "gpt2"       */
+};
+
+/* The numbers are those of SentencePiece's files and of GGUF's tokenizer.ggml.token_type. */
+enum sh_tok_type {
+    SH_TOK_NORMAL = 1, SH_TOK_UNKNOWN, SH_TOK_CONTROL, SH_TOK_USER, SH_TOK_UNUSED, SH_TOK_BYTE
+};
+
+struct sh_tok_string { const char *at; size_t n; };     /* need not end with a NUL */
+
+struct sh_tok_arrays {
+    enum sh_tok_model model;
+    size_t n;                           /* tokens; the index is the id              */
+    const struct sh_tok_string *token;
+    const float *score;                 /* SCORES, UNIGRAM; else NULL               */
+    const int32_t *type;                /* NULL: all normal                         */
+
+    size_t n_merge;                     /* MERGES: "a b", the first to be done first */
+    const struct sh_tok_string *merge;
+    const char *pre;                    /* MERGES: the pre-tokenizer, in GGUF's words */
+
+    int32_t bos, eos;                   /* ids, -1: none                            */
+    int add_bos, add_eos;               /* added when special tokens are wanted */
+    int specials_in_text;               /* control tokens are cut out of texts; else their names are plain text */
+
+    /* SCORES and UNIGRAM */
+    int add_prefix, squeeze, escape;    /* a leading space; runs of spaces become one, none at
+                                           the ends; spaces are written U+2581      */
+    int prefix_once;                    /* that space only before the text, not after each token cut out of it */
+    int byte_fallback;                  /* what has no token becomes <0x00> … <0xFF> */
+    struct sh_tok_string charsmap;      /* precompiled normalisation, n 0: none     */
+    struct sh_tok_string unknown_text;  /* the decoded text of the unknown token    */
+};
+
+/* ---- SentencePiece (sp_*.c): its file, its normalisation, its decoding ---- */
+
+/* tokenizer.model, a protobuf message (sentencepiece_model.proto: pieces, trainer_spec, normalizer_spec). */
+struct sh_sp_model {
+    struct sh_tok_arrays arrays;        /* points into the rest */
+    struct sh_map map;
+    struct sh_tok_string *token;
+    float *score;
+    int32_t *type;
+};
+
+/* On failure there is nothing to close. Features that are not implemented (word and character
+ * models, spaces after words, denormalisation) are refused by name. */
+int sh_sp_model_open(struct sh_sp_model *m, const char *path, struct sh_err *e);
+void sh_sp_model_close(struct sh_sp_model *m);
+
+/* Normalisation: characters are rewritten by a precompiled map, spaces squeezed, one prepended, and all become
+ * U+2581. */
+struct sh_sp_normal {
+    int add_prefix, prefix_once, squeeze, escape;
+    struct sh_added user;               /* what is left as it is          */
+    uint32_t *unit;                     /* the map: a double array …      */
+    size_t n_unit;
+    struct sh_text to;                  /* … of places in these NUL-terminated strings */
+};
+
+/* Takes over the rules of `a`; user-defined tokens are put into n->user by the caller. */
+int sh_sp_normal_read(struct sh_sp_normal *n, const struct sh_tok_arrays *a, struct sh_err *e);
+void sh_sp_normal_free(struct sh_sp_normal *n);         /* and n itself; NULL is fine */
+
+/* Appends the normalised text (well-formed UTF-8 in, the same out) to `out`. at_start: it begins the whole text. */
+int sh_sp_normal_run(const struct sh_sp_normal *n, const char *text, size_t bytes, int at_start,
+                     struct sh_text *out, struct sh_err *e);
+
+/* Ids to text: control tokens give nothing, unknown ones a fixed string, runs of byte tokens characters; the space that
+ * normalisation prepended is removed. */
+struct sh_sp_decode {
+    unsigned char *type;                /* enum sh_tok_type by id; NULL: not such a tokenizer */
+    size_t n_type;                      /* later ids are added tokens, written out            */
+    struct sh_text unknown;
+    int strip, squeeze;
+};
+
+void sh_sp_decode_read(struct sh_sp_decode *d, const struct sh_tok_arrays *a);
+void sh_sp_decode_free(struct sh_sp_decode *d);
+void sh_sp_decode_run(const struct sh_sp_decode *d, const struct sh_vocab *v, const int32_t *ids,
+                      size_t n, struct sh_text *out);
+
+/* Appends a token's text with spaces for U+2581. */
+void sh_sp_put_spaced(const char *text, size_t n, struct sh_text *out);
+
+/* The byte of a token <0xXX>, or -1. */
+int sh_byte_of(const char *token, size_t n);
+
+/* ---- the whole ---- */
+
+/* What the normalizer, the pre_tokenizer and the decoder of a tokenizer.json consist of. `kind` is one of the enum in
+ * tok_normal.c, tok_split.c or tok_decode.c, which says what the other fields mean. */
+struct sh_step {
+    int kind;
+    struct sh_regex *regex;             /* NULL: this kind has none                 */
+    struct sh_text text;                /* what to put, or to take off              */
+    int form;                           /* tok_normal.c                             */
+    struct sh_sp_normal *sp;            /* likewise                                 */
+    int only_start, behaviour, invert;  /* tok_split.c                              */
+    json_int_t start, stop;             /* tok_decode.c, tok_normal.c: of both ends */
+};
+
+struct sh_steps { struct sh_step *at; int n; };
+
+struct sh_step *sh_steps_add(struct sh_steps *s, int kind);     /* zeroed but for its kind */
+void sh_steps_free(struct sh_steps *s);
+
+/* Read one step of the "normalizer", which rewrites a text before tokens are looked up, of the "pre_tokenizer", which
+ * cuts it into the pieces within which tokens form, and of the "decoder", which makes text of tokens' strings. */
+sh_read_step sh_normal_step, sh_split_step, sh_decode_step;
+int sh_tok_replace(struct sh_step *to, const json_t *from, struct sh_err *e);    /* "Replace", in two of them */
+
+/* Appends the normalised text to `out`. at_start: it begins the whole text. */
+int sh_normal_run(const struct sh_steps *s, const char *text, size_t n, int at_start, struct sh_text *out,
+                  struct sh_err *e);
+void sh_normal_sentencepiece(struct sh_steps *s, struct sh_sp_normal *sp);      /* takes over sp */
 
 /* Cuts and rewrites `p` in place; `spare` is scratch. at_start: its first piece begins the whole text. No piece is
  * empty afterwards. */
-int sh_split_run(const struct sh_split *s, struct sh_pieces *p, struct sh_pieces *spare,
-                 int at_start, struct sh_err *e);
-
-/* The "normalizer" of tokenizer.json: the rewriting of a text before tokens are looked up. */
-struct sh_normal_step;
-struct sh_normal { struct sh_normal_step *step; int n; };
-
-int sh_normal_read(struct sh_normal *s, const json_t *normalizer, struct sh_err *e);
-void sh_normal_sentencepiece(struct sh_normal *s, struct sh_sp_normal *sp);    /* takes over sp */
-void sh_normal_free(struct sh_normal *s);
-
-/* Appends the normalised text to `out`. at_start: it begins the whole text. */
-int sh_normal_run(const struct sh_normal *s, const char *text, size_t n, int at_start,
-                  struct sh_text *out, struct sh_err *e);
-
-/* The "decoder" of tokenizer.json: strings of tokens back to text. */
-struct sh_decode_step;
-struct sh_decode {
-    struct sh_decode_step *step;
-    int n;
-    int byte_level;                     /* tokens are written in GPT-2's alphabet */
-};
-
-int sh_decode_read(struct sh_decode *d, const json_t *decoder, struct sh_err *e);
-void sh_decode_free(struct sh_decode *d);
+int sh_split_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_pieces *spare, int at_start,
+                 struct sh_err *e);
 
 /* `p` holds one piece a token; the text is appended to `out`. */
-void sh_decode_run(const struct sh_decode *d, struct sh_pieces *p, struct sh_text *out);
+void sh_decode_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_text *out);
+int sh_decode_is_byte_level(const struct sh_steps *s);         /* tokens are written in GPT-2's alphabet */
 
 struct sh_tokenizer {
     struct sh_vocab vocab;
     struct sh_added added;              /* cut out of the text as it came       */
     struct sh_added added_normal;       /* cut out of the normalised text       */
-    struct sh_normal normal;
-    struct sh_split split;
+    struct sh_steps normal, split, decode;
     int is_unigram;                     /* or else BPE */
     struct sh_bpe bpe;
     struct sh_unigram unigram;
-    struct sh_decode decode;
     struct sh_sp_decode sp;             /* when it is there, instead of decode */
     int bos, eos;
     struct sh_text label;               /* NUL-ended, one after the other       */

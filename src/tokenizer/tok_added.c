@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_added.h. */
-#include "src/tokenizer/tok_added.h"
+#include "src/tokenizer/tok_model.h"
 
 #include <stdlib.h>
 #include <utf8proc.h>
 
 #include "src/base/mem.h"
-#include "src/tokenizer/tok_vocab.h"
 
 static int32_t new_node(struct sh_added *a)
 {

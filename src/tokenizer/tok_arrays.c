@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_arrays.h. What is refused here the SentencePiece library refuses, too. */
-#include "src/tokenizer/tok_arrays.h"
+/* See tok.h. What is refused here the SentencePiece library refuses, too. */
+#include "src/tokenizer/tok.h"
 
 #include <float.h>
 #include <math.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/tokenizer/tok.h"
 
 #define LONGEST 8000u                   /* bytes of a token */
 
@@ -129,10 +128,8 @@ static int read_scores(struct sh_tokenizer *t, const struct sh_tok_arrays *a, st
 static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
 {
     json_t *pre = a->pre ? sh_tok_pre(a->pre) : NULL, *vocab, *merges, *added;
-    if (!pre) {
-        sh_fail(e, "pre-tokenizer: %.80s is not supported", a->pre ? a->pre : "an unnamed one");
-        return NULL;
-    }
+    if (!pre)
+        return sh_fail_null(e, "pre-tokenizer: %.80s is not supported", a->pre ? a->pre : "an unnamed one");
     vocab = json_object();
     merges = json_array();
     added = json_array();
@@ -166,16 +163,6 @@ static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
     return NULL;
 }
 
-static int read_merges(struct sh_tokenizer *t, const struct sh_tok_arrays *a, struct sh_err *e)
-{
-    json_t *root = as_json(a, e);
-    if (!root)
-        return -1;
-    int bad = sh_tok_read(t, root, e);
-    json_decref(root);
-    return bad;
-}
-
 static int set_ends(struct sh_tokenizer *t, const struct sh_tok_arrays *a, struct sh_err *e)
 {
     int32_t ends[2] = {a->add_bos ? a->bos : -1, a->add_eos ? a->eos : -1};
@@ -193,8 +180,12 @@ int sh_tok_read_arrays(struct sh_tokenizer *t, const struct sh_tok_arrays *a, st
     t->bos = t->eos = -1;
     if (!a->n || a->n > (size_t)SH_TOK_MAX_ID + 1)
         return sh_fail(e, "found %zu tokens, expected 1 to %d", a->n, SH_TOK_MAX_ID + 1);
-    if (a->model == SH_TOK_MERGES)
-        return read_merges(t, a, e) ? -1 : set_ends(t, a, e);
+    if (a->model == SH_TOK_MERGES) {
+        json_t *root = as_json(a, e);
+        int bad = !root || sh_tok_read(t, root, e);
+        json_decref(root);
+        return bad ? -1 : set_ends(t, a, e);
+    }
     if (!a->score)
         return sh_fail(e, "found no scores, expected one for each token");
     t->is_unigram = a->model == SH_TOK_UNIGRAM;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_bpe.h. A piece is a linked list of symbols; a queue holds the pairs that could merge, ordered by rank, then
+/* See tok_model.h. A piece is a linked list of symbols; a queue holds the pairs that could merge, ordered by rank, then
  * place, so a piece of n characters takes n log n steps. Words seen before in the same call come out of a cache. */
-#include "src/tokenizer/tok_bpe.h"
+#include "src/tokenizer/tok_model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/tokenizer/tok_text.h"
 
 #define LONG_WORD 64u                   /* bytes; longer pieces are not cached            */
 #define CACHE_WORDS (1u << 17)          /* after that many no more words are remembered   */
@@ -19,8 +18,8 @@
 /* ---- the queue ---- */
 
 /* The smallest key first: a radix heap (Ahuja and others 1990), which accesses memory in order where a binary heap
- * jumps. The rare keys below the one taken last (a token that is listed before its halves) go into a small binary heap.
- * */
+ * jumps. The rare keys below the one taken last (a token that is listed before its halves) go into a small binary
+ * heap. */
 struct keys { uint64_t *at; size_t n, cap; };
 
 struct queue {                       /* start with {0} */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of merges (tok_bpe.h), from the "model" object of tokenizer.json or from scores. */
+/* The table of merges (tok_model.h), from the "model" object of tokenizer.json or from scores. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/tokenizer/tok_arrays.h"
-#include "src/tokenizer/tok_bpe.h"
+#include "src/tokenizer/tok.h"
 
 static int refuse_options(const json_t *model, struct sh_err *e)
 {

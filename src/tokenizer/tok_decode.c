@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok.h. */
 #include "src/tokenizer/tok.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/tokenizer/tok_regex.h"
 
-enum kind { BYTE_LEVEL, REPLACE, BYTE_FALLBACK, FUSE, STRIP, METASPACE };
+/* STRIP: takes off the character `text`, at most `start` and `stop` times. METASPACE: replaces the mark by `text`; with
+ * `start` the first one is dropped. */
+enum { BYTE_LEVEL, REPLACE, BYTE_FALLBACK, FUSE, STRIP, METASPACE };
 
-struct sh_decode_step {
-    enum kind kind;
-    struct sh_regex *regex;             /* REPLACE, METASPACE */
-    struct sh_text with;                /* what it becomes; STRIP: the character to take off */
-    json_int_t start, stop;             /* STRIP: at most so many; METASPACE: start = drop the first */
-};
-
-static int read_replace(struct sh_decode_step *s, const json_t *from, struct sh_err *e)
-{
-    return sh_tok_text(from, "content", &s->with, e) ||
-           !(s->regex = sh_regex_read(json_object_get(from, "pattern"), e)) ? -1 : 0;
-}
-
-static int read_strip(struct sh_decode_step *s, const json_t *from, struct sh_err *e)
+static int read_strip(struct sh_step *s, const json_t *from, struct sh_err *e)
 {
     size_t n;
     int bad;
@@ -36,13 +23,13 @@ static int read_strip(struct sh_decode_step *s, const json_t *from, struct sh_er
     if (!json_is_integer(start) || !json_is_integer(stop) || json_integer_value(start) < 0 ||
         json_integer_value(stop) < 0)
         return sh_fail(e, "start, stop: expected two whole numbers >= 0");
-    sh_text_add(&s->with, content, n);
+    sh_text_add(&s->text, content, n);
     s->start = json_integer_value(start);
     s->stop = json_integer_value(stop);
     return 0;
 }
 
-static int read_metaspace(struct sh_decode_step *s, const json_t *from, struct sh_err *e)
+static int read_metaspace(struct sh_step *s, const json_t *from, struct sh_err *e)
 {
     const json_t *scheme = json_object_get(from, "prepend_scheme");
     size_t n;
@@ -50,7 +37,7 @@ static int read_metaspace(struct sh_decode_step *s, const json_t *from, struct s
     const char *mark = sh_tok_string(from, "replacement", &n, e);
     if (!mark || sh_tok_flag(from, "add_prefix_space", 1, &old_flag, e))
         return -1;
-    sh_text_add(&s->with, " ", 1);
+    sh_text_add(&s->text, " ", 1);
     s->start = old_flag && !(json_is_string(scheme) && !strcmp(json_string_value(scheme), "never"));
     s->regex = sh_regex_new(mark, n, 1, e);
     return s->regex ? 0 : -1;
@@ -58,40 +45,28 @@ static int read_metaspace(struct sh_decode_step *s, const json_t *from, struct s
 
 static const struct {
     const char *type;
-    enum kind kind;
-    int (*read)(struct sh_decode_step *s, const json_t *from, struct sh_err *e);
-} readers[] = {{"ByteLevel", BYTE_LEVEL, NULL},       {"Replace", REPLACE, read_replace},
+    int kind;
+    int (*read)(struct sh_step *s, const json_t *from, struct sh_err *e);
+} readers[] = {{"ByteLevel", BYTE_LEVEL, NULL},       {"Replace", REPLACE, sh_tok_replace},
                {"ByteFallback", BYTE_FALLBACK, NULL}, {"Fuse", FUSE, NULL},
                {"Strip", STRIP, read_strip},          {"Metaspace", METASPACE, read_metaspace}};
 
-static int read_step(void *to, const char *type, const json_t *from, struct sh_err *e)
+int sh_decode_step(void *to, const char *type, const json_t *from, struct sh_err *e)
 {
-    struct sh_decode *d = to;
-    size_t i = 0, n = sizeof readers / sizeof *readers;
-    while (i < n && strcmp(type, readers[i].type))
-        i++;
-    if (i == n)
-        return SH_TOK_NO_STEP;
-    d->step = xreallocarray(d->step, (size_t)d->n + 1, sizeof *d->step);
-    struct sh_decode_step *s = &d->step[d->n++];
-    *s = (struct sh_decode_step){.kind = readers[i].kind};
-    d->byte_level |= s->kind == BYTE_LEVEL;
-    return readers[i].read ? readers[i].read(s, from, e) : 0;
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+        if (!strcmp(type, readers[i].type)) {
+            struct sh_step *new = sh_steps_add(to, readers[i].kind);
+            return readers[i].read ? readers[i].read(new, from, e) : 0;
+        }
+    return SH_TOK_NO_STEP;
 }
 
-int sh_decode_read(struct sh_decode *d, const json_t *decoder, struct sh_err *e)
+int sh_decode_is_byte_level(const struct sh_steps *s)
 {
-    const struct sh_tok_steps steps = {"decoder", "decoders", read_step, d, &d->n};
-    return sh_tok_read_steps(&steps, decoder, e);
-}
-
-void sh_decode_free(struct sh_decode *d)
-{
-    for (int i = 0; i < d->n; i++) {
-        sh_regex_free(d->step[i].regex);
-        free(d->step[i].with.at);
-    }
-    free(d->step);
+    int is = 0;
+    for (int i = 0; i < s->n; i++)
+        is |= s->at[i].kind == BYTE_LEVEL;
+    return is;
 }
 
 /* ---- running: p -> out, both pieces ---- */
@@ -148,19 +123,19 @@ static void byte_fallback(const struct sh_pieces *p, struct sh_pieces *out)
     free(bytes.at);
 }
 
-static void strip(const struct sh_decode_step *s, const char *text, size_t n, struct sh_text *out)
+static void strip(const struct sh_step *s, const char *text, size_t n, struct sh_text *out)
 {
-    size_t c = s->with.n;
-    for (json_int_t i = 0; i < s->start && sh_starts_with(text, n, s->with.at, c); i++) {
+    size_t c = s->text.n;
+    for (json_int_t i = 0; i < s->start && sh_starts_with(text, n, s->text.at, c); i++) {
         text += c;
         n -= c;
     }
-    for (json_int_t i = 0; i < s->stop && n >= c && !memcmp(text + n - c, s->with.at, c); i++)
+    for (json_int_t i = 0; i < s->stop && n >= c && !memcmp(text + n - c, s->text.at, c); i++)
         n -= c;
     sh_text_add(out, text, n);
 }
 
-static void each(const struct sh_decode_step *s, const struct sh_pieces *p, struct sh_pieces *out)
+static void each(const struct sh_step *s, const struct sh_pieces *p, struct sh_pieces *out)
 {
     static const struct sh_text nothing;
     struct sh_err ignored; /* a pattern that gives up leaves the rest of its token as it is */
@@ -170,13 +145,13 @@ static void each(const struct sh_decode_step *s, const struct sh_pieces *p, stru
         if (s->kind == STRIP)
             strip(s, text, p->at[i].n, &out->text);
         else
-            sh_regex_replace(s->regex, text, p->at[i].n, s->kind == METASPACE && s->start && !i ? &nothing : &s->with,
+            sh_regex_replace(s->regex, text, p->at[i].n, s->kind == METASPACE && s->start && !i ? &nothing : &s->text,
                              &out->text, &ignored);
         end_piece(out, begin);
     }
 }
 
-static void run_step(const struct sh_decode_step *s, const struct sh_pieces *p, struct sh_pieces *out)
+static void run_step(const struct sh_step *s, const struct sh_pieces *p, struct sh_pieces *out)
 {
     if (s->kind == BYTE_LEVEL) {
         byte_level(p, out);
@@ -191,20 +166,20 @@ static void run_step(const struct sh_decode_step *s, const struct sh_pieces *p, 
     }
 }
 
-void sh_decode_run(const struct sh_decode *d, struct sh_pieces *p, struct sh_text *out)
+void sh_decode_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_text *out)
 {
     struct sh_pieces next = {0};
     p->text.limit = next.text.limit = SH_TOK_GROWTH(p->text.n);
-    for (int i = 0; i < d->n; i++) {
+    for (int i = 0; i < s->n; i++) {
         sh_pieces_clear(&next);
         sh_text_add(&next.text, "", 0);
-        run_step(&d->step[i], p, &next);
+        run_step(&s->at[i], p, &next);
         struct sh_pieces old = *p;
         *p = next;
         next = old;
     }
     for (size_t i = 0; i < p->n; i++) {
-        if (i && !d->n)                                 /* without a decoder tokens are words */
+        if (i && !s->n)                                 /* without a decoder tokens are words */
             sh_text_add(out, " ", 1);
         sh_text_add(out, p->text.at + p->at[i].at, p->at[i].n);
     }

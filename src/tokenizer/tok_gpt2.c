@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/base/file.h"
 #include "src/base/mem.h"
@@ -16,10 +15,8 @@ enum { MOST_LINE = 1 << 20 };
 static json_t *read_merges(const char *path, struct sh_err *e)
 {
     FILE *from = sh_stream_open(path, NULL);
-    if (!from) {
-        sh_fail(e, "%s: cannot be opened: %s", path, strerror(errno));
-        return NULL;
-    }
+    if (!from)
+        return sh_fail_null(e, "%s: cannot be opened: %s", path, strerror(errno));
     json_t *merges = json_array();
     char *line = NULL;
     size_t cap = 0, number = 0;
@@ -132,11 +129,9 @@ static json_int_t after_largest(const json_t *a, const json_t *b)
 
 static json_t *optional(const char *folder, const char *name, int *bad, struct sh_err *e)
 {
-    char *path = xasprintf("%s/%s", folder, name);
-    int is_there = !access(path, F_OK);
-    json_t *o = is_there ? sh_tok_load(path, 0, e) : NULL;
+    int is_there = sh_tok_has(folder, name);
+    json_t *o = is_there ? sh_tok_load(folder, name, 0, e) : NULL;
     *bad |= is_there && !o;
-    free(path);
     return o;
 }
 
@@ -196,15 +191,13 @@ static json_t *build(const char *folder, json_t *vocab, json_t *merges, const js
 
 json_t *sh_tok_gpt2(const char *folder, const json_t *config, struct sh_err *e)
 {
-    char *vocab_path = xasprintf("%s/vocab.json", folder),
-         *merges_path = xasprintf("%s/merges.txt", folder);
+    char *merges_path = xasprintf("%s/merges.txt", folder);
     json_t *vocab = NULL, *merges = NULL, *root = NULL;
-    if (!known_class(folder, config, e) && (vocab = sh_tok_load(vocab_path, 0, e)) &&
+    if (!known_class(folder, config, e) && (vocab = sh_tok_load(folder, "vocab.json", 0, e)) &&
         (merges = read_merges(merges_path, e)))
         root = build(folder, vocab, merges, config, e);
     json_decref(vocab);
     json_decref(merges);
-    free(vocab_path);
     free(merges_path);
     return root;
 }

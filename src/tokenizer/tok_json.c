@@ -1,56 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_json.h. */
 #include "src/tokenizer/tok_json.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "src/base/file.h"
 
 enum { DEEPEST = 16 };                  /* Sequence within Sequence */
 #define MOST_BYTES ((off_t)512 << 20)   /* the largest published file has 35 MB */
 
-json_t *sh_tok_load(const char *path, int loose, struct sh_err *e)
+int sh_tok_has(const char *folder, const char *name)
 {
-    struct stat info;
-    FILE *from = sh_stream_open(path, &info);
-    if (!from) {
-        sh_fail(e, "%s: cannot be opened: %s", path, strerror(errno));
-        return NULL;
-    }
-    if (info.st_size > MOST_BYTES) {
-        sh_fail(e, "%s: found %lld bytes, expected at most %lld", path, (long long)info.st_size, (long long)MOST_BYTES);
-        fclose(from);
-        return NULL;
-    }
+    char *path = xasprintf("%s/%s", folder, name);
+    int is_there = !access(path, F_OK);
+    free(path);
+    return is_there;
+}
+
+/* The object in an open file; path: for messages. */
+static json_t *load(FILE *from, const char *path, int loose, struct sh_err *e)
+{
     json_error_t error;
     size_t how = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | (loose ? JSON_DECODE_INT_AS_REAL : 0u);
     json_t *root = json_loadf(from, how, &error);
-    int failed = ferror(from), why = errno;
-    fclose(from);
-    if (failed) {
-        json_decref(root);
-        root = NULL;
-        sh_fail(e, "%s: cannot be read: %s", path, strerror(why));
-    } else if (!root) {
+    if (ferror(from))
+        sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
+    else if (!root)
         sh_fail(e, "%s: not valid JSON: line %d, column %d: %s", path, error.line, error.column, error.text);
-    } else if (!json_is_object(root)) {
+    else if (!json_is_object(root))
         sh_fail(e, "%s: found %s, expected an object", path, sh_json_kind(root));
-        json_decref(root);
-        root = NULL;
-    }
+    else
+        return root;
+    json_decref(root);
+    return NULL;
+}
+
+json_t *sh_tok_load(const char *folder, const char *name, int loose, struct sh_err *e)
+{
+    char *path = xasprintf("%s/%s", folder, name);
+    struct stat info;
+    json_t *root = NULL;
+    FILE *from = sh_stream_open(path, &info);
+    if (!from)
+        sh_fail(e, "%s: cannot be opened: %s", path, strerror(errno));
+    else if (info.st_size > MOST_BYTES)
+        sh_fail(e, "%s: found %lld bytes, expected at most %lld", path, (long long)info.st_size, (long long)MOST_BYTES);
+    else
+        root = load(from, path, loose, e);
+    if (from)
+        fclose(from);
+    free(path);
     return root;
 }
 
 const char *sh_tok_string(const json_t *o, const char *key, size_t *n, struct sh_err *e)
 {
     const json_t *value = json_object_get(o, key);
-    if (!json_is_string(value)) {
-        sh_fail(e, "%s: found %s, expected a string", key, sh_json_kind(value));
-        return NULL;
-    }
+    if (!json_is_string(value))
+        return sh_fail_null(e, "%s: found %s, expected a string", key, sh_json_kind(value));
     *n = json_string_length(value);
     return json_string_value(value);
 }

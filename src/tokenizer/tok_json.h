@@ -9,9 +9,11 @@
 #include "src/base/json_kind.h"
 #include "src/tokenizer/tok_text.h"
 
-/* The object in a file, for json_decref; NULL: e says why. loose: integers are read as reals, for files with an integer
- * like 1e30. */
-json_t *sh_tok_load(const char *path, int loose, struct sh_err *e);
+int sh_tok_has(const char *folder, const char *name);   /* is there such a file? */
+
+/* The object in a file of a folder, for json_decref; NULL: e says why. loose: integers are read as reals, for files
+ * with an integer like 1e30. */
+json_t *sh_tok_load(const char *folder, const char *name, int loose, struct sh_err *e);
 
 /* The string under `key`: NULL and an error if it is missing or not a string. */
 const char *sh_tok_string(const json_t *o, const char *key, size_t *n, struct sh_err *e);
@@ -24,11 +26,13 @@ int sh_tok_flag(const json_t *o, const char *key, int absent, int *out, struct s
 
 enum { SH_TOK_STEPS = 64, SH_TOK_NO_STEP = 1 };
 
+/* Reads one step, not a Sequence: 0, -1, or SH_TOK_NO_STEP for a type that it does not know. */
+typedef int sh_read_step(void *to, const char *type, const json_t *step, struct sh_err *e);
+
 /* A part of tokenizer.json that is one step, an object with a "type", or a Sequence of steps and Sequences. */
 struct sh_tok_steps {
     const char *what, *list;            /* "decoder"; the key of a Sequence's steps: "decoders"   */
-    /* One step, not a Sequence: 0, -1, or SH_TOK_NO_STEP for a type that it does not know. */
-    int (*read)(void *to, const char *type, const json_t *step, struct sh_err *e);
+    sh_read_step *read;
     void *to;
     const int *n;                       /* how many steps that made so far: at most SH_TOK_STEPS  */
 };

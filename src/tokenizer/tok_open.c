@@ -2,11 +2,9 @@
 /* A folder's files, or a GGUF file, to a tokenizer; see tokenizer.h. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/base/mem.h"
 #include "src/model/files/gguf_tensors.h"
-#include "src/tokenizer/sp.h"
 #include "src/tokenizer/tok.h"
 
 /* The id of a token by its string, added tokens included; -1: none. */
@@ -68,26 +66,10 @@ static int apply_config(struct sh_tokenizer *t, const json_t *config, struct sh_
     return 0;
 }
 
-static int has(const char *folder, const char *name)
-{
-    char *path = xasprintf("%s/%s", folder, name);
-    int there = access(path, F_OK) == 0;
-    free(path);
-    return there;
-}
-
-static json_t *load(const char *folder, const char *name, int loose, struct sh_err *e)
-{
-    char *path = xasprintf("%s/%s", folder, name);
-    json_t *root = sh_tok_load(path, loose, e);
-    free(path);
-    return root;
-}
-
 /* tokenizer.json, or what vocab.json and merges.txt come to. */
 static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config, int whole, struct sh_err *e)
 {
-    json_t *root = whole ? load(folder, "tokenizer.json", 0, e) : sh_tok_gpt2(folder, config, e);
+    json_t *root = whole ? sh_tok_load(folder, "tokenizer.json", 0, e) : sh_tok_gpt2(folder, config, e);
     if (!root)
         return -1;
     int bad = sh_tok_read(t, root, e);
@@ -113,8 +95,8 @@ static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *c
     return bad;
 }
 
-/* Whether tokenizer_config.json wants a leading space at all and, with "legacy" false, only at the start of the text.
- * */
+/* Whether tokenizer_config.json wants a leading space at all and, with "legacy" false, only at the start of the
+ * text. */
 static int apply_prefix(struct sh_tok_arrays *a, const json_t *config, struct sh_err *e)
 {
     int legacy, prefix;
@@ -149,7 +131,7 @@ static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *
 static int open_files(struct sh_tokenizer *t, const char *folder, int whole, int pair, struct sh_err *e)
 {
     json_t *config = NULL;
-    if (has(folder, "tokenizer_config.json") && !(config = load(folder, "tokenizer_config.json", 1, e)))
+    if (sh_tok_has(folder, "tokenizer_config.json") && !(config = sh_tok_load(folder, "tokenizer_config.json", 1, e)))
         return -1;
     int bad = whole || pair ? open_json(t, folder, config, whole, e) : open_model(t, folder, config, e);
     if (!bad && config && (!whole || heeds_flags(config)) && (bad = apply_config(t, config, e)))
@@ -174,8 +156,10 @@ static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
 struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e)
 {
     struct sh_tokenizer *t = xcalloc(1, sizeof *t);
-    int whole = has(path, "tokenizer.json"), pair = has(path, "vocab.json") && has(path, "merges.txt");
-    if (!(whole || pair || has(path, "tokenizer.model") ? open_files(t, path, whole, pair, e) : open_gguf(t, path, e)))
+    int whole = sh_tok_has(path, "tokenizer.json");
+    int pair = sh_tok_has(path, "vocab.json") && sh_tok_has(path, "merges.txt");
+    int in_files = whole || pair || sh_tok_has(path, "tokenizer.model");
+    if (!(in_files ? open_files(t, path, whole, pair, e) : open_gguf(t, path, e)))
         return t;
     sh_tokenizer_free(t);
     return NULL;

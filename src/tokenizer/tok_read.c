@@ -5,6 +5,7 @@
 
 #include "src/base/mem.h"
 #include "src/tokenizer/tok.h"
+#include "src/tokenizer/tok_regex.h"
 
 static int claim_id(struct sh_vocab *v, const json_t *token, const char *text, size_t n, struct sh_err *e)
 {
@@ -106,6 +107,31 @@ static int read_pair(struct sh_tokenizer *t, const json_t *from, struct sh_err *
     return 0;
 }
 
+/* ---- steps ---- */
+
+struct sh_step *sh_steps_add(struct sh_steps *s, int kind)
+{
+    s->at = xreallocarray(s->at, (size_t)s->n + 1, sizeof *s->at);
+    s->at[s->n] = (struct sh_step){.kind = kind};
+    return &s->at[s->n++];
+}
+
+void sh_steps_free(struct sh_steps *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        sh_regex_free(s->at[i].regex);
+        free(s->at[i].text.at);
+        sh_sp_normal_free(s->at[i].sp);
+    }
+    free(s->at);
+}
+
+int sh_tok_replace(struct sh_step *to, const json_t *from, struct sh_err *e)
+{
+    return sh_tok_text(from, "content", &to->text, e) ||
+           !(to->regex = sh_regex_read(json_object_get(from, "pattern"), e)) ? -1 : 0;
+}
+
 struct post {
     struct sh_tokenizer *t;
     int n;                              /* steps that add tokens                                  */
@@ -151,6 +177,7 @@ static void add_label(struct sh_text *to, const char *text, size_t n)
 void sh_tok_labels(struct sh_tokenizer *t)
 {
     struct sh_text bytes = {0};
+    int is_byte_level = sh_decode_is_byte_level(&t->decode);
     t->label.n = 0;
     t->label_at = xreallocarray(t->label_at, t->vocab.n_id, sizeof *t->label_at);
     for (size_t id = 0; id < t->vocab.n_id; id++) {
@@ -160,7 +187,7 @@ void sh_tok_labels(struct sh_tokenizer *t)
         const char *text = t->vocab.text.at + t->vocab.at[id].at;
         size_t n = t->vocab.at[id].n;
         bytes.n = 0;
-        if (!t->decode.byte_level)
+        if (!is_byte_level)
             sh_sp_put_spaced(text, n, &bytes);
         else if (sh_bytelevel_decode(&bytes, text, n))
             sh_text_add(&bytes, text, n);
@@ -187,17 +214,21 @@ int sh_tok_read(struct sh_tokenizer *t, const json_t *root, struct sh_err *e)
 {
     const json_t *model = json_object_get(root, "model");
     struct post post = {.t = t};
-    const struct sh_tok_steps steps = {"post_processor", "processors", read_post, &post, &post.n};
+    const struct sh_tok_steps steps[] = {
+        {"normalizer", "normalizers", sh_normal_step, &t->normal, &t->normal.n},
+        {"pre_tokenizer", "pretokenizers", sh_split_step, &t->split, &t->split.n},
+        {"decoder", "decoders", sh_decode_step, &t->decode, &t->decode.n},
+        {"post_processor", "processors", read_post, &post, &post.n}};
     t->bos = t->eos = -1;
     if (!json_is_object(model))
         return sh_fail(e, "model: found %s, expected an object", sh_json_kind(model));
     if (read_model(t, model, e))
         return sh_err_prefix(e, "model");
-    if (sh_normal_read(&t->normal, json_object_get(root, "normalizer"), e) ||
-        sh_split_read(&t->split, json_object_get(root, "pre_tokenizer"), e) ||
-        sh_decode_read(&t->decode, json_object_get(root, "decoder"), e) ||
-        sh_tok_read_added(t, json_object_get(root, "added_tokens"), e) ||
-        sh_tok_read_steps(&steps, json_object_get(root, "post_processor"), e))
+    for (int i = 0; i < 3; i++)
+        if (sh_tok_read_steps(&steps[i], json_object_get(root, steps[i].what), e))
+            return -1;
+    if (sh_tok_read_added(t, json_object_get(root, "added_tokens"), e) ||
+        sh_tok_read_steps(&steps[3], json_object_get(root, steps[3].what), e))
         return -1;
     sh_tok_labels(t);
     return 0;

@@ -34,14 +34,10 @@ struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct
 {
     struct sh_text text = {0};
     char why[160];
-    if (n > PATTERN_LIMIT) {
-        sh_fail(e, "regular expression: found %zu bytes, expected at most %u", n, PATTERN_LIMIT);
-        return NULL;
-    }
-    if (literal && !n) {
-        sh_fail(e, "the pattern is empty");
-        return NULL;
-    }
+    if (n > PATTERN_LIMIT)
+        return sh_fail_null(e, "regular expression: found %zu bytes, expected at most %u", n, PATTERN_LIMIT);
+    if (literal && !n)
+        return sh_fail_null(e, "the pattern is empty");
     if (literal)
         sh_text_add(&text, pattern, n);
     if (literal && n <= SHORT) {
@@ -62,10 +58,8 @@ struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct
     pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)(text.n ? text.at : ""), text.n, how, &code, &where, context);
     pcre2_compile_context_free(context);
     free(text.at);
-    if (!compiled) {
-        sh_fail(e, "regular expression \"%.*s\": %s", n > 200 ? 200 : (int)n, pattern, reason(code, why));
-        return NULL;
-    }
+    if (!compiled)
+        return sh_fail_null(e, "regular expression \"%.*s\": %s", n > 200 ? 200 : (int)n, pattern, reason(code, why));
     pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);    /* without it matching is only slower */
     struct sh_regex *r = xcalloc(1, sizeof *r);
     r->code = compiled;
@@ -80,10 +74,9 @@ struct sh_regex *sh_regex_read(const json_t *pattern, struct sh_err *e)
     const json_t *regex = json_object_get(pattern, "Regex"),
                  *string = json_object_get(pattern, "String");
     const json_t *given = json_is_string(regex) ? regex : string;
-    if (!json_is_string(given)) {
-        sh_fail(e, "pattern: found %s, expected {\"Regex\": \"…\"} or {\"String\": \"…\"}", sh_json_kind(pattern));
-        return NULL;
-    }
+    if (!json_is_string(given))
+        return sh_fail_null(e, "pattern: found %s, expected {\"Regex\": \"…\"} or {\"String\": \"…\"}",
+                            sh_json_kind(pattern));
     return sh_regex_new(json_string_value(given), json_string_length(given), given == string, e);
 }
 

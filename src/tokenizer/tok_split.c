@@ -2,10 +2,8 @@
 /* See tok.h. Each pre-tokenizer becomes one to three of four primitive steps. */
 #include "src/tokenizer/tok.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/base/mem.h"
 #include "src/tokenizer/tok_regex.h"
 
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
@@ -13,43 +11,29 @@
 /* The tokenizers library uses Rust's \w here, not Oniguruma's. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}"
 
-enum kind { PREFIX, REPLACE, CUT, BYTES };
+/* PREFIX: puts `text`, with only_start only before the piece that begins the text; REPLACE; CUT: by matches; BYTES: as
+ * GPT-2's alphabet. */
+enum { PREFIX, REPLACE, CUT, BYTES };
 enum behaviour { ISOLATED, REMOVED, CONTIGUOUS, WITH_PREVIOUS, WITH_NEXT, NO_BEHAVIOUR };
 
-struct sh_split_step {
-    enum kind kind;
-    struct sh_text text;                /* PREFIX, REPLACE: what to put */
-    int only_start;                     /* PREFIX: only before the piece that begins the text */
-    struct sh_regex *regex;             /* REPLACE, CUT */
-    enum behaviour behaviour;           /* CUT */
-    int invert;
-};
-
-static struct sh_split_step *add(struct sh_split *s, enum kind kind)
+static int add_cut(struct sh_steps *s, const char *regex, enum behaviour behaviour, struct sh_err *e)
 {
-    s->step = xreallocarray(s->step, (size_t)s->n + 1, sizeof *s->step);
-    s->step[s->n] = (struct sh_split_step){.kind = kind};
-    return &s->step[s->n++];
-}
-
-static int add_cut(struct sh_split *s, const char *regex, enum behaviour behaviour, struct sh_err *e)
-{
-    struct sh_split_step *cut = add(s, CUT);
+    struct sh_step *cut = sh_steps_add(s, CUT);
     cut->behaviour = behaviour;
     cut->regex = sh_regex_new(regex, strlen(regex), 0, e);
     return cut->regex ? 0 : -1;
 }
 
-static int read_byte_level(struct sh_split *s, const json_t *from, struct sh_err *e)
+static int read_byte_level(struct sh_steps *s, const json_t *from, struct sh_err *e)
 {
     int prefix, regex;
     if (sh_tok_flag(from, "add_prefix_space", 1, &prefix, e) || sh_tok_flag(from, "use_regex", 1, &regex, e))
         return -1;
     if (prefix)
-        sh_text_add(&add(s, PREFIX)->text, " ", 1);
+        sh_text_add(&sh_steps_add(s, PREFIX)->text, " ", 1);
     if (regex && add_cut(s, GPT2, ISOLATED, e))
         return -1;
-    add(s, BYTES);
+    sh_steps_add(s, BYTES);
     return 0;
 }
 
@@ -71,24 +55,24 @@ static int read_behaviour(const json_t *from, enum behaviour absent, enum behavi
     return sh_fail(e, "behavior: %.80s is not supported", name);
 }
 
-static int read_split(struct sh_split *s, const json_t *from, struct sh_err *e)
+static int read_split(struct sh_steps *s, const json_t *from, struct sh_err *e)
 {
     enum behaviour behaviour;
     if (read_behaviour(from, NO_BEHAVIOUR, &behaviour, e))
         return -1;
-    struct sh_split_step *cut = add(s, CUT);
+    struct sh_step *cut = sh_steps_add(s, CUT);
     cut->behaviour = behaviour;
     cut->regex = sh_regex_read(json_object_get(from, "pattern"), e);
     return cut->regex ? sh_tok_flag(from, "invert", 0, &cut->invert, e) : -1;
 }
 
-static int read_punctuation(struct sh_split *s, const json_t *from, struct sh_err *e)
+static int read_punctuation(struct sh_steps *s, const json_t *from, struct sh_err *e)
 {
     enum behaviour behaviour;
     return read_behaviour(from, ISOLATED, &behaviour, e) || add_cut(s, "[\\p{P}$+<=>^`|~]", behaviour, e) ? -1 : 0;
 }
 
-static int read_digits(struct sh_split *s, const json_t *from, struct sh_err *e)
+static int read_digits(struct sh_steps *s, const json_t *from, struct sh_err *e)
 {
     int each;
     if (sh_tok_flag(from, "individual_digits", 0, &each, e))
@@ -97,7 +81,7 @@ static int read_digits(struct sh_split *s, const json_t *from, struct sh_err *e)
 }
 
 /* Spaces become the replacement, one is put in front, and the text is cut before each. */
-static int read_metaspace(struct sh_split *s, const json_t *from, struct sh_err *e)
+static int read_metaspace(struct sh_steps *s, const json_t *from, struct sh_err *e)
 {
     const json_t *scheme = json_object_get(from, "prepend_scheme");
     const char *when = json_is_string(scheme) ? json_string_value(scheme) : "always";
@@ -110,16 +94,16 @@ static int read_metaspace(struct sh_split *s, const json_t *from, struct sh_err 
         return sh_fail(e, "replacement: found %zu bytes, expected at most %u", n, SH_TOK_LONGEST_TEXT);
     if (strcmp(when, "always") && strcmp(when, "first") && strcmp(when, "never"))
         return sh_fail(e, "prepend_scheme: %.80s is not supported", when);
-    struct sh_split_step *step = add(s, REPLACE);
+    struct sh_step *step = sh_steps_add(s, REPLACE);
     sh_text_add(&step->text, mark, n);
     step->regex = sh_regex_new(" ", 1, 1, e);
     if (old_flag && strcmp(when, "never")) {
-        step = add(s, PREFIX);
+        step = sh_steps_add(s, PREFIX);
         step->only_start = !strcmp(when, "first");
         sh_text_add(&step->text, mark, n);
     }
     if (cut) {
-        step = add(s, CUT);
+        step = sh_steps_add(s, CUT);
         step->behaviour = WITH_NEXT;
         step->regex = sh_regex_new(mark, n, 1, e);
         return step->regex ? 0 : -1;
@@ -129,16 +113,16 @@ static int read_metaspace(struct sh_split *s, const json_t *from, struct sh_err 
 
 static const struct {
     const char *type;
-    int (*read)(struct sh_split *s, const json_t *from, struct sh_err *e);
+    int (*read)(struct sh_steps *s, const json_t *from, struct sh_err *e);
     const char *removed, *kept;         /* without `read`: what is removed, or all that is kept */
 } readers[] = {{"ByteLevel", read_byte_level, NULL, NULL}, {"Split", read_split, NULL, NULL},
                {"Digits", read_digits, NULL, NULL}, {"Metaspace", read_metaspace, NULL, NULL},
                {"Punctuation", read_punctuation, NULL, NULL}, {"WhitespaceSplit", NULL, "\\s+", NULL},
                {"Whitespace", NULL, NULL, "[" WORD "]+|[^" WORD "\\s]+"}};
 
-static int read_step(void *to, const char *type, const json_t *from, struct sh_err *e)
+int sh_split_step(void *to, const char *type, const json_t *from, struct sh_err *e)
 {
-    struct sh_split *s = to;
+    struct sh_steps *s = to;
     size_t i = 0, n = sizeof readers / sizeof *readers;
     while (i < n && strcmp(type, readers[i].type))
         i++;
@@ -148,23 +132,8 @@ static int read_step(void *to, const char *type, const json_t *from, struct sh_e
         return readers[i].read(s, from, e);
     if (add_cut(s, readers[i].kept ? readers[i].kept : readers[i].removed, REMOVED, e))
         return -1;
-    s->step[s->n - 1].invert = readers[i].kept != NULL;
+    s->at[s->n - 1].invert = readers[i].kept != NULL;
     return 0;
-}
-
-int sh_split_read(struct sh_split *s, const json_t *pre_tokenizer, struct sh_err *e)
-{
-    const struct sh_tok_steps steps = {"pre_tokenizer", "pretokenizers", read_step, s, &s->n};
-    return sh_tok_read_steps(&steps, pre_tokenizer, e);
-}
-
-void sh_split_free(struct sh_split *s)
-{
-    for (int i = 0; i < s->n; i++) {
-        free(s->step[i].text.at);
-        sh_regex_free(s->step[i].regex);
-    }
-    free(s->step);
 }
 
 /* ---- running ---- */
@@ -197,11 +166,11 @@ static void stretch(struct joiner *j, size_t at, size_t n, int is_match)
     j->last_was_match = is_match;
 }
 
-static int cut(const struct sh_split_step *s, struct sh_scan *scan, const char *text,
+static int cut(const struct sh_step *s, struct sh_scan *scan, const char *text,
                struct sh_span piece, struct sh_pieces *out, struct sh_err *e)
 {
     struct sh_span m;
-    struct joiner j = {s->behaviour, out, out->n, 0};
+    struct joiner j = {(enum behaviour)s->behaviour, out, out->n, 0};
     *scan = (struct sh_scan){
         .regex = s->regex, .text = text + piece.at, .n = piece.n, .match = scan->match,
         .watch = scan->watch};
@@ -223,7 +192,7 @@ static int cut(const struct sh_split_step *s, struct sh_scan *scan, const char *
     return more;
 }
 
-static int rewrite(const struct sh_split_step *s, const struct sh_pieces *p, size_t i, int at_start,
+static int rewrite(const struct sh_step *s, const struct sh_pieces *p, size_t i, int at_start,
                    struct sh_pieces *out, struct sh_err *e)
 {
     const char *text = p->text.at + p->at[i].at;
@@ -245,14 +214,14 @@ static int rewrite(const struct sh_split_step *s, const struct sh_pieces *p, siz
     return bad;
 }
 
-int sh_split_run(const struct sh_split *s, struct sh_pieces *p, struct sh_pieces *spare, int at_start, struct sh_err *e)
+int sh_split_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_pieces *spare, int at_start, struct sh_err *e)
 {
     struct sh_scan scan = {0};
     int bad = 0;
     sh_scan_watch(&scan, p->text.n);
     p->text.limit = spare->text.limit = SH_TOK_GROWTH(p->text.n);
     for (int k = 0; k < s->n && !bad; k++) {
-        const struct sh_split_step *step = &s->step[k];
+        const struct sh_step *step = &s->at[k];
         sh_pieces_clear(spare);
         for (size_t i = 0; i < p->n && !bad; i++)
             bad = step->kind == CUT ? cut(step, &scan, p->text.at, p->at[i], spare, e)

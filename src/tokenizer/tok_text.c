@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_text.h. */
 #include "src/tokenizer/tok_text.h"
 
 #include <stdlib.h>

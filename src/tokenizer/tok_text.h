@@ -42,8 +42,8 @@ size_t sh_spaces_end(const char *text, size_t from, size_t n);
 size_t sh_spaces_begin(const char *text, size_t from, size_t end);
 void sh_utf8_repair(struct sh_text *out, const char *text, size_t n);
 
-/* GPT-2's alphabet: each byte as one printable character. Decoding a character outside it gives -1 and writes nothing.
- * */
+/* GPT-2's alphabet: each byte as one printable character. Decoding a character outside it gives -1 and writes
+ * nothing. */
 void sh_bytelevel_encode(struct sh_text *out, const char *text, size_t n);
 int sh_bytelevel_decode(struct sh_text *out, const char *text, size_t n);
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_unigram.h. */
-#include "src/tokenizer/tok_unigram.h"
+#include "src/tokenizer/tok_model.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/tokenizer/tok_text.h"
 
 #define PENALTY 10                      /* an unknown character scores so much below all tokens */
 #define LONGEST_PIECE ((size_t)256 << 20)

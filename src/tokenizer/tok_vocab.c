@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tok_vocab.h. */
-#include "src/tokenizer/tok_vocab.h"
+#include "src/tokenizer/tok_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

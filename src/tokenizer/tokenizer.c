@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See tokenizer.h. Five steps: added tokens are cut out, the rest is normalised, added tokens of normalised text are
  * cut out, the rest is cut into pieces, pieces become ids. */
-#include "src/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
 
 #include "src/base/file.h"
 #include "src/tokenizer/tok.h"
-#include "src/tokenizer/tok_text.h"
 
 void sh_tokenizer_free(struct sh_tokenizer *t)
 {
@@ -16,12 +14,12 @@ void sh_tokenizer_free(struct sh_tokenizer *t)
     sh_vocab_free(&t->vocab);
     sh_added_free(&t->added);
     sh_added_free(&t->added_normal);
-    sh_normal_free(&t->normal);
-    sh_split_free(&t->split);
+    sh_steps_free(&t->normal);
+    sh_steps_free(&t->split);
     sh_bpe_free(&t->bpe);
     sh_unigram_free(&t->unigram);
     sh_sp_decode_free(&t->sp);
-    sh_decode_free(&t->decode);
+    sh_steps_free(&t->decode);
     free(t->label.at);
     free(t->label_at);
     free(t);

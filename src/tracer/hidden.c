@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See hidden.h. */
-#include "src/tracer/hidden.h"
+#include "src/tracer/units.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "src/base/mem.h"
+#include "src/model/files/map.h"
 
 /* A file without a name, so that a kill at any moment leaves none; where the file system has no such files, one that
  * loses its name at once. */
@@ -75,11 +74,9 @@ float *sh_hidden_row(const struct sh_hidden *h, size_t row)
     return h->at + row * (h->row_bytes / sizeof(float));
 }
 
+/* The mapping is shared, so the data stay in the file. */
 void sh_hidden_rest(const struct sh_hidden *h, size_t row, size_t n_rows)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t from = ((uintptr_t)h->at + row * h->row_bytes + page - 1) / page * page;
-    uintptr_t to = ((uintptr_t)h->at + (row + n_rows) * h->row_bytes) / page * page;
-    if (h->spilled && to > from)
-        madvise((void *)from, to - from, MADV_DONTNEED);        /* a shared mapping: the data stay in the file */
+    if (h->spilled)
+        sh_map_drop(sh_hidden_row(h, row), n_rows * h->row_bytes);
 }

@@ -3,7 +3,7 @@
 noinst_LIBRARIES += libtracer.a
 libtracer_a_SOURCES = \
 	%D%/dump.c %D%/dump.h \
-	%D%/hidden.c %D%/hidden.h \
+	%D%/hidden.c \
 	%D%/import.c %D%/import.h \
 	%D%/needs.c \
 	%D%/recorder.c %D%/recorder.h \

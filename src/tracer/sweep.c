@@ -12,7 +12,6 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/model/layer.h"
-#include "src/tracer/hidden.h"
 #include "src/tracer/units.h"
 #include "traces/codec.h"
 
@@ -120,7 +119,7 @@ static int compute(struct lane *lane, const struct sh_layer *l, int layer, const
     void *there = lane->on_device ? (char *)lane->on_device + lane->row * hidden->row_bytes : (void *)here;
     if (lane->on_device && (!stay || layer == 0))
         s->backend->put(lane->device, there, here, bytes);
-    sh_layer_run(l, &lane->act, there, c->n, c->start, tap, is_last);
+    sh_layer_run(l, &lane->act, there, c->n, c->start, tap, is_last, NULL);
     if (lane->on_device && !is_last && !stay)
         s->backend->get(lane->device, here, there, bytes);
     if (s->backend->sync(lane->device, e))

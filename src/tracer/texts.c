@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See texts.h. */
 #include "src/tracer/texts.h"
 
 #include <errno.h>

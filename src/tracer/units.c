@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See units.h. */
 #include "src/tracer/units.h"
 
 #include <stdlib.h>

@@ -51,7 +51,7 @@ static void run_layer(struct pass *p, const struct target *t, const struct sh_la
     struct sh_tap tap = {.pack = SH_PACK_F32, .rows = take, .to = p};
     p->layer = layer;
     memset(p->filled, 0, sizeof p->filled);
-    sh_layer_run(l, a, hidden, p->n_seq, p->start, &tap, attention_only);
+    sh_layer_run(l, a, hidden, p->n_seq, p->start, &tap, attention_only, NULL);
     target_sync(t);
     CU_ASSERT_FATAL(!p->disorder);
     for (int i = 0; i < p->n_seq * p->arch->n_head; i++)

@@ -11,7 +11,6 @@
 #include "src/base/mem.h"
 #include "src/model/config.h"
 #include "src/model/model.h"
-#include "src/model/numbers.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
 

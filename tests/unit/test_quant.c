@@ -183,7 +183,7 @@ static void one_shot(struct sh_resident *r, const int32_t *tokens, int n, struct
     float *logits = xmalloc((size_t)n * (size_t)run->vocab * sizeof *logits);
     CU_ASSERT_EQUAL_FATAL(sh_entry_run(r->entry, tokens, 1, start, own.first, r->hidden, &e), 0);
     for (int l = 0; l < r->arch->n_layer; l++)
-        sh_layer_step(r->layer[l], &r->act, r->hidden, 1, start, &own);
+        sh_layer_run(r->layer[l], &r->act, r->hidden, 1, start, NULL, 0, &own);
     CU_ASSERT_EQUAL_FATAL(sh_head_run(r->head, r->hidden, 0, n, logits, &e), 0);
     take(run, 0, 0, n, logits);
     free(logits);

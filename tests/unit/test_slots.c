@@ -11,7 +11,7 @@
 #include "planner/policy/kept_slots.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
-#include "src/engine/quant.h"
+#include "src/engine/rows.h"
 #include "tests/tap.h"
 #include "tests/unit/backends.h"
 #include "tests/unit/device_policies.h"

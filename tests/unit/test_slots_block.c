@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of a prompt through the KV cache on the device (kernels/slots.h) against those of the host
- * (src/engine/block.h), in random shapes: what attention gives, the rows, who is kept and in which slot, with single
+ * (src/engine/block.c), in random shapes: what attention gives, the rows, who is kept and in which slot, with single
  * tokens in between, sequences that are restarted and heads with budgets of their own. Each side computes its own rows,
  * so near ties may flip on a real device (near_ties.h): a shape is played up to the first. */
 #include <math.h>
@@ -10,7 +10,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/rng.h"
-#include "src/engine/block.h"
+#include "src/engine/host_cache.h"
 #include "src/engine/slots_attend.h"
 #include "tests/tap.h"
 #include "tests/unit/backends.h"

@@ -10,8 +10,7 @@
 
 #include "src/base/mem.h"
 #include "src/model/files/gguf.h"
-#include "src/tokenizer/sp.h"
-#include "src/tokenizer/tokenizer.h"
+#include "src/tokenizer/tok.h"
 #include "tests/tap.h"
 #include "tests/unit/base64.h"
 #include "tests/unit/scratch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block of a prompt's tokens (src/engine/block.h): the memory for it, what the cache holds opened into it, and
+/* A block of a prompt's tokens (src/engine/block.c): the memory for it, what the cache holds opened into it, and
  * the order of its parts. How many tokens a head has cached is known on the device only; the host knows how many
  * slots may be in use, and free ones count nothing. So nothing waits for the device, unless rows are shown. */
 #include <stdlib.h>

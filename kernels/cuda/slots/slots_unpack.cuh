@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys and values out of their formats into f32 registers: 16 bytes of a key, and units of 8 numbers of a
- * value. */
+/* Keys and values out of their formats into f32 registers: 16 bytes of a key, and units of 8 numbers of a value. */
 #ifndef SH_KERNELS_CUDA_SLOTS_UNPACK_CUH
 #define SH_KERNELS_CUDA_SLOTS_UNPACK_CUH
 

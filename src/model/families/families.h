@@ -35,12 +35,7 @@ extern const struct sh_gguf_form sh_llama_gguf;
     (SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM)
 
 /* A feed-forward block of four times the width by default (family_gpt2.c); a window in every layer if sliding_window is
- * set (family_mistral.c). */
+ * set (family_llama.c). */
 sh_shape sh_four_wide, sh_window_shape;
-
-/* The window rule of Qwen 2 (family_qwen2.c), and what Gemma 2 and 3 share (family_gemma2.c). */
-sh_shape sh_qwen_shape, sh_gemma_finish;
-#define SH_QWEN_KNOWS " sliding_window use_sliding_window max_window_layers layer_types "
-extern const struct sh_param sh_gemma_params[];
 
 #endif

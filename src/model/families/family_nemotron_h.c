@@ -16,8 +16,8 @@ static const struct sh_fact_key experts[] = {
     SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"), SH_FACT(latent_ffn, 1, "moe_latent_size"),
     SH_NEEDED_FACT(shared_ffn, "moe_shared_expert_intermediate_size"), {.json = {NULL}}};
 
-/* hybrid_override_pattern uses the letters of our pattern, M, *, - and E, one for each layer; newer files have a list.
- * */
+/* hybrid_override_pattern uses the letters of our pattern, M, *, - and E, one for each layer; newer files have a
+ * list. */
 static int hybrid_pattern(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
     static const struct sh_word words[] = {{"mamba", 'M'}, {"linear_attention", 'M'}, {"attention", '*'},

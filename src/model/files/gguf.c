@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/shown.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "GGUF data is little-endian and is used where it lies"
@@ -15,7 +14,7 @@
 enum { MOST_VALUES = 1 << 16, MOST_TENSORS = 1 << 18, MOST_KEY = 1 << 16, DEEPEST = 4, LEAST_VALUE = 13,
        LEAST_TENSOR = 24, MOST_ALIGNMENT = 1 << 20 };
 
-static int take(struct sh_gguf_cursor *c, void *out, size_t bytes)
+int sh_gguf_take(struct sh_gguf_cursor *c, void *out, size_t bytes)
 {
     if (c->left < bytes)
         return -1;
@@ -25,20 +24,10 @@ static int take(struct sh_gguf_cursor *c, void *out, size_t bytes)
     return 0;
 }
 
-int sh_gguf_take_u32(struct sh_gguf_cursor *c, uint32_t *out)
-{
-    return take(c, out, sizeof *out);
-}
-
-int sh_gguf_take_u64(struct sh_gguf_cursor *c, uint64_t *out)
-{
-    return take(c, out, sizeof *out);
-}
-
 int sh_gguf_take_text(struct sh_gguf_cursor *c, struct sh_gguf_text *out)
 {
     uint64_t n;
-    if (sh_gguf_take_u64(c, &n) || n > c->left)
+    if (sh_gguf_take(c, &n, sizeof n) || n > c->left)
         return -1;
     *out = (struct sh_gguf_text){(const char *)c->at, (size_t)n};
     c->at += n;
@@ -92,7 +81,7 @@ static int take_head(struct sh_gguf_cursor *c, enum sh_gguf_kind *item, size_t *
 {
     uint32_t kind;
     uint64_t count;
-    if (sh_gguf_take_u32(c, &kind) || sh_gguf_take_u64(c, &count))
+    if (sh_gguf_take(c, &kind, sizeof kind) || sh_gguf_take(c, &count, sizeof count))
         return cut_short(e);
     if (check_kind(kind, "an array of elements of kind", e))
         return -1;
@@ -117,7 +106,7 @@ static int skip_array(struct sh_gguf_cursor *c, int depth, struct sh_err *e)
 static int read_value(struct sh_gguf_cursor *c, struct sh_gguf_value *v, struct sh_err *e)
 {
     uint32_t kind;
-    if (sh_gguf_take_u32(c, &kind))
+    if (sh_gguf_take(c, &kind, sizeof kind))
         return cut_short(e);
     if (check_kind(kind, "the kind", e))
         return -1;
@@ -218,13 +207,13 @@ static int read_header(struct sh_gguf *g, struct sh_err *e)
                        "end within the header (is the file truncated?)");
     c.at += 4;
     c.left -= 4;
-    sh_gguf_take_u32(&c, &version);
+    sh_gguf_take(&c, &version, sizeof version);
     if (version && !(version & 0xffffu))
         return sh_fail(e, "found a big-endian GGUF file, expected little-endian");
     if (version < 2 || version > 3)
         return sh_fail(e, "found GGUF version %u, expected 2 or 3", version);
-    sh_gguf_take_u64(&c, &n_tensor);
-    sh_gguf_take_u64(&c, &n_value);
+    sh_gguf_take(&c, &n_tensor, sizeof n_tensor);
+    sh_gguf_take(&c, &n_value, sizeof n_value);
     if (check_count(g, "values", n_value, MOST_VALUES, LEAST_VALUE, c.left, e) ||
         check_count(g, "tensors", n_tensor, MOST_TENSORS, LEAST_TENSOR, c.left, e) ||
         read_values(g, (size_t)n_value, &c, e))

@@ -88,9 +88,8 @@ struct sh_gguf_cursor {
     size_t left;
 };
 
-/* The next number, or string of at most `most` bytes; -1: too few bytes are left, or it is longer. */
-int sh_gguf_take_u32(struct sh_gguf_cursor *c, uint32_t *out);
-int sh_gguf_take_u64(struct sh_gguf_cursor *c, uint64_t *out);
+/* The next number, of so many bytes, or string; -1: too few bytes are left. */
+int sh_gguf_take(struct sh_gguf_cursor *c, void *out, size_t bytes);
 int sh_gguf_take_text(struct sh_gguf_cursor *c, struct sh_gguf_text *out);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gguf_tensors.h. */
 #include "src/model/files/gguf_tensors.h"
 
 #include <dirent.h>
@@ -10,7 +9,6 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "src/model/shown.h"
 
 enum { MOST_RANK = 4, MOST_NAME = 255, MOST_FILES = 999 };
 #define SPLIT_END "-%05zu-of-%05zu.gguf"
@@ -41,14 +39,14 @@ static int cut_short(struct sh_err *e)
 static int read_shape(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_err *e)
 {
     uint32_t rank;
-    if (sh_gguf_take_u32(c, &rank))
+    if (sh_gguf_take(c, &rank, sizeof rank))
         return cut_short(e);
     if (rank < 1 || rank > MOST_RANK)
         return sh_fail(e, "found %u dimensions, expected 1 to %d", rank, MOST_RANK);
     t->rank = (int)rank;
     for (int i = t->rank - 1; i >= 0; i--) {
         uint64_t n;
-        if (sh_gguf_take_u64(c, &n))
+        if (sh_gguf_take(c, &n, sizeof n))
             return cut_short(e);
         if (!n)
             return sh_fail(e, "found a dimension of 0, expected at least 1");
@@ -63,7 +61,7 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
     char shape[200];
     uint32_t number;
     size_t all;
-    if (sh_gguf_take_u32(c, &number))
+    if (sh_gguf_take(c, &number, sizeof number))
         return cut_short(e);
     if (sh_stored_elements(t, &all, e))
         return -1;
@@ -84,7 +82,7 @@ static int read_type(struct sh_gguf_cursor *c, struct sh_stored *t, struct sh_er
 /* Offsets count from the start of the data, whose place is known after the table. */
 static int read_offset(const struct sh_gguf *g, struct sh_gguf_cursor *c, uint64_t *offset, struct sh_err *e)
 {
-    if (sh_gguf_take_u64(c, offset))
+    if (sh_gguf_take(c, offset, sizeof *offset))
         return cut_short(e);
     if (*offset % g->alignment)
         return sh_fail(e, "found its data at offset %llu, expected a multiple of general.alignment, which is %zu",

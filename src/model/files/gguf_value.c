@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/shown.h"
 
 const struct sh_gguf_kind_facts sh_gguf_kinds[SH_GGUF_N_KIND] = {
     [SH_GGUF_U8] = {"u8", 1}, [SH_GGUF_I8] = {"i8", 1}, [SH_GGUF_U16] = {"u16", 2}, [SH_GGUF_I16] = {"i16", 2},

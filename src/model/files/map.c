@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See map.h. */
 #include "src/model/files/map.h"
 
 #include <errno.h>

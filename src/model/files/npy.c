@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/shown.h"
 #include "src/model/weights.h"
 
 enum { MAGIC = 6, MOST_HEADER = 1 << 16, WORD = 24 };

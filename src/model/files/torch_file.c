@@ -17,7 +17,6 @@
 #include "src/base/mem.h"
 #include "src/model/files/pickle.h"
 #include "src/model/files/zip.h"
-#include "src/model/shown.h"
 #include "src/model/weights.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -355,10 +354,8 @@ static const struct sh_zip_entry *find_pickle(const struct reader *r, size_t *fo
         size_t n = t->name_bytes < sizeof name - 1 ? 0 : t->name_bytes - (sizeof name - 1);
         if (!n || memchr(t->name, '/', n) || memcmp(t->name + n, name, sizeof name - 1))
             continue;
-        if (found) {
-            sh_fail(r->e, "zip: found two entries */data.pkl, expected one");
-            return NULL;
-        }
+        if (found)
+            return sh_fail_null(r->e, "zip: found two entries */data.pkl, expected one");
         found = t;
         *folder_bytes = n;
     }
@@ -513,22 +510,17 @@ static int read_stacked(struct reader *r)
     return result;
 }
 
-static int read_either(struct reader *r)
-{
-    if (sh_zip_is(&r->part->map))
-        return read_zip(r);
-    if (r->part->map.bytes && r->part->map.at[0] == 0x80)
-        return read_stacked(r);
-    return sh_fail(r->e, "found neither a zip archive nor a pickle in its %zu bytes, expected a file written by "
-                   "torch.save", r->part->map.bytes);
-}
-
 int sh_torch_file_read(struct sh_part *p, struct sh_err *e)
 {
     struct reader r = {.part = p, .e = e};
-    int result = read_either(&r) || read_tensors(p, r.pickle, &r.storages, e) ? -1 : 0;
+    int is_stacked = p->map.bytes && p->map.at[0] == 0x80, bad;
+    if (!sh_zip_is(&p->map) && !is_stacked)
+        return sh_fail(e, "found neither a zip archive nor a pickle in its %zu bytes, expected a file written by "
+                       "torch.save", p->map.bytes);
+    bad = is_stacked ? read_stacked(&r) : read_zip(&r);
+    bad = bad || read_tensors(p, r.pickle, &r.storages, e);
     free(r.storages.list);
     sh_pickle_free(r.pickle);
     sh_zip_close(&r.zip);
-    return result;
+    return bad ? -1 : 0;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/shown.h"
 
 enum { LOCAL = 0x04034b50, CENTRAL = 0x02014b50, END = 0x06054b50, LOCATOR64 = 0x07064b50, END64 = 0x06064b50 };
 enum { LOCAL_BYTES = 30, CENTRAL_BYTES = 46, END_BYTES = 22, LOCATOR64_BYTES = 20, END64_BYTES = 56,

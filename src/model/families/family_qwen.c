@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The models of Qwen, and MiMo. */
+#include <string.h>
+
+#include "src/model/config.h"
+#include "src/model/families/families.h"
+
+#define KNOWS " sliding_window use_sliding_window max_window_layers layer_types "
+
+/* Qwen 2 and 2.5 (Yang et al., 2024): LLaMA with biases on q, k and v. The window counts only with use_sliding_window,
+ * and only in the layers from max_window_layers on. */
+static int from_layer(int layer, int first)
+{
+    return layer >= first;
+}
+
+static int qwen_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int uses = 0, first = 28;
+    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;                        /* mlp_bias is not a key of Qwen */
+    if (sh_config_flag(c, "use_sliding_window", &uses, e))
+        return -1;
+    if (!uses)
+        return 0;
+    return sh_config_window(c, 4096, a, e) ||
+           sh_config_at_least(c, "max_window_layers", 0, (int)1e8, &first, e) ||
+           sh_config_windows(c, from_layer, first, a, e) ? -1 : 0;
+}
+
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    a->flags = (a->flags | SH_HAS_BIAS) & ~(unsigned)SH_HAS_OUT_BIAS;  /* nor is attention_bias one of Qwen 2 */
+    return qwen_shape(a, c, e);
+}
+
+static const struct sh_gguf_form gguf_2 = {
+    .arch = "qwen2", .items = sh_llama_items, .base_key = "rope_theta", .share_key = "partial_rotary_factor",
+    .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_QKV_BIAS};
+
+const struct sh_family sh_family_qwen2 = {
+    .name = "qwen2", .model_types = SH_WORDS("qwen2"), .architectures = SH_WORDS("Qwen2ForCausalLM", "Qwen2Model"),
+    .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
+    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_2, .knows = KNOWS, .shape = shape,
+    .finish = sh_config_whole_rope};
+
+/* MiMo: the same and layers that predict further tokens, which are not counted. */
+const struct sh_family sh_family_mimo = {
+    .name = "mimo", .model_types = SH_WORDS("mimo"),
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
+    .knows = KNOWS "num_nextn_predict_layers ", .shape = shape};
+
+/* ---- Qwen 3 (Yang et al., 2025): Qwen 2 without the biases, with a norm on every query and key ---- */
+
+static const struct sh_gguf_form gguf_3 = {
+    .arch = "qwen3", .items = sh_llama_items, .base_key = "rope_theta", .share_key = "partial_rotary_factor",
+    .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD};
+
+const struct sh_family sh_family_qwen3 = {
+    .name = "qwen3", .model_types = SH_WORDS("qwen3"), .counted_types = SH_WORDS("qwen3_vl_text", "qwen3_vl"),
+    .architectures = SH_WORDS("Qwen3ForCausalLM", "Qwen3Model"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
+    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_3, .knows = KNOWS, .shape = qwen_shape,
+    .finish = sh_config_whole_rope};
+
+/* Qwen 1.5, 2 and 3 as mixtures of experts (Yang et al., 2024; 2025); Qwen 2 has one more expert, used by every token.
+ * Their memory is counted. */
+static const struct sh_fact_key mixture[] = {
+    SH_USUAL_FACT(moe_every, 1, 1, "decoder_sparse_step"), SH_FACT(shared_ffn, 0, "shared_expert_intermediate_size"),
+    SH_NEEDED_FACT(experts, "num_experts", "num_local_experts"), SH_NEEDED_FACT(used, "num_experts_per_tok"),
+    SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"), {.json = {NULL}}};
+
+/* Every layer has experts, or every decoder_sparse_step-th; a list of plain layers is not known here. */
+static int count_mixture(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
+{
+    f->moe_offset = f->moe_every - 1;
+    f->shared_gate = !f->qk_norm;
+    return sh_config_has(c, "mlp_only_layers.0") ? sh_config_refuse(c, "mlp_only_layers", "an empty list", e) : 0;
+}
+
+const struct sh_family sh_family_qwen2_moe = {
+    .name = "qwen2_moe", .model_types = SH_WORDS("qwen2_moe"),
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
+    .facts = mixture, .knows = KNOWS, .shape = qwen_shape, .count = count_mixture};
+
+const struct sh_family sh_family_qwen3_moe = {
+    .name = "qwen3_moe", .model_types = SH_WORDS("qwen3_moe", "qwen3_vl_moe_text", "qwen3_vl_moe"),
+    .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
+    .facts = mixture, .knows = KNOWS, .shape = qwen_shape, .count = count_mixture};
+
+/* Qwen3-Next and Qwen 3.5: three layers of the gated delta rule to one that attends. Their memory is counted. */
+#define DELTA_RULE \
+    SH_FIXED_FACT(ssm, 3), SH_FIXED_FACT(query_gate, 1), SH_NEEDED_FACT(ssm_key_heads, "linear_num_key_heads"), \
+    SH_NEEDED_FACT(ssm_heads, "linear_num_value_heads"), SH_NEEDED_FACT(ssm_head_dim, "linear_value_head_dim"), \
+    SH_NEEDED_FACT(ssm_conv, "linear_conv_kernel_dim")
+#define DELTA_KNOWS " layer_types full_attention_interval "
+#define EXPERTS \
+    SH_FIXED_FACT(shared_gate, 1), SH_NEEDED_FACT(experts, "num_experts", "num_local_experts"), \
+    SH_NEEDED_FACT(used, "num_experts_per_tok"), SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"), \
+    SH_FACT(shared_ffn, 0, "shared_expert_intermediate_size")
+
+static const struct sh_fact_key next_facts[] = {
+    DELTA_RULE, EXPERTS, SH_USUAL_FACT(moe_every, 1, 1, "decoder_sparse_step"), {.json = {NULL}}};
+static const struct sh_fact_key delta_facts[] = {DELTA_RULE, {.json = {NULL}}};
+static const struct sh_fact_key delta_moe_facts[] = {DELTA_RULE, EXPERTS, {.json = {NULL}}};
+
+static int count_delta(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
+{
+    int period = 4, key_dim = 0;
+    f->moe_offset = f->moe_every - 1;
+    if (sh_config_has(c, "mlp_only_layers.0"))
+        return sh_config_refuse(c, "mlp_only_layers", "an empty list", e);
+    if (sh_facts_count(c, "full_attention_interval", 1, &period, e) ||
+        sh_facts_count(c, "linear_key_head_dim", 1, &key_dim, e) ||
+        sh_config_flag(c, "attn_output_gate", &f->query_gate, e))
+        return -1;
+    if (key_dim != f->ssm_head_dim)
+        return sh_config_refuse(c, "linear_key_head_dim", "the same as linear_value_head_dim", e);
+    int listed = sh_facts_layer_types(c, f, e);
+    if (listed <= 0)
+        return listed;
+    if (period >= SH_FACTS_PATTERN)
+        return sh_config_refuse(c, "full_attention_interval", "less than 1024", e);
+    memset(f->pattern, 'S', (size_t)period);
+    f->pattern[period - 1] = 'G';
+    f->pattern[period] = '\0';
+    return 0;
+}
+
+const struct sh_family sh_family_qwen3_next = {
+    .name = "qwen3_next", .model_types = SH_WORDS("qwen3_next"),
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
+    .facts = next_facts, .knows = DELTA_KNOWS, .count = count_delta};
+
+const struct sh_family sh_family_qwen3_5 = {
+    .name = "qwen3_5", .model_types = SH_WORDS("qwen3_5_text", "qwen3_5"),
+    .start = {SH_LLAMA_START, .d_head = 256, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
+    .facts = delta_facts, .knows = DELTA_KNOWS, .count = count_delta};
+
+/* Every layer has experts. */
+const struct sh_family sh_family_qwen3_5_moe = {
+    .name = "qwen3_5_moe", .model_types = SH_WORDS("qwen3_5_moe_text", "qwen3_5_moe"),
+    .start = {SH_LLAMA_START, .d_head = 256, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
+    .facts = delta_moe_facts, .knows = DELTA_KNOWS, .count = count_delta};
