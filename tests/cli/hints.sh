@@ -179,9 +179,9 @@ ask=(capacity --model "$model" --gpu H100-SXM --memory 4G --length 64)
 run trace "${fast[@]}" --db none.db
 for bits in 16 8; do
     kv=(--kv $([ $bits = 8 ] && echo int8 || echo f16))
-    hinted "capacity at a perplexity, no eval of $bits bits" 'shears eval' "${ask[@]}" "${kv[@]}" --db none.db --max-ppl-increase 1e3
+    hinted "capacity at a perplexity, no eval of $bits bits" 'shears eval' "${ask[@]}" "${kv[@]}" --db none.db --max-ppl-increase 1000%
     done_as_said ''
-    done_so "then the question" "${ask[@]}" "${kv[@]}" --db none.db --max-ppl-increase 1e3
+    done_so "then the question" "${ask[@]}" "${kv[@]}" --db none.db --max-ppl-increase 1000%
 done
 hinted "capacity under a policy that was not measured" 'eval .*--policy tova' "${ask[@]}" --db none.db --policy tova
 done_as_said ''

@@ -231,6 +231,18 @@ int sh_quality_share(const char *option, const char *text, double *out, struct s
     return 0;
 }
 
+int sh_quality_increase(const char *option, const char *text, double *out, struct sh_err *e)
+{
+    if (sh_quality_share(option, text, out, e))
+        return -1;
+    if (*out < 1 || strchr(text, '%'))
+        return 0;
+    sh_misused(e, "%s: found %.40s, which is %g %%", option, text, 100 * *out);
+    return *out < 100 ? sh_hint(e, "for %g per cent write %g%% or %g; for %g per cent write %g%%", *out, *out,
+                                *out / 100, 100 * *out, 100 * *out)
+                      : sh_hint(e, "for %g per cent write %g%%", 100 * *out, 100 * *out);
+}
+
 /* ---- names ---- */
 
 /* Settings that the name says anyway, that only count the texts, and the bits, which are chosen before. */

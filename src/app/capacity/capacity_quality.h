@@ -60,5 +60,7 @@ void sh_quality_settings(const json_t *settings, int bits, char *to, size_t byte
 
 /* "1%", "0.01" */
 int sh_quality_share(const char *option, const char *text, double *out, struct sh_err *e);
+/* The same without shares of 1 and more, which are mostly meant as per cent: those need the sign. */
+int sh_quality_increase(const char *option, const char *text, double *out, struct sh_err *e);
 
 #endif

@@ -155,7 +155,7 @@ static int ask_quality(const struct sh_capacity_study *s, const char *kv, struct
     q->bits = rule.k.bits < rule.v.bits ? rule.k.bits : rule.v.bits;
     q->bits = q->bits > 16 ? 16 : q->bits;
     if (a->max_ppl)
-        return sh_quality_share("--max-ppl-increase", a->max_ppl, &q->limit, e);
+        return sh_quality_increase("--max-ppl-increase", a->max_ppl, &q->limit, e);
     return a->min_recall ? sh_quality_share("--min-recall", a->min_recall, &q->limit, e) : 0;
 }
 
