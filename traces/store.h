@@ -34,6 +34,9 @@ const char *sh_store_path(const struct sh_store *s);
  * shards. Waits some seconds for a holder that is about to end. -1: another process holds it. */
 int sh_store_lock(struct sh_store *s, struct sh_err *e);
 
+/* The same without a limit: tell is called once, after a second. -1: interrupted. */
+int sh_store_wait_lock(struct sh_store *s, void (*tell)(const char *path), struct sh_err *e);
+
 /* Is the store of that name claimed? Waits likewise for the holder to end. This process must not have the store
  * open. */
 int sh_store_is_locked(const char *path);

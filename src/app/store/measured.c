@@ -79,7 +79,7 @@ void sh_measured_write(const struct sh_measured *m, struct sh_out *o)
     char hash[24];
     snprintf(hash, sizeof hash, "%016" PRIx64, m->hash);
     sh_out_text(o, "text", "text", *m->name ? m->name : NULL);
-    sh_out_text(o, "text_hash", "its hash", m->hash ? hash : NULL);
+    sh_out_text(o, "text_hash", "hash of the text", m->hash ? hash : NULL);
 }
 
 int sh_measured_runs(struct sh_measured *m, struct sh_store *s, const struct sh_stored_run *run, int n_run,
@@ -199,7 +199,7 @@ const struct sh_measured *sh_text_choose(const struct sh_texts_met *t, const cha
         sh_misused(e, "%s: has results of %d texts, which are not mixed: %.400s", of, n, all);
     else
         sh_misused(e, "--measured-on %.80s: %s has results of %.400s", asked, of, all);
-    sh_hint(e, "choose one with --measured-on %.300s", *all == '"' ? "TEXT" : all);
+    sh_hint(e, "choose one, such as --measured-on %.*s", (int)strcspn(all + 1, "\"") + 2, all);
     free(all);
     return NULL;
 }
