@@ -69,7 +69,7 @@ of_runs persistence
 of_runs replay "${policy[@]}"
 of_runs plan "${policy[@]}" -o out/plan.json
 of_runs theory
-of_runs drift --model "$model" "${policy[@]}"
+done_so "drift: the only run of the checkpoint" drift --model "$model" "${policy[@]}" --db two.db -q
 of_runs plot heads -o out/heads.gp --script
 run info two.db
 expect "  done so: shears info two.db" 0 "^ +2 +.*random" ""
