@@ -95,6 +95,7 @@ struct sh_fig_curves {
     const char *note;               /* what the heights are over: "shares 0.1 to 1"              */
     int n_curves;                   /* best height first; bounds anywhere                        */
     const struct sh_fig_curve *curve;
+    const char *text;               /* what was measured on; in tables, not drawn                */
 };
 
 struct sh_fig_curve_sets {

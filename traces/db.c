@@ -22,10 +22,15 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
 {
     if (s->spent)
         return sh_fail(e, "%s: damaged: %s: more rows than a file of this size can hold", s->path, doing);
-    int code = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
-    sh_fail(e, "%s: %s: %s%s%s", s->path, doing, sqlite3_errmsg(s->db), system ? ": " : "",
-            system ? strerror(system) : "");
-    int kind = code & 0xff;
+    int code = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db), kind = code & 0xff;
+    if (kind == SQLITE_BUSY || kind == SQLITE_LOCKED)
+        sh_fail(e, "%s: %s: another program is using the file, which stayed locked", s->path, doing);
+    else if (code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY)
+        sh_fail(e, "%s: %s: the store has that row already (%s)", s->path, doing,
+                strchr(sqlite3_errmsg(s->db), ':') ? strchr(sqlite3_errmsg(s->db), ':') + 2 : "");
+    else
+        sh_fail(e, "%s: %s: %s%s%s", s->path, doing, sqlite3_errmsg(s->db), system ? ": " : "",
+                system ? strerror(system) : "");
     e->is_io = kind == SQLITE_IOERR || kind == SQLITE_FULL || kind == SQLITE_CORRUPT || kind == SQLITE_CANTOPEN ||
                kind == SQLITE_NOMEM;
     e->is_locked = kind == SQLITE_BUSY || kind == SQLITE_LOCKED;
@@ -33,13 +38,12 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
         sh_hint(e, "the disk is full; committed layers are safe: free some space and run the same command again");
     else if (e->is_locked)
         sh_hint(e, s->reads ? "another program has been writing to this file for a minute: try again later"
-                            : "another program is using this file: when it has finished, run the same command "
-                              "again; it continues from there");
+                            : "when that program has finished, run the same command again; it continues from there");
     else if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY || code == SQLITE_READONLY_CANTINIT)
         sh_hint(e, "a killed program left an unfinished change; to undo it, run `shears info FILE` once as a "
                 "user who may write to the file and its folder");
     else if ((code & 0xff) == SQLITE_CONSTRAINT)
-        sh_hint(e, "the row exists already: is the same command running twice? The rows of the other run are intact");
+        sh_hint(e, "is the same command running twice? The rows of the other run are intact");
     return -1;
 }
 

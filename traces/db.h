@@ -59,6 +59,9 @@ int sh_store_new_run(struct sh_store *s, int *first, struct sh_err *e);
 /* Within a transaction. */
 int sh_store_put_block(struct sh_store *s, int sequence, int layer, const struct sh_block *b, struct sh_err *e);
 
+/* The table of sh_store_measured, where it is missing. */
+int sh_store_make_measured(struct sh_store *s, struct sh_err *e);
+
 /* ---- wait.c ---- */
 
 /* This connection waits for other programs from now on; cannot fail. */

@@ -280,20 +280,35 @@ static int merge_runs(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 
 /* ---- results and plans ---- */
 
-/* The command line of those results, where the input has one; for results that exist already, only if we have none. */
-static int copy_typed(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings, int is_new,
-                      struct sh_err *e)
+/* What the input says about those results in one of its tables, which m->out has too; about results that exist already,
+ * only if we know nothing. `put`: the rest of the insertion. */
+static int copy_about(struct sh_merge *m, struct sh_store *in, const struct source *what, const char *put,
+                      const char *command, const char *settings, int is_new, struct sh_err *e)
 {
-    const char *put = is_new ? "INSERT OR REPLACE INTO typed (command, settings, line) VALUES (?,?,?)"
-                             : "INSERT OR IGNORE INTO typed (command, settings, line) VALUES (?,?,?)";
+    char *sql = xasprintf("INSERT OR %s INTO %s", is_new ? "REPLACE" : "IGNORE", put);
+    int bad = copy_rows(m->out, in, what, sh_db_query(in, e, what->query, "tt", command, settings),
+                        sh_db_query(m->out, e, sql, ""), 1, e);
+    free(sql);
+    return bad;
+}
+
+/* The command line, and what was measured on. */
+static int copy_origin(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings, int is_new,
+                       struct sh_err *e)
+{
     static const struct source typed = {"typed", "ttt",
-        "SELECT command, settings, line FROM typed WHERE command = ? AND settings = ?"};
-    int there = sh_table_is_there(in, "typed", doing, e);
+        "SELECT command, settings, line FROM typed WHERE command = ? AND settings = ?"},
+        measured = {"measured", "tttiit",
+        "SELECT command, settings, name, texts, tokens, hash FROM measured WHERE command = ? AND settings = ?"};
+    int there = sh_table_is_there(in, "typed", doing, e), has_measured = sh_table_is_there(in, "measured", doing, e);
     there = there == 1 ? sh_table_is_there(m->out, "typed", doing, e) : there;
-    if (there < 1)
-        return there;
-    return copy_rows(m->out, in, &typed, sh_db_query(in, e, typed.query, "tt", command, settings),
-                     sh_db_query(m->out, e, put, ""), 1, e);
+    if (there < 0 || has_measured < 0 ||
+        (there && copy_about(m, in, &typed, "typed (command, settings, line) VALUES (?,?,?)", command, settings, is_new,
+                             e)))
+        return -1;
+    return has_measured && (sh_store_make_measured(m->out, e) ||
+                            copy_about(m, in, &measured, "measured (command, settings, name, texts, tokens, hash)"
+                                       " VALUES (?,?,?,?,?,?)", command, settings, is_new, e)) ? -1 : 0;
 }
 
 static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings,
@@ -313,10 +328,10 @@ static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *c
                        settings);
     m->counts.results_same += n > 0;
     if (n)
-        return copy_typed(m, in, command, settings, 0, e);
+        return copy_origin(m, in, command, settings, 0, e);
     if (sh_db_begin(m->out, doing, e))
         return -1;
-    int bad = copy_typed(m, in, command, settings, 1, e) ||
+    int bad = copy_origin(m, in, command, settings, 1, e) ||
               copy_rows(m->out, in, &results, sh_db_query(in, e, results.query, "tt", command, settings),
                         sh_db_query(m->out, e,
         "INSERT INTO result (command, settings, metric, layer, head, value) VALUES (?,?,?,?,?,?)", ""), 1, e);

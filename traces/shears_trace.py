@@ -8,11 +8,13 @@
     for q, first_key, scores, rest in store.rows(0, 3, 5): ...     # row by row; rest: mass not stored
     store.vectors(0, 3, "k", 1)                      # float32 [T, d_head]
     store.stats(0, 3, 5)                             # statistics of sparse and summary runs
+    store.persistence_per_layer()                    # [{"model": ..., "alpha": ..., "recent": ..., "layer": ...}, ...]
 
 One file, to be copied or found where `make install` puts it. What is damaged raises ValueError. The format
 is that of doc/trace-format.md."""
 import ctypes
 import ctypes.util
+import json
 import math
 import sqlite3
 import struct
@@ -221,3 +223,20 @@ class Store:
     def stats(self, sequence, layer, head):
         return read_stats(*self.one("SELECT blob FROM head_stats WHERE sequence = ? AND layer = ? AND head = ?",
                                     sequence, layer, head))
+
+    def persistence_per_layer(self):
+        """What shears persistence kept: a dictionary for each layer under each alpha, recent and split. model: the
+        models' names; run: 0 for all runs."""
+        names = dict(self.db.execute("SELECT run.id, model.name FROM run JOIN model ON model.id = run.model"))
+        rows = {}
+        for settings, layer, metric, value in self.db.execute(
+                "SELECT settings, layer, metric, value FROM result WHERE command = 'persistence' AND layer IS NOT NULL"
+                " AND head IS NULL ORDER BY settings, layer"):
+            try:
+                asked = json.loads(settings)
+                key = {k: asked.get(k) for k in ("alpha", "recent", "split", "run")}
+            except (ValueError, AttributeError):
+                raise ValueError("settings that are no JSON object: %r" % (settings,)) from None
+            model = names.get(key["run"], "") if key["run"] else ", ".join(sorted(set(names.values())))
+            rows.setdefault((settings, layer), dict(key, model=model, layer=layer))[metric] = value
+        return list(rows.values())

@@ -247,6 +247,24 @@ int sh_store_result(struct sh_store *s, const char *command, const char *setting
     return bad ? give_up(s, e) : 0;
 }
 
+int sh_store_make_measured(struct sh_store *s, struct sh_err *e)
+{
+    return sh_db_exec(s, "CREATE TABLE IF NOT EXISTS measured (command TEXT NOT NULL, settings TEXT NOT NULL,"
+                      " name TEXT NOT NULL, texts INTEGER NOT NULL, tokens INTEGER NOT NULL, hash TEXT NOT NULL,"
+                      " PRIMARY KEY (command, settings)) WITHOUT ROWID", storing, e);
+}
+
+int sh_store_measured(struct sh_store *s, const char *command, const char *settings, const struct sh_measured *on,
+                      struct sh_err *e)
+{
+    char hash[24];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)on->hash);
+    int bad = sh_store_make_measured(s, e) ||
+              sh_db_do(s, e, storing, "INSERT OR REPLACE INTO measured VALUES (?,?,?,?,?,?)", "tttilt", command,
+                       settings, on->name, on->texts, on->tokens, hash);
+    return bad ? give_up(s, e) : 0;
+}
+
 int sh_store_results_end(struct sh_store *s, struct sh_err *e)
 {
     return s->in_group ? 0 : sh_db_end(s, 0, storing, e);

@@ -34,6 +34,9 @@ const char *sh_store_path(const struct sh_store *s);
  * shards. Waits some seconds for a holder that is about to end. -1: another process holds it. */
 int sh_store_lock(struct sh_store *s, struct sh_err *e);
 
+/* The same without a limit: tell is called once, after a second. -1: interrupted. */
+int sh_store_wait_lock(struct sh_store *s, void (*tell)(const char *path), struct sh_err *e);
+
 /* Is the store of that name claimed? Waits likewise for the holder to end. This process must not have the store
  * open. */
 int sh_store_is_locked(const char *path);
@@ -65,6 +68,17 @@ int sh_store_results_begin(struct sh_store *s, const char *command, const char *
 int sh_store_result(struct sh_store *s, const char *command, const char *settings, const char *metric, int layer,
                     int head, double value, struct sh_err *e);          /* -1: NULL; NaN: NULL */
 int sh_store_results_end(struct sh_store *s, struct sh_err *e);
+
+/* Of the open results: what they were measured on, for which stores of before get a table. */
+enum { SH_MEASURED_NAME = 64 };
+struct sh_measured {                    /* some texts                                             */
+    char name[SH_MEASURED_NAME];        /* of their files, without folders; "": not known         */
+    int texts;                          /* 0: not known                                           */
+    long long tokens;                   /* of all of them                                         */
+    uint64_t hash;                      /* of their ids; 0: not known                             */
+};
+int sh_store_measured(struct sh_store *s, const char *command, const char *settings, const struct sh_measured *on,
+                      struct sh_err *e);
 int sh_store_results_erase(struct sh_store *s, const char *command, const char *settings, struct sh_err *e);
 
 /* All results that begin and end in between form one transaction: all are stored, or none; each commit waits for the
@@ -137,6 +151,10 @@ struct sh_stored_result {
 typedef int (*sh_result_fn)(void *to, const struct sh_stored_result *r, struct sh_err *e);
 int sh_store_read_results(struct sh_store *s, const char *command, const char *settings, sh_result_fn fn, void *to,
                           struct sh_err *e);
+
+/* What a command's results were measured on, in order of their settings. */
+typedef void (*sh_measured_fn)(void *to, const char *settings, const struct sh_measured *on);
+int sh_store_read_measured(struct sh_store *s, const char *command, sh_measured_fn fn, void *to, struct sh_err *e);
 
 /* The command lines of a command's results: each different line once, unordered. */
 typedef void (*sh_line_fn)(void *to, const char *line);

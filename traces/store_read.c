@@ -267,6 +267,25 @@ int sh_store_read_results(struct sh_store *s, const char *command, const char *s
     return sh_columns_end(&c);
 }
 
+int sh_store_read_measured(struct sh_store *s, const char *command, sh_measured_fn fn, void *to, struct sh_err *e)
+{
+    int there = sh_table_is_there(s, "measured", "reading results", e);
+    if (there < 1)
+        return there;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT settings, name, texts, tokens, hash FROM measured WHERE command = ?"
+                                  " ORDER BY settings", "t", command);
+    struct sh_columns c = sh_columns_of(s, q, "measured", "reading results", e);
+    while (sh_columns_next(&c)) {
+        const char *settings = sh_column_text(&c, 0);
+        struct sh_measured on = {.texts = sh_column_int(&c, 2, 0, SH_MOST_ID), .tokens = sh_column_long(&c, 3),
+                                 .hash = strtoull(sh_column_text(&c, 4), NULL, 16)};
+        snprintf(on.name, sizeof on.name, "%s", sh_column_text(&c, 1));
+        if (!c.bad)
+            fn(to, settings, &on);
+    }
+    return sh_columns_end(&c);
+}
+
 int sh_store_read_typed(struct sh_store *s, const char *command, sh_line_fn fn, void *to, struct sh_err *e)
 {
     int there = sh_table_is_there(s, "typed", "reading results", e);

@@ -22,6 +22,8 @@ libapp_a_SOURCES = \
 	%D%/eval/task_results.c \
 	%D%/generate/prompts.c %D%/generate/prompts.h \
 	%D%/generate/generate_batch.c %D%/generate/generate_batch.h \
+	%D%/store/begin.c %D%/store/begin.h \
+	%D%/store/measured.c %D%/store/measured.h \
 	%D%/persistence/study.c %D%/persistence/study.h \
 	%D%/plan/allot.c %D%/plan/allot.h \
 	%D%/plan/key_profile.c \

@@ -49,6 +49,7 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_real(o, "measured_value", "measured value", q ? q->value : (double)NAN, 4);
     sh_out_text(o, "measured_policy", "policy", q ? q->policy : NULL);
     sh_out_text(o, "measured_knobs", "knobs", q ? q->knobs : NULL);
+    sh_out_text(o, "measured_text", "text", q && *q->on.name ? q->on.name : NULL);
     sh_out_int(o, "page_tokens", "page", shown(r->page));
     sh_out_int(o, "parameters", "parameters", shown(r->parameters));
     sh_out_int(o, "memory_bytes", "memory", shown(r->memory));

@@ -28,6 +28,7 @@ static const struct sh_opt opts[] = {
     SH_TEXT("min-recall", F(min_recall), "F", "smallest measured budget that keeps this fraction of the attention\n"
         "mass"),
     SH_TEXT("policy", F(policy), "NAME", "use only results measured with this policy"),
+    SH_MEASURED_ON_OPT(F(measured_on), ""),
     SH_INT("page", F(page), "N", 1, 1 << 20, "tokens per page (default: 1)"),
     SH_INT("shared-prefix", F(prefix), "N", 0, SH_KV_MOST_TOKENS,
         "leading tokens shared by all sequences (default: 0)"),

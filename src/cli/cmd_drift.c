@@ -55,7 +55,7 @@ struct work {
     enum sh_rows rows;
     struct sh_store *store;
     struct sh_stored_run *runs;
-    int n_run;
+    int n_run, run;                     /* run: the one of --run or --model; 0: all               */
     struct sh_drift *drift;             /* [n_spec * n_budget]                                    */
     struct sh_progress progress;
     double read;
@@ -91,8 +91,9 @@ static int open_trace(struct work *w, struct sh_err *e)
 {
     struct sh_replay_request q = {.spec = w->spec, .n_spec = w->n_spec, .budget = w->budget, .n_budget = w->n_budget,
                                   .rows = w->rows, .prefill = (int)w->a->live.prefill, .run = (int)w->a->run};
-    if (!(w->store = sh_store_open(w->a->db, e)) || sh_runs_choose(w->store, (int)w->a->run, &w->runs, &w->n_run, e) ||
-        sh_replay_check(&q, w->store, e) || take_settings(w, e))
+    if (!(w->store = sh_store_open(w->a->db, e)) || sh_runs_fit(w->store, w->a->live.model, &q.run, e) ||
+        sh_runs_choose(w->store, w->run = q.run, &w->runs, &w->n_run, e) || sh_replay_check(&q, w->store, e) ||
+        take_settings(w, e))
         return -1;
     for (int i = 0; i < w->n_run; i++) {
         struct sh_stored_sequence *stored;
@@ -167,7 +168,7 @@ static char *name_cell(const struct work *w, int i)
         {"budget", .text = sh_budget_text(&w->budget[i % w->n_budget], budget)}, {"rows", .text = w->a->rows},
         {"prefill", .whole = w->options.prefill}, {"kv_bits", .whole = w->live.format.bits},
         {"group", .whole = w->live.format.bits < 16 ? w->live.format.group : 0}, {"dtype", .text = w->options.dtype},
-        {"weight_bits", .whole = w->options.weight_bits}, {"run", .whole = w->a->run}, {"count", .whole = w->a->count},
+        {"weight_bits", .whole = w->options.weight_bits}, {"run", .whole = w->run}, {"count", .whole = w->a->count},
         {"every", .whole = spacing(w)}, {"seed", .bits = w->live.seed}, {0}});
 }
 

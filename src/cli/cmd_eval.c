@@ -250,7 +250,7 @@ static int open_all(struct sh_eval_job *w, struct sh_err *e)
 static void name_results(struct sh_eval_job *w)
 {
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
-                                  .texts = sh_text_source_hash(&w->source), .dtype = w->a->dtype,
+                                  .on = sh_text_source_measured(&w->source), .dtype = w->a->dtype,
                                   .prefill = w->prefill, .weight_bits = w->a->weight_bits,
                                   .weight_prune = w->a->weight_prune,
                                   .unpruned = sh_model_fingerprint_unpruned(w->source.model),
@@ -291,6 +291,7 @@ static int report(const struct sh_eval_job *w, struct sh_err *e)
     sh_out_int(o, "weight_bits", "weight bits", w->a->weight_bits);
     if (w->a->weight_prune > 0)
         sh_out_real(o, "weight_prune", "share of weights pruned", w->a->weight_prune, 4);
+    sh_measured_write(&full->on, o);
     sh_out_int(o, "sequences", "sequences", w->source.texts.n);
     sh_out_int(o, "tokens", "tokens", sh_text_source_tokens(&w->source));
     sh_out_int(o, "prefill", "prefill", w->prefill);

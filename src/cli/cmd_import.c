@@ -7,6 +7,7 @@
 #include "src/base/mem.h"
 #include "src/base/read_number.h"
 #include "src/cli/options.h"
+#include "src/app/store/begin.h"
 #include "src/app/store/describe.h"
 #include "src/cli/paths.h"
 #include "src/tracer/import.h"
@@ -331,7 +332,10 @@ static int record(struct import *t, struct sh_err *e)
     if (!(t->store = sh_store_create(t->a->db, e)))
         return -1;
     t->m.done = t->done = xcalloc((size_t)layers_of(t), 1);
-    int run = sh_store_begin(t->store, &t->run, key, t->texts.sequence, t->texts.n, t->done, e);
+    int run = sh_begin_claim(t->store, e)
+                  ? -1 : sh_store_begin(t->store, &t->run, key, t->texts.sequence, t->texts.n, t->done, e);
+    if (run > 0 && sh_begin_tell(t->store, run, t->common->quiet, e))
+        run = -1;
     if (run < 0 && sh_store_was_made(t->store)) {       /* leave no empty store */
         sh_store_close(t->store);
         t->store = NULL;

@@ -191,12 +191,22 @@ static void write_layers(struct sh_out *o, const struct sh_study *y, int cell, i
     sh_out_end(o);
 }
 
-static void write_literal(struct sh_out *o, const struct sh_study *y, int cell)
+/* People read a line, programs an object of numbers. */
+static void write_literal(struct sh_out *o, const struct sh_study *y, int cell, int is_table)
 {
     char line[200];
     const double *f = cell < 0 ? NULL : sh_study_all(y, cell);
     if (!f || isnan(f[SH_RATIO])) {
         sh_out_text(o, "literal", "literal", NULL);
+        return;
+    }
+    if (!is_table) {
+        sh_out_group(o, "literal");
+        sh_out_real(o, "ratio", "literal ratio", f[SH_RATIO], 4);
+        sh_out_real(o, "density", "literal density", f[SH_DENSITY], 4);
+        sh_out_real(o, "lift", "literal lift", f[SH_LIFT], 3);
+        sh_out_real(o, "split", "literal split", y->cell[cell].split, 3);
+        sh_out_group_end(o);
         return;
     }
     snprintf(line, sizeof line, "ratio %.4f, density %.4f, lift %.3f (alpha 1/t, every pair, split %g)", f[SH_RATIO],
@@ -209,7 +219,7 @@ static struct sh_out *describe(const struct sh_study *y, const struct request *q
     const struct sh_collect *g = &y->part[0];
     const struct sh_persistence_cell *c = &y->cell[q->main];
     struct sh_out *o = sh_out_new();
-    write_literal(o, y, q->literal);
+    write_literal(o, y, q->literal, is_table);
     sh_out_text(o, "model", "model", g->model);
     sh_out_text(o, "weights", "weights", g->weights);
     sh_out_int(o, "sequences", "sequences", g->n_sequence);

@@ -13,7 +13,7 @@
 #include "traces/store.h"
 
 struct plan_args {
-    const char *db, *policy, *budget, *allocator, *out, *rows, *plan;
+    const char *db, *policy, *budget, *allocator, *out, *rows, *plan, *measured_on;
     double recall, error, ppl;          /* NaN: not asked for */
     long long prefill, run, error_every;
 };
@@ -26,6 +26,7 @@ static const struct sh_opt opts[] = {
     SH_REAL("target-recall", F(recall), "F", 0, 1, "least kept mass, 0 to 1"),
     SH_REAL("target-error", F(error), "F", 0, 1e6, "largest output error; requires a trace with --vectors v"),
     SH_REAL("target-ppl", F(ppl), "F", 0, 1e9, "largest perplexity; requires evaluations of the policy in the store"),
+    SH_MEASURED_ON_OPT(F(measured_on), "--target-ppl: "),
     SH_TEXT("allocator", F(allocator), "NAME[:knob=value,...]", "how the total is split over layers and heads: uniform "
         "(default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where measured "
         "persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves)"),
@@ -78,6 +79,8 @@ static int read_policy(const struct plan_args *a, struct work *w, struct sh_err 
 static int read_request(const struct plan_args *a, const struct sh_common *common, struct work *w, struct sh_err *e)
 {
     int asked = (a->budget != NULL) + !isnan(a->recall) + !isnan(a->error) + !isnan(a->ppl);
+    if (a->measured_on && isnan(a->ppl))
+        return sh_misused(e, "--measured-on requires --target-ppl, the only target that looks up evaluations");
     if (a->plan && (asked || a->policy || a->prefill))
         return sh_misused(e, "--plan FILE sets policy, prefill and budgets itself: remove those options");
     if (!a->plan && asked != 1)
@@ -133,18 +136,17 @@ static int budget_of_ppl(const struct plan_args *a, struct work *w, struct sh_st
 {
     struct sh_plan_eval *eval;
     int n, i = 0, longest = sh_allot_longest(&w->allot);
-    const char *path = sh_store_path(s), *policy = w->policy.policy->name;
-    if (sh_plan_evals(s, &w->runs[0], &w->policy, w->q.prefill, longest, &eval, &n, e))
+    const char *path = sh_store_path(s);
+    const struct sh_plan_ask ask = {&w->runs[0], &w->policy, w->q.prefill, longest, a->measured_on};
+    if (sh_plan_evals(s, &ask, &eval, &n, e))
         return -1;
     while (i < n && !(eval[i].ppl <= a->ppl && (eval[i].mean_tokens >= w->allot.floor ||
                                                 eval[i].mean_tokens >= longest)))
         i++;
     int bad = 0;
-    if (!n) {
-        sh_fail(e, "%s: contains no evaluation of %s with these knobs and prefill %d", path, policy, w->q.prefill);
-        bad = sh_hint(e, "run shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5 --prefill %d "
-                      "--db %s", a->policy, w->q.prefill, path);
-    } else if (i == n)
+    if (!n)
+        bad = sh_fail(e, "%s: damaged: the evaluations of this policy have no budget", path);
+    else if (i == n)
         bad = sh_fail(e, "%s: no evaluated budget reaches perplexity %g: the largest, %d tokens, has %.6g", path,
                       a->ppl, eval[n - 1].mean_tokens, eval[n - 1].ppl);
     if (!bad) {
@@ -181,6 +183,7 @@ static void add_ppl(struct work *w, const char *path)
 {
     struct sh_plan_evidence *v = sh_plan_add_evidence(&w->plan, "ppl", w->eval.ppl, w->eval.sequences,
                                                       w->eval.tokens, -1, path);
+    snprintf(v->text, sizeof v->text, "%s", w->eval.on.name);
     if (isfinite(w->eval.stderr_ppl)) {
         v->low = w->eval.ppl - 1.96 * w->eval.stderr_ppl;
         v->high = w->eval.ppl + 1.96 * w->eval.stderr_ppl;
@@ -280,6 +283,7 @@ static void show_evidence(struct sh_out *o, const struct sh_plan *p)
             sh_out_int(o, "run", "run", v->run);
         else
             sh_out_text(o, "run", "run", NULL);
+        sh_out_text(o, "text", "text", *v->text ? v->text : NULL);
         sh_out_text(o, "store", "store", v->store);
         sh_out_text(o, "program", "program", v->program);
     }

@@ -11,7 +11,7 @@
 
 struct plot_args {
     struct sh_list db, plan;
-    const char *out, *head, *rows, *layer, *width_text, *height_text, *data;
+    const char *out, *head, *rows, *layer, *width_text, *height_text, *data, *measured_on;
     long long sequence, run;
     double split;
     int script;
@@ -30,6 +30,7 @@ static const struct sh_opt opts[] = {
     SH_REAL("split", F(split), "F", 1e-6, 1, "boundary between early and late, as a fraction of the length\n"
         "(default: 0.5)"),
     SH_RUN_OPT(F(run), 1),
+    SH_MEASURED_ON_OPT(F(measured_on), "results: "),
     SH_TEXT("data", F(data), "FILE.tsv", "also write the plotted data to this file"),
     SH_TEXT("width", F(width_text), "SIZE", "page width: 3.3in, 16cm, 84mm, 240pt, or a number of inches (default:\n"
         "set by the figure); on a narrow page panels are stacked"),
@@ -100,7 +101,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return -1;
     struct sh_figure_request q = {
         .db = a->db.at, .n_db = a->db.n, .plan = a->plan.at, .n_plan = a->plan.n,
-        .layer = a->layer, .head = a->head, .rows = a->rows,
+        .measured_on = a->measured_on, .layer = a->layer, .head = a->head, .rows = a->rows,
         .sequence = (int)a->sequence, .split = a->split, .run = (int)a->run, .threads = (int)common->threads,
         .quiet = common->quiet};
     struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, e);
@@ -126,9 +127,9 @@ const struct sh_cmd sh_cmd_plot = {
     .summary = "draw a figure from trace stores",
     .about = "budget-curve and leaderboard draw the results of shears replay, compression and quant those of shears\n"
              "eval, drift and score-change those of shears drift. Of each store they draw the largest group of\n"
-             "results whose settings differ in nothing but policy, knobs and budget. heatmap draws the same layers\n"
-             "and heads of each store, at most five maps. gnuplot draws the figure; without gnuplot (status 3)\n"
-             "--script writes the script for it.\n\n"
+             "results whose settings differ in nothing but policy, knobs and budget, of one text. heatmap draws the\n"
+             "same layers and heads of each store, at most five maps. gnuplot draws the figure; without gnuplot\n"
+             "(status 3) --script writes the script for it.\n\n"
              "  shears plot persistence --db trained.db random.db -o persistence.svg\n"
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
              "  shears plot budget-curve --db traces.db -o budget-curve.svg\n",

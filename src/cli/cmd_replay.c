@@ -9,6 +9,7 @@
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/app/replay/replay_job.h"
+#include "src/app/store/measured.h"
 #include "src/app/store/results.h"
 #include "src/app/common/recorded.h"
 
@@ -91,14 +92,13 @@ static int read_request(const struct replay_args *a, const struct sh_common *com
         return -1;
     if (sh_allocator_parse(a->allocator, &w->allocator, e))
         return sh_err_prefix(e, "--allocator");
-    if (sh_runs_choose(s, (int)a->run, &w->runs, &w->n_run, e))
-        return -1;
     w->q = (struct sh_replay_request){.spec = w->spec, .budget = w->budget, .prefill = (int)a->prefill,
                                       .rows = rows, .error_every = (int)a->error_every,
                                       .seed = (uint64_t)common->seed,
                                       .threads = (int)common->threads, .quiet = common->quiet, .run = (int)a->run,
                                       .dump_every = (int)a->dump_every};
-    if (read_policies(w, &a->policy, e) || sh_read_budgets(&a->budget, w->budget, &w->q.n_budget, e) ||
+    if (sh_replay_work_runs(w, e) || read_policies(w, &a->policy, e) ||
+        sh_read_budgets(&a->budget, w->budget, &w->q.n_budget, e) ||
         (!a->budget.n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->q.n_budget, e)))
         return -1;
     return sh_replay_check(&w->q, s, e);
@@ -222,6 +222,7 @@ static struct sh_out *describe(const struct sh_replay_job *w)
     }
     sh_out_text(o, "model", "model", w->runs[0].model);
     sh_out_text(o, "weights", "weights", w->runs[0].weights);
+    sh_measured_write(&w->on, o);
     sh_out_int(o, "sequences", "sequences", sequences);
     sh_out_int(o, "tokens", "tokens", tokens);
     sh_out_int(o, "unfinished", "layers not finished", unfinished);

@@ -10,10 +10,11 @@
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/report.h"
+#include "src/report/report_results.h"
 
 struct report_args {
     struct sh_list db, plan;
-    const char *out, *model, *gpu, *gpus;
+    const char *out, *model, *gpu, *gpus, *measured_on;
     long long length;
 };
 
@@ -22,6 +23,8 @@ static const struct sh_opt opts[] = {
     SH_LIST("db", F(db), "FILE...", "trace stores with results, at most four; a store of random weights serves as\n"
         "the control"),
     {"output", SH_OPT_TEXT, F(out), "FILE.html", "the report", 0, 0, 'o'},
+    SH_TEXT("measured-on", F(measured_on), "TEXT", "show only evaluations and replays of this text, such as book.txt\n"
+        "(default: every text, with figures of its own)"),
     SH_LIST("plan", F(plan), "FILE...", "plans whose budgets are shown, at most four"),
     SH_TEXT("model", F(model), "NAME|DIR", "model for the capacity section (default: the traced model, if known)"),
     SH_TEXT("gpu", F(gpu), "NAME,...", "GPUs for the capacity section (default: RTX-4090,A100-SXM-80GB,H100-SXM)"),
@@ -85,8 +88,10 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return -1;
     free(gnuplot);
     struct sh_report r = {.plan = a->plan.at, .n_plan = a->plan.n, .model = a->model, .gpu = a->gpu, .gpus = a->gpus,
-                          .length = a->length, .threads = (int)common->threads, .quiet = common->quiet};
-    struct sh_file *page = sh_report_open(&r, a->db.at, a->db.n, e) ? NULL : open_page(a->out, e);
+                          .measured_on = a->measured_on, .length = a->length, .threads = (int)common->threads,
+                          .quiet = common->quiet};
+    struct sh_file *page = sh_report_open(&r, a->db.at, a->db.n, e) || sh_report_check_text(&r, e)
+                               ? NULL : open_page(a->out, e);
     int bad = !page || sh_file_end(page, sh_report_page(&r, common->line, sh_file_stream(page), e), e) ||
               tell(common, a->out, e);
     sh_report_close(&r);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "src/app/store/results.h"
+#include "src/app/common/recorded.h"
 #include "src/app/theory/theory_store.h"
 #include "src/base/mem.h"
 #include "src/cli/options.h"
@@ -310,7 +311,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return sh_misused(e, "--epsilon: found %g, expected less than the smallest budget, %g", q.epsilon, rho[0]);
     struct sh_store *s = sh_store_open(path, e);
     struct sh_repeat *repeat = NULL;
-    int bad = !s || sh_theory_run(&q, s, &r, e) || (a->model && sh_theory_repeat_run(&q, &r, a->model, s, &repeat, e));
+    int bad = !s || (a->model && sh_runs_fit(s, a->model, &q.run, e)) || sh_theory_run(&q, s, &r, e) ||
+              (a->model && sh_theory_repeat_run(&q, &r, a->model, s, &repeat, e));
     sh_store_close(s);
     if (!bad)
         bad = sh_common_write(common, describe(&q, &r, repeat, !strcmp(a->per, "head")), 0, e);

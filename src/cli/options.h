@@ -50,6 +50,10 @@
 #define SH_RUN_OPT(field, first) \
     SH_INT("run", field, "N", first, 1e9, "use only run N of the store (default: all; they must be of one model)")
 
+#define SH_MEASURED_ON_OPT(field, what) \
+    SH_TEXT("measured-on", field, "TEXT", what "use only results of this text, such as book.txt (default: the only\n" \
+        "one; results of several are not mixed)")
+
 #define SH_PER_OPT(field) SH_TEXT("per", field, "layer|head", "one table row per layer (default) or per head")
 
 #define SH_DUMP_OPTS(F) \

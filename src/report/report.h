@@ -44,6 +44,7 @@ struct sh_report {
     const char *const *plan;            /* [n_plan] files                                         */
     int n_plan;
     const char *model, *gpu, *gpus;     /* for capacity; NULL: the traced one, common GPUs        */
+    const char *measured_on;            /* the text of results; NULL: of each store every one, apart */
     long long length;                   /* 0: the model's positions                               */
     int threads, quiet;
     int is_missing;                     /* the open part lacks something                          */

@@ -6,6 +6,7 @@
 
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_study.h"
+#include "src/app/store/measured.h"
 #include "src/report/figures/capacity_plot.h"
 #include "src/report/report.h"
 
@@ -80,12 +81,14 @@ static struct sh_capacity_args ask(const struct capacity *c)
 
 static void write_row(struct sh_out *o, const char *quality, const struct sh_capacity_row *row, int has_figure)
 {
+    const char *on = row->measured ? row->measured->on.name : NULL;
     char *policy = row->measured ? sh_quality_policy(row->measured) : NULL;
     sh_out_item(o);
     if (has_figure)
         sh_out_link(o, "#fig-frontier");
     sh_out_text(o, "quality", "stated quality", quality);
     sh_out_text(o, "gpu", "GPU", row->gpu);
+    sh_out_text(o, "text", "measured on", on && *on ? on : NULL);
     sh_out_text(o, "policy", "policy", policy);
     sh_out_text(o, "budget", "budget", row->budget ? row->budget : "whole cache");
     sh_out_int(o, "bytes", "KV bytes per sequence", (long long)row->sequence);
@@ -121,8 +124,8 @@ static int whole(struct capacity *c, int has_figure, struct sh_err *e)
     return bad;
 }
 
-/* Budgets that meet a stated quality; nothing for a quality that none meets. */
-static int stated(struct capacity *c, const char *db, struct sh_err *e)
+/* Budgets that meet a stated quality on one text; nothing for a quality that none meets. */
+static int stated_on(struct capacity *c, const char *db, const char *text, struct sh_err *e)
 {
     static const struct { const char *max_ppl, *min_recall, *says; } quality[] = {
         {"1%", NULL, "perplexity up by at most 1 %"}, {"5%", NULL, "perplexity up by at most 5 %"},
@@ -135,6 +138,7 @@ static int stated(struct capacity *c, const char *db, struct sh_err *e)
         a.db = db;
         a.max_ppl = quality[k].max_ppl;
         a.min_recall = quality[k].min_recall;
+        a.measured_on = text;
         int bad = sh_capacity_study(&s, &a, &none);
         for (int i = 0; i < s.n_row && !bad; i++, c->n_good++) {
             write_row(c->o, quality[k].says, &s.row[i], 1);
@@ -149,11 +153,34 @@ static int stated(struct capacity *c, const char *db, struct sh_err *e)
     return 0;
 }
 
+/* On each text of the store, or the one that was asked for. */
+static int stated(struct capacity *c, const char *db, struct sh_err *e)
+{
+    struct sh_quality_point *point;
+    struct sh_texts_met met = {0};
+    int n, bad = 0;
+    if (c->r->measured_on)
+        return stated_on(c, db, c->r->measured_on, e);
+    if (sh_quality_read(db, &point, &n, e))
+        return -1;
+    for (int i = 0; i < n; i++)
+        sh_texts_meet(&met, &point[i].on);
+    for (int i = 0; i < met.n && !bad; i++) {
+        char *text = sh_text_label(&met, met.at[i]);
+        bad = stated_on(c, db, text, e);
+        free(text);
+    }
+    free(met.at);
+    free(point);
+    return bad;
+}
+
 static int frontier(struct capacity *c, const char *db, struct sh_err *e)
 {
     struct sh_capacity_args a = ask(c);
     struct sh_capacity_study s;
     a.db = db;
+    a.measured_on = c->r->measured_on;
     int bad = sh_capacity_study(&s, &a, e);
     if (!bad) {
         struct sh_figure_data *d = sh_capacity_frontier(s.row, s.n_row);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: what eviction policies keep of the recorded attention. */
+#include <stdlib.h>
 
+#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report_results.h"
 
@@ -10,6 +12,7 @@ static void begin_row(struct sh_out *o, const struct sh_fig_curves *set, const s
     sh_out_link(o, "#fig-budget-curve");
     sh_out_text(o, "policy", "policy", c->label);
     sh_out_text(o, "trace", "trace", set->title);
+    sh_out_text(o, "text", "text", set->text);
 }
 
 static void rank(struct sh_out *o, const struct sh_fig_curves *set, const struct sh_fig_curve *c)
@@ -35,31 +38,16 @@ static void points(struct sh_out *o, const struct sh_fig_curves *set, const stru
     }
 }
 
-static int write(struct sh_report *r, struct sh_err *e)
+/* The tables and the figures of what was measured on one text; text NULL: the only one. */
+static int write_text(struct sh_report *r, const struct sh_results *all, const char *text, int number, struct sh_err *e)
 {
     const char *db[SH_REPORT_STORES];
-    int n = 0;
-    struct sh_results all;
-    if (sh_results_read(r, "replay", &all, e))
-        return -1;
-    for (int i = 0; i < all.n; i++)
-        if (!i || all.row[i].store != all.row[i - 1].store)        /* rows of one store are together */
-            db[n++] = r->store[all.row[i].store].path;
-    sh_results_free(&all);
-    if (!n) {
-        sh_report_fill(r, "replay --db STORE --policy all --budget 0.05..1.0/20",
-                       "what eviction policies would keep: the stores have no results of a replay.");
-        return 0;
-    }
-    struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = r->quiet};
+    struct sh_figure_request q = {.db = db, .n_db = sh_report_stores_of(r, all, text, db), .measured_on = text,
+                                  .threads = r->threads, .quiet = r->quiet};
     struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(budget_curve), &q, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
-    sh_report_say(r, "Each policy sees the recorded rows one by one and keeps at most its budget of tokens per head. "
-                     "Kept mass is the share of a row's attention on the tokens that are kept. Without sinks leaves "
-                     "out the first tokens, which attract attention whatever they are, and the token itself. Pivotal "
-                     "tokens have a score above the average of their row. Output error, where values were recorded, "
-                     "is the relative error of the head's output. Measured: %s.", d->out.settings);
+    sh_report_say(r, "Measured: %s.", d->out.settings);
     struct sh_out *ranking = sh_out_new(), *all_points = sh_out_new();
     const struct sh_fig_curve_sets *sets = d->out.budget_curve;
     sh_out_list(ranking, "policies", "policies by mean kept mass over the budgets that all of them have");
@@ -72,10 +60,39 @@ static int write(struct sh_report *r, struct sh_err *e)
     sh_out_end(ranking);
     sh_out_end(all_points);
     sh_report_table(r, NULL, ranking);
-    int bad = sh_report_figure(r, &sh_figure_budget_curve, NULL, &d->out, e) ||
-              sh_report_figure(r, &sh_figure_leaderboard, NULL, &d->out, e);
+    char *curve = number ? xasprintf("budget-curve-%d", number + 1) : NULL,
+         *board = number ? xasprintf("leaderboard-%d", number + 1) : NULL;
+    int bad = sh_report_figure(r, &sh_figure_budget_curve, curve, &d->out, e) ||
+              sh_report_figure(r, &sh_figure_leaderboard, board, &d->out, e);
     sh_report_table(r, "Every policy under every budget", all_points);
     sh_figure_data_free(d);
+    free(curve);
+    free(board);
+    return bad;
+}
+
+static int write(struct sh_report *r, struct sh_err *e)
+{
+    struct sh_results all;
+    char **text;
+    int bad = 0;
+    if (sh_results_read(r, "replay", &all, e))
+        return -1;
+    if (!all.n) {
+        sh_report_fill(r, "replay --db STORE --policy all --budget 0.05..1.0/20",
+                       "what eviction policies would keep: the stores have no results of a replay.");
+        return 0;
+    }
+    sh_report_say(r, "Each policy sees the recorded rows one by one and keeps at most its budget of tokens per head. "
+                     "Kept mass is the share of a row's attention on the tokens that are kept. Without sinks leaves "
+                     "out the first tokens, which attract attention whatever they are, and the token itself. Pivotal "
+                     "tokens have a score above the average of their row. Output error, where values were recorded, "
+                     "is the relative error of the head's output.");
+    int n = sh_report_texts(r, &all, &text);
+    for (int i = 0; i < n && !bad; i++)
+        bad = write_text(r, &all, text[i], i, e);
+    sh_report_texts_free(text, n);
+    sh_results_free(&all);
     return bad || sh_report_typed(r, "replay", e) ? -1 : 0;
 }
 

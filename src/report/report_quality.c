@@ -3,16 +3,18 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/app/store/measured.h"
 #include "src/report/report_results.h"
 
-/* The replay of the same policy under the same budget on a trace of the same model, or NULL. */
+/* The replay of the same policy under the same budget on a trace of the same model and texts, or NULL. */
 static const struct sh_result_row *predicted(const struct sh_results *replay, const struct sh_result_row *row)
 {
     static const char *const same[] = {"policy", "knobs", "model"};
     if (sh_result_int(row, "weight_bits") < 16)         /* the trace is of whole weights */
         return NULL;
     for (int i = 0; i < replay->n; i++) {
-        int agree = !strcmp(sh_result_budget(&replay->row[i]), sh_result_budget(row)) &&
+        int agree = sh_measured_same(&replay->row[i].on, &row->on) &&
+                    !strcmp(sh_result_budget(&replay->row[i]), sh_result_budget(row)) &&
                     sh_result_int(&replay->row[i], "prefill") == sh_result_int(row, "prefill") &&
                     !strcmp(sh_result_text(&replay->row[i], "allocator"), "uniform") &&
                     !strcmp(sh_result_text(&replay->row[i], "rows"), "renormalised");
@@ -52,7 +54,7 @@ static const char *link(const struct sh_report_at *at)
 }
 
 static const struct sh_report_column eval_columns[] = {
-    SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_WEIGHTS,
+    SH_COL_ON, SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_WEIGHTS,
     SH_COL_METRIC("tokens", "tokens", 0), SH_COL_METRIC("ppl", "perplexity", 3),
     SH_COL_METRIC("ppl_stderr", "±", 3), SH_COL_METRIC("nll_change", "nll change, nats", 4),
     SH_COL_METRIC("nll_change_stderr", "±", 4), SH_COL_METRIC("kl", "KL, nats", 4),
@@ -62,9 +64,9 @@ static const struct sh_report_column eval_columns[] = {
     SH_COL_VALUE("output_error", "output error", 4, output_error), SH_COL_END};
 
 static const struct sh_report_column task_columns[] = {
-    SH_COL_SETTING(TEXT, "task", "task"), SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(INT, "kv_bits", "KV bits"),
-    SH_COL_METRIC("items", "items", 0), SH_COL_METRIC("acc", "accuracy", 4), SH_COL_METRIC("stderr", "±", 4),
-    SH_COL_METRIC("acc_norm", "normalised", 4), SH_COL_END};
+    SH_COL_SETTING(TEXT, "task", "task"), SH_COL_ON, SH_COL_POLICY, SH_COL_BUDGET,
+    SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_METRIC("items", "items", 0), SH_COL_METRIC("acc", "accuracy", 4),
+    SH_COL_METRIC("stderr", "±", 4), SH_COL_METRIC("acc_norm", "normalised", 4), SH_COL_END};
 
 static const struct sh_report_table tasks = {.key = "tasks", .title = "few-shot tasks", .column = task_columns};
 

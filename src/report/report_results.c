@@ -5,9 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/app/store/measured.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/report/figures/figure_data.h"
+
+static int has_texts(const char *command)
+{
+    return !strcmp(command, "eval") || !strcmp(command, "replay");
+}
+
+/* Rows of other texts from `first` on. */
+static void leave_out(struct sh_results *all, int first, const char *text)
+{
+    int n = first;
+    for (int i = first; i < all->n; i++)
+        if (sh_text_answers(&all->row[i].on, text))
+            all->row[n++] = all->row[i];
+        else
+            sh_result_free(&all->row[i]);
+    all->n = n;
+}
 
 int sh_results_read(const struct sh_report *r, const char *command, struct sh_results *out, struct sh_err *e)
 {
@@ -18,11 +36,84 @@ int sh_results_read(const struct sh_report *r, const char *command, struct sh_re
         struct sh_store *s = sh_store_open(r->store[i].path, e);
         bad = !s || sh_results_load(s, command, out, e);
         sh_store_close(s);
+        if (r->measured_on && has_texts(command))
+            leave_out(out, before, r->measured_on);
         while (before < out->n)
             out->row[before++].store = i;
     }
     if (bad)
         sh_results_free(out);
+    return bad ? -1 : 0;
+}
+
+/* ---- texts ---- */
+
+static struct sh_texts_met meet(const struct sh_results *s, int store)
+{
+    struct sh_texts_met met = {0};
+    for (int i = 0; i < s->n; i++)
+        if (store < 0 || s->row[i].store == store)
+            sh_texts_meet(&met, &s->row[i].on);
+    return met;
+}
+
+int sh_report_texts(const struct sh_report *r, const struct sh_results *s, char ***label)
+{
+    int several = 0;
+    struct sh_texts_met all = meet(s, -1);
+    for (int i = 0; i < r->n_store && !r->measured_on; i++) {
+        struct sh_texts_met own = meet(s, i);
+        several |= own.n > 1;
+        free(own.at);
+    }
+    int n = several ? all.n : 1;
+    *label = xcalloc((size_t)n, sizeof **label);
+    if (r->measured_on)
+        **label = xstrdup(r->measured_on);
+    for (int i = 0; i < n && several; i++)
+        (*label)[i] = sh_text_label(&all, all.at[i]);
+    free(all.at);
+    return n;
+}
+
+void sh_report_texts_free(char **label, int n)
+{
+    while (n)
+        free(label[--n]);
+    free(label);
+}
+
+int sh_report_stores_of(const struct sh_report *r, const struct sh_results *s, const char *text, const char **db)
+{
+    int n = 0, last = -1;
+    for (int i = 0; i < s->n; i++)              /* rows of one store are together */
+        if (s->row[i].store != last && (!text || sh_text_answers(&s->row[i].on, text))) {
+            last = s->row[i].store;
+            db[n++] = r->store[last].path;
+        }
+    return n;
+}
+
+int sh_report_check_text(const struct sh_report *r, struct sh_err *e)
+{
+    struct sh_results all[2] = {{0}};
+    struct sh_report every = *r;
+    struct sh_texts_met met = {0};
+    int found = !r->measured_on, bad = 0;
+    every.measured_on = NULL;
+    for (int k = 0; k < 2 && !found && !bad; k++) {
+        bad = sh_results_read(&every, k ? "replay" : "eval", &all[k], e);
+        for (int i = 0; i < all[k].n; i++) {
+            found |= sh_text_answers(&all[k].row[i].on, r->measured_on);
+            sh_texts_meet(&met, &all[k].row[i].on);
+        }
+    }
+    if (!found && !bad)
+        bad = met.n ? !sh_text_choose(&met, r->measured_on, "the report", e)
+                    : sh_fail(e, "--measured-on %.80s: the stores have no evaluation and no replay", r->measured_on);
+    sh_results_free(&all[0]);
+    sh_results_free(&all[1]);
+    free(met.at);
     return bad ? -1 : 0;
 }
 
@@ -46,10 +137,11 @@ const char *sh_result_budget(const struct sh_result_row *r)
 }
 
 /* Whether the figure has something to show of that one store. What it lacks is in *why; -1: e ends the command. */
-static int has_figure(const struct sh_report *r, const struct sh_figure *f, const char *db, struct sh_err *why,
-                      struct sh_err *e)
+static int has_figure(const struct sh_report *r, const struct sh_figure *f, const char *db, const char *text,
+                      struct sh_err *why, struct sh_err *e)
 {
-    struct sh_figure_request q = {.db = &db, .n_db = 1, .split = 0.5, .threads = r->threads, .quiet = 1};
+    struct sh_figure_request q = {.db = &db, .n_db = 1, .measured_on = text, .split = 0.5, .threads = r->threads,
+                                  .quiet = 1};
     struct sh_err lacks = {0};
     struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, &lacks);
     if (d) {
@@ -61,28 +153,50 @@ static int has_figure(const struct sh_report *r, const struct sh_figure *f, cons
     return ends ? -1 : 0;
 }
 
-int sh_results_figure(struct sh_report *r, const struct sh_results *s, const struct sh_figure *f, struct sh_err *e)
+/* 1: drawn; 0: there is nothing to show, *why. */
+static int draw(struct sh_report *r, const struct sh_results *s, const struct sh_figure *f, const char *text,
+                const char *id, struct sh_err *why, struct sh_err *e)
 {
-    const char *db[SH_REPORT_STORES];
-    struct sh_err why = {0};
-    int n = 0;
-    for (int i = 0; i < s->n; i++) {
-        const char *path = r->store[s->row[i].store].path;
-        int found = i && s->row[i].store == s->row[i - 1].store ? 0 : has_figure(r, f, path, &why, e);
+    const char *all[SH_REPORT_STORES], *db[SH_REPORT_STORES];
+    int n_all = sh_report_stores_of(r, s, text, all), n = 0;
+    for (int i = 0; i < n_all; i++) {
+        int found = has_figure(r, f, all[i], text, why, e);
         if (found < 0)
             return -1;
         if (found)
-            db[n++] = path;
+            db[n++] = all[i];
     }
-    if (!n) {
-        *e = why;
-        return sh_report_lacks(r, NULL, e);
-    }
-    struct sh_figure_request q = {.db = db, .n_db = n, .split = 0.5, .threads = r->threads, .quiet = r->quiet};
+    if (!n)
+        return 0;
+    if (text)
+        sh_report_say(r, "Measured on %s:", text);
+    struct sh_figure_request q = {.db = db, .n_db = n, .measured_on = text, .split = 0.5, .threads = r->threads,
+                                  .quiet = r->quiet};
     struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, e);
-    int bad = d ? sh_report_figure(r, f, NULL, &d->out, e) : sh_report_lacks(r, NULL, e);
+    int bad = d ? sh_report_figure(r, f, id, &d->out, e) : sh_report_lacks(r, NULL, e);
     sh_figure_data_free(d);
-    return bad;
+    return bad ? -1 : 1;
+}
+
+int sh_results_figure(struct sh_report *r, const struct sh_results *s, const struct sh_figure *f, struct sh_err *e)
+{
+    int by_text = f == &sh_figure_compression || f == &sh_figure_quant, drawn = 0, bad = 0;
+    char **text;
+    struct sh_err why = {0};
+    int n = by_text ? sh_report_texts(r, s, &text) : 1;
+    for (int i = 0; i < n && !bad; i++) {
+        char *id = drawn ? xasprintf("%s-%d", f->name, drawn + 1) : NULL;
+        int done = draw(r, s, f, by_text ? text[i] : NULL, id, &why, e);
+        drawn += done > 0;
+        bad = done < 0;
+        free(id);
+    }
+    if (by_text)
+        sh_report_texts_free(text, n);
+    if (drawn || bad)
+        return bad ? -1 : 0;
+    *e = why;
+    return sh_report_lacks(r, NULL, e);
 }
 
 /* ---- tables ---- */
@@ -105,6 +219,7 @@ static void put_own(struct sh_out *o, const char *key, char *text)
 static void put(struct sh_out *o, const struct sh_report_column *c, const struct sh_report_at *at)
 {
     const struct sh_result_row *row = at->row;
+    struct sh_texts_met met;
     switch (c->kind) {
     case SH_CELL_METRIC:
         sh_out_real(o, c->key, c->label, sh_result(row, c->key, at->layer) * (c->scale > 0 ? c->scale : 1), c->digits);
@@ -120,6 +235,11 @@ static void put(struct sh_out *o, const struct sh_report_column *c, const struct
         break;
     case SH_CELL_FILE:
         sh_out_text(o, c->key, c->label, sh_figure_file(sh_result_text(row, c->key)));
+        break;
+    case SH_CELL_ON:
+        met = meet(at->all, -1);
+        put_own(o, "text", sh_text_label(&met, &row->on));
+        free(met.at);
         break;
     case SH_CELL_POLICY:
         put_own(o, "policy", sh_result_policy(row));

@@ -10,6 +10,17 @@
 /* Of all stores of a page: rows say which, by their place there. */
 int sh_results_read(const struct sh_report *r, const char *command, struct sh_results *out, struct sh_err *e);
 
+/* The texts by which figures are drawn apart, since none mixes them: [n] labels, for sh_report_texts_free; one that is
+ * NULL where no store has several. */
+int sh_report_texts(const struct sh_report *r, const struct sh_results *s, char ***label);
+void sh_report_texts_free(char **label, int n);
+
+/* The stores of results of that text (NULL: any): db[SH_REPORT_STORES], returns how many. */
+int sh_report_stores_of(const struct sh_report *r, const struct sh_results *s, const char *text, const char **db);
+
+/* -1: no store has evaluations or replays of the text that was asked for; e names those there are. */
+int sh_report_check_text(const struct sh_report *r, struct sh_err *e);
+
 /* Are they of several stores, so that a table must say which? */
 int sh_results_mixed(const struct sh_results *s);
 
@@ -38,7 +49,8 @@ enum sh_report_cell {
     SH_CELL_VALUE,                      /* value(at)                                              */
     SH_CELL_INT, SH_CELL_TEXT,          /* the setting `key`                                      */
     SH_CELL_FILE,                       /* the setting `key`, a path: without its folder          */
-    SH_CELL_POLICY, SH_CELL_BUDGET,     /* no key and no label from here on                       */
+    SH_CELL_ON,                         /* the text that was measured on; no key and no label from here on */
+    SH_CELL_POLICY, SH_CELL_BUDGET,
     SH_CELL_WEIGHTS,                    /* where any result is of pruned or coded weights         */
     SH_CELL_LAYER
 };
@@ -56,6 +68,7 @@ struct sh_report_column {
     {.kind = SH_CELL_METRIC, .key = metric, .label = above, .digits = n, .scale = by}
 #define SH_COL_VALUE(name, above, n, f) {.kind = SH_CELL_VALUE, .key = name, .label = above, .digits = n, .value = f}
 #define SH_COL_SETTING(type, setting, above) {.kind = SH_CELL_##type, .key = setting, .label = above}
+#define SH_COL_ON {.kind = SH_CELL_ON}
 #define SH_COL_POLICY {.kind = SH_CELL_POLICY}
 #define SH_COL_BUDGET {.kind = SH_CELL_BUDGET}
 #define SH_COL_WEIGHTS {.kind = SH_CELL_WEIGHTS}

@@ -69,7 +69,7 @@ of_runs persistence
 of_runs replay "${policy[@]}"
 of_runs plan "${policy[@]}" -o out/plan.json
 of_runs theory
-of_runs drift --model "$model" "${policy[@]}"
+done_so "drift: the only run of the checkpoint" drift --model "$model" "${policy[@]}" --db two.db -q
 of_runs plot heads -o out/heads.gp --script
 run info two.db
 expect "  done so: shears info two.db" 0 "^ +2 +.*random" ""
@@ -179,9 +179,9 @@ ask=(capacity --model "$model" --gpu H100-SXM --memory 4G --length 64)
 run trace "${fast[@]}" --db none.db
 for bits in 16 8; do
     kv=(--kv $([ $bits = 8 ] && echo int8 || echo f16))
-    hinted "capacity at a perplexity, no eval of $bits bits" 'shears eval' "${ask[@]}" "${kv[@]}" --db none.db --max-ppl-increase 1e3
+    hinted "capacity at a perplexity, no eval of $bits bits" 'shears eval' "${ask[@]}" "${kv[@]}" --db none.db --max-ppl-increase 1000%
     done_as_said ''
-    done_so "then the question" "${ask[@]}" "${kv[@]}" --db none.db --max-ppl-increase 1e3
+    done_so "then the question" "${ask[@]}" "${kv[@]}" --db none.db --max-ppl-increase 1000%
 done
 hinted "capacity under a policy that was not measured" 'eval .*--policy tova' "${ask[@]}" --db none.db --policy tova
 done_as_said ''

@@ -117,7 +117,7 @@ def change(store, statements):
 
 
 TABLES = ["model", "run", "sequence", "done", "scores", "vectors", "head_stats", "result", "typed", "plan", "shard",
-          "held"]
+          "held", "measured"]
 
 
 def columns(db, table):

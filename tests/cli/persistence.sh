@@ -36,6 +36,9 @@ figures full.json full.db
 holds "--json: the contract's keys" python - <<'P'
 from scores import *
 said = load("full.json")
+literal = said["literal"]
+assert literal == {"ratio": said["grid"][0]["ratio"], "density": said["grid"][0]["density"],
+                   "lift": said["grid"][0]["lift"], "split": 0.5}, literal
 assert (said["model"], said["split"], said["alpha"], said["recent"]) == ("opt", 0.5, "row", 0), said
 assert [l["layer"] for l in said["layers"]] == [0, 1]
 for layer in said["layers"]:

@@ -163,7 +163,7 @@ chmod u+w gqa.db
 
 # ---- perplexities ----
 
-refuse "no evaluations" 1 'opt.db: .*no evaluation of h2o with these knobs and prefill 0' \
+refuse "no evaluations" 1 'opt.db: h2o:recent=3 was never evaluated with prefill 0; no policy of this model was' \
     plan --db opt.db --policy h2o:recent=3 --target-ppl 300 -o out/plan.json
 expect "no evaluations: how to have some" 1 '' 'shears eval .* --policy h2o:recent=3 --budget 0.1,0.2,0.5 --prefill 0 --db opt.db$'
 run eval --model "$checkpoints/opt" --tokens tokens.jsonl --db opt.db -q --json --policy h2o:recent=3 --budget 10,20,40,60

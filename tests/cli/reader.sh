@@ -33,6 +33,15 @@ s = np.where(np.tri(88, dtype=bool), q @ k.T / 8**0.5, -np.inf)
 e = np.exp(s - s.max(1, keepdims=True))
 assert np.abs(e / e.sum(1, keepdims=True) - p).max() < 1e-5
 P
+run persistence --db f32.db --alpha 5/t --recent 10 -q --json
+holds "persistence per layer: columns model, alpha, recent" reader - <<'P'
+import json, shears_trace
+said = json.load(open("log/out"))
+rows = [r for r in shears_trace.Store("f32.db").persistence_per_layer() if (r["alpha"], r["recent"]) == ("5/t", 10)]
+assert [(r["model"], r["layer"], r["split"], r["run"]) for r in rows] == [("opt", 0, 0.5, 0), ("opt", 1, 0.5, 0)], rows
+for row, layer in zip(rows, said["layers"]):
+    assert all(row[k] == layer[k] for k in ("ratio", "density", "lift", "auc")), (row, layer)
+P
 module=${SHEARS%/*}/shears_sql
 if command -v sqlite3 >/dev/null && sqlite3 :memory: ".load $module" "SELECT 1" >/dev/null 2>&1; then
     holds "statistics: every number is that of shears_stats_json" reader "$cli/reader.py" stats summary.db "$module"

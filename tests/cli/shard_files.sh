@@ -44,7 +44,12 @@ holds "of replay" grep -Eq "^shards missing .*replay 2" log/out
 run merge --db out/y.db "${parts[1]}" -q
 holds "all three at once: the same" same one.db out/y.db
 
-# ---- how it was asked for ----
+# ---- what it was measured on, and how it was asked for ----
+
+texts() { sqlite3 "$1" "SELECT command, settings, name, texts, tokens, hash FROM measured ORDER BY 1, 2"; }
+for db in x y; do
+    holds "$db: the text of each set of results goes along" cmp <(texts one.db) <(texts out/$db.db)
+done
 
 asked() { sqlite3 "$1" "SELECT command, settings FROM typed ORDER BY 1, 2"; }
 for db in x y; do
@@ -58,7 +63,7 @@ sqlite3 out/x.db "DELETE FROM typed; INSERT INTO typed SELECT DISTINCT command, 
 joined "once more" 0 0
 holds "it comes back" cmp <(asked one.db) <(asked out/x.db)
 holds "but replaces nothing" [ "$(sqlite3 out/x.db "SELECT count(*) FROM typed WHERE line = 'mine'")" = 3 ]
-for db in out/x.db "${parts[@]}"; do cp $db old.${db##*/} && sqlite3 old.${db##*/} "DROP TABLE typed"; done
+for db in out/x.db "${parts[@]}"; do cp $db old.${db##*/} && sqlite3 old.${db##*/} "DROP TABLE typed; DROP TABLE measured"; done
 run merge --db old.x.db "${parts[@]}" -q
 expect "a store from before, without such a table, takes the rest" 0 "^files +2$" ""
 run merge --db out/z.db old.x.db.shard-* -q

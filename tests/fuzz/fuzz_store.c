@@ -301,6 +301,11 @@ static void take_line(void *to, const char *line)
     *(size_t *)to += strlen(line);
 }
 
+static void take_measured(void *to, const char *settings, const struct sh_measured *on)
+{
+    *(size_t *)to += strlen(settings) + strlen(on->name);
+}
+
 static int read_rest(struct sh_store *s, struct sh_err *e)
 {
     static const char *const command[] = {"replay", "eval", "persistence"};
@@ -313,7 +318,8 @@ static int read_rest(struct sh_store *s, struct sh_err *e)
     int n = 0, n_held = 0, has[FIXTURE_PART + 1] = {0}, bad = 0;
     for (int i = 0; i < 3; i++)
         bad |= sound_error(sh_store_read_results(s, command[i], NULL, take_result, &length, e), e) |
-               sound_error(sh_store_read_typed(s, command[i], take_line, &length, e), e);
+               sound_error(sh_store_read_typed(s, command[i], take_line, &length, e), e) |
+               sound_error(sh_store_read_measured(s, command[i], take_measured, &length, e), e);
     bad |= sound_error(sh_shard_list(s, &shard, &n, e), e);
     bad |= sound_error(sh_inventory_list(s, shard, n, &held, &n_held, e), e) ||
            sound_error(sh_inventory_look(s, held, n_held, e), e);

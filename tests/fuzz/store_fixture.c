@@ -169,9 +169,11 @@ static int put_results(struct sh_store *s)
     static const char *const command[] = {"replay", "eval", "persistence"};
     static const char settings[] = "{\"policy\": \"lru\", \"knobs\": \"\", \"budget\": \"4\", \"tokens\": 14, "
                                    "\"sequences\": 2}";
+    static const struct sh_measured on = {"book.txt", 2, 14, 7};
     int bad = 0;
     for (size_t i = 0; i < sizeof command / sizeof *command && !bad; i++)
         bad = sh_store_results_begin(s, command[i], settings, &e) ||
+              sh_store_measured(s, command[i], settings, &on, &e) ||
               sh_store_result(s, command[i], settings, "kept_mass", -1, -1, 0.75, &e) ||
               sh_store_result(s, command[i], settings, "ratio", 1, -1, 0.5, &e) || sh_store_results_end(s, &e);
     return bad;

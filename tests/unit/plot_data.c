@@ -111,7 +111,7 @@ static void fill_curves(struct plot_data *p, const char *foreign)
     p->kept[3][0][0] = p->kept[3][1][0] = p->kept[3][2][0] = NAN;
     p->curve[3].height = NAN;
     p->curves = (struct sh_fig_curves){foreign ? foreign : "demo model",
-                                       foreign ? foreign : "0.1 to 0.5", CURVES, p->curve};
+                                       foreign ? foreign : "0.1 to 0.5", CURVES, p->curve, "book.txt"};
 }
 
 static void fill_theory(struct plot_data *p, const char *foreign)

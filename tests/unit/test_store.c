@@ -243,7 +243,7 @@ static void batches_are_whole(void)
     struct sh_store *s = sh_store_create(db, &e);
     int id = sh_store_begin(s, &run, "key", sequences, 2, done, &e);
     CU_ASSERT(write_batch(s, id, batch(0, 1, 2)) == 0);
-    CU_ASSERT(write_batch(s, id, batch(0, 1, 1)) == -1 && strstr(e.text, db) && strstr(e.text, "UNIQUE"));
+    CU_ASSERT(write_batch(s, id, batch(0, 1, 1)) == -1 && strstr(e.text, db) && strstr(e.text, "has that row already"));
     struct sh_batch twice = batch(1, 2, 3);
     twice.block[2].head = 0;
     CU_ASSERT(write_batch(s, id, twice) == -1 && !sh_store_is_done(s, 1, 2, &e));
@@ -366,12 +366,12 @@ static void writer_passes_failures_on(void)
     CU_ASSERT(sh_writer_push(w, &good, &e) == 0 && sh_writer_push(w, &bad, &e) == 0);
     for (int i = 0; i < 3; i++) {
         struct sh_batch b = batch(1, 1 + i, 1);
-        failed += sh_writer_push(w, &b, &e) == -1 && strstr(e.text, "UNIQUE") != NULL;
+        failed += sh_writer_push(w, &b, &e) == -1 && strstr(e.text, "has that row already") != NULL;
         CU_ASSERT(b.n_block == 0);
     }
     CU_ASSERT(failed == 3);
     e.text[0] = '\0';
-    CU_ASSERT(sh_writer_end(w, &e) == -1 && strstr(e.text, "UNIQUE") != NULL && strstr(e.text, db) != NULL);
+    CU_ASSERT(sh_writer_end(w, &e) == -1 && strstr(e.text, "has that row already") && strstr(e.text, db));
     sh_store_close(s);
     CU_ASSERT(ask_store(db, "SELECT count(*) FROM done") == 1);
 }

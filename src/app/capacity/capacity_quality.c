@@ -10,6 +10,7 @@
 #include "planner/policy/policy.h"
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_ask.h"
+#include "src/app/store/measured.h"
 #include "src/app/store/results.h"
 
 static void copy(const struct sh_result_row *r, const char *key, char *to, size_t bytes)
@@ -34,19 +35,19 @@ static int describe(const struct sh_result_row *r, struct sh_quality_point *p)
     struct sh_policy_spec spec;
     struct sh_err ignored;
     const json_t *o = r->settings, *bits = json_object_get(o, "kv_bits");
-    double sequences = sh_result_real(r, "sequences"), budget_tokens = sh_result(r, "budget_tokens", -1);
+    double budget_tokens = sh_result(r, "budget_tokens", -1);
     int n = 0;
     copy(r, "policy", p->policy, sizeof p->policy);
     copy(r, "knobs", p->knobs, sizeof p->knobs);
     copy(r, "allocator", p->allocator, sizeof p->allocator);
     copy(r, "budget", p->budget, sizeof p->budget);
     copy(r, "model", p->model, sizeof p->model);
-    copy(r, "texts", p->texts, sizeof p->texts);
+    p->on = r->on;
     /* 32 bits cost as much quality as 16; a cache is never wider than 16 bits here. */
     p->bits = json_is_integer(bits) && json_integer_value(bits) < 16 ? (int)json_integer_value(bits) : 16;
     sh_quality_settings(o, p->bits, p->settings, sizeof p->settings);
     p->tokens = sh_result_real(r, "tokens");
-    p->length = p->tokens > 0 && sequences > 0 ? p->tokens / sequences : (double)NAN;
+    p->length = r->on.texts && r->on.tokens ? (double)r->on.tokens / r->on.texts : (double)NAN;
     if (json_object_get(o, "plan") || !strcmp(p->policy, "full") || sh_policy_parse(p->policy, &spec, &ignored) ||
         (spec.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) || sh_budget_parse(p->budget, b, &n, &ignored) || n != 1)
         return 0;
@@ -55,8 +56,6 @@ static int describe(const struct sh_result_row *r, struct sh_quality_point *p)
         json_object_get(o, "weight_prune"))
         return 0;
     p->is_over = sh_result(r, "peak_tokens", -1) > 1.5 * budget_tokens + 8;
-    if (!(p->length > 0) && !b[0].tokens && budget_tokens > 0)
-        p->length = budget_tokens / b[0].share;
     return 1;
 }
 
@@ -70,16 +69,6 @@ static int measure(const struct sh_result_row *r, struct sh_quality_point *p)
     p->high = is_ppl ? expm1(change + 1.96 * error) : sh_result(r, "kept_mass_high", -1);
     p->tokens = isfinite(tokens) ? tokens : p->tokens;
     return isfinite(is_ppl ? change : p->value);
-}
-
-/* A budget that is a share gives the length of the texts, also to results of the same texts whose budget is in
- * tokens. */
-static void fill_lengths(struct sh_quality_point *p, int n)
-{
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < n && !(p[i].length > 0); k++)
-            if (*p[i].texts && !strcmp(p[i].texts, p[k].texts) && p[k].length > 0)
-                p[i].length = p[k].length;
 }
 
 /* Leaves out the policies that exceeded some budget: they may have met the others only by chance. Returns how many
@@ -123,7 +112,6 @@ int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struc
         free(at);
         return -1;
     }
-    fill_lengths(at, *n);
     *n = leave_out_over(at, *n);
     *out = at;
     return 0;
@@ -137,7 +125,35 @@ double sh_quality_kept(const struct sh_quality_point *p, uint64_t length)
 
 int sh_quality_fits(const struct sh_quality_point *p, const struct sh_quality_ask *a)
 {
-    return p->kind == a->kind && p->bits == a->bits && (!a->policy || !strcmp(a->policy, p->policy));
+    return p->kind == a->kind && p->bits == a->bits && (!a->policy || !strcmp(a->policy, p->policy)) &&
+           (!a->own_model || sh_capacity_same_model(p->model, a->model)) &&
+           (!a->measured_on || sh_text_answers(&p->on, a->measured_on));
+}
+
+void sh_quality_narrow(const struct sh_quality_point *p, int n, struct sh_quality_ask *a)
+{
+    a->own_model = 0;
+    for (int i = 0; i < n && a->model; i++)
+        a->own_model |= sh_capacity_same_model(p[i].model, a->model);
+}
+
+/* Does the point speak of that length? */
+static int applies(const struct sh_quality_point *p, const struct sh_quality_ask *a)
+{
+    return sh_quality_fits(p, a) && (strchr(p->budget, '.') || (double)a->length <= 1.1 * p->length);
+}
+
+/* -1: the points that apply are of several texts. */
+static int check_texts(const struct sh_quality_point *p, int n, const char *db, const struct sh_quality_ask *a,
+                       struct sh_err *e)
+{
+    struct sh_texts_met met = {0};
+    for (int i = 0; i < n; i++)
+        if (applies(&p[i], a))
+            sh_texts_meet(&met, &p[i].on);
+    int bad = met.n > 1 && !sh_text_choose(&met, a->measured_on, db, e);
+    free(met.at);
+    return bad ? -1 : 0;
 }
 
 static int is_better(const struct sh_quality_point *p, const struct sh_quality_point *than)
@@ -178,9 +194,10 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
 {
     const struct sh_quality_point *least = NULL, *best = NULL;
     int is_ppl = a->kind == SH_QUALITY_PPL;
+    if (check_texts(p, n, db, a, e))
+        return NULL;
     for (int i = 0; i < n; i++) {
-        int is_known = strchr(p[i].budget, '.') || (double)a->length <= 1.1 * p[i].length;
-        if (!sh_quality_fits(&p[i], a) || !is_known)
+        if (!applies(&p[i], a))
             continue;
         best = !best || is_better(&p[i], best) ? &p[i] : best;
         if (is_ppl ? p[i].value > a->limit : p[i].value < a->limit)
@@ -192,9 +209,9 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
     if (least)
         return least;
     if (!best)
-        sh_fail(e, "%s: contains no %s of %s with %d-bit numbers that applies to %llu tokens", db,
+        sh_fail(e, "%s: contains no %s of %s with %d-bit numbers that applies to %llu tokens%s%.80s", db,
                 is_ppl ? "eval" : "replay", a->policy ? a->policy : "a budget", a->bits,
-                (unsigned long long)a->length);
+                (unsigned long long)a->length, a->measured_on ? ", on " : "", a->measured_on ? a->measured_on : "");
     else
         none_meets(best, db, a, e);
     sh_quality_more(db, a, e);
@@ -203,7 +220,8 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
 
 char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length)
 {
-    char range[80] = "", other[240] = "", beyond[120] = "", spread[80] = "";
+    char range[80] = "", other[240] = "", beyond[120] = "", spread[80] = "",
+         text[SH_MEASURED_NAME + 2] = "";
     int is_ppl = p->kind == SH_QUALITY_PPL;
     double unit = is_ppl ? 100 : 1;
     const char *slash = strrchr(db, '/');
@@ -215,9 +233,11 @@ char *sh_quality_text(const struct sh_quality_point *p, const char *db, const ch
         snprintf(spread, sizeof spread, " spread by %.60s", p->allocator);
     if (p->length > 0 && (double)length > 1.1 * p->length)
         snprintf(beyond, sizeof beyond, ", whose texts have %.0f tokens: longer ones are not measured", p->length);
-    return xasprintf("%s%s%s%s at %s%s, %s %.4g%s over %.0f tokens of %s%s", other, p->policy, *p->knobs ? ":" : "",
+    if (*p->on.name)
+        snprintf(text, sizeof text, "%s, ", p->on.name);
+    return xasprintf("%s%s%s%s at %s%s, %s %.4g%s over %.0f tokens of %s%s%s", other, p->policy, *p->knobs ? ":" : "",
                      p->knobs, p->budget, spread, is_ppl ? "perplexity rises (%) by" : "kept mass", unit * p->value,
-                     range, p->tokens, slash ? slash + 1 : db, beyond);
+                     range, p->tokens, text, slash ? slash + 1 : db, beyond);
 }
 
 int sh_quality_share(const char *option, const char *text, double *out, struct sh_err *e)
@@ -231,12 +251,25 @@ int sh_quality_share(const char *option, const char *text, double *out, struct s
     return 0;
 }
 
+int sh_quality_increase(const char *option, const char *text, double *out, struct sh_err *e)
+{
+    if (sh_quality_share(option, text, out, e))
+        return -1;
+    if (*out < 1 || strchr(text, '%'))
+        return 0;
+    sh_misused(e, "%s: found %.40s, which is %g %%", option, text, 100 * *out);
+    return *out < 100 ? sh_hint(e, "for %g per cent write %g%% or %g; for %g per cent write %g%%", *out, *out,
+                                *out / 100, 100 * *out, 100 * *out)
+                      : sh_hint(e, "for %g per cent write %g%%", 100 * *out, 100 * *out);
+}
+
 /* ---- names ---- */
 
 /* Settings that the name says anyway, that only count the texts, and the bits, which are chosen before. */
 static int is_known(const char *key, int bits)
 {
-    static const char *const known[] = {"policy", "knobs", "budget", "model", "kv_bits", "tokens", "layers_done"};
+    static const char *const known[] = {"policy", "knobs", "budget", "model", "kv_bits", "tokens", "sequences", "texts",
+                                        "layers_done", "run"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(key, known[i]))
             return 1;
@@ -275,15 +308,14 @@ static int is_common(const struct sh_quality_point *const *all, int n, const cha
     return 1;
 }
 
-/* "prefill=64\n" as ", prefill 64"; of a hash the first digits. */
+/* "prefill=64\n" as ", prefill 64" */
 static void say(FILE *to, const char *line)
 {
     size_t key = strcspn(line, "="), value = strcspn(line + key + 1, "\n");
-    int is_hash = !strncmp(line, "texts=", 6) && value > 6;
     fputs(", ", to);
     for (size_t i = 0; i < key; i++)
         putc(line[i] == '_' ? ' ' : line[i], to);
-    fprintf(to, " %.*s", is_hash ? 6 : (int)value, line + key + 1);
+    fprintf(to, " %.*s", (int)value, line + key + 1);
 }
 
 char *sh_quality_policy(const struct sh_quality_point *p)
@@ -308,6 +340,15 @@ char *sh_quality_name(const struct sh_quality_point *const *all, int n, const st
         if (!is_common(all, n, line))
             say(to, line);
     }
+    struct sh_texts_met met = {0};
+    for (int i = 0; i < n; i++)
+        sh_texts_meet(&met, &all[i]->on);
+    if (met.n > 1) {
+        char *label = sh_text_label(&met, &p->on);
+        fprintf(to, ", on %s", label);
+        free(label);
+    }
+    free(met.at);
     xmemclose(to, &name, &bytes);
     return name;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "src/base/err.h"
+#include "traces/store.h"
 
 enum sh_quality { SH_QUALITY_PPL, SH_QUALITY_RECALL };
 enum { SH_QUALITY_SETTINGS = 400 };
@@ -15,7 +16,7 @@ enum { SH_QUALITY_SETTINGS = 400 };
 /* One measured budget. */
 struct sh_quality_point {
     char policy[48], knobs[192], allocator[64], budget[32];     /* budget: as capacity takes it, "0.2" or "64" */
-    char texts[24];                     /* hash of what it was measured on; empty: not known       */
+    struct sh_measured on;              /* the texts                                               */
     char model[160];                    /* its name in the store, else its fingerprint             */
     char settings[SH_QUALITY_SETTINGS]; /* the others, "key=value\n" each                          */
     enum sh_quality kind;
@@ -33,6 +34,9 @@ struct sh_quality_ask {
     enum sh_quality kind;
     double limit;                       /* increase at most, or mass at least                      */
     const char *policy;                 /* only this one; NULL: any                               */
+    const char *model;                  /* whose: others count only where the store has nothing of it; NULL: any */
+    int own_model;                      /* the store has something of it (sh_quality_narrow)      */
+    const char *measured_on;            /* the text; NULL: the only one                           */
     int bits;                           /* only caches of such numbers                            */
     uint64_t length;                    /* tokens at which budgets are compared                   */
 };
@@ -40,9 +44,11 @@ struct sh_quality_ask {
 /* Tokens that the point's budget keeps of a text of `length`. A budget in tokens says nothing about texts longer than
  * those it was measured on, and meets no limit there; a share is assumed to hold, and the evidence says so. */
 double sh_quality_kept(const struct sh_quality_point *p, uint64_t length);
-int sh_quality_fits(const struct sh_quality_point *p, const struct sh_quality_ask *a);  /* kind, policy, bits */
+int sh_quality_fits(const struct sh_quality_point *p, const struct sh_quality_ask *a);  /* all but limit and length */
+void sh_quality_narrow(const struct sh_quality_point *p, int n, struct sh_quality_ask *a);
 
-/* The smallest budget that meets the limit, of equal ones the best. NULL: none does; e names the best. */
+/* The smallest budget that meets the limit, of equal ones the best. NULL: none does, and e names the best; or they were
+ * measured on several texts. */
 const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
                                                 const struct sh_quality_ask *a, struct sh_err *e);
 
@@ -60,5 +66,7 @@ void sh_quality_settings(const json_t *settings, int bits, char *to, size_t byte
 
 /* "1%", "0.01" */
 int sh_quality_share(const char *option, const char *text, double *out, struct sh_err *e);
+/* The same without shares of 1 and more, which are mostly meant as per cent: those need the sign. */
+int sh_quality_increase(const char *option, const char *text, double *out, struct sh_err *e);
 
 #endif

@@ -144,23 +144,27 @@ static int each_tp(struct sh_capacity_study *s, struct sh_capacity_question *q, 
     return 0;
 }
 
-static int ask_quality(const struct sh_capacity_study *s, const char *kv, struct sh_quality_ask *q, struct sh_err *e)
+static int ask_quality(const struct sh_capacity_study *s, const char *kv, const char *model, struct sh_quality_ask *q,
+                       struct sh_err *e)
 {
     const struct sh_capacity_args *a = s->args;
     struct sh_kv_rule rule;
     *q = (struct sh_quality_ask){.kind = a->min_recall ? SH_QUALITY_RECALL : SH_QUALITY_PPL, .policy = a->policy,
+                                 .model = model, .measured_on = a->measured_on,
                                  .length = (uint64_t)a->length};
     if (sh_capacity_kv(kv, &rule, e))
         return -1;
     q->bits = rule.k.bits < rule.v.bits ? rule.k.bits : rule.v.bits;
     q->bits = q->bits > 16 ? 16 : q->bits;
+    sh_quality_narrow(s->point, s->n_point, q);
     if (a->max_ppl)
-        return sh_quality_share("--max-ppl-increase", a->max_ppl, &q->limit, e);
+        return sh_quality_increase("--max-ppl-increase", a->max_ppl, &q->limit, e);
     return a->min_recall ? sh_quality_share("--min-recall", a->min_recall, &q->limit, e) : 0;
 }
 
 /* The caches to ask about under a format: those of --budget, --plan or --db, or the whole one. *out for free(). */
-static int variants(struct sh_capacity_study *s, const char *kv, struct variant **out, int *n, struct sh_err *e)
+static int variants(struct sh_capacity_study *s, const char *kv, const char *model, struct variant **out, int *n,
+                    struct sh_err *e)
 {
     const struct sh_capacity_words *w = &s->settings.budget;
     struct sh_quality_ask q;
@@ -173,7 +177,7 @@ static int variants(struct sh_capacity_study *s, const char *kv, struct variant 
         *n += !w->n;
         return 0;
     }
-    if (ask_quality(s, kv, &q, e))
+    if (ask_quality(s, kv, model, &q, e))
         return -1;
     if (s->args->max_ppl || s->args->min_recall) {
         const struct sh_quality_point *p = sh_quality_least(s->point, s->n_point, s->args->db, &q, e);
@@ -189,8 +193,8 @@ static int variants(struct sh_capacity_study *s, const char *kv, struct variant 
     }
     if (*n)
         return 0;
-    sh_fail(e, "%s: contains no budget measured with %s%s%d-bit numbers", s->args->db, q.policy ? q.policy : "",
-            q.policy ? " and " : "", q.bits);
+    sh_fail(e, "%s: contains no budget measured with %s%s%d-bit numbers%s%.80s", s->args->db, q.policy ? q.policy : "",
+            q.policy ? " and " : "", q.bits, q.measured_on ? " on " : "", q.measured_on ? q.measured_on : "");
     q.kind = SH_QUALITY_PPL;
     sh_quality_more(s->args->db, &q, e);
     return -1;
@@ -199,7 +203,7 @@ static int variants(struct sh_capacity_study *s, const char *kv, struct variant 
 static int each_variant(struct sh_capacity_study *s, struct sh_capacity_question q, struct sh_err *e)
 {
     struct variant *v;
-    int n, bad = variants(s, q.kv, &v, &n, e);
+    int n, bad = variants(s, q.kv, q.shape->f.name, &v, &n, e);
     for (int i = 0; i < n && !bad; i++) {
         q.budget = v[i].budget;
         bad = each_tp(s, &q, &v[i], e);
@@ -247,9 +251,10 @@ static int excludes(const struct sh_capacity_args *a, struct sh_err *e)
 {
     if ((a->plan != NULL) + (a->db != NULL) + (a->budget != NULL) > 1)
         return sh_misused(e, "--plan, --db and --budget cannot be combined: expected one of them");
-    if (!a->db && (a->max_ppl || a->min_recall || a->policy))
+    if (!a->db && (a->max_ppl || a->min_recall || a->policy || a->measured_on))
         return sh_misused(e, "%s requires --db FILE",
-                          a->max_ppl ? "--max-ppl-increase" : a->min_recall ? "--min-recall" : "--policy");
+                          a->measured_on ? "--measured-on" : a->max_ppl ? "--max-ppl-increase"
+                          : a->min_recall ? "--min-recall" : "--policy");
     if (a->max_ppl && a->min_recall)
         return sh_misused(e, "--max-ppl-increase and --min-recall cannot be combined: expected one of them");
     return 0;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/app/common/recorded.h"
 
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/base/team.h"
+#include "src/model/model.h"
 
 int sh_runs_hint(struct sh_err *e, const char *how)
 {
@@ -54,6 +57,31 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
     *out = all;
     *n = kept;
     return 0;
+}
+
+int sh_runs_fit(struct sh_store *s, const char *model, int *run, struct sh_err *e)
+{
+    struct sh_stored_run *all;
+    char fingerprint[24];
+    int n, fit = 0, found = 0, several = 0;
+    if (*run)
+        return 0;
+    if (sh_store_runs(s, &all, &n, e))
+        return -1;
+    for (int i = 1; i < n; i++)
+        several |= strcmp(all[i].fingerprint, all[0].fingerprint) || strcmp(all[i].weights, all[0].weights);
+    struct sh_model *m = several ? sh_model_open(model, e) : NULL;
+    if (m)
+        snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, sh_model_fingerprint(m));
+    for (int i = 0; i < n && m; i++)
+        if (!strcmp(all[i].fingerprint, fingerprint) && !strcmp(all[i].weights, "checkpoint")) {
+            found = all[i].id;
+            fit++;
+        }
+    *run = fit == 1 ? found : 0;
+    sh_model_close(m);
+    sh_stored_runs_free(all, n);
+    return several && !m ? -1 : 0;
 }
 
 int sh_runs_open(struct sh_runs *r, struct sh_store *s, int run, struct sh_err *e)

@@ -11,6 +11,9 @@
  * since no cache grows token by token in them. Free with sh_stored_runs_free. */
 int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int *n, struct sh_err *e);
 
+/* In a store of several models, *run 0 becomes the only run of this checkpoint, if there is just one. */
+int sh_runs_fit(struct sh_store *s, const char *model, int *run, struct sh_err *e);
+
 /* The same with the sequences of each. */
 struct sh_runs {
     struct sh_stored_run *run;

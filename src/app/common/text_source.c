@@ -72,15 +72,10 @@ long long sh_text_source_tokens(const struct sh_text_source *s)
     return n;
 }
 
-/* FNV-1a over lengths and ids: the same ids cut otherwise are other texts. */
-uint64_t sh_text_source_hash(const struct sh_text_source *s)
+struct sh_measured sh_text_source_measured(const struct sh_text_source *s)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (int i = 0; i < s->texts.n; i++) {
-        const struct sh_trace_sequence *q = &s->texts.sequence[i];
-        h = (h ^ (uint64_t)q->n_tokens) * 0x100000001b3u;
-        for (int t = 0; t < q->n_tokens; t++)
-            h = (h ^ (uint32_t)q->tokens[t]) * 0x100000001b3u;
-    }
-    return h;
+    struct sh_measured m = {0};
+    for (int i = 0; i < s->texts.n; i++)
+        sh_measured_add(&m, s->texts.sequence[i].source, s->texts.sequence[i].tokens, s->texts.sequence[i].n_tokens);
+    return m;
 }

@@ -5,6 +5,7 @@
 #define SH_APP_COMMON_TEXT_SOURCE_H
 
 #include "src/base/common.h"
+#include "src/app/store/measured.h"
 #include "src/model/model.h"
 #include "src/tracer/texts.h"
 
@@ -29,6 +30,6 @@ struct sh_tokenizer *sh_text_tokenizer(const char *path, int n_vocab, struct sh_
 
 int sh_text_source_longest(const struct sh_text_source *s);
 long long sh_text_source_tokens(const struct sh_text_source *s);        /* of all texts           */
-uint64_t sh_text_source_hash(const struct sh_text_source *s);           /* of their ids           */
+struct sh_measured sh_text_source_measured(const struct sh_text_source *s);
 
 #endif

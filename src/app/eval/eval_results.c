@@ -24,7 +24,7 @@ char *sh_eval_settings(const struct sh_policy_spec *spec, const struct sh_budget
         {"group", .whole = f->bits < 16 ? f->group : 0}, {"keys", .text = f->by_channel ? "channel" : NULL},
         {"residual", .whole = f->residual, .is_absent = !f->by_channel}, {"prefill", .whole = c->prefill},
         {"model", .bits = c->model}, {"task", .text = c->task}, {"shots", .whole = c->shots},
-        {c->task ? "items" : "texts", .bits = c->texts}, {"dtype", .text = c->dtype},
+        {c->task ? "items" : "texts", .bits = c->on.hash}, {"dtype", .text = c->dtype},
         {"weight_bits", .whole = c->weight_bits}, {"seed", .bits = c->seed},
         {"weight_prune", .real = c->weight_prune, .is_absent = !is_pruned},
         {"unpruned", .bits = c->unpruned, .is_absent = !is_pruned},
@@ -36,6 +36,7 @@ void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c
 {
     const struct sh_eval_cell *cell = r->cell;
     r->has_answers = c->answers != 0;
+    r->on = c->on;
     r->settings = sh_eval_settings(cell->spec, &cell->budget, &cell->format, r->plan ? &r->plan_hash : NULL, c);
 }
 
@@ -149,7 +150,7 @@ int sh_eval_results_find(struct sh_eval_result *r, int n, int are_new, struct sh
 
 int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)
 {
-    struct sh_result_row row = {0};
+    struct sh_result_row row = {.on = r->on};
     sh_result_add_all(&row, &sh_eval_metrics, -1, r->at);
     if (r->has_answers)
         sh_result_add_all(&row, &sh_eval_answer_metrics, -1, r->answer);

@@ -23,7 +23,8 @@ enum sh_part_metric {                   /* of a part of the texts               
 };
 
 struct sh_eval_scene {                  /* what else decides the figures                          */
-    uint64_t model, texts;              /* fingerprint; hash of the texts or of the task's items  */
+    uint64_t model;                     /* fingerprint                                            */
+    struct sh_measured on;              /* the texts or the task's items                          */
     const char *dtype, *task;           /* task NULL: texts are read                              */
     long long prefill, weight_bits, shots;
     uint64_t seed, answers;             /* answers: hash of where they are; 0: none are scored    */
@@ -40,6 +41,7 @@ struct sh_eval_result {
     double answer[SH_N_ANSWER_METRIC];
     double part[SH_EVAL_PARTS][SH_EVAL_BUCKETS][SH_N_PART_METRIC];      /* no token there: not shown */
     struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
+    struct sh_measured on;              /* the texts                                              */
     char *settings;                     /* everything needed to repeat it, as JSON; owned         */
     int is_known;                       /* it was in the store before this command                */
 };

@@ -117,11 +117,18 @@ static int read_items(struct work *w, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
+static struct sh_measured measured(const struct work *w)
+{
+    struct sh_measured m = {.texts = w->n, .hash = w->hash};
+    sh_measured_name(&m, w->q->data);
+    return m;
+}
+
 static void name_row(const struct work *w, struct sh_task_row *r)
 {
     const struct sh_task_reader *c = &r->reader;
     const struct sh_live_options *live = &w->q->live;
-    struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->live.model), .texts = w->hash, .dtype = live->dtype,
+    struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->live.model), .on = measured(w), .dtype = live->dtype,
                                   .task = w->task->name, .shots = w->q->shots, .prefill = c->prefill,
                                   .weight_bits = live->weight_bits, .seed = c->seed,
                                   .weight_prune = live->weight_prune,
@@ -200,7 +207,8 @@ static int read_row(struct work *w, struct sh_task_row *r, struct sh_progress *p
     }
     sh_task_row_fill(r, w->task, &sums);
     w->kept += store != NULL;
-    return store ? sh_result_keep_all(store, "task", r->settings, &sh_task_metrics, r->at, e) : 0;
+    struct sh_measured on = measured(w);
+    return store ? sh_result_keep_all(store, "task", r->settings, &sh_task_metrics, r->at, &on, e) : 0;
 }
 
 /* Are the settings those of the full cache? Such a row needs no run of its own. */

@@ -205,7 +205,8 @@ static int read_evidence(const json_t *root, struct sh_plan *p, struct sh_err *e
             take_int(o, "sequences", 0, INT32_MAX, &v->sequences, e) ||
             take_whole(o, "tokens", 0, INT64_MAX, &v->tokens, e) || take_int(o, "run", -1, INT32_MAX, &v->run, e) ||
             take_text(o, "store", v->store, sizeof v->store, e) ||
-            take_text(o, "program", v->program, sizeof v->program, e))
+            take_text(o, "program", v->program, sizeof v->program, e) ||
+            (json_object_get(o, "text") && take_text(o, "text", v->text, sizeof v->text, e)))
             return sh_err_prefix(e, "\"evidence\" %zu", i);
     }
     p->n_evidence = (int)n;

@@ -6,6 +6,7 @@
 
 #include "planner/allocator/allocator.h"
 #include "planner/policy/policy.h"
+#include "traces/store.h"
 
 enum { SH_PLAN_VERSION = 1, SH_PLAN_NAME = 256, SH_PLAN_EVIDENCE = 16 };
 
@@ -18,6 +19,7 @@ struct sh_plan_evidence {
     int run;                            /* of the store; 0: all of its runs; -1: an evaluation of other texts */
     char store[SH_PLAN_NAME];           /* the store's name without its folder                    */
     char program[64];                   /* version that measured                                  */
+    char text[SH_MEASURED_NAME];        /* the texts' name; "": not told                          */
 };
 
 struct sh_plan {

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/app/common/recorded.h"
+#include "src/app/store/measured.h"
+
 static void set_text(char *to, size_t bytes, const char *text)
 {
     snprintf(to, bytes, "%s", text);
@@ -37,7 +40,7 @@ struct sh_plan_evidence *sh_plan_add_evidence(struct sh_plan *p, const char *met
 }
 
 static void take_figures(struct sh_plan *p, const struct sh_replay_result *r, const struct sh_replay_request *q,
-                         const char *store)
+                         const char *store, const char *text)
 {
     /* The bootstrap draws whole rows: the interval of a figure that some rows lack is that of another mean. */
     static const struct { enum sh_replay_figure figure; const char *metric; int in_all_rows; } figures[] = {
@@ -49,6 +52,7 @@ static void take_figures(struct sh_plan *p, const struct sh_replay_result *r, co
             continue;
         struct sh_plan_evidence *v = sh_plan_add_evidence(p, figures[i].metric, value, r->n_sequence, r->n_tokens,
                                                           q->run, store);
+        set_text(v->text, sizeof v->text, text);
         if (!figures[i].in_all_rows ||
             sh_replay_total_interval(r->total, 0, figures[i].figure, q->seed, &v->low, &v->high))
             v->low = v->high = (double)NAN;
@@ -73,9 +77,13 @@ int sh_plan_measure(struct sh_plan *p, const struct sh_replay_request *q, struct
     one.rows = p->recorded_rows ? SH_ROWS_RECORDED : SH_ROWS_RENORMALISED;
     one.share_out = of_plan;
     one.share_to = p;
-    int bad = sh_replay_run(&one, s, &r, e);
+    struct sh_measured on = {0};
+    struct sh_stored_run *run = NULL;
+    int n_run = 0, bad = sh_runs_choose(s, q->run, &run, &n_run, e) || sh_measured_runs(&on, s, run, n_run, e) ||
+                         sh_replay_run(&one, s, &r, e);
     if (!bad)
-        take_figures(p, &r, q, sh_store_path(s));
+        take_figures(p, &r, q, sh_store_path(s), on.name);
+    sh_stored_runs_free(run, n_run);
     sh_replay_result_free(&r);
     return bad;
 }

@@ -55,12 +55,20 @@ struct sh_plan_eval {                   /* of one budget: the worst of the evalu
     double ppl, stderr_ppl;
     int sequences;                      /* texts; 0: an older store does not say                  */
     long long tokens;
+    struct sh_measured on;
 };
 
-/* Evaluations of the run's model with this policy, these knobs and this prefill, keys and values of 16 bits or more,
- * and the same budget for every head. Those of the full policy count as budget 1.0. New array, by budget in tokens of a
- * sequence of n_token, ascending; *n is 0 if there are none. */
-int sh_plan_evals(struct sh_store *s, const struct sh_stored_run *run, const struct sh_policy_spec *policy, int prefill,
-                  int n_token, struct sh_plan_eval **out, int *n, struct sh_err *e);
+struct sh_plan_ask {
+    const struct sh_stored_run *run;
+    const struct sh_policy_spec *policy;
+    int prefill, n_token;
+    const char *measured_on;            /* the text; NULL: the only one                           */
+};
+
+/* Evaluations of the run's model on one text with this policy, these knobs and this prefill, keys and values of 16 bits
+ * or more, and the same budget for every head. Those of the full policy count as budget 1.0. New array, by budget in
+ * tokens of a sequence of n_token, ascending. -1: the policy was never evaluated (e names those that were), or on
+ * several texts. */
+int sh_plan_evals(struct sh_store *s, const struct sh_plan_ask *a, struct sh_plan_eval **out, int *n, struct sh_err *e);
 
 #endif

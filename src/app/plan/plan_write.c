@@ -31,11 +31,13 @@ static json_t *evidence_of(const struct sh_plan *p)
     json_t *all = json_array();
     for (int i = 0; i < p->n_evidence; i++) {
         const struct sh_plan_evidence *v = &p->evidence[i];
-        json_array_append_new(all, json_pack("{s:o, s:o, s:o, s:o, s:i, s:I, s:i, s:o, s:o}", "metric",
-                                             text_of(v->metric), "value", real_or_null(v->value), "low",
-                                             real_or_null(v->low), "high", real_or_null(v->high), "sequences",
-                                             v->sequences, "tokens", (json_int_t)v->tokens, "run", v->run, "store",
-                                             text_of(v->store), "program", text_of(v->program)));
+        json_t *one = json_pack("{s:o, s:o, s:o, s:o, s:i, s:I, s:i, s:o, s:o}", "metric", text_of(v->metric), "value",
+                                real_or_null(v->value), "low", real_or_null(v->low), "high", real_or_null(v->high),
+                                "sequences", v->sequences, "tokens", (json_int_t)v->tokens, "run", v->run, "store",
+                                text_of(v->store), "program", text_of(v->program));
+        if (*v->text)
+            json_object_set_new(one, "text", text_of(v->text));
+        json_array_append_new(all, one);
     }
     return all;
 }

@@ -8,8 +8,16 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/app/store/measured.h"
 #include "src/app/store/results.h"
 #include "src/app/common/recorded.h"
+
+int sh_replay_work_runs(struct sh_replay_job *w, struct sh_err *e)
+{
+    w->on = (struct sh_measured){0};
+    return sh_runs_choose(w->store, w->q.run, &w->runs, &w->n_run, e) ||
+           sh_measured_runs(&w->on, w->store, w->runs, w->n_run, e) ? -1 : 0;
+}
 
 void sh_replay_work_rows(struct sh_replay_job *w)
 {
@@ -179,7 +187,7 @@ int sh_replay_work_keep(const struct sh_replay_job *w, int from, int n, struct s
         return -1;
     for (int i = from; i < from + n && !bad; i++)
         if (!w->row[i].is_known && w->row[i].layer)
-            bad = sh_replay_row_keep(&w->row[i], w->settings[i], s, e);
+            bad = sh_replay_row_keep(&w->row[i], w->settings[i], &w->on, s, e);
     return sh_store_group_end(s, bad, e);
 }
 
@@ -230,7 +238,7 @@ static int ask(void *to, struct sh_replay_request *q, char *job, struct sh_err *
     struct sh_replay_job *w = r->w;
     uint64_t hash = SH_PART_HASH;
     sh_replay_work_clear(w);                    /* the store may have changed */
-    if (sh_runs_choose(w->store, w->q.run, &w->runs, &w->n_run, e))
+    if (sh_replay_work_runs(w, e))
         return -1;
     sh_replay_work_rows(w);
     if (!w->force && sh_replay_rows_find(w->row, w->settings, w->n_row, 0, w->store, e))

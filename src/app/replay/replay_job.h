@@ -18,6 +18,7 @@ struct sh_replay_job {
     struct sh_allocator_spec allocator;
     struct sh_stored_run *runs;
     int n_run;
+    struct sh_measured on;              /* their sequences                                        */
     struct sh_replay_row *row;          /* [n_spec * n_budget] */
     char **settings;
     int n_row;
@@ -26,6 +27,9 @@ struct sh_replay_job {
     struct sh_job cluster;
     struct sh_store *store;             /* that is read */
 };
+
+/* The runs of q.run. */
+int sh_replay_work_runs(struct sh_replay_job *w, struct sh_err *e);
 
 /* Rows for the policies and budgets of the request, without figures. */
 void sh_replay_work_rows(struct sh_replay_job *w);

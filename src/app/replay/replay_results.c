@@ -129,9 +129,10 @@ int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n,
     return found < 0 ? -1 : 0;
 }
 
-int sh_replay_row_keep(const struct sh_replay_row *row, const char *settings, struct sh_store *s, struct sh_err *e)
+int sh_replay_row_keep(const struct sh_replay_row *row, const char *settings, const struct sh_measured *on,
+                       struct sh_store *s, struct sh_err *e)
 {
-    struct sh_result_row kept = {0};
+    struct sh_result_row kept = {.on = *on};
     for (int m = 0; m < SH_N_REPLAY_METRIC; m++) {
         const char *key = sh_replay_metrics.metric[m].key;
         sh_result_add(&kept, -1, row->all[m], "%s", key);

@@ -37,6 +37,7 @@ double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget);
 /* Fills the rows that are not known yet from the store, and marks them as known unless they are new. */
 int sh_replay_rows_find(struct sh_replay_row *row, char *const *settings, int n, int are_new, struct sh_store *s,
                         struct sh_err *e);
-int sh_replay_row_keep(const struct sh_replay_row *row, const char *settings, struct sh_store *s, struct sh_err *e);
+int sh_replay_row_keep(const struct sh_replay_row *row, const char *settings, const struct sh_measured *on,
+                       struct sh_store *s, struct sh_err *e);
 
 #endif

@@ -93,7 +93,8 @@ int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store 
         return -1;
     for (int i = first; i < first + n && !bad; i++)
         if (s->row[i].is_there && !s->row[i].is_known)
-            bad = sh_result_keep_all(store, "simulate", s->row[i].settings, &sh_simulate_metrics, s->row[i].at, e);
+            bad = sh_result_keep_all(store, "simulate", s->row[i].settings, &sh_simulate_metrics, s->row[i].at, NULL,
+                                     e);
     return sh_store_group_end(store, bad, e);
 }
 

@@ -6,32 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Causal scores that the finished layers of a run hold, windows ignored. */
-static long long count_scores(struct sh_store *s, const struct sh_stored_run *r, struct sh_err *e)
+/* Of the finished layers of a run: the causal scores that they hold, windows ignored, and their tokens, summed over
+ * layers. */
+static int count_done(struct sh_store *s, const struct sh_stored_run *r, long long *scores, long long *tokens,
+                      struct sh_err *e)
 {
     struct sh_stored_sequence *q;
-    int n;
-    if (r->orderless)
-        return sh_store_scores(s, r->id, e);
+    int n, bad = 0;
+    *scores = *tokens = 0;
     if (sh_store_sequences(s, r->id, &q, &n, e))
         return -1;
-    long long sum = 0;
-    for (int i = 0; i < n && sum >= 0; i++)
-        for (int layer = r->first_layer; layer <= r->last_layer && sum >= 0; layer++) {
+    for (int i = 0; i < n && !bad; i++)
+        for (int layer = r->first_layer; layer <= r->last_layer && !bad; layer++) {
             int is_done = sh_store_is_done(s, q[i].id, layer, e);
-            if (is_done)
-                sum = is_done < 0 ? -1 : sum + (long long)q[i].n_tokens * (q[i].n_tokens + 1) / 2 * r->n_head;
+            bad = is_done < 0;
+            *tokens += is_done > 0 ? q[i].n_tokens : 0;
+            *scores += is_done > 0 ? (long long)q[i].n_tokens * (q[i].n_tokens + 1) / 2 * r->n_head : 0;
         }
     sh_stored_sequences_free(q, n);
-    return sum;
+    if (!bad && r->orderless)
+        *scores = sh_store_scores(s, r->id, e);
+    return bad || *scores < 0 ? -1 : 0;
 }
 
 int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored_run *r, struct sh_err *e)
 {
-    long long scores = count_scores(s, r, e), bytes = scores < 0 ? -1 : sh_store_blob_bytes(s, r->id, e);
+    long long scores, done, bytes = count_done(s, r, &scores, &done, e) ? -1 : sh_store_blob_bytes(s, r->id, e);
     if (bytes < 0)
         return -1;
     int n_layer = r->last_layer - r->first_layer + 1;
+    double tokens_done = (double)done / n_layer;        /* a sequence with half of its layers counts by half */
     sh_out_text(o, "model", "model", r->model);
     sh_out_text(o, "weights", "weights", r->weights);
     sh_out_int(o, "layers", "layers", r->n_layer);
@@ -43,6 +47,7 @@ int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored
     sh_out_int(o, "tokens", "tokens", r->n_tokens);
     sh_out_int(o, "layers_done", "layers finished", r->n_done);
     sh_out_int(o, "layers_wanted", "layers wanted", (long long)r->n_sequence * n_layer);
+    sh_out_real(o, "tokens_done", "tokens finished", tokens_done, 0);
     sh_out_text(o, "record", "record", sh_record_names[r->record]);
     sh_out_text(o, "codec", "codec", sh_codec_names[r->codec]);
     sh_out_text(o, "vectors", "vectors", r->vectors);
@@ -50,7 +55,7 @@ int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored
     sh_out_int(o, "bytes", "bytes", bytes);
     sh_out_real(o, "bytes_per_score", "bytes per score", scores ? (double)bytes / (double)scores : NAN, 4);
     sh_out_real(o, "seconds", "seconds", r->seconds, 2);
-    sh_out_real(o, "tokens_per_s", "tokens/s", r->seconds > 0 ? (double)r->n_tokens / r->seconds : NAN, 1);
+    sh_out_real(o, "tokens_per_s", "tokens/s", r->seconds > 0 ? tokens_done / r->seconds : NAN, 1);
     sh_out_text(o, "backend", "backend", r->backend);
     sh_out_text(o, "device", "device", r->device);
     sh_out_text(o, "dtype", "dtype", r->dtype);

@@ -177,9 +177,35 @@ static int read_rows(struct sh_store *s, const char *command, const char *settin
     return sh_store_read_results(s, command, settings, take, &g, e);
 }
 
+struct naming { struct sh_results *out; int at; };       /* both in order of settings */
+
+static void take_measured(void *to, const char *settings, const struct sh_measured *on)
+{
+    struct naming *g = to;
+    while (g->at < g->out->n && strcmp(g->out->row[g->at].text, settings) < 0)
+        g->at++;
+    if (g->at < g->out->n && !strcmp(g->out->row[g->at].text, settings))
+        g->out->row[g->at].on = *on;
+}
+
+/* Results of before texts had names: the settings have a hash, or numbers. The first token of a text has no prediction,
+ * so it is not among those that an evaluation counts. */
+static void guess_measured(struct sh_result_row *r)
+{
+    double texts = sh_result(r, "sequences", -1), tokens = sh_result(r, "tokens", -1) + texts;
+    if (sh_result_real(r, "sequences") > 0) {
+        texts = sh_result_real(r, "sequences");
+        tokens = sh_result_real(r, "tokens");
+    }
+    r->on = (struct sh_measured){.texts = texts >= 1 && texts < 1 << 30 ? (int)texts : 0,
+                                 .tokens = tokens >= 1 && tokens < 0x1p53 ? (long long)tokens : 0};
+    const char *hash = sh_result_text(r, "texts");
+    r->on.hash = strtoull(*hash ? hash : sh_result_text(r, "items"), NULL, 16);
+}
+
 int sh_results_load(struct sh_store *s, const char *command, struct sh_results *out, struct sh_err *e)
 {
-    int n = out->n, bad = read_rows(s, command, NULL, out, e);
+    int before = out->n, n = before, bad = read_rows(s, command, NULL, out, e);
     for (int i = n; i < out->n; i++) {
         struct sh_result_row *r = &out->row[i];
         r->settings = json_loads(r->text, JSON_REJECT_DUPLICATES, NULL);
@@ -188,10 +214,15 @@ int sh_results_load(struct sh_store *s, const char *command, struct sh_results *
         else
             sh_result_free(r);
     }
+    struct naming g = {out, before};
     out->n = n;
+    bad = bad || sh_store_read_measured(s, command, take_measured, &g, e);
+    for (int i = before; i < n && !bad; i++)
+        if (!out->row[i].on.texts)
+            guess_measured(&out->row[i]);
     if (!n)
         sh_results_free(out);
-    return bad;
+    return bad ? -1 : 0;
 }
 
 int sh_result_find(struct sh_store *s, const char *command, const char *settings, struct sh_result_row *row,
@@ -317,6 +348,8 @@ int sh_result_keep(struct sh_store *s, const char *command, const char *settings
                    struct sh_err *e)
 {
     int bad = sh_store_results_begin(s, command, settings, e);
+    if (!bad && r->on.texts)
+        bad = sh_store_measured(s, command, settings, &r->on, e);
     for (int i = 0; i < r->n && !bad; i++)
         bad = sh_store_result(s, command, settings, r->at[i].metric, r->at[i].layer, -1, r->at[i].value, e);
     sh_result_free(r);
@@ -324,9 +357,10 @@ int sh_result_keep(struct sh_store *s, const char *command, const char *settings
 }
 
 int sh_result_keep_all(struct sh_store *s, const char *command, const char *settings, const struct sh_metrics *m,
-                       const double *at, struct sh_err *e)
+                       const double *at, const struct sh_measured *on, struct sh_err *e)
 {
     struct sh_result_row row = {0};
+    row.on = on ? *on : row.on;
     sh_result_add_all(&row, m, -1, at);
     return sh_result_keep(s, command, settings, &row, e);
 }

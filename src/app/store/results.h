@@ -115,6 +115,7 @@ struct sh_result_figure {
 struct sh_result_row {                  /* one result                                             */
     json_t *settings;                   /* an object; NULL from sh_result_find                    */
     char *text;                         /* the same as it is stored                               */
+    struct sh_measured on;              /* sh_results_load knows as much as the settings say, at least */
     int store;                          /* for the caller: which of several stores it is of       */
     struct sh_result_figure *at;        /* [n]                                                    */
     int n;
@@ -166,12 +167,13 @@ __attribute__((format(printf, 4, 5)))
 void sh_result_add(struct sh_result_row *r, int layer, double value, const char *metric, ...);
 void sh_result_add_all(struct sh_result_row *r, const struct sh_metrics *m, int layer, const double *at);
 
-/* Keeps the figures in place of those that the store has, all of them or none, and frees them in any case. */
+/* Keeps the figures, and what they were measured on where that is known, in place of those that the store has, all of
+ * them or none, and frees them in any case. */
 int sh_result_keep(struct sh_store *s, const char *command, const char *settings, struct sh_result_row *r,
                    struct sh_err *e);
-/* The same with these figures of the whole model, at[m->n]. */
+/* The same with these figures of the whole model, at[m->n]; on: NULL, not known. */
 int sh_result_keep_all(struct sh_store *s, const char *command, const char *settings, const struct sh_metrics *m,
-                       const double *at, struct sh_err *e);
+                       const double *at, const struct sh_measured *on, struct sh_err *e);
 
 /* The error for a figure that is impossible or contradicts another one: names the store, the metric, the settings, what
  * was expected and the way out. Returns -1. */

@@ -7,6 +7,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
+#include "src/app/store/begin.h"
 #include "src/app/store/describe.h"
 #include "src/jobs/pipeline.h"
 
@@ -104,7 +105,7 @@ static double choose_unit(struct sh_trace_job *t, const struct sh_unit *u)
 static void tell_waiting(void *to, const char *path)
 {
     (void)to;
-    sh_sayf("shears: ", "%s: in use by another program; waiting for it to finish (Ctrl-C stops)", path);
+    sh_begin_tell_waiting(path);
 }
 
 /* One unit into a run of a store. */
@@ -240,9 +241,12 @@ int sh_trace_record(struct sh_trace_job *t, struct sh_err *e)
         return -1;
     if (t->part.parts && sh_part_check(t->store, &t->part, strtoull(t->key, NULL, 16), e))
         return -1;
+    if (is_first && !t->cluster.ranks && !t->part.parts && sh_begin_claim(t->store, e))
+        return -1;
     if (is_first) {                             /* the run first: it decides which leftovers belong to it */
         run = sh_store_begin(t->store, &t->run, t->key, t->texts.sequence, t->texts.n, t->done, e);
-        bad = run < 0 || (t->cluster.ranks && (sh_job_gather(&t->cluster, t->store, e) ||
+        bad = run < 0 || sh_begin_tell(t->store, run, t->common->quiet, e) ||
+              (t->cluster.ranks && (sh_job_gather(&t->cluster, t->store, e) ||
               sh_store_finished(t->store, &t->run, t->key, t->texts.n, t->done, e) < 0 ||
               (memchr(t->done, 0, cells) && check_backend(t, t->store, run, e))));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Budget curves from the results that `shears replay` left in the stores. Results of one store belong
  * together when their settings agree in all but policy, knobs and budget; of several such groups the one
- * with most results is drawn. */
+ * with most results is drawn, of one text. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "planner/policy/policy.h"
 #include "planner/replay/replay_total.h"
 #include "src/app/replay/replay_results.h"
+#include "src/app/store/measured.h"
 #include "src/app/store/results.h"
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
@@ -74,6 +75,24 @@ static int in_order(const void *a, const void *b)
     int way = strcmp(x->group, y->group);
     way = way ? way : strcmp(x->policy, y->policy);
     return way ? way : (share_of(x) > share_of(y)) - (share_of(x) < share_of(y));
+}
+
+/* Keeps the points of one text. -1: there are several, none of which was named. */
+static int choose_text(struct found *f, const char *asked, const char *path, struct sh_err *e)
+{
+    struct sh_texts_met met = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (is_drawn(&f->point[i]))
+            sh_texts_meet(&met, &f->point[i].row->on);
+    const struct sh_measured *on = met.n ? sh_text_choose(&met, asked, path, e) : NULL;
+    for (size_t i = 0; i < f->n && on; i++)
+        if (sh_measured_same(&f->point[i].row->on, on))
+            f->point[n++] = f->point[i];
+    int bad = met.n && !on;
+    f->n = n;
+    free(met.at);
+    return bad ? -1 : 0;
 }
 
 /* The points of the largest group, sorted by policy and share; those without a figure are left out. */
@@ -195,9 +214,10 @@ static char *group_text(const struct point *p, int others)
 {
     const char *rows = sh_result_text(p->row, "rows"), *allocator = sh_result_text(p->row, "allocator");
     double sequences = sh_result_real(p->row, "sequences");
-    return xasprintf("%.0f sequence%s, %.0f tokens; %.40s rows, %.40s budgets, prefill %lld%s", sequences,
-                     sequences == 1 ? "" : "s", sh_result_real(p->row, "tokens"), *rows ? rows : "?",
-                     *allocator ? allocator : "?", sh_result_int(p->row, "prefill"),
+    const char *name = p->row->on.name;
+    return xasprintf("%s%s%.0f sequence%s, %.0f tokens; %.40s rows, %.40s budgets, prefill %lld%s", name,
+                     *name ? ": " : "", sequences, sequences == 1 ? "" : "s", sh_result_real(p->row, "tokens"),
+                     *rows ? rows : "?", *allocator ? allocator : "?", sh_result_int(p->row, "prefill"),
                      others ? " (other settings are left out)" : "");
 }
 
@@ -213,15 +233,15 @@ static char *model_name(struct sh_store *s, struct sh_err *e)
 }
 
 /* *how: the settings that its results share. */
-static int read_store(struct sh_figure_data *d, const char *path, struct sh_fig_curves *out, const char **how,
-                      struct sh_err *e)
+static int read_store(struct sh_figure_data *d, const char *path, const char *measured_on, struct sh_fig_curves *out,
+                      const char **how, struct sh_err *e)
 {
     struct found f = {0};
     size_t n = 0;
     int others = 0;
     struct sh_store *s = sh_store_open(path, e);
     char *name = s ? model_name(s, e) : NULL;
-    int bad = !name || read_points(d, s, &f, e);
+    int bad = !name || read_points(d, s, &f, e) || choose_text(&f, measured_on, path, e);
     sh_store_close(s);
     out->title = name ? sh_figure_keep(d, name) : "";
     struct point *p = bad ? NULL : largest_group(&f, &n, &others);
@@ -230,8 +250,10 @@ static int read_store(struct sh_figure_data *d, const char *path, struct sh_fig_
         bad = sh_hint(e, "make them: shears replay --db %s --policy all --budget 0.05..1.0/20", path);
     }
     bad = bad || make_set(p, n, out, d, e);
-    if (!bad)
+    if (!bad) {
         *how = sh_figure_keep(d, group_text(p, others));
+        out->text = *p->row->on.name ? sh_figure_keep(d, xstrdup(p->row->on.name)) : "unknown";
+    }
     sh_results_free(&f.all);
     return bad ? -1 : 0;
 }
@@ -243,7 +265,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     (void)figures;
     for (int i = 0; i < q->n_db; i++) {
         const char *how;
-        if (read_store(d, q->db[i], &set[i], &how, e))
+        if (read_store(d, q->db[i], q->measured_on, &set[i], &how, e))
             return -1;
         d->out.settings = i ? d->out.settings : how;
     }

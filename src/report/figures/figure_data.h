@@ -9,6 +9,7 @@ struct sh_figure_request {
     const char *const *db;              /* [n_db] */
     const char *const *plan;            /* [n_plan] plan files, for allocation */
     int n_db, n_plan;
+    const char *measured_on;            /* of results: the text; NULL: the only one of each store */
     const char *layer, *head, *rows;    /* heatmap: comma-separated, or NULL */
     int sequence;
     double split;

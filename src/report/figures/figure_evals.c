@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compression curves and quantisation from the results that `shears eval` left in the stores. Results belong
  * together when their settings agree in all but policy, knobs, budget, plan and bits of keys and values; of
- * several such groups of a store the one with most results is drawn. Every group has its full cache in f32,
+ * several such groups of a text the one with most results is drawn. Every group has its full cache in f32,
  * which says how long the texts are. */
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 #include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
+#include "src/app/store/measured.h"
 #include "src/app/store/results.h"
 
 enum metric { PPL, CHANGE, CHANGE_ERROR, EXACT, EXACT_ERROR, ANSWER_CHANGE, ANSWER_CHANGE_ERROR, ANSWER_PPL, ACC,
@@ -78,6 +79,22 @@ static int counts(const struct point *p, const char *group, int bits, const char
 {
     return p->group && !strcmp(p->group, group) && !p->is_full && p->at[BUDGET] > 0 && (!bits || p->bits == bits) &&
            (!task || (p->task && !strcmp(p->task, task)));
+}
+
+/* Only results of one text can be drawn: those of others lose their group. -1: several, none of which was named. */
+static int choose_text(struct found *f, const char *asked, const char *path, struct sh_err *e)
+{
+    struct sh_texts_met met = {0};
+    for (int i = 0; i < f->n; i++)
+        if (f->point[i].group && counts(&f->point[i], f->point[i].group, 0, NULL))
+            sh_texts_meet(&met, &f->all.row[i].on);
+    const struct sh_measured *on = met.n ? sh_text_choose(&met, asked, path, e) : NULL;
+    for (int i = 0; i < f->n && on; i++)
+        if (!sh_measured_same(&f->all.row[i].on, on))
+            f->point[i].group = NULL;
+    int bad = met.n && !on;
+    free(met.at);
+    return bad ? -1 : 0;
 }
 
 /* The group, and its bits (bits_apart), with most results; NULL: none has a full cache and another result. */
@@ -319,13 +336,14 @@ char *sh_figure_name(struct sh_store *s, struct sh_err *e)
 /* Curves of all stores come before tasks, so that many tasks of one do not leave another one out. */
 enum pass { CURVES, TASKS };
 
-static int read_store(int is_quant, enum pass pass, const char *path, struct sh_fig_measured_panels *out,
-                      struct sh_figure_data *d, struct sh_err *e)
+static int read_store(int is_quant, enum pass pass, const char *path, const char *measured_on,
+                      struct sh_fig_measured_panels *out, struct sh_figure_data *d, struct sh_err *e)
 {
     struct found eval = {0}, task = {0};
     struct sh_store *s = sh_store_open(path, e);
     char *name = s ? sh_figure_name(s, e) : NULL;
-    int bad = !name || read_points(d, s, "eval", &eval, e) || read_points(d, s, "task", &task, e);
+    int bad = !name || read_points(d, s, "eval", &eval, e) || read_points(d, s, "task", &task, e) ||
+              choose_text(&eval, measured_on, path, e);
     sh_store_close(s);
     if (!bad && pass == TASKS)
         add_tasks(&task, name, out, d);
@@ -356,7 +374,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     for (enum pass pass = CURVES; pass <= (is_quant ? CURVES : TASKS); pass++)
         for (int i = 0; i < q->n_db; i++) {
             int before = all->n;
-            if (read_store(is_quant, pass, q->db[i], all, d, e))
+            if (read_store(is_quant, pass, q->db[i], q->measured_on, all, d, e))
                 return -1;
             n[i] += all->n - before + (before == SH_MEASURED_PANELS);   /* full: left out, not empty */
         }
