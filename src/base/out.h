@@ -55,9 +55,10 @@ void sh_out_detail(struct sh_out *o);
 /* Links the first cell of the open item's row to "#figure"; HTML only. */
 void sh_out_link(struct sh_out *o, const char *address);
 
-/* Text and CSV then show only these columns, "policy,budget,ttft_s.p50", of the tables that have most of them, and
- * single values that no such table has; if all names are single values, just those. JSON always has everything.
- * NULL (the default): all. */
+/* Called when the description is complete. Text and CSV then show only these columns, by their names
+ * "policy,budget,ttft_s.p50" or else the headings of text tables in any case, "policy,TTFT p50, s", of the tables that
+ * have most of them, and single values that no such table has; if all names are single values, just those. JSON always
+ * has everything. NULL (the default): all. */
 void sh_out_columns(struct sh_out *o, const char *columns);
 
 /* A remark under the text output and the page's tables; absent from JSON and CSV. */
