@@ -67,10 +67,21 @@ int sh_write_all(int fd, const void *from, size_t bytes)
     return 0;
 }
 
+static int reader_is_gone;              /* of standard output; the stream itself forgets why a write failed */
+
 /* The stream counts what is not written as lost, so it is all or nothing. */
 static ssize_t write_some(void *cookie, const char *from, size_t bytes)
 {
-    return sh_write_all(fd_of(cookie), from, bytes) ? 0 : (ssize_t)bytes;
+    if (!sh_write_all(fd_of(cookie), from, bytes))
+        return (ssize_t)bytes;
+    reader_is_gone |= errno == EPIPE && fd_of(cookie) == STDOUT_FILENO;
+    return 0;
+}
+
+int sh_output_failed(const char *what, int why, struct sh_err *e)
+{
+    return sh_err_fill(e, reader_is_gone ? SH_UNREAD : SH_FAILED, "cannot write %sto standard output%s%s", what,
+                       why ? ": " : "", why ? strerror(why) : "");
 }
 
 static int seek(void *cookie, off64_t *at, int whence)

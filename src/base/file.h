@@ -24,6 +24,10 @@
  * does not. `how` as for fopen, "r" or "w". NULL: errno says why, and the descriptor is closed. */
 FILE *sh_stream_of(int fd, const char *how);
 
+/* Standard output, a stream of sh_stream_of, could not be written: fills `e` with why (an errno, or 0: not known), or
+ * with SH_UNREAD if its reader has gone, as `head` does. Returns -1. */
+int sh_output_failed(const char *what, int why, struct sh_err *e);
+
 /* A file for reading; *about, unless NULL, gets what fstat says of it. NULL: errno says why. */
 FILE *sh_stream_open(const char *path, struct stat *about);
 

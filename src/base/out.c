@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/out_tree.h"
 #include "src/base/utf8.h"
@@ -477,6 +478,6 @@ int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, st
     }
     int why = fflush(to) ? errno : 0;
     if (why || ferror(to))
-        return sh_fail(e, "cannot write the result to standard output%s%s", why ? ": " : "", why ? strerror(why) : "");
+        return sh_output_failed("the result ", why, e);
     return 0;
 }

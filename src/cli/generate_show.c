@@ -128,7 +128,7 @@ int sh_generate_show_end(struct sh_generate_job *w, int bad, struct sh_err *e)
     }
     sh_text_stream_end(&w->stream);
     if (w->goes_out && (fflush(stdout) || ferror(stdout)) && !bad)
-        return sh_fail(e, "cannot write the text to standard output");
+        return sh_output_failed("the text ", 0, e);
     return bad;
 }
 
