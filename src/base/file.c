@@ -120,9 +120,8 @@ FILE *sh_stream_open(const char *path, struct stat *about)
     return sh_stream_of(fd, "r");
 }
 
-char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *e)
+static char *read_all(FILE *f, const char *path, size_t most, size_t *bytes, struct sh_err *e)
 {
-    FILE *f = sh_stream_open(path, NULL);
     if (!f) {
         sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
         return NULL;
@@ -145,6 +144,17 @@ char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *
     else
         sh_fail(e, "%s: file is larger than the limit of %zu bytes", path, most);
     return NULL;
+}
+
+char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *e)
+{
+    return read_all(sh_stream_open(path, NULL), path, most, bytes, e);
+}
+
+char *sh_input_read(size_t most, size_t *bytes, struct sh_err *e)
+{
+    int fd = dup(STDIN_FILENO);
+    return read_all(fd < 0 ? NULL : sh_stream_of(fd, "r"), "standard input", most, bytes, e);
 }
 
 /* ---- outputs ---- */

@@ -43,6 +43,9 @@ void sh_out_item(struct sh_out *o);
 void sh_out_end(struct sh_out *o);
 void sh_out_show(struct sh_out *o, const char *key);
 
+/* JSON writes the open list, of short items, on one line. */
+void sh_out_compact(struct sh_out *o);
+
 /* An object inside the open one: "ttft_s": {"p50": …, "p99": …}. In tables its values are columns like the
  * others, with their own labels, and with keys like ttft_s.p50 in CSV. Groups do not hold lists. */
 void sh_out_group(struct sh_out *o, const char *key);
