@@ -73,9 +73,10 @@ int main(int argc, char **argv)
     set_up_output();
     sh_interrupt_install();
     int status = dispatch(argc, argv);
+    struct sh_err e = {0};
     if ((fflush(stdout) || ferror(stdout)) && !status) {
-        fprintf(stderr, "shears: cannot write to standard output\n");
-        return SH_FAILED;
+        sh_output_failed("", 0, &e);
+        return sh_report_error(&e);
     }
     return status;
 }

@@ -258,11 +258,11 @@ tests_unit_test_workload_SOURCES = %D%/unit/test_workload.c
 tests_unit_test_workload_LDADD   = libsimulate.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 EXTRA_DIST += %D%/golden/simulate.json %D%/oracle/simulate.py
 tests_unit_test_capacity_SOURCES = %D%/unit/test_capacity.c
-tests_unit_test_capacity_LDADD   = libapp.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_capacity_LDADD   = libapp.a libpolicy.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_catalog_SOURCES  = %D%/unit/test_catalog.c
 tests_unit_test_catalog_LDADD    = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 tests_unit_test_capacity_config_SOURCES = %D%/unit/test_capacity_config.c %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_capacity_config_LDADD   = libapp.a libcapacity.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_capacity_config_LDADD   = libapp.a libpolicy.a libcapacity.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
 check_PROGRAMS += $(unit_tests)
 TESTS          += $(unit_tests)
@@ -306,11 +306,12 @@ EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py
 # `make check` leaves the scripts to hostile input and one run of every command.
 quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/capacity.sh %D%/cli/capacity_engine.sh \
 	%D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
-	%D%/cli/drift.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/findings.sh %D%/cli/generate.sh \
+	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/findings.sh %D%/cli/generate.sh \
 	%D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
 	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/persistence.sh \
 	%D%/cli/plan.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh %D%/cli/shard_files.sh \
-	%D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/sql.sh %D%/cli/tasks.sh %D%/cli/texts.sh %D%/cli/theory.sh \
+	%D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/tasks.sh %D%/cli/texts.sh \
+	%D%/cli/theory.sh \
 	%D%/cli/timing.sh %D%/cli/trace.sh %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/windowed.sh
 slow_scripts = %D%/cli/reading.sh %D%/cli/demo.sh %D%/cli/cuda.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \
 	%D%/cli/ranks.sh %D%/cli/ranks_apart.sh %D%/cli/ranks_cuda.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh \
@@ -386,7 +387,7 @@ tests_fuzz_fuzz_torch_file_LDADD    = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_gguf_SOURCES        = %D%/fuzz/fuzz_gguf.c $(fuzz_driver)
 tests_fuzz_fuzz_gguf_LDADD          = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_capacity_SOURCES    = %D%/fuzz/fuzz_capacity.c $(fuzz_driver)
-tests_fuzz_fuzz_capacity_LDADD      = libapp.a libcapacity.a libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_capacity_LDADD      = libapp.a libpolicy.a libcapacity.a libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_config_SOURCES      = %D%/fuzz/fuzz_config.c $(fuzz_driver)
 tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_model_SOURCES       = %D%/fuzz/fuzz_model.c $(fuzz_driver)

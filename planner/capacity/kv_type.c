@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/read_number.h"
+
 enum { MOST_GROUP = 65536, MOST_SCALE = 64 };
 
 static const struct sh_kv_type formats[] = {
@@ -46,8 +48,9 @@ static int setting(const char *text, const char *from, size_t n, struct sh_kv_ty
 int sh_kv_type_parse(const char *text, struct sh_kv_type *out, struct sh_err *e)
 {
     size_t n = strcspn(text, ":");
-    for (int i = 0; i < N_FORMAT; i++) {
-        if (strlen(formats[i].name) != n || strncmp(text, formats[i].name, n))
+    const char *name = sh_format_spelled(text, n);
+    for (int i = 0; name && i < N_FORMAT; i++) {
+        if (strcmp(name, formats[i].name))
             continue;
         struct sh_kv_type t = formats[i];
         for (const char *at = text + n; *at; ) {
@@ -59,7 +62,7 @@ int sh_kv_type_parse(const char *text, struct sh_kv_type *out, struct sh_err *e)
         if ((t.group * t.bits + t.scale + t.zero) % 8)
             return sh_misused(e, "number format \"%.60s\": a group takes %d bits, expected whole bytes", text,
                               t.group * t.bits + t.scale + t.zero);
-        snprintf(t.name, sizeof t.name, "%s", text);
+        snprintf(t.name, sizeof t.name, "%s%s", name, text + n);
         *out = t;
         return 0;
     }

@@ -24,7 +24,7 @@
 enum { SH_KV_TYPE_NAME = 48 };
 
 struct sh_kv_type {
-    char name[SH_KV_TYPE_NAME];         /* as it was written                                      */
+    char name[SH_KV_TYPE_NAME];         /* with its settings                                      */
     int bits;                           /* of one value                                           */
     int group;                          /* values that share a scale; 0: the whole vector         */
     int scale, zero;                    /* bits for each group; 0: none                           */

@@ -22,6 +22,12 @@ struct sh_catalog {
 /* The row of that name, or NULL; *at is filled with words that name the place of the row, for errors. */
 const char *sh_catalog_find(const struct sh_catalog *c, const char *name, char at[256]);
 
+/* The row that a name in another of its usual forms means: "meta-llama/Llama-3.1-8B-Instruct", "NVIDIA A100-SXM4-80GB",
+ * "rtx 4090", or one of its aka=. NULL: there is none, or there are several, whose names are then listed. */
+enum { SH_CATALOG_SEVERAL = 400 };
+const char *sh_catalog_spelled(const struct sh_catalog *c, const char *name, char at[256],
+                               char several[SH_CATALOG_SEVERAL]);
+
 /* Row i of both lists, own rows first, those that they hide left out; NULL after the last. */
 const char *sh_catalog_row(const struct sh_catalog *c, int i, char at[256]);
 

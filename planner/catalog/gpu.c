@@ -18,6 +18,8 @@ static int set(struct sh_gpu *b, const char *key, const char *value, struct sh_e
 {
     char *end;
     double x = strtod(value, &end);
+    if (!strcmp(key, "aka"))
+        return 0;                       /* see spelling.c */
     if (!strcmp(key, "dies")) {
         b->dies = x >= 1 && x <= 64 ? (int)x : 0;
         return end == value || *end || b->dies < 1 || b->dies != x
@@ -31,7 +33,8 @@ static int set(struct sh_gpu *b, const char *key, const char *value, struct sh_e
             *(double *)((char *)b + keys[i].field) = x;
             return 0;
         }
-    return sh_fail(e, "unknown key \"%.40s\", expected one of gb, mib, visible, gbps, f16, f8, link, watts, dies", key);
+    return sh_fail(e, "unknown key \"%.40s\", expected one of gb, mib, visible, gbps, f16, f8, link, watts, dies, aka",
+                   key);
 }
 
 static int next_word(const char **at, char *to, size_t bytes)

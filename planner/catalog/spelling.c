@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sh_catalog_spelled: the words of two names are compared, in any order and case, without those that say nothing
- * here. "meta-llama/Llama-3.1-8B-Instruct" is llama-3.1-8b, "NVIDIA A100-SXM4-80GB" is A100-SXM-80GB. */
+/* See catalog.h, sh_catalog_spelled: the words of two names are compared, in any order and case, without those that
+ * say nothing here. "meta-llama/Llama-3.1-8B-Instruct" is llama-3.1-8b, "NVIDIA A100-SXM4-80GB" is A100-SXM-80GB. */
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/catalog/catalog.h"
@@ -107,23 +106,32 @@ static int match(const char *row, const struct words *w)
     return !is_within(w, &own) || !strpbrk(w->all, "0123456789") ? NO : own.n == w->n ? SAME : PART;
 }
 
-const char *sh_catalog_spelled(const struct sh_catalog *c, const char *name, char at[256])
+/* " or " before the last of them: `left` are still to come. */
+static void list(char several[SH_CATALOG_SEVERAL], const char *row, int left)
 {
-    const char *slash = strrchr(name, '/'), *row, *found[SAME + 1] = {0};
-    int n[SAME + 1] = {0};
-    if (slash)
-        name = slash + 1;
-    struct words w = words_of(name, strlen(name));
+    size_t used = strlen(several);
+    row += strspn(row, " \t");
+    snprintf(several + used, SH_CATALOG_SEVERAL - used, "%s%.*s", !used ? "" : left ? ", " : " or ",
+             (int)strcspn(row, " \t|\r\n"), row);
+}
+
+const char *sh_catalog_spelled(const struct sh_catalog *c, const char *name, char at[256],
+                               char several[SH_CATALOG_SEVERAL])
+{
+    const char *slash = strrchr(name, '/'), *row;
+    int n[SAME + 1] = {0}, last[SAME + 1] = {0};
+    struct words w = words_of(slash ? slash + 1 : name, strlen(slash ? slash + 1 : name));
+    several[0] = '\0';
     for (int i = 0; (row = sh_catalog_row(c, i, at)); i++) {
         int how = match(row, &w);
-        found[how] = row;
         n[how]++;
+        last[how] = i;
     }
-    row = n[SAME] == 1 ? found[SAME] : !n[SAME] && n[PART] == 1 ? found[PART] : NULL;
-    if (!row)
-        return NULL;
-    char exact[96];
-    row += strspn(row, " \t");
-    snprintf(exact, sizeof exact, "%.*s", (int)strcspn(row, " \t|\r\n"), row);
-    return sh_catalog_find(c, exact, at);
+    int how = n[SAME] ? SAME : PART, left = n[how];
+    if (left == 1)
+        return sh_catalog_row(c, last[how], at);
+    for (int i = 0; left && (row = sh_catalog_row(c, i, at)); i++)
+        if (match(row, &w) == how)
+            list(several, row, --left);
+    return NULL;
 }

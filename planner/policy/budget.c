@@ -2,6 +2,8 @@
 /* See budget.h. */
 #include "planner/policy/budget.h"
 
+#include "src/base/read_number.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,19 +18,19 @@ static int parse_one(const char *at, size_t length, struct sh_budget *b, struct 
     if (length && length < sizeof text) {
         memcpy(text, at, length);
         text[length] = 0;
-        if (strpbrk(text, ".eE")) {
-            b->share = strtod(text, &end);
-            if (!*end && b->share > 0 && b->share <= 1)
-                return 0;
-        } else {
-            long n = strtol(text, &end, 10);
+        long long n = 0;
+        if (!*sh_whole(text, &n)) {
             b->tokens = n > 0 && n <= LARGEST ? (int)n : 0;
-            if (!*end && b->tokens)
+            if (b->tokens)
+                return 0;
+        } else if (strpbrk(text, ".eE%")) {
+            b->share = strtod(text, &end) / (*end == '%' ? 100 : 1);
+            if (!end[*end == '%'] && b->share > 0 && b->share <= 1)
                 return 0;
         }
     }
-    return sh_misused(e, "budget \"%.*s\": expected tokens (a whole number from 1) or a share of the sequence "
-                      "(with a point, above 0, up to 1.0)", (int)(length < 32 ? length : 32), at);
+    return sh_misused(e, "budget \"%.*s\": expected tokens (a whole number from 1, such as 512 or 4k) or a share "
+                      "of the sequence (0.2 or 20%%; above 0, up to 1.0)", (int)(length < 32 ? length : 32), at);
 }
 
 static int add(struct sh_budget b, struct sh_budget *out, int *n, struct sh_err *e)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A budget as people write it: tokens per KV head when it is a whole number ("17"), a share of the sequence when it has
- * a point ("0.2"). */
+ * a point ("0.2") or a percent sign ("20%"). */
 #ifndef SH_PLANNER_POLICY_BUDGET_H
 #define SH_PLANNER_POLICY_BUDGET_H
 

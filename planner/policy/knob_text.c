@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/base/err.h"
+#include "src/base/read_number.h"
 
 static int is(const char *name, const char *text, size_t length)
 {
@@ -27,12 +28,17 @@ static int set_name(const struct sh_knob *k, const char *text, size_t length, do
 static int set_number(const struct sh_knob *k, const char *text, size_t length, double *to)
 {
     char copy[64], *end;
-    if (!length || length >= sizeof copy || strspn(text, "0123456789+-.eE") < length)
+    long long whole;
+    if (!length || length >= sizeof copy || strspn(text, "0123456789+-.eEkKM") < length)
         return -1;
     memcpy(copy, text, length);
     copy[length] = 0;
     double x = strtod(copy, &end);
-    if (*end || !isfinite(x) || x < k->min || x > k->max || (k->whole && x != floor(x)))
+    if (k->whole && *end && !*sh_whole(copy, &whole))           /* 1k */
+        x = (double)whole;
+    else if (*end)
+        return -1;
+    if ( !isfinite(x) || x < k->min || x > k->max || (k->whole && x != floor(x)))
         return -1;
     *to = x;
     return 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/read_number.h"
 #include "src/base/rng.h"
 
 enum { HALF = SH_REQUEST_TOKENS / 2 };
@@ -13,10 +14,16 @@ enum { HALF = SH_REQUEST_TOKENS / 2 };
 /* A number that ends where `stop` says. */
 static int number(const char **at, char stop, double max, double *out)
 {
-    char *end;
+    char *point;
     if (**at < '0' || **at > '9')
         return -1;
-    *out = strtod(*at, &end);
+    long long whole = 0;
+    const char *end = sh_whole(*at, &whole);
+    *out = strtod(*at, &point);
+    if (end > point)                    /* 8k, 1.5k */
+        *out = (double)whole;
+    else
+        end = point;
     if (*end != stop || !(*out <= max))
         return -1;
     *at = stop ? end + 1 : end;

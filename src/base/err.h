@@ -11,7 +11,8 @@ enum sh_status {            /* exit statuses of the program; also kept in the er
     SH_OK = 0,
     SH_FAILED = 1,          /* the work could not be done: bad file, full disk, …               */
     SH_MISUSED = 2,         /* the request makes no sense: unknown option, impossible value     */
-    SH_ABSENT = 3           /* something optional is not here: GPU, module, gnuplot             */
+    SH_ABSENT = 3,          /* something optional is not here: GPU, module, gnuplot             */
+    SH_UNREAD = 141         /* whoever read standard output has enough: 128 + SIGPIPE, no message */
 };
 
 struct sh_err {

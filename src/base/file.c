@@ -67,10 +67,21 @@ int sh_write_all(int fd, const void *from, size_t bytes)
     return 0;
 }
 
+static int reader_is_gone;              /* of standard output; the stream itself forgets why a write failed */
+
 /* The stream counts what is not written as lost, so it is all or nothing. */
 static ssize_t write_some(void *cookie, const char *from, size_t bytes)
 {
-    return sh_write_all(fd_of(cookie), from, bytes) ? 0 : (ssize_t)bytes;
+    if (!sh_write_all(fd_of(cookie), from, bytes))
+        return (ssize_t)bytes;
+    reader_is_gone |= errno == EPIPE && fd_of(cookie) == STDOUT_FILENO;
+    return 0;
+}
+
+int sh_output_failed(const char *what, int why, struct sh_err *e)
+{
+    return sh_err_fill(e, reader_is_gone ? SH_UNREAD : SH_FAILED, "cannot write %sto standard output%s%s", what,
+                       why ? ": " : "", why ? strerror(why) : "");
 }
 
 static int seek(void *cookie, off64_t *at, int whence)
@@ -109,9 +120,8 @@ FILE *sh_stream_open(const char *path, struct stat *about)
     return sh_stream_of(fd, "r");
 }
 
-char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *e)
+static char *read_all(FILE *f, const char *path, size_t most, size_t *bytes, struct sh_err *e)
 {
-    FILE *f = sh_stream_open(path, NULL);
     if (!f) {
         sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
         return NULL;
@@ -134,6 +144,17 @@ char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *
     else
         sh_fail(e, "%s: file is larger than the limit of %zu bytes", path, most);
     return NULL;
+}
+
+char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *e)
+{
+    return read_all(sh_stream_open(path, NULL), path, most, bytes, e);
+}
+
+char *sh_input_read(size_t most, size_t *bytes, struct sh_err *e)
+{
+    int fd = dup(STDIN_FILENO);
+    return read_all(fd < 0 ? NULL : sh_stream_of(fd, "r"), "standard input", most, bytes, e);
 }
 
 /* ---- outputs ---- */

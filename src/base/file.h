@@ -24,12 +24,17 @@
  * does not. `how` as for fopen, "r" or "w". NULL: errno says why, and the descriptor is closed. */
 FILE *sh_stream_of(int fd, const char *how);
 
+/* Standard output, a stream of sh_stream_of, could not be written: fills `e` with why (an errno, or 0: not known), or
+ * with SH_UNREAD if its reader has gone, as `head` does. Returns -1. */
+int sh_output_failed(const char *what, int why, struct sh_err *e);
+
 /* A file for reading; *about, unless NULL, gets what fstat says of it. NULL: errno says why. */
 FILE *sh_stream_open(const char *path, struct stat *about);
 
-/* All bytes of a file in a new array, with a zero after them; NULL and the reason in `e` when it cannot be read or
- * holds more than `most` bytes. */
+/* All bytes of a file, or of standard input, in a new array, with a zero after them; NULL and the reason in `e` when it
+ * cannot be read or has more than `most`. */
 char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *e);
+char *sh_input_read(size_t most, size_t *bytes, struct sh_err *e);
 
 /* Writes all bytes, in as many calls as it takes; -1 and errno. */
 int sh_write_all(int fd, const void *from, size_t bytes);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/out_tree.h"
 #include "src/base/utf8.h"
@@ -101,6 +102,11 @@ void sh_out_detail(struct sh_out *o)
     n->child[n->n_child - 1]->is_detail = 1;
 }
 
+void sh_out_compact(struct sh_out *o)
+{
+    o->open[o->depth]->is_compact = 1;
+}
+
 void sh_out_link(struct sh_out *o, const char *address)
 {
     struct sh_node *n = o->open[o->depth];
@@ -179,8 +185,18 @@ static void shortest(char *buffer, size_t bytes, double x)
         strncat(buffer, ".0", bytes - strlen(buffer) - 1);
 }
 
+/* A line break with this indentation; below 0: everything is on one line. */
+static void json_break(FILE *to, int first, int indent)
+{
+    if (indent >= 0)
+        fprintf(to, "\n%*s", indent, "");
+    else if (!first)
+        fputc(' ', to);
+}
+
 static void json_value(FILE *to, const struct sh_node *n, int indent)
 {
+    int within = n->is_compact || indent < 0 ? -1 : indent + 1;
     char number[40];
     switch (n->kind) {
     case SH_NODE_INT: fprintf(to, "%lld", n->whole); break;
@@ -200,15 +216,16 @@ static void json_value(FILE *to, const struct sh_node *n, int indent)
     case SH_NODE_OBJECT:
         fputc(n->kind == SH_NODE_LIST ? '[' : '{', to);
         for (int i = 0; i < n->n_child; i++) {
-            fprintf(to, "%s\n%*s", i ? "," : "", indent + 1, "");
+            fputs(i ? "," : "", to);
+            json_break(to, !i, within);
             if (n->kind == SH_NODE_OBJECT) {
                 json_string(to, n->child[i]->key);
                 fputs(": ", to);
             }
-            json_value(to, n->child[i], indent + 1);
+            json_value(to, n->child[i], within);
         }
-        if (n->n_child)
-            fprintf(to, "\n%*s", indent, "");
+        if (n->n_child && within >= 0)
+            json_break(to, 1, indent);
         fputc(n->kind == SH_NODE_LIST ? ']' : '}', to);
         break;
     }
@@ -478,7 +495,7 @@ int sh_out_write(const struct sh_out *o, enum sh_out_format format, FILE *to, st
     }
     int why = fflush(to) ? errno : 0;
     if (why || ferror(to))
-        return sh_fail(e, "cannot write the result to standard output%s%s", why ? ": " : "", why ? strerror(why) : "");
+        return sh_output_failed("the result ", why, e);
     return 0;
 }
 

@@ -43,6 +43,9 @@ void sh_out_item(struct sh_out *o);
 void sh_out_end(struct sh_out *o);
 void sh_out_show(struct sh_out *o, const char *key);
 
+/* JSON writes the open list, of short items, on one line. */
+void sh_out_compact(struct sh_out *o);
+
 /* An object inside the open one: "ttft_s": {"p50": …, "p99": …}. In tables its values are columns like the
  * others, with their own labels, and with keys like ttft_s.p50 in CSV. Groups do not hold lists. */
 void sh_out_group(struct sh_out *o, const char *key);
@@ -55,9 +58,10 @@ void sh_out_detail(struct sh_out *o);
 /* Links the first cell of the open item's row to "#figure"; HTML only. */
 void sh_out_link(struct sh_out *o, const char *address);
 
-/* Text and CSV then show only these columns, "policy,budget,ttft_s.p50", of the tables that have most of them, and
- * single values that no such table has; if all names are single values, just those. JSON always has everything.
- * NULL (the default): all. */
+/* Called when the description is complete. Text and CSV then show only these columns, by their names
+ * "policy,budget,ttft_s.p50" or else the headings of text tables in any case, "policy,TTFT p50, s", of the tables that
+ * have most of them, and single values that no such table has; if all names are single values, just those. JSON always
+ * has everything. NULL (the default): all. */
 void sh_out_columns(struct sh_out *o, const char *columns);
 
 /* A remark under the text output and the page's tables; absent from JSON and CSV. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "src/base/err.h"
 #include "src/base/mem.h"
@@ -129,28 +130,33 @@ static void add_name(char **all, const struct sh_node *n)
     *all = longer;
 }
 
+/* Every column of a list and every single value; *n of them; for free(). */
+static const struct sh_node **all_nodes(const struct sh_out *o, int *n)
+{
+    int room = sh_node_scalars(&o->root, NULL) + 1, count = sh_node_scalars(&o->root, NULL);
+    const struct sh_node **all = xcalloc((size_t)room, sizeof *all);
+    sh_node_scalars(&o->root, all);
+    for (int i = 0; i < o->root.n_child; i++) {
+        if (o->root.child[i]->kind != SH_NODE_LIST)
+            continue;
+        struct sh_rows r = sh_rows_of(o->root.child[i], o->show);
+        all = xreallocarray(all, (size_t)(room += r.n_col), sizeof *all);
+        for (int c = 0; r.n_row && c < r.n_col; c++)
+            all[count++] = r.row[0][c];
+        sh_rows_free(&r);
+    }
+    *n = count;
+    return all;
+}
+
 static char *names(const struct sh_out *o)
 {
+    int n;
+    const struct sh_node **node = all_nodes(o, &n);
     char *all = xstrdup("\n");
-    for (int i = 0; i < o->root.n_child; i++) {
-        const struct sh_node *n = o->root.child[i];
-        if (n->kind == SH_NODE_LIST) {
-            struct sh_rows r = sh_rows_of(n, o->show);
-            for (int c = 0; r.n_row && c < r.n_col; c++)
-                add_name(&all, r.row[0][c]);
-            sh_rows_free(&r);
-            continue;
-        }
-        int count = n->kind == SH_NODE_OBJECT ? sh_node_scalars(n, NULL) : 1;
-        const struct sh_node **scalar = xcalloc((size_t)count + 1, sizeof *scalar);
-        if (n->kind == SH_NODE_OBJECT)
-            sh_node_scalars(n, scalar);
-        else
-            scalar[0] = n;
-        for (int k = 0; k < count; k++)
-            add_name(&all, scalar[k]);
-        free(scalar);
-    }
+    for (int i = 0; i < n; i++)
+        add_name(&all, node[i]);
+    free(node);
     return all;
 }
 
@@ -170,8 +176,53 @@ int sh_out_check_columns(const struct sh_out *o, struct sh_err *e)
     return bad;
 }
 
+/* What the list begins with: a name, or else the longest heading: "TTFT p50, s" or "TTFT p50". Its bytes in *taken;
+ * NULL: neither. */
+static const struct sh_node *called(const struct sh_node *const *node, int n, const char *list, size_t *taken)
+{
+    const struct sh_node *found = NULL;
+    char name[SH_NODE_NAME];
+    size_t piece = strcspn(list, ",");
+    *taken = piece;
+    snprintf(name, sizeof name, "%.*s", (int)(piece < sizeof name ? piece : sizeof name - 1), list);
+    for (int i = 0; i < n; i++)
+        if (is_called(node[i], name))
+            return node[i];
+    for (int i = 0; i < n; i++) {
+        const char *label = node[i]->label ? node[i]->label : "";
+        size_t length[] = {strlen(label), strcspn(label, ",")};         /* with the unit, and without */
+        for (int k = 0; k < 2; k++)
+            if (length[k] && length[k] >= piece && (!found || length[k] > *taken) &&
+                !strncasecmp(list, label, length[k]) && (!list[length[k]] || list[length[k]] == ',')) {
+                found = node[i];
+                *taken = length[k];
+                const char *unit = list + length[k];            /* the table's, which may be another */
+                if (label[length[k]] == ',' && !strncmp(unit, ", ", 2) && strcspn(unit + 2, ",") <= 3)
+                    *taken += 2 + strcspn(unit + 2, ",");
+            }
+    }
+    return found;
+}
+
 void sh_out_columns(struct sh_out *o, const char *columns)
 {
     free(o->columns);
-    o->columns = columns ? xstrdup(columns) : NULL;
+    o->columns = NULL;
+    if (!columns)
+        return;
+    int n;
+    size_t bytes, taken;
+    const struct sh_node **node = all_nodes(o, &n);
+    char name[SH_NODE_NAME];
+    FILE *to = xmemstream(&o->columns, &bytes);
+    for (const char *at = columns; *at; at += *at == ',') {
+        at += strspn(at, " ");
+        const struct sh_node *one = called(node, n, at, &taken);
+        if (one)
+            sh_node_name(one, name);
+        fprintf(to, "%s%.*s", at == columns ? "" : ",", one ? (int)strlen(name) : (int)taken, one ? name : at);
+        at += taken;
+    }
+    xmemclose(to, &o->columns, &bytes);
+    free(node);
 }

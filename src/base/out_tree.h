@@ -14,6 +14,7 @@ struct sh_node {
     long long whole;
     double real;
     int digits;
+    int is_compact;                     /* a list on one line of JSON                             */
     int is_detail;                      /* a column that text tables show only if it is named     */
     const struct sh_node *group;        /* that it is in; NULL: none                              */
     struct sh_node **child;

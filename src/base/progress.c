@@ -128,6 +128,8 @@ void sh_sayf(const char *label, const char *format, ...)
 
 int sh_report_error(const struct sh_err *e)
 {
+    if (e->status == SH_UNREAD)
+        return e->status;
     sh_say("shears: ", e->text);
     if (e->hint[0])
         sh_say("hint: ", e->hint);

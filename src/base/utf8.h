@@ -5,6 +5,14 @@
 
 #include <stdio.h>
 
+/* Does the text begin with UTF-16's mark? */
+static inline int sh_is_utf16(const char *text, size_t bytes)
+{
+    unsigned first = bytes > 1 ? (unsigned char)text[0] : 0, second = bytes > 1 ? (unsigned char)text[1] : 0;
+    return (first == 0xff && second == 0xfe) || (first == 0xfe && second == 0xff);
+}
+#define SH_UTF16_HINT "convert it with iconv -f UTF-16 -t UTF-8 FILE > NEW"
+
 /* Bytes of the well-formed sequence that begins here (1 at a string's end); 0: it is not well-formed. */
 static inline int sh_utf8_bytes(const char *at)
 {

@@ -14,7 +14,8 @@
 const struct sh_opt sh_common_opts[] = {
     SH_FLAG("json", F(json), "print the result as one JSON object"),
     SH_FLAG("csv", F(csv), "print the result's table as CSV"),
-    SH_TEXT("columns", F(columns), "KEY,...", "columns of tables and CSV, in this order, by their names in --json"),
+    SH_TEXT("columns", F(columns), "KEY,...", "columns of tables and CSV, in this order, by their names in --json or\n"
+        "their headings"),
     {"quiet", SH_OPT_FLAG, F(quiet), NULL, "print no progress and no remarks", 0, 0, 'q'},
     {"verbose", SH_OPT_FLAG, F(verbose), NULL, "print more about what is done", 0, 0, 'v'},
     SH_INT("threads", F(threads), "N", 1, 4096, "CPU threads (default: all)"),
@@ -106,6 +107,12 @@ static int store(const struct sh_opt *o, void *into, const char *value, struct s
     case SH_OPT_FLAG: *(int *)field = 1; return 0;
     case SH_OPT_INT: return sh_read_whole(what, value, o->min, o->max, field, e);
     case SH_OPT_REAL: return sh_read_real(what, value, o->min, o->max, field, e);
+    case SH_OPT_SECONDS: return sh_read_seconds(what, value, o->min, o->max, field, e);
+    case SH_OPT_FORMAT: {
+        const char *spelled = sh_format_spelled(value, strlen(value));
+        *(const char **)field = spelled ? spelled : value;
+        return 0;
+    }
     case SH_OPT_TEXT: *(const char **)field = value; return 0;
     case SH_OPT_BYTES: return bytes(what, value, o->min, o->max, field, e);
     case SH_OPT_LIST: push(field, value); return 0;

@@ -16,6 +16,8 @@ enum sh_opt_kind {
     SH_OPT_FLAG,                        /* int: 1 when given                                      */
     SH_OPT_INT,                         /* long long, in [min, max]                               */
     SH_OPT_REAL,                        /* double, in [min, max]                                  */
+    SH_OPT_SECONDS,                     /* double, in [min, max]: 1.5, 200ms, 1s                  */
+    SH_OPT_FORMAT,                      /* const char *: a number format, by shears' name of it   */
     SH_OPT_TEXT,                        /* const char *                                           */
     SH_OPT_BYTES,                       /* size_t: a number with k, M, G, T (binary)              */
     SH_OPT_LIST,                        /* struct sh_list of const char *                         */
@@ -38,6 +40,7 @@ struct sh_opt {
 #define SH_LIST(name, field, arg, help) {name, SH_OPT_LIST, field, arg, help, 0, 0, 0}
 #define SH_INT(name, field, arg, min, max, help) {name, SH_OPT_INT, field, arg, help, min, max, 0}
 #define SH_REAL(name, field, arg, min, max, help) {name, SH_OPT_REAL, field, arg, help, min, max, 0}
+#define SH_SECONDS(name, field, min, max, help) {name, SH_OPT_SECONDS, field, "S", help, min, max, 0}
 #define SH_BYTES(name, field, arg, min, max, help) {name, SH_OPT_BYTES, field, arg, help, min, max, 0}
 
 struct sh_cmd {

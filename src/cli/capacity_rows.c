@@ -2,9 +2,11 @@
 /* Results as rows (capacity_show.h). */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/app/capacity/capacity_quality.h"
+#include "src/base/mem.h"
 #include "src/cli/capacity_show.h"
 
 /* Larger numbers than JSON integers hold, more than any memory, are shown as the largest one. */
@@ -77,7 +79,42 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_int(o, "expected_max_batch_high", "to", shown(r->batch_high));
 }
 
-static void text_row(struct sh_out *o, const struct sh_capacity_row *r, int has_evidence)
+/* What the budget of row i costs, as far as a result says, in few words: the result's policy, and its value. */
+static void cost(struct sh_out *o, const struct sh_capacity_row *rows, int n, int i)
+{
+    const struct sh_quality_point *q = rows[i].measured, **all = xcalloc((size_t)n, sizeof *all);
+    char range[64] = "", *other = NULL, *policy = NULL, *line = NULL;
+    int n_all = 0;
+    for (int k = 0; k < n; k++)
+        if (q && rows[k].measured && rows[k].measured->kind == q->kind)
+            all[n_all++] = rows[k].measured;
+    if (q) {
+        policy = sh_quality_name(all, n_all, q);
+        other = sh_capacity_same_model(q->model, rows[i].model)
+                    ? NULL : xasprintf("measured on another model, %.60s: ", *q->model ? q->model : "unnamed");
+        if (isfinite(q->low) && isfinite(q->high) && q->kind == SH_QUALITY_PPL)
+            snprintf(range, sizeof range, " (%.2f to %.2f)", 100 * q->low, 100 * q->high);
+        line = q->kind == SH_QUALITY_PPL
+                   ? xasprintf("%sperplexity %+.2f %%%s", other ? other : "", 100 * q->value, range)
+                   : xasprintf("%skept mass %.4f", other ? other : "", q->value);
+    }
+    sh_out_text(o, "measured_with", "measured with", policy);
+    sh_out_text(o, "cost", "cost", line ? line : rows[i].budget && !rows[i].evidence ? "not measured" : NULL);
+    free(all);
+    free(other);
+    free(policy);
+    free(line);
+}
+
+/* Columns that only people read: sizes in GiB, and where some rows were measured, what the budgets cost. */
+static void sizes(struct sh_out *o, const struct sh_capacity_row *r)
+{
+    sh_out_real(o, "weights_gib", "weights GiB", (double)r->weights_bytes / 0x1p30, 2);
+    sh_out_real(o, "room_gib", "room GiB", (double)r->room / 0x1p30, 2);
+    sh_out_real(o, "sequence_gib", "sequence GiB", (double)r->sequence / 0x1p30, 4);
+}
+
+static void text_row(struct sh_out *o, const struct sh_capacity_row *r)
 {
     char group[48], fits[64] = "";
     snprintf(group, sizeof group, "%d", r->tp * r->pp * r->ep);
@@ -90,9 +127,7 @@ static void text_row(struct sh_out *o, const struct sh_capacity_row *r, int has_
     sh_out_text(o, "budget", "budget", r->budget ? r->budget : "whole");
     sh_out_int(o, "length", "length", shown(r->length));
     sh_out_int(o, "batch", "batch", shown(r->batch));
-    sh_out_real(o, "weights_gib", "weights GiB", (double)r->weights_bytes / 0x1p30, 2);
-    sh_out_real(o, "room_gib", "room GiB", (double)r->room / 0x1p30, 2);
-    sh_out_real(o, "sequence_gib", "sequence GiB", (double)r->sequence / 0x1p30, 4);
+    sizes(o, r);
     sh_out_int(o, "max_batch", "max. batch", shown(r->max_batch));
     sh_out_int(o, "max_length", "max. length", shown(r->max_length));
     sh_out_real(o, "decode", "decode tokens/s", r->decode_rate, 0);
@@ -100,23 +135,30 @@ static void text_row(struct sh_out *o, const struct sh_capacity_row *r, int has_
     if (r->priced)
         sh_out_real(o, "usd", "USD/Mtoken", r->usd, 4);
     sh_out_text(o, "bound", "bound", r->fits ? r->bound : fits);
-    if (has_evidence)
-        sh_out_text(o, "evidence", "evidence", r->evidence ? r->evidence : r->budget ? "none" : "whole cache");
 }
 
-void sh_capacity_show_rows(struct sh_out *o, const struct sh_capacity_row *rows, int n, int is_text)
+void sh_capacity_show_rows(struct sh_out *o, const struct sh_capacity_row *rows, int n, enum sh_capacity_shown how)
 {
-    int has_evidence = 0;
-    for (int i = 0; i < n; i++)
-        has_evidence |= rows[i].evidence != NULL;
+    int is_measured = 0, has_evidence = 0;
+    for (int i = 0; i < n; i++) {
+        is_measured |= rows[i].measured != NULL;
+        has_evidence |= rows[i].evidence && !rows[i].measured;
+    }
     sh_out_list(o, "results", "capacity of one group of GPUs; sizes are per GPU");
     for (int i = 0; i < n; i++) {
         sh_out_item(o);
-        if (is_text) {
-            text_row(o, &rows[i], has_evidence);
-            continue;
+        if (how == SH_CAPACITY_TABLE) {
+            text_row(o, &rows[i]);
+        } else {
+            contract(o, &rows[i]);
+            details(o, &rows[i]);
         }
-        contract(o, &rows[i]);
-        details(o, &rows[i]);
+        if (how == SH_CAPACITY_NAMED)
+            sizes(o, &rows[i]);
+        if (how == SH_CAPACITY_NAMED || (how == SH_CAPACITY_TABLE && is_measured))
+            cost(o, rows, n, i);
+        if (how == SH_CAPACITY_TABLE && has_evidence)
+            sh_out_text(o, "evidence", "evidence", rows[i].evidence ? rows[i].evidence
+                                                   : rows[i].budget ? "none" : "whole cache");
     }
 }

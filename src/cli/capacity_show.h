@@ -7,8 +7,10 @@
 #include "src/app/capacity/capacity_study.h"
 #include "src/base/out.h"
 
-/* JSON and CSV: the list "results". Text: one table. The caller ends the list, whose last item is open. */
-void sh_capacity_show_rows(struct sh_out *o, const struct sh_capacity_row *rows, int n, int is_text);
+/* The list "results": for JSON and CSV, as a text table, or as all of both that --columns may name. The caller ends the
+ * list, whose last item is open. */
+enum sh_capacity_shown { SH_CAPACITY_FIELDS, SH_CAPACITY_TABLE, SH_CAPACITY_NAMED };
+void sh_capacity_show_rows(struct sh_out *o, const struct sh_capacity_row *rows, int n, enum sh_capacity_shown how);
 
 /* A single answer as text; `row` is its row. */
 void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *row);

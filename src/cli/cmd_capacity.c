@@ -51,7 +51,8 @@ static int show(struct sh_capacity_study *s, const struct sh_common *common, str
     if (s->n_row == 1 && is_text && !is_named) {
         sh_capacity_show_one(o, &s->answer, &s->row[0]);
     } else {
-        sh_capacity_show_rows(o, s->row, s->n_row, is_text && !is_named);
+        sh_capacity_show_rows(o, s->row, s->n_row,
+                              is_named ? SH_CAPACITY_NAMED : is_text ? SH_CAPACITY_TABLE : SH_CAPACITY_FIELDS);
         if (is_named)                   /* a table next to others of which columns are named      */
             sh_out_end(o);
         if (s->n_row == 1)

@@ -35,7 +35,8 @@ static const struct sh_opt opts[] = {
     SH_INT("count", F(count), "N", 1, 1e9, "read only the first N sequences (default: all)"),
     SH_INT("every", F(every), "N", 1, 1 << 22, "list every N-th step (default: 16 steps are listed)"),
     SH_KV_OPTS(L),
-    SH_TEXT("dtype", F(live.dtype), "f32|f16|bf16", "operand type of matrix products (default: as traced)"),
+    {"dtype", SH_OPT_FORMAT, F(live.dtype), "f32|f16|bf16", "operand type of matrix products (default: as traced)",
+     0, 0, 0},
     SH_INT("weight-bits", F(live.weight_bits), "16|8|4", 0, 0, "bits per layer weight (default: as traced)"),
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};

@@ -12,7 +12,7 @@
 #define L(name) F(live.name)
 static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(live.model)),
-    SH_TEXT("prompt", F(prompt), "TEXT", "prompt to continue"),
+    SH_TEXT("prompt", F(prompt), "TEXT", "prompt to continue; -: standard input, without its last newline"),
     SH_TEXT("prompt-file", F(prompt_file), "FILE", "file with the prompt, read verbatim"),
     SH_TEXT("tokens", F(tokens), "FILE", "prompts as token ids, one JSON array per line: the first line,\n"
         "or --count lines as a batch"),

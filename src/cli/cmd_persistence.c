@@ -52,7 +52,7 @@ static int read_request(const struct persistence_args *a, struct request *q, str
     if (!q->n_alpha)
         sh_alpha_parse("row", &q->alpha[q->n_alpha++], e);
     if (sh_read_ints("--recent", a->recent, q->recent, SH_STATS_MAX, &q->n_recent, e) ||
-        sh_read_reals("--split", a->split, q->split, SH_STATS_MAX, &q->n_split, e))
+        sh_read_reals("--split", a->split, 1, q->split, SH_STATS_MAX, &q->n_split, e))
         return -1;
     for (int i = 0; i < q->n_split; i++)
         if (!(q->split[i] > 0 && q->split[i] < 1))

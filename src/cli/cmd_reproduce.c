@@ -346,9 +346,7 @@ static int conclude(struct work *w, struct sh_err *e)
                     w->model[i].folder);
     if (w->n_model > 1 && !w->gnuplot_absent)
         sh_out_note(o, "Open %s/report.html to compare the models.", w->a->out);
-    if (!bad)
-        bad = sh_out_write(o, sh_common_format(w->common), stdout, e);
-    sh_out_free(o);
+    bad = sh_common_write(w->common, o, bad, e);
     if (!bad && w->failed)
         bad = sh_fail(e, "reproduce: %d step%s failed; run the same command again to retry", w->failed,
                       w->failed > 1 ? "s" : "");

@@ -33,13 +33,13 @@ static const struct sh_opt opts[] = {
     SH_INT("page", C(page), "N", 1, 1 << 20, "tokens per page (default: 16)"),
     SH_INT("chunk", C(chunk), "N", 1, 1 << 20, "tokens per step (default: 2048)"),
     SH_INT("max-seqs", F(max_seqs), "N", 1, 1e6, "sequences that run at once (default: 256)"),
-    SH_REAL("slo-ttft", F(slo_ttft), "S", 0, 1e9, "limit on the time to first token"),
-    SH_REAL("slo-tpot", F(slo_tpot), "S", 0, 1e9, "limit on the mean time per further output token"),
+    SH_SECONDS("slo-ttft", F(slo_ttft), 0, 1e9, "limit on the time to first token: 0.5, 500ms"),
+    SH_SECONDS("slo-tpot", F(slo_tpot), 0, 1e9, "limit on the mean time per further output token"),
     SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),
     SH_REAL("goal", F(goal), "F", 0.01, 1, "fraction of requests that must meet the limits (default: 0.99)"),
     SH_TEXT("efficiency", F(efficiency), "OP=F,...", "achieved fraction of the GPU's peak, by operation: weights, "
         "cache\n(memory), products, attention (compute), link (default: 1)"),
-    SH_REAL("step-overhead", F(overhead_s), "S", 0, 10, "time added to each step (default: 0)"),
+    SH_SECONDS("step-overhead", F(overhead_s), 0, 10, "time added to each step (default: 0)"),
     SH_TEXT("calibrate", F(calibrate), "FILE", "fit --efficiency and --step-overhead to measured steps: CSV with\n"
         "prefill_tokens, decode_sequences, context_tokens, seconds"),
     SH_TEXT("kv", C(kv), "TYPE,...", "cache format (see shears capacity --help; default: f16)"),
@@ -71,17 +71,9 @@ static void count(struct sh_out *o, const char *key, const char *label, double n
         sh_out_int(o, key, label, llround(n));
 }
 
-static void group(struct sh_out *o, const char *key, const double q[4])
-{
-    sh_out_group(o, key);
-    sh_out_real(o, "p50", "p50", q[0], 4);
-    sh_out_real(o, "p99", "p99", q[2], 4);
-    sh_out_real(o, "p90", "p90", q[1], 4);
-    sh_out_real(o, "mean", "mean", q[3], 4);
-    sh_out_group_end(o);
-}
+static const struct sh_time_unit plain_seconds = {"s", "seconds", 1, 4};
 
-/* Percentiles for people, in a suitable unit. All: every one, since --columns may name any. */
+/* Percentiles, for people in a suitable unit. All: every one, since --columns may name any. */
 static void shown(struct sh_out *o, const char *key, const char *what, const double q[4], const struct sh_time_unit *u,
                   int all)
 {
@@ -104,8 +96,8 @@ static void details(struct sh_out *o, const struct sh_sim_row *r)
     count(o, "refused", "refused", m[SH_S_REFUSED]);
     sh_out_real(o, "speed", "speed", r->speed, 3);
     sh_out_real(o, "good_share", "good", m[SH_S_GOOD_SHARE], 4);
-    group(o, "latency_s", m + SH_S_LATENCY);
-    group(o, "queue_s", m + SH_S_QUEUE);
+    shown(o, "latency_s", "latency", m + SH_S_LATENCY, &plain_seconds, 1);
+    shown(o, "queue_s", "queue", m + SH_S_QUEUE, &plain_seconds, 1);
     sh_out_real(o, "kv_occupancy_peak", "peak", m[SH_S_OCCUPANCY_PEAK], 4);
     sh_out_int(o, "kv_pool_bytes_per_gpu", "pool", (long long)r->cache->pool);
     sh_out_real(o, "running_mean", "running", m[SH_S_RUNNING], 2);
@@ -178,13 +170,8 @@ static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_
     sh_out_real(o, "throughput_tokens_per_s", "tokens/s", m[SH_S_THROUGHPUT], 1);
     if (has_limits || all)
         sh_out_real(o, "goodput_requests_per_s", "good/s", m[SH_S_GOODPUT], 3);
-    if (is_text) {
-        shown(o, "ttft_s", "TTFT", m + SH_S_TTFT, &u->ttft, all);
-        shown(o, "tpot_s", "TPOT", m + SH_S_TPOT, &u->tpot, all);
-    } else {
-        group(o, "ttft_s", m + SH_S_TTFT);
-        group(o, "tpot_s", m + SH_S_TPOT);
-    }
+    shown(o, "ttft_s", "TTFT", m + SH_S_TTFT, is_text ? &u->ttft : &plain_seconds, all);
+    shown(o, "tpot_s", "TPOT", m + SH_S_TPOT, is_text ? &u->tpot : &plain_seconds, all);
     count(o, "preemptions", "preemptions", m[SH_S_PREEMPTIONS]);
     sh_out_real(o, "kv_occupancy_mean", "KV in use", m[SH_S_OCCUPANCY], u->digits);
     if (!all)

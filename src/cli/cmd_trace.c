@@ -52,7 +52,7 @@ static int read_statistics(struct sh_trace_job *t, enum sh_record record, struct
         spec->window = (int)a->window;
     if (a->recent && sh_read_ints("--recent", a->recent, spec->recent, SH_STATS_MAX, &spec->n_recent, e))
         return -1;
-    if (a->split && sh_read_reals("--split", a->split, spec->split, SH_STATS_MAX, &spec->n_split, e))
+    if (a->split && sh_read_reals("--split", a->split, 1, spec->split, SH_STATS_MAX, &spec->n_split, e))
         return -1;
     if (a->alpha.n > SH_STATS_MAX)
         return sh_misused(e, "--alpha: found %d thresholds, expected at most %d", a->alpha.n, SH_STATS_MAX);

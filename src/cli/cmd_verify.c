@@ -14,9 +14,13 @@
 
 struct verify_args {
     const char *db;
+    int complete;
 };
 
-static const struct sh_opt opts[] = {SH_STORE_OPT(offsetof(struct verify_args, db)), {0}};
+static const struct sh_opt opts[] = {
+    SH_STORE_OPT(offsetof(struct verify_args, db)),
+    SH_FLAG("complete", offsetof(struct verify_args, complete), "exit status 1 also if layers or shards are to come"),
+    {0}};
 
 /* One (sequence, layer) while its blocks pass by. */
 struct layer_check {
@@ -259,13 +263,24 @@ static int check_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
     return 0;
 }
 
-static int report(struct sh_store *s, const struct totals *t, const struct parts *p, const struct sh_common *common,
-                  struct sh_err *e)
+/* Not whole: results that were there are gone. Not complete: there are more to come. */
+static int judge(struct sh_store *s, const struct parts *p, int is_complete, int must_be, struct sh_err *e)
 {
+    if (p->holes) {
+        sh_fail(e, "%s: not whole: results of these shards are missing: %s", sh_store_path(s), p->holes);
+        return sh_hint(e, "merge the shard's file again, or run the command that made it again");
+    }
+    return must_be && !is_complete ? sh_fail(e, "%s: not complete", sh_store_path(s)) : 0;
+}
+
+static int report(struct sh_store *s, const struct totals *t, const struct parts *p, int must_be_complete,
+                  const struct sh_common *common, struct sh_err *e)
+{
+    int is_complete = t->missing == 0 && !p->missing && !p->holes && !p->unfinished;
     struct sh_out *o = sh_out_new();
     sh_out_text(o, "db", "store", sh_store_path(s));
     sh_out_bool(o, "sound", "sound", 1);
-    sh_out_bool(o, "complete", "complete", t->missing == 0 && !p->missing && !p->holes && !p->unfinished);
+    sh_out_bool(o, "complete", "complete", is_complete);
     sh_out_int(o, "layers_done", "layers finished", t->done);
     sh_out_int(o, "layers_missing", "layers missing", t->missing);
     sh_out_text(o, "shards_missing", "shards missing", p->missing ? p->missing : "none");
@@ -275,21 +290,17 @@ static int report(struct sh_store *s, const struct totals *t, const struct parts
     }
     sh_out_int(o, "blocks", "blocks checked", t->check.blocks);
     sh_out_int(o, "rows", "rows checked", t->check.rows);
-    if (p->holes)
-        sh_out_note(o,
-                    "Results that these shards held are missing: merge the shard's file again, or run the command that "
-                    "made it again.");
-    else if (p->unfinished)
+    if (p->unfinished && !p->holes)
         sh_out_note(o, "These shards are not finished, or results that they found in the store they read have not been "
                     "merged into this one.");
-    else if (p->n && t->missing)
+    else if (p->n && t->missing && !p->holes)
         sh_out_note(o, "This is a shard, or other shards of its job have not been merged yet.");
-    else if (t->missing)
+    else if (t->missing && !p->holes)
         sh_out_note(o, "The run is not finished: run the same trace command again to resume.");
-    return sh_common_write(common, o, 0, e);
+    return sh_common_write(common, o, 0, e) || judge(s, p, is_complete, must_be_complete, e) ? -1 : 0;
 }
 
-static int verify(struct sh_store *s, const struct sh_common *common, struct sh_err *e)
+static int verify(struct sh_store *s, int must_be_complete, const struct sh_common *common, struct sh_err *e)
 {
     struct sh_stored_run *runs;
     struct totals t = {0};
@@ -301,7 +312,7 @@ static int verify(struct sh_store *s, const struct sh_common *common, struct sh_
     for (int i = 0; i < n && !bad; i++)
         bad = check_run(s, &runs[i], &t, common->quiet, e);
     sh_stored_runs_free(runs, n);
-    bad = bad || check_parts(s, &parts, e) || report(s, &t, &parts, common, e);
+    bad = bad || check_parts(s, &parts, e) || report(s, &t, &parts, must_be_complete, common, e);
     free(parts.shard);
     free(parts.held);
     free(parts.missing);
@@ -317,7 +328,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (!path)
         return -1;
     struct sh_store *s = sh_store_open(path, e);
-    int bad = !s || verify(s, common, e);
+    int bad = !s || verify(s, a->complete, common, e);
     sh_store_close(s);
     return bad ? -1 : 0;
 }
@@ -328,7 +339,8 @@ const struct sh_cmd sh_cmd_verify = {
     .summary = "check a trace store: pages, checksums, missing parts",
     .about = "Reads everything: SQLite's own structure, the checksum and counts of every block, the sum of every row,\n"
              "and that each finished layer has all of its heads and rows. On exit status 1 the message names the\n"
-             "first fault. A store is sound but not complete if a run was stopped early, or if results are missing\n"
-             "that a shard held when it was written or merged.\n\n"
+             "first fault. It is 1 also if results are gone that a shard held when it was written or merged. A\n"
+             "run that was stopped early, or a shard that has not been merged yet, is sound but not complete: exit\n"
+             "status 1 only with --complete.\n\n"
              "  shears verify --db traces.db",
     .opts = opts, .args_bytes = sizeof(struct verify_args), .run = run};

@@ -128,7 +128,7 @@ int sh_generate_show_end(struct sh_generate_job *w, int bad, struct sh_err *e)
     }
     sh_text_stream_end(&w->stream);
     if (w->goes_out && (fflush(stdout) || ferror(stdout)) && !bad)
-        return sh_fail(e, "cannot write the text to standard output");
+        return sh_output_failed("the text ", 0, e);
     return bad;
 }
 
@@ -261,6 +261,7 @@ static void put_repetition(struct sh_out *o, const struct sh_written *t)
 static void put_ids(struct sh_out *o, const struct sh_generate_job *w, const struct sh_written *t)
 {
     sh_out_list(o, "ids", "tokens");
+    sh_out_compact(o);
     for (int i = 0; i < t->n_made; i++) {
         sh_out_item(o);
         sh_out_int(o, "id", "id", t->made[i]);

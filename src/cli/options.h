@@ -29,7 +29,7 @@
 
 /* ---- policies and budgets ---- */
 
-#define SH_BUDGETS "tokens per KV head (17) or a fraction of the sequence (0.2), separated by\ncommas"
+#define SH_BUDGETS "tokens per KV head (17, 4k) or a share of the sequence (0.2, 20%),\nseparated by commas"
 
 /* Lists of policies and of budgets, for commands that compare them. */
 #define SH_POLICIES_OPT(field, help) SH_LIST("policy", field, "NAME[:knob=value,...]...", help)
@@ -91,7 +91,7 @@ int sh_check_figure(const char *path, struct sh_err *e);
         "with --kv-keys channel: newest keys kept in f16 (default: 8)")
 
 #define SH_WEIGHT_OPTS(F) \
-    SH_TEXT("dtype", F(dtype), "f32|f16|bf16", "operand type of matrix products (default: f32)"), \
+    {"dtype", SH_OPT_FORMAT, F(dtype), "f32|f16|bf16", "operand type of matrix products (default: f32)", 0, 0, 0}, \
     SH_INT("weight-bits", F(weight_bits), "16|8|4", 0, 0, "bits per layer weight: 16 stores them as --dtype " \
         "(default), 8 and\n4 as codes in groups of 64 (the output matrix: 8)"), \
     SH_REAL("weight-prune", F(weight_prune), "F", 0, 0.99, "zero the fraction F of the smallest weights of each " \
@@ -118,7 +118,7 @@ int sh_check_figure(const char *path, struct sh_err *e);
         "--db FILE (I zero-padded to the width of N); shears merge joins them")
 
 #define SH_CLUSTER_OPT(field) \
-    SH_REAL("rank-timeout", field, "S", 0.1, 1e6, "under mpirun or srun: mark a rank lost after S seconds without\n" \
+    SH_SECONDS("rank-timeout", field, 0.1, 1e6, "under mpirun or srun: mark a rank lost after S seconds without\n" \
         "progress and give its work to others (default: 600)")
 
 /* ---- the hardware and the server that capacity and simulate assume ---- */

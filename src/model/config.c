@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "src/base/mem.h"
 #include "src/model/files/gguf_config.h"
@@ -238,6 +239,31 @@ static char *without_python(const char *text, size_t bytes, size_t *out)
     return to;
 }
 
+/* "org/name", as hubs call their models? */
+static int is_hub_name(const char *path)
+{
+    const char *slash = strchr(path, '/');
+    return slash && slash > path && slash[1] && !strchr(slash + 1, '/') && path[0] != '.' && path[0] != '~' &&
+           !path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./")];
+}
+
+/* No config.json: what the path may have been meant for. */
+static int refuse_path(const char *path, int folder, struct sh_err *e)
+{
+    char *adapter = xasprintf("%s/adapter_config.json", path);
+    int is_adapter = !access(adapter, F_OK);
+    free(adapter);
+    if (is_adapter) {
+        sh_fail(e, "%s: found a LoRA adapter (adapter_config.json), expected a model with config.json", path);
+        return sh_hint(e, "merge it first, in Python with peft: AutoPeftModelForCausalLM.from_pretrained(folder)"
+                       ".merge_and_unload().save_pretrained(merged); copy the tokenizer's files as well");
+    }
+    if (!folder && access(path, F_OK) && is_hub_name(path))
+        return sh_hint(e, "this looks like a hub's name of a model; get its files first: hf download %s --local-dir "
+                       "FOLDER, then give FOLDER", path);
+    return -1;
+}
+
 static int parse(struct sh_config *c, struct sh_err *e)
 {
     if (sh_map_open(&c->map, c->path, e))
@@ -283,6 +309,8 @@ struct sh_config *sh_config_open(const char *path, struct sh_err *e)
     struct sh_config *c = xcalloc(1, sizeof *c);
     c->path = folder ? xasprintf("%s/config.json", path) : xstrdup(path);
     if (parse(c, e)) {
+        if (access(c->path, F_OK))
+            refuse_path(path, folder, e);
         sh_config_close(c);
         return NULL;
     }

@@ -61,7 +61,11 @@ static int check_row(const struct work *w, const float *row, int start, int n, s
     }
     if (!(fabs(sum - 1) <= w->m->tolerance)) {
         sh_fail(e, "its %d scores sum to %.6g, expected 1 within %g", n, sum, w->m->tolerance);
-        return w->window > 0 ? sh_hint(e, "--window W sets how far back a query sees") : -1;
+        for (int k = start + n; k < w->part->n_col; k++)
+            sum += (double)row[k];
+        return w->window > 0 ? sh_hint(e, "--window W sets how far back a query sees")
+               : !w->window && fabs(sum - 1) <= w->m->tolerance
+                   ? sh_hint(e, "the whole row sums to 1: for a ViT or another encoder add --kind bidirectional") : -1;
     }
     return check_masked(w, row, start + n, w->part->n_col, e) || check_masked(w, row, 0, start, e) ? -1 : 0;
 }

@@ -9,6 +9,7 @@
 
 #include "src/base/file.h"
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 
 static int full(const struct sh_texts *t)
 {
@@ -171,8 +172,11 @@ static int each_line(struct sh_texts *t, const char *path, const char *field, st
             break;
         }
         json_t *item = json_loadb(line, (size_t)got, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &problem);
-        if (!item)
+        if (!item) {
             bad = sh_fail(e, "%s: line %d is not JSON: %s", path, number, problem.text);
+            if (sh_is_utf16(line, (size_t)got))
+                sh_hint(e, "the file is UTF-16: " SH_UTF16_HINT);
+        }
         else
             bad = field ? one_document(t, path, field, number, item, e) : one_line_of_ids(t, path, number, item, e);
         json_decref(item);

@@ -248,7 +248,7 @@ misuse "trace: .*\"stray\"" trace stray
 misuse "export: .*\"stray\"" export stray --db whole.db
 misuse "export .*--layer L, --head H and -o FILE$" export --db whole.db --sequence 0
 misuse "out/x.mat: expected .*.npy, .tsv or .safetensors" export --db whole.db --sequence 0 --layer 0 --head 0 -o out/x.mat
-misuse "--split: .*1.5.* 0 and 1" persistence --db whole.db --split 1.5
+misuse "--split: .*1.5.* 0 to 1" persistence --db whole.db --split 1.5
 misuse "--alpha: .*\"most\", expected row, split, a number" persistence --db whole.db --alpha most
 misuse "--per: \"token\", expected layer or head" persistence --db whole.db --per token
 misuse "whole.db: .*no run 7" persistence --db whole.db --run 7

@@ -240,8 +240,8 @@ no "a model's short name" 2 'model "llama3" is not known' --model llama3 --gpu L
 holds "a model's short name: those that begin so" grep -q '^hint: did you mean .*llama-3-8b.*[?] shears info models lists them' log/err
 no "no model's name at all" 2 'model "xyzzy" is not known' --model xyzzy --gpu L4 --length 9
 holds "no model's name at all: none is named" grep -q '^hint: shears info models lists them; a folder' log/err
-no "unknown GPU" 2 'GPU "H100" is not known' --model opt-6.7b --gpu H100 --length 9
-holds "unknown GPU: the nearest are named" grep -q '^hint: did you mean H100-SXM, H100-NVL or H100-PCIe[?] shears info gpus lists them' log/err
+no "unknown GPU" 2 'GPU "H100-SXN" is not known' --model opt-6.7b --gpu H100-SXN --length 9
+holds "unknown GPU: the nearest are named" grep -q '^hint: did you mean H100-SXM or .*[?] shears info gpus lists them' log/err
 no "negative length" 2 "length: -5 " "${base[@]}" --length -5
 no "length beyond any" 2 "length: 99999999999 " "${base[@]}" --length 99999999999
 no "length that overflows" 2 "length: .* is not a whole number" "${base[@]}" --length 99999999999999999999999

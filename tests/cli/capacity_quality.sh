@@ -39,6 +39,14 @@ check "the least share that raises perplexity no more" \
     'longer ones are not measured' in r['evidence']"
 run capacity $ask --length 64 --db q.db --policy window --max-ppl-increase 200% --json
 check "of one policy" "r['measured_policy'] == 'window'"
+run capacity $ask --length 64 --db q.db
+expect "a table says in few words what each budget was measured to cost" 0 "  h2o +perplexity \\+?-?[0-9.]+ % \\(" ""
+holds "  no cell has 200 letters, and rows differ" python - <<'P'
+import re
+rows = open("log/out").read().splitlines()[2:]
+rows = rows[:rows.index("") if "" in rows else len(rows)]
+assert len(rows) > 5 and len(set(rows)) == len(rows) and all(len(c) < 80 for r in rows for c in re.split("  +", r)), rows
+P
 run capacity $ask --length 64 --db q.db --json
 check "without a limit: all that was measured, without bounds, whole caches and what keeps more than a budget" \
     "len(rows) == len(ev) and {x['measured_policy'] for x in rows} == {'h2o', 'tova', 'window'}"
@@ -68,7 +76,7 @@ expect "nothing of window was replayed" 1 "" "no replay of window"
 
 if command -v gnuplot >/dev/null; then
     run capacity $ask --length 64 --db q.db --plot-frontier out/f.svg --plot-memory out/m.svg
-    expect "figures are drawn beside the table" 0 "evidence" ""
+    expect "figures are drawn beside the table" 0 "measured with +cost" ""
     holds "frontier: what was measured" grep -q "perplexity, measured" out/f.svg
     holds "memory: parts" grep -q "left over" out/m.svg
     cp q.db apart.db

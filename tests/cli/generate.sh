@@ -68,7 +68,26 @@ assert r["generated_tokens"] == 40 and r["stopped"] == "length" and r["peak_toke
 run "${warm[@]}" --prompt "The old man" --seed 8 --json -q
 holds "another seed, another text" python -c 'import json
 assert json.load(open("seven.json"))["ids"] != json.load(open("log/out"))["ids"]'
+holds "JSON has a text's ids on one line" python -c 'import json
+r = json.load(open("seven.json"))
+line, = [l for l in open("seven.json") if l.lstrip().startswith("\"ids\"")]
+assert json.loads("{" + line.strip().rstrip(",") + "}")["ids"] == r["ids"] and len(r["ids"]) == 40, line
+assert len(open("seven.json").read().splitlines()) < 60'
 printf 'The old man' >prompt.txt
+for end in '' '\n'; do
+    printf "The old man$end" | "$SHEARS" "${warm[@]}" --prompt - --seed 7 -q >log/out 2>log/err
+    status=$?
+    expect "--prompt - reads standard input" 0 . ""
+    holds "  which gives the same text" cmp text log/out
+done
+run "${warm[@]}" --prompt - --seed 7
+expect "--prompt - of nothing" 2 "" "standard input: the prompt is empty"
+printf 'x\377' | "$SHEARS" "${warm[@]}" --prompt - -q >log/out 2>log/err
+status=$?
+expect "--prompt - of bytes" 1 "" "standard input: the text is not UTF-8"
+"$SHEARS" "${warm[@]}" --prompt - -q >log/out 2>log/err <&-
+status=$?
+expect "--prompt - of a closed one" 1 "" "standard input: the prompt is empty|standard input: cannot be read"
 run "${warm[@]}" --prompt-file prompt.txt --seed 7 -q
 holds "the prompt from a file" cmp text log/out
 run "${warm[@]}" --prompt "The old man" --top-k 1 --json -q

@@ -166,10 +166,11 @@ static void number_formats(void)
 {
     static const struct { const char *text; uint64_t of128; } cells[] = {
         {"f32", 512}, {"f16", 256}, {"bf16", 256}, {"f8", 128}, {"int8", 128}, {"int8:scale=32", 132}, {"q8_0", 136},
-        {"q4_0", 72}, {"nvfp4", 72}, {"mxfp4", 68}, {"int4", 72}, {"int4:group=64:scale=16:zero=0", 68}};
+        {"q4_0", 72}, {"nvfp4", 72}, {"mxfp4", 68}, {"int4", 72}, {"int4:group=64:scale=16:zero=0", 68},
+        {"F16", 256}, {"fp8", 128}, {"bfloat16", 256}};
     static const char *const wrong[] = {"", "f64", "f16x", "int4:", "int4:group", "int4:group=", "int4:group=-1",
                                         "int4:scale=3",
-                                        "int4:group=99999999", "int4:rows=3", "F16"};
+                                        "int4:group=99999999", "int4:rows=3", "F17"};
     struct sh_kv_type t;
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
         CU_ASSERT(!sh_kv_type_parse(cells[i].text, &t, &e) && sh_kv_type_bytes(&t, 128) == cells[i].of128);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/app/capacity/capacity_ask.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "planner/policy/budget.h"
 #include "src/base/mem.h"
+#include "src/base/read_number.h"
 
 int sh_capacity_split(const char *option, const char *text, struct sh_capacity_words *out, struct sh_err *e)
 {
@@ -32,13 +33,12 @@ int sh_capacity_split(const char *option, const char *text, struct sh_capacity_w
 
 static int whole(const char *option, const char *text, size_t n, uint64_t max, uint64_t *out, struct sh_err *e)
 {
-    char *end = NULL;
-    errno = 0;
-    unsigned long long x = n && *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
-    if (end != text + n || errno || x > max)
+    long long x = 0;
+    const char *end = n && *text >= '0' && *text <= '9' ? sh_whole(text, &x) : NULL;
+    if (end != text + n || (uint64_t)x > max)
         return sh_misused(e, "%s: found \"%.*s\", expected a whole number up to %llu", option,
                           (int)(n < 40 ? n : 40), text, (unsigned long long)max);
-    *out = x;
+    *out = (uint64_t)x;
     return 0;
 }
 
@@ -111,7 +111,7 @@ static int budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_ru
         return pyramid(word + 8, s, r, layers, e);
     if (strchr(word, '/'))
         return budget_list(word, s, r, layers, e);
-    if (strchr(word, '.')) {
+    if (strchr(word, '.') && !strpbrk(word, "kKM")) {
         r->budget = SH_BUDGET_SHARE;
         r->share = strtod(word, &end);
         if (end == word || *end || !(r->share > 0) || r->share > 1)
@@ -142,6 +142,28 @@ static int windows(const char *word, struct sh_kv_rule *r, struct sh_err *e)
                       word);
 }
 
+/* One spelling of each: results of 20% and 0.2, 4k and 4096, fp8 and f8 are the same. */
+static int spell(struct sh_capacity_settings *s, struct sh_err *e)
+{
+    struct sh_kv_rule r = {0};
+    for (int i = 0; i < s->kv.n; i++) {
+        char *word = s->kv.at[i];
+        if (sh_capacity_kv(word, &r, e))
+            return -1;
+        if (strlen(word) < SH_KV_TYPE_NAME)
+            snprintf(word, SH_CAPACITY_WORD, strchr(word, '+') ? "%s+%s" : "%s", r.k.name, r.v.name);
+    }
+    for (int i = 0; i < s->budget.n; i++) {
+        char *word = s->budget.at[i];
+        struct sh_budget b;
+        int n = 0;
+        struct sh_err none;
+        if (word[strspn(word, "0123456789")] && !strstr(word, "..") && !sh_budget_parse(word, &b, &n, &none))
+            sh_budget_text(&b, word);
+    }
+    return 0;
+}
+
 int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_settings *out, struct sh_err *e)
 {
     uint64_t tp;
@@ -151,7 +173,8 @@ int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_se
     if (a->util == 0)
         return sh_misused(e, "--util: found 0, expected more than 0");
     if (sh_capacity_split("--kv", a->kv, &out->kv, e) || sh_capacity_split("--tp", a->tp, &out->tp, e) ||
-        (a->budget && sh_capacity_split("--budget", a->budget, &out->budget, e)))
+        (a->budget && sh_capacity_split("--budget", a->budget, &out->budget, e)) ||
+        spell(out, e))
         return -1;
     for (int i = 0; i < out->tp.n && strcmp(a->tp, "auto"); i++)
         if (whole("--tp", out->tp.at[i], strlen(out->tp.at[i]), 1024, &tp, e) ||
@@ -185,8 +208,8 @@ static int fill_rule(const struct sh_capacity_args *a, const struct sh_capacity_
     if (sh_capacity_kv(q->kv, r, e) || windows(a->windows, r, e))
         return -1;
     if (q->budget && budget(q->budget, q->shape, r, layers, e))
-        return sh_hint(e, "fractions of the length have a point: 0.2; tokens have none: 4096, 4+2044 (sinks+recent), "
-                       "64/32/... (each layer), pyramid:96-32");
+        return sh_hint(e, "fractions of the length have a point or %%: 0.2, 20%%; tokens have none: 4096, 4k, "
+                       "4+2044 (sinks+recent), 64/32/... (each layer), pyramid:96-32");
     return 0;
 }
 

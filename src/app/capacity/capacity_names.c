@@ -80,13 +80,24 @@ void sh_capacity_names_close(struct sh_capacity_names *n)
     n->own_gpus = n->own_models = NULL;
 }
 
-static int unknown(const struct sh_catalog *c, const char *what, const char *name, const char *more, struct sh_err *e)
+/* The row of a name that is not exactly a row's; NULL with the error if there is none, or several. */
+static const char *spelled(const struct sh_catalog *c, const char *what, const char *name, const char *more,
+                           char at[256], struct sh_err *e)
 {
+    char several[SH_CATALOG_SEVERAL];
+    const char *row = sh_catalog_spelled(c, name, at, several);
+    if (row)
+        return row;
+    if (*several) {
+        sh_misused(e, "%s \"%.100s\": found several: %s", what, name, several);
+        sh_hint(e, "name one of them");
+        return NULL;
+    }
     char *all = sh_catalog_names(c);
     sh_misused(e, "%s \"%.100s\" is not known", what, name);
     sh_hint_near(e, name, strlen(name), all, more);
     free(all);
-    return -1;
+    return NULL;
 }
 
 int sh_capacity_model(const struct sh_capacity_names *n, const char *name, int i, struct sh_kv_shape *out,
@@ -95,15 +106,16 @@ int sh_capacity_model(const struct sh_capacity_names *n, const char *name, int i
     char at[256];
     struct sh_kv_facts f;
     const char *row = name ? sh_catalog_find(&n->models, name, at) : sh_catalog_row(&n->models, i, at);
+    if (!row && name && access(name, F_OK) &&
+        !(row = spelled(&n->models, "model", name, "shears info models lists them; a folder with config.json, that "
+                        "file or a .gguf file is accepted, too", at, e)))
+        return -1;
     if (row && sh_kv_facts_row(row, at, &f, e))
         return -1;
     if (row)
         return sh_kv_shape_build(&f, out, e) ? sh_err_prefix(e, "%s", at) : 0;
     if (!name)
         return 1;
-    if (access(name, F_OK))
-        return unknown(&n->models, "model", name, "shears info models lists them; a folder with "
-                       "config.json, that file or a .gguf file is accepted, too", e);
     if (sh_config_facts(name, &f, e))
         return -1;
     if (sh_kv_shape_build(&f, out, e))
@@ -120,7 +132,7 @@ int sh_capacity_board(const struct sh_capacity_names *n, const char *name, int i
 {
     char at[256];
     const char *row = name ? sh_catalog_find(&n->gpus, name, at) : sh_catalog_row(&n->gpus, i, at);
-    if (row)
-        return sh_gpu_row(row, at, out, e);
-    return name ? unknown(&n->gpus, "GPU", name, "shears info gpus lists them", e) : 1;
+    if (!row && name && !(row = spelled(&n->gpus, "GPU", name, "shears info gpus lists them", at, e)))
+        return -1;
+    return row ? sh_gpu_row(row, at, out, e) : 1;
 }

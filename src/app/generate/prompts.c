@@ -13,14 +13,17 @@ enum { MOST = 1 << 22 };                 /* tokens of a prompt, where the model'
 
 static int read_text(struct sh_prompts *p, struct sh_err *e)
 {
+    int is_input = p->text && !strcmp(p->text, "-");
     size_t bytes = p->text ? strlen(p->text) : 0;
     char *whole = NULL;
-    if (p->file && !(whole = sh_file_read(p->file, SH_MOST_TEXT, &bytes, e)))
+    if ((p->file && !(whole = sh_file_read(p->file, SH_MOST_TEXT, &bytes, e))) ||
+        (is_input && !(whole = sh_input_read(SH_MOST_TEXT, &bytes, e))))
         return -1;
+    bytes -= is_input && bytes && whole[bytes - 1] == '\n';     /* of echo */
     int bad = bytes ? sh_texts_add(&p->texts, "prompt", whole ? whole : p->text, bytes, e)
                     : sh_misused(e, "the prompt is empty, expected at least one token of text");
     free(whole);
-    return bad ? sh_err_prefix(e, "%s", p->file ? p->file : "--prompt") : 0;
+    return bad ? sh_err_prefix(e, "%s", p->file ? p->file : is_input ? "standard input" : "--prompt") : 0;
 }
 
 static int read_all(struct sh_prompts *p, const char *model_path, const struct sh_arch *a, struct sh_err *e)

@@ -9,7 +9,7 @@
 #include "src/tracer/texts.h"
 
 struct sh_prompts {
-    const char *text, *file, *tokens, *jsonl;   /* one of them                                    */
+    const char *text, *file, *tokens, *jsonl;   /* one of them; a text "-": standard input         */
     const char *field;                  /* where a jsonl document's text is                       */
     int count;                          /* of documents or lines, at most; 0: all documents, the first line */
     int is_bounded;                     /* none may be longer than the model's positions          */

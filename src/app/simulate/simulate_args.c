@@ -10,7 +10,7 @@
 
 static int reals(const char *option, const char *text, double *to, int *n, struct sh_err *e)
 {
-    if (sh_read_reals(option, text, to, SH_SIM_RATES, n, e))
+    if (sh_read_reals(option, text, 0, to, SH_SIM_RATES, n, e))
         return -1;
     for (int i = 0; i < *n; i++)
         if (!(to[i] > 0) || !(to[i] <= 1e9))

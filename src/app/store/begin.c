@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "src/base/say.h"
+#include "src/base/progress.h"
 
 void sh_begin_tell_waiting(const char *path)
 {

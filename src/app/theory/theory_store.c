@@ -27,7 +27,7 @@ static int by_value(const void *a, const void *b)
 
 int sh_theory_shares(const char *text, double *rho, int *n, struct sh_err *e)
 {
-    if (sh_read_reals("--budget", text, rho, SH_THEORY_BUDGETS, n, e))
+    if (sh_read_reals("--budget", text, 1, rho, SH_THEORY_BUDGETS, n, e))
         return -1;
     for (int i = 0; i < *n; i++)
         if (!(rho[i] > 0 && rho[i] <= 1))
