@@ -62,19 +62,21 @@ struct sh_rows sh_out_rows(const struct sh_out *o, const struct sh_node *list)
     return r;
 }
 
+static int has_single(const struct sh_node *n, const char *name)
+{
+    int found = n->kind != SH_NODE_OBJECT && n->kind != SH_NODE_LIST && is_called(n, name);
+    for (int i = 0; n->kind == SH_NODE_OBJECT && i < n->n_child && !found; i++)
+        found = has_single(n->child[i], name);
+    return found;
+}
+
 /* Does every column name a single value? Then those are shown, even if a table has columns of that name. */
 static int are_all_single(const struct sh_out *o, const char *columns)
 {
     char name[SH_NODE_NAME];
-    int n = sh_node_scalars(&o->root, NULL), all = 1;
-    const struct sh_node **scalar = xcalloc((size_t)n + 1, sizeof *scalar);
-    sh_node_scalars(&o->root, scalar);
-    while (all && next(&columns, name)) {
-        all = 0;
-        for (int i = 0; i < n && !all; i++)
-            all = is_called(scalar[i], name);
-    }
-    free(scalar);
+    int all = 1;
+    while (all && next(&columns, name))
+        all = has_single(&o->root, name);
     return all;
 }
 
@@ -129,36 +131,27 @@ static void add_name(char **all, const struct sh_node *n)
     *all = longer;
 }
 
-static char *names(const struct sh_out *o)
+/* Those of all columns and single values in a node. */
+static void add_names(char **all, const struct sh_node *n, const char *show)
 {
-    char *all = xstrdup("\n");
-    for (int i = 0; i < o->root.n_child; i++) {
-        const struct sh_node *n = o->root.child[i];
-        if (n->kind == SH_NODE_LIST) {
-            struct sh_rows r = sh_rows_of(n, o->show);
-            for (int c = 0; r.n_row && c < r.n_col; c++)
-                add_name(&all, r.row[0][c]);
-            sh_rows_free(&r);
-            continue;
-        }
-        int count = n->kind == SH_NODE_OBJECT ? sh_node_scalars(n, NULL) : 1;
-        const struct sh_node **scalar = xcalloc((size_t)count + 1, sizeof *scalar);
-        if (n->kind == SH_NODE_OBJECT)
-            sh_node_scalars(n, scalar);
-        else
-            scalar[0] = n;
-        for (int k = 0; k < count; k++)
-            add_name(&all, scalar[k]);
-        free(scalar);
-    }
-    return all;
+    struct sh_rows r = {0};
+    if (n->kind == SH_NODE_LIST)
+        r = sh_rows_of(n, show);
+    else if (n->kind != SH_NODE_OBJECT)
+        add_name(all, n);
+    for (int c = 0; r.n_row && c < r.n_col; c++)
+        add_name(all, r.row[0][c]);
+    for (int i = 0; n->kind == SH_NODE_OBJECT && i < n->n_child; i++)
+        add_names(all, n->child[i], show);
+    sh_rows_free(&r);
 }
 
 int sh_out_check_columns(const struct sh_out *o, struct sh_err *e)
 {
-    char *all = names(o), name[SH_NODE_NAME], line[SH_NODE_NAME + 2];
+    char *all = xstrdup("\n"), name[SH_NODE_NAME], line[SH_NODE_NAME + 2];
     const char *at = o->columns;
     int bad = 0;
+    add_names(&all, &o->root, o->show);
     while (at && !bad && next(&at, name)) {
         snprintf(line, sizeof line, "\n%s\n", name);
         if (strstr(all, line))
