@@ -121,8 +121,7 @@ static int set(struct sh_kv_facts *f, const char *key, const char *value, struct
     return !strcmp(key, "norm") ? norm_kind(f, value, e) : unknown(key, e);
 }
 
-/* The next word of a row, at most `bytes` - 1 long; 0: none before the bar. */
-static int next_word(const char **at, char *to, size_t bytes, struct sh_err *e)
+int sh_row_word(const char **at, char *to, size_t bytes, struct sh_err *e)
 {
     *at += strspn(*at, " \t");
     size_t n = strcspn(*at, " \t|\r\n");
@@ -140,11 +139,11 @@ int sh_kv_facts_row(const char *row, const char *at, struct sh_kv_facts *out, st
     char word[SH_FACTS_PATTERN + 16], none[1] = "";
     const char *rest = row;
     begin(&f);
-    int got = next_word(&rest, word, sizeof word, e);
+    int got = sh_row_word(&rest, word, sizeof word, e);
     if (got <= 0 || strlen(word) >= sizeof f.name || strchr(word, '='))
         return got < 0 ? sh_err_prefix(e, "%s", at) : sh_fail(e, "%s: expected a name at the beginning", at);
     snprintf(f.name, sizeof f.name, "%.*s", (int)sizeof f.name - 1, word);
-    while ((got = next_word(&rest, word, sizeof word, e)) > 0) {
+    while ((got = sh_row_word(&rest, word, sizeof word, e)) > 0) {
         char *is = strchr(word, '=');
         if (is)
             *is++ = '\0';

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "planner/capacity/kv_shape.h"
 #include "planner/catalog/gpus.inc"
 #include "planner/catalog/models.inc"
 #include "src/base/mem.h"
@@ -117,27 +118,15 @@ static int set(struct sh_gpu *b, const char *key, const char *value, struct sh_e
     return sh_fail(e, "unknown key \"%.40s\", expected one of gb, mib, visible, gbps, f16, f8, link, watts, dies", key);
 }
 
-static int next_word(const char **at, char *to, size_t bytes)
-{
-    *at += strspn(*at, " \t");
-    size_t n = strcspn(*at, " \t|\r\n");
-    if (n >= bytes)
-        return -1;
-    memcpy(to, *at, n);
-    to[n] = '\0';
-    *at += n;
-    return n > 0;
-}
-
 int sh_gpu_row(const char *row, const char *at, struct sh_gpu *out, struct sh_err *e)
 {
     struct sh_gpu b = {.dies = 1};
     char word[sizeof b.name];
-    int got = next_word(&row, word, sizeof word);
+    int got = sh_row_word(&row, word, sizeof word, e);
     if (got <= 0 || strchr(word, '='))
         return sh_fail(e, "%s: expected a name at the beginning", at);
     memcpy(b.name, word, sizeof b.name);
-    while ((got = next_word(&row, word, sizeof word)) > 0) {
+    while ((got = sh_row_word(&row, word, sizeof word, e)) > 0) {
         char *is = strchr(word, '=');
         if (!is)
             return sh_fail(e, "%s: %s: found \"%s\", expected key=value", at, b.name, word);
@@ -146,7 +135,7 @@ int sh_gpu_row(const char *row, const char *at, struct sh_gpu *out, struct sh_er
             return sh_err_prefix(e, "%s: %s", at, b.name);
     }
     if (got < 0)
-        return sh_fail(e, "%s: %s: a word is too long", at, b.name);
+        return sh_err_prefix(e, "%s: %s", at, b.name);
     if (!(b.gb > 0 || b.mib > 0) || !(b.gbps > 0) || !(b.f16 > 0))
         return sh_fail(e, "%s: %s: expected gb= or mib=, and gbps= and f16=", at, b.name);
     *out = b;
