@@ -70,7 +70,6 @@ libreplay_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 noinst_LIBRARIES += libtheory.a
 libtheory_a_SOURCES = \
 	%D%/theory/bound.c %D%/theory/bound.h \
-	%D%/theory/lomax.c \
 	%D%/theory/persistence.c %D%/theory/persistence.h \
 	%D%/theory/powerlaw.c %D%/theory/powerlaw.h \
 	%D%/theory/powerlaw_test.c \
@@ -90,7 +89,6 @@ libcapacity_a_SOURCES = \
 	%D%/capacity/kv_shape.c %D%/capacity/kv_shape.h \
 	%D%/capacity/kv_type.c %D%/capacity/kv_type.h \
 	%D%/capacity/kv_weights.c %D%/capacity/kv_weights.h \
-	%D%/catalog/gpu.c \
 	%D%/catalog/spelling.c \
 	%D%/catalog/catalog.c %D%/catalog/catalog.h
 

@@ -165,16 +165,11 @@ SH_INLINE void fold_word(struct sh_stats *s, int lane, int at, int q0, int n_row
 /* Most keys that are pivotal in one block are pivotal in the next, too: the last row of a key is determined only once
  * a block has passed without it, so the rows of the preceding block are kept. Words that the window has passed are in
  * no union, so their pending bits are dropped. */
-SH_CLONES static void fold_block(struct sh_stats *s, int q0, int n_row)
+SH_CLONES void sh_stats_fold(struct sh_stats *s, int q0, int n_row)
 {
     for (int at = s->work->pending_word; at <= q0 / 64; at++)
         for (int lane = 0; lane < s->n_lane; lane++)
             fold_word(s, lane, at, q0, n_row);
     s->work->pending_word = s->work->block_word;
     fold_low(s, q0);
-}
-
-void sh_stats_fold(struct sh_stats *s, int q0, int n_row)
-{
-    fold_block(s, q0, n_row);
 }

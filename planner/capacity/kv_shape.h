@@ -46,6 +46,9 @@ struct sh_kv_shape {
  * each key means). `at` names the row in errors, e.g. "models.txt: line 7". -1: unknown key or value out of range. */
 int sh_kv_facts_row(const char *row, const char *at, struct sh_kv_facts *out, struct sh_err *e);
 
+/* The next word of a catalogue's row, at most bytes - 1 long. 1; 0: none before the bar; -1: it is longer. */
+int sh_row_word(const char **at, char *to, size_t bytes, struct sh_err *e);
+
 /* -1: facts that contradict each other, named by their keys; `out` then needs no release. */
 int sh_kv_shape_build(const struct sh_kv_facts *f, struct sh_kv_shape *out, struct sh_err *e);
 void sh_kv_shape_clear(struct sh_kv_shape *s);          /* NULL and zeros are fine */

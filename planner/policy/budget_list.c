@@ -82,11 +82,6 @@ int64_t sh_budget_list_comes(int t)
     return (int64_t)INT32_MAX * ((int64_t)1 << 32) + t + 1;
 }
 
-void sh_budget_list_came(struct sh_budget_list *l)
-{
-    l->n += l->n < l->most;
-}
-
 static int by_rank(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;

@@ -41,10 +41,9 @@ int sh_budget_list_whole(const struct sh_budget_list *l);
 
 /* Lists are processed in runs of at most SH_LIST_RUN places, whole blocks, from the front, so that the pairs fetched
  * into l->pair stay in the cache. Token t comes: its key is carried into the first run and from each run into the next;
- * sh_budget_list_came ends it. Keys are ranks above, tokens below; token and pair [n] are those of the run. */
+ * the caller then counts it in n. Keys are ranks above, tokens below; token and pair [n] are those of the run. */
 int64_t sh_budget_list_comes(int t);
 int64_t sh_budget_list_pass(int32_t *token, const int64_t *pair, int64_t carried, int n);
-void sh_budget_list_came(struct sh_budget_list *l);
 
 /* Fills an empty list: token t comes when tokens [first, t) are cached, and all but the best leave at once. */
 void sh_budget_list_start(struct sh_budget_list *l, int t, int first, const int64_t *pair);

@@ -162,7 +162,7 @@ void sh_list_walk_portable(struct sh_budget_list *l, float *const lately[SH_N_LI
         carried = run(l, lately, row, from, n, next >= 0, carried);
     }
     if (next >= 0)
-        sh_budget_list_came(l);
+        l->n += l->n < l->most;
 }
 
 void sh_list_walk(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], const struct sh_list_row *row, int next)
@@ -173,5 +173,5 @@ void sh_list_walk(struct sh_budget_list *l, float *const lately[SH_N_LINEAR], co
     }
     walk_wide(l, lately, row, sh_budget_list_whole(l), next >= 0, sh_budget_list_comes(next));
     if (next >= 0)
-        sh_budget_list_came(l);
+        l->n += l->n < l->most;
 }

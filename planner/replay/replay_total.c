@@ -97,31 +97,31 @@ double sh_replay_total_mean(const struct sh_replay_total *t, int cell, enum sh_r
 
 int sh_replay_total_peak(const struct sh_replay_total *t, int cell)
 {
+    const struct head *all = head_of(t, cell, 0, 0);
     int peak = 0;
-    for (int l = 0; l < t->n_layer; l++)
-        for (int h = 0; h < t->n_head; h++)
-            peak = head_of(t, cell, l, h)->peak > peak ? head_of(t, cell, l, h)->peak : peak;
+    for (int i = 0; i < t->n_layer * t->n_head; i++)
+        peak = all[i].peak > peak ? all[i].peak : peak;
     return peak;
 }
 
 double sh_replay_total_mean_peak(const struct sh_replay_total *t, int cell)
 {
+    const struct head *all = head_of(t, cell, 0, 0);
     double sum = 0;
-    for (int l = 0; l < t->n_layer; l++)
-        for (int h = 0; h < t->n_head; h++)
-            sum += head_of(t, cell, l, h)->peak;
+    for (int i = 0; i < t->n_layer * t->n_head; i++)
+        sum += all[i].peak;
     return sum / ((double)t->n_layer * t->n_head);
 }
 
 double sh_replay_total_policy_bytes(const struct sh_replay_total *t, int cell)
 {
+    const struct head *all = head_of(t, cell, 0, 0);
     double bytes = 0;
     int n = 0;
-    for (int l = 0; l < t->n_layer; l++)
-        for (int h = 0; h < t->n_head; h++) {
-            bytes += head_of(t, cell, l, h)->policy_bytes;
-            n += head_of(t, cell, l, h)->n;
-        }
+    for (int i = 0; i < t->n_layer * t->n_head; i++) {
+        bytes += all[i].policy_bytes;
+        n += all[i].n;
+    }
     return n ? bytes / n : 0;
 }
 

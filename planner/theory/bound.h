@@ -46,7 +46,7 @@ double sh_bound_dropped_cut(double rho, double k, double b, double most);
  * for sequences of t_min..t_max tokens and scores in [0, u-b); k > 2, u > b > 0, eps in (0, 1). NaN outside. */
 double sh_bound_failure(double rho, double k, double eps, double b, double u, double t_min, double t_max);
 
-/* ---- the density (lomax.c) ---- */
+/* ---- the density ---- */
 
 /* The Lomax (Pareto II) density f(x) = (k-1) b^(k-1) (x+b)^-k on x > 0, which Theorem 4.1 of the Scissorhands paper
  * assumes for scores, fitted by maximum likelihood to a whole sample.

@@ -7,7 +7,7 @@ libbase_a_SOURCES = \
 	%D%/err.c %D%/err.h \
 	%D%/file.c %D%/file.h \
 	%D%/host_memory.c \
-	%D%/json_kind.c %D%/json_kind.h \
+	%D%/json_kind.h \
 	%D%/mem.c %D%/mem.h \
 	%D%/near.c \
 	%D%/num.h \
