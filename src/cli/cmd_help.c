@@ -15,8 +15,7 @@ struct help_args {
 #define F(name) offsetof(struct help_args, name)
 static const struct sh_opt opts[] = {
     SH_TEXT("man", F(man), "DIR", "write the manual pages to DIR (created if needed): shears.1 and\none per command"),
-    SH_TEXT("completion", F(completion), "SHELL", "print the completion script for bash or fish; for zsh, run\n"
-        "autoload -U bashcompinit && bashcompinit, then load bash's"),
+    SH_TEXT("completion", F(completion), "SHELL", "print the completion script for bash, fish or zsh"),
     {0}};
 
 static int write_page(const char *dir, const struct sh_cmd *c, struct sh_err *e)

@@ -2,6 +2,7 @@
 /* shears simulate: a server under load, with the whole cache and with budgets. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/mem.h"
 #include "src/base/out.h"
@@ -73,17 +74,17 @@ static void count(struct sh_out *o, const char *key, const char *label, double n
 
 static const struct sh_time_unit plain_seconds = {"s", "seconds", 1, 4};
 
-/* Percentiles, for people in a suitable unit. All: every one, since --columns may name any. */
-static void shown(struct sh_out *o, const char *key, const char *what, const double q[4], const struct sh_time_unit *u,
-                  int all)
+/* Percentiles, for people in a suitable unit; tables show only p99, and p50 of what waits in a queue. */
+static void shown(struct sh_out *o, const char *key, const char *what, const double q[4], const struct sh_time_unit *u)
 {
     static const struct { const char *key; int at, is_extra; } part[] = {
         {"p50", 0, 0}, {"p99", 2, 0}, {"p90", 1, 1}, {"mean", 3, 1}};
     sh_out_group(o, key);
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         char *label = xasprintf("%s %s, %s", what, part[i].key, u->name);
-        if (all || !part[i].is_extra)
-            sh_out_real(o, part[i].key, label, q[part[i].at] * u->per_s, u->digits);
+        sh_out_real(o, part[i].key, label, q[part[i].at] * u->per_s, u->digits);
+        if (part[i].is_extra || (part[i].at == 0 && !strcmp(key, "tpot_s")))
+            sh_out_detail(o);
         free(label);
     }
     sh_out_group_end(o);
@@ -95,9 +96,8 @@ static void details(struct sh_out *o, const struct sh_sim_row *r)
     count(o, "finished", "finished", m[SH_S_FINISHED]);
     count(o, "refused", "refused", m[SH_S_REFUSED]);
     sh_out_real(o, "speed", "speed", r->speed, 3);
-    sh_out_real(o, "good_share", "good", m[SH_S_GOOD_SHARE], 4);
-    shown(o, "latency_s", "latency", m + SH_S_LATENCY, &plain_seconds, 1);
-    shown(o, "queue_s", "queue", m + SH_S_QUEUE, &plain_seconds, 1);
+    shown(o, "latency_s", "latency", m + SH_S_LATENCY, &plain_seconds);
+    shown(o, "queue_s", "queue", m + SH_S_QUEUE, &plain_seconds);
     sh_out_real(o, "kv_occupancy_peak", "peak", m[SH_S_OCCUPANCY_PEAK], 4);
     sh_out_int(o, "kv_pool_bytes_per_gpu", "pool", (long long)r->cache->pool);
     sh_out_real(o, "running_mean", "running", m[SH_S_RUNNING], 2);
@@ -112,19 +112,6 @@ static void details(struct sh_out *o, const struct sh_sim_row *r)
     sh_out_text(o, "evidence", "evidence", r->cache->evidence);
 }
 
-static void timeline(struct sh_out *o, const struct sh_timeline *t)
-{
-    int n = sh_timeline_count(t);
-    sh_out_list(o, "timeline", "cache in use over time");
-    for (int i = 0; i < n; i++) {
-        sh_out_item(o);
-        sh_out_real(o, "from_s", "from s", i * t->width, 3);
-        sh_out_real(o, "to_s", "to s", fmin((i + 1) * t->width, t->end), 3);
-        sh_out_real(o, "kv_occupancy", "KV in use", sh_timeline_mean(t, i), 4);
-    }
-    sh_out_end(o);
-}
-
 /* Columns that tell the servers of the sweep apart, or all of them. */
 static void server(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_cache *v, int all)
 {
@@ -136,10 +123,27 @@ static void server(struct sh_out *o, const struct sh_sim_study *s, const struct 
         sh_out_text(o, "kv", "kv", v->kv);
 }
 
+static void timeline(struct sh_out *o, const struct sh_sim_study *s, const struct sh_sim_row *r)
+{
+    const struct sh_timeline *t = r->occupancy;
+    int n = sh_timeline_count(t);
+    sh_out_list(o, "timeline", "cache in use over time");
+    for (int i = 0; i < n; i++) {
+        sh_out_item(o);
+        server(o, s, r->cache, 1);
+        sh_out_real(o, "rate_requests_per_s", "offered/s", r->at[SH_S_RATE], 3);
+        sh_out_real(o, "from_s", "from s", i * t->width, 3);
+        sh_out_real(o, "to_s", "to s", fmin((i + 1) * t->width, t->end), 3);
+        sh_out_real(o, "kv_occupancy", "KV in use", sh_timeline_mean(t, i), 4);
+    }
+    sh_out_end(o);
+}
+
 /* The units of TTFT and TPOT, each over all rows. */
 struct units {
     struct sh_time_unit ttft, tpot;
     int digits;                         /* of cache use, which is tiny for tiny models            */
+    int preempts;                       /* some run did                                           */
 };
 
 static struct units units_of(const struct sh_sim_study *s)
@@ -150,9 +154,11 @@ static struct units units_of(const struct sh_sim_study *s)
         at[i] = s->row[i / 2].at[SH_S_TTFT + (i % 2 ? 2 : 0)];
         at[n + i] = s->row[i / 2].at[SH_S_TPOT + (i % 2 ? 2 : 0)];
     }
-    struct units u = {sh_time_unit(at, n), sh_time_unit(at + n, n), 4};
-    for (int i = 0; i < s->n_row; i++)
+    struct units u = {sh_time_unit(at, n), sh_time_unit(at + n, n), 4, 0};
+    for (int i = 0; i < s->n_row; i++) {
         u.digits = s->row[i].at[SH_S_OCCUPANCY] < 1e-3 ? 7 : u.digits;
+        u.preempts |= s->row[i].at[SH_S_PREEMPTIONS] > 0;
+    }
     free(at);
     return u;
 }
@@ -165,17 +171,22 @@ static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_
     sh_out_item(o);
     sh_out_text(o, "plan", "cache", r->cache->name);
     server(o, s, r->cache, all);
-    sh_out_real(o, "rate_requests_per_s", "requests/s", m[SH_S_RATE], 3);
+    sh_out_real(o, "rate_requests_per_s", "offered/s", m[SH_S_RATE], 3);
+    sh_out_real(o, "served_requests_per_s", "served/s", m[SH_S_FINISHED] / m[SH_S_SECONDS], 3);
     count(o, "requests", "requests", m[SH_S_REQUESTS]);
+    sh_out_detail(o);
     sh_out_real(o, "throughput_tokens_per_s", "tokens/s", m[SH_S_THROUGHPUT], 1);
-    if (has_limits || all)
+    if (has_limits || all) {
+        sh_out_real(o, "good_share", "good", m[SH_S_GOOD_SHARE], 4);
         sh_out_real(o, "goodput_requests_per_s", "good/s", m[SH_S_GOODPUT], 3);
-    shown(o, "ttft_s", "TTFT", m + SH_S_TTFT, is_text ? &u->ttft : &plain_seconds, all);
-    shown(o, "tpot_s", "TPOT", m + SH_S_TPOT, is_text ? &u->tpot : &plain_seconds, all);
+        sh_out_detail(o);               /* low where the last requests end late, though they are good */
+    }
+    shown(o, "ttft_s", "TTFT", m + SH_S_TTFT, is_text ? &u->ttft : &plain_seconds);
+    shown(o, "tpot_s", "TPOT", m + SH_S_TPOT, is_text ? &u->tpot : &plain_seconds);
     count(o, "preemptions", "preemptions", m[SH_S_PREEMPTIONS]);
+    if (!u->preempts)
+        sh_out_detail(o);
     sh_out_real(o, "kv_occupancy_mean", "KV in use", m[SH_S_OCCUPANCY], u->digits);
-    if (!all)
-        count(o, "largest_batch", "largest batch", m[SH_S_LARGEST_BATCH]);
     if (s->args->max_rate || all)
         sh_out_real(o, "max_rate_requests_per_s", "max. rate",
                     is_text && m[SH_S_MAX_IS_OPEN] > 0 ? (double)INFINITY : m[SH_S_MAX_RATE], 3);
@@ -204,6 +215,22 @@ static void note_cache(struct sh_out *o, const struct sh_sim_row *r)
                     r->at[SH_S_REFUSED]);
     if (r->at[SH_S_MAX_IS_OPEN] > 0)
         sh_out_note(o, "%s%s: the limits hold at any rate of these requests; use more --requests.", v->name, v->on);
+}
+
+/* A tail that a few requests decide moves with the seed. */
+static void note_requests(struct sh_out *o, const struct sh_sim_study *s)
+{
+    const struct sh_simulate_args *a = s->args;
+    const int enough = a->max_rate ? 200 : 10;          /* a search takes the luckiest of its runs */
+    int has_limits = a->slo_ttft >= 0 || a->slo_tpot >= 0;
+    double tail = has_limits && a->goal < 1 ? 1 - a->goal : 0.01, least = INFINITY;
+    for (int i = 0; i < s->n_row; i++)
+        least = fmin(least, s->row[i].is_there ? s->row[i].at[SH_S_REQUESTS] : (double)INFINITY);
+    if (!(tail * least < enough - 0.5))
+        return;
+    sh_out_note(o, "%s rests on %.0f of %.0f requests; %s %.0f would do.", a->max_rate ? "The highest rate" :
+                has_limits ? "The share within the limits" : "p99", ceil(tail * least - 1e-9), least,
+                s->source.is_file ? "a workload of" : "--requests", ceil(enough / tail - 1e-6));
 }
 
 static void note_pool(struct sh_out *o, const struct sh_sim_study *s)
@@ -246,6 +273,7 @@ static void notes(struct sh_out *o, const struct sh_sim_study *s)
         last = r->cache;
     }
     note_evidence(o, s);
+    note_requests(o, s);
     if (known)
         sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, s->n_row);
 }
@@ -260,7 +288,7 @@ static void show_results(struct sh_out *o, const struct sh_sim_study *s, int is_
             continue;
         row(o, s, &s->row[i], &u, is_text, all);
         if (s->args->timeline && !is_text)
-            timeline(o, s->row[i].occupancy);
+            timeline(o, s, &s->row[i]);
     }
     if (s->args->timeline && !is_text)
         sh_out_show(o, "timeline");

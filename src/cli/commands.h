@@ -51,7 +51,7 @@ char *sh_command_typed(const char *command, int argc, char *const *argv);
 void sh_man_page(const struct sh_cmd *c, FILE *to);
 void sh_man_overview(FILE *to);
 
-/* completion.c: prints completion for bash or fish; -1 with SH_MISUSED for any other shell. */
+/* completion.c: prints completion for bash, fish or zsh; -1 with SH_MISUSED for any other shell. */
 int sh_completion(const char *shell, FILE *to, struct sh_err *e);
 
 /* Runs a command with its arguments and reports its error on stderr; returns the exit status. */

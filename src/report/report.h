@@ -91,8 +91,8 @@ int sh_report_figure(struct sh_report *r, const struct sh_figure *f, const char 
 void sh_report_missing(struct sh_report *r, const char *command, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same, the command a pattern: MODEL stands for the model that was asked for, or DIR, and STORE for the first
- * store. */
+/* The same, the command a pattern: STORE stands for the first store, "--model MODEL" and "--text FILE" for the model
+ * that was asked for, and for the model and the texts that were traced, as far as the stores know them. */
 void sh_report_fill(struct sh_report *r, const char *pattern, const char *missing);
 
 /* The same with what an error says, which is cleared; -1 when it was an interruption, or a file that could not be

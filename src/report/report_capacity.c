@@ -222,7 +222,7 @@ static int answers(struct capacity *c, struct sh_err *e)
         return -1;
     const char *db = at < 0 ? NULL : r->store[at].path;
     char *plain = xasprintf("capacity --model %s --gpu %s --length %lld", c->model, r->gpu ? r->gpu : GPUS, c->length),
-         *limit = xasprintf("%s --db %s --max-ppl-increase 1%%", plain, db ? db : "FILE");
+         *limit = xasprintf("%s --db %s --max-ppl-increase 1%%", plain, db ? db : r->store[0].path);
     sh_report_say(r, "How many sequences of %lld tokens of %s fit on a GPU at once (the largest batch), and how fast "
                      "can all of them together be decoded at most? Bytes are exact; the rate is what the GPU's "
                      "bandwidth and arithmetic allow. For each stated quality the table has the smallest budget that "

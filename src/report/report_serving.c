@@ -174,8 +174,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     if (sh_results_read(r, "simulate", &all, e))
         return -1;
     if (!all.n) {
-        sh_report_fill(r, r->model ? "simulate --model MODEL" SERVE : "simulate --model NAME" SERVE,
-                       "a server under load: no requests were simulated.");
+        sh_report_fill(r, "simulate --model MODEL" SERVE, "a server under load: no requests were simulated.");
         return 0;
     }
     sh_report_say(r, "The same requests arrive at a simulated server with the full cache and with smaller caches (a "

@@ -99,23 +99,79 @@ void sh_report_missing(struct sh_report *r, const char *command, const char *for
     fputs("</div>\n", r->to);
 }
 
+/* The end of a word that a shell would take as one. */
+static const char *word_end(const char *s)
+{
+    for (int quoted = 0; *s && (quoted || *s != ' '); s++)
+        quoted ^= *s == '\'';
+    return s;
+}
+
+/* An option and its values in a command as typed, "--text a.txt 'b c.txt'", written to `to`. 0: it is not there. */
+static int put_typed(FILE *to, const char *line, const char *option)
+{
+    size_t n = strlen(option);
+    for (const char *at = line, *end; *at; at = end + (*end == ' ')) {
+        end = word_end(at);
+        if (strncmp(at, option, n) || (at[n] != ' ' && at[n] != '='))
+            continue;
+        while (at[n] == ' ' && *end == ' ' && end[1] != '-')
+            end = word_end(end + 1);
+        return fprintf(to, "%.*s", (int)(end - at), at);
+    }
+    return 0;
+}
+
+/* The command that traced the model itself, or an empty one. */
+static const char *traced_by(const struct sh_report *r)
+{
+    for (int i = 0; i < r->n_store; i++)
+        for (int k = 0; k < r->store[i].n_run; k++)
+            if (!sh_report_is_random(&r->store[i].run[k]))
+                return r->store[i].run[k].command;
+    return "";
+}
+
+/* The words that stand for something the stores may know; 0: none is here. */
+static size_t put_known(FILE *to, const struct sh_report *r, const char *at, int has_length)
+{
+    static const char *const texts[] = {"--jsonl", "--field", "--tokens", "--length", "--count"};
+    const char *line = traced_by(r);
+    if (!strncmp(at, "STORE", 5)) {
+        fputs(r->store[0].path, to);
+        return 5;
+    }
+    if (!strncmp(at, "--model MODEL", 13)) {
+        if (r->model || !put_typed(to, line, "--model"))
+            fprintf(to, "--model %s", r->model ? r->model : "DIR");
+        return 13;
+    }
+    if (strncmp(at, "--text FILE", 11))
+        return 0;
+    int any = put_typed(to, line, "--text");
+    for (int i = 0; i < (has_length ? 3 : 5); i++) {
+        char *words;
+        size_t bytes;
+        FILE *one = xmemstream(&words, &bytes);
+        put_typed(one, line, texts[i]);
+        xmemclose(one, &words, &bytes);
+        any += fprintf(to, "%s%s", any && *words ? " " : "", words);
+        free(words);
+    }
+    if (!any)
+        fputs("--text FILE", to);
+    return 11;
+}
+
 void sh_report_fill(struct sh_report *r, const char *pattern, const char *missing)
 {
-    const struct { const char *word, *text; } names[] = {
-        {"MODEL", r->model ? r->model : "DIR"}, {"STORE", r->store[0].path}};
     char *command;
-    size_t bytes;
+    size_t bytes, n;
+    int has_length = strstr(pattern, "--length") != NULL;
     FILE *to = xmemstream(&command, &bytes);
-    while (*pattern) {
-        size_t k = 0;
-        while (k < 2 && strncmp(pattern, names[k].word, strlen(names[k].word)))
-            k++;
-        if (k < 2)
-            fputs(names[k].text, to);
-        else
+    for (; *pattern; pattern += n ? n : 1)
+        if (!(n = put_known(to, r, pattern, has_length)))
             fputc(*pattern, to);
-        pattern += k < 2 ? strlen(names[k].word) : 1;
-    }
     xmemclose(to, &command, &bytes);
     sh_report_missing(r, command, "%s", missing);
     free(command);
@@ -171,14 +227,6 @@ int sh_report_typed(struct sh_report *r, const char *command, struct sh_err *e)
         sh_store_close(s);
     }
     return bad ? -1 : 0;
-}
-
-/* The end of a word that a shell would take as one. */
-static const char *word_end(const char *s)
-{
-    for (int quoted = 0; *s && (quoted || *s != ' '); s++)
-        quoted ^= *s == '\'';
-    return s;
 }
 
 void sh_report_trace(struct sh_report *r, int i_store, const char *db, const char *more, const char *missing)

@@ -61,7 +61,11 @@ offers "a command's option" "--dump-kept --dump-every" shears replay --dump
 offers "a common option" "--threads" shears verify --thr
 offers "a policy" "scissorhands scissorhands-released" shears eval --policy sci
 offers "a backend" "cuda" shears trace --backend cu
-touch a-file.db
+offers "a GPU" "H200-SXM H200-NVL" shears capacity --gpu H200
+offers "a model" "opt-30b" shears simulate --model opt-30
+offers "a figure" "heatmap heads" shears plot hea
+touch a-file.db opt-30.gguf
+offers "a model's file" "opt-30.gguf opt-30b" shears capacity --model opt-30
 offers "a file" "a-file.db" shears info --model a-f
 if command -v fish >/dev/null; then
     "$SHEARS" help --completion fish >shears.fish
@@ -71,7 +75,17 @@ else
     expect "completion for fish names every command" 0 "^complete -c shears -n __fish_use_subcommand -a trace -d " ""
 fi
 
-refuse "a shell that it does not know" 2 '--completion: .*"tcsh".* bash or fish' help --completion tcsh
+run help --completion fish
+expect "fish offers GPUs" 0 "seen_subcommand_from capacity' -l gpu -x -a '.*H100-SXM " ""
+expect "and figures" 0 "seen_subcommand_from plot' -a '.*heatmap " ""
+"$SHEARS" help --completion zsh >zsh.completion
+if command -v zsh >/dev/null; then
+    holds "zsh takes its completion" zsh -n zsh.completion
+else
+    verdict "zsh's is bash's, which its bashcompinit runs" "$(sed -n 1p zsh.completion | grep -qx '#compdef shears' || echo "# no head"
+        diff <(sed -e '1,2d' -e '$d' zsh.completion) shears.bash | sed 's/^/# /')"
+fi
+refuse "a shell that it does not know" 2 '--completion: .*"tcsh".* bash, fish or zsh' help --completion tcsh
 refuse "a folder in one that is not there" 1 "nowhere/man1: .*No such file" help --man nowhere/man1
 refuse "a file in the folder's place" 1 "a-file.db: .*folder" help --man a-file.db
 refuse "a command that it does not have" 2 'command "replya"' help replya

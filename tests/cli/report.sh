@@ -100,6 +100,12 @@ holds "it is sound and names what is missing, with commands" python3 check.py ou
     "--random-weights" "shears replay --db bare.db --policy all" "shears plan --db bare.db" "shears eval" "--kv-bits 4" \
     "shears drift" "onerror=alert(1)" fig-persistence fig-heads fig-heatmap fig-dropped-mass "!fig-budget-curve"
 
+run trace --model "$checkpoints/opt" --tokens ids.jsonl --length 24 --count 1 --db own.db -q
+run report --db own.db -o out/own.html -q
+holds "commands for what is missing name the store's own model and texts" python3 check.py out/own.html \
+    "shears eval --model $checkpoints/opt --tokens ids.jsonl --length 24 --count 1 --policy h2o" "!--model DIR" "!--text FILE" \
+    "shears repetition --model $checkpoints/opt --tokens ids.jsonl --length 256 " "!--db FILE" \
+    "shears drift --model $checkpoints/opt --db own.db" "shears simulate --model $checkpoints/opt --gpu"
 run replay --db t.db --policy h2o window full --budget 0.25,0.5,0.75 -q
 expect "a replay" 0 . ""
 run plan --db t.db --policy h2o --budget 0.5 -o plan.json -q

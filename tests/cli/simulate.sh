@@ -112,7 +112,7 @@ sim --rate 50 --requests 300 --prompt 300 --output 200 --timeline
 check "a timeline: its mean is the occupancy" "abs(sum(t['kv_occupancy'] * (t['to_s'] - t['from_s']) for t in r['timeline'])
     / r['seconds'] - r['kv_occupancy_mean']) < 1e-9 and len(r['timeline']) > 100"
 run simulate $base --rate 50 --requests 300 --prompt 300 --output 200 --timeline --csv
-expect "a timeline as CSV" 0 "^plan,from_s,to_s,kv_occupancy" ""
+expect "a timeline as CSV" 0 "^plan,gpu,tp,kv,rate_requests_per_s,from_s,to_s,kv_occupancy" ""
 
 # ---- figures ----
 
@@ -134,6 +134,28 @@ run simulate $base --rate 5 --prompt 300 --output 20 --plot-latency nowhere/l.sv
 expect "a figure that cannot be written is told before the work" 1 "" "nowhere"
 run plot latency --db x -o out/l.svg
 expect "plot says who draws it" 2 "" "latency: shears simulate --plot-latency FILE"
+
+# ---- what people read ----
+
+over=(simulate $base --rate 5,20000 --prompt 300 --output 20 --budget 0.2 --slo-ttft 500ms)
+run "${over[@]}" --requests 400
+expect "served beside offered, and the share that is good" 0 "^  cache +offered/s +served/s +tokens/s +good +TTFT p50" ""
+run "${over[@]}" --requests 400 --json
+check "an overloaded server serves less than is offered" "rows[0]['served_requests_per_s'] > 0.8 * rows[0]['rate_requests_per_s']
+    and rows[1]['served_requests_per_s'] < 0.8 * rows[1]['rate_requests_per_s'] and
+    abs(r['served_requests_per_s'] - r['finished'] / r['seconds']) < 1e-9"
+run "${over[@]}" --requests 400 --max-rate
+expect "a highest rate of few requests: how many would do" 0 "^The highest rate rests on 4 of 400 requests; --requests 20000 would do" ""
+holds "  the table fits a terminal" awk 'length > 120 && /^ / {exit 1}' log/out
+run "${over[@]}" --requests 400 --goal 90% --max-rate
+expect "  of another share" 0 "rests on 40 of 400 requests; --requests 2000 would do" ""
+run "${over[@]}" --requests 400
+expect "a share of few" 0 "^The share within the limits rests on 4 of 400 requests; --requests 1000 would do" ""
+run "${over[@]}" --requests 1000
+holds "  and of enough" sh -c '! grep -q "would do" log/out'
+run "${over[@]}" --requests 20 --log out/l.csv
+holds "the log's columns are those of the table" grep -q '^plan,gpu,tp,kv,speed,request,arrival_s' out/l.csv
+rm -f out/*
 
 # ---- misuse ----
 

@@ -29,7 +29,7 @@ assert [{**x, "speed": 2} for x in alone] == [rows[29], rows[31]], (alone, rows[
 END
 run simulate $sweep
 expect "text: what differs is a column, what a server holds is said" 0 "^RTX-4090, tp 2, f16: The cache has" ""
-expect "text: the columns" 0 "^  cache +GPU +tp +kv +requests/s" ""
+expect "text: the columns" 0 "^  cache +GPU +tp +kv +offered/s +served/s" ""
 
 # ---- found again ----
 

@@ -37,9 +37,12 @@ static void quoted(FILE *to, const char *s)
 static void log_request(void *to, const struct sh_sim_done *d)
 {
     const struct logged *l = to;
-    char *cache = xasprintf("%s%s", l->row->cache->name, l->row->cache->on);
-    quoted(l->to, cache);
-    free(cache);
+    const struct sh_sim_cache *v = l->row->cache;
+    quoted(l->to, v->name);
+    fputc(',', l->to);
+    quoted(l->to, v->board->name);
+    fprintf(l->to, ",%d,", v->tp);
+    quoted(l->to, v->kv);
     fprintf(l->to, ",%.9g,%llu", l->row->speed, (unsigned long long)d->number);
     real(l->to, d->request.arrival_s);
     fprintf(l->to, ",%u,%u", d->request.prompt, d->request.output);

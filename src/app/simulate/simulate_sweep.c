@@ -93,7 +93,7 @@ int sh_sim_sweep(struct sh_sim_study *s, struct sh_store *store, struct sh_err *
         return -1;
     s->log = f ? sh_file_stream(f) : NULL;
     if (f)
-        fputs("plan,speed,request,arrival_s,prompt_tokens,output_tokens,admitted_s,first_token_s,finished_s,"
+        fputs("plan,gpu,tp,kv,speed,request,arrival_s,prompt_tokens,output_tokens,admitted_s,first_token_s,finished_s,"
               "preemptions\n", s->log);
     int bad = run_own(s, store, e);
     s->log = NULL;

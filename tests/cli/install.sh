@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# make install: the program, its pages, the documents that they name and completion for three shells; make uninstall
+# leaves nothing of them, and what was there before.
+. "$(dirname "$0")/lib.sh"
+
+built=$(dirname "$SHEARS")
+[ -e "$built/Makefile" ] || { echo "1..0 # SKIP the program was not built here"; exit 0; }
+unset MAKEFLAGS MFLAGS MAKELEVEL
+p=$work/prefix
+makes() { make -s -C "$built" "$@" prefix="$p" >log/make 2>&1 </dev/null; }
+mkdir -p "$p/share/zsh" && touch "$p/share/zsh/others"
+holds "make install" makes install || cat log/make
+for file in bin/shears share/man/man1/shears-trace.1 share/bash-completion/completions/shears \
+    share/fish/vendor_completions.d/shears.fish share/zsh/site-functions/_shears share/shears/shears_trace.py \
+    share/doc/shears/README.md share/doc/shears/doc/persistence.svg; do
+    holds "  $file" test -s "$p/$file"
+done
+verdict "every document that the program, README and documents name is there" "$(
+    { cat "$p"/share/man/man1/*.1 | sed 's/\\-/-/g'; cat "$p"/share/doc/shears/{README.md,doc/*.md}; } |
+        grep -oE 'doc/[a-z/-]+\.(md|svg|sbatch)' | sort -u >named
+    [ "$(wc -l <named)" -ge 15 ] || echo "# named are only: $(cat named)"
+    while read -r file; do [ -s "$p/share/doc/shears/$file" ] || echo "# $file"; done <named)"
+holds "the program runs from there" "$p/bin/shears" --version
+holds "make uninstall" makes uninstall
+printf '%s\n' ./share ./share/zsh ./share/zsh/others >wanted
+verdict "  leaves what was there before, and no folder" "$(cd "$p" && find . ! -path . | sort | diff "$work/wanted" - | sed 's/^/# /')"
+finish
