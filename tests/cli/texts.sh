@@ -157,6 +157,9 @@ gqa=$checkpoints/llama_gqa
 cp one.db many.db
 run trace --model "$gqa" --tokens gqa.jsonl --db many.db
 expect "another model: said at once" 0 . "^shears: many.db: has run 1 of another model .opt, .*this is run 2 .*--run N"
+cp one.db import.db
+run import --db import.db --attention "$gqa/ref.safetensors"
+expect "an import of another model, too" 0 . "^shears: import.db: has run 1 of another model .opt, .*this is run 2 .*--run N"
 cp one.db quiet.db
 run trace -q --model "$gqa" --tokens gqa.jsonl --db quiet.db
 expect "not with -q" 0 . ""
