@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of commands: settings are written as ever, what is kept is found again, what cannot be is refused. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/app/store/measured.h"
 #include "src/app/store/results.h"
 #include "src/base/mem.h"
 #include "tests/tap.h"
@@ -131,6 +133,66 @@ static void in_pieces(void)
     CU_ASSERT(ask_store(db, "SELECT count(*) FROM typed") == 0);
 }
 
+/* Names of files, once each, that fit and are UTF-8; ids decide what is the same. */
+static void texts_have_names(void)
+{
+    static const int32_t ids[] = {5, 6, 7}, unknown[] = {-1, -1, -1};
+    struct sh_measured m = {0}, cut = {0}, import = {0}, odd = {0};
+    char file[200];
+    sh_measured_add(&m, "in/a.txt:0", ids, 3);
+    sh_measured_add(&m, "in/a.txt:1", ids, 2);
+    sh_measured_add(&m, "b.txt:0", ids, 3);
+    CU_ASSERT_STRING_EQUAL(m.name, "a.txt + b.txt");
+    CU_ASSERT(m.texts == 3 && m.tokens == 8 && m.hash);
+    for (int i = 0; i < 40; i++) {
+        snprintf(file, sizeof file, "text-%d.txt:0", i);
+        sh_measured_add(&m, file, ids, 1);
+    }
+    CU_ASSERT(strlen(m.name) < sizeof m.name && !strcmp(m.name + strlen(m.name) - 7, " + more"));
+    sh_measured_add(&cut, "a.txt:0", ids, 2);
+    sh_measured_add(&cut, "a.txt:1", ids + 2, 1);
+    CU_ASSERT(!sh_measured_same(&m, &cut) && sh_measured_same(&cut, &cut));
+    sh_measured_add(&import, "a.txt:0", unknown, 3);
+    sh_measured_add(&import, "a.txt:1", ids, 3);
+    CU_ASSERT(!import.hash && import.tokens == 6);
+    sh_measured_add(&odd, "\xff\xfe:0", ids, 3);
+    CU_ASSERT_STRING_EQUAL(odd.name, "unnamed");
+    memset(file, 'x', sizeof file - 1);
+    file[sizeof file - 1] = '\0';
+    memcpy(file + 55, "\xc3\xa4\xc3\xa4\xc3\xa4", 6);
+    odd = (struct sh_measured){0};
+    sh_measured_name(&odd, file);
+    CU_ASSERT(strlen(odd.name) >= 50 && odd.name[strlen(odd.name) - 1] != '\xc3');
+}
+
+/* What two texts of one name are called, and how one of them is chosen. */
+static void texts_are_chosen(void)
+{
+    static const struct sh_measured a = {"a.txt", 2, 80, 0x1234567890abcdef}, b = {"a.txt", 2, 80, 0x2234567890abcdef},
+        c = {"a.txt", 3, 90, 0x3234567890abcdef}, old = {"", 2, 80, 0}, same = {"", 2, 80, 0x1234567890abcdef};
+    struct sh_texts_met met = {0};
+    sh_texts_meet(&met, &same);
+    CU_ASSERT(sh_text_choose(&met, NULL, "t.db", &e) == &same);
+    sh_texts_meet(&met, &a);                            /* the same, with a name */
+    CU_ASSERT(met.n == 1 && met.at[0] == &a && sh_text_choose(&met, NULL, "t.db", &e) == &a);
+    sh_texts_meet(&met, &old);
+    CU_ASSERT(met.n == 1);
+    sh_texts_meet(&met, &c);
+    char *label = sh_text_label(&met, &a);
+    CU_ASSERT_STRING_EQUAL(label, "a.txt (2 texts, 80 tokens)");
+    free(label);
+    sh_texts_meet(&met, &b);
+    label = sh_text_label(&met, &a);
+    CU_ASSERT_STRING_EQUAL(label, "a.txt (2 texts, 80 tokens, 123456)");
+    CU_ASSERT(sh_text_choose(&met, label, "t.db", &e) == &a);
+    free(label);
+    CU_ASSERT(sh_text_choose(&met, "223456", "t.db", &e) == &b);
+    CU_ASSERT(!sh_text_choose(&met, "a.txt", "t.db", &e) && e.status == SH_MISUSED && strstr(e.text, "t.db"));
+    CU_ASSERT(!sh_text_choose(&met, NULL, "t.db", &e) && strstr(e.hint, "--measured-on"));
+    CU_ASSERT(!sh_text_choose(&met, "c.txt", "t.db", &e) && strstr(e.text, "c.txt"));
+    free(met.at);
+}
+
 static void what_cannot_be(void)
 {
     static const struct { const char *command, *metric; double value; const char *why; } wrong[] = {
@@ -164,6 +226,8 @@ int main(void)
         {"settings: each key once, sorted where they always were", sorted_settings},
         {"results: replaced, found again, decoded", found_again},
         {"results: in pieces they are not known; forgotten ones are away", in_pieces},
+        {"results: texts have names", texts_have_names},
+        {"results: texts are chosen", texts_are_chosen},
         {"results: figures that cannot be are refused", what_cannot_be},
         {0}};
     return tap_run("results", tests);

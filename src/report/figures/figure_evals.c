@@ -81,12 +81,34 @@ static int counts(const struct point *p, const char *group, int bits, const char
            (!task || (p->task && !strcmp(p->task, task)));
 }
 
-/* Only results of one text can be drawn: those of others lose their group. -1: several, none of which was named. */
-static int choose_text(struct found *f, const char *asked, const char *path, struct sh_err *e)
+static int is_candidate(const struct found *f, int i)
+{
+    return f->point[i].group && counts(&f->point[i], f->point[i].group, 0, NULL);
+}
+
+/* Is the point of a whole curve: is its policy there under another budget, or (is_quant) its group with fewer bits? */
+static int is_of_curve(const struct found *f, int i, int is_quant)
+{
+    const struct point *p = &f->point[i];
+    for (int k = 0; k < f->n && is_candidate(f, i); k++) {
+        const struct point *q = &f->point[k];
+        if (counts(q, p->group, 0, NULL) &&
+            (is_quant ? q->bits < 16 : !strcmp(q->label, p->label) && strcmp(q->budget, p->budget)))
+            return 1;
+    }
+    return 0;
+}
+
+/* Only results of one text can be drawn: those of others lose their group. -1: several texts have a curve, and none was
+ * named. */
+static int choose_text(struct found *f, int is_quant, const char *asked, const char *path, struct sh_err *e)
 {
     struct sh_texts_met met = {0};
     for (int i = 0; i < f->n; i++)
-        if (f->point[i].group && counts(&f->point[i], f->point[i].group, 0, NULL))
+        if (asked ? is_candidate(f, i) : is_of_curve(f, i, is_quant))
+            sh_texts_meet(&met, &f->all.row[i].on);
+    for (int i = 0, none = !met.n; i < f->n && none; i++)
+        if (is_candidate(f, i))
             sh_texts_meet(&met, &f->all.row[i].on);
     const struct sh_measured *on = met.n ? sh_text_choose(&met, asked, path, e) : NULL;
     for (int i = 0; i < f->n && on; i++)
@@ -343,7 +365,7 @@ static int read_store(int is_quant, enum pass pass, const char *path, const char
     struct sh_store *s = sh_store_open(path, e);
     char *name = s ? sh_figure_name(s, e) : NULL;
     int bad = !name || read_points(d, s, "eval", &eval, e) || read_points(d, s, "task", &task, e) ||
-              choose_text(&eval, measured_on, path, e);
+              choose_text(&eval, is_quant, measured_on, path, e);
     sh_store_close(s);
     if (!bad && pass == TASKS)
         add_tasks(&task, name, out, d);
