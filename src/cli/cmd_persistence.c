@@ -116,6 +116,7 @@ static void figures(struct sh_out *o, const double *f, int is_table)
     sh_out_real(o, "lift", "lift", f[SH_LIFT], 3);
     sh_out_real(o, "relative_risk", "rel. risk", f[SH_RELATIVE_RISK], 3);
     sh_out_real(o, "phi", "phi", f[SH_PHI], 3);
+    sh_out_detail(o);
     sh_out_real(o, "auc", "AUC", f[SH_AUC], 3);
 }
 

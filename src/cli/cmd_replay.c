@@ -188,8 +188,11 @@ static void write_row(struct sh_out *o, const struct sh_replay_job *w, int i)
         if (shown[k] == SH_M_STABILITY)
             sh_out_real(o, "gap_to_oracle", "to oracle", oracle_mass(w, i % w->q.n_budget) - row->all[SH_M_KEPT_MASS],
                         4);
+        if (shown[k] == SH_M_STABILITY && isnan(oracle_mass(w, i % w->q.n_budget)))
+            sh_out_detail(o);
         sh_metric_write(&sh_replay_metrics, shown[k], row->all[shown[k]], o);
-        if (shown[k] == SH_M_OUTPUT_ERROR_LOW || shown[k] == SH_M_OUTPUT_ERROR_HIGH || shown[k] == SH_M_RESIDENT_BYTES)
+        if (shown[k] == SH_M_OUTPUT_ERROR_LOW || shown[k] == SH_M_OUTPUT_ERROR_HIGH ||
+            shown[k] == SH_M_STABILITY || shown[k] == SH_M_MEAN_TOKENS || shown[k] == SH_M_RESIDENT_BYTES)
             sh_out_detail(o);
     }
     write_layers(o, row);

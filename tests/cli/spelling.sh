@@ -136,6 +136,12 @@ verdict "all headings of capacity's table: $headings" "$([ $status = 0 ] || cat 
 run replay --db store.db --policy h2o --budget 0.5 -q --columns "Policy,kept mass"
 expect "headings of replay" 0 "^  policy +kept mass\$" ""
 
+for command in "replay --policy h2o window scissorhands-released oracle --budget 0.5" persistence; do
+    # shellcheck disable=SC2086
+    run $command --db store.db -q
+    holds "${command%% *}: its tables fit a terminal" awk 'length > 120 {exit 1}' log/out
+done
+
 # ---- what was meant ----
 
 hinted() { # description, status, error, hint, arguments...
