@@ -16,7 +16,7 @@ struct sh_resident_setup {
     int positions;                      /* of the longest sequence                                */
     int n_threads;                      /* of the host, for attention; 0: all (team.h) */
     struct sh_stages *stages;           /* NULL: time is not measured                             */
-    void (*on_host)(void *to, const char *why); /* a cache is on the host though the device's memory is not: why */
+    void (*on_host)(void *to, const char *why); /* why a cache is on the host, not in device memory; may be NULL */
     void (*on_eager)(void *to, const char *why);        /* steps do not run as graphs, and why; may be NULL       */
     void *to;
 };
