@@ -17,7 +17,7 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/base/rng.h"
-#include "src/engine/device_cache.h"
+#include "src/engine/host_cache.h"
 #include "src/engine/session.h"
 
 enum { WARM_UP = 4, MOST_BATCH = 4096, PROMPT_AT_ONCE = 256 };

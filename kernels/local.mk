@@ -81,7 +81,6 @@ cuda_sources = \
 cuda_headers = \
 	%D%/cuda/cuda.cuh \
 	%D%/cuda/device.cuh \
-	%D%/cuda/drain.cuh \
 	%D%/cuda/slots/slots.cuh \
 	%D%/cuda/slots/slots_evict.cuh \
 	%D%/cuda/slots/slots_unpack.cuh \

@@ -72,8 +72,7 @@ struct sh_slots_look {                  /* host copies of a head, after a step  
 struct sh_slots_block {                 /* one layer's rows of one sequence                       */
     const struct sh_attend *what;       /* its start and n_seq are not looked at                  */
     int layer, sequence;
-    int row, n, first;                  /* rows [row, row + n) of what's matrices are tokens      */
-                                        /* first, first + 1, …: the next ones after those read    */
+    int row, n, first;                  /* rows [row, row + n) of what's matrices are tokens first, first + 1, … */
     /* NULL, or, where the setup keeps rows: what the query of each token t attended over, head by head: the
      * cached tokens and those of the block up to t, in slots that they have for the time of the block.
      * Valid during the call; the device is waited for. */

@@ -94,13 +94,6 @@ static void store_out(const struct scratch *w, const struct sh_attend *a, int ro
     store_floats((char *)a->out.at + at * sh_type_bytes(a->out.type), a->out.type, o, (size_t)a->d_head);
 }
 
-static void put_out(struct scratch *w, const struct sh_attend *a, const struct block *b)
-{
-    CPU_NAME(cpu_multiply_values)(w, a, b);
-    for (int i = 0; i < b->n_rows; i++)
-        store_out(w, a, a->start[b->sequence] + b->q0 + i, b->head, i);
-}
-
 static void attend_head(struct scratch *w, const struct sh_attend *a, int sequence, int head)
 {
     int n = a->start[sequence + 1] - a->start[sequence];
@@ -117,7 +110,9 @@ static void attend_head(struct scratch *w, const struct sh_attend *a, int sequen
         softmax_rows(w, a, &b, is_wanted(a, sequence));
         since = sh_stage_begin(w->stages);
         if (a->out.at)
-            put_out(w, a, &b);
+            CPU_NAME(cpu_multiply_values)(w, a, &b);
+        for (int i = 0; i < b.n_rows && a->out.at; i++)
+            store_out(w, a, a->start[sequence] + b.q0 + i, b.head, i);
         sh_stage_end(w->stages, SH_STAGE_ATTENTION, since, w->sharers);
         if (is_wanted(a, sequence))
             CPU_NAME(cpu_record_block)(w, a, &b);

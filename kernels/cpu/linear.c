@@ -313,14 +313,6 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
 
 /* ---- many ---- */
 
-/* Do our loops have it? oneDNN reports shapes that do not fit together. */
-static int is_own(const struct sh_dev *d, const struct sh_linear *a)
-{
-    const struct sh_weight *w = a->w;
-    return d->own_sums && (w->codes.at || (w->few.fold == 1 && w->few.wide == w->rows)) && a->x.cols == w->cols &&
-           a->out.cols == w->rows && a->out.rows == a->x.rows;
-}
-
 static void run_own(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;
@@ -341,7 +333,9 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
 
 static void many_rows(struct sh_dev *d, const struct sh_linear *a)
 {
-    if (is_own(d, a)) {
+    const struct sh_weight *w = a->w;   /* oneDNN reports shapes that do not fit together */
+    if (d->own_sums && (w->codes.at || (w->few.fold == 1 && w->few.wide == w->rows)) && a->x.cols == w->cols &&
+        a->out.cols == w->rows && a->out.rows == a->x.rows) {
         run_own(d, a);
         return;
     }

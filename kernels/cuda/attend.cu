@@ -8,7 +8,6 @@
  * are what people come for, and a rounding of q, k or v in 16 bits would move those of the next layers by
  * several thousandths. */
 #include "kernels/cuda/cuda.cuh"
-#include "kernels/cuda/drain.cuh"
 #include "kernels/cuda/tile.cuh"
 
 enum { TILE_BYTES = 48 << 20, LEAST_ROWS = 16, MOST_ROWS = 1024, WIDTH_STEP = 8 };
@@ -29,19 +28,6 @@ static int width_of(int keys)
     return (keys + WIDTH_STEP - 1) / WIDTH_STEP * WIDTH_STEP;
 }
 
-static int longest(const struct sh_attend *a)
-{
-    int most = 0;
-    for (int s = 0; s < a->n_seq; s++)
-        most = a->start[s + 1] - a->start[s] > most ? a->start[s + 1] - a->start[s] : most;
-    return most;
-}
-
-static size_t packed_width(enum sh_pack pack)
-{
-    return pack == SH_PACK_F32 ? 4 : pack == SH_PACK_F16 ? 2 : 1;
-}
-
 /* The words of a set over the keys that the rows [first_row, first_row + n_rows) see. */
 static int words_of(const struct sh_attend *a, int first_row, int n_rows)
 {
@@ -56,7 +42,7 @@ static struct cuda_layout layout_of(const struct sh_attend *a, const struct sh_t
     size_t scores = tile_scores_before(first_row + n_rows, a->window) - tile_scores_before(first_row, a->window);
     size_t heads = (size_t)a->n_head, rows = heads * (size_t)n_rows;
     if (tap->pack != SH_PACK_SETS) {
-        l.head_bytes = scores * packed_width(tap->pack);
+        l.head_bytes = scores * (tap->pack == SH_PACK_F32 ? 4 : tap->pack == SH_PACK_F16 ? 2 : 1);
         l.bytes = l.fetch_bytes = heads * l.head_bytes;
         return l;
     }
@@ -79,7 +65,10 @@ static int is_wanted(const struct sh_attend *a, int sequence)
 static struct plan plan_of(const struct sh_attend *a, int most_rows)
 {
     struct plan p = {};
-    size_t heads = (size_t)a->n_head, most = (size_t)longest(a);
+    int longest = 0;
+    for (int s = 0; s < a->n_seq; s++)
+        longest = a->start[s + 1] - a->start[s] > longest ? a->start[s + 1] - a->start[s] : longest;
+    size_t heads = (size_t)a->n_head, most = (size_t)longest;
     size_t keys = a->window > 0 && (size_t)a->window + MOST_ROWS < most ? (size_t)a->window + MOST_ROWS : most;
     size_t width = (size_t)width_of((int)keys), row = heads * width * 2 * sizeof(float);
     size_t fit = TILE_BYTES / row / LEAST_ROWS * LEAST_ROWS;
@@ -185,8 +174,7 @@ static void record(struct sh_dev *d, const struct sh_attend *a, const struct sh_
         job->n_word = words;
         struct cuda_sets sets = {(struct sh_row_figures *)at, (uint64_t *)(at + layout.bits_at),
                                  (uint32_t *)(at + layout.count_at),
-                                 lanes->values ? (float *)(at + layout.value_at) : NULL, job->first_word,
-                                 job->n_word};
+                                 lanes->values ? (float *)(at + layout.value_at) : NULL, job->first_word, job->n_word};
         cuda_sets(t, lanes, &sets, d->compute);
     } else {
         cuda_pack(t, tap->pack, job->device, d->compute);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kernels/cuda/cuda.cuh"
-#include "kernels/cuda/drain.cuh"
 #include "kernels/cuda/slots/slots.cuh"
 
 enum { WORKSPACE_BYTES = 32 << 20, ROWS_AT_ONCE = 8192 };

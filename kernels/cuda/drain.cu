@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See drain.cuh. Jobs are numbered; job k uses slot k % CUDA_SLOTS. Every worker takes every job, for its
+/* Jobs are numbered; job k uses slot k % CUDA_SLOTS. Every worker takes every job, for its
  * own heads; the first one to come waits for the copy. */
-#include "kernels/cuda/drain.cuh"
+#include "kernels/cuda/cuda.cuh"
 
 #include <stdlib.h>
 

@@ -7,8 +7,7 @@
 
 enum {
     THREADS = 256,
-    PANEL_BYTES = 16 << 20,             /* of numbers out of their codes: they stay in the         */
-                                        /* second-level cache, and yet ...                         */
+    PANEL_BYTES = 16 << 20,             /* of numbers out of their codes: they stay in the L2 cache */
     LEAST_ROWS = 256                    /* ... as many outputs as keep a product fast              */
 };
 

@@ -9,8 +9,7 @@
 
 struct cuda_tile {
     float *s;                           /* [n_head][n_rows][width]: scores before softmax          */
-    float *p;                           /* the same shape: probabilities, zero where a query does  */
-                                        /* not see a key; NULL: not wanted                         */
+    float *p;                           /* the same shape: probabilities, 0 for keys not seen; NULL: not wanted */
     float *top, *sum;                   /* [n_head][n_rows]: of each row, largest and sum of exp   */
     int n_head, n_rows, width;          /* width: keys, rounded up                                 */
     int first_row, first_key;           /* position of row 0 and of column 0                       */
@@ -65,8 +64,7 @@ void cuda_pack(const struct cuda_tile *t, enum sh_pack pack, void *out, cudaStre
 struct cuda_sets {                      /* of all rows of a tile; row i of head h is h * n_rows + i */
     struct sh_row_figures *figures;
     uint64_t *bits;                     /* [rows][lanes + 1][n_word]                               */
-    uint32_t *n_value;                  /* [rows + 1], with `value`: scores that are not low in the */
-                                        /* rows before; the last: in all rows                      */
+    uint32_t *n_value;                  /* [rows + 1], with `value`: scores not low in rows before; the last: in all */
     float *value;                       /* NULL: not wanted                                        */
     int first_word, n_word;
 };

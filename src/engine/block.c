@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/engine/slots_attend.h"
+#include "src/engine/rows.h"
 
 struct work {
     const struct sh_block *b;

@@ -2,7 +2,7 @@
 /* The KV cache of a batch of sequences: for each sequence, layer and KV head the set of kept tokens
  * (planner/policy/kept_slots.h, with the policy's own state), and their keys and values by slot. Everything is
  * allocated once at capacity; a token that comes takes the slot of one that left. Keys stay as they were
- * made, turned for their original position; with positions inside the cache (positions.h) not turned, which is
+ * made, turned for their original position; with positions inside the cache (rows.h) not turned, which is
  * then also how a policy sees keys and queries.
  *
  * Codes: V shares scales along the channels of a token. K shares them along `group` tokens of a channel
@@ -15,7 +15,6 @@
 #define SH_ENGINE_CACHE_H
 
 #include "planner/policy/kept_slots.h"
-#include "src/engine/positions.h"
 #include "src/engine/rows.h"
 #include "src/model/arch.h"
 
@@ -24,26 +23,22 @@ struct sh_session_setup {
     const struct sh_policy_spec *spec;  /* must outlive the session                               */
     const int *budget;                  /* [n_layer * n_kv_head] tokens, each more than the policy protects; copied */
     int n_seq;
-    int n_token;                        /* the longest sequence; with original positions no longer than the */
-                                        /* resident's                                             */
-    int length;                         /* that a text is known to reach, for rotary scalings that depend on it; */
-                                        /* beyond it they depend on what has been read            */
+    int n_token;                        /* the longest sequence; with original positions at most the resident's */
+    int length;  /* known to be reached, for rotary scalings that depend on it; or what was read */
     int prefill;                        /* the first tokens see everything                        */
     int whole;                          /* they come as one block of a prompt, and need no slots  */
-    int block;                          /* the most tokens of a prompt's block, up to the resident's rows; 0: a */
-                                        /* prompt comes token by token                            */
+    int block;  /* most tokens of a prompt's block, up to the resident's rows; 0: token by token */
     enum sh_positions positions;
     struct sh_kv_format format;
     uint64_t seed;
-    int watched;                        /* there will be a sh_session_set_watch: a device reserves memory for rows, */
-                                        /* and sh_session_fit counts it                           */
+    int watched;  /* sh_session_set_watch will follow: a device reserves memory for rows, and fit counts it */
 };
 
 struct sh_kv_head {
     struct sh_kept *kept;
     struct sh_kv_rows k, v;
     struct sh_kv_rows seen_k, seen_v;   /* f32 copies for the policy; width 0: none               */
-    int *place;                         /* [capacity] (positions.h); NULL: original positions        */
+    int *place;                         /* [capacity] (rows.h); NULL: original positions        */
 };
 
 struct sh_kv_cache {
@@ -61,8 +56,7 @@ struct sh_kv_bytes {
     size_t positions;                   /* one int a slot, two with positions inside the cache    */
     size_t policy;                      /* what the policy keeps, copies in f32 included          */
     size_t scratch;                     /* not the cache's: of a step's attention; 0: on the host */
-    size_t block;                       /* not the cache's: the most that blocks took at a time; on a device what */
-                                        /* is reserved for them                                   */
+    size_t block;  /* not the cache's: the most blocks took at a time; on a device what is reserved */
 };
 
 /* -1: a budget is too small, the format is unknown, the policy needs what a live cache does not have, or positions
@@ -103,8 +97,7 @@ size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);     /* of the cache */
 typedef void sh_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row);
 
 struct sh_piece {                       /* tokens that go through the layers together             */
-    const int *start, *first;           /* host: sequence i has the rows [start[i], start[i + 1]), the first of */
-                                        /* them at position first[i]                              */
+    const int *start, *first;  /* host: sequence i has rows [start[i], start[i + 1]), from position first[i] on */
     int by_block;                       /* those of each sequence are a block (block.c)           */
     sh_watch *watch;                    /* may be NULL                                           */
     void *watch_to;

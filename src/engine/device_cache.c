@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See device_cache.h. What the device does for a policy, the policy says itself (sh_policy_device). */
-#include "src/engine/device_cache.h"
+/* What the device does for a policy, the policy says itself (sh_policy_device). */
+#include "src/engine/host_cache.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -455,17 +455,6 @@ static void run_layers(struct sh_device_cache *c, const struct sh_piece *p, cons
         sh_layer_run(r->layer[l], &r->act, r->hidden, c->setup.n_seq, p->start, NULL, 0, own);
 }
 
-/* The device records no more, or has failed: its sync says that. */
-static void give_graphs_up(struct sh_device_cache *c)
-{
-    const struct sh_resident_setup *r = &c->r->setup;
-    struct sh_props props;
-    c->is_eager = 1;
-    r->backend->props(r->device, &props);
-    if (props.why_eager[0] && r->on_eager)
-        r->on_eager(r->to, props.why_eager);
-}
-
 /* A graph of the layers; NULL: there is none, and they have not run. */
 static struct sh_graph *record(struct sh_device_cache *c, const struct sh_piece *p, const struct sh_own_attention *own)
 {
@@ -475,9 +464,14 @@ static struct sh_graph *record(struct sh_device_cache *c, const struct sh_piece 
         run_layers(c, p, own);
         made = r->backend->graph->end(r->device);
     }
-    if (!made)
-        give_graphs_up(c);
-    return made;
+    if (made)
+        return made;
+    struct sh_props props;              /* the device records no more, or has failed: its sync says that */
+    c->is_eager = 1;
+    r->backend->props(r->device, &props);
+    if (props.why_eager[0] && r->on_eager)
+        r->on_eager(r->to, props.why_eager);
+    return NULL;
 }
 
 int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, struct sh_err *e)

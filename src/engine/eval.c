@@ -24,8 +24,7 @@ struct reading {                        /* texts on their way */
     struct sh_eval_row *row;            /* [n_text, block]: the same rows                         */
     struct sh_eval_point *point;        /* [block]                                                */
     struct sh_policy_spec all;          /* the full cache's                                       */
-    int n_run;                          /* n_cell + 1: run 0 reads through the full cache, run i + 1 through */
-                                        /* that of cell i                                         */
+    int n_run;  /* n_cell + 1: run 0 reads through the full cache, run i + 1 through that of cell i */
     struct sh_session **session;        /* [n_run]                                                */
     int *answer_at;                     /* [n_text, n_token]: the answer that a token belongs to, or -1 */
     unsigned char **missed;             /* [n_text][n_run, n_answer]: some token was not the likeliest */

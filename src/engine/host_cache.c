@@ -8,7 +8,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/team.h"
-#include "src/engine/slots_attend.h"
+#include "src/engine/rows.h"
 
 struct sh_host_cache {
     struct sh_resident *r;

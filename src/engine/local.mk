@@ -5,12 +5,12 @@ noinst_LIBRARIES += libengine.a
 libengine_a_SOURCES = \
 	%D%/block.c \
 	%D%/cache.c %D%/cache.h \
-	%D%/device_cache.c %D%/device_cache.h \
+	%D%/device_cache.c \
 	%D%/drift.c %D%/drift.h \
 	%D%/eval.c %D%/eval.h \
 	%D%/eval_sums.c %D%/eval_sums.h \
 	%D%/host_cache.c %D%/host_cache.h \
-	%D%/positions.c %D%/positions.h \
+	%D%/positions.c \
 	%D%/quant.c \
 	%D%/repetition.c %D%/repetition.h \
 	%D%/resident.c %D%/resident.h \
@@ -18,7 +18,7 @@ libengine_a_SOURCES = \
 	%D%/rows_f16.c \
 	%D%/sampler.c %D%/sampler.h \
 	%D%/session.c %D%/session.h \
-	%D%/slots_attend.c %D%/slots_attend.h \
+	%D%/slots_attend.c \
 	%D%/task.c %D%/task.h \
 	%D%/task_prompt.c \
 	%D%/task_score.c %D%/task_score.h \

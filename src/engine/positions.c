@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See positions.h. The turn is that of kernels/backend.h's rotary with halves paired, in the same order of
+/* The turn is that of kernels/backend.h's rotary with halves paired, in the same order of
  * operations. */
-#include "src/engine/positions.h"
+#include "src/engine/rows.h"
 
 #include <stdlib.h>
 #include <string.h>

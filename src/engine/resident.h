@@ -11,14 +11,12 @@ struct sh_resident_setup {
     struct sh_dev *device;
     struct sh_model *model;             /* stays open as long as the resident                     */
     enum sh_type dtype;                 /* of the products' operands                              */
-    int weight_bits;                    /* of the layers' matrices: 16 (as dtype), 8 or 4; below  */
-                                        /* 16 the output matrix has 8                             */
+    int weight_bits;                    /* of the layers' matrices: 16 (as dtype), 8 or 4; the output matrix then 8 */
     int rows;                           /* tokens that go through a layer together, at most       */
     int positions;                      /* of the longest sequence                                */
     int n_threads;                      /* of the host, for attention; 0: all (team.h) */
     struct sh_stages *stages;           /* NULL: time is not measured                             */
-    void (*on_host)(void *to, const char *why); /* a session's cache is on the host though the device's memory is */
-                                        /* another, and why; may be NULL                          */
+    void (*on_host)(void *to, const char *why); /* why a cache is on the host, not in device memory; may be NULL */
     void (*on_eager)(void *to, const char *why);        /* steps do not run as graphs, and why; may be NULL       */
     void *to;
 };

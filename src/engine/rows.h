@@ -8,6 +8,8 @@
 
 #include "src/base/err.h"
 #include "src/base/num.h"
+#include "src/base/stages.h"
+#include "src/model/arch.h"
 
 /* ---- quant.c ----
  * Group-wise asymmetric quantisation of the KV cache. n numbers share a scale and a minimum:
@@ -103,5 +105,56 @@ int sh_rows_f16_fit(int d);                             /* rows of d numbers, on
 void sh_rows_f16_products(const float *q, const uint16_t *k, float scale, int n, int d, float *score);
 /* out += p v: v [n, d]. */
 void sh_rows_f16_mix(const float *p, const uint16_t *v, int n, int d, float *out);
+
+/* ---- positions.c ----
+ * Positions inside the cache, as StreamingLLM has them (Xiao et al. 2023): a kept token's place is how many
+ * kept tokens are older, so a query is at place n - 1 whatever has been read before, and a model never
+ * sees a distance that it was not trained on. Rotary keys are kept as they were before they turn, and turn
+ * for their place whenever they are looked at; with ALiBi places take the positions' part. */
+
+enum sh_positions { SH_POSITIONS_ORIGINAL, SH_POSITIONS_CACHE };
+
+/* place [n_slot], -1: free. The tokens of `slot` [n] leave; scratch: [n_slot + 1]. */
+void sh_positions_leave(int *place, int n_slot, const int *slot, int n, int *scratch);
+
+/* The angles of places 0 to n - 1, for layers that turn alike; on the host. */
+struct sh_turn {
+    float *cosine, *sine;               /* [n, n_rot / 2]; NULL: nothing turns                    */
+    int n_rot, n;
+};
+
+int sh_turn_new(struct sh_turn *t, const struct sh_rope *rope, int n_rot, int n, struct sh_err *e);
+void sh_turn_free(struct sh_turn *t);                   /* {0} is fine */
+
+/* to [n, d] = the rows of `from` turned for their places; place -1: left as they are. to may be from. */
+void sh_turn_rows(const struct sh_turn *t, const float *from, const int *place, int n, int d, float *to);
+
+/* ---- slots_attend.c ----
+ * Attention of one token's queries over the live slots of one KV head, on the host. The score before softmax is that of
+ * sh_attend (kernels/backend.h): cap(scale * q k) + slope * (j - i), with i and j the original positions or places in
+ * the cache. Slots that are free, or whose token is before the window, get 0. */
+
+struct sh_slots_attend {
+    const struct sh_kv_rows *k, *v;
+    const int *pos;                     /* [n_slot] position or place; -1: free                   */
+    const struct sh_turn *turn;         /* keys turn for pos first; NULL: they have               */
+    int n_slot;
+    int group;                          /* query heads of the KV head                             */
+    const float *q;                     /* [group, d_head]                                        */
+    int position, window;               /* of the queries; window 0: none                         */
+    float scale, softcap;               /* softcap 0: none                                        */
+    const float *slopes;                /* [group] (ALiBi); NULL: none                            */
+    float *out;                         /* [group, d_head]                                        */
+    float *probs;                       /* [group, n_slot], out: the probabilities by slot        */
+    float *chunk;                       /* scratch: [SH_ROWS_AT_ONCE, d_head]                     */
+    struct sh_stages *stages;           /* NULL: time is not measured                             */
+    int sharers;                        /* threads of the time                                    */
+};
+
+/* How many slots the softmax ran over. */
+int sh_slots_attend(const struct sh_slots_attend *a);
+
+/* row [n_slot] = the mean of the group's rows. */
+void sh_slots_mean(const float *probs, int group, int n_slot, float *row);
 
 #endif

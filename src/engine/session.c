@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/engine/device_cache.h"
 #include "src/engine/host_cache.h"
 #include "src/engine/sampler.h"
 
@@ -92,21 +91,14 @@ static int take_rows(struct sh_session *s, int sequence, const struct step *p, s
     return s->best && end > s->start[sequence] ? finish_rows(s, end - 1, 1, sequence, e) : 0;
 }
 
-/* From `sequence` on: how many have one row each, which is their last. Such rows are neighbours, and so are their
- * logits: the output matrix is read once for all of them. */
-static int neighbours(const struct sh_session *s, const struct step *p, int sequence)
-{
-    int n = 0;
-    for (int i = sequence; i < s->n_seq && s->start[i + 1] - s->start[i] == 1 && p->at[i] == p->end[i]; i++)
-        n++;
-    return n;
-}
-
+/* Sequences with one row each, which is their last, are neighbours, and so are their logits: the output matrix is read
+ * once for all of them. */
 static int make_logits(struct sh_session *s, const struct step *p, struct sh_err *e)
 {
     for (int i = 0, some; i < s->n_seq; i += some) {
-        int n = s->start[i + 1] - s->start[i], is_last = p->at[i] == p->end[i];
-        int alike = p->take ? 0 : neighbours(s, p, i);
+        int n = s->start[i + 1] - s->start[i], is_last = p->at[i] == p->end[i], alike = 0;
+        for (int k = i; !p->take && k < s->n_seq && s->start[k + 1] - s->start[k] == 1 && p->at[k] == p->end[k]; k++)
+            alike++;
         some = alike ? alike : 1;
         if (p->take ? take_rows(s, i, p, e) : n > 0 && is_last && finish_rows(s, s->start[i + 1] - 1, some, i, e))
             return -1;

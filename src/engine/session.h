@@ -21,7 +21,7 @@
  * A prompt may also come in blocks (block.c): the tokens of a block see all of it and what is cached, and the cache is
  * brought down to its budget after each. A block as long as the prompt is the one-shot compression of many papers.
  *
- * Positions are the original ones, or those inside the cache (positions.h), with which a text may become longer than
+ * Positions are the original ones, or those inside the cache (rows.h), with which a text may become longer than
  * the model's positions. Learned positions are added to a token once, before the first layer: it gets the place after
  * the fullest head's tokens, and keeps it. */
 #ifndef SH_ENGINE_SESSION_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See slots_attend.h. Keys and values are read in chunks of slots, each once for all queries of the
+/* Keys and values are read in chunks of slots, each once for all queries of the
  * group. Sums run in LANES parts whose order is written out, so that every machine gets the same. */
-#include "src/engine/slots_attend.h"
+#include "src/engine/rows.h"
 
 #include <math.h>
 #include <string.h>

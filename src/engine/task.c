@@ -18,17 +18,6 @@ void sh_task_item_free(struct sh_task_item *item)
     *item = (struct sh_task_item){0};
 }
 
-static int check_item(const struct sh_task_item *item, struct sh_err *e)
-{
-    for (int i = 0; i < item->n; i++) {
-        if (!*item->context[i])
-            return sh_fail(e, "the question is empty");
-        if (!*item->choice[i])
-            return sh_fail(e, "choice %d is empty", i);
-    }
-    return 0;
-}
-
 static int read_line(const struct sh_task *t, const char *text, size_t bytes, struct sh_task_item *item,
                      struct sh_err *e)
 {
@@ -40,7 +29,12 @@ static int read_line(const struct sh_task *t, const char *text, size_t bytes, st
     else if (!json_is_object(record))
         bad = sh_fail(e, "expected a JSON object");
     else
-        bad = sh_task_read(t, record, item, e) || check_item(item, e);
+        bad = sh_task_read(t, record, item, e);
+    for (int i = 0; i < item->n && !bad; i++)
+        if (!*item->context[i])
+            bad = sh_fail(e, "the question is empty");
+        else if (!*item->choice[i])
+            bad = sh_fail(e, "choice %d is empty", i);
     json_decref(record);
     return bad ? -1 : 0;
 }

@@ -13,8 +13,7 @@
 struct sh_task_reader {
     struct sh_resident *resident;
     const struct sh_policy_spec *spec;
-    struct sh_budget budget;            /* of every head; a share is one of the tokens that the   */
-                                        /* item's longest choice makes the model read             */
+    struct sh_budget budget;            /* of every head; a share: of the tokens of the item's longest choice */
     struct sh_kv_format format;
     int prefill;
     uint64_t seed;
@@ -23,8 +22,7 @@ struct sh_task_reader {
 struct sh_task_score {
     double sum[SH_TASK_CHOICES];        /* log-likelihood of the choice's tokens, nats            */
     int is_greedy[SH_TASK_CHOICES];     /* every one of them is the likeliest                     */
-    int best, best_norm;                /* choice of the largest sum; of the largest sum per      */
-                                        /* character; the first of equal ones                     */
+    int best, best_norm;                /* of the largest sum; of the largest per character; the first of equals */
     long long read;                     /* tokens; what choices share counts once                 */
     size_t kv_bytes;                    /* of one choice's cache                                  */
     int budget_tokens;

@@ -189,51 +189,36 @@ static void replace(char *text, const char *from, const char *to)
     *out = '\0';
 }
 
-/* Removes what is in brackets on one line. */
-static void cut_brackets(char *text)
-{
-    char *out = text;
-    for (const char *at = text; *at;) {
-        size_t n = strcspn(at, "]\n");
-        if (*at == '[' && at[n] == ']')
-            at += n + 1;
-        else
-            *out++ = *at++;
-    }
-    *out = '\0';
-}
-
 /* As the harness does: WikiHow's texts contain marks in brackets. */
 static char *clean(const char *text)
 {
     text += strspn(text, " \t\n\r\v\f");
-    char *out = xasprintf("%.*s", sh_task_trimmed(text), text);
+    char *out = xasprintf("%.*s", sh_task_trimmed(text), text), *to = out;
     replace(out, " [title]", ". ");
-    cut_brackets(out);
+    for (const char *at = out; *at;) {
+        size_t n = strcspn(at, "]\n");
+        if (*at == '[' && at[n] == ']')
+            at += n + 1;
+        else
+            *to++ = *at++;
+    }
+    *to = '\0';
     replace(out, "  ", " ");
-    return out;
-}
-
-static char *make_context(const json_t *record, struct sh_err *e)
-{
-    const char *label, *a, *b;
-    if (get_text(record, "activity_label", &label, e) || get_text(record, "ctx_a", &a, e) ||
-        get_text(record, "ctx_b", &b, e))
-        return NULL;
-    char *capital = capitalise(b), *whole = xasprintf("%s: %s %s", label, a, capital), *out = clean(whole);
-    free(capital);
-    free(whole);
     return out;
 }
 
 static int read_hellaswag(const json_t *record, struct sh_task_item *out, struct sh_err *e)
 {
     const json_t *endings = json_object_get(record, "endings"), *v;
-    char *context;
+    const char *label, *a, *b;
     size_t i;
     int bad = 0;
-    if (check_texts(endings, "endings", e) || !(context = make_context(record, e)))
+    if (check_texts(endings, "endings", e) || get_text(record, "activity_label", &label, e) ||
+        get_text(record, "ctx_a", &a, e) || get_text(record, "ctx_b", &b, e))
         return -1;
+    char *capital = capitalise(b), *whole = xasprintf("%s: %s %s", label, a, capital), *context = clean(whole);
+    free(capital);
+    free(whole);
     json_array_foreach(endings, i, v)
         bad = bad || add(out, xstrdup(context), clean(json_string_value(v)), e);
     free(context);

@@ -271,13 +271,6 @@ int sh_job_run(struct sh_job *c, struct sh_work_queue q, struct sh_store *into, 
 
 enum { LEAVE = 3 };                     /* a tag: rank 0 has finished everything */
 
-static void let_others_leave(const struct sh_job *c)
-{
-    char byte = 0, why[200];
-    for (int i = 1; i < c->me.size; i++)
-        c->ranks->send(i, LEAVE, &byte, 1, c->timeout_s, why, sizeof why);
-}
-
 static void say(const struct sh_job *c, const struct sh_err *e)
 {
     char label[40];
@@ -346,7 +339,9 @@ int sh_job_leave(struct sh_job *c, int bad, struct sh_err *e)
         if (bad)
             sh_report_error(e);
     }
-    let_others_leave(c);
+    char byte = 0, why[200];
+    for (int i = 1; i < c->me.size; i++)
+        c->ranks->send(i, LEAVE, &byte, 1, c->timeout_s, why, sizeof why);
     if (c->lost)
         c->ranks->abort(bad ? (int)e->status : 0);
     sh_ranks_close(c->ranks, patience_s(c), bad ? (int)e->status : 0);

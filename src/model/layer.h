@@ -58,8 +58,7 @@ struct sh_attend sh_layer_attend(const struct sh_arch *arch, int layer, int rows
 struct sh_own_attention {
     const int *first;                   /* host, [n_seq]: position of each sequence's first row */
     const int *position;                /* [rows] of each row, on the device; NULL: not there    */
-    int length;                         /* that the texts are known to come to, for rotary scalings that
-                                           follow it; beyond it they follow what has come of each    */
+    int length;                         /* of texts, for rotary scalings that follow it; beyond it each text's */
     /* Fills what->out from what->q, k and v; all on the device, operations may still be queued. */
     void (*attend)(void *to, int layer, const struct sh_attend *what);
     void *to;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rope.h. Scalars are computed in double and rounded once, as Python's are when they meet a
+/* Scalars are computed in double and rounded once, as Python's are when they meet a
  * tensor of f32; whatever is an element of a tensor there is f32 here. */
 #include "src/model/rope.h"
 
@@ -16,12 +16,6 @@ int sh_rope_length(const struct sh_rope *r, int n_tokens)
     if (n_tokens <= r->original)
         return r->original;
     return r->kind == SH_ROPE_DYNAMIC ? n_tokens : r->kind == SH_ROPE_LONG ? r->original + 1 : r->original;
-}
-
-static double dynamic_base(const struct sh_rope *r, int n_rot, int length)
-{
-    double stretch = (double)r->factor * length / r->original - ((double)r->factor - 1);
-    return (double)r->base * pow(stretch, (double)n_rot / (n_rot - 2));
 }
 
 static float llama3(const struct sh_rope *r, float f)
@@ -57,27 +51,22 @@ static void yarn(const struct sh_rope *r, int n_rot, float *f)
     }
 }
 
-static void long_rope(const struct sh_rope *r, int n_rot, int length, float *f)
-{
-    const float *stretch = r->stretch[length > r->original];
-    for (int i = 0; i < n_rot / 2; i++)
-        f[i] = 1.0f / (stretch[i] * powf(r->base, (float)(2 * i) / (float)n_rot));
-}
-
 void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *out)
 {
-    double base = r->kind == SH_ROPE_DYNAMIC ? dynamic_base(r, n_rot, length) : (double)r->base;
+    double base = (double)r->base, factor = (double)r->factor;
+    if (r->kind == SH_ROPE_DYNAMIC)
+        base *= pow(factor * length / r->original - (factor - 1), (double)n_rot / (n_rot - 2));
     for (int i = 0; i < n_rot / 2; i++) {
         out[i] = 1.0f / powf((float)base, (float)(2 * i) / (float)n_rot);
         if (r->kind == SH_ROPE_LINEAR)
             out[i] /= r->factor;
         if (r->kind == SH_ROPE_LLAMA3)
             out[i] = llama3(r, out[i]);
+        if (r->kind == SH_ROPE_LONG)
+            out[i] = 1.0f / (r->stretch[length > r->original][i] * powf(r->base, (float)(2 * i) / (float)n_rot));
     }
     if (r->kind == SH_ROPE_YARN)
         yarn(r, n_rot, out);
-    if (r->kind == SH_ROPE_LONG)
-        long_rope(r, n_rot, length, out);
 }
 
 struct table {

@@ -88,22 +88,12 @@ const struct sh_ranks *sh_ranks_open(struct sh_rank_place *place, double timeout
     return bad ? NULL : r;
 }
 
-/* Takes rank 0's heartbeats that have arrived. */
-static int is_alive(const struct sh_ranks *r)
-{
-    char byte, why[400];
-    size_t bytes;
-    int from, any = 0;
-    while (r->poll(0, SH_RANKS_PATIENCE, &byte, 1, &bytes, &from, why, sizeof why) == 1)
-        any = 1;
-    return any;
-}
-
 int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t most, size_t *bytes,
                    double timeout_s, struct sh_err *e)
 {
-    char why[400];
+    char byte, why[400];
     int sender;
+    size_t taken;
     double began = sh_now_s();
     const struct timespec pause = {0, 500000};
     for (;;) {
@@ -112,8 +102,8 @@ int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t
             return sh_fail(e, "mpi: receiving failed: %s", why);
         if (got)
             return 0;
-        if (from == 0 && is_alive(r))
-            began = sh_now_s();
+        while (from == 0 && r->poll(0, SH_RANKS_PATIENCE, &byte, 1, &taken, &sender, why, sizeof why) == 1)
+            began = sh_now_s();         /* a heartbeat */
         if (sh_now_s() - began > timeout_s)
             return sh_fail(e, "rank %d: no heartbeat for %.0f s; marked lost", from, timeout_s),
                    sh_hint(e, "raise --rank-timeout if ranks are slow");

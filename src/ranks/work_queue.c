@@ -186,26 +186,6 @@ static void show(struct server *v)
     sh_progress_show(&v->progress, 100 * done / (v->total > 0 ? v->total : 1), who);
 }
 
-static int all_stopped(const struct server *v)
-{
-    int stopped = 1;
-    for (int i = 0; i < v->n_rank; i++)
-        stopped &= v->rank[i].stopped || v->rank[i].lost;
-    return stopped && (v->failed || !v->left);
-}
-
-/* Idle ranks wait until the last unit is done, or its rank is lost. */
-static void tell_stopped(struct server *v, double now)
-{
-    enum { EACH_S = 1 };
-    if (now - v->told_s < EACH_S)
-        return;
-    v->told_s = now;
-    for (int i = 1; i < v->n_rank; i++)
-        v->stopped[i] = (unsigned char)(v->rank[i].stopped && !v->rank[i].lost);
-    sh_heartbeat_tell(v->r, v->n_rank, v->stopped);
-}
-
 static void *serve(void *argument)
 {
     struct server *v = argument;
@@ -226,9 +206,16 @@ static void *serve(void *argument)
         if (sh_interrupted())
             fail_with(v, 0, "interrupted", "finished work is kept; run the same command again to resume", SH_FAILED);
         look_for_lost(v, sh_now_s());
-        tell_stopped(v, sh_now_s());
+        if (sh_now_s() - v->told_s >= 1) {      /* idle ranks wait until the last unit is done, or its rank is lost */
+            v->told_s = sh_now_s();
+            for (int i = 1; i < v->n_rank; i++)
+                v->stopped[i] = (unsigned char)(v->rank[i].stopped && !v->rank[i].lost);
+            sh_heartbeat_tell(v->r, v->n_rank, v->stopped);
+        }
         show(v);
-        over = all_stopped(v);
+        over = v->failed || !v->left;
+        for (int i = 0; i < v->n_rank; i++)
+            over &= v->rank[i].stopped || v->rank[i].lost;
         pthread_mutex_unlock(&v->lock);
         nap(1);
     }

@@ -37,8 +37,7 @@ struct sh_tok_arrays {
     int specials_in_text;               /* control tokens are cut out of texts; else their names are plain text */
 
     /* SCORES and UNIGRAM */
-    int add_prefix, squeeze, escape;    /* a leading space; runs of spaces become one, none at
-                                           the ends; spaces are written U+2581      */
+    int add_prefix, squeeze, escape;    /* a leading space; one space for a run, none at the ends; U+2581 for spaces */
     int prefix_once;                    /* that space only before the text, not after each token cut out of it */
     int byte_fallback;                  /* what has no token becomes <0x00> … <0xFF> */
     struct sh_tok_string charsmap;      /* precompiled normalisation, n 0: none     */

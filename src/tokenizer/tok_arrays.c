@@ -84,14 +84,6 @@ static int put_added(struct sh_tokenizer *t, const struct sh_tok_arrays *a,
     return 0;
 }
 
-/* A user-defined token always wins: no score of the others is above 0. */
-static double score_of(const struct sh_tok_arrays *a, size_t id)
-{
-    if (type_of(a, id) != SH_TOK_USER)
-        return (double)a->score[id];
-    return (double)(float)(0.1 * (double)(a->token[id].n - 1));
-}
-
 static int read_unigram(struct sh_tokenizer *t, const struct sh_tok_arrays *a, struct sh_err *e)
 {
     struct sh_unigram *u = &t->unigram;
@@ -106,10 +98,12 @@ static int read_unigram(struct sh_tokenizer *t, const struct sh_tok_arrays *a, s
         return sh_fail(e, "found no unknown token, expected one");
     u->unknown_score = (double)(lowest - 10);
     u->score = xcalloc(a->n, sizeof *u->score);
-    for (size_t i = 0; i < a->n; i++)
-        if ((type_of(a, i) == SH_TOK_NORMAL || type_of(a, i) == SH_TOK_USER) &&
-            sh_unigram_put(u, (int32_t)i, score_of(a, i), e))
+    for (size_t i = 0; i < a->n; i++) {
+        int is_user = type_of(a, i) == SH_TOK_USER;     /* always wins: no score of the others is above 0 */
+        float score = is_user ? (float)(0.1 * (double)(a->token[i].n - 1)) : a->score[i];
+        if ((is_user || type_of(a, i) == SH_TOK_NORMAL) && sh_unigram_put(u, (int32_t)i, (double)score, e))
             return sh_err_prefix(e, "token %zu", i);
+    }
     return 0;
 }
 
@@ -154,9 +148,8 @@ static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
         if (json_array_append_new(merges, json_stringn(a->merge[i].at, a->merge[i].n)))
             bad = sh_fail(e, "merge %zu is not valid UTF-8", i);
     json_object_set_new(pre, "added_tokens", added);
-    json_object_set_new(pre, "model", json_pack("{s:s, s:o, s:o, s:b}", "type", "BPE", "vocab", vocab, "merges",
-                                  merges, "ignore_merges",
-                                  json_is_true(json_object_get(pre, "ignore_merges"))));
+    json_object_set_new(pre, "model", json_pack("{s:s, s:o, s:o, s:b}", "type", "BPE", "vocab", vocab, "merges", merges,
+                                  "ignore_merges", json_is_true(json_object_get(pre, "ignore_merges"))));
     if (!bad)
         return pre;
     json_decref(pre);

@@ -37,15 +37,6 @@ static void add_key(struct keys *k, uint64_t key)
     k->at[k->n++] = key;
 }
 
-static void late_push(struct keys *k, uint64_t key)
-{
-    add_key(k, key);
-    size_t i = k->n - 1;
-    for (; i && k->at[(i - 1) / 2] > key; i = (i - 1) / 2)
-        k->at[i] = k->at[(i - 1) / 2];
-    k->at[i] = key;
-}
-
 static uint64_t late_pop(struct keys *k)
 {
     uint64_t top = k->at[0], key = k->at[--k->n];
@@ -62,22 +53,6 @@ static uint64_t late_pop(struct keys *k)
     return top;
 }
 
-/* Keeps the memory. */
-static void queue_clear(struct queue *q)
-{
-    for (int i = 0; i <= 64; i++)
-        q->bucket[i].n = 0;
-    q->late.n = 0;
-    q->last = 0;
-}
-
-static void queue_free(struct queue *q)
-{
-    for (int i = 0; i <= 64; i++)
-        free(q->bucket[i].at);
-    free(q->late.at);
-}
-
 static struct keys *bucket_of(struct queue *q, uint64_t key)
 {
     return &q->bucket[key == q->last ? 0 : 64 - __builtin_clzll(key ^ q->last)];
@@ -85,10 +60,14 @@ static struct keys *bucket_of(struct queue *q, uint64_t key)
 
 static void queue_push(struct queue *q, uint64_t key)
 {
-    if (key < q->last)
-        late_push(&q->late, key);
-    else
-        add_key(bucket_of(q, key), key);
+    struct keys *k = key < q->last ? &q->late : bucket_of(q, key);
+    add_key(k, key);
+    if (k != &q->late)
+        return;
+    size_t i = k->n - 1;
+    for (; i && k->at[(i - 1) / 2] > key; i = (i - 1) / 2)
+        k->at[i] = k->at[(i - 1) / 2];
+    k->at[i] = key;
 }
 
 /* The smallest key of the first bucket that has one becomes `last`; the others move down. */
@@ -228,7 +207,9 @@ static void offer(struct sh_bpe_work *w, uint32_t i)
 static void merge_many(struct sh_bpe_work *w)
 {
     uint64_t top;
-    queue_clear(&w->queue);
+    for (int i = 0; i <= 64; i++)
+        w->queue.bucket[i].n = 0;
+    w->queue.last = w->queue.late.n = 0;
     for (uint32_t i = 0; i < w->n; i++)
         offer(w, i);
     while (queue_pop(&w->queue, &top)) {
@@ -483,7 +464,9 @@ void sh_bpe_end(struct sh_bpe_work *w)
         return;
     free(w->made_of);
     free(w->symbol);
-    queue_free(&w->queue);
+    for (int i = 0; i <= 64; i++)
+        free(w->queue.bucket[i].at);
+    free(w->queue.late.at);
     free(w->word);
     free(w->key.at);
     free(w->known.at);

@@ -214,18 +214,6 @@ static int check(struct maker *m, struct sh_err *e)
     return 0;
 }
 
-static void mark_unused(struct maker *m)
-{
-    struct sh_bpe *b = m->b;
-    for (size_t i = 0; i < b->n_slot; i++) {
-        if (b->merge[i].rank < 0 || m->type[b->merge[i].id] != SH_TOK_UNUSED)
-            continue;
-        if (!b->unused)
-            b->unused = xcalloc(b->vocab->n_id, 1);
-        b->unused[b->merge[i].id] = 1;
-    }
-}
-
 int sh_bpe_from_scores(struct sh_bpe *b, const struct sh_vocab *vocab, const float *score,
                        const int32_t *type, struct sh_err *e)
 {
@@ -244,7 +232,13 @@ int sh_bpe_from_scores(struct sh_bpe *b, const struct sh_vocab *vocab, const flo
     free(m.sorted);
     if (bad)
         return -1;
-    mark_unused(&m);
+    for (size_t i = 0; i < b->n_slot; i++) {
+        if (b->merge[i].rank < 0 || m.type[b->merge[i].id] != SH_TOK_UNUSED)
+            continue;
+        if (!b->unused)
+            b->unused = xcalloc(b->vocab->n_id, 1);
+        b->unused[b->merge[i].id] = 1;
+    }
     sh_bpe_ready(b);
     return 0;
 }

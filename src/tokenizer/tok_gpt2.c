@@ -46,13 +46,6 @@ static json_t *read_merges(const char *path, struct sh_err *e)
     return NULL;
 }
 
-/* A special token is a string or an object with its text as "content". */
-static const json_t *content_of(const json_t *token)
-{
-    const json_t *content = json_is_object(token) ? json_object_get(token, "content") : token;
-    return json_is_string(content) && json_string_length(content) ? content : NULL;
-}
-
 struct gather {
     json_t *tokens;                     /* the added_tokens array being made */
     json_t *seen;                       /* an object with their contents as keys */
@@ -62,15 +55,17 @@ struct gather {
 
 static void add(struct gather *g, const json_t *token, const json_t *id)
 {
-    const json_t *content = content_of(token), *flag;
+    /* A special token is a string or an object with its text as "content". */
+    const json_t *content = json_is_object(token) ? json_object_get(token, "content") : token, *flag;
     static const char *const flags[] = {"lstrip", "rstrip", "single_word", "normalized", "special"};
-    if (!content || json_object_get(g->seen, json_string_value(content)))
+    const char *text = json_string_value(content);
+    if (!text || !*text || json_object_get(g->seen, text))
         return;
-    json_object_set_new(g->seen, json_string_value(content), json_true());
+    json_object_set_new(g->seen, text, json_true());
     if (!id)
-        id = json_object_get(g->vocab, json_string_value(content));
+        id = json_object_get(g->vocab, text);
     if (!id)
-        id = json_object_get(g->more, json_string_value(content));
+        id = json_object_get(g->more, text);
     json_t *new = json_pack("{s:O, s:b}", "content", content, "special", 1);
     if (id)
         json_object_set(new, "id", (json_t *)id);

@@ -58,8 +58,7 @@ struct sh_added {                       /* a trie; node 0 is the root, so 0 also
     struct sh_added_node *node;
     int32_t n, cap;
     int32_t first[256];                 /* the root's children */
-    struct sh_added_edge *edge;         /* those of the others: a hash table, since lists of 256
-                                           would make a step slow where a file wants it */
+    struct sh_added_edge *edge;         /* those of the others: a hash table; lists of 256 would be slow */
     size_t n_edge, n_slot;
     uint64_t seed;
 };
@@ -97,8 +96,7 @@ struct sh_bpe {
     int fuse_unknown, byte_fallback, whole_first;
 
     int by_score;                       /* unknown characters are resolved after merging */
-    struct sh_vocab lone;               /* by_score: characters that are no tokens, but parts of
-                                           some; their ids begin at lone_at    */
+    struct sh_vocab lone;               /* by_score: characters that are only parts of tokens; ids from lone_at */
     int32_t lone_at;
     unsigned char *unused;              /* by id, by_score: is taken apart again; NULL: none   */
     int cut_words;                      /* no token has U+2581 after another character         */

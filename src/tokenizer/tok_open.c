@@ -95,27 +95,20 @@ static int add_named(struct sh_tokenizer *t, const char *folder, const json_t *c
     return bad;
 }
 
-/* Whether tokenizer_config.json wants a leading space at all and, with "legacy" false, only at the start of the
- * text. */
-static int apply_prefix(struct sh_tok_arrays *a, const json_t *config, struct sh_err *e)
-{
-    int legacy, prefix;
-    if (sh_tok_flag(config, "legacy", 1, &legacy, e) || sh_tok_flag(config, "add_prefix_space", 1, &prefix, e))
-        return -1;
-    a->add_prefix &= prefix;
-    a->prefix_once = !legacy;
-    return 0;
-}
-
+/* tokenizer_config.json tells whether a leading space is wanted at all and, with "legacy" false, only at the start of
+ * the text. */
 static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *config, struct sh_err *e)
 {
     struct sh_sp_model model;
     char *path = xasprintf("%s/tokenizer.model", folder);
-    int bad = sh_sp_model_open(&model, path, e);
-    if (!bad && apply_prefix(&model.arrays, config, e)) {
+    int legacy = 1, prefix = 1, bad = sh_sp_model_open(&model, path, e);
+    if (!bad && (sh_tok_flag(config, "legacy", 1, &legacy, e) ||
+                 sh_tok_flag(config, "add_prefix_space", 1, &prefix, e))) {
         bad = sh_err_prefix(e, "%s/tokenizer_config.json", folder);
         sh_sp_model_close(&model);
     } else if (!bad) {
+        model.arrays.add_prefix &= prefix;
+        model.arrays.prefix_once = !legacy;
         bad = sh_tok_read_arrays(t, &model.arrays, e);
         sh_sp_model_close(&model);
         if (bad || (bad = add_named(t, folder, config, e)))

@@ -19,8 +19,7 @@ enum { DIGITS = 1, WHOLE = 2, NFC = 4 };        /* digits one by one; ignore_mer
 static const char llama3[] = SHORT "|" LETTERS "|\\p{N}{1,3}|" MARKS "|" SPACES,
                   qwen2[] = SHORT "|" LETTERS "|\\p{N}|" MARKS "|" SPACES,
                   o200k[] = CASED(SHORT "?") "|\\p{N}{1,3}|" PATHS "|" SPACES,
-                  tekken[] = CASED("") "|\\p{N}|" PATHS "|" SPACES,
-                  bloom[] = " ?[^(\\s|[.,!?…。，、।۔،])]+";
+                  tekken[] = CASED("") "|\\p{N}|" PATHS "|" SPACES, bloom[] = " ?[^(\\s|[.,!?…。，、।۔،])]+";
 
 static const struct { const char *name, *regex; int flags; } known[] = {
     {"gpt-2", NULL, 0}, {"mpt", NULL, 0}, {"olmo", NULL, 0}, {"jais", NULL, 0},
@@ -43,11 +42,9 @@ json_t *sh_tok_pre(const char *name)
     if (known[i].flags & DIGITS)
         json_array_append_new(steps, json_pack("{s:s, s:b}", "type", "Digits", "individual_digits", 1));
     if (known[i].regex)
-        json_array_append_new(steps, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split",
-                                               "pattern", "Regex", known[i].regex, "behavior",
-                                               "Isolated", "invert", 0));
-    json_array_append_new(steps, json_pack("{s:s, s:b, s:b}", "type", "ByteLevel",
-                                           "add_prefix_space", 0, "use_regex",
+        json_array_append_new(steps, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex",
+                                               known[i].regex, "behavior", "Isolated", "invert", 0));
+    json_array_append_new(steps, json_pack("{s:s, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0, "use_regex",
                                            known[i].regex == NULL));
     json_object_set_new(root, "pre_tokenizer", json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", steps));
     json_object_set_new(root, "decoder", json_pack("{s:s}", "type", "ByteLevel"));

@@ -32,8 +32,7 @@ struct lane {
     struct sh_dev *device;
     int number;                         /* takes every n_device-th chunk from here on */
     struct sh_activations act;
-    void *on_device;                    /* hidden states of one chunk, or of all the lane's where they stay; */
-                                        /* NULL: they are used where they are                     */
+    void *on_device;                    /* of one chunk, or all the lane's where they stay; NULL: used where they are */
     size_t row;                         /* where the chunk's begin there                          */
     pthread_t thread;
     int bad, was_stopped;               /* was_stopped: another lane failed first */

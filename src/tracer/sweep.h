@@ -37,8 +37,7 @@ struct sh_sweep {
     struct sh_model *model;
     const char *model_path;                     /* as the user gave it, for errors */
     enum sh_type dtype;
-    int weight_bits;                            /* of the layers' matrices on the device: 8 or 4 are codes
-                                                 * (kernels/weight_bits.h), 16: as dtype                  */
+    int weight_bits;                            /* of matrices on the device: 16 (as dtype), or codes of 8 or 4 */
     int first_layer, last_layer;                /* recorded, inclusive; those before are computed only  */
     const struct sh_trace_sequence *sequence;   /* [n] */
     int n, first_sequence;                      /* first_sequence: number of sequence[0] within the run */
@@ -51,20 +50,17 @@ struct sh_sweep {
     struct sh_progress *progress;               /* in tokens x layers                                   */
     int n_threads;                              /* of a device, as it was opened                        */
     struct sh_stages *stages;                   /* NULL: time is not measured                           */
-    const struct sh_sweep_link *link;           /* NULL: all layers are here. One device, everything is
-                                                 * recorded whatever `done` says of other layers        */
+    const struct sh_sweep_link *link;           /* NULL: all layers are here; else one device, `done` is ignored */
 };
 
 /* What the sweep will take at its peak, before anything is allocated. */
 struct sh_sweep_needs {
-    size_t layer_bytes, activation_bytes, hidden_bytes;     /* a layer's weights and the activations on
-                                                 * a device, hidden states in memory                    */
+    size_t layer_bytes, activation_bytes, hidden_bytes; /* of weights and activations on a device, and in memory */
     size_t device_bytes;                        /* in all, of a device with its own memory; else 0      */
     int rows;                                   /* tokens that go through a layer together, at most     */
     int layers_at_once;                         /* 2: the next is loaded while this one computes        */
     int spills;                                 /* the hidden states go to a temporary file             */
-    int stay;                                   /* a device holds those of all its chunks, which then do
-                                                 * not travel between layers                            */
+    int stay;                                   /* a device keeps its chunks' hidden states between layers */
 };
 
 /* -1 when a device is too small: e says how much it needs. */

@@ -11,7 +11,7 @@
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/engine/host_cache.h"
-#include "src/engine/slots_attend.h"
+#include "src/engine/rows.h"
 #include "tests/tap.h"
 #include "tests/unit/backends.h"
 #include "tests/unit/device_policies.h"

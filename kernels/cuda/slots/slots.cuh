@@ -91,8 +91,7 @@ struct slots_wide {
     float *limit;                       /* [n_kv_head, rows]: what is below is low                 */
     float *mean;                        /* [n_kv_head, rows, columns]: the rows, when they are looked at */
     int *list;                          /* [n_kv_head, columns]: free slots                        */
-    int *to, *from;                     /* likewise: the slot of a token of the block, or -1; the column that */
-                                        /* a slot's token had, or -1                               */
+    int *to, *from;                     /* likewise, or -1: a block token's slot; the column of a slot's token */
 };
 
 enum { SLOTS_WIDE_PARTS = 14 };

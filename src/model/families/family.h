@@ -161,15 +161,12 @@ struct sh_family {
     const char *const *architectures;       /* "architectures" values that it can run; NULL ends  */
     const char *const *prefixes;            /* tensor name prefixes found in the wild; NULL ends  */
     struct sh_arch start;                   /* fixed choices and defaults; 0: see sh_config_arch  */
-    const struct sh_key *keys;              /* besides those of all families (config_family.c); ends with
-                                             * json[0] == NULL; NULL: none                        */
-    const struct sh_param *params;          /* ends with name == NULL; NULL: models of it cannot be run, only
-                                             * their memory is counted                            */
+    const struct sh_key *keys;              /* besides config_family.c's; ends with json[0] == NULL; may be NULL */
+    const struct sh_param *params;          /* ends with name == NULL; NULL: memory is counted, nothing runs */
     const struct sh_gguf_form *gguf;        /* NULL: GGUF files of it are not known               */
     const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
     const char *pattern;                   /* of layers unless layer_types lists them (models.txt); NULL: see `shape` */
-    const char *knows;                      /* keys that change a model's memory (config_facts.c) and that it may
-                                             * have besides those of its tables, between blanks; NULL: none */
+    const char *knows;  /* further keys for config_facts.c it may have, between blanks; NULL: none */
     /* Quirks; may be NULL. shape: what the memory depends on, too; finish: what only the forward pass needs;
      * count: what the memory depends on beyond struct sh_arch and `facts`, which are read. */
     sh_shape *shape, *finish;

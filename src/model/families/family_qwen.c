@@ -22,8 +22,7 @@ static int qwen_shape(struct sh_arch *a, const struct sh_config *c, struct sh_er
         return -1;
     if (!uses)
         return 0;
-    return sh_config_window(c, 4096, a, e) ||
-           sh_config_at_least(c, "max_window_layers", 0, (int)1e8, &first, e) ||
+    return sh_config_window(c, 4096, a, e) || sh_config_at_least(c, "max_window_layers", 0, (int)1e8, &first, e) ||
            sh_config_windows(c, from_layer, first, a, e) ? -1 : 0;
 }
 

@@ -208,12 +208,6 @@ static int tuple(struct machine *m, uint32_t from)
     return 0;
 }
 
-static int tuple_from_mark(struct machine *m)
-{
-    uint32_t n;
-    return need_mark(m) ? -1 : tuple(m, take_mark(m, &n));
-}
-
 static int set_mark(struct machine *m)
 {
     if (m->n_mark == MOST_MARKS)
@@ -382,6 +376,7 @@ static int frame(struct machine *m)
 /* 1: an opcode that is not known here. */
 static int run(struct machine *m, unsigned char code)
 {
+    uint32_t n;
     switch (code) {
     case '(': return set_mark(m);
     case 'N': return plain(m, SH_PICKLE_NONE);
@@ -396,7 +391,7 @@ static int run(struct machine *m, unsigned char code)
     case 0x8d: return string(m, 8);
     case ')': return plain(m, SH_PICKLE_TUPLE);
     case 0x85: case 0x86: case 0x87: return need(m, code - 0x84u) ? -1 : tuple(m, m->n_stack - (code - 0x84u));
-    case 't': return tuple_from_mark(m);
+    case 't': return need_mark(m) ? -1 : tuple(m, take_mark(m, &n));
     case ']': return plain(m, SH_PICKLE_LIST);
     case 'a': return fill_one(m, SH_PICKLE_LIST);
     case 'e': return fill_from_mark(m, SH_PICKLE_LIST);
