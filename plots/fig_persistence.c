@@ -80,8 +80,8 @@ static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p, double
             separator = ", \\\n    ";
         }
     for (int i = 0; i < here->n_series; i++) {
-        fprintf(gp->to, "%s$p%ds%d using 1:(%s$3) with lines ls %d, \\\n    '' using 1:2 with linespoints ls %d",
-                separator, p, i, low > 0 ? "$2 == $2 ? $3 : 0*" : "", i + 11, i + 1);
+        fprintf(gp->to, "%s$p%ds%d using 1:3 with lines ls %d, \\\n    '' using 1:2 with linespoints ls %d",
+                separator, p, i, i + 11, i + 1);
         if (n_missing(&here->series[i]))
             fprintf(gp->to, ", \\\n    $p%dm%d using ($1 + %.2f):(%g) with points ls %d pt 2 ps 0.6", p, i,
                     here->n_series < 2 ? 0.0 : 0.5 * i / here->n_series - 0.25, low, i + 1);

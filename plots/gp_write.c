@@ -28,7 +28,7 @@ static const char apostrophe[] = "'.\"'\".'";
 #define LEAST_COLUMN 0.52               /* a column's width, likewise */
 #define LEAST_PAGE 3.0                  /* inches, below which panels have no room next to their labels */
 #define LETTERS 12.5                    /* on an inch, of the usual size */
-#define TITLE_LETTERS 10.5              /* and of the heading's */
+#define TITLE_LETTERS 9.2               /* and of the heading's */
 
 enum { TITLE_LINES = 2, SETTINGS_LINES = 4, HEADING_LABEL = 910 };
 #define TITLE_PITCH 0.23

@@ -78,7 +78,7 @@ static void fill_crowd(void)
                                              {16, 48 - 4 * i, 16 + 4 * i}, 79.5, 80, "1042 sequences"};
     crowd.stacks = (struct sh_fig_stacks){10, PARTS, tame.part, crowd.bar};
     crowd.d = tame.d;
-    crowd.d.title = "opt-6.7b: eviction policies replayed";
+    crowd.d.title = "llama-2-7b on H100-SXM and others: what a budget buys";
     crowd.d.settings = "12 sequences, 6044 tokens; renormalised rows, uniform budgets, prefill 0";
     crowd.d.budget_curve = crowd.d.leaderboard = &crowd.sets;
     crowd.d.occupancy = &crowd.charts;

@@ -216,7 +216,7 @@ struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, 
         struct sh_fig_line *line = of[all->n] = sh_figure_keep(d, xcalloc(LINES, sizeof *line));
         int n_line = find_lines(d, rows, n, c, line);
         if (n_line)
-            chart[all->n++] = (struct sh_fig_chart){is[c].title, "kept tokens, % of the length", is[c].y, is[c].is_log,
+            chart[all->n++] = (struct sh_fig_chart){is[c].title, "% of tokens kept", is[c].y, is[c].is_log,
                                                     c == RECALL, (double)NAN, NULL, n_line, line};
     }
     set_looks(chart, of, all->n);

@@ -96,9 +96,9 @@ set yrange [0.1:1.027]
 set ytics 0.2
 plot $p0s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.3 noborder, \
     $p0s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.3 noborder, \
-    $p0s0 using 1:($2 == $2 ? $3 : 0*$3) with lines ls 11, \
+    $p0s0 using 1:3 with lines ls 11, \
     '' using 1:2 with linespoints ls 1, \
-    $p0s1 using 1:($2 == $2 ? $3 : 0*$3) with lines ls 12, \
+    $p0s1 using 1:3 with lines ls 12, \
     '' using 1:2 with linespoints ls 2
 unset label
 unset arrow
@@ -116,9 +116,9 @@ set yrange [0.1:1.027]
 set ytics 0.2
 plot $p1s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.3 noborder, \
     $p1s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.3 noborder, \
-    $p1s0 using 1:($2 == $2 ? $3 : 0*$3) with lines ls 11, \
+    $p1s0 using 1:3 with lines ls 11, \
     '' using 1:2 with linespoints ls 1, \
-    $p1s1 using 1:($2 == $2 ? $3 : 0*$3) with lines ls 12, \
+    $p1s1 using 1:3 with lines ls 12, \
     '' using 1:2 with linespoints ls 2, \
     $p1m1 using ($1 + 0.00):(0.1) with points ls 2 pt 2 ps 0.6
 unset label
