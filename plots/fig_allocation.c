@@ -5,12 +5,6 @@
 
 #include "plots/figure.h"
 
-#define TALL 2.7                /* inches, a map without its margins */
-#define PITCH 3.9
-#define LEFT 0.95
-#define RIGHT 0.3
-#define COLOURS 0.9             /* right of a map: its colour box with tics */
-
 static double most(const struct sh_fig_plans *d)
 {
     double high = 1;
@@ -41,22 +35,17 @@ static void layers(struct sh_gp *gp, const struct sh_fig_plan *p, int i_plan)
 
 static void map(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double high)
 {
-    sh_gp_set(gp, "title", p->title, 58);
-    fprintf(gp->to, "set ylabel 'KV head'\nset xtics 0, %d\nset ytics 0, %d\n"
-            "set xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\nset cbrange [0:%.10g]\n"
-            "set border 15 ls 21\nunset grid\n"
+    fprintf(gp->to, "set yrange [-0.5:%d.5]\nset cbrange [0:%.10g]\nset border 15 ls 21\nunset grid\n"
             "plot $plan%d matrix using ($3 == $3 ? $2 : NaN):1:($2-0.5):($2+0.5):($1-0.5):"
-            "($1+0.5):3 with boxxyerror fs solid noborder lc palette\nunset label\n",
-            sh_gp_step(p->n_layers, 12), sh_gp_step(p->n_heads, 10), p->n_layers - 1, p->n_heads - 1, high, i);
+            "($1+0.5):3 with boxxyerror fs solid noborder lc palette\nunset label\n", p->n_heads - 1, high, i);
 }
 
-static void profile(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double high)
+static void profile(struct sh_gp *gp, int i, double high, double tall)
 {
-    fprintf(gp->to, "set title 'by layer: mean and range over heads'\nset ylabel 'tokens per head'\n"
-            "set xrange [-0.5:%d.5]\nset yrange [0:%.10g]\nset ytics auto\nset border 3 ls 21\n"
-            "set grid ls 20\n"
-            "plot $layers%d using 1:3:4 with filledcurves ls 1 fs transparent solid 0.2 noborder, "
-            "\\\n    '' using 1:2 with linespoints ls 1\n", p->n_layers - 1, 1.05 * high, i);
+    sh_gp_tics(gp, 'y', 0, high, tall);
+    fprintf(gp->to, "set yrange [0:%.10g]\nset border 3 ls 21\nset grid ls 20\n"
+            "plot $layers%d using 1:3:4 with filledcurves ls 1 fs transparent solid 0.3 noborder, "
+            "\\\n    '' using 1:2 with linespoints ls 1\nunset label\n", 1.05 * high, i);
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
@@ -66,24 +55,30 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
         if (d->plan[i].n_layers < 1 || d->plan[i].n_heads < 1)
             return sh_misused(e, "figure allocation shows plans of at least one layer and head");
     double high = most(d);
-    int n_columns = sh_gp_columns(gp, 6, 2), n_rows = d->n * (2 / n_columns);
-    double top = SH_GP_TOP, page = sh_gp_room(gp, n_columns < 2 ? 6.6 : 12), half = page / n_columns,
-           wide = half - LEFT - RIGHT - COLOURS;
-    sh_gp_page(gp, page, top - 0.35 + PITCH * n_rows, data->title, data->settings);
+    struct sh_gp_grid g = {.wide = 4.1, .tall = 2.7, .least = 0.7, .left = 0.65, .right = 0.75,
+                           .below = 0.3, .last = 0.2, .most = 2};
+    for (int i = 0; i < d->n; i++)
+        sh_gp_titled(&g, d->plan[i].title, NULL);
+    sh_gp_lay_out(gp, &g, 2 * d->n);
     for (int i = 0; i < d->n; i++) {
         sh_gp_matrix(gp, "plan", i, d->plan[i].n_layers, d->plan[i].n_heads, d->plan[i].tokens);
         layers(gp, &d->plan[i], i);
     }
-    fputs("set xlabel 'layer'\nset cblabel 'tokens' offset 0.8, 0\nset multiplot\n", gp->to);
-    sh_gp_heading(gp);
-    for (int i = 0; i < d->n; i++) {
-        int at = 2 * i;
-        sh_gp_box(gp, LEFT, top + PITCH * (at / n_columns), wide, TALL);
-        map(gp, &d->plan[i], i, high);
-        at++;
-        sh_gp_box(gp, LEFT + half * (at % n_columns), top + PITCH * (at / n_columns), wide + (n_columns - 1) * COLOURS,
-                  TALL);
-        profile(gp, &d->plan[i], i, high);
+    fputs("set cblabel 'tokens' offset 0.5, 0\n", gp->to);
+    sh_gp_begin_panels(gp, &g);
+    for (int i = 0; i < g.n; i++) {
+        const struct sh_fig_plan *p = &d->plan[g.at[i] / 2];
+        int is_map = g.at[i] % 2 == 0;
+        sh_gp_cell(gp, &g, i);
+        sh_gp_panel_title(gp, &g, is_map ? p->title : "by layer: mean, range of heads", NULL);
+        sh_gp_axis_label(gp, "xlabel", "layer", g.wide, sh_gp_is_last(&g, i));
+        sh_gp_axis_label(gp, "ylabel", is_map ? "KV head" : "tokens per head", g.tall + 0.4, 1);
+        fprintf(gp->to, "set xrange [-0.5:%d.5]\nset xtics 0, %d\nset ytics 0, %d\n", p->n_layers - 1,
+                sh_gp_step(p->n_layers, 1 + (int)(3.4 * g.wide)), sh_gp_step(p->n_heads, 1 + (int)(4 * g.tall)));
+        if (is_map)
+            map(gp, p, g.at[i] / 2, high);
+        else
+            profile(gp, g.at[i] / 2, high, g.tall);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;

@@ -3,23 +3,22 @@
  * its bootstrap interval, and in further panels what else was measured. One look per policy in all
  * panels and traces; the bounds that see the future are black. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "plots/figure.h"
 
-#define TALL 3.0                /* inches, a panel without its margins */
-#define PITCH_X 5.1             /* from one to the next, where there is room */
-#define PITCH_Y 4.2
-#define MARGINS 0.9
-#define KEY_PITCH 3.1           /* a column of the legend */
+#define NAMES_IN 1.3            /* right of a panel: names at the lines' ends */
+#define WIDE_PAGE 6.0           /* where there is room for them */
+#define LEAST_LOST 1e-4         /* of the mass: below it lines end */
 
-enum { PANELS = 4, COLOURS = 6, DASHES = 4, MOST = 48 };
+enum { PANELS = 4, COLOURS = 6, DASHES = 4, MOST = 48, MOST_TOLD_APART = 8, MOST_MARKS = 12 };
 
-static const struct { const char *title, *axis; int column; } panels[PANELS] = {
-    {"kept attention mass", "kept mass", 2},
-    {"without sinks and the newest token", "kept mass", 5},
-    {"pivotal tokens (score above 1/n)", "share kept", 6},
-    {"error of the attention output", "relative error", 7}};
+static const struct { const char *title; int column, is_lost; } panels[PANELS] = {
+    {"mass lost (1 − kept)", 2, 1},
+    {"without sinks, newest", 5, 1},
+    {"pivotal tokens kept", 6, 0},
+    {"error of the output", 7, 0}};
 
 static const double *values(const struct sh_fig_curve *c, int panel)
 {
@@ -66,19 +65,36 @@ static int place(const struct sh_fig_curve_sets *d, const struct sh_fig_curve *c
     return n;
 }
 
-/* Six colours, then the same with other dashes and marks. A few marks tell a line. */
-static void look(struct sh_gp *gp, const struct sh_fig_curve_sets *d, const struct sh_fig_curve *c)
+static int n_names(const struct sh_fig_curve_sets *d)
+{
+    int n = 0;
+    for (int s = 0; s < d->n; s++)
+        for (int i = 0; i < d->set[s].n_curves; i++)
+            n += is_new(d, s, i);
+    return n;
+}
+
+/* Where more lines cross than can be told apart, only the best of them and the references have looks of their own. */
+static int is_grey(const struct sh_fig_curve_sets *d, const struct sh_fig_curve *c)
+{
+    return c->is_over || (n_names(d) > MOST_TOLD_APART && !c->is_bound && !c->is_reference && place(d, c) >= COLOURS);
+}
+
+/* Six colours, then the same with other dashes; those that see the future are black, a reference that is not among the
+ * best is dark. */
+static const char *style(const struct sh_fig_curve_sets *d, const struct sh_fig_curve *c, char text[64])
 {
     static const char *const dash[DASHES] = {"1", "(16,8)", "(4,6)", "(18,6,4,6)"};
-    static const int mark[DASHES] = {7, 8, 5, 2};
     int n = place(d, c);
     if (c->is_bound)
-        fprintf(gp->to, "with lines lc rgb '#000000' lw 2.4 dt %s", dash[n % DASHES]);
-    else if (c->is_over)
-        fprintf(gp->to, "with lines lc rgb '#a0a0a0' lw 1.5 dt %s", dash[n % DASHES]);
+        snprintf(text, 64, " lc rgb '#000000' lw 2.2 dt %s", dash[n % DASHES]);
+    else if (is_grey(d, c))
+        snprintf(text, 64, " lc rgb '#c8c8c8' lw 0.8 dt 1");
+    else if (n >= COLOURS && n_names(d) > MOST_TOLD_APART)
+        snprintf(text, 64, " lc rgb '#606060' lw 1.8 dt (4,6)");
     else
-        fprintf(gp->to, "with linespoints ls %d dt %s pt %d ps 0.45 pi %d", n % COLOURS + 1,
-                dash[n / COLOURS % DASHES], mark[n / COLOURS % DASHES], 1 + c->n / 3);
+        snprintf(text, 64, " ls %d dt %s", n % COLOURS + 1, dash[n / COLOURS % DASHES]);
+    return text;
 }
 
 /* ---- the parts of the page ---- */
@@ -98,128 +114,178 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_curve_sets *d)
         }
 }
 
-/* From a tenth below the least value to just above 1; errors from 0 to the largest, at most 1.5. */
-static void y_range(struct sh_gp *gp, const struct sh_fig_curves *set, int panel)
+static double shown(const struct sh_fig_curve *c, int panel, int k)
 {
-    double low = 1, high = 0;
+    double y = values(c, panel)[k];
+    y = panels[panel].is_lost ? 1 - y : y;
+    return panels[panel].is_lost && !(y >= LEAST_LOST) ? (double)NAN : y;
+}
+
+/* Lost mass on a logarithmic axis, pivotal tokens from a tenth below the least, errors from 0, at most 1.5. */
+static void y_range(struct sh_gp *gp, const struct sh_fig_curves *set, int panel, double tall, double *low,
+                    double *high)
+{
+    *low = 1;
+    *high = 0;
     for (int i = 0; i < set->n_curves; i++)
         for (int k = 0; k < set->curve[i].n; k++) {
-            double y = values(&set->curve[i], panel)[k];
-            low = y < low ? y : low;
-            high = y > high ? y : high;
+            double y = shown(&set->curve[i], panel, k);
+            *low = y < *low ? y : *low;
+            *high = y > *high ? y : *high;
         }
-    if (panel == PANELS - 1)
-        fprintf(gp->to, "set yrange [0:%.4g]\nset ytics %s\n", fmin(1.5, fmax(1.05 * high, 0.01)),
-                high < 0.1 ? "auto" : high < 0.6 ? "0, 0.1" : "0, 0.5");
-    else
-        fprintf(gp->to, "set yrange [%.1f:1.01]\nset ytics 0, 0.2\n", floor(fmax(low, 0) * 10 + 1e-9) / 10);
+    fputs("unset logscale y\n", gp->to);
+    if (panels[panel].is_lost) {
+        *high = fmax(*high, *low);
+        sh_gp_log_axis(gp, *low, *high, sh_gp_row_tics(tall));
+        *low = *low / 1.1;
+        *high = *high * 1.1;
+        return;
+    }
+    int is_error = panel == PANELS - 1;
+    *low = is_error ? 0 : floor(fmax(*low, 0) * 10 + 1e-9) / 10;
+    *high = is_error ? fmin(1.5, fmax(1.05 * *high, 0.01)) : 1.01;
+    fprintf(gp->to, "set yrange [%.4g:%.4g]\n", *low, *high);
+    sh_gp_tics(gp, 'y', *low, *high, tall);
+}
+
+/* The names of a panel's lines right of it, each near its line's end, as far apart as letters ask for. */
+static void names(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, int p, double low, double high,
+                  double tall)
+{
+    const struct sh_fig_curves *set = &d->set[s];
+    struct { const struct sh_fig_curve *c; double at, from; } end[MOST], next;
+    int n = 0;
+    double apart = 0.165 / tall, least = 0;
+    for (int i = 0; i < set->n_curves; i++) {
+        const struct sh_fig_curve *c = &set->curve[i];
+        double y = (double)NAN;
+        next.from = 0;
+        for (int k = c->n - 1; k >= 0 && !is_grey(d, c); k--)
+            if (isfinite(shown(c, p, k))) {
+                next.from = shown(c, p, k);         /* where ends coincide, the beginnings tell */
+                y = isfinite(y) ? y : next.from;
+            }
+        if (!isfinite(y))
+            continue;
+        next.c = c;
+        next.at = panels[p].is_lost ? log(y / low) / log(high / low) : (y - low) / (high - low);
+        int k = n++;
+        for (; k > 0 && (end[k - 1].at > next.at + 1e-3 ||
+                         (end[k - 1].at > next.at - 1e-3 && end[k - 1].from > next.from)); k--)
+            end[k] = end[k - 1];
+        end[k] = next;
+    }
+    for (int i = 0; i < n; i++) {
+        double most = 1.02 - apart * (n - 1 - i);
+        end[i].at = fmin(fmax(end[i].at, least), most);
+        least = end[i].at + apart;
+    }
+    for (int i = 0; i < n; i++) {
+        static const char *const colour[COLOURS] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"};
+        const struct sh_fig_curve *c = end[i].c;
+        fprintf(gp->to, "set label %d ", 300 + i);
+        sh_gp_text(gp, c->label, sh_gp_letters(NAMES_IN - 0.1));
+        fprintf(gp->to, " at graph 1.02, graph %.4f left tc rgb '%s'\n", end[i].at, c->is_bound ? "#000000" :
+                place(d, c) < COLOURS ? colour[place(d, c)] : "#606060");
+    }
 }
 
 static void panel(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, int p)
 {
     const struct sh_fig_curves *set = &d->set[s];
     const char *separator = "plot ";
-    fputs("set title ", gp->to);
-    if (d->n > 1) {
-        sh_gp_text(gp, set->title, 26);
-        fputs(".': '.", gp->to);
-    }
-    fprintf(gp->to, "'%s'\nset ylabel '%s'\n", panels[p].title, panels[p].axis);
-    y_range(gp, set, p);
+    char text[64];
     for (int i = 0; i < set->n_curves && p == 0; i++) {
-        if (set->curve[i].is_bound || set->curve[i].is_over)
+        const struct sh_fig_curve *c = &set->curve[i];
+        if (c->is_bound || is_grey(d, c))
             continue;
-        fprintf(gp->to, "%s$s%dc%d using 1:3:4 with filledcurves ls %d fs transparent solid 0.15 "
-                "noborder", separator, s, i, place(d, &set->curve[i]) % COLOURS + 1);
+        fprintf(gp->to, "%s$s%dc%d using 1:(lost($3)):(lost($4)) with filledcurves ls %d fs transparent solid 0.3 "
+                "noborder", separator, s, i, place(d, c) % COLOURS + 1);
         separator = ", \\\n    ";
     }
-    for (int i = 0; i < set->n_curves; i++) {
-        fprintf(gp->to, "%s$s%dc%d using 1:%d ", separator, s, i, panels[p].column);
-        look(gp, d, &set->curve[i]);
-        separator = ", \\\n    ";
-    }
-    fputs("\nunset label\n", gp->to);
+    for (int grey = 1; grey >= 0; grey--)           /* below those with colours */
+        for (int i = 0; i < set->n_curves; i++) {
+            const struct sh_fig_curve *c = &set->curve[i];
+            if (is_grey(d, c) != grey)
+                continue;
+            fprintf(gp->to, panels[p].is_lost ? "%s$s%dc%d using 1:(lost($%d)) with " : "%s$s%dc%d using 1:%d with ",
+                    separator, s, i, panels[p].column);
+            int has_marks = c->n <= MOST_MARKS && !grey && !c->is_bound;
+            fprintf(gp->to, "%s%s%s", has_marks ? "linespoints" : "lines", style(d, c, text),
+                    has_marks ? " pt 7 ps 0.4" : "");
+            separator = ", \\\n    ";
+        }
+    fputs("\nunset label\nunset arrow\nunset object\n", gp->to);
 }
 
-/* ---- the legend: every name once, in columns below the panels ---- */
-
-static int n_names(const struct sh_fig_curve_sets *d)
+static int has_bands(const struct sh_fig_curve_sets *d)
 {
-    int n = 0;
     for (int s = 0; s < d->n; s++)
         for (int i = 0; i < d->set[s].n_curves; i++)
-            n += is_new(d, s, i);
-    return n;
+            for (int k = 0; k < d->set[s].curve[i].n; k++) {
+                const struct sh_fig_curve *c = &d->set[s].curve[i];
+                if (isfinite(c->low[k]) && !c->is_bound && !is_grey(d, c))
+                    return 1;
+            }
+    return 0;
 }
 
-/* Draws nothing but names [from, to), and after the last one what a band means. */
-static void legend_column(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int from, int to)
+/* Names stand at the lines' ends where `at_end`, else in the legend; what has no name of its own always there. */
+static void legend(struct sh_gp_grid *g, const struct sh_fig_curve_sets *d, int at_end)
 {
-    int n = 0;
-    fputs("plot \\\n", gp->to);
+    char text[64];
+    int n_grey = 0, n_over = 0;
     for (int s = 0; s < d->n; s++)
         for (int i = 0; i < d->set[s].n_curves; i++) {
             const struct sh_fig_curve *c = &d->set[s].curve[i];
-            if (!is_new(d, s, i) || n++ < from || n > to)
-                continue;
-            fputs("    NaN ", gp->to);
-            look(gp, d, c);
-            fputs(" title ", gp->to);
-            sh_gp_text(gp, c->label, 28);
-            fputs(c->is_bound ? ".' (sees the future)', \\\n"
-                  : c->is_over ? ".' (keeps more)', \\\n" : ", \\\n", gp->to);
+            n_over += c->is_over;
+            n_grey += is_grey(d, c) && !c->is_over;
+            if (!at_end && !is_grey(d, c))
+                sh_gp_entry(g, c->label, SH_GP_LINE, "%s", style(d, c, text));
         }
-    fputs(to >= n ? "    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder title "
-          "'95 % interval'\n" : "    NaN notitle\n", gp->to);
-}
-
-static void legend(struct sh_gp *gp, const struct sh_fig_curve_sets *d, double width, double top, double tall,
-                   int n_columns)
-{
-    double pitch = (width - 0.4) / n_columns;
-    int rows = (n_names(d) + n_columns) / n_columns;
-    fputs("set key left top vertical Left reverse samplen 3\n"
-          "unset border\nunset tics\nunset grid\nunset xlabel\nunset ylabel\nunset title\n"
-          "set xrange [0:1]\nset yrange [0:1]\n", gp->to);
-    for (int c = 0; c < n_columns; c++) {
-        sh_gp_box(gp, 0.4 + pitch * c, top, pitch - 0.1, tall);
-        legend_column(gp, d, c * rows, (c + 1) * rows);
-    }
+    if (n_grey || n_over)
+        sh_gp_entry(g, !n_grey ? "keeps more than its budget" : n_over ? "others, or more than the budget" : "others",
+                    SH_GP_LINE, " lc rgb '#c8c8c8' lw 0.8 dt 1");
+    if (has_bands(d))
+        sh_gp_entry(g, "95 % interval", SH_GP_BAND, " fc rgb '#a0a0a0' fs solid 0.6 noborder");
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_curve_sets *d = data->budget_curve;
-    int n_rows = 0, row = 0, n_columns = sh_gp_columns(gp, PITCH_X, 2);
-    double width = sh_gp_room(gp, 0.3 + PITCH_X * n_columns), pitch = (width - 0.3) / n_columns;
-    int n_keys = (int)fmax(1, (width - 0.4) / KEY_PITCH);
+    int of[PANELS * PANELS][2], n = 0;
+    int at_end = n_names(d) > MOST_TOLD_APART && sh_gp_room(gp, 9) >= WIDE_PAGE;
+    struct sh_gp_grid g = {.wide = at_end ? 3.0 : 4.2, .tall = 3.0, .least = 0.5, .left = 0.5,
+                           .right = at_end ? NAMES_IN : 0.12, .below = 0.3, .last = 0.2, .most = 2};
     for (int s = 0; s < d->n; s++) {
-        int n = 0;
         if (d->set[s].n_curves < 1 || d->set[s].n_curves > MOST)
             return sh_misused(e, "figure budget-curve shows 1 to %d policies, found %d", MOST, d->set[s].n_curves);
         for (int p = 0; p < PANELS; p++)
-            n += p == 0 || has_values(&d->set[s], p);
-        n_rows += (n + n_columns - 1) / n_columns;
-    }
-    double key_in = SH_GP_KEY * ((n_names(d) + n_keys) / n_keys) + 0.15,
-           height = 0.85 + PITCH_Y * n_rows + key_in;
-    sh_gp_page(gp, width, height, data->title, data->settings);
-    blocks(gp, d);
-    fputs("set xlabel 'budget, as a share of the sequence'\nset xrange [0:1]\n"
-          "set xtics 0, 0.25, 1\nset multiplot\n", gp->to);
-    sh_gp_heading(gp);
-    for (int s = 0; s < d->n; s++) {
-        int n = 0;
-        for (int p = 0; p < PANELS; p++)
             if (p == 0 || has_values(&d->set[s], p)) {
-                sh_gp_box(gp, 0.85 + pitch * (n % n_columns), SH_GP_TOP + PITCH_Y * (row + n / n_columns),
-                          pitch - MARGINS, TALL);
-                panel(gp, d, s, p);
-                n++;
+                sh_gp_titled(&g, d->n > 1 ? d->set[s].title : panels[p].title, d->n > 1 ? panels[p].title : NULL);
+                of[n][0] = s;
+                of[n++][1] = p;
             }
-        row += (n + n_columns - 1) / n_columns;
     }
-    legend(gp, d, width, height - key_in - 0.05, key_in, n_keys);
+    legend(&g, d, at_end);
+    sh_gp_lay_out(gp, &g, n);
+    blocks(gp, d);
+    fprintf(gp->to, "lost(v) = v <= %.10g ? 1 - v : NaN\nset xrange [0:1]\nset xtics 0, %s, 1\n", 1 - LEAST_LOST,
+            g.wide < 2 ? "0.5" : "0.25");
+    sh_gp_begin_panels(gp, &g);
+    for (int i = 0; i < g.n; i++) {
+        double low, high;
+        int s = of[g.at[i]][0], p = of[g.at[i]][1];
+        sh_gp_cell(gp, &g, i);
+        sh_gp_panel_title(gp, &g, d->n > 1 ? d->set[s].title : panels[p].title,
+                          d->n > 1 ? panels[p].title : NULL);
+        sh_gp_axis_label(gp, "xlabel", g.wide < 2 ? "budget as a share" : "budget as a share of the length",
+                         g.wide + g.left, sh_gp_is_last(&g, i));
+        y_range(gp, &d->set[s], p, g.tall, &low, &high);
+        if (at_end)
+            names(gp, d, s, p, low, high, g.tall);
+        panel(gp, d, s, p);
+    }
     fputs("unset multiplot\n", gp->to);
     return 0;
 }

@@ -1,18 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the memory of one GPU is used for: a bar for each setting, its parts side by side, and where the memory ends. */
 #include <math.h>
+#include <string.h>
 
 #include "plots/figure.h"
 
-#define LEFT 2.6                /* inches around the bars: their names */
-#define RIGHT 1.5               /* and their remarks */
-#define WIDE 5.2
+#define PAGE 9.3
 #define PITCH 0.42
-#define TOP 0.95
+#define LEAST_PITCH 0.2
+#define NARROW_PITCH 0.28       /* likewise, with names above the bars */
+#define NARROW 6.0              /* a page on which they are */
+#define NAME 34                 /* letters of a bar's name at most, and of its remark */
+#define REMARK 24
+
+static double inches(size_t letters, size_t most)
+{
+    return 0.081 * (double)(letters < most ? letters : most) + 0.15;
+}
+
+/* What the names left of the bars, and the remarks right of them, take. */
+static void sides(const struct sh_fig_stacks *s, double *left, double *right)
+{
+    *left = *right = 0.3;
+    for (int i = 0; i < s->n; i++) {
+        *left = fmax(*left, inches(strlen(s->bars[i].label), NAME) + 0.15);
+        *right = fmax(*right, s->bars[i].remark ? inches(strlen(s->bars[i].remark), REMARK) + 0.1 : 0);
+    }
+}
 
 /* Rectangles, since a histogram would number the bars from below and stretch them with the page. */
-static void bar(struct sh_gp *gp, const struct sh_fig_stacks *s, int i, int *object)
+static void bar(struct sh_gp *gp, const struct sh_fig_stacks *s, int i, int is_narrow, int *object)
 {
+    double top = i + (is_narrow ? 0.06 : -0.36), bottom = i + 0.36;
     const struct sh_fig_stack *b = &s->bars[i];
     double at = 0;
     for (int k = 0; k < s->n_parts; k++) {
@@ -20,23 +39,31 @@ static void bar(struct sh_gp *gp, const struct sh_fig_stacks *s, int i, int *obj
         if (part > 0) {
             fprintf(gp->to, "set object %d rectangle from first ", ++*object);
             sh_gp_real(gp, at);
-            fprintf(gp->to, ", %g to ", i - 0.36);
+            fprintf(gp->to, ", %g to ", top);
             sh_gp_real(gp, at + part);
-            fprintf(gp->to, ", %g front fc ls %d fs solid noborder\n", i + 0.36, k % SH_GP_COLOURS + 1);
+            fprintf(gp->to, ", %g front fc ls %d fs solid noborder\n", bottom, k % SH_GP_COLOURS + 1);
         }
         at += part;
     }
     if (isfinite(b->limit)) {
         fprintf(gp->to, "set arrow from first ");
         sh_gp_real(gp, b->limit);
-        fprintf(gp->to, ", %g to ", i - 0.45);
+        fprintf(gp->to, ", %g to ", top - 0.06);
         sh_gp_real(gp, b->limit);
-        fprintf(gp->to, ", %g nohead front lc rgb '#000000' lw 1.6\n", i + 0.45);
+        fprintf(gp->to, ", %g nohead front lc rgb '#000000' lw 1.6\n", bottom + 0.06);
     }
     if (b->remark) {
         fputs("set label ", gp->to);
-        sh_gp_text(gp, b->remark, 24);
-        fprintf(gp->to, " at graph 1.015, first %d left\n", i);
+        sh_gp_text(gp, b->remark, is_narrow ? REMARK - 6 : REMARK);
+        if (is_narrow)
+            fprintf(gp->to, " at graph 1, first %g right\n", i - 0.24);
+        else
+            fprintf(gp->to, " at graph 1.015, first %d left\n", i);
+    }
+    if (is_narrow) {
+        fputs("set label ", gp->to);
+        sh_gp_text(gp, b->label, NAME - 6);
+        fprintf(gp->to, " at graph 0, first %g left\n", i - 0.24);
     }
 }
 
@@ -62,45 +89,35 @@ static int is_used(const struct sh_fig_stacks *s, int part)
     return 0;
 }
 
-static void legend(struct sh_gp *gp, const struct sh_fig_stacks *s, double top, int *object)
-{
-    for (int k = 0, n = 0; k < s->n_parts; k++) {
-        double x = LEFT + 1.75 * (n % 4), y = top + 0.22 * (n / 4);
-        if (!is_used(s, k))
-            continue;
-        n++;
-        fprintf(gp->to, "set object %d rectangle from ", ++*object);
-        sh_gp_at(gp, x, y - 0.06);
-        fputs(" to ", gp->to);
-        sh_gp_at(gp, x + 0.16, y + 0.06);
-        fprintf(gp->to, " front fc ls %d fs solid noborder\nset label ", k % SH_GP_COLOURS + 1);
-        sh_gp_text(gp, s->part[k], 22);
-        fputs(" at ", gp->to);
-        sh_gp_at(gp, x + 0.24, y);
-        fputs(" left\n", gp->to);
-    }
-}
-
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     const struct sh_fig_stacks *s = d->capacity;
-    int object = 0;
-    double tall = PITCH * s->n;
+    int object = 0, is_narrow = sh_gp_room(gp, PAGE) < NARROW;
+    struct sh_gp_grid g = {.tall = PITCH * s->n, .least = (is_narrow ? NARROW_PITCH : LEAST_PITCH) * s->n,
+                           .below = 0.52, .most = 1};
     if (s->n_parts > SH_STACK_PARTS)
         return sh_misused(e, "figure capacity shows at most %d parts of a bar, found %d", SH_STACK_PARTS, s->n_parts);
-    sh_gp_page(gp, LEFT + WIDE + RIGHT, TOP + tall + 1.2, d->title, d->settings);
+    if (is_narrow)
+        g.left = g.right = 0.1;
+    else
+        sides(s, &g.left, &g.right);
+    g.wide = PAGE - g.left - g.right;
+    for (int k = 0; k < s->n_parts; k++)
+        if (is_used(s, k))
+            sh_gp_entry(&g, s->part[k], SH_GP_BAND, " fc ls %d fs solid noborder", k % SH_GP_COLOURS + 1);
+    sh_gp_entry(&g, "usable memory", SH_GP_LINE, " lc rgb '#000000' lw 1.6");
+    sh_gp_lay_out(gp, &g, 1);
     fputs("unset key\n", gp->to);
-    sh_gp_heading(gp);
-    sh_gp_box(gp, LEFT, TOP, WIDE, tall);
-    fprintf(gp->to, "set xlabel 'GiB of one GPU; the line is the usable memory'\nset yrange [%g:-0.6]\n"
-            "set xrange [0:%.6g]\nset ytics scale 0 ", s->n - 0.4, 1.02 * widest(s));
+    sh_gp_begin_panels(gp, &g);
+    sh_gp_cell(gp, &g, 0);
+    sh_gp_axis_label(gp, "xlabel", "GiB of one GPU", g.wide + g.left, 1);
+    fprintf(gp->to, "set yrange [%g:-0.6]\nset xrange [0:%.6g]\nset ytics scale 0 ", s->n - 0.4, 1.02 * widest(s));
     for (int i = 0; i < s->n; i++)
-        sh_gp_tic_at(gp, i, s->bars[i].label, 34);
+        sh_gp_tic_at(gp, i, is_narrow ? "" : s->bars[i].label, NAME);
     fputs(")\n", gp->to);
     for (int i = 0; i < s->n; i++)
-        bar(gp, s, i, &object);
-    legend(gp, s, TOP + tall + 0.75, &object);
-    fputs("plot NaN notitle\n", gp->to);
+        bar(gp, s, i, is_narrow, &object);
+    fputs("plot NaN notitle\nunset multiplot\n", gp->to);
     return 0;
 }
 

@@ -6,12 +6,7 @@
 
 #include "plots/figure.h"
 
-#define LEFT 0.95               /* inches around a panel */
-#define RIGHT 0.25
-#define TOP 1.0
-#define BOTTOM 0.85              /* axis and its label */
-
-#define LETTER 0.088            /* of its text, more or less */
+#define LIMIT " lc rgb '#404040' lw 1.2 dt '-'"
 
 enum style { MARKS, LINES };    /* lines with marks on them, or without */
 
@@ -57,118 +52,85 @@ static int has_points(const struct sh_fig_chart *c)
     return reach(c, &low, &high);
 }
 
-static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide)
+static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide, double tall)
 {
-    int letters = sh_gp_letters(wide + 0.5);
-    double low, high;
-    sh_gp_set(gp, "title", c->title, letters);
-    sh_gp_set(gp, "xlabel", c->x, letters);
-    sh_gp_set(gp, "ylabel", c->y, 48);
+    double low, high, left = INFINITY, right = -INFINITY;
+    for (int i = 0; i < c->n_lines; i++)
+        for (int k = 0; k < c->lines[i].n; k++) {
+            left = fmin(left, c->lines[i].x[k]);
+            right = fmax(right, c->lines[i].x[k]);
+        }
     fputs("unset logscale\n", gp->to);
     if (!reach(c, &low, &high)) {
         sh_gp_no_values(gp);
         return;
     }
-    fputs("set xrange [*:*]\nset yrange [*:*]\nset xtics auto\nset ytics auto\n", gp->to);
+    fputs("set xrange [*:*]\nset yrange [*:*]\n", gp->to);
+    sh_gp_tics(gp, 'x', left, right, wide);
+    sh_gp_tics(gp, 'y', c->is_close || low < 0 ? low : 0, high, tall);
     if (c->is_log)
-        sh_gp_log_axis(gp, low, high);
+        sh_gp_log_axis(gp, low, high, sh_gp_row_tics(tall));
     else if (!c->is_close && low >= 0)
         fputs("set yrange [0:*]\n", gp->to);
-}
-
-static void look(struct sh_gp *gp, const struct sh_fig_line *l, enum style how)
-{
-    fputs(how == MARKS ? "with linespoints" : "with lines", gp->to);
-    sh_gp_line_style(gp, l->look, l->dash);
-    if (how == MARKS)
-        fprintf(gp->to, " pt %d ps 0.5", l->dash ? 6 : 7);
-}
-
-static int letters_of(double wide, int columns)
-{
-    return (int)((wide / columns - 0.45) / LETTER);
-}
-
-/* Columns of the legends: two, or one where a name would be cut. */
-static int key_columns(const struct sh_fig_charts *d, double wide)
-{
-    for (int c = 0; c < d->n; c++)
-        for (int i = 0; i < d->chart[c].n_lines; i++)
-            if (strlen(d->chart[c].lines[i].label) > (size_t)letters_of(wide, 2))
-                return 1;
-    return 2;
-}
-
-static void legend(struct sh_gp *gp, const struct sh_fig_chart *c, double left, double top, double wide, int columns)
-{
-    for (int i = 0; i < c->n_lines; i++) {
-        const struct sh_fig_line *l = &c->lines[i];
-        sh_gp_key(gp, i + 1, left + wide / columns * (i % columns), top + SH_GP_KEY * (i / columns),
-                  &(struct sh_gp_key){l->label, letters_of(wide, columns), l->look, l->dash});
-    }
 }
 
 static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, enum style how)
 {
     const char *separator = "plot ";
-    if (!has_points(c)) {
-        fputs("plot NaN notitle\nunset label\nunset arrow\n", gp->to);
-        return;
-    }
-    for (int i = 0; i < c->n_lines; i++) {
-        fprintf(gp->to, "%s$c%dl%d using 1:2 ", separator, number, i);
-        look(gp, &c->lines[i], how);
+    char style[64];
+    if (!has_points(c))
+        fputs("plot NaN notitle", gp->to);
+    for (int i = 0; i < c->n_lines && has_points(c); i++) {
+        fprintf(gp->to, "%s$c%dl%d using 1:2 with %s%s", separator, number, i, how == MARKS ? "linespoints" : "lines",
+                sh_gp_line_style(style, c->lines[i].look, c->lines[i].dash));
+        if (how == MARKS)
+            fprintf(gp->to, " pt %d ps 0.5", c->lines[i].dash ? 6 : 7);
         separator = ", \\\n    ";
     }
-    if (isfinite(c->limit)) {
+    if (isfinite(c->limit) && has_points(c)) {
         fprintf(gp->to, "%s", separator);
         sh_gp_real(gp, c->limit);
-        fputs(" with lines lc rgb '#404040' lw 1.2 dt '-'", gp->to);
+        fputs(" with lines" LIMIT, gp->to);
     }
-    fputs("\nunset label\nunset arrow\n", gp->to);
+    fputs("\nunset label\nunset arrow\nunset object\n", gp->to);
 }
 
-/* The tallest legend of a row of charts. */
-static double key_in(const struct sh_fig_charts *d, int from, int n, int columns)
+/* Do all charts have this label at that axis? */
+static int is_shared(const struct sh_fig_charts *d, int is_x)
 {
-    int most = 0;
-    for (int c = from; c < from + n && c < d->n; c++)
-        most = d->chart[c].n_lines > most ? d->chart[c].n_lines : most;
-    return SH_GP_KEY * ((most + columns - 1) / columns) + 0.15;
+    for (int c = 1; c < d->n; c++)
+        if (strcmp(is_x ? d->chart[c].x : d->chart[c].y, is_x ? d->chart[0].x : d->chart[0].y))
+            return 0;
+    return 1;
 }
 
-/* The charts' data blocks, then each chart in a box of these inches from the left, its legend below it. */
-static int draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_charts *d, double wide,
-                double tall, enum style how)
+/* The charts' data blocks, then the charts in a grid of boxes of these inches. */
+static int draw(struct sh_gp *gp, const struct sh_fig_charts *d, double wide, double tall, enum style how)
 {
-    int n_columns = sh_gp_columns(gp, LEFT + wide + RIGHT, d->n < 2 ? 1 : 2),
-        n_rows = (d->n + n_columns - 1) / n_columns;
-    double page = sh_gp_room(gp, (LEFT + wide + RIGHT) * n_columns), pitch = page / n_columns;
-    wide = pitch - LEFT - RIGHT;
-    int columns = key_columns(d, wide + 0.4);
-    double top = TOP, height = TOP - 0.45;
-    for (int i = 0; i < n_rows; i++)
-        height += tall + BOTTOM + key_in(d, i * n_columns, n_columns, columns) + 0.45;
-    sh_gp_page(gp, page, height, data->title, data->settings);
-    blocks(gp, d);
-    fputs("unset key\nset multiplot\n", gp->to);
-    sh_gp_heading(gp);
+    int share_x = is_shared(d, 1), share_y = is_shared(d, 0);
+    char style[64];
+    struct sh_gp_grid g = {.wide = wide, .tall = tall, .least = 0.5, .left = share_y ? 0.5 : 0.75, .right = 0.15,
+                           .below = share_x ? 0.3 : 0.5, .last = share_x ? 0.2 : 0,
+                           .first = share_y ? 0.25 : 0, .most = 2};
     for (int c = 0; c < d->n; c++) {
-        const struct sh_fig_chart *at = &d->chart[c];
-        double left = LEFT + pitch * (c % n_columns);
-        sh_gp_box(gp, left, top, wide, tall);
-        axes(gp, at, wide);
-        legend(gp, at, left - 0.4, top + tall + BOTTOM, wide + 0.4, columns);
-        if (isfinite(at->limit) && at->limit_label && has_points(at)) {
-            fputs("set label 900 ", gp->to);
-            sh_gp_text(gp, at->limit_label, 32);
-            fputs(" at graph 0.01, first ", gp->to);
-            sh_gp_real(gp, at->limit);
-            fputs(" left offset 0, 0.5 tc rgb '#404040'\n", gp->to);
-        }
-        panel(gp, at, c, how);
-        if (c % n_columns == n_columns - 1)
-            top += tall + BOTTOM + key_in(d, c + 1 - n_columns, n_columns, columns) + 0.45;
+        for (int i = 0; i < d->chart[c].n_lines; i++)
+            sh_gp_entry(&g, d->chart[c].lines[i].label, SH_GP_LINE, "%s",
+                        sh_gp_line_style(style, d->chart[c].lines[i].look, d->chart[c].lines[i].dash));
+        sh_gp_titled(&g, d->chart[c].title, NULL);
+        if (isfinite(d->chart[c].limit) && d->chart[c].limit_label && has_points(&d->chart[c]))
+            sh_gp_entry(&g, d->chart[c].limit_label, SH_GP_LINE, LIMIT);
+    }
+    sh_gp_lay_out(gp, &g, d->n);
+    blocks(gp, d);
+    sh_gp_begin_panels(gp, &g);
+    for (int i = 0; i < g.n; i++) {
+        const struct sh_fig_chart *c = &d->chart[g.at[i]];
+        sh_gp_cell(gp, &g, i);
+        sh_gp_panel_title(gp, &g, c->title, NULL);
+        sh_gp_axis_label(gp, "xlabel", c->x, g.wide + g.left, !share_x || sh_gp_is_last(&g, i));
+        sh_gp_axis_label(gp, "ylabel", c->y, g.tall + 0.4, !share_y || sh_gp_is_left(&g, i));
+        axes(gp, c, g.wide, g.tall);
+        panel(gp, c, g.at[i], how);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;
@@ -177,7 +139,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct s
 static int draw_frontier(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     (void)e;
-    return draw(gp, d, d->frontier, 3.6, 3.2, MARKS);
+    return draw(gp, d->frontier, 3.6, 3.2, MARKS);
 }
 
 static void caption_frontier(FILE *to, const struct sh_fig_data *data)
@@ -196,7 +158,7 @@ const struct sh_figure sh_figure_frontier = {
 static int draw_latency(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     (void)e;
-    return draw(gp, d, d->latency, 4.2, 3.2, MARKS);
+    return draw(gp, d->latency, 4.2, 3.2, MARKS);
 }
 
 static void caption_latency(FILE *to, const struct sh_fig_data *d)
@@ -214,10 +176,10 @@ const struct sh_figure sh_figure_latency = {
 static int draw_occupancy(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     (void)e;
-    return draw(gp, d, d->occupancy, 7.5, 3.0, LINES);
+    return draw(gp, d->occupancy, d->occupancy->n > 1 ? 4.2 : 7.5, 3.0, LINES);
 }
 
 const struct sh_figure sh_figure_occupancy = {
     .number = SH_FIG_occupancy, .name = "occupancy",
-    .summary = "share of the cache's memory in use over time", .most = 4, .parts = "charts",
-    .drawn_by = "simulate --plot-occupancy FILE", .draw = draw_occupancy};
+    .summary = "share of the cache's memory in use over time, a panel for each rate", .most = SH_GP_PANELS,
+    .parts = "charts", .drawn_by = "simulate --plot-occupancy FILE", .draw = draw_occupancy};

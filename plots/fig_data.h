@@ -80,6 +80,7 @@ struct sh_fig_head_maps {
 struct sh_fig_curve {
     const char *label;              /* the policy: "h2o", "h2o:recent=5"                         */
     int is_bound;                   /* 1: sees the future (oracles); drawn apart from the others */
+    int is_reference;               /* 1: what others are compared with: "window"                */
     int is_over;                    /* 1: keeps more than its budget, and cannot be compared     */
     int n;
     const double *share;            /* [n] ascending: budget as a share of the sequence, 0..1    */

@@ -2,13 +2,10 @@
 /* Measured against the theory, one row of panels per trace: left the mass of what is dropped and what the law says it
  * should be, right what that does to the output and the bounds on it. Both on logarithmic axes, down to a millionth. */
 #include <math.h>
+#include <string.h>
 
 #include "plots/figure.h"
 
-#define TALL 3.0                /* inches, a panel without its margins */
-#define PITCH_X 5.2             /* from one to the next, where there is room */
-#define MARGINS 1.0
-#define PITCH_Y 5.1
 #define FLOOR 1e-6
 
 static int any(const double *x, int n)
@@ -28,75 +25,83 @@ static void block(struct sh_gp *gp, const struct sh_fig_dropped *t, int i_trace)
     fputs("EOD\n", gp->to);
 }
 
-/* A note in the legend for what has no value anywhere. */
-static void absent(struct sh_gp *gp, const char *what)
+/* What the panels show: an entry of the legend each, and a line; `mass` on the left, else on the right. */
+static const struct { int column, times, mass; const char *style, *name; } lines[] = {
+    {2, 1, 1, "linespoints ls 1", "dropped mass, measured"},
+    {5, 1, 1, "lines ls 2", "law D"},
+    {6, 1, 1, "lines ls 12 lw 1.8", "law D, scores ≤ 1"},
+    {2, 2, 0, "linespoints ls 5", "2 × measured (bound)"},
+    {6, 2, 0, "lines ls 12 lw 1.8", "2 D, scores ≤ 1"},
+    {7, 1, 0, "linespoints ls 4", "Theorem 4.1 as printed"},
+    {8, 1, 0, "linespoints ls 3", "measured error"}};
+enum { N_LINES = sizeof lines / sizeof *lines };
+
+static const double *column(const struct sh_fig_dropped *t, int i)
 {
-    fprintf(gp->to, ", \\\n    NaN with lines lc rgb '#ffffff' title '%s'", what);
+    return ((const double *[]){t->share, t->measured, t->least, t->most, t->law, t->law_cut, t->printed,
+                               t->error})[lines[i].column - 1];
 }
 
-static void mass(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
+static void panel(struct sh_gp *gp, const struct sh_fig_dropped *t, int i_trace, int mass)
 {
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, t->title, 40);
-    fprintf(gp->to, ".': dropped mass'\nset ylabel 'share of the attention mass'\n"
-            "plot $d%d using 1:(floor_at($3)):(floor_at($4)) with filledcurves ls 1 "
-            "fs transparent solid 0.2 noborder title 'range over the layers', \\\n"
-            "    '' using 1:(over($2)) with linespoints ls 1 title 'measured'", i);
-    if (any(t->law, t->n))
-        fputs(", \\\n    '' using 1:(over($5)) with lines ls 2 title 'law D'", gp->to);
-    else
-        absent(gp, "(law D has no value here)");
-    if (any(t->law_cut, t->n))
-        fputs(", \\\n    '' using 1:(over($6)) with lines ls 12 lw 1.8 title 'law D, scores at most 1'", gp->to);
-    else
-        absent(gp, "(nor with scores at most 1)");
-    fputs("\n", gp->to);
+    const char *separator = "plot ";
+    if (mass) {
+        fprintf(gp->to, "plot $d%d using 1:(floor_at($3)):(floor_at($4)) with filledcurves ls 1 "
+                "fs transparent solid 0.3 noborder", i_trace);
+        separator = ", \\\n    ";
+    }
+    for (int i = 0; i < N_LINES; i++)
+        if (lines[i].mass == mass && (any(column(t, i), t->n) || lines[i].column == 2)) {
+            fprintf(gp->to, "%s$d%d using 1:(over(%d * $%d)) with %s", separator, i_trace, lines[i].times,
+                    lines[i].column, lines[i].style);
+            separator = ", \\\n    ";
+        }
+    fputs("\nunset label\nunset arrow\nunset object\n", gp->to);
 }
 
-static void output(struct sh_gp *gp, const struct sh_fig_dropped *t, int i)
+/* What has no value in any trace is told as such. */
+static void legend(struct sh_gp_grid *g, const struct sh_fig_drops *d)
 {
-    fprintf(gp->to, "set title 'error of the output'\n"
-            "set ylabel 'error in units of max |v|'\n"
-            "plot $d%d using 1:(over(2 * $2)) with linespoints ls 5 title '2 x measured (bound)'", i);
-    if (any(t->law_cut, t->n))
-        fputs(", \\\n    '' using 1:(over(2 * $6)) with lines ls 12 lw 1.8 title '2 D, scores at most 1'", gp->to);
-    if (any(t->printed, t->n))
-        fputs(", \\\n    '' using 1:(over($7)) with linespoints ls 4 "
-              "title 'Theorem 4.1 as printed, where defined'", gp->to);
-    else
-        absent(gp, "(Theorem 4.1 as printed says nothing)");
-    if (any(t->error, t->n))
-        fputs(", \\\n    '' using 1:(over($8)) with linespoints ls 3 title 'measured error'", gp->to);
-    fputs("\n", gp->to);
+    sh_gp_entry(g, "range over the layers", SH_GP_BAND, " fc ls 1 fs solid 0.3 noborder");
+    for (int i = 0; i < N_LINES; i++) {
+        int n = lines[i].column == 2;
+        for (int k = 0; k < d->n; k++)
+            n += any(column(&d->trace[k], i), d->trace[k].n);
+        if (n)
+            sh_gp_entry(g, lines[i].name, SH_GP_LINE, "%s", strchr(lines[i].style, ' '));
+        else if (lines[i].column == 5)
+            sh_gp_entry(g, "(law D has no value here)", SH_GP_LINE, " lc rgb '#ffffff'");
+        else if (lines[i].column == 7)
+            sh_gp_entry(g, "(Theorem 4.1 as printed says nothing)", SH_GP_LINE, " lc rgb '#ffffff'");
+    }
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
+    static const char *const what[] = {"dropped share of mass", "output error / max |v|"};
     const struct sh_fig_drops *d = data->dropped_mass;
     for (int i = 0; i < d->n; i++)
         if (d->trace[i].n < 2)
             return sh_misused(e, "figure dropped-mass shows 2 or more budgets, found %d", d->trace[i].n);
-    int n_columns = sh_gp_columns(gp, PITCH_X, 2), n_rows = d->n * (2 / n_columns);
-    double width = sh_gp_room(gp, 0.4 + n_columns * PITCH_X), pitch = (width - 0.4) / n_columns;
-    sh_gp_page(gp, width, 0.75 + PITCH_Y * n_rows, data->title, data->settings);
+    struct sh_gp_grid g = {.wide = 4.2, .tall = 3.0, .least = 0.6, .left = 0.5, .right = 0.12,
+                           .below = 0.3, .last = 0.2, .most = 2};
+    legend(&g, d);
+    for (int i = 0; i < 2 * d->n; i++)
+        sh_gp_titled(&g, d->n > 1 ? d->trace[i / 2].title : what[i % 2], d->n > 1 ? what[i % 2] : NULL);
+    sh_gp_lay_out(gp, &g, 2 * d->n);
     for (int i = 0; i < d->n; i++)
         block(gp, &d->trace[i], i);
     fprintf(gp->to, "floor_at(y) = y == y ? (y < %g ? %g : y) : NaN\nover(y) = y >= %g ? y : NaN\n"
-            "set logscale y\nset xrange [0:1]\nset xtics 0, 0.2, 1\n"
-            "set ytics ('1' 1, '10⁻¹' 1e-1, '10⁻²' 1e-2, '10⁻³' 1e-3, '10⁻⁴' 1e-4, "
-            "'10⁻⁵' 1e-5, '10⁻⁶' 1e-6)\n"
-            "set yrange [%g:3]\nset xlabel 'share of the scores that is kept'\n"
-            "set key at graph 0, graph -0.27 left top vertical Left reverse samplen 2\n"
-            "set multiplot\n", FLOOR, FLOOR, FLOOR, FLOOR);
-    sh_gp_heading(gp);
-    for (int i = 0; i < d->n; i++) {
-        int at = 2 * i;
-        sh_gp_box(gp, 0.95, SH_GP_TOP + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
-        mass(gp, &d->trace[i], i);
-        fputs("unset label\n", gp->to);
-        at++;
-        sh_gp_box(gp, 0.95 + pitch * (at % n_columns), SH_GP_TOP + PITCH_Y * (at / n_columns), pitch - MARGINS, TALL);
-        output(gp, &d->trace[i], i);
+            "set xrange [0:1]\nset xtics 0, %s, 1\n", FLOOR, FLOOR, FLOOR, g.wide < 2 ? "0.5" : "0.2");
+    sh_gp_log_axis(gp, FLOOR, 2.7, sh_gp_row_tics(g.tall));
+    sh_gp_begin_panels(gp, &g);
+    for (int i = 0; i < g.n; i++) {
+        const struct sh_fig_dropped *t = &d->trace[g.at[i] / 2];
+        int mass = g.at[i] % 2 == 0;
+        sh_gp_cell(gp, &g, i);
+        sh_gp_panel_title(gp, &g, d->n > 1 ? t->title : what[!mass], d->n > 1 ? what[!mass] : NULL);
+        sh_gp_axis_label(gp, "xlabel", "share of scores kept", g.wide + g.left, sh_gp_is_last(&g, i));
+        panel(gp, t, g.at[i] / 2, mass);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;

@@ -2,13 +2,9 @@
 /* Every head of a model: the persistence ratio, and next to it the lift beyond recency. One row of
  * maps per trace; all maps of one kind share their colour scale, so traces can be compared. */
 #include <math.h>
+#include <stdio.h>
 
 #include "plots/figure.h"
-
-#define TALL 2.4                /* inches, a map without its margins */
-#define PITCH 3.6               /* from one row of maps to the next */
-#define PITCH_X 4.8             /* from one column, where there is room */
-#define MARGINS 1.6
 
 struct scale { double low, high; };
 
@@ -50,20 +46,20 @@ static int has_none(const struct sh_fig_head_maps *d)
 }
 
 static void map(struct sh_gp *gp, const struct sh_fig_heads *h, int i, int is_lift, struct scale s,
-                const char *settings)
+                const struct sh_gp_grid *g)
 {
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, h->title, settings ? 24 : 48);
-    fputs(settings ? ".': '." : "", gp->to);
-    if (settings)
-        sh_gp_text(gp, settings, 28);
-    fprintf(gp->to, "\nset cblabel '%s' offset 0.8, 0\nset xtics 0, %d\nset ytics 0, %d\n"
+    if (is_lift)
+        sh_gp_log_tics(gp, s.high);
+    else
+        fputs("unset logscale cb\nset cbtics auto\n", gp->to);
+    fprintf(gp->to, "set cblabel '%s' offset 0.8, 0\nset xtics 0, %d\nset ytics 0, %d\n"
             "set xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\n"
             "low = %.10g\nset cbrange [low:%.10g]\n"
             "plot $%s%d matrix using ($3 == $3 ? $2 : NaN):1:($2-0.5):($2+0.5):($1-0.5):($1+0.5)"
-            ":(at_least($3, low)) with boxxyerror fs solid noborder lc palette\nunset label\n",
-            is_lift ? "lift = ratio / chance" : "persistence ratio", sh_gp_step(h->n_layers, 12),
-            sh_gp_step(h->n_heads, 10), h->n_layers - 1, h->n_heads - 1, s.low, s.high, is_lift ? "lift" : "ratio", i);
+            ":(at_least($3, low)) with boxxyerror fs solid noborder lc palette\nunset label\nunset arrow\n",
+            g->tall < 1.5 ? "" : is_lift ? "lift = ratio / chance" : "persistence ratio",
+            sh_gp_step(h->n_layers, 1 + (int)(3.4 * g->wide)), sh_gp_step(h->n_heads, 1 + (int)(4 * g->tall)),
+            h->n_layers - 1, h->n_heads - 1, s.low, s.high, is_lift ? "lift" : "ratio", i);
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
@@ -73,10 +69,19 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     int n_kinds = 1;
     for (int i = 0; i < d->n; i++)
         n_kinds = d->trace[i].lift ? 2 : n_kinds;
-    int n_columns = sh_gp_columns(gp, PITCH_X, n_kinds), n_rows = d->n * (n_kinds / n_columns);
-    double height = 0.75 + PITCH * n_rows + (has_none(d) ? 0.25 : 0);
-    double width = sh_gp_room(gp, 0.4 + PITCH_X * n_columns), pitch = (width - 0.4) / n_columns;
-    sh_gp_page(gp, width, height, data->title, data->settings);
+    struct sh_gp_grid g = {.wide = 3.2, .tall = 2.4, .least = 0.6, .left = 0.35, .right = 0.95,
+                           .below = 0.3, .last = 0.2, .first = 0.2, .most = n_kinds};
+    if (has_none(d))
+        sh_gp_entry(&g, "no pivotal token was left", SH_GP_BAND, " fc rgb '#c8c8c8' fs solid noborder");
+    char what[2][120];
+    for (int k = 0; k < 2; k++) {
+        const char *settings = k ? d->lift_settings : d->ratio_settings;
+        snprintf(what[k], sizeof what[k], "%s%s%.80s", k ? "lift" : "ratio", settings ? ", " : "",
+                 settings ? settings : "");
+    }
+    for (int i = 0; i < 2 * d->n; i++)
+        sh_gp_titled(&g, d->n > 1 ? d->trace[i / 2].title : what[i % 2], d->n > 1 ? what[i % 2] : NULL);
+    sh_gp_lay_out(gp, &g, d->n * n_kinds);
     for (int i = 0; i < d->n; i++) {
         const struct sh_fig_heads *h = &d->trace[i];
         sh_gp_matrix(gp, "ratio", i, h->n_layers, h->n_heads, h->ratio);
@@ -84,26 +89,20 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
             sh_gp_matrix(gp, "lift", i, h->n_layers, h->n_heads, h->lift);
     }
     fputs("at_least(v, low) = v == v ? (v < low ? low : v) : NaN\n"
-          "set border 15 ls 21\nunset grid\nset xlabel 'layer'\nset ylabel 'head'\n"
+          "set border 15 ls 21\nunset grid\n"
           "set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 "
-          "behind fc rgb '#c8c8c8' fs solid noborder\n"
-          "set multiplot\n", gp->to);
-    sh_gp_heading(gp);
-    if (has_none(d)) {
-        fputs("set label 903 'grey: no pivotal token was left' at ", gp->to);
-        sh_gp_at(gp, 0.75, height - 0.12);
-        fputs(" left tc rgb '#606060'\n", gp->to);
-    }
-    for (int i = 0; i < d->n; i++) {
-        int at = i * n_kinds;
-        sh_gp_box(gp, 0.75, SH_GP_TOP + PITCH * (at / n_columns), pitch - MARGINS, TALL);
-        fputs("unset logscale cb\nset cbtics auto\n", gp->to);
-        map(gp, &d->trace[i], i, 0, ratio_scale(d), d->ratio_settings);
-        at++;
-        sh_gp_box(gp, 0.75 + pitch * (at % n_columns), SH_GP_TOP + PITCH * (at / n_columns), pitch - MARGINS, TALL);
-        sh_gp_log_tics(gp, lift_scale(d).high);
-        if (d->trace[i].lift)
-            map(gp, &d->trace[i], i, 1, lift_scale(d), d->lift_settings);
+          "behind fc rgb '#c8c8c8' fs solid noborder\n", gp->to);
+    sh_gp_begin_panels(gp, &g);
+    for (int i = 0; i < g.n; i++) {
+        int trace = g.at[i] / n_kinds, is_lift = g.at[i] % n_kinds;
+        const struct sh_fig_heads *h = &d->trace[trace];
+        if (is_lift && !h->lift)
+            continue;
+        sh_gp_cell(gp, &g, i);
+        sh_gp_panel_title(gp, &g, d->n > 1 ? h->title : what[is_lift], d->n > 1 ? what[is_lift] : NULL);
+        sh_gp_axis_label(gp, "xlabel", "layer", g.wide, sh_gp_is_last(&g, i));
+        sh_gp_axis_label(gp, "ylabel", "head", g.tall, sh_gp_is_left(&g, i));
+        map(gp, h, trace, is_lift, is_lift ? lift_scale(d) : ratio_scale(d), &g);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;

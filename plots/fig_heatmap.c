@@ -2,6 +2,7 @@
 /* Attention maps: left the scores, right which of them are above their row's average, and below
  * both the rows that were asked for, one strip each. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,18 +10,12 @@
 #include "src/base/mem.h"
 
 #define MOST_TOKENS 48          /* up to here token texts stand at the axes */
-#define SIDE 3.6                /* inches, a map without its margins, where there is room */
-#define LEFT 0.95               /* of a map                                 */
-#define BETWEEN 1.65            /* a map and the one next to it             */
-#define RIGHT 0.5               /* after the last one                       */
-#define COLOURS 0.85            /* after one with a colour box              */
+#define SIDE 3.4                /* inches, a map without its margins, where there is room */
+#define COLOURS 0.85            /* after one: its colour box                */
 #define STRIP 0.2
-
-/* Maps side by side, or one below the other where the page is narrow. */
-struct layout {
-    double side, page;
-    int across;
-};
+#define NARROW 6.0              /* a page where that is below it            */
+#define SCALE 0.3               /* which takes so much                      */
+#define BELOW 0.52              /* a map: its axis, or texts of tokens          */
 
 static int down(const struct sh_fig_map *m)
 {
@@ -74,9 +69,10 @@ static void token_tics(struct sh_gp *gp, char axis, const char *const *label, in
     fprintf(gp->to, ") font ',%g'%s\n", gp->format ? 6.0 : 8.0, axis == 'x' ? " rotate by 90 right" : "");
 }
 
-static void axes(struct sh_gp *gp, const struct sh_fig_map *m)
+static void axes(struct sh_gp *gp, const struct sh_fig_map *m, double side, int is_left)
 {
-    int by_x = sh_gp_step(m->n_cols, 8), by_y = sh_gp_step(m->n_rows, 8), tokens = has_tokens(m);
+    int most = 1 + (int)(2.2 * side), by_x = sh_gp_step(m->n_cols, most), by_y = sh_gp_step(m->n_rows, most),
+        tokens = has_tokens(m) && side > 1.5 && 0.085 * m->n_rows <= side && 0.085 * m->n_cols <= side;
     fprintf(gp->to, "set xtics %d norotate font ','\nset ytics %d font ','\n", by_x, by_y);
     if (tokens && m->col_label)
         token_tics(gp, 'x', m->col_label, m->n_cols);
@@ -84,7 +80,7 @@ static void axes(struct sh_gp *gp, const struct sh_fig_map *m)
         token_tics(gp, 'y', m->row_label, m->n_rows);
     fprintf(gp->to, "set xlabel '%s'\nset ylabel '%s'\n"
             "set xrange [-0.5:%d-0.5]\nset yrange [%d-0.5:-0.5]\n", tokens && m->col_label ? "" : "key position",
-            tokens && m->row_label ? "" : "query position", m->n_cols, m->n_rows);
+            (tokens && m->row_label) || !is_left ? "" : "query position", m->n_cols, m->n_rows);
 }
 
 /* Lines across the map at the marked rows, named at the right edge where there is room. */
@@ -104,14 +100,11 @@ static void marks(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh_
     }
 }
 
-static void title(struct sh_gp *gp, const struct sh_fig_map *m, const char *what, double side)
+static const char *what_is(const struct sh_fig_map *m, int is_score, char text[120])
 {
-    fputs("set title ", gp->to);
-    sh_gp_text(gp, m->title, sh_gp_letters(side));
-    fprintf(gp->to, ".': %s", what);
-    if (m->by_row > 1 || m->by_col > 1)
-        fprintf(gp->to, ", %d × %d pooled", m->by_row, m->by_col);
-    fputs("'\n", gp->to);
+    snprintf(text, 120, m->by_row > 1 || m->by_col > 1 ? "%s, %d × %d pooled" : "%s",
+             is_score ? "score" : "above row’s average", m->by_row, m->by_col);
+    return text;
 }
 
 /* A cell's middle in positions. */
@@ -133,10 +126,10 @@ static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh
     fputs("set title ''\nset ytics (", gp->to);
     for (int k = 0; k < d->n_marks; k++)
         if (is_marked(m, d->marks[k])) {
-            fprintf(gp->to, "%s'query %d' %d", n ? ", " : "", d->marks[k], n);
+            fprintf(gp->to, "%s'%d' %d", n ? ", " : "", d->marks[k], n);
             n++;
         }
-    fprintf(gp->to, ") font ','\nset xtics %d norotate font ','\nset xlabel 'key position'\nset ylabel ''\n"
+    fprintf(gp->to, ") font ','\nset xtics %d norotate font ','\nset xlabel 'key position'\nset ylabel 'query'\n"
             "set yrange [%d-0.5:-0.5]\nunset colorbox\n"
             "plot $rows%d matrix using (%d * $1 + %.1f):2:(at_least($3)) with image pixels\n"
             "set colorbox\n", sh_gp_step(m->n_cols, most_tics), n, i, m->by_col, middle(m->by_col));
@@ -145,7 +138,19 @@ static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh
 static void score_colours(struct sh_gp *gp)
 {
     sh_gp_viridis(gp);
-    fputs("set logscale cb\nset cbrange [low:1]\nset cbtics auto\nset colorbox\n", gp->to);
+    fputs("set logscale cb\nset cbrange [low:1]\nset cbtics auto\n", gp->to);
+}
+
+/* The scale right of the map, or below it where the page is narrow. */
+static void scale(struct sh_gp *gp, const struct sh_gp_grid *g, int i, double side)
+{
+    if (g->right == COLOURS) {
+        fputs("set colorbox\n", gp->to);
+        return;
+    }
+    fputs("set cbtics 100\nset colorbox horizontal user origin ", gp->to);
+    sh_gp_cell_at(gp, g, i, 0, g->tall + BELOW + 0.05);
+    fprintf(gp->to, " size screen %.5f, screen %.5f\n", side / gp->own_width_in, 0.09 / gp->own_height_in);
 }
 
 /* The lowest score that the colours tell apart: the power of ten below a tenth of the average. */
@@ -155,75 +160,61 @@ static double lowest(const struct sh_fig_map *m)
     return low < 1e-6 ? 1e-6 : low;
 }
 
-static double axes_in(const struct sh_fig_map *m)
+/* The strips below a map, across the one next to it where that is of the same head. */
+static void map(struct sh_gp *gp, const struct sh_fig_maps *d, const struct sh_gp_grid *g, int i)
 {
-    return has_tokens(m) ? 1.25 : 1.05;
-}
-
-static void map(struct sh_gp *gp, const struct sh_fig_maps *d, int i, double top, const struct layout *l)
-{
-    const struct sh_fig_map *m = &d->map[i];
-    axes(gp, m);
+    const struct sh_fig_map *m = &d->map[g->at[i] / 2];
+    int n = n_marked(m, d), is_score = g->at[i] % 2 == 0,
+        across = is_score && i + 1 < g->n && g->at[i + 1] == g->at[i] + 1 && !sh_gp_is_left(g, i + 1) ? 2 : 1;
+    double side = fmin(g->wide, g->tall);
+    char text[120];
+    axes(gp, m, side, g->right == COLOURS || sh_gp_is_left(g, i));
     fprintf(gp->to, "low = %.3g\n", lowest(m));
-    score_colours(gp);
-    title(gp, m, "attention score", l->side);
-    marks(gp, m, d, 0);
-    sh_gp_box(gp, LEFT, top, l->side, l->side);
-    picture(gp, m, "score", i, "at_least($3)");
-    fputs("unset logscale cb\nset palette defined (0 '#e4e8ec', 1 '#0b3c6f')\nset cbrange [0:1]\n"
-          "unset colorbox\n", gp->to);
-    title(gp, m, "above its row’s average", l->side - 0.5);
-    marks(gp, m, d, 1);
-    top += l->across > 1 ? 0 : l->side + axes_in(m);
-    sh_gp_box(gp, l->across > 1 ? LEFT + l->side + BETWEEN : LEFT, top, l->side, l->side);
-    picture(gp, m, "significant", i, "$3");
-    if (n_marked(m, d) == 0)
+    if (is_score)
+        score_colours(gp), scale(gp, g, i, side);
+    else
+        fputs("unset logscale cb\nset palette defined (0 '#e4e8ec', 1 '#0b3c6f')\nset cbrange [0:1]\n"
+              "unset colorbox\n", gp->to);
+    sh_gp_panel_title(gp, g, m->title, what_is(m, is_score, text));
+    marks(gp, m, d, !is_score);
+    sh_gp_cell_part(gp, g, i, 0, side, side);
+    picture(gp, m, is_score ? "score" : "significant", g->at[i] / 2, is_score ? "at_least($3)" : "$3");
+    if (!n || !is_score)
         return;
-    score_colours(gp);
-    sh_gp_box(gp, LEFT, top + l->side + axes_in(m) - 0.35, l->page - LEFT - (l->across > 1 ? RIGHT : COLOURS),
-              STRIP * n_marked(m, d));
-    strips(gp, m, d, i, 8 * l->across);
-}
-
-/* The height of one map with its axes and strips. */
-static double height(const struct sh_fig_map *m, const struct sh_fig_maps *d, const struct layout *l)
-{
-    int n = n_marked(m, d);
-    return (l->side + axes_in(m)) * (l->across > 1 ? 1 : 2) + (n ? STRIP * n + 0.75 : 0);
-}
-
-static struct layout lay_out(const struct sh_gp *gp)
-{
-    struct layout l = {.across = sh_gp_columns(gp, LEFT + SIDE + COLOURS, 2)};
-    double margins = l.across > 1 ? LEFT + BETWEEN + RIGHT : LEFT + COLOURS;
-    l.page = sh_gp_room(gp, margins + SIDE * l.across);
-    l.side = (l.page - margins) / l.across;
-    return l;
+    sh_gp_cell_part(gp, g, i, g->tall + BELOW + 0.1 + (g->right == COLOURS ? 0 : SCALE),
+                    across * (g->wide + g->left + g->right) - g->left - g->right,
+                    STRIP * n);
+    strips(gp, m, d, g->at[i] / 2, (int)(2.4 * across * g->wide));
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_maps *d = data->heatmap;
-    double total = 0.75, top = SH_GP_TOP;
-    struct layout l = lay_out(gp);
+    int n_strips = 0, tokens = 0, is_narrow = sh_gp_room(gp, 9) < NARROW;
     if (d->n_marks < 0 || d->n_marks > 8)
         return sh_misused(e, "figure heatmap shows 0 to 8 single rows, found %d", d->n_marks);
     for (int i = 0; i < d->n; i++) {
         if (d->map[i].n_rows < 2 || d->map[i].n_cols < 2)
             return sh_misused(e, "figure heatmap needs at least 2 rows and 2 columns of scores, found %d x %d",
                 d->map[i].n_rows, d->map[i].n_cols);
-        total += height(&d->map[i], d, &l);
+        n_strips = n_marked(&d->map[i], d) > n_strips ? n_marked(&d->map[i], d) : n_strips;
+        tokens |= has_tokens(&d->map[i]);
     }
-    sh_gp_page(gp, l.page, total, data->title, data->settings);
+    struct sh_gp_grid g = {.wide = SIDE, .tall = SIDE, .is_square = 1, .least = 0.9,
+                           .left = is_narrow ? 0.45 : tokens ? 0.85 : 0.6, .right = is_narrow ? 0.25 : COLOURS,
+                           .first = is_narrow ? 0.2 : 0, .most = 2,
+                           .below = BELOW + (is_narrow ? SCALE : 0) + (n_strips ? STRIP * n_strips + 0.68 : 0)};
+    char text[120];
+    for (int i = 0; i < 2 * d->n; i++)
+        sh_gp_titled(&g, d->map[i / 2].title, what_is(&d->map[i / 2], i % 2 == 0, text));
+    sh_gp_lay_out(gp, &g, 2 * d->n);
     for (int i = 0; i < d->n; i++)
         blocks(gp, &d->map[i], d, i);
     fputs("at_least(v) = v == v ? (v < low ? low : v) : NaN\n"
-          "set border 15 ls 21\nunset grid\nset multiplot\n", gp->to);
-    sh_gp_heading(gp);
-    for (int i = 0; i < d->n; i++) {
-        map(gp, d, i, top, &l);
-        top += height(&d->map[i], d, &l);
-    }
+          "set border 15 ls 21\nunset grid\n", gp->to);
+    sh_gp_begin_panels(gp, &g);
+    for (int i = 0; i < g.n; i++)
+        map(gp, d, &g, i);
     fputs("unset multiplot\n", gp->to);
     return 0;
 }

@@ -2,15 +2,17 @@
 /* The policies in order: a bar is the mean height of the budget curve, and marks are what is kept
  * at three budgets, so that it shows who is good only where there is room. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "plots/figure.h"
 
 #define LINE 0.24               /* inches, a policy */
-#define BELOW 0.75              /* axis and its label */
-#define NARROW 4.0              /* a board with fewer tics and one column of legend */
+#define LEAST_LINE 0.12
+#define LETTERS_LINE 0.15       /* below which names are set smaller */
+#define NARROW 4.0              /* a board with fewer tics */
 
-enum { SHARES = 3, MOST = 48, LABEL = 30, KEYS = 3 };
+enum { SHARES = 3, MOST = 48, LABEL = 30 };
 static const double wanted[SHARES] = {0.1, 0.2, 0.5};
 static const int mark[SHARES] = {7, 5, 9}, colour[SHARES] = {2, 4, 3};
 
@@ -81,66 +83,81 @@ static double names(const struct sh_fig_curve_sets *d)
             size_t n = strlen(d->set[s].curve[i].label);
             most = n > most ? n : most;
         }
-    return 0.084 * (most < LABEL ? (double)most : LABEL) + 0.35;
+    return 0.081 * (most < LABEL ? (double)most : LABEL) + 0.1;
 }
 
-static void board(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, double low, int is_narrow, double key_top)
+static void board(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, double low, int is_narrow,
+                  double line)
 {
     const struct sh_fig_curves *set = &d->set[s];
-    sh_gp_set(gp, "title", d->n > 1 ? set->title : "", 60);
     fprintf(gp->to, "set xrange [%g:1.0]\nset xtics %s\nset yrange [%d.6:-0.6]\nset ytics ", low,
             is_narrow && low < 0.7 ? "0, 0.2" : is_narrow ? "0, 0.1" : "auto", set->n_curves - 1);
     for (int i = 0; i < set->n_curves; i++)
         sh_gp_tic_at(gp, i, set->curve[i].label, LABEL);
-    fputs(")\nset key at ", gp->to);
-    if (is_narrow)
-        sh_gp_at(gp, 0.2, key_top);
-    else
-        fprintf(gp->to, "graph 0, graph %.4f", -BELOW / (LINE * set->n_curves));
-    fprintf(gp->to, " left top vertical maxrows %d Left reverse samplen 1\n", is_narrow ? 2 * KEYS : KEYS);
+    putc(')', gp->to);
+    if (line < LETTERS_LINE)
+        sh_gp_small(gp, line / LETTERS_LINE);
+    putc('\n', gp->to);
     for (int i = 0; i < set->n_curves; i++)
         if (!isfinite(set->curve[i].height))
             fprintf(gp->to, "set label 'too few of these budgets' at graph 0.01, first %d left tc rgb '#909090'\n", i);
     fprintf(gp->to, "plot $board%d using 2:1:2:3:($1-0.36):($1+0.36):4 with boxxyerror "
-            "fs solid 0.75 noborder lc rgb variable notitle, \\\n"
-            "    NaN with boxes fs solid 0.75 noborder lc rgb '#56B4E9' title 'mean height, budgets '.", s);
-    sh_gp_text(gp, set->note ? set->note : "", 40);
-    if (any(set, 1))
-        fputs(", \\\n    NaN with boxes fs solid 0.75 noborder lc rgb '#404040' title 'sees the future'", gp->to);
-    if (any(set, 0))
-        fputs(", \\\n    NaN with boxes fs solid 0.75 noborder lc rgb '#c8c8c8' "
-              "title 'keeps more than its budget'", gp->to);
+            "fs solid 0.75 noborder lc rgb variable", s);
     for (int k = 0; k < SHARES; k++)
         if (isfinite(nearest(set, wanted[k])))
-            fprintf(gp->to, ", \\\n    '' using %d:1 with points ls %d pt %d ps 0.8 title "
-                    "'at %.2g'", 5 + k, colour[k], mark[k], nearest(set, wanted[k]));
-    fputs("\nunset label\n", gp->to);
+            fprintf(gp->to, ", \\\n    '' using %d:1 with points ls %d pt %d ps 0.8", 5 + k, colour[k], mark[k]);
+    fputs("\nunset label\nunset arrow\nunset object\n", gp->to);
+}
+
+/* One legend for all boards; shares are those of the first. */
+static void legend(struct sh_gp_grid *g, const struct sh_fig_curve_sets *d, char heights[80], char at[SHARES][16])
+{
+    int bound = 0, over = 0;
+    for (int s = 0; s < d->n; s++) {
+        bound |= any(&d->set[s], 1);
+        over |= any(&d->set[s], 0);
+    }
+    snprintf(heights, 80, "mean height, budgets %.40s", d->set[0].note ? d->set[0].note : "");
+    sh_gp_entry(g, heights, SH_GP_BAND, " fc rgb '#56B4E9' fs solid 0.75 noborder");
+    if (bound)
+        sh_gp_entry(g, "sees the future", SH_GP_BAND, " fc rgb '#404040' fs solid 0.75 noborder");
+    if (over)
+        sh_gp_entry(g, "keeps more than its budget", SH_GP_BAND, " fc rgb '#c8c8c8' fs solid 0.75 noborder");
+    for (int k = 0; k < SHARES; k++)
+        if (isfinite(nearest(&d->set[0], wanted[k]))) {
+            snprintf(at[k], sizeof at[k], "at %.2g", nearest(&d->set[0], wanted[k]));
+            sh_gp_entry(g, at[k], SH_GP_MARK, " ls %d pt %d ps 0.8", colour[k], mark[k]);
+        }
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_curve_sets *d = data->leaderboard;
-    double top = d->n > 1 ? SH_GP_TOP : 0.8, height = top - 0.45, low = 1, page = sh_gp_room(gp, 9.2),
-           left = names(d), wide = page - left - 0.3;
-    int is_narrow = wide < NARROW;
-    double row = BELOW + SH_GP_KEY * KEYS * (is_narrow ? 2 : 1) + 0.55;
+    char heights[80], at[SHARES][16];
+    double low = 1;
+    int most = 0;
     for (int s = 0; s < d->n; s++) {
         int n = d->set[s].n_curves;
         if (n < 1 || n > MOST)
             return sh_misused(e, "figure leaderboard shows 1 to %d policies, found %d", MOST, n);
-        height += LINE * n + row;
+        most = n > most ? n : most;
         low = fmin(low, least(&d->set[s]));
     }
-    sh_gp_page(gp, page, height, data->title, data->settings);
+    double left = names(d);
+    struct sh_gp_grid g = {.wide = 8.7 - left, .tall = LINE * most, .least = LEAST_LINE * most, .left = left,
+                           .right = 0.15, .below = 0.3, .last = 0.2, .most = 1};
+    legend(&g, d, heights, at);
+    for (int s = 0; s < d->n && d->n > 1; s++)
+        sh_gp_titled(&g, d->set[s].title, NULL);
+    sh_gp_lay_out(gp, &g, d->n);
     for (int s = 0; s < d->n; s++)
         block(gp, &d->set[s], s, low);
-    fputs("set xlabel 'kept attention mass'\nset multiplot\n", gp->to);
-    sh_gp_heading(gp);
-    for (int s = 0; s < d->n; s++) {
-        double tall = LINE * d->set[s].n_curves;
-        sh_gp_box(gp, left, top, wide, tall);
-        board(gp, d, s, low, is_narrow, top + tall + BELOW);
-        top += tall + row;
+    sh_gp_begin_panels(gp, &g);
+    for (int i = 0; i < g.n; i++) {
+        sh_gp_cell(gp, &g, i);
+        sh_gp_panel_title(gp, &g, d->n > 1 ? d->set[g.at[i]].title : "", NULL);
+        sh_gp_axis_label(gp, "xlabel", "kept attention mass", g.wide, sh_gp_is_last(&g, i));
+        board(gp, d, g.at[i], low, g.wide < NARROW, g.tall / most);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;

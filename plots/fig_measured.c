@@ -7,18 +7,6 @@
 
 #include "plots/figure.h"
 
-#define TALL 3.1                /* inches, a panel without its margins */
-#define LEFT 0.95
-#define RIGHT 0.2
-#define PITCH_X 5.85            /* from one panel to the next, where there is room */
-#define BELOW 0.87              /* axis and its label */
-#define KEY_MARK 0.5            /* inches before a name and after it */
-
-struct page {
-    double pitch, row;              /* inches from one panel to the next */
-    int across, key_columns;
-};
-
 static double shown(double v, int is_log)
 {
     return is_log && !(v > 0) ? (double)NAN : v;
@@ -63,7 +51,7 @@ static void widen(double v, double *low, double *high)
 }
 
 /* Tics of a logarithmic x axis are the values themselves, of those that lie close together the first. */
-static void value_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
+static void value_tics(struct sh_gp *gp, const struct sh_fig_measured *m, double wide)
 {
     double low = INFINITY, high = 0, at = 0;
     for (int i = 0; i < m->n_lines; i++)
@@ -77,7 +65,7 @@ static void value_tics(struct sh_gp *gp, const struct sh_fig_measured *m)
     for (double next = low; isfinite(next);) {
         fprintf(gp->to, "%s'%.2g' ", at > 0 ? ", " : "", next);
         sh_gp_real(gp, next);
-        double least = next * fmax(1.03, pow(high / low, 0.06));
+        double least = next * fmax(1.03, pow(high / low, 0.3 / wide));
         at = next;
         next = INFINITY;
         for (int i = 0; i < m->n_lines; i++)
@@ -101,7 +89,7 @@ static void reach(const struct sh_fig_measured *m, double *low, double *high)
 }
 
 /* Room for what a panel shows, the bands too: gnuplot's own ranges are those of the lines. */
-static void linear_range(struct sh_gp *gp, const struct sh_fig_measured *m)
+static void linear_range(struct sh_gp *gp, const struct sh_fig_measured *m, double tall)
 {
     double low = m->floor, high = m->ceiling, least = INFINITY, most = -INFINITY;
     reach(m, &least, &most);
@@ -111,28 +99,32 @@ static void linear_range(struct sh_gp *gp, const struct sh_fig_measured *m)
     putc(':', gp->to);
     limit(gp, isfinite(high) ? high : most > least ? most + room : high);
     fputs("]\n", gp->to);
+    sh_gp_tics(gp, 'y', isfinite(low) ? low : least, isfinite(high) ? high : most, tall);
 }
 
-static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double pitch)
+static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double wide, double tall)
 {
-    sh_gp_set(gp, "title", m->title, sh_gp_letters(pitch - 0.5));
-    sh_gp_set(gp, "xlabel", m->x, sh_gp_letters(pitch - 0.1));
-    sh_gp_set(gp, "ylabel", m->y, 46);
-    fputs("unset logscale\nset xtics auto\nset ytics auto\nset xrange [*:*]\n", gp->to);
+    fputs("unset logscale\nset xrange [*:*]\n", gp->to);
     if (!has_points(m)) {
         sh_gp_no_values(gp);
         return;
     }
     if (m->is_log_x) {
         fputs("set logscale x 10\n", gp->to);
-        value_tics(gp, m);
+        value_tics(gp, m, wide);
+    } else {
+        double left = INFINITY, right = -INFINITY;
+        for (int i = 0; i < m->n_lines; i++)
+            for (int k = 0; k < m->lines[i].n; k++)
+                widen(m->lines[i].x[k], &left, &right);
+        sh_gp_tics(gp, 'x', left, right, wide);
     }
     if (m->is_log_y) {
         double low = INFINITY, high = 0;
         reach(m, &low, &high);
-        sh_gp_log_axis(gp, low, high);
+        sh_gp_log_axis(gp, low, high, sh_gp_row_tics(tall));
     } else {
-        linear_range(gp, m);
+        linear_range(gp, m, tall);
     }
 }
 
@@ -142,72 +134,74 @@ static int dash_of(int line)
     return line / SH_GP_COLOURS;
 }
 
-static int key_letters(double pitch, int columns)
+/* The number of a line's name among those of all panels: one name has one look. */
+static int look_of(const struct sh_fig_measured_panels *d, int panel, int line)
 {
-    return sh_gp_letters((pitch - 0.5) / columns - KEY_MARK);
+    const char *label = d->panel[panel].lines[line].label;
+    int n = 0;
+    for (int p = 0; p < d->n; p++)
+        for (int i = 0; i < d->panel[p].n_lines; i++) {
+            if (!strcmp(d->panel[p].lines[i].label, label))
+                return n;
+            int is_new = 1;
+            for (int q = 0; q <= p && is_new; q++)
+                for (int k = 0; k < (q < p ? d->panel[q].n_lines : i) && is_new; k++)
+                    is_new = strcmp(d->panel[q].lines[k].label, d->panel[p].lines[i].label) != 0;
+            n += is_new;
+        }
+    return n;
 }
 
-/* Columns of all legends: two, or one where a name would be cut. */
-static int key_columns(const struct sh_fig_measured_panels *d, double pitch)
+static void curves(struct sh_gp *gp, const struct sh_fig_measured_panels *d, int panel)
 {
-    for (int i = 0; i < d->n; i++)
-        for (int k = 0; k < d->panel[i].n_lines; k++)
-            if (strlen(d->panel[i].lines[k].label) > (size_t)key_letters(pitch, 2))
-                return 1;
-    return 2;
-}
-
-static void legend(struct sh_gp *gp, const struct sh_fig_measured *m, double left, double top, const struct page *page)
-{
-    int columns = page->key_columns, letters = key_letters(page->pitch, columns);
-    for (int i = 0; i < m->n_lines; i++)
-        sh_gp_key(gp, i + 1, left + (page->pitch - 0.5) / columns * (i % columns), top + SH_GP_KEY * (i / columns),
-                  &(struct sh_gp_key){m->lines[i].label, letters, i, dash_of(i)});
-}
-
-static void curves(struct sh_gp *gp, const struct sh_fig_measured *m, int panel)
-{
+    const struct sh_fig_measured *m = &d->panel[panel];
     const char *separator = "plot ";
+    char style[64];
     for (int i = 0; i < m->n_lines; i++) {
         if (!m->lines[i].low)
             continue;
-        fprintf(gp->to, "%s$p%dl%d using 1:3:4 with filledcurves ls %d fs transparent solid 0.15 noborder", separator,
-                panel, i, i % SH_GP_COLOURS + 1);
+        fprintf(gp->to, "%s$p%dl%d using 1:3:4 with filledcurves ls %d fs transparent solid 0.25 noborder", separator,
+                panel, i, look_of(d, panel, i) % SH_GP_COLOURS + 1);
         separator = ", \\\n    ";
     }
     for (int i = 0; i < m->n_lines; i++) {
         static const int mark[] = {7, 6, 4, 8, 10, 12};
-        fprintf(gp->to, "%s$p%dl%d using 1:2 with linespoints", separator, panel, i);
-        sh_gp_line_style(gp, i, dash_of(i));
-        fprintf(gp->to, " pt %d ps 0.5", mark[dash_of(i)]);
+        int look = look_of(d, panel, i);
+        fprintf(gp->to, "%s$p%dl%d using 1:2 with linespoints%s pt %d ps 0.5", separator, panel, i,
+                sh_gp_line_style(style, look, dash_of(look)), mark[dash_of(look) % 6]);
         separator = ", \\\n    ";
     }
 }
 
-static void bars(struct sh_gp *gp, const struct sh_fig_measured *m, int panel, double bar)
+static void bars(struct sh_gp *gp, const struct sh_fig_measured_panels *d, int panel, double bar)
 {
-    fprintf(gp->to, "set boxwidth %g absolute\nplot $p%dl0 using 1:2 with boxes ls 1 fs solid 0.55 border", bar, panel);
-    for (int i = 1; i < m->n_lines; i++) {
-        fprintf(gp->to, ", \\\n    $p%dl%d using 1:2 with histeps", panel, i);
-        sh_gp_line_style(gp, i, dash_of(i));
-        fputs(" lw 1.6", gp->to);
+    char style[64];
+    fprintf(gp->to, "set boxwidth %g absolute\nplot $p%dl0 using 1:2 with boxes ls %d fs solid 0.55 border", bar, panel,
+            look_of(d, panel, 0) % SH_GP_COLOURS + 1);
+    for (int i = 1; i < d->panel[panel].n_lines; i++) {
+        int look = look_of(d, panel, i);
+        fprintf(gp->to, ", \\\n    $p%dl%d using 1:2 with histeps%s lw 1.6", panel, i,
+                sh_gp_line_style(style, look, dash_of(look)));
     }
 }
 
-static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured *m, int number, double bar,
-                       const struct page *page)
+static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured_panels *d, const struct sh_gp_grid *g, int i,
+                       double bar)
 {
-    double left = LEFT + page->pitch * (number % page->across), top = SH_GP_TOP + page->row * (number / page->across);
-    sh_gp_box(gp, left, top, page->pitch - LEFT - RIGHT, TALL);
-    axes(gp, m, page->pitch);
-    legend(gp, m, left - 0.6, top + TALL + BELOW, page);
+    int number = g->at[i];
+    const struct sh_fig_measured *m = &d->panel[number];
+    sh_gp_cell(gp, g, i);
+    sh_gp_panel_title(gp, g, m->title, NULL);
+    sh_gp_axis_label(gp, "xlabel", m->x, g->wide + g->left, 1);
+    sh_gp_axis_label(gp, "ylabel", m->y, g->tall + 0.4, 1);
+    axes(gp, m, g->wide, g->tall);
     if (!has_points(m))
         fputs("plot NaN notitle", gp->to);
     else if (bar > 0)
-        bars(gp, m, number, bar);
+        bars(gp, d, number, bar);
     else
-        curves(gp, m, number);
-    fputs("\nunset label\nunset arrow\n", gp->to);
+        curves(gp, d, number);
+    fputs("\nunset label\nunset arrow\nunset object\n", gp->to);
 }
 
 static int is_first(const struct sh_fig_measured_panels *d, int i)
@@ -232,37 +226,35 @@ static void caption(FILE *to, const struct sh_fig_measured_panels *d)
 }
 
 /* Points joined by lines, an interval as a band; or, with a width of bars, x as the middle of each bar, the first line
- * filled, the others as outlines. Two panels a row, the legend of each below it. */
-static int draw(struct sh_gp *gp, const struct sh_fig_data *data, const struct sh_fig_measured_panels *d, double bar,
-                struct sh_err *e)
+ * filled, the others as outlines. */
+static int draw(struct sh_gp *gp, const struct sh_fig_measured_panels *d, double bar, struct sh_err *e)
 {
-    int most = 0, n = d->n;
-    struct page page = {.across = sh_gp_columns(gp, PITCH_X, n > 1 ? 2 : 1)};
-    double width = sh_gp_room(gp, page.across * PITCH_X + 0.25);
-    page.pitch = (width - 0.25) / page.across;
-    page.key_columns = key_columns(d, page.pitch);
-    for (int i = 0; i < n; i++) {
+    char style[64];
+    struct sh_gp_grid g = {.wide = 4.6, .tall = 3.1, .least = 0.5, .left = 0.7, .right = 0.12,
+                           .below = 0.52, .most = 2};
+    for (int i = 0; i < d->n; i++) {
         if (d->panel[i].n_lines < 1 || d->panel[i].n_lines > SH_MEASURED_LINES)
             return sh_misused(e, "a panel shows 1 to %d lines, found %d", SH_MEASURED_LINES, d->panel[i].n_lines);
-        most = d->panel[i].n_lines > most ? d->panel[i].n_lines : most;
+        for (int k = 0; k < d->panel[i].n_lines; k++)
+            sh_gp_entry(&g, d->panel[i].lines[k].label, SH_GP_LINE, "%s",
+                        sh_gp_line_style(style, look_of(d, i, k), dash_of(look_of(d, i, k))));
     }
-    page.row = TALL + BELOW + SH_GP_KEY * ((most + page.key_columns - 1) / page.key_columns) + 0.6;
-    sh_gp_page(gp, width, SH_GP_TOP - 0.55 + page.row * ((n + page.across - 1) / page.across), data->title,
-               data->settings);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < d->n; i++)
+        sh_gp_titled(&g, d->panel[i].title, NULL);
+    sh_gp_lay_out(gp, &g, d->n);
+    for (int i = 0; i < d->n; i++)
         for (int k = 0; k < d->panel[i].n_lines; k++)
             block(gp, &d->panel[i], i, k);
-    fputs("unset key\nset multiplot\n", gp->to);
-    sh_gp_heading(gp);
-    for (int i = 0; i < n; i++)
-        draw_panel(gp, &d->panel[i], i, bar, &page);
+    sh_gp_begin_panels(gp, &g);
+    for (int i = 0; i < g.n; i++)
+        draw_panel(gp, d, &g, i, bar);
     fputs("unset multiplot\n", gp->to);
     return 0;
 }
 
 static int draw_compression(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
-    return draw(gp, d, d->compression, 0, e);
+    return draw(gp, d->compression, 0, e);
 }
 
 static void caption_compression(FILE *to, const struct sh_fig_data *d)
@@ -278,7 +270,7 @@ const struct sh_figure sh_figure_compression = {
 
 static int draw_quant(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
-    return draw(gp, d, d->quant, 0, e);
+    return draw(gp, d->quant, 0, e);
 }
 
 static void caption_quant(FILE *to, const struct sh_fig_data *d)
@@ -293,7 +285,7 @@ const struct sh_figure sh_figure_quant = {
 
 static int draw_drift(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
-    return draw(gp, d, d->drift, 0, e);
+    return draw(gp, d->drift, 0, e);
 }
 
 const struct sh_figure sh_figure_drift = {
@@ -303,7 +295,7 @@ const struct sh_figure sh_figure_drift = {
 
 static int draw_score_change(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
-    return draw(gp, d, d->score_change, 0.1, e);
+    return draw(gp, d->score_change, 0.1, e);
 }
 
 const struct sh_figure sh_figure_score_change = {

@@ -5,11 +5,6 @@
 
 #include "plots/figure.h"
 
-#define TALL 2.7                /* inches, a panel without its margins */
-#define PITCH_X 5.1             /* from one to the next, where there is room */
-#define MARGINS 0.9
-#define PITCH_Y 4.0
-
 static int n_missing(const struct sh_fig_series *s)
 {
     int n = 0;
@@ -36,41 +31,51 @@ static void block(struct sh_gp *gp, const struct sh_fig_series *s, int panel, in
     fputs("EOD\n", gp->to);
 }
 
-/* The legend of all panels, in its own box. */
-static void legend(struct sh_gp *gp, const struct sh_fig_panels *d, int any_missing)
+static void legend(struct sh_gp_grid *g, const struct sh_fig_panels *d)
 {
-    int any_range = 0;
+    int any_missing = 0, any_range = 0;
     for (int p = 0; p < d->n; p++)
-        for (int i = 0; i < d->panel[p].n_series; i++)
-            any_range |= d->panel[p].series[i].min_head && d->panel[p].series[i].max_head;
-    fputs("set key center center horizontal Left reverse samplen 2.5\n"
-          "unset border\nunset tics\nunset grid\nunset xlabel\nunset ylabel\nunset title\n"
-          "set xrange [0:1]\nset yrange [0:1]\nplot \\\n", gp->to);
-    for (int i = 0; i < d->panel[0].n_series; i++) {
-        fprintf(gp->to, "    NaN with linespoints ls %d title ", i + 1);
-        sh_gp_text(gp, d->panel[0].series[i].label, 28);
-        fputs(", \\\n", gp->to);
-    }
+        for (int i = 0; i < d->panel[p].n_series; i++) {
+            const struct sh_fig_series *s = &d->panel[p].series[i];
+            any_missing |= n_missing(s) > 0;
+            any_range |= s->min_head && s->max_head;
+            sh_gp_entry(g, s->label, SH_GP_LINE, " ls %d", i + 1);
+        }
+    sh_gp_entry(g, "chance level (density)", SH_GP_LINE, " lc rgb '#606060' lw 1.5 dt (16,8)");
     if (any_range)
-        fputs("    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder "
-              "title 'range of the heads', \\\n", gp->to);
+        sh_gp_entry(g, "range of the heads", SH_GP_BAND, " fc rgb '#a0a0a0' fs solid 0.6 noborder");
     if (any_missing)
-        fputs("    NaN with points lc rgb '#606060' pt 2 ps 0.7 title 'no pivotal token left', \\\n", gp->to);
-    fputs("    NaN with lines lc rgb '#606060' lw 1.3 dt (16,8) title 'chance level (density)'\n", gp->to);
+        sh_gp_entry(g, "no pivotal token left", SH_GP_MARK, " lc rgb '#606060' pt 2 ps 0.6");
 }
 
-static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p)
+/* From the tenth below the least value: a panel is never empty below its lines. */
+static double least(const struct sh_fig_panel *p)
+{
+    double low = 0.9;
+    for (int i = 0; i < p->n_series; i++)
+        for (int l = 0; l < p->series[i].n_layers; l++) {
+            const struct sh_fig_series *s = &p->series[i];
+            low = fmin(low, fmin(s->ratio[l], isfinite(s->ratio[l]) ? s->density[l] : (double)NAN));
+            low = s->min_head ? fmin(low, s->min_head[l]) : low;
+        }
+    return floor(10 * low + 1e-9) / 10;
+}
+
+/* Layers without a ratio are marks on the axis, side by side. */
+static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p, double wide, double tall)
 {
     const struct sh_fig_panel *here = &d->panel[p];
     const char *separator = "plot ";
     int n_layers = 1;
+    double low = least(here);
     for (int i = 0; i < here->n_series; i++)
         n_layers = here->series[i].n_layers > n_layers ? here->series[i].n_layers : n_layers;
-    sh_gp_set(gp, "title", here->title, 60);
-    fprintf(gp->to, "set xtics 0, %d\nset xrange [-0.5:%d.5]\n", sh_gp_step(n_layers, 14), n_layers - 1);
+    fprintf(gp->to, "set xtics 0, %d\nset xrange [-0.5:%d.5]\nset yrange [%g:%.4g]\n",
+            sh_gp_step(n_layers, 1 + (int)(3.4 * wide)), n_layers - 1, low, 1 + 0.03 * (1 - low));
+    sh_gp_tics(gp, 'y', low, 1, tall);
     for (int i = 0; i < here->n_series; i++)
         if (here->series[i].min_head && here->series[i].max_head) {
-            fprintf(gp->to, "%s$p%ds%d using 1:4:5 with filledcurves ls %d fs transparent solid 0.2 noborder",
+            fprintf(gp->to, "%s$p%ds%d using 1:4:5 with filledcurves ls %d fs transparent solid 0.3 noborder",
                     separator, p, i, i + 1);
             separator = ", \\\n    ";
         }
@@ -78,42 +83,37 @@ static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p)
         fprintf(gp->to, "%s$p%ds%d using 1:3 with lines ls %d, \\\n    '' using 1:2 with linespoints ls %d",
                 separator, p, i, i + 11, i + 1);
         if (n_missing(&here->series[i]))
-            fprintf(gp->to, ", \\\n    $p%dm%d using 1:(%.3f) with points ls %d pt 2 ps 0.7", p, i,
-                    0.02 + 0.045 * i, i + 1);
+            fprintf(gp->to, ", \\\n    $p%dm%d using ($1 + %.2f):(%g) with points ls %d pt 2 ps 0.6", p, i,
+                    here->n_series < 2 ? 0.0 : 0.5 * i / here->n_series - 0.25, low, i + 1);
         separator = ", \\\n    ";
     }
-    fputs("\nunset label\n", gp->to);
+    fputs("\nunset label\nunset arrow\nunset object\n", gp->to);
 }
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_panels *d = data->persistence;
+    struct sh_gp_grid g = {.wide = 4.2, .tall = 2.7, .least = 0.6, .left = 0.45, .right = 0.12,
+                           .below = 0.3, .last = 0.2, .first = 0.25, .most = 2};
     for (int p = 0; p < d->n; p++)
         if (d->panel[p].n_series < 1 || d->panel[p].n_series > SH_GP_COLOURS)
             return sh_misused(e, "figure persistence shows 1 to %d traces, found %d", SH_GP_COLOURS,
                               d->panel[p].n_series);
-    int n_columns = sh_gp_columns(gp, PITCH_X, d->n < 2 ? 1 : 2);
-    int n_rows = (d->n + n_columns - 1) / n_columns, any_missing = 0;
+    legend(&g, d);
     for (int p = 0; p < d->n; p++)
-        for (int i = 0; i < d->panel[p].n_series; i++)
-            any_missing |= n_missing(&d->panel[p].series[i]) > 0;
-    double legend_in = 0.22 * ((d->panel[0].n_series + 2 + n_columns) / n_columns), top = SH_GP_TOP;
-    double width = sh_gp_room(gp, 0.3 + PITCH_X * n_columns), height = top - 0.3 + PITCH_Y * n_rows + legend_in,
-           pitch = (width - 0.3) / n_columns;
-    sh_gp_page(gp, width, height, data->title, data->settings);
+        sh_gp_titled(&g, d->panel[p].title, NULL);
+    sh_gp_lay_out(gp, &g, d->n);
     for (int p = 0; p < d->n; p++)
         for (int i = 0; i < d->panel[p].n_series; i++)
             block(gp, &d->panel[p].series[i], p, i);
-    fputs("set xlabel 'layer'\nset ylabel 'persistence ratio'\nset yrange [0:1.04]\n"
-          "set ytics 0, 0.2, 1\n"
-          "set multiplot\n", gp->to);
-    sh_gp_heading(gp);
-    for (int p = 0; p < d->n; p++) {
-        sh_gp_box(gp, 0.85 + pitch * (p % n_columns), top + PITCH_Y * (p / n_columns), pitch - MARGINS, TALL);
-        panel(gp, d, p);
+    sh_gp_begin_panels(gp, &g);
+    for (int i = 0; i < g.n; i++) {
+        sh_gp_cell(gp, &g, i);
+        sh_gp_panel_title(gp, &g, d->panel[g.at[i]].title, NULL);
+        sh_gp_axis_label(gp, "xlabel", "layer", g.wide, sh_gp_is_last(&g, i));
+        sh_gp_axis_label(gp, "ylabel", "persistence ratio", g.tall + 0.5, sh_gp_is_left(&g, i));
+        panel(gp, d, g.at[i], g.wide, g.tall);
     }
-    sh_gp_box(gp, 0.3, height - legend_in - 0.08, width - 0.6, legend_in);
-    legend(gp, d, any_missing);
     fputs("unset multiplot\n", gp->to);
     return 0;
 }

@@ -25,7 +25,6 @@ static void colour_range(const struct sh_fig_grids *d, double *low, double *high
 
 static void axes(struct sh_gp *gp, const struct sh_fig_grid *g)
 {
-    sh_gp_set(gp, "title", g->title, 34);
     fputs("set xtics (", gp->to);
     for (int r = 0; r < g->n_recents; r++)
         fprintf(gp->to, "%s'%d' %d", r ? ", " : "", g->recent[r], r);
@@ -67,14 +66,16 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
 {
     const struct sh_fig_grids *d = data->persistence_grid;
     (void)e;
-    int n_columns = sh_gp_columns(gp, 4.4, d->n < 3 ? d->n : 3), most_alphas = 1;
+    int most_alphas = 1;
+    double low, high;
     for (int i = 0; i < d->n; i++)
         most_alphas = d->grid[i].n_alphas > most_alphas ? d->grid[i].n_alphas : most_alphas;
-    double low, high, tall = 0.42 * most_alphas + 0.4, top = SH_GP_TOP, pitch = tall + 1.15,
-           page = sh_gp_room(gp, 2.0 + 0.85 * (n_columns - 1) + (n_columns == 1 ? 4.2 : 3.1 * n_columns)),
-           wide = (page - 2.0 + 0.85) / n_columns - 0.85;
-    int n_rows = (d->n + n_columns - 1) / n_columns;
-    sh_gp_page(gp, page, top - 0.5 + pitch * n_rows, data->title, data->settings);
+    struct sh_gp_grid g = {.wide = d->n > 1 ? 3.1 : 4.2, .tall = 0.42 * most_alphas + 0.4, .least = 0.2 * most_alphas,
+                           .left = 0.5, .right = 0.75, .below = 0.3, .last = 0.2, .first = 0.2,
+                           .most = 3};
+    for (int i = 0; i < d->n; i++)
+        sh_gp_titled(&g, d->grid[i].title, NULL);
+    sh_gp_lay_out(gp, &g, d->n);
     colour_range(d, &low, &high);
     for (int i = 0; i < d->n; i++)
         sh_gp_matrix(gp, "lift", i, d->grid[i].n_alphas, d->grid[i].n_recents, d->grid[i].lift);
@@ -83,15 +84,15 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
             "is_dark(v) = v == v ? log(at_least(v) / low) < 0.62 * log(high / low) : 0\n"
             "said(v) = v == v ? sprintf(v < 9.95 ? '%%.2f' : v < 99.5 ? '%%.1f' : '%%.0f', v) : ''\n"
             "set cbrange [low:high]\nset cblabel 'lift = ratio / chance' offset 0.8, 0\n"
-            "set border 15 ls 21\nunset grid\nset tics scale 0\n"
-            "set xlabel 'R: recent tokens left out'\nset ylabel 'pivotal above'\nset multiplot\n", low, high);
+            "set border 15 ls 21\nunset grid\nset tics scale 0\n", low, high);
     sh_gp_log_tics(gp, high);
-    sh_gp_heading(gp);
-    for (int i = 0; i < d->n; i++) {
-        int column = i % n_columns, is_last = column == n_columns - 1 || i == d->n - 1;
-        sh_gp_box(gp, 0.9 + (wide + 0.85) * column, top + pitch * (i / n_columns), wide,
-                  0.42 * d->grid[i].n_alphas + 0.4);
-        grid(gp, &d->grid[i], i, is_last);
+    sh_gp_begin_panels(gp, &g);
+    for (int i = 0; i < g.n; i++) {
+        sh_gp_cell(gp, &g, i);
+        sh_gp_panel_title(gp, &g, d->grid[g.at[i]].title, NULL);
+        sh_gp_axis_label(gp, "xlabel", "R: recent tokens left out", g.wide + g.left, sh_gp_is_last(&g, i));
+        sh_gp_axis_label(gp, "ylabel", "pivotal above", g.tall + 0.5, sh_gp_is_left(&g, i));
+        grid(gp, &d->grid[g.at[i]], g.at[i], i % g.columns == g.columns - 1 || i == g.n - 1);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;

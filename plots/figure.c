@@ -50,28 +50,33 @@ char *sh_figure_caption(const struct sh_figure *f, const struct sh_fig_data *d)
 
 /* Checks the data, opens and draws. */
 static int draw(struct sh_gp *gp, const struct sh_figure *f, const struct sh_fig_data *d, const char *path, int script,
-                double width_in, double height_in, struct sh_err *e)
+                const struct sh_gp_look *look, struct sh_err *e)
 {
     int n = n_parts(f, d);
     if (n < 1 || n > f->most)
         return sh_misused(e, "figure %s shows 1 to %d %s, found %d", f->name, f->most, f->parts, n);
-    if (sh_gp_open(gp, path, script, width_in, height_in, e))
+    if (sh_gp_open(gp, path, script, look, e))
         return -1;
+    gp->title = gp->look.no_title ? NULL : gp->look.title ? gp->look.title : d->title;
+    gp->settings = gp->look.no_title ? NULL : d->settings;
     int bad = f->draw(gp, d, e);
+    if (!bad && gp->problem[0])
+        bad = sh_misused(e, "figure %s %s", f->name, gp->problem);
     if (bad)
         sh_gp_abandon(gp);
     return bad;
 }
 
-int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path,
-                   int script, double width_in, double height_in, struct sh_err *e)
+int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path, int script,
+                   const struct sh_gp_look *look, struct sh_err *e)
 {
     struct sh_gp gp;
-    return draw(&gp, f, d, path, script, width_in, height_in, e) ? -1 : sh_gp_close(&gp, e);
+    return draw(&gp, f, d, path, script, look, e) ? -1 : sh_gp_close(&gp, e);
 }
 
-int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, double width_in, char **svg, struct sh_err *e)
+int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, const struct sh_gp_look *look, char **svg,
+                  struct sh_err *e)
 {
     struct sh_gp gp;
-    return draw(&gp, f, d, NULL, SH_GP_DRAW, width_in, 0, e) ? -1 : sh_gp_close_text(&gp, svg, e);
+    return draw(&gp, f, d, NULL, SH_GP_DRAW, look, e) ? -1 : sh_gp_close_text(&gp, svg, e);
 }

@@ -49,7 +49,7 @@ struct sh_figure {
     int most;                       /* parts that it shows side by side: 1 to this                */
     const char *parts;              /* what they are: "traces"                                    */
     const char *drawn_by;           /* "capacity --plot-memory FILE"; NULL: shears plot, from stores or plans */
-    /* Writes the whole script; -1 if the data are not what it needs. Begins with sh_gp_page. */
+    /* Writes the whole script; -1 if the data are not what it needs. Begins with sh_gp_page or sh_gp_lay_out. */
     int (*draw)(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e);
     /* What is drawn of these data, as a phrase; NULL: the summary says it of any. */
     void (*caption)(FILE *to, const struct sh_fig_data *d);
@@ -67,12 +67,13 @@ const struct sh_figure *sh_figure_find(const char *name, struct sh_err *e);
 /* What a reader finds in the figure of these data, and no more; for free(). */
 char *sh_figure_caption(const struct sh_figure *f, const struct sh_fig_data *d);
 
-/* Open, draw, close: see sh_gp_open for the path, `script`, and the sizes. */
-int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path,
-                   int script, double width_in, double height_in, struct sh_err *e);
+/* Open, draw, close: see sh_gp_open for the path, `script`, and the look. A look that the figure cannot have (a height
+ * without room for its panels) is SH_MISUSED. */
+int sh_figure_plot(const struct sh_figure *f, const struct sh_fig_data *d, const char *path, int script,
+                   const struct sh_gp_look *look, struct sh_err *e);
 
 /* The same as a text of SVG, for free(). */
-int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, double width_in, char **svg,
+int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, const struct sh_gp_look *look, char **svg,
                   struct sh_err *e);
 
 /* Writes such a text as an element of a page, without gnuplot's prologue and background. `name` [a-z0-9-] goes before

@@ -91,6 +91,10 @@ static int judge(int status, FILE *said, struct sh_err *e)
     first_complaint(said, line, (int)sizeof line);
     if (WIFSIGNALED(status))
         return sh_fail(e, "gnuplot was killed by signal %d", WTERMSIG(status));
+    if (strstr(line, "unknown or ambiguous terminal type")) {
+        sh_absent(e, "the gnuplot on PATH cannot draw files of this kind");
+        return sh_hint(e, "choose another of the endings of -o, or install a gnuplot with cairo and lua");
+    }
     if (line[0])
         return sh_fail(e, "gnuplot failed: %s", line);
     return sh_fail(e, "gnuplot failed with exit status %d and said nothing", WEXITSTATUS(status));

@@ -3,6 +3,7 @@
  * temporary file (no path ever reaches gnuplot), or the script is written there instead. */
 #include "plots/gp.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,9 +15,7 @@
 #include "plots/gnuplot.h"
 #include "src/base/mem.h"
 
-/* Order known to sh_gp_page, in gp_write.c. */
-static const char *const extensions[] = {".svg", ".png", ".pdf"};
-enum { N_FORMATS = 3 };
+static const char *const extensions[SH_GP_FORMATS] = {".svg", ".png", ".pdf", ".eps", ".tex"};
 
 static const char *base_name(const char *path)
 {
@@ -28,10 +27,15 @@ static const char *base_name(const char *path)
 static int format_of(const char *path)
 {
     const char *name = base_name(path), *dot = strrchr(name, '.');
-    for (int i = 0; dot && dot != name && i < N_FORMATS; i++)
+    for (int i = 0; dot && dot != name && i < SH_GP_FORMATS; i++)
         if (strcasecmp(dot, extensions[i]) == 0)
             return i;
     return -1;
+}
+
+int sh_gp_is_figure(const char *path)
+{
+    return format_of(path) >= 0;
 }
 
 char *sh_gp_figure_path(const char *path)
@@ -56,12 +60,21 @@ static int check_path(const char *path, int script, struct sh_err *e)
     if (!*base_name(path))
         return sh_misused(e, "figure '%s': is a folder, expected a file", path);
     if (!script && format_of(path) < 0)
-        return sh_misused(e, "figure %s: expected a name ending in .svg, .png or .pdf", path);
+        return sh_misused(e, "figure %s: expected a name ending in " SH_GP_NAMES, path);
     for (const char *c = path; script && script != SH_GP_DATA && *c; c++)
         if ((unsigned char)*c < 32)
             return sh_misused(e, "figure: a script cannot contain a name with control characters");
     if (lstat(path, &s) == 0 && !S_ISREG(s.st_mode))
         return sh_misused(e, "figure %s: exists and is not a regular file", path);
+    return 0;
+}
+
+static int check_look(const struct sh_gp_look *l, struct sh_err *e)
+{
+    for (const char *c = l->font ? l->font : ""; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr(" -_.", *c))
+            return sh_misused(e, "font \"%.60s\": expected a name of letters, digits, blanks, '-', '_' and '.'",
+                              l->font);
     return 0;
 }
 
@@ -77,10 +90,15 @@ static int temporary(struct sh_err *e)
     return fd;
 }
 
-int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, double height_in, struct sh_err *e)
+int sh_gp_open(struct sh_gp *gp, const char *path, int script, const struct sh_gp_look *look, struct sh_err *e)
 {
-    struct sh_gp new = {.script = script, .width_in = width_in, .height_in = height_in, .fd = -1};
-    if (path && check_path(path, script, e))
+    struct sh_gp new = {.script = script, .fd = -1};
+    if (look) {
+        new.look = *look;
+        new.width_in = look->width_in;
+        new.height_in = look->height_in;
+    }
+    if ((path && check_path(path, script, e)) || check_look(&new.look, e))
         return -1;
     if (path && !(new.file = sh_file_begin(path, e)))
         return sh_err_prefix(e, "figure");
@@ -96,8 +114,12 @@ int sh_gp_open(struct sh_gp *gp, const char *path, int script, double width_in, 
         return -1;
     }
     char *figure = script ? sh_gp_figure_path(path) : NULL;
-    new.format = figure ? format_of(figure) : path ? format_of(path) : 0;
+    new.format = figure ? format_of(figure) : path ? format_of(path) : SH_GP_SVG;
     free(figure);
+    if (new.look.dpi && new.format != SH_GP_PNG) {
+        sh_gp_abandon(&new);
+        return sh_misused(e, "figure %s: only a PNG has dots per inch", path ? path : "");
+    }
     *gp = new;
     gp->to = xmemstream(&gp->text, &gp->text_bytes);
     return 0;

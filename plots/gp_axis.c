@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See gp.h: logarithmic axes with enough numbers along them, over many powers of ten and within one; axes without
- * values; legends drawn by hand. */
+ * values. */
 #include <math.h>
 #include <stdio.h>
 
@@ -29,17 +29,39 @@ static void number(struct sh_gp *gp, double v)
             fprintf(gp->to, "'%g%s' %g", v / big[i].unit, big[i].name, v);
             return;
         }
-    fprintf(gp->to, "'%g' %g", v, v);
+    double power = round(log10(v));
+    if (power >= -3 || fabs(v / pow(10, power) - 1) > 1e-9) {
+        fprintf(gp->to, "'%g' %g", v, v);
+        return;
+    }
+    static const char *const digit[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+    char text[32];
+    snprintf(text, sizeof text, "10⁻%s%s", power < -9 ? digit[(int)(-power / 10) % 10] : "", digit[(int)-power % 10]);
+    sh_gp_tic(gp, text, 9);
+    fprintf(gp->to, " %g", v);
 }
 
-void sh_gp_log_axis(struct sh_gp *gp, double low, double high)
+static int count_tics(double low, double high, double times)
 {
+    int n = 0;
+    for (double unit = pow(10, floor(log10(low / 1.1))); unit <= high * 1.1; unit *= 10)
+        for (int k = 10; k < 100; k++)
+            n += unit * k / 10 >= low / 1.1 && unit * k / 10 <= high * 1.1 && is_tic(k, times);
+    return n;
+}
+
+void sh_gp_log_axis(struct sh_gp *gp, double low, double high, int most)
+{
+    double times = high / low;
+    while (times < 1e4 && count_tics(low, high, times) > most && count_tics(low, high, 3 * times) > 1)
+        times *= 3;
+    int n = count_tics(low, high, times), every = times > 2000 && n > most ? (n + most - 1) / most : 1, at_tic = 0;
     fprintf(gp->to, "set logscale y 10\nset yrange [%.6g:%.6g]\n", low / 1.1, high * 1.1);
     const char *separator = "set ytics (";
     for (double unit = pow(10, floor(log10(low / 1.1))); unit <= high * 1.1; unit *= 10)
-        for (int n = 10; n < 100; n++) {
-            double at = unit * n / 10;
-            if (at < low / 1.1 || at > high * 1.1 || !is_tic(n, high / low))
+        for (int k = 10; k < 100; k++) {
+            double at = unit * k / 10;
+            if (at < low / 1.1 || at > high * 1.1 || !is_tic(k, times) || at_tic++ % every)
                 continue;
             fputs(separator, gp->to);
             number(gp, at);
@@ -48,24 +70,27 @@ void sh_gp_log_axis(struct sh_gp *gp, double low, double high)
     fputs(*separator == ',' ? ")\n" : "set ytics auto\n", gp->to);
 }
 
-void sh_gp_line_style(struct sh_gp *gp, int colour, int dash)
+void sh_gp_tics(struct sh_gp *gp, char axis, double low, double high, double inches)
 {
-    fprintf(gp->to, " ls %d%s", colour % SH_GP_COLOURS + 1 + (dash == 1 ? 10 : 0), dash > 1 ? " dt '.'" : "");
+    double most = fmin(7, fmax(2, axis == 'y' ? inches / 0.24 : inches / 0.45)), least = (high - low) / most;
+    if (!(least > 0) || !isfinite(least)) {
+        fprintf(gp->to, "set %ctics auto\n", axis);
+        return;
+    }
+    double unit = pow(10, floor(log10(least))), step = unit >= least ? unit : 2 * unit >= least ? 2 * unit :
+                                                       5 * unit >= least ? 5 * unit : 10 * unit;
+    fprintf(gp->to, "set %ctics %.6g\n", axis, step);
 }
 
-void sh_gp_key(struct sh_gp *gp, int number, double left, double top, const struct sh_gp_key *key)
+int sh_gp_row_tics(double inches)
 {
-    fprintf(gp->to, "set arrow %d from ", number);
-    sh_gp_at(gp, left, top);
-    fputs(" to ", gp->to);
-    sh_gp_at(gp, left + 0.3, top);
-    fputs(" nohead", gp->to);
-    sh_gp_line_style(gp, key->colour, key->dash);
-    fprintf(gp->to, "\nset label %d ", number);
-    sh_gp_text(gp, key->label, key->letters);
-    fputs(" at ", gp->to);
-    sh_gp_at(gp, left + 0.38, top);
-    fputs(" left\n", gp->to);
+    return inches < 0.5 ? 2 : (int)(inches / 0.2);
+}
+
+const char *sh_gp_line_style(char style[64], int colour, int dash)
+{
+    snprintf(style, 64, " ls %d%s", colour % SH_GP_COLOURS + 1 + (dash == 1 ? 10 : 0), dash > 1 ? " dt '.'" : "");
+    return style;
 }
 
 void sh_gp_no_values(struct sh_gp *gp)

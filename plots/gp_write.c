@@ -24,10 +24,11 @@ static const char apostrophe[] = "'.\"'\".'";
 
 /* Below this share of their own size letters on paper can no longer be read. */
 #define LEAST_LETTERS 0.8
+#define POINTS 9.36                     /* their own size: 13 hundredths of an inch */
 #define LEAST_COLUMN 0.52               /* a column's width, likewise */
 #define LEAST_PAGE 3.0                  /* inches, below which panels have no room next to their labels */
 #define LETTERS 12.5                    /* on an inch, of the usual size */
-#define TITLE_LETTERS 10.5              /* and of the heading's */
+#define TITLE_LETTERS 9.2               /* and of the heading's */
 
 enum { TITLE_LINES = 2, SETTINGS_LINES = 4, HEADING_LABEL = 910 };
 #define TITLE_PITCH 0.23
@@ -37,21 +38,32 @@ enum { TITLE_LINES = 2, SETTINGS_LINES = 4, HEADING_LABEL = 910 };
 static double zoom(const struct sh_gp *gp)
 {
     double z = gp->width_in / gp->own_width_in;
+    if (gp->look.font_size > 0)
+        return gp->look.font_size / POINTS;
     return z > 0.999 && z < 1.001 ? 1 : fmin(fmax(z, LEAST_LETTERS), 1.5);
+}
+
+/* The page in inches on which letters have their own size. */
+static double asked(const struct sh_gp *gp, double least_zoom)
+{
+    return gp->look.font_size > 0 ? gp->width_in * POINTS / gp->look.font_size : gp->width_in / least_zoom;
 }
 
 int sh_gp_columns(const struct sh_gp *gp, double column_in, int most)
 {
     int n = most;
-    while (gp->width_in > 0 && n > 1 && gp->width_in < LEAST_COLUMN * column_in * n)
+    while (gp->width_in > 0 && n > 1 && asked(gp, LEAST_LETTERS) < LEAST_COLUMN / LEAST_LETTERS * column_in * n)
         n--;
     return n;
 }
 
 double sh_gp_room(const struct sh_gp *gp, double width_in)
 {
-    double room = gp->width_in > 0 ? fmax(LEAST_PAGE, gp->width_in / LEAST_LETTERS) : width_in;
-    return fmin(width_in, room);
+    if (!(gp->width_in > 0))
+        return width_in;
+    if (gp->look.font_size > 0)
+        return asked(gp, 1);
+    return fmin(width_in, fmax(LEAST_PAGE, asked(gp, LEAST_LETTERS)));
 }
 
 int sh_gp_letters(double inches)
@@ -59,26 +71,54 @@ int sh_gp_letters(double inches)
     return (int)fmax(8, inches * LETTERS);
 }
 
+/* A font of the page, so many points at a scale of its own in each terminal. LaTeX's own letters are a text's. */
+static void font(struct sh_gp *gp, const char *more, double size)
+{
+    const char *name = gp->look.font ? gp->look.font : "sans-serif";
+    if (gp->format == SH_GP_TEX)
+        fprintf(gp->to, "'%s,%.4g'", *more ? "\\bfseries" : "", size);
+    else
+        fprintf(gp->to, "'%s%s,%.4g'", name, more, size);
+}
+
+/* What the terminal calls the size of letters of the usual size. */
+static double letter_size(const struct sh_gp *gp)
+{
+    static const double size[SH_GP_FORMATS] = {13, 10.5, 10.5, 10.5, POINTS};
+    return size[gp->format] * zoom(gp);
+}
+
+void sh_gp_small(struct sh_gp *gp, double share)
+{
+    fputs(" font ", gp->to);
+    font(gp, "", share * letter_size(gp));
+}
+
 static void terminal(struct sh_gp *gp)
 {
-    double w = gp->width_in, h = gp->height_in, z = zoom(gp);
+    double w = gp->width_in, h = gp->height_in, z = zoom(gp), dpi = gp->look.dpi ? gp->look.dpi : 200,
+           line = gp->format == SH_GP_PNG ? z * dpi / 100 : z;
     char lines[32] = "";
-    if (z < 1 || z > 1)
-        snprintf(lines, sizeof lines, "linewidth %.3g ", gp->format == 1 ? 2 * z : z);
-    if (gp->format == 0)
-        fprintf(gp->to, "set terminal svg size %.0f,%.0f font 'sans-serif,%.4g' %snoenhanced "
-                "background '#ffffff'\n", 100 * w, 100 * h, 13 * z, lines);
-    if (gp->format == 1)
-        fprintf(gp->to, "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
-                "    set terminal pngcairo size %.0f,%.0f font 'sans-serif,%.4g' "
-                "fontscale 2 %s"
-                "pointscale 2 noenhanced background '#ffffff'\n"
-                "} else {\n"
-                "    set terminal png size %.0f,%.0f medium noenhanced\n"
-                "}\n", 200 * w, 200 * h, 10.5 * z, *lines ? lines : "linewidth 2 ", 100 * w, 100 * h);
-    if (gp->format == 2)
-        fprintf(gp->to, "set terminal pdfcairo size %.3fin,%.3fin font 'sans-serif,%.4g' fontscale 0.75 "
-                "%snoenhanced\n", w, h, 10.5 * z, lines);
+    if (line < 1 || line > 1)
+        snprintf(lines, sizeof lines, "linewidth %.3g ", line);
+    if (gp->format == SH_GP_PNG)
+        fputs("if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n    ", gp->to);
+    static const char *const name[SH_GP_FORMATS] = {"svg", "pngcairo", "pdfcairo", "epscairo", "tikz"};
+    double unit = gp->format == SH_GP_SVG ? 100 : dpi;
+    fprintf(gp->to, "set terminal %s size ", name[gp->format]);
+    if (gp->format <= SH_GP_PNG)
+        fprintf(gp->to, "%.0f,%.0f font ", unit * w, unit * h);
+    else
+        fprintf(gp->to, "%.3fin,%.3fin font ", w, h);
+    font(gp, "", letter_size(gp));
+    if (gp->format == SH_GP_PNG)
+        fprintf(gp->to, " fontscale %.4g pointscale %.4g", dpi / 100, dpi / 100);
+    else if (gp->format == SH_GP_PDF || gp->format == SH_GP_EPS)
+        fputs(" fontscale 0.75", gp->to);
+    fprintf(gp->to, " %s%s%s\n", lines, gp->format == SH_GP_TEX ? "" : "noenhanced",
+            gp->format <= SH_GP_PNG ? " background '#ffffff'" : "");
+    if (gp->format == SH_GP_PNG)
+        fprintf(gp->to, "} else {\n    set terminal png size %.0f,%.0f medium noenhanced\n}\n", 100 * w, 100 * h);
 }
 
 static void styles(FILE *to)
@@ -86,13 +126,14 @@ static void styles(FILE *to)
     for (int i = 0; i < SH_GP_COLOURS; i++)
         fprintf(to,
                 "set style line %d lc rgb '%s' lw 1.8 dt 1 pt %d ps 0.5\n"
-                "set style line %d lc rgb '%s' lw 1.3 dt (16,8) pt %d ps 0.5\n",
+                "set style line %d lc rgb '%s' lw 1.5 dt (16,8) pt %d ps 0.5\n",
                 i + 1, colours[i], points[i], i + 11, colours[i], points[i]);
     fputs("set style line 20 lc rgb '#e2e2e2' lw 0.7 dt 1\n"
           "set style line 21 lc rgb '#606060' lw 0.8 dt 1\n"
           "set border 3 ls 21\n"
           "set grid ls 20\n"
           "set tics nomirror out scale 0.5\n"
+          "set xtics offset 0, 0.3\nset xlabel offset 0, 0.6\nset title offset 0, -0.4\n"
           "set format '%g'\n"
           "unset key\n", to);
 }
@@ -105,8 +146,7 @@ void sh_gp_viridis(struct sh_gp *gp)
     fputs(")\n", gp->to);
 }
 
-/* Bytes of the next line of at most `letters` letters: up to the last blank of those, or all. */
-static size_t next_line(const char *s, int letters)
+size_t sh_gp_line_bytes(const char *s, int letters)
 {
     size_t blank = 0, n = 0;
     for (int i = 0; s[n]; i++) {
@@ -123,8 +163,8 @@ static size_t next_line(const char *s, int letters)
 static int n_lines(const char *text, int letters, int most)
 {
     int n = 1;
-    for (const char *s = text; s && s[next_line(s, letters)] && n < most; n++) {
-        s += next_line(s, letters);
+    for (const char *s = text; s && s[sh_gp_line_bytes(s, letters)] && n < most; n++) {
+        s += sh_gp_line_bytes(s, letters);
         s += *s == ' ';
     }
     return n;
@@ -140,15 +180,39 @@ static int settings_letters(const struct sh_gp *gp)
     return sh_gp_letters(gp->own_width_in - 0.3);
 }
 
-void sh_gp_page(struct sh_gp *gp, double width_in, double height_in, const char *title, const char *settings)
+/* What a heading takes beyond one line of each, below 0 where it has none. */
+static double heading_in(struct sh_gp *gp, double width_in)
+{
+    double own = gp->own_width_in;
+    gp->own_width_in = width_in;
+    double in = TITLE_PITCH * ((gp->title ? n_lines(gp->title, title_letters(gp), TITLE_LINES) : 0) - 1) +
+                SETTINGS_PITCH * ((gp->settings ? n_lines(gp->settings, settings_letters(gp), SETTINGS_LINES) : 0) - 1);
+    gp->own_width_in = own;
+    return gp->title ? in : gp->settings ? in - 0.02 : in - 0.16;
+}
+
+double sh_gp_fit(struct sh_gp *gp, double width_in, double fixed_in, int n, double tall, double least)
+{
+    double z = gp->width_in > 0 ? gp->width_in / width_in : 1, most = gp->height_in;
+    int is_column = gp->width_in > 0 && gp->width_in <= SH_GP_COLUMN && !gp->look.scrolls;
+    if (!(most > 0) && !is_column)
+        return tall;
+    double page = (most > 0 ? most : SH_GP_COLUMN) / z, rest = fixed_in + heading_in(gp, width_in),
+           each = (page - rest) / n, needed = (rest + n * least) * z;
+    if (each < least - 1e-9)
+        snprintf(gp->problem, sizeof gp->problem, "needs %.1f inches of height at a width of %.1f, found %s%.1f "
+                 "(--height %.1fin, fewer --panels, a smaller --font-size or --no-title)", ceil(10 * needed) / 10,
+                 width_in * z, most > 0 ? "" : "a column's ", page * z, ceil(10 * needed) / 10);
+    return most > 0 ? fmax(each, least) : fmax(fmin(each, tall), least);
+}
+
+void sh_gp_page(struct sh_gp *gp, double width_in, double height_in)
 {
     gp->own_width_in = width_in;
-    gp->title = title;
-    gp->settings = settings;
-    gp->down_in = TITLE_PITCH * (n_lines(title, title_letters(gp), TITLE_LINES) - 1) +
-                  SETTINGS_PITCH * (n_lines(settings, settings_letters(gp), SETTINGS_LINES) - 1);
+    gp->down_in = heading_in(gp, width_in);
     gp->own_height_in = height_in += gp->down_in;
-    gp->width_in = gp->width_in > 0 ? gp->width_in : width_in;
+    double z = gp->look.font_size > 0 && !(gp->width_in > 0) ? zoom(gp) : 1;
+    gp->width_in = gp->width_in > 0 ? gp->width_in : width_in * z;
     gp->height_in = gp->height_in > 0 ? gp->height_in : height_in * gp->width_in / width_in;
     fputs("set encoding utf8\n", gp->to);
     terminal(gp);
@@ -177,35 +241,40 @@ void sh_gp_at(struct sh_gp *gp, double left, double top)
     point(gp, left, top + gp->down_in);
 }
 
-/* One label per line; the last one is cut if there is no room for more. Returns the position of the last line. */
-static double heading_lines(struct sh_gp *gp, int label, const char *text, int letters, int most, double top,
-                            double pitch, const char *look)
+/* One label per line; the last one is cut if there is no room for more. *top goes to the next line. */
+static void heading_lines(struct sh_gp *gp, int label, const char *text, int letters, int most, double *top,
+                          double pitch, int is_title)
 {
     int n = n_lines(text, letters, most);
-    for (int i = 0; i < n; i++, top += pitch) {
-        size_t bytes = i + 1 < n ? next_line(text, letters) : strlen(text);
+    for (int i = 0; i < n; i++, *top += pitch) {
+        size_t bytes = i + 1 < n ? sh_gp_line_bytes(text, letters) : strlen(text);
         char *line = xasprintf("%.*s", (int)bytes, text);
         fprintf(gp->to, "set label %d ", label + i);
         sh_gp_text(gp, line, letters);
         fputs(" at ", gp->to);
-        point(gp, 0.18, top);
-        fprintf(gp->to, " left %s\n", look);
+        point(gp, 0.18, *top);
+        fputs(" left ", gp->to);
+        if (is_title) {
+            fputs("font ", gp->to);
+            font(gp, gp->format ? ":Bold" : "", letter_size(gp) * (gp->format ? 1.19 : 1.31));
+        }
+        fprintf(gp->to, " tc rgb '%s'\n", is_title ? "#111111" : "#606060");
         free(line);
         text += bytes;
         text += *text == ' ';
     }
-    return top - pitch;
 }
 
 void sh_gp_heading(struct sh_gp *gp)
 {
-    char look[96];
-    snprintf(look, sizeof look, "font '%s,%.4g' tc rgb '#111111'", gp->format ? "sans-serif:Bold" : "sans-serif",
-             (gp->format ? 12.5 : 17) * zoom(gp));
-    double top = heading_lines(gp, HEADING_LABEL, gp->title ? gp->title : "", title_letters(gp), TITLE_LINES, 0.26,
-                               TITLE_PITCH, look);
-    heading_lines(gp, HEADING_LABEL + TITLE_LINES, gp->settings ? gp->settings : "", settings_letters(gp),
-                  SETTINGS_LINES, top + 0.24, SETTINGS_PITCH, "tc rgb '#606060'");
+    double top = 0.26;
+    if (gp->title) {
+        heading_lines(gp, HEADING_LABEL, gp->title, title_letters(gp), TITLE_LINES, &top, TITLE_PITCH, 1);
+        top += 0.01;
+    }
+    if (gp->settings)
+        heading_lines(gp, HEADING_LABEL + TITLE_LINES, gp->settings, settings_letters(gp), SETTINGS_LINES, &top,
+                      SETTINGS_PITCH, 0);
 }
 
 void sh_gp_box(struct sh_gp *gp, double left, double top, double width, double height)
@@ -216,9 +285,26 @@ void sh_gp_box(struct sh_gp *gp, double left, double top, double width, double h
             left / w, (left + width) / w, 1 - (top + gp->down_in) / h, 1 - (top + gp->down_in + height) / h);
 }
 
-static void quote(FILE *to, const char *text, int max_chars, int is_format)
+/* What LaTeX reads as commands, and signs that pdflatex does not know. NULL: as it is. */
+static const char *tex(const char *s, size_t n)
 {
-    const char *s = text;
+    static const struct { const char *sign, *is; } table[] = {
+        {"\\", "\\textbackslash{}"}, {"#", "\\#"}, {"$", "\\$"}, {"%", "\\%"}, {"&", "\\&"}, {"_", "\\_"},
+        {"{", "\\{"}, {"}", "\\}"}, {"~", "\\textasciitilde{}"}, {"^", "\\textasciicircum{}"},
+        {"<", "$<$"}, {">", "$>$"}, {"|", "$|$"}, {"\"", "{\\char34}"}, {"≥", "$\\geq$"}, {"≤", "$\\leq$"},
+        {"α", "$\\alpha$"}, {"−", "$-$"}, {"×", "$\\times$"}, {"±", "$\\pm$"}, {"ρ", "$\\rho$"}, {"⁻", "$^-$"},
+        {"⁰", "$^0$"}, {"¹", "$^1$"}, {"²", "$^2$"}, {"³", "$^3$"}, {"⁴", "$^4$"}, {"⁵", "$^5$"},
+        {"⁶", "$^6$"}, {"⁷", "$^7$"}, {"⁸", "$^8$"}, {"⁹", "$^9$"}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strlen(table[i].sign) == n && !memcmp(s, table[i].sign, n))
+            return table[i].is;
+    return NULL;
+}
+
+static void quote(struct sh_gp *gp, const char *text, int max_chars, int is_format)
+{
+    FILE *to = gp->to;
+    const char *s = text, *is;
     putc('\'', to);
     for (int i = 0; *s; i++) {
         int is_shown, n = sh_utf8_plain(s, &is_shown), is_last = i == max_chars - 1 && s[n];
@@ -227,11 +313,14 @@ static void quote(FILE *to, const char *text, int max_chars, int is_format)
         if (is_last)
             fputs("…", to);
         else if (*s == '\n' || *s == '\t' || *s == '\r')
-            fputs(*s == '\n' ? "\\n" : *s == '\t' ? "\\t" : "\\r", to);
+            fprintf(to, "%s%c", gp->format == SH_GP_TEX ? tex("\\", 1) : "\\",
+                    *s == '\n' ? 'n' : *s == '\t' ? 't' : 'r');
         else if (!is_shown)
             fputs("\xef\xbf\xbd", to);
         else if (*s == '\'')
             fputs(apostrophe, to);
+        else if (gp->format == SH_GP_TEX && (is = tex(s, (size_t)n)) != NULL)
+            fprintf(to, "%s%s", is_format && *s == '%' ? "\\%" : "", is_format && *s == '%' ? "%" : is);
         else if (is_format && *s == '%')
             fputs("%%", to);
         else
@@ -243,12 +332,12 @@ static void quote(FILE *to, const char *text, int max_chars, int is_format)
 
 void sh_gp_text(struct sh_gp *gp, const char *text, int max_chars)
 {
-    quote(gp->to, text, max_chars, 0);
+    quote(gp, text, max_chars, 0);
 }
 
 void sh_gp_tic(struct sh_gp *gp, const char *text, int max_chars)
 {
-    quote(gp->to, text, max_chars, 1);
+    quote(gp, text, max_chars, 1);
 }
 
 void sh_gp_set(struct sh_gp *gp, const char *what, const char *text, int max_chars)

@@ -16,6 +16,6 @@ libplots_a_SOURCES = \
 	%D%/fig_persistence_grid.c \
 	%D%/figure.c %D%/figure.h \
 	%D%/gnuplot.c %D%/gnuplot.h \
-	%D%/gp.c %D%/gp.h %D%/gp_axis.c %D%/gp_write.c \
+	%D%/gp.c %D%/gp.h %D%/gp_axis.c %D%/gp_grid.c %D%/gp_write.c \
 	%D%/score_map.c %D%/score_map.h \
 	%D%/svg.c

@@ -137,6 +137,10 @@ tests_unit_test_charts_SOURCES = %D%/unit/test_charts.c %D%/unit/plot_data.c %D%
 tests_unit_test_charts_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 unit_tests += %D%/unit/test_charts
 
+tests_unit_test_layout_SOURCES = %D%/unit/test_layout.c %D%/unit/plot_data.c %D%/unit/plot_data.h
+tests_unit_test_layout_LDADD   = libplots.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+unit_tests += %D%/unit/test_layout
+
 # The list of figures with its loaders, which rest on nearly everything.
 tests_unit_test_figures_SOURCES = %D%/unit/test_figures.c %D%/unit/plot_data.c %D%/unit/plot_data.h
 tests_unit_test_figures_LDADD   = $(app_libs) libtap.a $(kernel_libs) $(CUNIT_LIBS) $(SQLITE_LIBS) $(ZSTD_LIBS) \
@@ -306,7 +310,8 @@ EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py
 # `make check` leaves the scripts to hostile input and one run of every command.
 quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/capacity.sh %D%/cli/capacity_engine.sh \
 	%D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
-	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/findings.sh %D%/cli/generate.sh \
+	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/figures.sh %D%/cli/findings.sh \
+	%D%/cli/generate.sh \
 	%D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
 	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/persistence.sh \
 	%D%/cli/plan.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh %D%/cli/shard_files.sh \

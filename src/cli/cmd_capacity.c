@@ -37,8 +37,9 @@ static const struct sh_opt opts[] = {
     SH_TEXT("draft", F(draft), "MODEL", "speculative draft model loaded as well"),
     SH_INT("max-seqs", F(sampled), "N", 1, 1e6, "sequences that a server warms up for (servers use 256 or 1024)"),
     SH_REAL("price", F(price), "USD", 0, 1e6, "price per GPU and hour"),
-    SH_TEXT("plot-memory", F(plot_memory), "FILE", "plot how memory is used (.svg, .png or .pdf)"),
+    SH_TEXT("plot-memory", F(plot_memory), "FILE", "plot how memory is used (" SH_GP_NAMES ")"),
     SH_TEXT("plot-frontier", F(plot_frontier), "FILE", "plot batch, speed and quality against the budget"),
+    SH_PAGE_OPTS(F),
     SH_HARDWARE_OPTS(F),
     {0}};
 
@@ -66,18 +67,20 @@ static int show(struct sh_capacity_study *s, const struct sh_common *common, str
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct sh_capacity_args *a = args;
+    struct sh_gp_look look;
     const struct sh_need needs[] = {{"--model NAME", a->model != NULL}, {"--gpu NAME", a->gpu != NULL},
                                     {"--length N", a->length > 0}, {0}};
     const struct sh_file_use files[] = {
         {"--plot-memory", a->plot_memory, 1}, {"--plot-frontier", a->plot_frontier, 1}, {"--db", a->db, 0},
         {"--plan", a->plan, 0}, {"--gpus", a->gpus, 0}, {"--models", a->models, 0}, {0}};
     if (sh_args_none("capacity", positional, e) || sh_args_need("capacity", needs, e) || sh_files_apart(files, e) ||
-        sh_check_figure(a->plot_memory, e) || sh_check_figure(a->plot_frontier, e))
+        sh_check_figure(a->plot_memory, &a->paper, e) || sh_check_figure(a->plot_frontier, &a->paper, e) ||
+        sh_read_page(&a->paper, &look, e))
         return -1;
     struct sh_capacity_study s;
     int bad = sh_capacity_study(&s, a, e) ||
-              (a->plot_memory && sh_capacity_plot_memory(s.row, s.n_row, a->plot_memory, e)) ||
-              (a->plot_frontier && sh_capacity_plot_frontier(s.row, s.n_row, a->plot_frontier, e)) ||
+              (a->plot_memory && sh_capacity_plot_memory(s.row, s.n_row, a->plot_memory, &look, e)) ||
+              (a->plot_frontier && sh_capacity_plot_frontier(s.row, s.n_row, a->plot_frontier, &look, e)) ||
               show(&s, common, e);
     sh_capacity_study_clear(&s);
     return bad ? -1 : 0;

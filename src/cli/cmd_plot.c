@@ -5,13 +5,16 @@
 #include <unistd.h>
 
 #include "plots/figure.h"
+#include "src/base/mem.h"
 #include "src/cli/options.h"
 #include "src/report/figures/figure_data.h"
 #include "src/cli/paths.h"
 
 struct plot_args {
     struct sh_list db, plan;
-    const char *out, *head, *rows, *layer, *width_text, *height_text, *data, *measured_on;
+    struct sh_list names;
+    struct sh_page_args paper;
+    const char *out, *head, *rows, *layer, *data, *measured_on;
     long long sequence, run;
     double split;
     int script;
@@ -21,8 +24,9 @@ struct plot_args {
 static const struct sh_opt opts[] = {
     SH_LIST("db", F(db), "FILE...", "trace stores, plotted side by side"),
     SH_LIST("plan", F(plan), "FILE...", "allocation: plan files, plotted one below the other"),
-    {"output", SH_OPT_TEXT, F(out), "FILE", "FILE.svg, FILE.png or FILE.pdf", 0, 0, 'o'},
-    SH_FLAG("script", F(script), "write the gnuplot script, with its data, to -o instead"),
+    {"output", SH_OPT_TEXT, F(out), "FILE", SH_FIGURE_FILES, 0, 0, 'o'},
+    SH_FLAG("script", F(script), "write the gnuplot script, with its data, instead: -o FILE.pdf writes\n"
+        "FILE.pdf.gp, which draws FILE.pdf"),
     SH_TEXT("layer", F(layer), "L,...", "heatmap: layers (default: the middle one)"),
     SH_TEXT("head", F(head), "H,...", "heatmap: heads, one per layer or several of one layer (default: 0)"),
     SH_TEXT("rows", F(rows), "Q,...", "heatmap: queries whose rows are plotted individually"),
@@ -32,38 +36,17 @@ static const struct sh_opt opts[] = {
     SH_RUN_OPT(F(run), 1),
     SH_MEASURED_ON_OPT(F(measured_on), "results: "),
     SH_TEXT("data", F(data), "FILE.tsv", "also write the plotted data to this file"),
-    SH_TEXT("width", F(width_text), "SIZE", "page width: 3.3in, 16cm, 84mm, 240pt, or a number of inches (default:\n"
-        "set by the figure); on a narrow page panels are stacked"),
-    SH_TEXT("height", F(height_text), "SIZE", "page height (default: follows from the width)"),
+    SH_LIST("name", F(names), "FILE=TEXT...", "what a store is called in the figure"),
+    SH_PAGE_OPTS(F),
     {0}};
 
 static const struct plot_args defaults = {.split = 0.5};
 
-/* "3.3in", "16cm" as inches. NULL: 0, the figure's own size. */
-static int read_size(const char *option, const char *text, double *inches, struct sh_err *e)
-{
-    static const struct { const char *unit; double inches; } units[] = {
-        {"", 1}, {"in", 1}, {"cm", 1 / 2.54}, {"mm", 1 / 25.4}, {"pt", 1 / 72.0}};
-    char *end = NULL;
-    *inches = text ? strtod(text, &end) : 0;
-    if (!text)
-        return 0;
-    for (size_t i = 0; i < sizeof units / sizeof *units && end != text; i++)
-        if (!strcmp(end, units[i].unit)) {
-            *inches *= units[i].inches;
-            if (*inches >= 0.5 && *inches <= 100)
-                return 0;
-            break;
-        }
-    return sh_misused(e, "%s: '%s', expected a size from 0.5 to 100 inches, such as 3.3in, 16cm, 84mm or 240pt", option,
-                      text);
-}
-
 /* Fails before the work if the path cannot be written. */
-static int probe(const char *path, int script, struct sh_err *e)
+static int probe(const char *path, int script, const struct sh_gp_look *look, struct sh_err *e)
 {
     struct sh_gp gp;
-    if (!sh_gp_open(&gp, path, script, 0, 0, e)) {
+    if (!sh_gp_open(&gp, path, script, look, e)) {
         sh_gp_abandon(&gp);
         return 0;
     }
@@ -72,6 +55,46 @@ static int probe(const char *path, int script, struct sh_err *e)
     if (e->status == SH_MISUSED && !script && access(path, F_OK))
         return sh_hint(e, "with --script any name will do, such as one ending in .gp");
     return -1;
+}
+
+/* FILE=TEXT, FILE one of the stores as typed or its name without the folder. */
+static int check_names(const struct plot_args *a, struct sh_err *e)
+{
+    for (int i = 0; i < a->names.n; i++) {
+        int n = 0;
+        for (int k = 0; k < a->db.n + a->plan.n; k++)
+            n += sh_figure_text(a->names.at[i], k < a->db.n ? a->db.at[k] : a->plan.at[k - a->db.n]) != NULL;
+        if (!n)
+            return sh_misused(e, "--name %.200s: expected FILE=TEXT, with FILE one of the files to plot",
+                              a->names.at[i]);
+    }
+    return 0;
+}
+
+static int check_files(const struct plot_args *a, const char *out, struct sh_err *e)
+{
+    for (int i = 0; i < a->db.n + a->plan.n; i++) {
+        const char *in = i < a->db.n ? a->db.at[i] : a->plan.at[i - a->db.n];
+        const struct sh_file_use files[] = {{"-o", out, 1}, {"--data", a->data, 1}, {"--db", in, 0}, {0}};
+        if (sh_files_apart(files, e))
+            return -1;
+    }
+    return 0;
+}
+
+static int draw(const struct plot_args *a, const struct sh_common *common, const struct sh_figure *f, const char *out,
+                const struct sh_gp_look *look, struct sh_err *e)
+{
+    struct sh_figure_request q = {
+        .db = a->db.at, .n_db = a->db.n, .plan = a->plan.at, .n_plan = a->plan.n,
+        .name = a->names.at, .n_name = a->names.n, .measured_on = a->measured_on,
+        .layer = a->layer, .head = a->head, .rows = a->rows, .sequence = (int)a->sequence, .split = a->split,
+        .run = (int)a->run, .threads = (int)common->threads, .quiet = common->quiet};
+    struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, e);
+    int bad = !d || sh_figure_plot(f, &d->out, out, a->script, look, e) ||
+              (a->data && sh_figure_plot(f, &d->out, a->data, SH_GP_DATA, NULL, e));
+    sh_figure_data_free(d);
+    return bad ? -1 : 0;
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -88,26 +111,12 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
                                     {"-o FILE", a->out != NULL}, {0}};
     if (sh_args_need("plot", needs, e))
         return -1;
-    for (int i = 0; i < a->db.n + a->plan.n; i++) {
-        const char *in = i < a->db.n ? a->db.at[i] : a->plan.at[i - a->db.n];
-        const struct sh_file_use files[] = {{"-o", a->out, 1}, {"--data", a->data, 1}, {"--db", in, 0}, {0}};
-        if (sh_files_apart(files, e))
-            return -1;
-    }
-    double width, height;
-    if (read_size("--width", a->width_text, &width, e) || read_size("--height", a->height_text, &height, e))
-        return -1;
-    if (probe(a->out, a->script, e) || (a->data && probe(a->data, SH_GP_DATA, e)))
-        return -1;
-    struct sh_figure_request q = {
-        .db = a->db.at, .n_db = a->db.n, .plan = a->plan.at, .n_plan = a->plan.n,
-        .measured_on = a->measured_on, .layer = a->layer, .head = a->head, .rows = a->rows,
-        .sequence = (int)a->sequence, .split = a->split, .run = (int)a->run, .threads = (int)common->threads,
-        .quiet = common->quiet};
-    struct sh_figure_data *d = sh_figure_data_new(1u << f->number, &q, e);
-    int bad = !d || sh_figure_plot(f, &d->out, a->out, a->script, width, height, e) ||
-              (a->data && sh_figure_plot(f, &d->out, a->data, SH_GP_DATA, 0, 0, e));
-    sh_figure_data_free(d);
+    struct sh_gp_look look;
+    char *out = a->script && sh_gp_is_figure(a->out) ? xasprintf("%s.gp", a->out) : xstrdup(a->out);
+    int bad = check_files(a, out, e) || check_names(a, e) || sh_read_page(&a->paper, &look, e) ||
+              probe(out, a->script, &look, e) || (a->data && probe(a->data, SH_GP_DATA, NULL, e)) ||
+              draw(a, common, f, out, &look, e);
+    free(out);
     return bad ? -1 : 0;
 }
 
@@ -122,14 +131,14 @@ static void list(FILE *to)
 
 const struct sh_cmd sh_cmd_plot = {
     .name = "plot",
-    .usage = "FIGURE {--db FILE... | --plan FILE...} -o FILE.{svg,png,pdf} [--width 3.3in] [--data FILE.tsv] "
-             "[--script]",
+    .usage = "FIGURE {--db FILE... | --plan FILE...} -o " SH_FIGURE_FILES " [--width 3.3in] "
+             "[--panels N,...] [--data FILE.tsv] [--script]",
     .summary = "draw a figure from trace stores",
     .about = "budget-curve and leaderboard draw the results of shears replay, compression and quant those of shears\n"
              "eval, drift and score-change those of shears drift. Of each store they draw the largest group of\n"
              "results whose settings differ in nothing but policy, knobs and budget, of one text. heatmap draws the\n"
              "same layers and heads of each store, at most five maps. gnuplot draws the figure; without gnuplot\n"
-             "(status 3) --script writes the script for it.\n\n"
+             "(status 3) --script writes the script for it. FILE.tex is TikZ, for \\input in LaTeX.\n\n"
              "  shears plot persistence --db trained.db random.db -o persistence.svg\n"
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
              "  shears plot budget-curve --db traces.db -o budget-curve.svg\n",

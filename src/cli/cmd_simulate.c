@@ -49,8 +49,9 @@ static const struct sh_opt opts[] = {
     SH_RESULTS_OPTS(F),
     SH_TEXT("log", F(log), "FILE", "write every request of every run as CSV, in order of completion"),
     SH_FLAG("timeline", F(timeline), "report cache use over time: in --json, or alone in --csv"),
-    SH_TEXT("plot-latency", F(plot_latency), "FILE", "plot TTFT and TPOT against the rate (.svg, .png or .pdf)"),
+    SH_TEXT("plot-latency", F(plot_latency), "FILE", "plot TTFT and TPOT against the rate (" SH_GP_NAMES ")"),
     SH_TEXT("plot-occupancy", F(plot_occupancy), "FILE", "plot cache use over time"),
+    SH_PAGE_OPTS(C),
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
@@ -335,8 +336,11 @@ static int read_options(const struct sh_sim_study *s, const struct sh_list *posi
     if (s->shard.parts && a->plot_latency)
         return sh_misused(e, "--plot-latency cannot be combined with --shard"),
                sh_hint(e, "merge the shards, then run the same command without --shard to plot the stored results");
-    return check_paths(a, e) || (sh_job_is_first(&s->cluster) && (sh_check_figure(a->plot_latency, e) ||
-                                                                  sh_check_figure(a->plot_occupancy, e))) ? -1 : 0;
+    const struct sh_page_args *page = &a->capacity.paper;
+    return check_paths(a, e) ||
+                   (sh_job_is_first(&s->cluster) && (sh_check_figure(a->plot_latency, page, e) ||
+                                                     sh_check_figure(a->plot_occupancy, page, e)))
+               ? -1 : 0;
 }
 
 /* FNV-1a over the model's shape, to tell shards of different models apart. */
@@ -368,9 +372,11 @@ static int mark(const struct sh_sim_study *s, struct sh_store *store, int is_who
 static int answer(const struct sh_sim_study *s, struct sh_err *e)
 {
     const struct sh_simulate_args *a = s->args;
-    return (a->plot_latency && sh_sim_plot_latency(s, a->plot_latency, e)) ||
-                   (a->plot_occupancy && sh_sim_plot_occupancy(s, a->plot_occupancy, e)) || show(s, s->common, e)
-               ? -1 : 0;
+    struct sh_gp_look look;
+    return sh_read_page(&a->capacity.paper, &look, e) ||
+                   (a->plot_latency && sh_sim_plot_latency(s, a->plot_latency, &look, e)) ||
+                   (a->plot_occupancy && sh_sim_plot_occupancy(s, a->plot_occupancy, &look, e)) ||
+                   show(s, s->common, e) ? -1 : 0;
 }
 
 /* The store is opened before the work, so that a bad path fails early; it is removed if it stays empty. */

@@ -2,9 +2,8 @@
 /* See options.h: values that several commands read alike. */
 #include "src/cli/options.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-#include "plots/gp.h"
 
 int sh_read_policies(const struct sh_list *typed, struct sh_policy_spec *to, int most, int *n, struct sh_err *e)
 {
@@ -42,12 +41,59 @@ int sh_read_rows(const char *text, enum sh_rows *to, struct sh_err *e)
     return 0;
 }
 
-int sh_check_figure(const char *path, struct sh_err *e)
+/* "3.3in", "16cm" as inches. NULL: 0, the figure's own size. */
+static int read_size(const char *option, const char *text, double *inches, struct sh_err *e)
+{
+    static const struct { const char *unit; double inches; } units[] = {
+        {"", 1}, {"in", 1}, {"cm", 1 / 2.54}, {"mm", 1 / 25.4}, {"pt", 1 / 72.0}};
+    char *end = NULL;
+    *inches = text ? strtod(text, &end) : 0;
+    if (!text)
+        return 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units && end != text; i++)
+        if (!strcmp(end, units[i].unit)) {
+            *inches *= units[i].inches;
+            if (*inches >= 0.5 && *inches <= 100)
+                return 0;
+            break;
+        }
+    return sh_misused(e, "%s: '%s', expected a size from 0.5 to 100 inches, such as 3.3in, 16cm, 84mm or 240pt", option,
+                      text);
+}
+
+static int read_panels(const char *text, unsigned *to, struct sh_err *e)
+{
+    *to = 0;
+    for (const char *s = text; s; ) {
+        char *end;
+        long n = strtol(s, &end, 10);
+        if (end == s || n < 1 || n > SH_GP_PANELS || (*end && *end != ','))
+            return sh_misused(e, "--panels %.60s: expected numbers from 1 to %d, separated by commas", text,
+                              SH_GP_PANELS);
+        *to |= 1u << (n - 1);
+        s = *end ? end + 1 : NULL;
+    }
+    return 0;
+}
+
+int sh_read_page(const struct sh_page_args *typed, struct sh_gp_look *to, struct sh_err *e)
+{
+    *to = (struct sh_gp_look){.font_size = typed->font_size, .dpi = (int)typed->dpi, .no_title = typed->no_title,
+                              .font = typed->font, .title = typed->title};
+    if (typed->title && typed->no_title)
+        return sh_misused(e, "--title and --no-title exclude each other");
+    return read_size("--width", typed->width, &to->width_in, e) ||
+           read_size("--height", typed->height, &to->height_in, e) ||
+                   read_panels(typed->panels, &to->panels, e) ? -1 : 0;
+}
+
+int sh_check_figure(const char *path, const struct sh_page_args *typed, struct sh_err *e)
 {
     struct sh_gp gp;
+    struct sh_gp_look look;
     if (!path)
         return 0;
-    if (sh_gp_open(&gp, path, 0, 0, 0, e))
+    if (sh_read_page(typed, &look, e) || sh_gp_open(&gp, path, 0, &look, e))
         return -1;
     sh_gp_abandon(&gp);
     return 0;

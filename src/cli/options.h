@@ -8,6 +8,8 @@
 #include "planner/policy/budget.h"
 #include "planner/policy/policy.h"
 #include "planner/replay/replay.h"
+#include "plots/gp.h"
+#include "src/app/common/page_args.h"
 #include "src/cli/commands.h"
 
 /* ---- models and texts ---- */
@@ -74,8 +76,28 @@ int sh_read_budgets(const struct sh_list *typed, struct sh_budget *to, int *n, s
 int sh_read_budget(const char *text, struct sh_budget *to, struct sh_err *e);
 int sh_read_rows(const char *text, enum sh_rows *to, struct sh_err *e);
 
-/* Fails before the work if a figure cannot be written. NULL is fine. */
-int sh_check_figure(const char *path, struct sh_err *e);
+/* ---- figures ---- */
+
+#define SH_FIGURE_FILES "FILE.{svg,png,pdf,eps,tex}"
+
+/* The page of figures; a macro of a member `paper`, a struct sh_page_args. */
+#define SH_PAGE_OPTS(F) \
+    SH_TEXT("width", F(paper.width), "SIZE", "page width: 3.3in, 16cm, 84mm, 240pt, or a number of inches (default:\n" \
+        "set by the figure)"), \
+    SH_TEXT("height", F(paper.height), "SIZE", "page height (default: follows from the width; at most 4in on\n" \
+        "pages up to 4in wide)"), \
+    SH_TEXT("panels", F(paper.panels), "N,...", "draw only these panels, counted from 1 in the figure's order"), \
+    SH_TEXT("title", F(paper.title), "TEXT", "heading instead of the figure's own"), \
+    SH_FLAG("no-title", F(paper.no_title), "draw neither heading nor settings"), \
+    SH_TEXT("font", F(paper.font), "NAME", "font of all text (default: sans-serif; .tex has LaTeX's)"), \
+    SH_REAL("font-size", F(paper.font_size), "PT", 4, 40, "size of text in points (default: follows from the width)"), \
+    SH_INT("dpi", F(paper.dpi), "N", 50, 1200, "dots per inch of a .png (default: 200)")
+
+/* What these options say; strings are not copied. */
+int sh_read_page(const struct sh_page_args *typed, struct sh_gp_look *to, struct sh_err *e);
+
+/* Fails before the work if a figure cannot be written, or its page cannot be as typed. path NULL is fine. */
+int sh_check_figure(const char *path, const struct sh_page_args *typed, struct sh_err *e);
 
 /* ---- number formats and devices ---- */
 

@@ -55,7 +55,8 @@ int sh_report_figure(struct sh_report *r, const struct sh_figure *f, const char 
                      struct sh_err *e)
 {
     char *wide = NULL, *narrow = NULL;
-    int bad = sh_figure_svg(f, d, 0, &wide, e) || sh_figure_svg(f, d, NARROW_IN, &narrow, e);
+    static const struct sh_gp_look on_phones = {.width_in = NARROW_IN, .scrolls = 1};
+    int bad = sh_figure_svg(f, d, NULL, &wide, e) || sh_figure_svg(f, d, &on_phones, &narrow, e);
     id = id ? id : f->name;
     if (bad && e->status == SH_MISUSED) {          /* more lines than it shows, say: the tables have them */
         sh_report_say(r, "Figure %s is left out: %s.", f->name, e->text);

@@ -121,7 +121,7 @@ if command -v gnuplot >/dev/null; then
         --plot-latency out/l.svg --plot-occupancy out/o.svg
     expect "figures are drawn beside the table" 0 "TTFT p50" ""
     holds "latency: a limit and the two plans" grep -q "0.2, p99" out/l.svg
-    holds "occupancy: a line for each run" grep -q "cache in use" out/o.svg
+    holds "occupancy: a panel for each rate" grep -q ">5 requests/s<" out/o.svg
     csv "${h}0,1000,1\n1,1000000,1\n"
     run simulate $base --workload w.csv --memory 4G --plot-latency out/l.svg --plot-occupancy out/o.svg
     expect "figures of runs without any second token" 0 "TTFT p50" ""

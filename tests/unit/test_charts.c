@@ -20,7 +20,7 @@ static int tics(double low, double high, int *sound)
     struct sh_gp gp = {.to = xmemstream(&text, &bytes)};
     double from, to, last = 0, v;
     int n = 0;
-    sh_gp_log_axis(&gp, low, high);
+    sh_gp_log_axis(&gp, low, high, 16);
     xmemclose(gp.to, &text, &bytes);
     CU_ASSERT_FATAL(sscanf(text, "set logscale y 10\nset yrange [%lf:%lf]", &from, &to) == 2);
     *sound = from <= low && to >= high;
@@ -50,7 +50,7 @@ static void big_numbers_are_short(void)
     char *text;
     size_t bytes;
     struct sh_gp gp = {.to = xmemstream(&text, &bytes)};
-    sh_gp_log_axis(&gp, 5000, 3e6);
+    sh_gp_log_axis(&gp, 5000, 3e6, 16);
     xmemclose(gp.to, &text, &bytes);
     CU_ASSERT(strstr(text, "'5000' 5000, '10k' 10000, ") != NULL && strstr(text, "'2M' 2e+06)") != NULL);
     free(text);

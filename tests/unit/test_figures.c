@@ -52,7 +52,7 @@ static void every_figure_is_tested(void)
         struct sh_err e = {.text = ""};
         char *name = xasprintf("plots/%s.gp", f->name), *script = xasprintf("/tmp/test_figures.%d.gp", (int)getpid());
         const char *golden = tap_golden(name);
-        must(!sh_figure_plot(f, &made_up.d, script, 1, 0, 0, &e), f, "tests/unit/plot_data.c has no data for it");
+        must(!sh_figure_plot(f, &made_up.d, script, 1, NULL, &e), f, "tests/unit/plot_data.c has no data for it");
         must(golden && !access(golden, R_OK), f, "tests/golden/plots has no script of it (test_plots --write DIR)");
         unlink(script);
         free(script);

@@ -4,6 +4,7 @@
 #ifndef SH_APP_CAPACITY_ASK_H
 #define SH_APP_CAPACITY_ASK_H
 
+#include "src/app/common/page_args.h"
 #include <stddef.h>
 
 #include "planner/capacity/capacity.h"
@@ -18,6 +19,7 @@ struct sh_capacity_args {
     const char *model, *gpu, *kv, *weights, *tp, *budget, *windows, *gpus, *models, *draft;
     const char *plan, *db, *policy, *max_ppl, *min_recall, *measured_on;        /* where measured budgets come from */
     const char *plot_memory, *plot_frontier;
+    struct sh_page_args paper;
     long long length, batch, pp, ep, page, headroom, prefix, state, chunk, sampled;
     size_t memory, overhead;            /* memory 0: the board's                                  */
     double util, reserve, bandwidth, flops, price;      /* below 0: not given                      */

@@ -65,7 +65,8 @@ static struct sh_fig_stack stack(struct sh_figure_data *d, const struct sh_capac
                                  gib(r->limit), gib(r->memory), sh_figure_keep(d, remark)};
 }
 
-int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e)
+int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const char *path, const struct sh_gp_look *look,
+                            struct sh_err *e)
 {
     static const char *const part[] = {"weights", "overhead", "shared prefix", "cache", "left over"};
     struct sh_figure_data *d = sh_figure_data_empty();
@@ -80,7 +81,7 @@ int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const cha
     }
     head(d, rows, n, "memory of one GPU", shown == BARS ? "; the first 64 settings" : "");
     d->out.capacity = &(struct sh_fig_stacks){shown, 5, part, bar};
-    int bad = sh_figure_plot(&sh_figure_capacity, &d->out, path, 0, 0, 0, e);
+    int bad = sh_figure_plot(&sh_figure_capacity, &d->out, path, 0, look, e);
     sh_figure_data_free(d);
     return bad;
 }
@@ -181,12 +182,25 @@ static int find_lines(struct sh_figure_data *d, const struct sh_capacity_row *ro
         if (!*label[i] || k < n_line || n_line == LINES)
             continue;
         line[n_line] = line_of(d, rows, n, chart, label, label[i]);
-        line[n_line].look = n_line;
-        line[n_line].dash = n_line / SH_GP_COLOURS;
         n_line++;
     }
     free(label);
     return n_line;
+}
+
+/* One look for a name in all charts, which share a legend. */
+static void set_looks(struct sh_fig_chart *chart, struct sh_fig_line *const *line, int n)
+{
+    int n_look = 0;
+    for (int c = 0; c < n; c++)
+        for (int i = 0; i < chart[c].n_lines; i++) {
+            int look = -1;
+            for (int b = 0; b < c && look < 0; b++)
+                for (int k = 0; k < chart[b].n_lines && look < 0; k++)
+                    look = strcmp(line[b][k].label, line[c][i].label) ? -1 : line[b][k].look;
+            line[c][i].look = look < 0 ? n_look++ : look;
+            line[c][i].dash = line[c][i].look / SH_GP_COLOURS;
+        }
 }
 
 struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, int n)
@@ -197,23 +211,26 @@ struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, 
     struct sh_figure_data *d = sh_figure_data_empty();
     struct sh_fig_charts *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
     struct sh_fig_chart *chart = sh_figure_keep(d, xcalloc(N_CHART, sizeof *chart));
+    struct sh_fig_line *of[N_CHART];
     for (int c = 0; c < N_CHART; c++) {
-        struct sh_fig_line *line = sh_figure_keep(d, xcalloc(LINES, sizeof *line));
+        struct sh_fig_line *line = of[all->n] = sh_figure_keep(d, xcalloc(LINES, sizeof *line));
         int n_line = find_lines(d, rows, n, c, line);
         if (n_line)
-            chart[all->n++] = (struct sh_fig_chart){is[c].title, "kept tokens, % of the length", is[c].y, is[c].is_log,
+            chart[all->n++] = (struct sh_fig_chart){is[c].title, "% of tokens kept", is[c].y, is[c].is_log,
                                                     c == RECALL, (double)NAN, NULL, n_line, line};
     }
+    set_looks(chart, of, all->n);
     head(d, rows, n, "what a budget buys", "");
     all->chart = chart;
     d->out.frontier = all;
     return d;
 }
 
-int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e)
+int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path,
+                              const struct sh_gp_look *look, struct sh_err *e)
 {
     struct sh_figure_data *d = sh_capacity_frontier(rows, n);
-    int bad = sh_figure_plot(&sh_figure_frontier, &d->out, path, 0, 0, 0, e);
+    int bad = sh_figure_plot(&sh_figure_frontier, &d->out, path, 0, look, e);
     sh_figure_data_free(d);
     return bad;
 }

@@ -9,8 +9,10 @@
 
 /* --plot-memory: a bar for each row. --plot-frontier: batch, speed and, where it was measured, quality over the
  * budget. Rows without a budget are whole caches. */
-int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e);
-int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path, struct sh_err *e);
+int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const char *path, const struct sh_gp_look *look,
+                            struct sh_err *e);
+int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path,
+                              const struct sh_gp_look *look, struct sh_err *e);
 
 /* The data of the frontier; for sh_figure_data_free. */
 struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, int n);

@@ -129,6 +129,7 @@ static struct sh_fig_curve curve(const struct point *p, size_t n, struct sh_figu
     for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
         column[m] = sh_figure_keep(d, xmalloc(n * sizeof **column));
     c.label = sh_figure_keep(d, sh_policy_label(p->policy, &c.is_bound));
+    c.is_reference = !strncmp(c.label, "window", 6) && !strchr(c.label, ':');
     for (size_t i = 0; i < n; i++) {
         for (int m = 0; m < SH_N_REPLAY_METRIC; m++)
             column[m][i] = p[i].at[m];
@@ -233,15 +234,15 @@ static char *model_name(struct sh_store *s, struct sh_err *e)
 }
 
 /* *how: the settings that its results share. */
-static int read_store(struct sh_figure_data *d, const char *path, const char *measured_on, struct sh_fig_curves *out,
-                      const char **how, struct sh_err *e)
+static int read_store(struct sh_figure_data *d, const struct sh_figure_request *q, const char *path,
+                      struct sh_fig_curves *out, const char **how, struct sh_err *e)
 {
     struct found f = {0};
     size_t n = 0;
     int others = 0;
     struct sh_store *s = sh_store_open(path, e);
-    char *name = s ? model_name(s, e) : NULL;
-    int bad = !name || read_points(d, s, &f, e) || choose_text(&f, measured_on, path, e);
+    char *name = s ? sh_figure_named(q, path, model_name(s, e)) : NULL;
+    int bad = !name || read_points(d, s, &f, e) || choose_text(&f, q->measured_on, path, e);
     sh_store_close(s);
     out->title = name ? sh_figure_keep(d, name) : "";
     struct point *p = bad ? NULL : largest_group(&f, &n, &others);
@@ -265,7 +266,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     (void)figures;
     for (int i = 0; i < q->n_db; i++) {
         const char *how;
-        if (read_store(d, q->db[i], q->measured_on, &set[i], &how, e))
+        if (read_store(d, q, q->db[i], &set[i], &how, e))
             return -1;
         d->out.settings = i ? d->out.settings : how;
     }

@@ -68,6 +68,29 @@ const char *sh_figure_file(const char *path)
     return slash ? slash + 1 : path;
 }
 
+const char *sh_figure_text(const char *name, const char *path)
+{
+    const char *known[] = {path, sh_figure_file(path)};
+    for (int i = 0; i < 2; i++) {
+        size_t n = strlen(known[i]);
+        if (!strncmp(name, known[i], n) && name[n] == '=')
+            return name + n + 1;
+    }
+    return NULL;
+}
+
+char *sh_figure_named(const struct sh_figure_request *q, const char *path, char *own)
+{
+    for (int i = 0; own && i < q->n_name; i++) {
+        const char *text = sh_figure_text(q->name[i], path);
+        if (text) {
+            free(own);
+            return xstrdup(text);
+        }
+    }
+    return own;
+}
+
 char *sh_figure_label(const char *model, const char *weights)
 {
     return xasprintf("%s%s", model, strncmp(weights, "random", 6) ? "" : ", random weights");

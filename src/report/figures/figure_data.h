@@ -8,7 +8,8 @@
 struct sh_figure_request {
     const char *const *db;              /* [n_db] */
     const char *const *plan;            /* [n_plan] plan files, for allocation */
-    int n_db, n_plan;
+    const char *const *name;            /* [n_name] FILE=TEXT: what a store or plan is called    */
+    int n_db, n_plan, n_name;
     const char *measured_on;            /* of results: the text; NULL: the only one of each store */
     const char *layer, *head, *rows;    /* heatmap: comma-separated, or NULL */
     int sequence;
@@ -46,6 +47,12 @@ void sh_figure_data_free(struct sh_figure_data *d);     /* NULL is fine */
 /* Memory that lives as long as the data: freed with free(), or with `release`. Return `at`. */
 void *sh_figure_keep(struct sh_figure_data *d, void *at);
 void *sh_figure_keep_by(struct sh_figure_data *d, void *at, void (*release)(void *at));
+
+/* TEXT of FILE=TEXT, if FILE is this path or its name without the folder; else NULL. */
+const char *sh_figure_text(const char *name, const char *path);
+
+/* What the request calls the file at this path, else `own`; for free(), as `own` is. */
+char *sh_figure_named(const struct sh_figure_request *q, const char *path, char *own);
 
 /* A path without its folder. */
 const char *sh_figure_file(const char *path);

@@ -96,17 +96,17 @@ static void draw_change(const struct cell *c, struct sh_fig_measured *m, struct 
                                                 .n = SH_CHANGE_BINS, .x = x, .y = x + (k + 1) * SH_CHANGE_BINS};
     m->lines = line;
     m->n_lines = 2;
-    m->x = "change of a score: (compressed - full) / full";
+    m->x = "change of a score: (compressed − full) / full";
     m->y = "share (%)";
     m->floor = 0;
 }
 
-static int read_store(struct sh_figure_data *d, int is_change, const char *path, struct sh_fig_measured *panel, int *n,
-                      struct sh_err *e)
+static int read_store(struct sh_figure_data *d, int is_change, const struct sh_figure_request *q, const char *path,
+                      struct sh_fig_measured *panel, int *n, struct sh_err *e)
 {
     struct sh_store *s = sh_store_open(path, e);
     struct sh_results all = {0};
-    char *name = s ? sh_figure_name(s, e) : NULL;
+    char *name = s ? sh_figure_named(q, path, sh_figure_name(s, e)) : NULL;
     int bad = !name || sh_results_load(s, "drift", &all, e), before = *n;
     sh_store_close(s);
     for (int i = 0; i < all.n && !bad && *n < SH_MEASURED_PANELS; i++) {
@@ -135,7 +135,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     struct sh_fig_measured_panels *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
     int is_change = (figures & SH_FIG_BIT(score_change)) != 0;
     for (int i = 0; i < q->n_db; i++)
-        if (read_store(d, is_change, q->db[i], panel, &all->n, e))
+        if (read_store(d, is_change, q, q->db[i], panel, &all->n, e))
             return -1;
     all->panel = panel;
     *(is_change ? &d->out.score_change : &d->out.drift) = all;

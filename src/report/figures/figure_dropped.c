@@ -31,7 +31,7 @@ static struct sh_fig_dropped trace(struct sh_figure_data *to, const struct sh_th
         /* error and its bound 2 (1 - kept) max|v| are means over the same rows: their ratio is free of |v| */
         column[7][i] = bound > 0 ? error / bound * 2 * column[1][i] : (double)NAN;
     }
-    return (struct sh_fig_dropped){.title = sh_figure_keep(to, sh_figure_label(r->model, r->weights)), .n = SHARES,
+    return (struct sh_fig_dropped){.n = SHARES,
                                    .share = column[0], .measured = column[1], .least = column[2], .most = column[3],
                                    .law = column[4], .law_cut = column[5], .printed = column[6], .error = column[7]};
 }
@@ -53,8 +53,10 @@ static int load(struct sh_figure_data *to, unsigned figures, const struct sh_fig
         if (bad)
             return -1;
         d[i] = trace(to, &r);
+        d[i].title = sh_figure_keep(to, sh_figure_named(q, q->db[i], sh_figure_label(r.model, r.weights)));
         if (!i) {
-            to->out.title = sh_figure_keep(to, xasprintf("%s: dropped mass, measured and predicted", r.model));
+            to->out.title = sh_figure_keep(to, xasprintf("%s: dropped mass, measured and predicted",
+                                                          q->n_db > 1 ? r.model : d[0].title));
             to->out.settings = sh_figure_keep(
                 to, xasprintf("rows after the middle of %d sequence%s, %lld tokens; means over heads and layers; the "
                               "largest scores are kept", r.n_sequence, r.n_sequence == 1 ? "" : "s", r.n_tokens));

@@ -358,14 +358,14 @@ char *sh_figure_name(struct sh_store *s, struct sh_err *e)
 /* Curves of all stores come before tasks, so that many tasks of one do not leave another one out. */
 enum pass { CURVES, TASKS };
 
-static int read_store(int is_quant, enum pass pass, const char *path, const char *measured_on,
+static int read_store(int is_quant, enum pass pass, const struct sh_figure_request *q, const char *path,
                       struct sh_fig_measured_panels *out, struct sh_figure_data *d, struct sh_err *e)
 {
     struct found eval = {0}, task = {0};
     struct sh_store *s = sh_store_open(path, e);
-    char *name = s ? sh_figure_name(s, e) : NULL;
+    char *name = s ? sh_figure_named(q, path, sh_figure_name(s, e)) : NULL;
     int bad = !name || read_points(d, s, "eval", &eval, e) || read_points(d, s, "task", &task, e) ||
-              choose_text(&eval, is_quant, measured_on, path, e);
+              choose_text(&eval, is_quant, q->measured_on, path, e);
     sh_store_close(s);
     if (!bad && pass == TASKS)
         add_tasks(&task, name, out, d);
@@ -396,7 +396,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     for (enum pass pass = CURVES; pass <= (is_quant ? CURVES : TASKS); pass++)
         for (int i = 0; i < q->n_db; i++) {
             int before = all->n;
-            if (read_store(is_quant, pass, q->db[i], q->measured_on, all, d, e))
+            if (read_store(is_quant, pass, q, q->db[i], all, d, e))
                 return -1;
             n[i] += all->n - before + (before == SH_MEASURED_PANELS);   /* full: left out, not empty */
         }

@@ -50,6 +50,7 @@ struct source {
     struct sh_stored_run *runs;
     int n_run, sequence, n_tokens;
     const struct sh_stored_run *run;    /* of the sequence */
+    char *name;                         /* of the store in the figure */
     const char *label;                  /* what the titles of its maps begin with */
 };
 
@@ -162,8 +163,7 @@ static int add_store(struct sh_figure_data *d, struct source *from, const struct
     if (all->n + more > MOST)
         return sh_misused(e, "figure heatmap shows 1 to %d score maps: fewer stores, or fewer of --layer and --head",
                           MOST);
-    const char *random = strncmp(from->run->weights, "random", 6) ? "" : ", random";
-    from->label = q->n_db < 2 ? "" : sh_figure_keep(d, xasprintf("%.40s%s: ", from->run->model, random));
+    from->label = q->n_db < 2 ? "" : sh_figure_keep(d, xasprintf("%.60s: ", from->name));
     for (int i = 0; i < more; i++)
         if (one_map(d, from, layer[i], head[i], all, &map[all->n++], e))
             return -1;
@@ -178,12 +178,15 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     (void)figures;
     for (int i = 0; i < q->n_db && !bad; i++) {
         struct source from;
-        bad = open_source(&from, q->db[i], q, e) || (!i && read_marks(d, &from, q, all, e)) ||
-              add_store(d, &from, q, all, map, e);
+        bad = open_source(&from, q->db[i], q, e);
+        from.name = bad ? NULL : sh_figure_named(q, q->db[i], sh_figure_label(from.run->model, from.run->weights));
+        bad = bad || (!i && read_marks(d, &from, q, all, e)) || add_store(d, &from, q, all, map, e);
         if (!bad && !i) {
-            d->out.title = sh_figure_keep(d, xasprintf("%s: attention scores", from.run->model));
+            d->out.title = sh_figure_keep(d, xasprintf("%s: attention scores",
+                                                        q->n_db > 1 ? from.run->model : from.name));
             d->out.settings = sh_figure_keep(d, settings_of(&from, q));
         }
+        free(from.name);
         sh_stored_runs_free(from.runs, from.n_run);
         sh_store_close(from.store);
     }

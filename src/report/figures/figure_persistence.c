@@ -62,7 +62,7 @@ static int study(struct sh_figure_trace *t, const struct sh_figure_request *q, c
     bad = bad || (!y->n_cell && sh_collect_can(s, q->run, &c, y->window, e)) || sh_study_run(y, s, e);
     sh_store_close(s);
     if (!bad)
-        t->label = sh_figure_label(y->part[0].model, y->part[0].weights);
+        t->label = sh_figure_named(q, path, sh_figure_label(y->part[0].model, y->part[0].weights));
     return bad;
 }
 
@@ -90,7 +90,7 @@ static struct sh_fig_series series(struct sh_figure_data *d, const struct sh_fig
 }
 
 static const struct { int alpha, recent; const char *title; } panel[2] = {
-    {0, 0, "literal: alpha 1/t, every pair"}, {2, 2, "beyond recency: alpha 5/t, query - key >= 10"}};
+    {0, 0, "literal: α = 1/t, every pair"}, {2, 2, "beyond recency: α = 5/t, query − key ≥ 10"}};
 
 int sh_figure_cell(const struct sh_figure_trace *t, int beyond)
 {
@@ -151,7 +151,7 @@ static void heads(struct sh_figure_data *d, const struct traces *all)
         m[k] = (struct sh_fig_heads){.title = t->label, .n_layers = n_layer, .n_heads = n_head, .ratio = ratio,
                                      .lift = lift};
     }
-    *out = (struct sh_fig_head_maps){all->n, m, "alpha 1/t", "alpha 5/t, R 10"};
+    *out = (struct sh_fig_head_maps){all->n, m, "α = 1/t", "α = 5/t, R = 10"};
     d->out.heads = out;
 }
 
@@ -201,7 +201,8 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
     int is_one = 1;
     for (int i = 1; i < all->n; i++)
         is_one &= !strcmp(all->at[i].study.part[0].model, g->model);
-    d->out.title = sh_figure_keep(d, is_one ? xasprintf("%s: persistence of importance", g->model)
+    d->out.title = sh_figure_keep(d, is_one ? xasprintf("%s: persistence of importance",
+                                                              all->n > 1 ? g->model : all->at[0].label)
                                             : xstrdup("persistence of importance"));
     d->out.settings = sh_figure_keep(d, studied(all, q->split));
     d->trace = all->at;

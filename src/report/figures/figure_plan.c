@@ -25,6 +25,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
             tokens[k] = p.budget[k];
         char *title = xasprintf("%s, %s: %.1f of %d tokens a head", p.policy.policy->name, p.allocator.allocator->name,
                                 (double)sh_plan_total(&p) / (double)n, p.n_token);
+        title = sh_figure_named(q, q->plan[i], title);
         all[i] = (struct sh_fig_plan){sh_figure_keep(d, title), p.n_layer, p.n_kv_head, tokens};
         if (!i) {
             d->out.title = sh_figure_keep(d, xasprintf("%s: budgets of the KV heads", p.model));

@@ -32,7 +32,8 @@ static int by_rate(const void *x, const void *y)
     return (a->rate > b->rate) - (a->rate < b->rate);
 }
 
-int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, struct sh_err *e)
+int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, const struct sh_gp_look *look,
+                        struct sh_err *e)
 {
     static const int metric[SH_N_LATENCY] = {[SH_TTFT] = SH_S_TTFT, [SH_TPOT] = SH_S_TPOT},
                      quantile[SH_N_QUANTILE] = {[SH_P50] = 0, [SH_P99] = 2};
@@ -50,34 +51,40 @@ int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, struct s
     const double limit[SH_N_LATENCY] = {s->args->slo_ttft >= 0 ? s->args->slo_ttft : (double)NAN,
                                         s->args->slo_tpot >= 0 ? s->args->slo_tpot : (double)NAN};
     sh_latency_fill(d, at, s->n_row, limit);
-    int bad = sh_figure_plot(&sh_figure_latency, &d->out, path, 0, 0, 0, e);
+    int bad = sh_figure_plot(&sh_figure_latency, &d->out, path, 0, look, e);
     sh_figure_data_free(d);
     free(at);
     return bad;
 }
 
-/* The cache of each run, as steps' means over equal stretches. */
-int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, struct sh_err *e)
+/* The cache of each run, as steps' means over equal stretches: a colour for each cache, a panel for each rate. */
+int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, const struct sh_gp_look *look,
+                          struct sh_err *e)
 {
     struct sh_figure_data *d = begin(s);
+    int n_rate = s->source.n, n_cache = s->n_row / n_rate;
     struct sh_fig_line *line = sh_figure_keep(d, xcalloc((size_t)s->n_row, sizeof *line));
+    struct sh_fig_chart *chart = sh_figure_keep(d, xcalloc((size_t)n_rate, sizeof *chart));
     for (int i = 0; i < s->n_row; i++) {
         const struct sh_sim_row *r = &s->row[i];
         double *x = sh_figure_keep(d, xcalloc(2 * SH_TIMELINE_BINS, sizeof *x)), *y = x + SH_TIMELINE_BINS;
-        int n = sh_timeline_count(r->occupancy);
+        int n = sh_timeline_count(r->occupancy), cache = i / n_rate;
         for (int k = 0; k < n; k++) {
             x[k] = (k + 0.5) * r->occupancy->width;
             y[k] = 100 * sh_timeline_mean(r->occupancy, k);
         }
-        const char *cache = sh_figure_file(r->cache->name);
-        char *label = s->source.n > 1 ? xasprintf("%.60s%.60s, %.3g/s", cache, r->cache->on, r->at[SH_S_RATE])
-                                      : xasprintf("%.60s%.60s", cache, r->cache->on);
-        line[i] = (struct sh_fig_line){sh_figure_keep(d, label), n, i, i >= SH_GP_COLOURS, x, y};
+        char *label = xasprintf("%.60s%.60s", sh_figure_file(r->cache->name), r->cache->on);
+        line[i % n_rate * n_cache + cache] =
+            (struct sh_fig_line){sh_figure_keep(d, label), n, cache, cache / SH_GP_COLOURS, x, y};
+        chart[i % n_rate] = (struct sh_fig_chart){
+            n_rate < 2 ? "cache in use" :
+            sh_figure_keep(d, s->source.is_file ? xasprintf("%g times as fast", s->source.speed[i % n_rate])
+                                                : xasprintf("%g requests/s", s->source.rate * s->source.speed[i % n_rate])),
+            "seconds since the first request", "% of the cache's memory", 0, 0, 100, NULL, n_cache,
+            line + i % n_rate * n_cache};
     }
-    struct sh_fig_chart chart = {"cache in use", "seconds since the first request", "% of the cache's memory", 0, 0,
-                                 100, NULL, s->n_row, line};
-    d->out.occupancy = &(struct sh_fig_charts){1, &chart};
-    int bad = sh_figure_plot(&sh_figure_occupancy, &d->out, path, 0, 0, 0, e);
+    d->out.occupancy = &(struct sh_fig_charts){n_rate, chart};
+    int bad = sh_figure_plot(&sh_figure_occupancy, &d->out, path, 0, look, e);
     sh_figure_data_free(d);
     return bad;
 }

@@ -3,9 +3,12 @@
 #ifndef SH_REPORT_FIGURES_SIMULATE_PLOT_H
 #define SH_REPORT_FIGURES_SIMULATE_PLOT_H
 
+#include "plots/gp.h"
 #include "src/app/simulate/simulate_run.h"
 
-int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, struct sh_err *e);
-int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, struct sh_err *e);
+int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, const struct sh_gp_look *look,
+                        struct sh_err *e);
+int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, const struct sh_gp_look *look,
+                          struct sh_err *e);
 
 #endif

@@ -1,25 +1,28 @@
 set encoding utf8
-set terminal svg size 1050,1020 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1000,846 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
-set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
+set style line 11 lc rgb '#0072B2' lw 1.5 dt (16,8) pt 7 ps 0.5
 set style line 2 lc rgb '#D55E00' lw 1.8 dt 1 pt 5 ps 0.5
-set style line 12 lc rgb '#D55E00' lw 1.3 dt (16,8) pt 5 ps 0.5
+set style line 12 lc rgb '#D55E00' lw 1.5 dt (16,8) pt 5 ps 0.5
 set style line 3 lc rgb '#009E73' lw 1.8 dt 1 pt 9 ps 0.5
-set style line 13 lc rgb '#009E73' lw 1.3 dt (16,8) pt 9 ps 0.5
+set style line 13 lc rgb '#009E73' lw 1.5 dt (16,8) pt 9 ps 0.5
 set style line 4 lc rgb '#CC79A7' lw 1.8 dt 1 pt 13 ps 0.5
-set style line 14 lc rgb '#CC79A7' lw 1.3 dt (16,8) pt 13 ps 0.5
+set style line 14 lc rgb '#CC79A7' lw 1.5 dt (16,8) pt 13 ps 0.5
 set style line 5 lc rgb '#E69F00' lw 1.8 dt 1 pt 11 ps 0.5
-set style line 15 lc rgb '#E69F00' lw 1.3 dt (16,8) pt 11 ps 0.5
+set style line 15 lc rgb '#E69F00' lw 1.5 dt (16,8) pt 11 ps 0.5
 set style line 6 lc rgb '#56B4E9' lw 1.8 dt 1 pt 6 ps 0.5
-set style line 16 lc rgb '#56B4E9' lw 1.3 dt (16,8) pt 6 ps 0.5
+set style line 16 lc rgb '#56B4E9' lw 1.5 dt (16,8) pt 6 ps 0.5
 set style line 7 lc rgb '#000000' lw 1.8 dt 1 pt 4 ps 0.5
-set style line 17 lc rgb '#000000' lw 1.3 dt (16,8) pt 4 ps 0.5
+set style line 17 lc rgb '#000000' lw 1.5 dt (16,8) pt 4 ps 0.5
 set style line 20 lc rgb '#e2e2e2' lw 0.7 dt 1
 set style line 21 lc rgb '#606060' lw 0.8 dt 1
 set border 3 ls 21
 set grid ls 20
 set tics nomirror out scale 0.5
+set xtics offset 0, 0.3
+set xlabel offset 0, 0.6
+set title offset 0, -0.4
 set format '%g'
 unset key
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
@@ -104,125 +107,134 @@ $s0c8 << EOD
 0.4 0.3125 0.296875 0.3359375 0.205078125 0.4873046875 0.484375
 0.5 0.33203125 0.31640625 0.35546875 0.71484375 0.4365234375 0.208984375
 EOD
-set xlabel 'budget, as a share of the sequence'
+lost(v) = v <= 0.9999 ? 1 - v : NaN
 set xrange [0:1]
 set xtics 0, 0.25, 1
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01714, screen 0.97451 left font 'sans-serif,17' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.95098 left tc rgb '#606060'
-set lmargin at screen 0.08095
-set rmargin at screen 0.48095
-set tmargin at screen 0.89706
-set bmargin at screen 0.60294
-set title 'kept attention mass'
-set ylabel 'kept mass'
-set yrange [0.2:1.01]
-set ytics 0, 0.2
-plot $s0c1 using 1:3:4 with filledcurves ls 1 fs transparent solid 0.15 noborder, \
-    $s0c2 using 1:3:4 with filledcurves ls 2 fs transparent solid 0.15 noborder, \
-    $s0c3 using 1:3:4 with filledcurves ls 3 fs transparent solid 0.15 noborder, \
-    $s0c4 using 1:3:4 with filledcurves ls 4 fs transparent solid 0.15 noborder, \
-    $s0c5 using 1:3:4 with filledcurves ls 5 fs transparent solid 0.15 noborder, \
-    $s0c6 using 1:3:4 with filledcurves ls 6 fs transparent solid 0.15 noborder, \
-    $s0c7 using 1:3:4 with filledcurves ls 1 fs transparent solid 0.15 noborder, \
-    $s0c0 using 1:2 with lines lc rgb '#000000' lw 2.4 dt 1, \
-    $s0c1 using 1:2 with linespoints ls 1 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c2 using 1:2 with linespoints ls 2 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c3 using 1:2 with linespoints ls 3 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c4 using 1:2 with linespoints ls 4 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c5 using 1:2 with linespoints ls 5 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c6 using 1:2 with linespoints ls 6 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c7 using 1:2 with linespoints ls 1 dt (16,8) pt 8 ps 0.45 pi 2, \
-    $s0c8 using 1:2 with lines lc rgb '#a0a0a0' lw 1.5 dt 1
+set label 910 'The demo model on its own text' at screen 0.01800, screen 0.96927 left font 'sans-serif,17.03' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01800, screen 0.94090 left  tc rgb '#606060'
+set arrow 201 from screen 0.02000, screen 0.02600 to screen 0.05000, screen 0.02600 nohead lc rgb '#c8c8c8' lw 0.8 dt 1
+set label 1 'others, or more than the budget' at screen 0.05600, screen 0.02600 left
+set object 202 rectangle from screen 0.34000, screen 0.01891 to screen 0.37000, screen 0.03310 front fc rgb '#a0a0a0' fs solid 0.6 noborder
+set label 2 '95 % interval' at screen 0.37600, screen 0.02600 left
+set lmargin at screen 0.07000
+set rmargin at screen 0.37000
+set tmargin at screen 0.88416
+set bmargin at screen 0.52955
+set title 'mass lost (1 − kept)'
+set xlabel ''
+unset logscale y
+set logscale y 10
+set yrange [0.0390625:0.820703]
+set ytics ('0.05' 0.05, '0.1' 0.1, '0.2' 0.2, '0.5' 0.5)
+set label 300 'oracle' at graph 1.02, graph 0.0313 left tc rgb '#000000'
+set label 301 'tova' at graph 1.02, graph 0.3716 left tc rgb '#0072B2'
+set label 302 'roco' at graph 1.02, graph 0.5351 left tc rgb '#D55E00'
+set label 303 'h2o:recent=5' at graph 1.02, graph 0.6437 left tc rgb '#009E73'
+set label 304 'snapkv' at graph 1.02, graph 0.7252 left tc rgb '#CC79A7'
+set label 305 'window' at graph 1.02, graph 0.7905 left tc rgb '#E69F00'
+set label 306 'random' at graph 1.02, graph 0.8455 left tc rgb '#56B4E9'
+plot $s0c1 using 1:(lost($3)):(lost($4)) with filledcurves ls 1 fs transparent solid 0.3 noborder, \
+    $s0c2 using 1:(lost($3)):(lost($4)) with filledcurves ls 2 fs transparent solid 0.3 noborder, \
+    $s0c3 using 1:(lost($3)):(lost($4)) with filledcurves ls 3 fs transparent solid 0.3 noborder, \
+    $s0c4 using 1:(lost($3)):(lost($4)) with filledcurves ls 4 fs transparent solid 0.3 noborder, \
+    $s0c5 using 1:(lost($3)):(lost($4)) with filledcurves ls 5 fs transparent solid 0.3 noborder, \
+    $s0c6 using 1:(lost($3)):(lost($4)) with filledcurves ls 6 fs transparent solid 0.3 noborder, \
+    $s0c7 using 1:(lost($2)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c8 using 1:(lost($2)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c0 using 1:(lost($2)) with lines lc rgb '#000000' lw 2.2 dt 1, \
+    $s0c1 using 1:(lost($2)) with linespoints ls 1 dt 1 pt 7 ps 0.4, \
+    $s0c2 using 1:(lost($2)) with linespoints ls 2 dt 1 pt 7 ps 0.4, \
+    $s0c3 using 1:(lost($2)) with linespoints ls 3 dt 1 pt 7 ps 0.4, \
+    $s0c4 using 1:(lost($2)) with linespoints ls 4 dt 1 pt 7 ps 0.4, \
+    $s0c5 using 1:(lost($2)) with linespoints ls 5 dt 1 pt 7 ps 0.4, \
+    $s0c6 using 1:(lost($2)) with linespoints ls 6 dt 1 pt 7 ps 0.4
 unset label
-set lmargin at screen 0.56667
-set rmargin at screen 0.96667
-set tmargin at screen 0.89706
-set bmargin at screen 0.60294
-set title 'without sinks and the newest token'
-set ylabel 'kept mass'
-set yrange [0.2:1.01]
-set ytics 0, 0.2
-plot $s0c0 using 1:5 with lines lc rgb '#000000' lw 2.4 dt 1, \
-    $s0c1 using 1:5 with linespoints ls 1 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c2 using 1:5 with linespoints ls 2 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c3 using 1:5 with linespoints ls 3 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c4 using 1:5 with linespoints ls 4 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c5 using 1:5 with linespoints ls 5 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c6 using 1:5 with linespoints ls 6 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c7 using 1:5 with linespoints ls 1 dt (16,8) pt 8 ps 0.45 pi 2, \
-    $s0c8 using 1:5 with lines lc rgb '#a0a0a0' lw 1.5 dt 1
+unset arrow
+unset object
+set lmargin at screen 0.55000
+set rmargin at screen 0.85000
+set tmargin at screen 0.88416
+set bmargin at screen 0.52955
+set title 'without sinks, newest'
+set xlabel ''
+unset logscale y
+set logscale y 10
+set yrange [0.21218:0.874414]
+set ytics ('0.3' 0.3, '0.4' 0.4, '0.6' 0.6, '0.8' 0.8)
+set label 300 'roco' at graph 1.02, graph 0.0790 left tc rgb '#D55E00'
+set label 301 'oracle' at graph 1.02, graph 0.2690 left tc rgb '#000000'
+set label 302 'window' at graph 1.02, graph 0.3240 left tc rgb '#E69F00'
+set label 303 'random' at graph 1.02, graph 0.5403 left tc rgb '#56B4E9'
+set label 304 'snapkv' at graph 1.02, graph 0.7030 left tc rgb '#CC79A7'
+set label 305 'h2o:recent=5' at graph 1.02, graph 0.7580 left tc rgb '#009E73'
+set label 306 'tova' at graph 1.02, graph 0.8130 left tc rgb '#0072B2'
+plot $s0c7 using 1:(lost($5)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c8 using 1:(lost($5)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c0 using 1:(lost($5)) with lines lc rgb '#000000' lw 2.2 dt 1, \
+    $s0c1 using 1:(lost($5)) with linespoints ls 1 dt 1 pt 7 ps 0.4, \
+    $s0c2 using 1:(lost($5)) with linespoints ls 2 dt 1 pt 7 ps 0.4, \
+    $s0c3 using 1:(lost($5)) with linespoints ls 3 dt 1 pt 7 ps 0.4, \
+    $s0c4 using 1:(lost($5)) with linespoints ls 4 dt 1 pt 7 ps 0.4, \
+    $s0c5 using 1:(lost($5)) with linespoints ls 5 dt 1 pt 7 ps 0.4, \
+    $s0c6 using 1:(lost($5)) with linespoints ls 6 dt 1 pt 7 ps 0.4
 unset label
-set lmargin at screen 0.08095
-set rmargin at screen 0.48095
-set tmargin at screen 0.48529
-set bmargin at screen 0.19118
-set title 'pivotal tokens (score above 1/n)'
-set ylabel 'share kept'
+unset arrow
+unset object
+set lmargin at screen 0.07000
+set rmargin at screen 0.37000
+set tmargin at screen 0.45863
+set bmargin at screen 0.10402
+set title 'pivotal tokens kept'
+set xlabel 'budget as a share of the length'
+unset logscale y
 set yrange [0.2:1.01]
-set ytics 0, 0.2
-plot $s0c0 using 1:6 with lines lc rgb '#000000' lw 2.4 dt 1, \
-    $s0c1 using 1:6 with linespoints ls 1 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c2 using 1:6 with linespoints ls 2 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c3 using 1:6 with linespoints ls 3 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c4 using 1:6 with linespoints ls 4 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c5 using 1:6 with linespoints ls 5 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c6 using 1:6 with linespoints ls 6 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c7 using 1:6 with linespoints ls 1 dt (16,8) pt 8 ps 0.45 pi 2, \
-    $s0c8 using 1:6 with lines lc rgb '#a0a0a0' lw 1.5 dt 1
+set ytics 0.2
+set label 300 'oracle' at graph 1.02, graph 0.1353 left tc rgb '#000000'
+set label 301 'random' at graph 1.02, graph 0.2233 left tc rgb '#56B4E9'
+set label 302 'window' at graph 1.02, graph 0.3499 left tc rgb '#E69F00'
+set label 303 'snapkv' at graph 1.02, graph 0.4524 left tc rgb '#CC79A7'
+set label 304 'h2o:recent=5' at graph 1.02, graph 0.5235 left tc rgb '#009E73'
+set label 305 'tova' at graph 1.02, graph 0.8225 left tc rgb '#0072B2'
+set label 306 'roco' at graph 1.02, graph 0.8775 left tc rgb '#D55E00'
+plot $s0c7 using 1:6 with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c8 using 1:6 with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c0 using 1:6 with lines lc rgb '#000000' lw 2.2 dt 1, \
+    $s0c1 using 1:6 with linespoints ls 1 dt 1 pt 7 ps 0.4, \
+    $s0c2 using 1:6 with linespoints ls 2 dt 1 pt 7 ps 0.4, \
+    $s0c3 using 1:6 with linespoints ls 3 dt 1 pt 7 ps 0.4, \
+    $s0c4 using 1:6 with linespoints ls 4 dt 1 pt 7 ps 0.4, \
+    $s0c5 using 1:6 with linespoints ls 5 dt 1 pt 7 ps 0.4, \
+    $s0c6 using 1:6 with linespoints ls 6 dt 1 pt 7 ps 0.4
 unset label
-set lmargin at screen 0.56667
-set rmargin at screen 0.96667
-set tmargin at screen 0.48529
-set bmargin at screen 0.19118
-set title 'error of the attention output'
-set ylabel 'relative error'
+unset arrow
+unset object
+set lmargin at screen 0.55000
+set rmargin at screen 0.85000
+set tmargin at screen 0.45863
+set bmargin at screen 0.10402
+set title 'error of the output'
+set xlabel 'budget as a share of the length'
+unset logscale y
 set yrange [0:0.5086]
-set ytics 0, 0.1
-plot $s0c0 using 1:7 with lines lc rgb '#000000' lw 2.4 dt 1, \
-    $s0c1 using 1:7 with linespoints ls 1 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c2 using 1:7 with linespoints ls 2 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c3 using 1:7 with linespoints ls 3 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c4 using 1:7 with linespoints ls 4 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c5 using 1:7 with linespoints ls 5 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c6 using 1:7 with linespoints ls 6 dt 1 pt 7 ps 0.45 pi 2, \
-    $s0c7 using 1:7 with linespoints ls 1 dt (16,8) pt 8 ps 0.45 pi 2, \
-    $s0c8 using 1:7 with lines lc rgb '#a0a0a0' lw 1.5 dt 1
+set ytics 0.1
+set label 300 'h2o:recent=5' at graph 1.02, graph 0.0941 left tc rgb '#009E73'
+set label 301 'window' at graph 1.02, graph 0.1709 left tc rgb '#E69F00'
+set label 302 'random' at graph 1.02, graph 0.2746 left tc rgb '#56B4E9'
+set label 303 'oracle' at graph 1.02, graph 0.3296 left tc rgb '#000000'
+set label 304 'roco' at graph 1.02, graph 0.4320 left tc rgb '#D55E00'
+set label 305 'snapkv' at graph 1.02, graph 0.4870 left tc rgb '#CC79A7'
+set label 306 'tova' at graph 1.02, graph 0.7220 left tc rgb '#0072B2'
+plot $s0c7 using 1:7 with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c8 using 1:7 with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c0 using 1:7 with lines lc rgb '#000000' lw 2.2 dt 1, \
+    $s0c1 using 1:7 with linespoints ls 1 dt 1 pt 7 ps 0.4, \
+    $s0c2 using 1:7 with linespoints ls 2 dt 1 pt 7 ps 0.4, \
+    $s0c3 using 1:7 with linespoints ls 3 dt 1 pt 7 ps 0.4, \
+    $s0c4 using 1:7 with linespoints ls 4 dt 1 pt 7 ps 0.4, \
+    $s0c5 using 1:7 with linespoints ls 5 dt 1 pt 7 ps 0.4, \
+    $s0c6 using 1:7 with linespoints ls 6 dt 1 pt 7 ps 0.4
 unset label
-set key left top vertical Left reverse samplen 3
-unset border
-unset tics
-unset grid
-unset xlabel
-unset ylabel
-unset title
-set xrange [0:1]
-set yrange [0:1]
-set lmargin at screen 0.03810
-set rmargin at screen 0.34921
-set tmargin at screen 0.09804
-set bmargin at screen 0.00490
-plot \
-    NaN with lines lc rgb '#000000' lw 2.4 dt 1 title 'oracle'.' (sees the future)', \
-    NaN with linespoints ls 1 dt 1 pt 7 ps 0.45 pi 2 title 'tova', \
-    NaN with linespoints ls 2 dt 1 pt 7 ps 0.45 pi 2 title 'roco', \
-    NaN with linespoints ls 3 dt 1 pt 7 ps 0.45 pi 2 title 'h2o:recent=5', \
-    NaN notitle
-set lmargin at screen 0.35873
-set rmargin at screen 0.66984
-set tmargin at screen 0.09804
-set bmargin at screen 0.00490
-plot \
-    NaN with linespoints ls 4 dt 1 pt 7 ps 0.45 pi 2 title 'snapkv', \
-    NaN with linespoints ls 5 dt 1 pt 7 ps 0.45 pi 2 title 'window', \
-    NaN with linespoints ls 6 dt 1 pt 7 ps 0.45 pi 2 title 'random', \
-    NaN with linespoints ls 1 dt (16,8) pt 8 ps 0.45 pi 2 title 'knorm', \
-    NaN notitle
-set lmargin at screen 0.67937
-set rmargin at screen 0.99048
-set tmargin at screen 0.09804
-set bmargin at screen 0.00490
-plot \
-    NaN with lines lc rgb '#a0a0a0' lw 1.5 dt 1 title 'full'.' (keeps more)', \
-    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder title '95 % interval'
+unset arrow
+unset object
 unset multiplot

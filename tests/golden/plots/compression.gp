@@ -1,25 +1,28 @@
 set encoding utf8
-set terminal svg size 1195,1004 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1124,890 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
-set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
+set style line 11 lc rgb '#0072B2' lw 1.5 dt (16,8) pt 7 ps 0.5
 set style line 2 lc rgb '#D55E00' lw 1.8 dt 1 pt 5 ps 0.5
-set style line 12 lc rgb '#D55E00' lw 1.3 dt (16,8) pt 5 ps 0.5
+set style line 12 lc rgb '#D55E00' lw 1.5 dt (16,8) pt 5 ps 0.5
 set style line 3 lc rgb '#009E73' lw 1.8 dt 1 pt 9 ps 0.5
-set style line 13 lc rgb '#009E73' lw 1.3 dt (16,8) pt 9 ps 0.5
+set style line 13 lc rgb '#009E73' lw 1.5 dt (16,8) pt 9 ps 0.5
 set style line 4 lc rgb '#CC79A7' lw 1.8 dt 1 pt 13 ps 0.5
-set style line 14 lc rgb '#CC79A7' lw 1.3 dt (16,8) pt 13 ps 0.5
+set style line 14 lc rgb '#CC79A7' lw 1.5 dt (16,8) pt 13 ps 0.5
 set style line 5 lc rgb '#E69F00' lw 1.8 dt 1 pt 11 ps 0.5
-set style line 15 lc rgb '#E69F00' lw 1.3 dt (16,8) pt 11 ps 0.5
+set style line 15 lc rgb '#E69F00' lw 1.5 dt (16,8) pt 11 ps 0.5
 set style line 6 lc rgb '#56B4E9' lw 1.8 dt 1 pt 6 ps 0.5
-set style line 16 lc rgb '#56B4E9' lw 1.3 dt (16,8) pt 6 ps 0.5
+set style line 16 lc rgb '#56B4E9' lw 1.5 dt (16,8) pt 6 ps 0.5
 set style line 7 lc rgb '#000000' lw 1.8 dt 1 pt 4 ps 0.5
-set style line 17 lc rgb '#000000' lw 1.3 dt (16,8) pt 4 ps 0.5
+set style line 17 lc rgb '#000000' lw 1.5 dt (16,8) pt 4 ps 0.5
 set style line 20 lc rgb '#e2e2e2' lw 0.7 dt 1
 set style line 21 lc rgb '#606060' lw 0.8 dt 1
 set border 3 ls 21
 set grid ls 20
 set tics nomirror out scale 0.5
+set xtics offset 0, 0.3
+set xlabel offset 0, 0.6
+set title offset 0, -0.4
 set format '%g'
 unset key
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
@@ -63,41 +66,39 @@ $p2l0 << EOD
 4 4.05078125 NaN NaN
 5 4.734375 NaN NaN
 EOD
-unset key
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01506, screen 0.97410 left font 'sans-serif,17' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01506, screen 0.95020 left tc rgb '#606060'
-set lmargin at screen 0.07950
-set rmargin at screen 0.47280
-set tmargin at screen 0.89542
-set bmargin at screen 0.58665
+set label 910 'The demo model on its own text' at screen 0.01601, screen 0.97079 left font 'sans-serif,17.03' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01601, screen 0.94382 left  tc rgb '#606060'
+set arrow 201 from screen 0.01779, screen 0.02472 to screen 0.04448, screen 0.02472 nohead ls 1
+set label 1 'window' at screen 0.04982, screen 0.02472 left
+set arrow 202 from screen 0.13125, screen 0.02472 to screen 0.15794, screen 0.02472 nohead ls 2
+set label 2 'h2o:recent=25' at screen 0.16328, screen 0.02472 left
+set lmargin at screen 0.08007
+set rmargin at screen 0.48932
+set tmargin at screen 0.88989
+set bmargin at screen 0.54157
 set title 'demo model'
 set xlabel 'times smaller'
 set ylabel 'perplexity'
 unset logscale
-set xtics auto
-set ytics auto
 set xrange [*:*]
+set xtics 1
 set yrange [0:8]
-set arrow 1 from screen 0.02929, screen 0.50000 to screen 0.05439, screen 0.50000 nohead ls 1
-set label 1 'window' at screen 0.06109, screen 0.50000 left
-set arrow 2 from screen 0.25314, screen 0.50000 to screen 0.27824, screen 0.50000 nohead ls 2
-set label 2 'h2o:recent=25' at screen 0.28494, screen 0.50000 left
-plot $p0l1 using 1:3:4 with filledcurves ls 2 fs transparent solid 0.15 noborder, \
+set ytics 2
+plot $p0l1 using 1:3:4 with filledcurves ls 2 fs transparent solid 0.25 noborder, \
     $p0l0 using 1:2 with linespoints ls 1 pt 7 ps 0.5, \
     $p0l1 using 1:2 with linespoints ls 2 pt 7 ps 0.5
 unset label
 unset arrow
-set lmargin at screen 0.56904
-set rmargin at screen 0.96234
-set tmargin at screen 0.89542
-set bmargin at screen 0.58665
+unset object
+set lmargin at screen 0.56228
+set rmargin at screen 0.97153
+set tmargin at screen 0.88989
+set bmargin at screen 0.54157
 set title 'demo model'
 set xlabel 'times smaller'
 set ylabel 'perplexity'
 unset logscale
-set xtics auto
-set ytics auto
 set xrange [*:*]
 set logscale x 10
 set xrange [1:5]
@@ -105,25 +106,20 @@ set xtics ('1' 1, '2' 2, '3' 3, '4' 4, '5' 5)
 set logscale y 10
 set yrange [1.64062:8.53789]
 set ytics ('2' 2, '5' 5)
-set arrow 1 from screen 0.51883, screen 0.50000 to screen 0.54393, screen 0.50000 nohead ls 1
-set label 1 'window' at screen 0.55063, screen 0.50000 left
-set arrow 2 from screen 0.74268, screen 0.50000 to screen 0.76778, screen 0.50000 nohead ls 2
-set label 2 'h2o:recent=25' at screen 0.77448, screen 0.50000 left
-plot $p1l1 using 1:3:4 with filledcurves ls 2 fs transparent solid 0.15 noborder, \
+plot $p1l1 using 1:3:4 with filledcurves ls 2 fs transparent solid 0.25 noborder, \
     $p1l0 using 1:2 with linespoints ls 1 pt 7 ps 0.5, \
     $p1l1 using 1:2 with linespoints ls 2 pt 7 ps 0.5
 unset label
 unset arrow
-set lmargin at screen 0.07950
-set rmargin at screen 0.47280
-set tmargin at screen 0.42032
-set bmargin at screen 0.11155
+unset object
+set lmargin at screen 0.08007
+set rmargin at screen 0.48932
+set tmargin at screen 0.44944
+set bmargin at screen 0.10112
 set title 'demo model'
 set xlabel 'times smaller'
 set ylabel 'perplexity'
 unset logscale
-set xtics auto
-set ytics auto
 set xrange [*:*]
 set logscale x 10
 set xrange [1:5]
@@ -131,9 +127,8 @@ set xtics ('1' 1, '2' 2, '3' 3, '4' 4, '5' 5)
 set logscale y 10
 set yrange [1.81818:5.20781]
 set ytics ('2' 2, '3' 3, '4' 4)
-set arrow 1 from screen 0.02929, screen 0.02490 to screen 0.05439, screen 0.02490 nohead ls 1
-set label 1 'window' at screen 0.06109, screen 0.02490 left
 plot $p2l0 using 1:2 with linespoints ls 1 pt 7 ps 0.5
 unset label
 unset arrow
+unset object
 unset multiplot

@@ -1,25 +1,28 @@
 set encoding utf8
-set terminal svg size 1080,585 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1004,506 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
-set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
+set style line 11 lc rgb '#0072B2' lw 1.5 dt (16,8) pt 7 ps 0.5
 set style line 2 lc rgb '#D55E00' lw 1.8 dt 1 pt 5 ps 0.5
-set style line 12 lc rgb '#D55E00' lw 1.3 dt (16,8) pt 5 ps 0.5
+set style line 12 lc rgb '#D55E00' lw 1.5 dt (16,8) pt 5 ps 0.5
 set style line 3 lc rgb '#009E73' lw 1.8 dt 1 pt 9 ps 0.5
-set style line 13 lc rgb '#009E73' lw 1.3 dt (16,8) pt 9 ps 0.5
+set style line 13 lc rgb '#009E73' lw 1.5 dt (16,8) pt 9 ps 0.5
 set style line 4 lc rgb '#CC79A7' lw 1.8 dt 1 pt 13 ps 0.5
-set style line 14 lc rgb '#CC79A7' lw 1.3 dt (16,8) pt 13 ps 0.5
+set style line 14 lc rgb '#CC79A7' lw 1.5 dt (16,8) pt 13 ps 0.5
 set style line 5 lc rgb '#E69F00' lw 1.8 dt 1 pt 11 ps 0.5
-set style line 15 lc rgb '#E69F00' lw 1.3 dt (16,8) pt 11 ps 0.5
+set style line 15 lc rgb '#E69F00' lw 1.5 dt (16,8) pt 11 ps 0.5
 set style line 6 lc rgb '#56B4E9' lw 1.8 dt 1 pt 6 ps 0.5
-set style line 16 lc rgb '#56B4E9' lw 1.3 dt (16,8) pt 6 ps 0.5
+set style line 16 lc rgb '#56B4E9' lw 1.5 dt (16,8) pt 6 ps 0.5
 set style line 7 lc rgb '#000000' lw 1.8 dt 1 pt 4 ps 0.5
-set style line 17 lc rgb '#000000' lw 1.3 dt (16,8) pt 4 ps 0.5
+set style line 17 lc rgb '#000000' lw 1.5 dt (16,8) pt 4 ps 0.5
 set style line 20 lc rgb '#e2e2e2' lw 0.7 dt 1
 set style line 21 lc rgb '#606060' lw 0.8 dt 1
 set border 3 ls 21
 set grid ls 20
 set tics nomirror out scale 0.5
+set xtics offset 0, 0.3
+set xlabel offset 0, 0.6
+set title offset 0, -0.4
 set format '%g'
 unset key
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
@@ -33,35 +36,54 @@ $d0 << EOD
 EOD
 floor_at(y) = y == y ? (y < 1e-06 ? 1e-06 : y) : NaN
 over(y) = y >= 1e-06 ? y : NaN
-set logscale y
 set xrange [0:1]
 set xtics 0, 0.2, 1
-set ytics ('1' 1, '10⁻¹' 1e-1, '10⁻²' 1e-2, '10⁻³' 1e-3, '10⁻⁴' 1e-4, '10⁻⁵' 1e-5, '10⁻⁶' 1e-6)
-set yrange [1e-06:3]
-set xlabel 'share of the scores that is kept'
-set key at graph 0, graph -0.27 left top vertical Left reverse samplen 2
+set logscale y 10
+set yrange [9.09091e-07:2.97]
+set ytics ('10⁻⁶' 1e-06, '10⁻⁵' 1e-05, '10⁻⁴' 0.0001, '0.001' 0.001, '0.01' 0.01, '0.1' 0.1, '1' 1)
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01667, screen 0.95556 left font 'sans-serif,17' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01667, screen 0.91453 left tc rgb '#606060'
-set lmargin at screen 0.08796
-set rmargin at screen 0.47685
-set tmargin at screen 0.82051
-set bmargin at screen 0.30769
-set title 'demo model'.': dropped mass'
-set ylabel 'share of the attention mass'
-plot $d0 using 1:(floor_at($3)):(floor_at($4)) with filledcurves ls 1 fs transparent solid 0.2 noborder title 'range over the layers', \
-    '' using 1:(over($2)) with linespoints ls 1 title 'measured', \
-    '' using 1:(over($5)) with lines ls 2 title 'law D', \
-    '' using 1:(over($6)) with lines ls 12 lw 1.8 title 'law D, scores at most 1'
+set label 910 'The demo model on its own text' at screen 0.01793, screen 0.94862 left font 'sans-serif,17.03' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01793, screen 0.90119 left  tc rgb '#606060'
+set object 201 rectangle from screen 0.01992, screen 0.07115 to screen 0.04980, screen 0.09486 front fc ls 1 fs solid 0.3 noborder
+set label 1 'range over the layers' at screen 0.05578, screen 0.08300 left
+set arrow 202 from screen 0.26770, screen 0.08300 to screen 0.29758, screen 0.08300 nohead ls 1
+set label 2 'dropped mass, measured' at screen 0.30356, screen 0.08300 left
+set arrow 203 from screen 0.51549, screen 0.08300 to screen 0.54537, screen 0.08300 nohead ls 2
+set label 3 'law D' at screen 0.55134, screen 0.08300 left
+set arrow 204 from screen 0.63938, screen 0.08300 to screen 0.66926, screen 0.08300 nohead ls 12 lw 1.8
+set label 4 'law D, scores ≤ 1' at screen 0.67523, screen 0.08300 left
+set arrow 205 from screen 0.01992, screen 0.04348 to screen 0.04980, screen 0.04348 nohead ls 5
+set label 5 '2 × measured (bound)' at screen 0.05578, screen 0.04348 left
+set arrow 206 from screen 0.26770, screen 0.04348 to screen 0.29758, screen 0.04348 nohead ls 12 lw 1.8
+set label 6 '2 D, scores ≤ 1' at screen 0.30356, screen 0.04348 left
+set arrow 207 from screen 0.48451, screen 0.04348 to screen 0.51439, screen 0.04348 nohead ls 4
+set label 7 'Theorem 4.1 as printed' at screen 0.52037, screen 0.04348 left
+set arrow 208 from screen 0.73230, screen 0.04348 to screen 0.76218, screen 0.04348 nohead ls 3
+set label 8 'measured error' at screen 0.76815, screen 0.04348 left
+set lmargin at screen 0.06972
+set rmargin at screen 0.48805
+set tmargin at screen 0.80632
+set bmargin at screen 0.21344
+set title 'dropped share of mass'
+set xlabel 'share of scores kept'
+plot $d0 using 1:(floor_at($3)):(floor_at($4)) with filledcurves ls 1 fs transparent solid 0.3 noborder, \
+    $d0 using 1:(over(1 * $2)) with linespoints ls 1, \
+    $d0 using 1:(over(1 * $5)) with lines ls 2, \
+    $d0 using 1:(over(1 * $6)) with lines ls 12 lw 1.8
 unset label
-set lmargin at screen 0.56944
-set rmargin at screen 0.95833
-set tmargin at screen 0.82051
-set bmargin at screen 0.30769
-set title 'error of the output'
-set ylabel 'error in units of max |v|'
-plot $d0 using 1:(over(2 * $2)) with linespoints ls 5 title '2 x measured (bound)', \
-    '' using 1:(over(2 * $6)) with lines ls 12 lw 1.8 title '2 D, scores at most 1', \
-    '' using 1:(over($7)) with linespoints ls 4 title 'Theorem 4.1 as printed, where defined', \
-    '' using 1:(over($8)) with linespoints ls 3 title 'measured error'
+unset arrow
+unset object
+set lmargin at screen 0.54980
+set rmargin at screen 0.96813
+set tmargin at screen 0.80632
+set bmargin at screen 0.21344
+set title 'output error / max |v|'
+set xlabel 'share of scores kept'
+plot $d0 using 1:(over(2 * $2)) with linespoints ls 5, \
+    $d0 using 1:(over(2 * $6)) with lines ls 12 lw 1.8, \
+    $d0 using 1:(over(1 * $7)) with linespoints ls 4, \
+    $d0 using 1:(over(1 * $8)) with linespoints ls 3
+unset label
+unset arrow
+unset object
 unset multiplot

@@ -1,25 +1,28 @@
 set encoding utf8
-set terminal svg size 1030,675 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1060,606 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
-set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
+set style line 11 lc rgb '#0072B2' lw 1.5 dt (16,8) pt 7 ps 0.5
 set style line 2 lc rgb '#D55E00' lw 1.8 dt 1 pt 5 ps 0.5
-set style line 12 lc rgb '#D55E00' lw 1.3 dt (16,8) pt 5 ps 0.5
+set style line 12 lc rgb '#D55E00' lw 1.5 dt (16,8) pt 5 ps 0.5
 set style line 3 lc rgb '#009E73' lw 1.8 dt 1 pt 9 ps 0.5
-set style line 13 lc rgb '#009E73' lw 1.3 dt (16,8) pt 9 ps 0.5
+set style line 13 lc rgb '#009E73' lw 1.5 dt (16,8) pt 9 ps 0.5
 set style line 4 lc rgb '#CC79A7' lw 1.8 dt 1 pt 13 ps 0.5
-set style line 14 lc rgb '#CC79A7' lw 1.3 dt (16,8) pt 13 ps 0.5
+set style line 14 lc rgb '#CC79A7' lw 1.5 dt (16,8) pt 13 ps 0.5
 set style line 5 lc rgb '#E69F00' lw 1.8 dt 1 pt 11 ps 0.5
-set style line 15 lc rgb '#E69F00' lw 1.3 dt (16,8) pt 11 ps 0.5
+set style line 15 lc rgb '#E69F00' lw 1.5 dt (16,8) pt 11 ps 0.5
 set style line 6 lc rgb '#56B4E9' lw 1.8 dt 1 pt 6 ps 0.5
-set style line 16 lc rgb '#56B4E9' lw 1.3 dt (16,8) pt 6 ps 0.5
+set style line 16 lc rgb '#56B4E9' lw 1.5 dt (16,8) pt 6 ps 0.5
 set style line 7 lc rgb '#000000' lw 1.8 dt 1 pt 4 ps 0.5
-set style line 17 lc rgb '#000000' lw 1.3 dt (16,8) pt 4 ps 0.5
+set style line 17 lc rgb '#000000' lw 1.5 dt (16,8) pt 4 ps 0.5
 set style line 20 lc rgb '#e2e2e2' lw 0.7 dt 1
 set style line 21 lc rgb '#606060' lw 0.8 dt 1
 set border 3 ls 21
 set grid ls 20
 set tics nomirror out scale 0.5
+set xtics offset 0, 0.3
+set xlabel offset 0, 0.6
+set title offset 0, -0.4
 set format '%g'
 unset key
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
@@ -59,8 +62,8 @@ at_least(v) = v == v ? (v < low ? low : v) : NaN
 set border 15 ls 21
 unset grid
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01748, screen 0.96148 left font 'sans-serif,17' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01748, screen 0.92593 left tc rgb '#606060'
+set label 910 'The demo model on its own text' at screen 0.01698, screen 0.95710 left font 'sans-serif,17.03' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01698, screen 0.91749 left  tc rgb '#606060'
 set xtics 2 norotate font ','
 set ytics 2 font ','
 set xtics ('<s>' 0, 'The' 1, ' quick' 2, ' brown' 3, ' fox' 4, ''."'".'s' 5, ' tail' 6, ' is' 7, ' 50' 8, '%%' 9, ' red' 10, '.' 11) font ',8' rotate by 90 right
@@ -75,48 +78,52 @@ set logscale cb
 set cbrange [low:1]
 set cbtics auto
 set colorbox
-set title 'layer 1, head 2'.': attention score'
+set title 'layer 1, head 2: score'
 set arrow 1 from graph 0, first 5 to graph 1, first 5 nohead front ls 2 lw 0.8
 set arrow 2 from graph 0, first 10 to graph 1, first 10 nohead front ls 2 lw 0.8
-set lmargin at screen 0.09223
-set rmargin at screen 0.44175
-set tmargin at screen 0.84444
-set bmargin at screen 0.31111
+set lmargin at screen 0.09906
+set rmargin at screen 0.41981
+set tmargin at screen 0.83828
+set bmargin at screen 0.27723
 plot $score0 matrix using (1 * $1 + 0.0):(1 * $2 + 0.0):(at_least($3)) with image pixels
 unset label
 unset arrow
-unset logscale cb
-set palette defined (0 '#e4e8ec', 1 '#0b3c6f')
-set cbrange [0:1]
-unset colorbox
-set title 'layer 1, head 2'.': above its row’s average'
-set arrow 1 from graph 0, first 5 to graph 1, first 5 nohead front ls 2 lw 0.8
-set label 1 '5' at graph 1.02, first 5 left front tc ls 2
-set arrow 2 from graph 0, first 10 to graph 1, first 10 nohead front ls 2 lw 0.8
-set label 2 '10' at graph 1.02, first 10 left front tc ls 2
-set lmargin at screen 0.60194
-set rmargin at screen 0.95146
-set tmargin at screen 0.84444
-set bmargin at screen 0.31111
-plot $significant0 matrix using (1 * $1 + 0.0):(1 * $2 + 0.0):($3) with image pixels
-unset label
-unset arrow
-set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
-set logscale cb
-set cbrange [low:1]
-set cbtics auto
-set colorbox
-set lmargin at screen 0.09223
-set rmargin at screen 0.95146
-set tmargin at screen 0.17778
-set bmargin at screen 0.11852
+set lmargin at screen 0.09906
+set rmargin at screen 0.90094
+set tmargin at screen 0.17492
+set bmargin at screen 0.10891
 set title ''
-set ytics ('query 5' 0, 'query 10' 1) font ','
+set ytics ('5' 0, '10' 1) font ','
 set xtics 1 norotate font ','
 set xlabel 'key position'
-set ylabel ''
+set ylabel 'query'
 set yrange [2-0.5:-0.5]
 unset colorbox
 plot $rows0 matrix using (1 * $1 + 0.0):2:(at_least($3)) with image pixels
 set colorbox
+set xtics 2 norotate font ','
+set ytics 2 font ','
+set xtics ('<s>' 0, 'The' 1, ' quick' 2, ' brown' 3, ' fox' 4, ''."'".'s' 5, ' tail' 6, ' is' 7, ' 50' 8, '%%' 9, ' red' 10, '.' 11) font ',8' rotate by 90 right
+set ytics ('<s>' 0, 'The' 1, ' quick' 2, ' brown' 3, ' fox' 4, ''."'".'s' 5, ' tail' 6, ' is' 7, ' 50' 8, '%%' 9, ' red' 10, '.' 11) font ',8'
+set xlabel ''
+set ylabel ''
+set xrange [-0.5:12-0.5]
+set yrange [12-0.5:-0.5]
+low = 0.001
+unset logscale cb
+set palette defined (0 '#e4e8ec', 1 '#0b3c6f')
+set cbrange [0:1]
+unset colorbox
+set title 'layer 1, head 2: above row’s average'
+set arrow 1 from graph 0, first 5 to graph 1, first 5 nohead front ls 2 lw 0.8
+set label 1 '5' at graph 1.02, first 5 left front tc ls 2
+set arrow 2 from graph 0, first 10 to graph 1, first 10 nohead front ls 2 lw 0.8
+set label 2 '10' at graph 1.02, first 10 left front tc ls 2
+set lmargin at screen 0.58019
+set rmargin at screen 0.90094
+set tmargin at screen 0.83828
+set bmargin at screen 0.27723
+plot $significant0 matrix using (1 * $1 + 0.0):(1 * $2 + 0.0):($3) with image pixels
+unset label
+unset arrow
 unset multiplot

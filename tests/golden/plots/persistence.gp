@@ -1,25 +1,28 @@
 set encoding utf8
-set terminal svg size 1050,541 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1019,476 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
-set style line 11 lc rgb '#0072B2' lw 1.3 dt (16,8) pt 7 ps 0.5
+set style line 11 lc rgb '#0072B2' lw 1.5 dt (16,8) pt 7 ps 0.5
 set style line 2 lc rgb '#D55E00' lw 1.8 dt 1 pt 5 ps 0.5
-set style line 12 lc rgb '#D55E00' lw 1.3 dt (16,8) pt 5 ps 0.5
+set style line 12 lc rgb '#D55E00' lw 1.5 dt (16,8) pt 5 ps 0.5
 set style line 3 lc rgb '#009E73' lw 1.8 dt 1 pt 9 ps 0.5
-set style line 13 lc rgb '#009E73' lw 1.3 dt (16,8) pt 9 ps 0.5
+set style line 13 lc rgb '#009E73' lw 1.5 dt (16,8) pt 9 ps 0.5
 set style line 4 lc rgb '#CC79A7' lw 1.8 dt 1 pt 13 ps 0.5
-set style line 14 lc rgb '#CC79A7' lw 1.3 dt (16,8) pt 13 ps 0.5
+set style line 14 lc rgb '#CC79A7' lw 1.5 dt (16,8) pt 13 ps 0.5
 set style line 5 lc rgb '#E69F00' lw 1.8 dt 1 pt 11 ps 0.5
-set style line 15 lc rgb '#E69F00' lw 1.3 dt (16,8) pt 11 ps 0.5
+set style line 15 lc rgb '#E69F00' lw 1.5 dt (16,8) pt 11 ps 0.5
 set style line 6 lc rgb '#56B4E9' lw 1.8 dt 1 pt 6 ps 0.5
-set style line 16 lc rgb '#56B4E9' lw 1.3 dt (16,8) pt 6 ps 0.5
+set style line 16 lc rgb '#56B4E9' lw 1.5 dt (16,8) pt 6 ps 0.5
 set style line 7 lc rgb '#000000' lw 1.8 dt 1 pt 4 ps 0.5
-set style line 17 lc rgb '#000000' lw 1.3 dt (16,8) pt 4 ps 0.5
+set style line 17 lc rgb '#000000' lw 1.5 dt (16,8) pt 4 ps 0.5
 set style line 20 lc rgb '#e2e2e2' lw 0.7 dt 1
 set style line 21 lc rgb '#606060' lw 0.8 dt 1
 set border 3 ls 21
 set grid ls 20
 set tics nomirror out scale 0.5
+set xtics offset 0, 0.3
+set xlabel offset 0, 0.6
+set title offset 0, -0.4
 set format '%g'
 unset key
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
@@ -67,59 +70,58 @@ $p1m1 << EOD
 # layers without a ratio
 2
 EOD
+set multiplot
+set label 910 'The demo model on its own text' at screen 0.01766, screen 0.94538 left font 'sans-serif,17.03' tc rgb '#111111'
+set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01766, screen 0.89496 left  tc rgb '#606060'
+set arrow 201 from screen 0.01963, screen 0.08824 to screen 0.04907, screen 0.08824 nohead ls 1
+set label 1 'demo model' at screen 0.05496, screen 0.08824 left
+set arrow 202 from screen 0.17459, screen 0.08824 to screen 0.20403, screen 0.08824 nohead ls 2
+set label 2 'random twin' at screen 0.20991, screen 0.08824 left
+set arrow 203 from screen 0.32955, screen 0.08824 to screen 0.35899, screen 0.08824 nohead lc rgb '#606060' lw 1.5 dt (16,8)
+set label 3 'chance level (density)' at screen 0.36487, screen 0.08824 left
+set object 204 rectangle from screen 0.57748, screen 0.07563 to screen 0.60692, screen 0.10084 front fc rgb '#a0a0a0' fs solid 0.6 noborder
+set label 4 'range of the heads' at screen 0.61281, screen 0.08824 left
+set label 205 '' at screen 0.03435, screen 0.04622 point lc rgb '#606060' pt 2 ps 0.6
+set label 5 'no pivotal token left' at screen 0.05496, screen 0.04622 left
+set lmargin at screen 0.08832
+set rmargin at screen 0.50049
+set tmargin at screen 0.79412
+set bmargin at screen 0.22689
+set title 'all pivotal tokens (R = 0, K = 1)'
 set xlabel 'layer'
 set ylabel 'persistence ratio'
-set yrange [0:1.04]
-set ytics 0, 0.2, 1
-set multiplot
-set label 910 'The demo model on its own text' at screen 0.01714, screen 0.95194 left font 'sans-serif,17' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01714, screen 0.90758 left tc rgb '#606060'
-set lmargin at screen 0.08095
-set rmargin at screen 0.48095
-set tmargin at screen 0.80591
-set bmargin at screen 0.30684
-set title 'all pivotal tokens (R = 0, K = 1)'
 set xtics 0, 1
 set xrange [-0.5:5.5]
-plot $p0s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.2 noborder, \
-    $p0s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.2 noborder, \
+set yrange [0.1:1.027]
+set ytics 0.2
+plot $p0s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.3 noborder, \
+    $p0s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.3 noborder, \
     $p0s0 using 1:3 with lines ls 11, \
     '' using 1:2 with linespoints ls 1, \
     $p0s1 using 1:3 with lines ls 12, \
     '' using 1:2 with linespoints ls 2
 unset label
-set lmargin at screen 0.56667
-set rmargin at screen 0.96667
-set tmargin at screen 0.80591
-set bmargin at screen 0.30684
+unset arrow
+unset object
+set lmargin at screen 0.55643
+set rmargin at screen 0.96860
+set tmargin at screen 0.79412
+set bmargin at screen 0.22689
 set title 'beyond recency (R = 10, K = 5)'
+set xlabel 'layer'
+set ylabel ''
 set xtics 0, 1
 set xrange [-0.5:5.5]
-plot $p1s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.2 noborder, \
-    $p1s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.2 noborder, \
+set yrange [0.1:1.027]
+set ytics 0.2
+plot $p1s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.3 noborder, \
+    $p1s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.3 noborder, \
     $p1s0 using 1:3 with lines ls 11, \
     '' using 1:2 with linespoints ls 1, \
     $p1s1 using 1:3 with lines ls 12, \
     '' using 1:2 with linespoints ls 2, \
-    $p1m1 using 1:(0.065) with points ls 2 pt 2 ps 0.7
+    $p1m1 using ($1 + 0.00):(0.1) with points ls 2 pt 2 ps 0.6
 unset label
-set lmargin at screen 0.02857
-set rmargin at screen 0.97143
-set tmargin at screen 0.13678
-set bmargin at screen 0.01479
-set key center center horizontal Left reverse samplen 2.5
-unset border
-unset tics
-unset grid
-unset xlabel
-unset ylabel
-unset title
-set xrange [0:1]
-set yrange [0:1]
-plot \
-    NaN with linespoints ls 1 title 'demo model', \
-    NaN with linespoints ls 2 title 'random twin', \
-    NaN with filledcurves y1=0 fc rgb '#808080' fs solid 0.3 noborder title 'range of the heads', \
-    NaN with points lc rgb '#606060' pt 2 ps 0.7 title 'no pivotal token left', \
-    NaN with lines lc rgb '#606060' lw 1.3 dt (16,8) title 'chance level (density)'
+unset arrow
+unset object
 unset multiplot
