@@ -14,10 +14,10 @@
 const struct sh_opt sh_common_opts[] = {
     SH_FLAG("json", F(json), "print the result as one JSON object"),
     SH_FLAG("csv", F(csv), "print the result's table as CSV"),
-    SH_TEXT("columns", F(columns), "KEY,...", "columns of tables and CSV, in this order, by their names in --json or\n"
-        "their headings"),
-    {"quiet", SH_OPT_FLAG, F(quiet), NULL, "print no progress and no remarks", 0, 0, 'q'},
-    {"verbose", SH_OPT_FLAG, F(verbose), NULL, "print more about what is done", 0, 0, 'v'},
+    SH_TEXT("columns", F(columns), "KEY,...", "columns to print in tables and CSV, in this order, by their names in\n"
+                                              "--json or their headings"),
+    {"quiet", SH_OPT_FLAG, F(quiet), NULL, "print no progress or remarks", 0, 0, 'q'},
+    {"verbose", SH_OPT_FLAG, F(verbose), NULL, "print more about what is being done", 0, 0, 'v'},
     SH_INT("threads", F(threads), "N", 1, 4096, "CPU threads (default: all)"),
     SH_TEXT("backend", F(backend), "NAME", "auto, cpu or cuda (default: auto)"),
     {"device", SH_OPT_DEVICES, F(device), "N,...",

@@ -200,7 +200,8 @@ static void layers(struct sh_out *o, const struct sh_capacity_answer *a)
                                           "the window and what is in flight, in pages",
                                           "the window and what is in flight"};
     if (window)
-        sh_out_note(o, "%d of %d layers see at most %d tokens; they are charged %s.", window, k->shape->f.layers,
+        sh_out_note(o, "%d of %d layers see at most %d tokens; their cache is counted as "
+                       "%s.", window, k->shape->f.layers,
                     k->shape->f.window, charged[k->rule.windows]);
     if (a->budget && window && idle && k->rule.windows == SH_WINDOWS_MODEL)
         sh_out_note(o, "The budget frees nothing in %d layers, whose window does not exceed it.", idle);
@@ -208,11 +209,11 @@ static void layers(struct sh_out *o, const struct sh_capacity_answer *a)
         sh_out_note(o, "%d of %d layers keep a state of fixed size, which a budget does not reduce.", states,
                     k->shape->f.layers);
     if (k->shape->f.latent && k->tp > 1)
-        sh_out_note(o, "The latent cache is replicated on each of the %d ranks: tp does not divide it.", k->tp);
+        sh_out_note(o, "The latent cache is replicated on each of the %d ranks: tp does not split it.", k->tp);
     else if (k->shape->f.kv_heads % k->tp && !k->shape->f.latent)
         sh_out_note(o, "%d KV heads on %d ranks: each holds %d, %s; more tp does not shrink the cache.",
                     k->shape->f.kv_heads, k->tp, (k->shape->f.kv_heads + k->tp - 1) / k->tp,
-                    k->tp > k->shape->f.kv_heads ? "copies of one another" : "and some less");
+                    k->tp > k->shape->f.kv_heads ? "copies of one another" : "and some fewer");
 }
 
 static void notes(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
@@ -223,7 +224,7 @@ static void notes(struct sh_out *o, const struct sh_capacity_answer *a, const st
     if (k->shape->f.heads % k->tp)
         sh_out_note(o, "%d heads are not divisible by tp %d: servers refuse this shape.", k->shape->f.heads, k->tp);
     if (k->shape->f.max_pos && r->length > (uint64_t)k->shape->f.max_pos)
-        sh_out_note(o, "The model's context length is %d tokens, less than the length.", k->shape->f.max_pos);
+        sh_out_note(o, "The model's context length is %d tokens, less than --length.", k->shape->f.max_pos);
     else if (k->shape->f.max_pos && r->max_length < SH_KV_MOST_TOKENS && r->max_length > (uint64_t)k->shape->f.max_pos)
         sh_out_note(o, "Memory would hold more than the model's context length of %d tokens.", k->shape->f.max_pos);
     if (a->budget && k->rule.page > 1)

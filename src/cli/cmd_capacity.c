@@ -23,10 +23,11 @@ static const struct sh_opt opts[] = {
         "(sinks+recent), 64/32/... (one per layer), pyramid:96-32"),
     SH_TEXT("plan", F(plan), "FILE", "budgets per layer and head from a shears plan file"),
     SH_TEXT("db", F(db), "FILE", "store with results of shears eval or replay: measured budgets"),
-    SH_TEXT("max-ppl-increase", F(max_ppl), "F", "smallest measured budget that raises perplexity by at most F:\n"
-        "0.01 or 1%"),
-    SH_TEXT("min-recall", F(min_recall), "F", "smallest measured budget that keeps this fraction of the attention\n"
-        "mass"),
+    SH_TEXT("max-ppl-increase", F(max_ppl), "F", "use the smallest measured budget that raises perplexity by at most "
+                                                 "F:\n"
+                                                 "0.01 or 1%"),
+    SH_TEXT("min-recall", F(min_recall), "F", "use the smallest measured budget that keeps this fraction of the\n"
+                                              "attention mass"),
     SH_TEXT("policy", F(policy), "NAME", "use only results measured with this policy"),
     SH_MEASURED_ON_OPT(F(measured_on), ""),
     SH_INT("page", F(page), "N", 1, 1 << 20, "tokens per page (default: 1)"),
@@ -36,7 +37,7 @@ static const struct sh_opt opts[] = {
         "2048 or 8192)"),
     SH_TEXT("draft", F(draft), "MODEL", "speculative draft model loaded as well"),
     SH_INT("max-seqs", F(sampled), "N", 1, 1e6, "sequences that a server warms up for (servers use 256 or 1024)"),
-    SH_REAL("price", F(price), "USD", 0, 1e6, "price per GPU and hour"),
+    SH_REAL("price", F(price), "USD", 0, 1e6, "price per GPU-hour"),
     SH_TEXT("plot-memory", F(plot_memory), "FILE", "plot how memory is used (" SH_GP_NAMES ")"),
     SH_TEXT("plot-frontier", F(plot_frontier), "FILE", "plot batch, speed and quality against the budget"),
     SH_PAGE_OPTS(F),
@@ -89,13 +90,14 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_capacity = {
     .name = "capacity",
     .usage = "--model NAME|DIR|FILE --gpu NAME|all --length N [--batch N] [--kv TYPE] [--budget B] [options]",
-    .summary = "how many sequences fit on a GPU, and an upper bound on speed",
+    .summary = "compute how many sequences fit on a GPU, and an upper bound on speed",
     .about = "Computes weights, cache and limits in exact bytes and shows each term: the largest batch at a length,\n"
-             "the largest length at a batch, and the least time of a step by bandwidth and compute, which is an upper\n"
-             "bound on speed. Options with comma-separated lists give one table of all combinations: rows that fit\n"
-             "come first, then the fastest or, with --batch, the smallest. A row that does not fit has batch 0 and\n"
-             "names the term that is too large and how many bytes are missing. Memory that a server needs in addition\n"
-             "is given as a range with its source and is not part of the exact sum.\n\n"
+             "the largest length at a batch, and the least time of a step that bandwidth and compute allow, hence an\n"
+             "upper bound on speed. Options with comma-separated lists give one table of all combinations: rows that\n"
+             "fit come first, sorted by speed or, with --batch, by memory. A row that does not fit has batch 0 and\n"
+             "says which term is too large and how many bytes are missing. Additional memory that a server needs is\n"
+             "given as a range with its source and is not part of the exact sum.\n"
+             "\n"
              "  shears capacity --model llama-3.1-8b --gpu H100-SXM --length 131072 --util 0.9 --budget 4096\n"
              "  shears capacity --model llama-3.1-70b --gpu all --tp auto --length 8192 --batch 16\n"
              "  shears capacity --model opt-6.7b --gpu A100-SXM-80GB --length 512 --db traces.db --max-ppl-increase 5%",

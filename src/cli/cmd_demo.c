@@ -217,11 +217,12 @@ const struct sh_cmd sh_cmd_demo = {
     .name = "demo",
     .usage = "[DIR]",
     .summary = "run the main commands on an embedded small model",
-    .about = "Writes the embedded model, a text it was not trained on and recall documents to DIR (default:\n"
-             "shears-demo), traces them with trained and with random weights, measures persistence, replays eviction\n"
-             "policies, makes a plan, evaluates budgets and a 4-bit cache, computes capacity, simulates a server, and\n"
-             "writes an HTML report. Every command is shown as it runs; --threads and --seed are passed on. Run the\n"
-             "same command again to resume.\n\n"
+    .about = "Writes to DIR (default: shears-demo) the embedded model, recall documents and a text it was not trained\n"
+             "on, traces the model on them with trained and with random weights, measures persistence, replays\n"
+             "eviction policies, makes a plan, evaluates budgets and a 4-bit cache, computes capacity, simulates a\n"
+             "server, and writes an HTML report. Every command is shown as it runs; --threads and --seed are passed\n"
+             "on. Run the same command again to resume.\n"
+             "\n"
              "  shears demo /tmp/demo",
     .run = run,
 };

@@ -33,7 +33,7 @@ static const struct sh_opt opts[] = {
     SH_ROWS_OPT(F(rows)),
     SH_RUN_OPT(F(run), 0),
     SH_INT("count", F(count), "N", 1, 1e9, "read only the first N sequences (default: all)"),
-    SH_INT("every", F(every), "N", 1, 1 << 22, "list every N-th step (default: 16 steps are listed)"),
+    SH_INT("every", F(every), "N", 1, 1 << 22, "list every N-th step (default: list 16 steps)"),
     SH_KV_OPTS(L),
     {"dtype", SH_OPT_FORMAT, F(live.dtype), "f32|f16|bf16", "operand type of matrix products (default: as traced)",
      0, 0, 0},
@@ -350,7 +350,8 @@ const struct sh_cmd sh_cmd_drift = {
     .about = "Runs the model over a trace's tokens with a live cache under a budget and replays the trace with the\n"
              "same policy, then reports the Jaccard index of the two kept sets per layer and step. In the first layer\n"
              "both see the same attention, so any difference there is rounding: that of the codec (or of --rows\n"
-             "recorded), or of f32 where a policy accumulates scores and two sums nearly tie. An evicted token does\n"
-             "not come back. In later layers the live model's own attention changes with what was evicted before.\n\n"
+             "recorded), or of f32 where a policy accumulates scores and two sums nearly tie. Evicted tokens do not\n"
+             "come back. In later layers the live model's own attention also depends on earlier evictions.\n"
+             "\n"
              "  shears drift --model opt-125m --db traces.db --policy scissorhands --budget 0.2",
     .opts = opts, .args_bytes = sizeof(struct drift_args), .defaults = &defaults, .run = run};

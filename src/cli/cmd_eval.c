@@ -23,9 +23,11 @@ static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(model)),
     SH_TEXT_OPTS(F, 1, "all"),
     SH_TEXT("answers", F(answers), "NAME", "key of the answers in each --jsonl object, {\"at\": byte, \"answer\":\n"
-        "text, \"said_at\": byte}: counts exact answers and their perplexity"),
-    SH_TEXT("by", F(by), "position|length|distance", "break the table down by position in the text, length of the "
-        "text\nor distance of the answers; --json has all three"),
+                                           "text, \"said_at\": byte}: counts exact answers and measures the\n"
+                                           "answers' perplexity"),
+    SH_TEXT("by", F(by), "position|length|distance", "break the table down by position in the text, length of the text "
+                                                     "or\n"
+                                                     "tokens since the answer was said; --json has all three"),
     SH_TEXT("task", F(task), "NAME", "few-shot task: hellaswag, piqa, winogrande, mathqa, openbookqa,\n"
         "arc_easy, copa or lambada"),
     SH_TEXT("data", F(data), "FILE", "records of the task, one JSON object per line"),
@@ -33,8 +35,8 @@ static const struct sh_opt opts[] = {
         "which are not scored"),
     SH_TEXT("shots-data", F(shots_data), "FILE", "take the examples from this file and score all of --data"),
     SH_TEXT("items", F(items), "FILE", "write the log-likelihood of every choice as JSON lines"),
-    SH_INT("batch", F(batch), "N", 1, 4096, "texts of one length to read together (default: on a GPU as many\n"
-        "as fit, up to 64; else 1)"),
+    SH_INT("batch", F(batch), "N", 1, 4096, "texts of equal length to read together (default: on a GPU as many as\n"
+                                            "fit, up to 64; else 1)"),
     SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies; default: the full cache\nalone)"),
     SH_BUDGETS_OPT(F(budget)),
     SH_LIST("plan", F(plan), "FILE...", "shears plan files: policy, prefill and a budget for every head;\n"
@@ -148,7 +150,8 @@ static int read_plans(struct sh_eval_job *w, struct sh_err *e)
         if (a->prefill < 0 && !i)
             w->prefill = w->plan[i].prefill;
         if (w->plan[i].prefill != w->prefill) {
-            sh_misused(e, "%s: plan has prefill %d, the others have %d", a->plan.at[i], w->plan[i].prefill, w->prefill);
+            sh_misused(e, "%s: the plan has prefill %d, the others "
+                          "have %d", a->plan.at[i], w->plan[i].prefill, w->prefill);
             return sh_hint(e, "evaluate it in a run of its own");
         }
     }
@@ -417,19 +420,21 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 
 const struct sh_cmd sh_cmd_eval = {
     .name = "eval",
-    .usage = "--model DIR (--text FILE... | --jsonl FILE --field NAME | --tokens FILE |\n"
+    .usage = "--model DIR (--text FILE... | --jsonl FILE [--field NAME] | --tokens FILE |\n"
              "        --task NAME --data FILE [--shots N])\n"
              "        [--policy NAME[:knob=value,...]...] [--budget LIST] [--kv-bits N] [options]",
     .summary = "measure perplexity and task accuracy under a KV budget",
-    .about = "Reads texts with the model token by token: once with the full cache, and once for each policy and\n"
+    .about = "Runs the model over texts token by token: once with the full cache, and once for each policy and\n"
              "budget with a real cache of fixed size. Reports perplexity and, compared with the full cache, the\n"
              "paired change in log-likelihood, the divergence KL(full || compressed) and how often the most likely\n"
              "token is the same. The policies are those of shears replay, driven by the model's own attention.\n"
              "Standard errors treat tokens as independent. slots: tokens that a head has room for; peak: the most\n"
-             "that one held; cache (devices with their own memory): where it was, device, host or both, and why on\n"
-             "the host. A - marks figures that are not known, for instance of results read from the store.\n\n"
-             "With --task: accuracy on multiple-choice questions, with the prompt evicted from the cache as it is\n"
+             "that one held; cache (for devices with their own memory): device, host or both, and why if on the\n"
+             "host. A dash marks values that are not known, for instance in results read from the store.\n"
+             "\n"
+             "With --task: accuracy on multiple-choice questions, with eviction from the cache as the prompt is\n"
              "read. The answer is the choice with the largest log-likelihood (acc) or the largest log-likelihood per\n"
-             "character (acc_norm). Prompts are those of the lm-evaluation-harness.\n\n"
+             "character (acc_norm). Prompts are those of the lm-evaluation-harness.\n"
+             "\n"
              "  shears eval --model opt-125m --text book.txt --policy window h2o --budget 0.1,0.2,0.5 --db traces.db",
     .opts = opts, .args_bytes = sizeof(struct sh_eval_args), .defaults = &defaults, .run = run};

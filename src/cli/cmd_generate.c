@@ -14,15 +14,16 @@ static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(live.model)),
     SH_TEXT("prompt", F(prompt), "TEXT", "prompt to continue; -: standard input, without its last newline"),
     SH_TEXT("prompt-file", F(prompt_file), "FILE", "file with the prompt, read verbatim"),
-    SH_TEXT("tokens", F(tokens), "FILE", "prompts as token ids, one JSON array per line: the first line,\n"
-        "or --count lines as a batch"),
-    SH_TEXT("jsonl", F(jsonl), "FILE", "prompts as JSON lines, one object per document, written as a\nbatch"),
+    SH_TEXT("tokens", F(tokens), "FILE", "prompts as token ids, one JSON array per line: only the first line, or\n"
+                                         "--count lines as a batch"),
+    SH_TEXT("jsonl", F(jsonl), "FILE", "prompts as JSON lines, one object per prompt, continued as a batch"),
     SH_FIELD_OPT(F(field)),
     SH_INT("count", F(count), "N", 1, 1e9, "read at most N prompts of --jsonl (default: all) or --tokens"),
     SH_INT("batch", F(batch), "N", 1, 1 << 16, "texts to write at once; when one ends, the next takes its slot\n"
         "(default: as many as fit in memory, up to 256)"),
-    SH_INT("max-tokens", F(max_tokens), "N", 1, 1 << 22, "tokens to write (default: 128); fewer at the end of the "
-        "model's\ncontext"),
+    SH_INT("max-tokens", F(max_tokens), "N", 1, 1 << 22, "tokens to write (default: 128); fewer if the model's context "
+                                                         "ends\n"
+                                                         "first"),
     SH_SAMPLER_OPTS(F, 1e6, 1 << 30, 1e-9),
     SH_FLAG("stop-at-end", F(stop_at_end), "stop at the end token (config.json: eos_token_id)"),
     SH_POLICY_OPT(F(policy), "eviction policy (see shears info policies; default: full)"),
@@ -187,17 +188,19 @@ const struct sh_cmd sh_cmd_generate = {
     .name = "generate",
     .usage = "--model DIR (--prompt TEXT | --prompt-file FILE | --tokens FILE | --jsonl FILE)\n"
              "        [--policy NAME[:knob=value,...]] [--budget B] [--max-tokens N] [--temperature F] [options]",
-    .summary = "text from a model under a KV budget",
-    .about = "Continues a prompt token by token with a real cache of fixed size. Tokens of the prompt are evicted\n"
-             "after each of its blocks, those of the text as they are written. The text goes to stdout as it grows,\n"
+    .summary = "generate text from a model under a KV budget",
+    .about = "Continues a prompt token by token with a real cache of fixed size. Prompt tokens are evicted after\n"
+             "each block of the prompt, generated tokens as they are written. The text goes to stdout as it grows,\n"
              "in whole characters, and its cost to stderr; with --json both are one object on stdout. The same seed\n"
-             "gives the same text.\n\n"
+             "gives the same text.\n"
+             "\n"
              "Many prompts (--jsonl, or --tokens with --count) are continued together: when a text ends, the next\n"
              "prompt takes its place in the cache. Each text is the same as if it were written alone: exactly on the\n"
-             "CPU with unquantised weights in f32 or f16; with --weight-bits 8|4, on processors that multiply bf16,\n"
-             "and on a GPU up to the rounding of products, which depends on how many tokens go through a layer\n"
-             "together and may change a token. Texts are printed in the order of their prompts, each after a line\n"
-             "== FILE:LINE (lines count from 0).\n\n"
+             "CPU with unquantised weights in f32 or f16; only up to rounding with --weight-bits 8|4, on processors\n"
+             "that multiply bf16, and on a GPU: there the rounding of products depends on how many tokens go through\n"
+             "a layer together, and may change a token. Texts are printed in the order of their prompts, each after\n"
+             "a line == FILE:LINE (lines are counted from 0).\n"
+             "\n"
              "  shears generate --model opt-125m --prompt \"Once upon a time\" --policy h2o --budget 64\n"
              "  shears generate --model opt-125m --jsonl prompts.jsonl --policy h2o --budget 0.2 --json",
     .opts = opts, .args_bytes = sizeof(struct sh_generate_args), .defaults = &defaults, .run = run};

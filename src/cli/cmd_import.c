@@ -31,11 +31,11 @@ static const struct sh_opt opts[] = {
     SH_TEXT("kind", F(kind), "KIND", "causal: no query sees a later key (default)\nbidirectional: every query sees "
         "every key\ncross: keys belong to another sequence"),
     SH_TEXT("window", F(window), "W,...", "sliding window of causal attention in tokens, 0: none; one value per\n"
-        "layer, cycled (default: 0)"),
+                                          "layer, repeated as needed (default: 0)"),
     SH_REAL("tolerance", F(tolerance), "X", 0, 0.1, "largest deviation of a row's sum from 1\n"
         "(default: 0.001; for 16-bit files 0.01)"),
-    SH_TEXT("tokens", F(tokens), "FILE", "token ids: one JSON array per line and sequence; attention beyond the\n"
-        "end of its array is padding"),
+    SH_TEXT("tokens", F(tokens), "FILE", "token ids: one JSON array, and so one sequence, per line; attention\n"
+                                         "beyond the end of a sequence's array is padding"),
     SH_TEXT("name", F(name), "NAME", "model name (default: the file's name)"),
     SH_INT("kv-heads", F(kv_heads), "N", 1, 100000,
         "KV heads (default: as in the vectors, else the number of query heads)"),
@@ -97,7 +97,8 @@ static int read_options(struct import *t, const struct sh_list *positional, stru
     if (kind != SH_IMPORT_CAUSAL && record != SH_RECORD_FULL)
         return sh_misused(e, "--kind %s requires --record full: statistics are defined for causal rows only", a->kind);
     if (record == SH_RECORD_SPARSE && codec == SH_CODEC_F16)
-        return sh_misused(e, "--record sparse requires --codec log8 or f32: f16 rounds scores across its thresholds");
+        return sh_misused(e, "--record sparse requires --codec log8 or f32: rounding to f16 moves scores across its "
+                             "thresholds");
     if (a->vectors && strcmp(a->vectors, "none") && strspn(a->vectors, "qkv") != strlen(a->vectors))
         return sh_misused(e, "--vectors: \"%s\", expected any of q, k, v, or none", a->vectors);
     sh_stats_spec_default(&t->m.record.statistics);
@@ -377,10 +378,12 @@ const struct sh_cmd sh_cmd_import = {
     .usage = "--db FILE --attention FILE... [--key PATTERN] [options]",
     .summary = "import attention that another program recorded",
     .about = "Attention is [heads, queries, keys] of f32, f16 or bf16, preceded by the dimensions that the tensor's\n"
-             "name does not give: layers, then sequences (a batch). Every row is checked before anything is written:\n"
-             "finite, nothing below 0, a sum of 1, nothing where a query cannot see. Vectors, if any, are\n"
-             "[heads, tokens, d_head] in the same files. doc/import.md shows how to record them in Python.\n\n"
+             "name does not give, in the order layers, sequences (a batch). Before anything is written, every row is\n"
+             "checked: finite, none below 0, a sum of 1, and 0 where the query cannot see. Vectors, if any, are\n"
+             "[heads, tokens, d_head] in the same files. doc/import.md shows how to record them in Python.\n"
+             "\n"
              "Attention that is not causal (--kind bidirectional or cross) is accepted by info, export, verify,\n"
-             "report and plot heatmap; commands that are about caches refuse it.\n\n"
+             "report and plot heatmap; commands about caches refuse it.\n"
+             "\n"
              "  shears import --db traces.db --attention attention.safetensors --tokens tokens.jsonl --name gpt2",
     .opts = opts, .args_bytes = sizeof(struct import_args), .defaults = &defaults, .run = run};

@@ -81,7 +81,7 @@ static int info_store(const char *path, const struct sh_common *common, struct s
     struct sh_store *s = sh_store_open(path, e);
     int bad = !s || sh_store_runs(s, &runs, &n, e);
     if (!bad && !n)
-        bad = sh_fail(e, "%s: contains no run", path);
+        bad = sh_fail(e, "%s: contains no runs", path);
     struct sh_out *o = sh_out_new();
     if (!bad)
         bad = sh_describe_run(o, s, &runs[n - 1], e);
@@ -262,14 +262,16 @@ const struct sh_cmd sh_cmd_info = {
     .name = "info",
     .usage = "[FILE.db [--hash] | DIR | FILE.gguf | --model DIR | backends | gpus | models | policies]",
     .summary = "describe a trace store, a checkpoint or this program",
-    .about = "  shears info traces.db          runs, sizes, bytes per score and the entropy of their codes\n"
-             "  shears info traces.db --hash   a hash of the content; merged shards have that of the unsplit job\n"
-             "  shears info opt-125m           a checkpoint's shape, size, windowed layers and memory for a trace\n"
+    .about = "  shears info traces.db          runs, sizes, bytes per score and the entropy of the score codes\n"
+             "  shears info traces.db --hash   a hash of the content; merged shards hash the same as the unsplit job\n"
+             "  shears info opt-125m           a checkpoint's shape, size, windowed layers and the memory needed to "
+             "trace it\n"
              "  shears info backends           usable backends and devices, and why others are not\n"
              "  shears info gpus               GPUs that shears capacity knows by name\n"
              "  shears info models             models that shears capacity knows by name\n"
              "  shears info policies           eviction policies: what they need, and their knobs\n"
              "\n"
-             "For gpus and models, status says which numbers were checked against the named source (verified) and\n"
-             "which were not (background). --columns, --json and --csv show further columns, such as the source.",
+             "For gpus and models, the status column says which numbers were checked against the named source\n"
+             "(verified) and which were not (background). --columns, --json and --csv show further columns, such\n"
+             "as the source.",
     .opts = opts, .args_bytes = sizeof(struct info_args), .run = run};

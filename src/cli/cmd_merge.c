@@ -102,11 +102,12 @@ const struct sh_cmd sh_cmd_merge = {
     .usage = "--db OUT IN...",
     .summary = "merge the shards of a job into one store",
     .about = "Merges the shards written by `--shard I/N` of trace, replay, eval and simulate. Every file is checked\n"
-             "before anything is written. A file is refused, by name, if its model, settings, program version or\n"
-             "number of shards differs from the others or from what OUT has of that job, if part of it is missing,\n"
-             "or if it holds results of another shard.\n"
-             "Content that OUT already has must be identical and is left alone, so a file may be merged twice, and\n"
-             "the same command resumes a merge that was killed. The input files are only read. `shears info OUT\n"
-             "--hash` gives the hash of the unsplit job; `shears verify --db OUT` lists what is missing.\n\n"
+             "before anything is written. A file is refused, and named, if its model, settings, program version or\n"
+             "number of shards differs from the others' or from what OUT has of that job, if part of it is missing,\n"
+             "or if it holds results of another shard. Content that OUT already has must be identical and is left\n"
+             "alone, so a file may be merged twice, and the same command resumes a merge that was killed. The input\n"
+             "files are only read. `shears info OUT --hash` gives the hash of the unsplit job; `shears verify --db\n"
+             "OUT` lists what is missing.\n"
+             "\n"
              "  shears merge --db traces.db traces.db.shard-*-of-8",
     .opts = opts, .args_bytes = sizeof(struct merge_args), .run = run};

@@ -21,11 +21,11 @@ struct plan_args {
 #define F(name) offsetof(struct plan_args, name)
 static const struct sh_opt opts[] = {
     SH_STORE_OPT(F(db)),
-    SH_POLICY_OPT(F(policy), "policy that the plan is for"),
+    SH_POLICY_OPT(F(policy), "policy to plan for"),
     SH_TEXT("budget", F(budget), "F", "mean over heads: tokens (17) or a fraction of the longest sequence (0.2)"),
-    SH_REAL("target-recall", F(recall), "F", 0, 1, "least kept mass, 0 to 1"),
-    SH_REAL("target-error", F(error), "F", 0, 1e6, "largest output error; requires a trace with --vectors v"),
-    SH_REAL("target-ppl", F(ppl), "F", 0, 1e9, "largest perplexity; requires evaluations of the policy in the store"),
+    SH_REAL("target-recall", F(recall), "F", 0, 1, "minimum kept mass, 0 to 1"),
+    SH_REAL("target-error", F(error), "F", 0, 1e6, "maximum output error; requires a trace with --vectors v"),
+    SH_REAL("target-ppl", F(ppl), "F", 0, 1e9, "maximum perplexity; requires evaluations of the policy in the store"),
     SH_MEASURED_ON_OPT(F(measured_on), "--target-ppl: "),
     SH_TEXT("allocator", F(allocator), "NAME[:knob=value,...]", "how the total is split over layers and heads: uniform "
         "(default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where measured "
@@ -100,13 +100,13 @@ static int check_runs(const struct plan_args *a, const struct work *w, const cha
     for (int i = 0; i < w->n_run; i++) {
         const struct sh_stored_run *r = &w->runs[i];
         if (r->first_layer || r->last_layer != r->n_layer - 1) {
-            sh_fail(e, "%s: run %d: found layers %d-%d of %d, expected all for a plan", path, r->id, r->first_layer,
+            sh_fail(e, "%s: run %d: found layers %d-%d of %d, but a plan needs all", path, r->id, r->first_layer,
                     r->last_layer, r->n_layer);
             return sh_runs_hint(e, "without --layers");
         }
         int layers = r->n_sequence * r->n_layer;
         if (r->n_done < layers) {
-            sh_fail(e, "%s: run %d: found %d of %d layers of its sequences, expected all for a plan", path, r->id,
+            sh_fail(e, "%s: run %d: found %d of %d layers of its sequences, but a plan needs all", path, r->id,
                     r->n_done, layers);
             return sh_hint(e, "run the same trace command again to finish it, or select another run with --run N");
         }
@@ -372,8 +372,9 @@ const struct sh_cmd sh_cmd_plan = {
              "       shears plan --db FILE --plan FILE",
     .summary = "find the smallest KV budget that meets a target, per layer and head",
     .about = "Searches budgets by replaying the policy over the trace: first a grid in one pass, then finer grids,\n"
-             "down to one token of the mean. The plan holds a budget for every layer and KV head and the figures\n"
-             "measured with them. It is also kept in the store. A perplexity target is not searched: the budget is\n"
-             "looked up among the evaluations of the policy in the store.\n\n"
+             "until the mean is exact to one token. The plan holds a budget for every layer and KV head and the\n"
+             "values measured with them. It is also kept in the store. For a perplexity target there is no search:\n"
+             "the budget is looked up among the policy's evaluations in the store.\n"
+             "\n"
              "  shears plan --db traces.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o plan.json",
     .opts = opts, .args_bytes = sizeof(struct plan_args), .defaults = &defaults, .run = run};

@@ -137,8 +137,9 @@ const struct sh_cmd sh_cmd_plot = {
     .about = "budget-curve and leaderboard draw the results of shears replay, compression and quant those of shears\n"
              "eval, drift and score-change those of shears drift. Of each store they draw the largest group of\n"
              "results whose settings differ in nothing but policy, knobs and budget, of one text. heatmap draws the\n"
-             "same layers and heads of each store, at most five maps. gnuplot draws the figure; without gnuplot\n"
-             "(status 3) --script writes the script for it. FILE.tex is TikZ, for \\input in LaTeX.\n\n"
+             "same layers and heads of each store, at most five maps. gnuplot draws the figure; without gnuplot,\n"
+             "plot ends with status 3 and --script still writes the script. FILE.tex is TikZ, for \\input in LaTeX.\n"
+             "\n"
              "  shears plot persistence --db trained.db random.db -o persistence.svg\n"
              "  shears replay --db traces.db --policy all --budget 0.05..1.0/20\n"
              "  shears plot budget-curve --db traces.db -o budget-curve.svg\n",

@@ -238,7 +238,7 @@ static struct sh_out *describe(const struct sh_replay_job *w)
     sh_out_end(o);
     write_areas(o, w);
     if (w->q.leave_out_small)
-        sh_out_note(o, "- marks budgets that the policy's protected tokens alone would fill.");
+        sh_out_note(o, "A dash marks budgets that the policy's protected tokens alone would fill.");
     if (known)
         sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, w->n_row);
     return o;
@@ -317,13 +317,14 @@ const struct sh_cmd sh_cmd_replay = {
              "  kept mass     fraction of the full row's attention that falls on kept tokens\n"
              "  no sinks      the same without the first four tokens and the query's own, which otherwise make all\n"
              "                policies look alike\n"
-             "  pivotal       fraction of the keys above 1/n that are kept\n"
+             "  pivotal       fraction of a row's keys with a score above 1/n (n keys) that are kept\n"
              "  output error  |o - o'| / |o| of the head's output, if values were recorded (--vectors v)\n"
-             "  to oracle     the oracle's kept mass minus this one\n"
+             "  to oracle     the oracle's kept mass minus the policy's\n"
              "  stability     Jaccard index of the kept sets of consecutive steps\n"
              "  peak, mean    kept tokens per head\n"
              "Intervals are bootstrapped over sequences. Queries are those of the uncompressed model, so the replay\n"
              "is exact in the first layer and an approximation in later ones. Results are kept in the store and\n"
-             "reused.\n\n"
+             "reused.\n"
+             "\n"
              "  shears replay --db traces.db --policy window h2o:recent=10 scissorhands --budget 0.05..0.5/10",
     .opts = opts, .args_bytes = sizeof(struct replay_args), .defaults = &defaults, .run = run};

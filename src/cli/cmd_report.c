@@ -62,9 +62,9 @@ static struct sh_file *open_page(const char *path, struct sh_err *e)
 {
     struct stat s;
     if (!*basename(path))
-        return sh_misused(e, "-o %s: is a folder, expected a file", path), NULL;
+        return sh_misused(e, "-o %s: found a folder, expected a file", path), NULL;
     if (!lstat(path, &s) && !S_ISREG(s.st_mode))
-        return sh_misused(e, "-o %s: exists and is not a regular file", path), NULL;
+        return sh_misused(e, "-o %s: exists but is not a regular file", path), NULL;
     return sh_file_begin(path, e);
 }
 
@@ -105,7 +105,8 @@ const struct sh_cmd sh_cmd_report = {
     .about = "Writes one self-contained file: what was traced, persistence with its control, policies under budgets,\n"
              "plans, evaluation compared with replay, quantised caches, capacity at a stated quality, theory, drift,\n"
              "and the command behind each number. For results that the stores lack, the report gives the command that\n"
-             "computes them. Tables sort by a click on a heading; the page follows the reader's light or dark setting\n"
-             "and can be printed. Figures are drawn by gnuplot (exit status 3 without it).\n\n"
+             "computes them. Clicking a heading sorts its table; the page follows the reader's light or dark setting\n"
+             "and can be printed. Figures are drawn by gnuplot (exit status 3 without it).\n"
+             "\n"
              "  shears report --db trained.db random.db --plan plan.json -o report.html",
     .opts = opts, .args_bytes = sizeof(struct report_args), .run = run};

@@ -337,10 +337,10 @@ static int conclude(struct work *w, struct sh_err *e)
     sh_out_int(o, "steps_failed", "failed", w->failed);
     sh_out_note(o, "ratio: literal persistence (1/t), chance: its density; lift: beyond recency (5/t, 10 apart). "
                    "cache 2x, 5x: Scissorhands; held to: the");
-    sh_out_note(o, "largest measured compression that raises perplexity by at most 1 %%. 4-bit w., pruned (half of "
-                   "the weights): with the whole cache;");
-    sh_out_note(o, "beyond sum: extra cost of half the cache with these weights, compared with the original ones "
-                   "(0: losses add).");
+    sh_out_note(o, "largest measured compression that raises perplexity by at most 1 %%. 4-bit w., pruned (half of the "
+                   "weights): with the full cache;");
+    sh_out_note(o, "beyond sum: how much more halving the cache costs with these weights than with the original ones "
+                   "(0: losses add up).");
     for (int i = 0; i < w->n_model && !w->gnuplot_absent; i++)
         sh_out_note(o, "Open %s/report.html; next to it are the output of each step and the figures.",
                     w->model[i].folder);
@@ -376,13 +376,14 @@ const struct sh_cmd sh_cmd_reproduce = {
     .name = "reproduce",
     .usage = "--model DIR... -o DIR (--text FILE... | --jsonl FILE [--field NAME]) [--tasks DIR] [--size NAME]",
     .summary = "reproduce the Scissorhands paper's figures and tables on your own models",
-    .about = "Runs all experiments of the paper on each model: attention maps of trained and random weights (Fig. 1,\n"
-             "5), persistence (Fig. 2), perplexity and accuracy under compression (Fig. 3, Table 3, C4 by length),\n"
-             "the change of scores (Fig. 4) and memory (Tables 1, 2); and in addition a leaderboard of policies, a\n"
-             "test of the theorems, repetition, and compression combined with 4-bit and pruned weights. Each step is\n"
-             "an ordinary command, shown as it runs, and its output is kept. A finished step is not run again: run\n"
-             "the same command again to resume. At the end come an HTML report (shears report), a table of the\n"
-             "models, and a list of what was skipped and why. Changes to input files are not noticed: use a new\n"
-             "output folder.\n\n"
+    .about = "Runs all experiments of the paper on each model: attention maps with trained and random weights (Fig.\n"
+             "1, 5), persistence (Fig. 2), perplexity and accuracy under compression (Fig. 3, Table 3, C4 by\n"
+             "length), the change of scores (Fig. 4) and memory (Tables 1, 2); and in addition a leaderboard of\n"
+             "policies, a test of the theorems, repetition, and compression combined with 4-bit and pruned weights.\n"
+             "Each step is an ordinary command, shown as it runs, and its output is kept. A finished step is not run\n"
+             "again: run the same command again to resume. It ends with an HTML report (shears report), a table of\n"
+             "the models, and a list of what was skipped and why. Changes to input files are not detected: after\n"
+             "changing one, use a new output folder.\n"
+             "\n"
              "  shears reproduce --model opt-125m opt-1.3b --jsonl c4.jsonl --tasks tasks --size medium -o paper",
     .opts = opts, .args_bytes = sizeof(struct reproduce_args), .defaults = &defaults, .run = run};

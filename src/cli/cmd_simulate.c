@@ -26,16 +26,16 @@ static const struct sh_opt opts[] = {
     SH_TEXT("prompt", F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
         "lognormal:512:0.8"),
     SH_TEXT("output", F(output), "N", "output tokens of generated requests, in the same form"),
-    SH_LIST("plan", F(plan), "FILE...", "shears plan files to compare with the whole cache"),
-    SH_TEXT("budget", C(budget), "B,...", "budgets to compare with the whole cache: 0.2 of the length, 4096,\n"
-        "64/32/... (one per layer)"),
+    SH_LIST("plan", F(plan), "FILE...", "shears plan files to compare with the full cache"),
+    SH_TEXT("budget", C(budget), "B,...", "budgets to compare with the full cache: 0.2 of the length, 4096,\n"
+                                          "64/32/... (one per layer)"),
     SH_TEXT("evict", F(evict), "WHEN", "prompt: after the whole prompt (default); chunk: after each chunk"),
     SH_TEXT("allocator", F(memory), "HOW", "paged (default), or slots: reserve a sequence's whole cache at the start"),
     SH_INT("page", C(page), "N", 1, 1 << 20, "tokens per page (default: 16)"),
     SH_INT("chunk", C(chunk), "N", 1, 1 << 20, "tokens per step (default: 2048)"),
     SH_INT("max-seqs", F(max_seqs), "N", 1, 1e6, "sequences that run at once (default: 256)"),
     SH_SECONDS("slo-ttft", F(slo_ttft), 0, 1e9, "limit on the time to first token: 0.5, 500ms"),
-    SH_SECONDS("slo-tpot", F(slo_tpot), 0, 1e9, "limit on the mean time per further output token"),
+    SH_SECONDS("slo-tpot", F(slo_tpot), 0, 1e9, "limit on the mean time per output token after the first"),
     SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),
     SH_REAL("goal", F(goal), "F", 0.01, 1, "fraction of requests that must meet the limits (default: 0.99)"),
     SH_TEXT("efficiency", F(efficiency), "OP=F,...", "achieved fraction of the GPU's peak, by operation: weights, "
@@ -48,7 +48,7 @@ static const struct sh_opt opts[] = {
     SH_HARDWARE_OPTS(C),
     SH_RESULTS_OPTS(F),
     SH_TEXT("log", F(log), "FILE", "write every request of every run as CSV, in order of completion"),
-    SH_FLAG("timeline", F(timeline), "report cache use over time: in --json, or alone in --csv"),
+    SH_FLAG("timeline", F(timeline), "report cache use over time: as part of --json, or as the only table of --csv"),
     SH_TEXT("plot-latency", F(plot_latency), "FILE", "plot TTFT and TPOT against the rate (" SH_GP_NAMES ")"),
     SH_TEXT("plot-occupancy", F(plot_occupancy), "FILE", "plot cache use over time"),
     SH_PAGE_OPTS(C),
@@ -212,10 +212,10 @@ static void note_cache(struct sh_out *o, const struct sh_sim_row *r)
 {
     const struct sh_sim_cache *v = r->cache;
     if (r->at[SH_S_REFUSED] > 0)
-        sh_out_note(o, "%s%s: %.0f requests were refused: their cache does not fit even alone.", v->name, v->on,
+        sh_out_note(o, "%s%s: %.0f requests were refused: their cache does not fit even by itself.", v->name, v->on,
                     r->at[SH_S_REFUSED]);
     if (r->at[SH_S_MAX_IS_OPEN] > 0)
-        sh_out_note(o, "%s%s: the limits hold at any rate of these requests; use more --requests.", v->name, v->on);
+        sh_out_note(o, "%s%s: these requests meet the limits at any rate; use more --requests.", v->name, v->on);
 }
 
 /* A tail that a few requests decide moves with the seed. */
@@ -240,8 +240,8 @@ static void note_pool(struct sh_out *o, const struct sh_sim_study *s)
     for (int i = 0; i < s->n_cache; i++) {
         const struct sh_sim_cache *v = &s->cache[i];
         if (v->pool != last)
-            sh_out_note(o, "%s%sThe cache has %.2f GiB per GPU: what weights leave of --util, --reserve and "
-                        "--overhead.", *v->on ? v->on + 2 : "", *v->on ? ": " : "", (double)v->pool / 0x1p30);
+            sh_out_note(o, "%s%sThe cache has %.2f GiB per GPU: what the weights leave within --util, --reserve and "
+                           "--overhead.", *v->on ? v->on + 2 : "", *v->on ? ": " : "", (double)v->pool / 0x1p30);
         last = v->pool;
     }
 }
@@ -420,9 +420,10 @@ const struct sh_cmd sh_cmd_simulate = {
     .summary = "simulate a server under load: latency, throughput and cache use",
     .about = "Simulates continuous batching on one GPU or a tensor-parallel group: chunked prefill, a paged cache and\n"
              "preemption by recomputation. A step takes the least time that bandwidth and compute allow\n"
-             "(doc/simulate.md gives the rules). The whole cache, each --budget and each --plan serve the same\n"
-             "requests, on each server (--gpu, --tp, --kv) and at each rate. With --db, results are kept and reused,\n"
-             "and a sweep can be split by --shard or mpirun (doc/scale.md).\n\n"
+             "(doc/simulate.md gives the rules). The same requests are served with the full cache, each --budget and\n"
+             "each --plan, on each server (--gpu, --tp, --kv) and at each rate. With --db, results are kept and\n"
+             "reused, and a sweep can be split by --shard or mpirun (doc/scale.md).\n"
+             "\n"
              "  shears simulate --model llama-3.1-8b --gpu H100-SXM --rate 4,8,16 --prompt lognormal:4000:0.8 \\\n"
              "      --output exp:300 --budget 0.2 --slo-ttft 1 --slo-tpot 0.05\n"
              "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --workload trace.csv --budget 0.2 \\\n"

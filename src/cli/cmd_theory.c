@@ -130,7 +130,8 @@ static void tell_power_law(struct sh_out *o, const struct sh_theory_request *q, 
         sh_out_note(o, "Whether scores follow a power law was not tested (--replicas 0).");
     else if (rejected + plausible)
         sh_out_note(o, "A power law is %s in %d of %d heads (p <= %g with %d replicas).%s",
-                    rejected ? "rejected" : "never rejected; it is plausible", rejected ? rejected : plausible, n,
+                    rejected ? "rejected" : "not rejected in any head; it is "
+                                            "plausible", rejected ? rejected : plausible, n,
                     SH_POWERLAW_P, q->replicas,
                     2 * rejected > n ? " The assumption of Theorem 4.1 about scores does not hold here." : "");
     for (int l = 0; l < r->n_layer; l++)
@@ -147,8 +148,8 @@ static void tell_power_law(struct sh_out *o, const struct sh_theory_request *q, 
         sh_out_note(o, "No Lomax density fits the scores of %d of %d heads; these heads are left out of the means.",
                     no_fit, n);
     if (no_mean)
-        sh_out_note(o, "The fitted exponent k is at most 2 in %d of %d heads: there D(rho) has no mean, and only the "
-                       "law cut at the largest possible score applies.", no_mean, n);
+        sh_out_note(o, "The fitted exponent k is at most 2 in %d of %d heads: there the law has no mean, so D(rho) is "
+                       "undefined and only the law cut at the largest possible score applies.", no_mean, n);
 }
 
 static void tell_law(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r)
@@ -172,8 +173,9 @@ static void tell_law(struct sh_out *o, const struct sh_theory_request *q, const 
     int silent = 0;
     for (int i = 0; i < r->n_rho; i++)
         silent += !(sh_theory_at(r, -1, -1, i, SH_TA_INFORMATIVE) > 0);
-    sh_out_note(o, "Theorem 4.1 as printed (epsilon %g) says nothing at %d of %d budgets: its right side is negative "
-                   "there%s; \"speaks for\" is the fraction of heads where it says something.", q->epsilon, silent,
+    sh_out_note(o, "Theorem 4.1 as printed (epsilon %g) says nothing at %d of %d budgets: its right-hand side is "
+                   "negative there%s; \"speaks for\" is the fraction of heads where it says "
+                   "something.", q->epsilon, silent,
                 r->n_rho, silent ? " (-)" : "");
     double failure = (double)NAN;
     for (int i = 0; i < r->n_rho; i++)
@@ -224,9 +226,9 @@ static void write_repeat(struct sh_out *o, const struct sh_theory_result *r, con
         violations += t->violations;
     }
     sh_out_end(o);
-    sh_out_note(o, "Theorem 3.1 says nothing (3 eps >= 1) for %llu of the %llu pairs that it covers; for %llu the "
-                   "next product lies outside its bounds, so its premise, a next input that continues the "
-                   "attention output, fails there.", positive - informative, positive, violations);
+    sh_out_note(o, "Theorem 3.1 says nothing (3 eps >= 1) for %llu of the %llu pairs that it covers; for %llu the next "
+                   "product is outside its bounds, so its premise (that the next input continues the attention output) "
+                   "fails there.", positive - informative, positive, violations);
 }
 
 /* repeat [n_layer]: Theorem 3.1; NULL: not requested. */
@@ -328,25 +330,29 @@ const struct sh_cmd sh_cmd_theory = {
     .usage = "--db FILE [--run N] [--per layer|head] [--budget R,...] [--epsilon E] [--replicas N] [--model DIR]",
     .summary = "compare the theory of eviction with recorded scores",
     .about = "A small cache is said to suffice because scores follow a power law: few tokens carry nearly all of the\n"
-             "mass. For each head, over the rows of the second half of each sequence, with x = score * keys of the\n"
-             "row (1 = uniform attention):\n"
-             "  power law   fitted above the best xmin (Clauset, Shalizi, Newman 2009), with its distance KS and p:\n"
-             "              how often data from a true power law fits worse. p <= 0.1 rejects it; otherwise it is\n"
-             "              plausible. A rival fits better if its log-likelihood ratio is negative with a small p.\n"
+             "mass. For each head, over the rows of the second half of each sequence, with x = score * number of keys\n"
+             "in the row (1 = uniform attention):\n"
+             "  power law   fitted above the best xmin (Clauset, Shalizi, Newman 2009), with its KS distance and p, "
+             "how often data from a true power law fit worse. p <= 0.1 rejects it; otherwise it is\n"
+             "              plausible. A rival law fits better if its log-likelihood ratio is negative with a small "
+             "p.\n"
              "  Lomax k, b  the density (k-1) b^(k-1) (x+b)^-k that Theorem 4.1 of Scissorhands assumes\n"
              "  sampled     fraction of the values used in the fit\n"
              "For each budget rho, keeping the ceil(rho n) largest of a row's n scores, which no policy can beat:\n"
              "  dropped     measured mass of the other scores\n"
-             "  D(rho)      the same by the Lomax law: 1 - (k-1) rho^((k-2)/(k-1)) + (k-2) rho, for k > 2; cut: with\n"
-             "              scores limited to 1. 2 D bounds the output error in units of the largest value.\n"
+             "  D(rho)      the same as predicted by the Lomax law: 1 - (k-1) rho^((k-2)/(k-1)) + (k-2) rho, for k > "
+             "2; cut: with\n"
+             "              scores limited to 1. 2 D(rho) bounds the output error in units of max|v|.\n"
              "  Thm. 4.1    the paper's bound as printed; - where it is negative and says nothing (small rho).\n"
-             "              speaks for: fraction of heads where it says something; may fail: probability that it does\n"
+             "              informative: fraction of heads where it says something; may fail: probability that it "
+             "does\n"
              "              not hold (1 or more: it guarantees nothing)\n"
              "  error       of the attention output, |o - o'|, and its bound 2 (1 - kept) max|v|, if values were\n"
              "              recorded\n"
-             "With --model, tests Theorem 3.1 on the pairs (row t, key l) that it covers: does A[t,l] predict\n"
-             "q_{t+1} k_l within 3 eps, with the smallest eps that its conditions allow?\n"
-             "The figures are kept in the store's table `result`.\n\n"
+             "With --model, tests Theorem 3.1 on the pairs (row t, key l) that it covers: does A[t,l] predict q_{t+1}\n"
+             "k_l within 3 eps, with the smallest eps that its conditions allow? The results are kept in the store's\n"
+             "table `result`.\n"
+             "\n"
              "  shears theory --db traces.db --budget 0.1,0.2,0.5\n"
              "  shears theory --db traces.db --per head --json | jq '.layers[0].heads[0]'",
     .opts = opts, .args_bytes = sizeof(struct theory_args), .defaults = &defaults, .run = run};

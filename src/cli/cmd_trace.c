@@ -15,26 +15,29 @@ static const struct sh_opt opts[] = {
     SH_MODEL_OPT(F(model)),
     SH_NEW_STORE_OPT(F(db)),
     SH_TEXT_OPTS(F, 1, "all"),
-    SH_TEXT("layers", F(layers), "A-B", "record only these layers, from 0 (default: all)"),
+    SH_TEXT("layers", F(layers), "A-B", "record only these layers, numbered from 0 (default: all)"),
     SH_TEXT("record", F(record), "WHAT", "full: every score (default)\nsparse: scores above the row's mean, and the "
         "mass of the rest\nsummary: statistics only"),
-    SH_TEXT("codec", F(codec), "NAME", "log8: one byte, within 4 %, from 1e-8 to 1 (default)\n"
-        "f16, f32: exact to the format"),
-    SH_TEXT("vectors", F(vectors), "KINDS", "also record queries, keys or values: any of q, k, v"),
+    SH_TEXT("codec", F(codec), "NAME", "log8: one byte, accurate to 4 %, from 1e-8 to 1 (default) f16, f32: to\n"
+                                       "that format's precision"),
+    SH_TEXT("vectors", F(vectors), "KINDS", "also record queries, keys, values: any letters of qkv"),
     SH_WEIGHT_OPTS(F),
-    SH_BYTES("memory", F(memory), "BYTES", 0, 0, "above this size, keep hidden states in a temporary file next to the\n"
-        "store (default: half of the memory)"),
+    SH_BYTES("memory", F(memory), "BYTES", 0, 0, "keep hidden states larger than this in a temporary file next to the\n"
+                                                 "store (default: half of the memory)"),
     SH_DEVICE_MEMORY_OPT(F(device_memory)),
-    SH_FLAG("random-weights", F(random_weights), "use random weights drawn from --seed: the untrained control"),
-    SH_LIST("alpha", F(alpha), "A...", "summary: thresholds row, K/t, split or a number (default: row 2/t 5/t\n10/t "
-        "split); full with log8: further thresholds to count exactly\n(1/t, 2/t, 5/t and 10/t are exact already)"),
-    SH_TEXT("recent", F(recent), "R,...", "summary: recent windows to ignore (default: 0,1,10,50)"),
-    SH_TEXT("split", F(split), "F,...", "summary: split points (default: 0.25,0.5,0.75)"),
-    SH_INT("window", F(window), "W", 1, 1 << 22, "summary: rows whose low scores are counted (default: 400)"),
+    SH_FLAG("random-weights", F(random_weights), "use random weights seeded by --seed: the untrained control"),
+    SH_LIST("alpha", F(alpha), "A...", "with --record summary: thresholds row, K/t, split or a number\n"
+                                       "(default: row 2/t 5/t 10/t split); with --record full and log8:\n"
+                                       "further thresholds to count exactly (1/t, 2/t, 5/t and 10/t are exact\n"
+                                       "already)"),
+    SH_TEXT("recent", F(recent), "R,...", "with --record summary: recent windows to ignore (default: 0,1,10,50)"),
+    SH_TEXT("split", F(split), "F,...", "with --record summary: split points (default: 0.25,0.5,0.75)"),
+    SH_INT("window", F(window), "W", 1, 1 << 22, "with --record summary: number of rows whose low scores are counted "
+                                                 "(default: 400)"),
     SH_PART_OPT(F(shard)),
     SH_TIMING_OPT(F(timing)),
     SH_FLAG("pipeline", F(pipeline), "under mpirun or srun: each rank holds some of the layers and passes\n"
-        "hidden states on, so the weights are read once in all"),
+                                     "hidden states on, so the weights are read only once in total"),
     SH_CLUSTER_OPT(F(rank_timeout)),
     {0}};
 
@@ -96,7 +99,8 @@ static int read_options(struct sh_trace_job *t, const struct sh_list *positional
     if (record < 0 || codec < 0 || type < 0)
         return -1;
     if (record == SH_RECORD_SPARSE && codec == SH_CODEC_F16)
-        return sh_misused(e, "--record sparse requires --codec log8 or f32: f16 rounds scores across its thresholds");
+        return sh_misused(e, "--record sparse requires --codec log8 or f32: rounding to f16 moves scores across its "
+                             "thresholds");
     if (!sh_code_bits_fit((int)a->weight_bits))
         return sh_misused(e, "--weight-bits: found %lld, expected 16, 8 or 4", a->weight_bits);
     if (strspn(a->vectors, "qkv") != strlen(a->vectors) || repeats_a_letter(a->vectors))
@@ -249,10 +253,11 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 
 const struct sh_cmd sh_cmd_trace = {
     .name = "trace",
-    .usage = "--model DIR --db FILE (--text FILE... | --jsonl FILE --field NAME | --tokens FILE) [options]",
+    .usage = "--model DIR --db FILE (--text FILE... | --jsonl FILE [--field NAME] | --tokens FILE) [options]",
     .summary = "run a model over texts and record its attention",
     .about = "Runs the model layer by layer over all sequences and writes the attention of every head to a SQLite\n"
-             "file. Each layer of each sequence is one transaction, so a run that was stopped or killed leaves whole\n"
-             "layers: run the same command again to resume.\n\n"
+             "file. Each layer of each sequence is one transaction, so a run that was stopped or killed leaves only\n"
+             "whole layers: run the same command again to resume.\n"
+             "\n"
              "  shears trace --model opt-125m --db traces.db --text book.txt --length 512 --count 4",
     .opts = opts, .args_bytes = sizeof(struct sh_trace_args), .defaults = &defaults, .run = run};

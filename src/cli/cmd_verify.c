@@ -55,7 +55,8 @@ static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
         c->next_row = 0;
     }
     if (b->n_rows < 1 || b->n_rows > c->n_tokens - b->first_row)
-        return sh_fail(e, "head %d: found rows %d + %d in a sequence of %d tokens", b->head, b->first_row, b->n_rows,
+        return sh_fail(e, "head %d: found a block from row %d, %d rows long, in a "
+                          "sequence of %d tokens", b->head, b->first_row, b->n_rows,
                        c->n_tokens);
     long long before = c->rows;
     if (sh_codec_rows_any(b, count_row, c, e))
@@ -291,10 +292,10 @@ static int report(struct sh_store *s, const struct totals *t, const struct parts
     sh_out_int(o, "blocks", "blocks checked", t->check.blocks);
     sh_out_int(o, "rows", "rows checked", t->check.rows);
     if (p->unfinished && !p->holes)
-        sh_out_note(o, "These shards are not finished, or results that they found in the store they read have not been "
-                    "merged into this one.");
+        sh_out_note(o, "These shards are unfinished, or results that they reused from the store they read are not yet "
+                       "merged into this one.");
     else if (p->n && t->missing && !p->holes)
-        sh_out_note(o, "This is a shard, or other shards of its job have not been merged yet.");
+        sh_out_note(o, "This store is a shard, or other shards of its job have not been merged yet.");
     else if (t->missing && !p->holes)
         sh_out_note(o, "The run is not finished: run the same trace command again to resume.");
     return sh_common_write(common, o, 0, e) || judge(s, p, is_complete, must_be_complete, e) ? -1 : 0;

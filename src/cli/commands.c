@@ -39,7 +39,7 @@ int sh_command_unknown(const char *name, struct sh_err *e)
     for (int i = 0; sh_commands[i]; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? "\n" : "", sh_commands[i]->name);
     if (name[0] == '-') {
-        sh_misused(e, "unknown option %.80s; a command comes first", name);
+        sh_misused(e, "unknown option %.80s; expected a command first", name);
         return sh_hint_near(e, name, strlen(name), "--help\n--version", "shears --help lists the commands");
     }
     sh_misused(e, "unknown command \"%.80s\"", name);

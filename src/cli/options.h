@@ -120,7 +120,7 @@ int sh_check_figure(const char *path, const struct sh_page_args *typed, struct s
         "layer matrix,\nby magnitude (default: 0)")
 
 #define SH_DEVICE_MEMORY_OPT(field) \
-    SH_BYTES("device-memory", field, "BYTES", 0, 0, "limit on the memory used of each device (default: what is free)")
+    SH_BYTES("device-memory", field, "BYTES", 0, 0, "limit on the memory used on each device (default: what is free)")
 
 #define SH_TIMING_OPT(field) \
     SH_FLAG("timing", field, "print the time spent in each stage: products, attention, softmax\n" \

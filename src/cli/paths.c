@@ -35,7 +35,7 @@ int sh_folder_make(const char *path, struct sh_err *e)
     struct stat s;
     if (mkdir(path, 0777) && errno != EEXIST)
         return sh_fail(e, "%s: cannot create folder: %s", path, strerror(errno));
-    return stat(path, &s) || !S_ISDIR(s.st_mode) ? sh_fail(e, "%s: is not a folder", path) : 0;
+    return stat(path, &s) || !S_ISDIR(s.st_mode) ? sh_fail(e, "%s: not a folder", path) : 0;
 }
 
 int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e)

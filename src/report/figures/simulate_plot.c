@@ -78,8 +78,9 @@ int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, const 
             (struct sh_fig_line){sh_figure_keep(d, label), n, cache, cache / SH_GP_COLOURS, x, y};
         chart[i % n_rate] = (struct sh_fig_chart){
             n_rate < 2 ? "cache in use" :
-            sh_figure_keep(d, s->source.is_file ? xasprintf("%g times as fast", s->source.speed[i % n_rate])
-                                                : xasprintf("%g requests/s", s->source.rate * s->source.speed[i % n_rate])),
+            sh_figure_keep(d, s->source.is_file
+                                  ? xasprintf("%g times as fast", s->source.speed[i % n_rate])
+                                  : xasprintf("%g requests/s", s->source.rate * s->source.speed[i % n_rate])),
             "seconds since the first request", "% of the cache's memory", 0, 0, 100, NULL, n_cache,
             line + i % n_rate * n_cache};
     }
