@@ -307,5 +307,5 @@ static void caption(FILE *to, const struct sh_fig_data *data)
 
 const struct sh_figure sh_figure_budget_curve = {
     .number = SH_FIG_budget_curve, .name = "budget-curve",
-    .summary = "attention that each policy keeps, by budget, with the oracles", .most = 4,
+    .summary = "attention that each policy keeps, over its budget, with the oracles", .most = 4,
     .parts = "sets of curves", .draw = draw, .caption = caption};

@@ -107,5 +107,5 @@ static void caption(FILE *to, const struct sh_fig_data *data)
 
 const struct sh_figure sh_figure_persistence_grid = {
     .number = SH_FIG_persistence_grid, .name = "persistence-grid",
-    .summary = "lift by threshold and by number of recent tokens left out, one grid per trace", .most = 6,
+    .summary = "lift over the threshold and over the recent tokens left out, one grid per trace", .most = 6,
     .parts = "traces", .draw = draw, .caption = caption};

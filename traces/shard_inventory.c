@@ -173,7 +173,7 @@ static void take(struct sh_columns *c, struct sh_inventory *to, const struct sh_
     snprintf(to->job, sizeof to->job, "%s", sh_column_text(c, 0));
     int after = before ? by_part(to->job, to->part, before->job, before->part) : 1;
     if (!c->bad && (after < 0 || (!after && to->item <= before->item)))
-        c->bad = sh_fail(c->e, "%s: damaged: table 'held': item %lld of part %d occurs twice", c->s->path, to->item,
+        c->bad = sh_fail(c->e, "%s: damaged: table held: item %lld of part %d occurs twice", c->s->path, to->item,
                          to->part);
 }
 

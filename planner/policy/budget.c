@@ -54,7 +54,7 @@ static int add_span(const char *at, size_t length, const char *dots, struct sh_b
     if (parse_one(at, (size_t)(dots - at), &first, e) || parse_one(dots + 2, (size_t)(slash - dots - 2), &last, e))
         return -1;
     if (!first.tokens != !last.tokens)
-        return sh_misused(e, "budget \"%.*s\": one end is a number of tokens, the other a fraction", (int)length, at);
+        return sh_misused(e, "budget \"%.*s\": one end is tokens, the other a share", (int)length, at);
     for (long i = 0; i < count; i++) {
         double f = (double)i / (double)(count - 1);
         struct sh_budget b = {0};

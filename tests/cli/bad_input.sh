@@ -177,7 +177,7 @@ figure() { # description, status, sentence, arguments...
     shift 3
     refuse "figure: $what" "$wanted" "$sentence" plot -q "$@"
 }
-figure "unknown kind of file" 2 "out/x.jpeg: expected a name ending in .svg, .png or .pdf" persistence --db whole.db -o out/x.jpeg
+figure "unknown kind of file" 2 "out/x.jpeg: expected a name ending in .svg, .png, .pdf, .eps or .tex" persistence --db whole.db -o out/x.jpeg
 figure "unknown name" 2 'unknown figure "pie"' pie --db whole.db -o out/x.svg
 figure "path below a file" 1 "tokens.jsonl/x.gp: .*Not a directory" persistence --db whole.db --script -o tokens.jsonl/x.gp
 figure "folder that is not there" 1 "nowhere/x.gp: .*No such file" persistence --db whole.db --script -o nowhere/x.gp
@@ -216,8 +216,8 @@ hinted() { # the whole hint, sentence, arguments...
 hinted "did you mean trace[?] shears --help lists the commands" "command \"tracce\"" tracce
 hinted "did you mean replay[?] shears --help lists the commands" "command \"repaly\"" repaly
 hinted "shears --help lists the commands" "command \"foo\"" foo
-hinted "shears --help lists the commands" "option --model; a command comes first" --model x trace
-hinted "did you mean --version[?] shears --help lists the commands" "option --vesrion; a command" --vesrion
+hinted "shears --help lists the commands" "option --model; expected a command first" --model x trace
+hinted "did you mean --version[?] shears --help lists the commands" "option --vesrion; expected a command" --vesrion
 hinted "did you mean --model[?] shears trace --help lists the options" "trace: .*option --modle" trace --modle x
 hinted "did you mean --db[?] shears verify --help lists the options" "verify: .*option --database" verify --database=x.db
 hinted "did you mean --policy[?] .*" "replay: .*option --policies" replay --policies h2o

@@ -201,7 +201,7 @@ for map in "long 0 0 17 538" "window 60 59 529" "keys -1 0 19"; do
     good "$name" --db out/$name.db --attention $name.safetensors --codec f32 $what
     run plot heatmap --db out/$name.db --rows "${rows// /,}" --script -o out/$name.gp --data out/$name.tsv
     expect "$name: its map" 0 "" ""
-    holds "$name: cells that are several scores say so" grep -q "attention score, [123] × [123] pooled" out/$name.gp
+    holds "$name: cells that are several scores say so" grep -q "score, [123] × [123] pooled" out/$name.gp
     holds "$name: cells are the largest of their scores" python "$cli/maps.py" $name.safetensors out/$name.tsv $window $rows
 done
 run plot heatmap --db out/long.db --rows 3,540 --script -o out/x.gp

@@ -130,10 +130,9 @@ holds "the curves are the largest group of results, and the heights their means"
 import re
 from scores import *
 text = open("out/curve.gp").read()
-names = re.findall(r"title '([^']*)'(?:\.' \(([^)]*)\)')?", text.split("unset border")[-1])
-names = [n for n in names if n[0] not in ("", "95 % interval")]
-assert sorted(names) == sorted([("full", "keeps more"), ("window", ""), ("h2o", ""), ("h2o:recent=5", ""),
-                                ("oracle", "sees the future")]), names
+names = re.findall(r"set label \d{1,2} '([^']*)' at screen", text)
+names = [n for n in names if n != "95 % interval"]
+assert sorted(names) == sorted(["keeps more than its budget", "window", "h2o", "h2o:recent=5", "oracle"]), names
 said = load("replay.json")
 default = next(r["knobs"] for r in said["results"] if r["policy"] == "h2o")
 curves = {}

@@ -184,7 +184,7 @@ void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_e
         sh_hint(e, "to measure more, run: shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5%s "
                 "--db %s", policy, bits, db);
     else if (a->bits < 16)
-        sh_hint(e, "replay measures a 16-bit cache only: use --kv f16, or --max-ppl-increase");
+        sh_hint(e, "a replay measures 16-bit numbers: use --kv f16, or --max-ppl-increase");
     else
         sh_hint(e, "to measure more, run: shears replay --policy %s --budget 0.1,0.2,0.5 --db %s", policy, db);
 }
@@ -209,7 +209,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
     if (least)
         return least;
     if (!best)
-        sh_fail(e, "%s: contains no %s of %s with %d-bit keys and values that applies to %llu tokens%s%.80s", db,
+        sh_fail(e, "%s: contains no %s of %s with %d-bit numbers that applies to %llu tokens%s%.80s", db,
                 is_ppl ? "eval" : "replay", a->policy ? a->policy : "a budget", a->bits,
                 (unsigned long long)a->length, a->measured_on ? ", on " : "", a->measured_on ? a->measured_on : "");
     else
@@ -246,7 +246,7 @@ int sh_quality_share(const char *option, const char *text, double *out, struct s
     double x = strtod(text, &end);
     int is_percent = *end == '%';
     if (end == text || end[is_percent] || !(x >= 0 && x <= 1000))
-        return sh_misused(e, "%s: found \"%.40s\", expected a fraction such as 0.01 or 1%%", option, text);
+        return sh_misused(e, "%s: found \"%.40s\", expected a share such as 0.01 or 1%%", option, text);
     *out = is_percent ? x / 100 : x;
     return 0;
 }
