@@ -58,7 +58,8 @@ static void fill_crowd(void)
             .n = STEPS, .share = crowd.share, .mass = y[0], .low = y[1], .high = y[2], .no_sink = y[3],
             .pivotal = y[4], .error = y[5], .height = 0.95 - 0.01 * i};
     }
-    crowd.set = (struct sh_fig_curves){"demo-opt", "0.05 to 1", CROWD, crowd.curve};
+    crowd.set = (struct sh_fig_curves){.title = "demo-opt", .note = "0.05 to 1", .n_curves = CROWD,
+                                       .curve = crowd.curve};
     crowd.sets = (struct sh_fig_curve_sets){1, &crowd.set};
     for (int r = 0; r < RATES; r++) {
         for (int c = 0; c < 3; c++) {
