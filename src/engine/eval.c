@@ -283,8 +283,8 @@ static int open_all(struct reading *r, struct sh_err *e)
     return 0;
 }
 
-int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *full,
-                 struct sh_eval_total *total, struct sh_err *e)
+int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
+                 struct sh_err *e)
 {
     struct reading r = {.v = v, .text = text, .n_text = n_text, .n_token = text->n_token,
                         .n_vocab = v->resident->arch->n_vocab};
@@ -294,7 +294,7 @@ int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n
     int bad = read_blocks(&r, e);
     for (int i = 0; i < n_text && !bad; i++)
         for (int k = 0; k < r.n_run; k++)
-            sh_eval_total_add(k ? &total[k - 1] : full, total_of(&r, i, k));
+            total[i * r.n_run + (k ? k - 1 : v->n_cell)] = *total_of(&r, i, k);
     close_all(&r);
     drop_room(&r);
     return bad ? -1 : 0;

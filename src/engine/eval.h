@@ -47,11 +47,10 @@ struct sh_eval_text {
     int n_answer;
 };
 
-/* Reads n_text texts of one length side by side. full, and total [n_cell]: added to, text after text, so that they
- * depend on how many are read at a time by the rounding of the products alone. -1 also when Ctrl-C was pressed: they
- * are as they were. */
-int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *full,
-                 struct sh_eval_total *total, struct sh_err *e);
+/* Reads n_text texts of one length side by side. total [n_text][n_cell + 1]: of each text the cells', then the full
+ * cache's; written over. -1 also when Ctrl-C was pressed: they are as they were. */
+int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
+                 struct sh_err *e);
 
 /* Texts of so many tokens that can be read side by side on the device, found by making their caches: most,
  * most / 2, …; 1 where caches are on the host, 0: not one. */

@@ -54,8 +54,8 @@ static int texts_at_once(const struct sh_eval_job *w, int first)
     return fit > 1 ? fit : 1;
 }
 
-static int read_some(struct sh_eval_job *w, int first, int n, struct sh_eval_total *full, struct sh_eval_total *total,
-                     struct sh_err *e)
+/* Adds to sum [n_cell + 1]: the cells', then the full cache's. */
+static int read_some(struct sh_eval_job *w, int first, int n, struct sh_eval_total *sum, struct sh_err *e)
 {
     const struct sh_trace_sequence *q = &w->source.texts.sequence[first];
     struct sh_eval_text *text = xcalloc((size_t)n, sizeof *text);
@@ -66,8 +66,13 @@ static int read_some(struct sh_eval_job *w, int first, int n, struct sh_eval_tot
             text[i].n_answer = w->answers.n[first + i];
         }
     }
+    int n_run = w->eval.n_cell + 1;
+    struct sh_eval_total *total = xcalloc((size_t)n * (size_t)n_run, sizeof *total);
     w->dump.sequence = first;
-    int bad = sh_eval_read(&w->eval, text, n, full, total, e) && sh_err_prefix(e, "%s", q->source);
+    int bad = sh_eval_read(&w->eval, text, n, total, e) && sh_err_prefix(e, "%s", q->source);
+    for (int i = 0; i < n * n_run && !bad; i++)
+        sh_eval_total_add(&sum[i % n_run], &total[i]);
+    free(total);
     free(text);
     return bad ? -1 : 0;
 }
@@ -76,7 +81,7 @@ static int read_some(struct sh_eval_job *w, int first, int n, struct sh_eval_tot
 static int read_texts(struct sh_eval_job *w, const int *of, int n, struct sh_store *store, struct sh_err *e)
 {
     struct sh_eval_cell cell[AT_ONCE];
-    struct sh_eval_total *total = xcalloc(AT_ONCE + 1, sizeof *total), *full = &total[AT_ONCE];
+    struct sh_eval_total *total = xcalloc((size_t)n + 1, sizeof *total);
     int bad = 0;
     for (int i = 0; i < n; i++)
         cell[i] = w->cell[of[i]];
@@ -88,11 +93,11 @@ static int read_texts(struct sh_eval_job *w, const int *of, int n, struct sh_sto
         if (!i || q->n_tokens != q[-1].n_tokens)
             at_once = texts_at_once(w, i);
         some = of_one_length(w, i, at_once);
-        bad = read_some(w, i, some, full, total, e);
+        bad = read_some(w, i, some, total, e);
     }
     for (int i = 0; i <= n && !bad; i++) {
         struct sh_eval_result *r = &w->result[i < n ? of[i] : w->n];
-        sh_eval_result_fill(r, i < n ? &total[i] : full);
+        sh_eval_result_fill(r, &total[i]);
         bad = store && sh_eval_result_keep(r, store, e);
         w->kept += store && !bad;
     }
