@@ -278,16 +278,17 @@ static void attend(void *to, int layer, const struct sh_attend *what)
                         n * sh_type_bytes(what->out.type));
 }
 
-int sh_host_cache_run(struct sh_host_cache *own, const struct sh_piece *p, struct sh_err *e)
+int sh_host_cache_run(struct sh_host_cache *own, void *hidden, const struct sh_piece *p, struct sh_err *e)
 {
     struct sh_resident *r = own->r;
+    int first = own->kv->setup.first_layer, end = first + sh_kv_setup_layers(&own->kv->setup);
     struct sh_own_attention attention = {.first = p->first, .attend = attend, .to = own,
                                          .length = own->kv->setup.length,
                                          .turns = own->turn[0].n || own->turn[1].n};
     own->piece = p;
     own->failed = 0;
-    for (int l = 0; l < r->arch->n_layer && !own->failed; l++)
-        sh_layer_run(r->layer[l], &r->act, r->hidden, own->kv->setup.n_seq, p->start, NULL, 0, &attention);
+    for (int l = first; l < end && !own->failed; l++)
+        sh_layer_run(r->layer[l], &r->act, hidden, own->kv->setup.n_seq, p->start, NULL, 0, &attention);
     if (own->failed)
         *e = own->error;
     return own->failed ? -1 : 0;
@@ -318,9 +319,10 @@ const int *sh_host_cache_places(const struct sh_host_cache *own)
 /* Those of the sequence's next tokens follow one another as long as no head is full. */
 int sh_host_cache_find_place(struct sh_host_cache *own, int sequence, int first, int n)
 {
-    int heads = own->r->arch->n_layer * own->r->arch->n_kv_head, most = 1, run = n;
+    const struct sh_session_setup *setup = &own->kv->setup;
+    int heads = sh_kv_setup_layers(setup) * own->r->arch->n_kv_head, most = 1, run = n;
     for (int i = 0; i < heads && own->place; i++) {
-        const struct sh_kept *k = sh_kv_cache_head(own->kv, sequence, 0, 0)[i].kept;
+        const struct sh_kept *k = sh_kv_cache_head(own->kv, sequence, setup->first_layer, 0)[i].kept;
         int count = sh_kept_count_at(k, first), room = sh_kept_cache(k)->head->budget - count + 1;
         int seen = own->kv->setup.prefill - first;
         room = seen > room ? seen : room;
