@@ -446,8 +446,8 @@ static void attend(void *to, int layer, const struct sh_attend *what)
 {
     struct sh_device_cache *c = to;
     const struct sh_resident_setup *r = &c->r->setup;
-    struct sh_slots_step step = {.what = what, .layer = layer - c->first_layer, .start = c->rows_at, .position = positions(c),
-                                 .end = most_rows(c)};
+    struct sh_slots_step step = {.what = what, .layer = layer - c->first_layer, .start = c->rows_at,
+                                 .position = positions(c), .end = most_rows(c)};
     if (c->by_block) {
         attend_blocks(c, layer, what);
         return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Teacher-forced reading of texts: once over the full cache (in f32), and through any number of compressed caches, whose
- * logits are compared with its. Layer by layer over whole texts (eval_sweep.c), or token by token (eval_stream.c). */
+/* Teacher-forced reading of texts: once over the full cache (in f32), and through any number of compressed caches,
+ * whose logits are compared with its. Layer by layer over whole texts (eval_sweep.c), or token by token
+ * (eval_stream.c). */
 #ifndef SH_ENGINE_EVAL_H
 #define SH_ENGINE_EVAL_H
 

@@ -83,8 +83,8 @@ void sh_device_cache_copy(struct sh_device_cache *to, int sequence_to, const str
 void sh_device_cache_keep_rows(struct sh_device_cache *c);
 
 /* hidden [rows, d_model] f32 on the device, through the cache's layers. Steps of no more than one row a sequence over
- * the resident's own hidden rows are the same work each time, and run as a graph from the third on, where the device can
- * record one. -1: nothing is queued; the device's own failures come out of its sync. */
+ * the resident's own hidden rows are the same work each time, and run as a graph from the third on, where the device
+ * can record one. -1: nothing is queued; the device's own failures come out of its sync. */
 int sh_device_cache_run(struct sh_device_cache *c, void *hidden, const struct sh_piece *p, struct sh_err *e);
 
 struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model with all its layers on a device, or one of them at a time, ready for sessions (session.h), any number of which
- * share it. Used by one thread at a time. */
+/* A model with all its layers on a device, or one of them at a time, ready for sessions (session.h), any number of
+ * which share it. Used by one thread at a time. */
 #ifndef SH_ENGINE_RESIDENT_H
 #define SH_ENGINE_RESIDENT_H
 
