@@ -103,11 +103,19 @@ size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);     /* of the cache */
  * some rows at a time, head by head). A device shows no keys and values. */
 typedef void sh_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row);
 
+struct sh_qkv { const float *q, *k, *v; };      /* host: [rows, heads * d_head], as a layer's attention takes them */
+
 struct sh_piece {                       /* tokens that go through the layers together             */
     const int *start, *first;  /* host: sequence i has rows [start[i], start[i + 1]), from position first[i] on */
+    const int *end;                     /* host: its rows end there instead; NULL: at start[i + 1] */
     int by_block;                       /* those of each sequence are a block (block.c)           */
     sh_watch *watch;                    /* may be NULL                                           */
     void *watch_to;
 };
+
+static inline int sh_piece_end(const struct sh_piece *p, int sequence)
+{
+    return p->end ? p->end[sequence] : p->start[sequence + 1];
+}
 
 #endif

@@ -78,6 +78,19 @@ void sh_reading_take(void *to, int sequence, int position, int n, const float *l
         r->v->take(r->v->to, sequence, position, n, logits);
 }
 
+void sh_reading_take_same(struct sh_reading *r, int sequence, int position, int n)
+{
+    size_t first = (size_t)sequence * (size_t)r->block + (size_t)(position - r->first);
+    for (int k = 0; k < n; k++) {
+        int next = position + k + 1;
+        struct sh_eval_point p = sh_eval_point_of(&r->row[first + (size_t)k], NULL,
+                                                  next < r->n_token ? r->text[sequence].tokens[next] : -1, r->n_vocab);
+        add(r, sequence, position + k, &p);
+    }
+    if (r->v->take && r->v->watched + 1 == r->run)
+        r->v->take(r->v->to, sequence, position, n, r->logits + first * (size_t)r->n_vocab);
+}
+
 const struct sh_eval_cell *sh_reading_cell(const struct sh_reading *r, int run)
 {
     return run ? &r->v->cell[run - 1] : &r->whole;

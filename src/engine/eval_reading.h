@@ -36,6 +36,9 @@ struct sh_session_setup sh_reading_setup(const struct sh_reading *r, int run, in
  * block). */
 void sh_reading_take(void *reading, int sequence, int position, int n, const float *logits);
 
+/* The same of rows that are the full cache's, which have been judged in this block. */
+void sh_reading_take_same(struct sh_reading *r, int sequence, int position, int n);
+
 /* Puts into the error which run could not be. */
 int sh_reading_no_run(const struct sh_reading *r, int run, struct sh_err *e);
 

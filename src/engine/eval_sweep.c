@@ -6,7 +6,11 @@
  *
  * Cells whose caches have done the same in all layers so far have the same hidden states: they share them, and the
  * first of them, their lead, computes for all. A cell that keeps every token of a layer does there what the full cache
- * does. So a probe of one layer costs only that layer and those above. */
+ * does. So a probe of one layer costs only that layer and those above.
+ *
+ * Nothing has left a cache before its budget is full: until then a text's rows are those of the full cache, and a lead
+ * has only the rows from there on. Its caches get the queries, keys and values of the tokens before from the full
+ * cache's run of the layer. (Where caches are on the host; a device computes all rows.) */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +21,8 @@
 struct run {
     int *budget;                        /* [n_layer * n_kv_head]                                  */
     int lead;                           /* the run whose hidden states these are                  */
-    void *hidden;                       /* of a lead: device, [n_text * n_token, d_model] f32     */
+    int from;                           /* tokens before this one have the full cache's states    */
+    void *hidden;                       /* of a lead: device, [n_text, n_token - from, d_model] f32 */
     double seconds;
     double budget_tokens;               /* sum over layers of a head's budget, the heads' mean    */
     size_t bytes;                       /* of a text's cache in all layers                        */
@@ -30,17 +35,15 @@ struct sweep {
     struct sh_resident *on;
     struct run *run;                    /* [n_run]                                                */
     int layer;
+    int feeds;                          /* leads have the rows from `from` on alone               */
+    float *q, *k, *v;                   /* [n_text * n_token, …]: the full cache's, in this layer */
     double done, said;                  /* of all layers and the head; tokens that were reported  */
 };
 
-static int rows_of(const struct sweep *s)
+static size_t hidden_bytes(const struct sh_reading *r, int from)
 {
-    return s->r->n_text * s->r->n_token;
-}
-
-static size_t hidden_bytes(const struct sh_reading *r)
-{
-    return (size_t)r->n_text * (size_t)r->n_token * (size_t)r->v->resident->arch->d_model * sizeof(float);
+    size_t rows = (size_t)r->n_text * (size_t)(r->n_token - from);
+    return (rows ? rows : 1) * (size_t)r->v->resident->arch->d_model * sizeof(float);
 }
 
 /* ---- who does the same ---- */
@@ -92,27 +95,81 @@ static int find_lead(const struct sweep *s, int run, const int *was)
     return run;
 }
 
-/* Runs that will differ from their lead in this layer get hidden states of their own. */
-static int part(struct sweep *s, struct sh_err *e)
+/* The first token of a text whose row is another than the full cache's, in this layer. */
+static int first_other(const struct sweep *s, int run)
+{
+    int first = s->r->n_token;
+    if (!s->feeds || sh_reading_cell(s->r, run)->format.bits < 32)
+        return 0;
+    if (keeps_all(s, run))
+        return first;
+    for (int h = 0; h < s->on->arch->n_kv_head; h++) {
+        int full = layer_budget(s, run)[h] > s->r->v->prefill ? layer_budget(s, run)[h] : s->r->v->prefill;
+        first = full < first ? full : first;
+    }
+    return first;
+}
+
+/* Rows [from, to) of a text, as a run has them. */
+static struct sh_mat rows_at(const struct sweep *s, const struct run *of, int text, int from, int to)
+{
+    size_t width = (size_t)s->on->arch->d_model;
+    size_t row = (size_t)text * (size_t)(s->r->n_token - of->from) + (size_t)(from - of->from);
+    return sh_dense((float *)of->hidden + row * width, SH_F32, to - from, (int)width);
+}
+
+/* Hidden states from token `from` on: those that the run that it followed has, before them the full cache's. */
+static int take_rows(struct sweep *s, int run, int from, int followed, struct sh_err *e)
 {
     const struct sh_resident_setup *d = &s->on->setup;
+    const struct run was = s->run[followed], *full = &s->run[0];
+    struct run own = s->run[run];
+    int n_token = s->r->n_token;
+    own.from = from;
+    if (!(own.hidden = d->backend->alloc(d->device, hidden_bytes(s->r, from), e)))
+        return sh_reading_no_run(s->r, run, e);
+    for (int i = 0; i < s->r->n_text; i++) {
+        int middle = was.from < from ? from : was.from;
+        if (from < middle)
+            d->backend->cast(d->device, rows_at(s, &own, i, from, middle), rows_at(s, full, i, from, middle));
+        if (middle < n_token)
+            d->backend->cast(d->device, rows_at(s, &own, i, middle, n_token), rows_at(s, &was, i, middle, n_token));
+    }
+    if (s->run[run].hidden)
+        d->backend->release(d->device, s->run[run].hidden);
+    s->run[run] = own;
+    return 0;
+}
+
+/* Runs that will differ from their lead in this layer get hidden states of their own, and leads whose rows differ from
+ * the full cache's earlier than before get these rows. */
+static int part(struct sweep *s, struct sh_err *e)
+{
     int n_run = s->r->n_run, *was = xcalloc((size_t)n_run, sizeof *was), bad = 0;
     for (int i = 0; i < n_run; i++)
         was[i] = s->run[i].lead;
-    for (int i = 0; i < n_run && !bad; i++) {
+    for (int i = 1; i < n_run && !bad; i++) {
         struct run *own = &s->run[i];
-        if ((own->lead = find_lead(s, i, was)) != i || own->hidden)
-            continue;
-        if (!(own->hidden = d->backend->alloc(d->device, hidden_bytes(s->r), e))) {
-            bad = sh_reading_no_run(s->r, i, e);
-            continue;
-        }
-        int width = s->on->arch->d_model;
-        d->backend->cast(d->device, sh_dense(own->hidden, SH_F32, rows_of(s), width),
-                         sh_dense(s->run[was[i]].hidden, SH_F32, rows_of(s), width));
+        own->lead = find_lead(s, i, was);
+        int followed = own->hidden ? i : was[i], before = followed ? s->run[followed].from : s->r->n_token;
+        int first = first_other(s, i), from = first < before ? first : before;
+        if (own->lead == i && (!own->hidden || from < own->from))
+            bad = take_rows(s, i, from, followed, e);
     }
     free(was);
     return bad ? -1 : 0;
+}
+
+/* The full cache's queries, keys and values, as its run left them. */
+static void keep_vectors(struct sweep *s)
+{
+    const struct sh_arch *a = s->on->arch;
+    size_t rows = (size_t)s->r->n_text * (size_t)s->r->n_token, d = (size_t)a->d_head * sizeof(float);
+    if (!s->feeds)
+        return;
+    memcpy(s->q, s->on->act.q, rows * (size_t)a->n_head * d);
+    memcpy(s->k, s->on->act.k, rows * (size_t)a->n_kv_head * d);
+    memcpy(s->v, s->on->act.v, rows * (size_t)a->n_kv_head * d);
 }
 
 /* ---- a layer ---- */
@@ -169,7 +226,12 @@ static int run_layer(struct sweep *s, int run, struct sh_err *e)
     struct sh_session *session = open_layer(s, run, s->r->n_text, e);
     if (session && v->watch && v->watched + 1 == run)
         sh_session_set_watch(session, v->watch, v->to);
-    int bad = !session || sh_session_layers(session, s->run[run].hidden, s->r->n_token, e);
+    int from = s->run[run].from, n = s->r->n_token;
+    if (session && from)
+        sh_session_feed(session, s->layer, &(struct sh_qkv){s->q, s->k, s->v}, n, from);
+    int bad = !session || (from < n && sh_session_layers(session, s->run[run].hidden, n - from, e));
+    if (!run && !bad)
+        keep_vectors(s);
     if (!bad)
         weigh(s, run, session, s->r->n_text, 0);
     sh_session_free(session);
@@ -180,7 +242,7 @@ static int run_layer(struct sweep *s, int run, struct sh_err *e)
 static int move_on(struct sweep *s, double share, struct sh_err *e)
 {
     const struct sh_reading *r = s->r;
-    double tokens = (double)rows_of(s) * r->n_run;
+    double tokens = (double)r->n_text * r->n_token * r->n_run;
     s->done += share;
     int more = (int)(tokens * (s->done / r->n_run) - s->said);
     s->said += more;
@@ -228,7 +290,7 @@ static int embed(struct sweep *s, struct sh_err *e)
     const struct sh_resident_setup *d = &s->on->setup;
     const struct sh_reading *r = s->r;
     size_t width = (size_t)s->on->arch->d_model;
-    if (!(s->run[0].hidden = d->backend->alloc(d->device, hidden_bytes(r), e)))
+    if (!(s->run[0].hidden = d->backend->alloc(d->device, hidden_bytes(r, 0), e)))
         return sh_reading_no_run(r, 0, e);
     for (int i = 0; i < r->n_text; i++)
         for (int t = 0, n; t < r->n_token; t += n) {
@@ -246,10 +308,13 @@ static int judge(struct sweep *s, int run, int text, struct sh_err *e)
 {
     struct sh_reading *r = s->r;
     int left = r->n_token - r->first, end = r->first + (left < r->block ? left : r->block);
+    int from = s->run[run].from, same = from < end ? from : end;
     r->run = run;
-    for (int t = r->first, n; t < end; t += n) {
+    if (r->first < same)
+        sh_reading_take_same(r, text, r->first, same - r->first);
+    for (int t = r->first < same ? same : r->first, n; t < end; t += n) {
         n = end - t < s->on->logits_rows ? end - t : s->on->logits_rows;
-        if (sh_head_run(s->on->head, s->run[run].hidden, text * r->n_token + t, n, s->on->logits, e))
+        if (sh_head_run(s->on->head, s->run[run].hidden, text * (r->n_token - from) + t - from, n, s->on->logits, e))
             return -1;
         sh_reading_take(r, text, t, n, s->on->logits);
     }
@@ -303,6 +368,13 @@ static void open_runs(struct sweep *s, struct sh_reading *r)
     *s = (struct sweep){.r = r, .on = r->v->resident, .run = xcalloc((size_t)r->n_run, sizeof *s->run)};
     for (int i = 0; i < r->n_run; i++)
         (void)sh_reading_setup(r, i, 1, &s->run[i].budget);
+    size_t rows = (size_t)r->n_text * (size_t)r->n_token, d = (size_t)s->on->arch->d_head * sizeof(float);
+    s->feeds = s->on->is_host && rows <= (size_t)s->on->setup.rows;
+    if (!s->feeds)
+        return;
+    s->q = xaligned(rows * (size_t)s->on->arch->n_head * d);
+    s->k = xaligned(rows * (size_t)s->on->arch->n_kv_head * d);
+    s->v = xaligned(rows * (size_t)s->on->arch->n_kv_head * d);
 }
 
 static void close_runs(struct sweep *s)
@@ -312,6 +384,9 @@ static void close_runs(struct sweep *s)
         free(s->run[i].budget);
     }
     free(s->run);
+    free(s->q);
+    free(s->k);
+    free(s->v);
 }
 
 int sh_eval_sweep(struct sh_reading *r, struct sh_err *e)
@@ -348,7 +423,7 @@ static int fits_device(struct sweep *s, int *travels)
     struct sh_err e;
     int fits = 1;
     for (int i = 0; i < s->r->n_run && fits; i++)
-        fits = (s->run[i].hidden = d->backend->alloc(d->device, hidden_bytes(s->r), &e)) != NULL;
+        fits = (s->run[i].hidden = d->backend->alloc(d->device, hidden_bytes(s->r, 0), &e)) != NULL;
     for (int i = 0; i < s->r->n_run && fits; i++) {
         s->layer = largest_layer(s, i);
         struct sh_session *session = open_layer(s, i, s->r->n_text, &e);
@@ -366,7 +441,7 @@ int sh_eval_sweep_fits(struct sh_reading *r)
     if (r->n_text > 1 && r->n_text * r->n_token > r->v->resident->setup.rows)
         return 0;
     if (r->v->resident->is_host)
-        return (size_t)r->n_run * hidden_bytes(r) <= sh_host_memory_free() / 2;
+        return (size_t)r->n_run * hidden_bytes(r, 0) <= sh_host_memory_free() / 2;
     open_runs(&s, r);
     int fits = fits_device(&s, &travels);
     close_runs(&s);

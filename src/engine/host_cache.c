@@ -32,7 +32,7 @@ struct rows {                          /* one layer's rows on the host */
     const struct sh_attend *what;
     int layer;
     const float *q, *k, *v;
-    float *mixed;
+    float *mixed;                       /* NULL: not wanted */
 };
 
 /* Room for token t, and its slot. dropped: scratch for two numbers a slot and one more. */
@@ -90,7 +90,7 @@ static void token(struct sh_host_cache *own, const struct rows *p, struct sh_kv_
         .k = &h->k, .v = &h->v, .pos = h->place ? h->place : c->pos, .turn = turn, .n_slot = c->n_slot, .group = group,
         .q = turned(turn, p->q + wide, group, d, c->n - 1, q), .position = h->place ? c->n - 1 : t,
         .window = w->window, .scale = w->scale, .softcap = w->softcap,
-        .slopes = w->slopes ? w->slopes + head * group : NULL, .out = p->mixed + wide, .probs = probs, .chunk = chunk,
+        .slopes = w->slopes ? w->slopes + head * group : NULL, .out = p->mixed ? p->mixed + wide : NULL, .probs = probs, .chunk = chunk,
         .stages = stages, .sharers = sharers};
     int n_row = sh_slots_attend(&a);
     const struct sh_piece *piece = own->piece;
@@ -128,7 +128,7 @@ static void attend_tokens(void *arg, struct sh_member *me)
     for (int i; sh_member_take(me, &i);) {
         int sequence = i / n_head, head = i % n_head, start = piece->start[sequence];
         struct sh_kv_head *h = sh_kv_cache_head(s->own->kv, sequence, s->p->layer, head);
-        for (int row = start; row < piece->start[sequence + 1]; row++)
+        for (int row = start; row < sh_piece_end(piece, sequence); row++)
             token(s->own, s->p, h, sequence, head, row, piece->first[sequence] + row - start, me);
     }
 }
@@ -217,7 +217,7 @@ static void store_tokens(void *arg, struct sh_member *me)
     for (int i; sh_member_take(me, &i);) {
         int sequence = i / n_head, head = i % n_head, start = piece->start[sequence];
         struct sh_kv_head *h = sh_kv_cache_head(s->own->kv, sequence, s->p->layer, head);
-        for (int row = start; row < piece->start[sequence + 1]; row++) {
+        for (int row = start; row < sh_piece_end(piece, sequence); row++) {
             size_t at = ((size_t)row * (size_t)n_head + (size_t)head) * (size_t)d;
             int slot = admit(h, piece->first[sequence] + row - start, dropped);
             sh_kv_head_put(h, slot, s->p->k + at, s->p->v + at);
@@ -276,6 +276,15 @@ static void attend(void *to, int layer, const struct sh_attend *what)
     else if (own->mixed)
         r->backend->put(r->device, what->out.at, own->half ? (void *)own->half : own->mixed,
                         n * sh_type_bytes(what->out.type));
+}
+
+void sh_host_cache_feed(struct sh_host_cache *own, int layer, const struct sh_qkv *x, const struct sh_piece *p)
+{
+    struct sh_attend what = sh_layer_attend(own->r->arch, layer, p->start[own->kv->setup.n_seq], own->r->setup.dtype);
+    struct rows rows = {.what = &what, .layer = layer, .q = x->q, .k = x->k, .v = x->v};
+    what.slopes = own->r->act.slopes;
+    own->piece = p;
+    (own->kv->setup.spec->policy->observe || p->watch ? attend_all : store_all)(own, &rows);
 }
 
 int sh_host_cache_run(struct sh_host_cache *own, void *hidden, const struct sh_piece *p, struct sh_err *e)

@@ -26,6 +26,10 @@ int sh_host_cache_find_place(struct sh_host_cache *c, int sequence, int first, i
  * device failed. */
 int sh_host_cache_run(struct sh_host_cache *c, void *hidden, const struct sh_piece *p, struct sh_err *e);
 
+/* Tokens whose queries, keys and values are known: they take slots and are seen by the policy; what their attention
+ * gives is not wanted. Rows as in p. */
+void sh_host_cache_feed(struct sh_host_cache *c, int layer, const struct sh_qkv *x, const struct sh_piece *p);
+
 struct sh_kv_bytes sh_host_cache_bytes(const struct sh_host_cache *c);
 
 /* ---- block.c ----

@@ -178,6 +178,21 @@ static int run_rows(struct sh_session *s, float *hidden, int sequence, int n, st
     return 0;
 }
 
+void sh_session_feed(struct sh_session *s, int layer, const struct sh_qkv *x, int rows, int n)
+{
+    int *end = xcalloc((size_t)s->n_seq, sizeof *end);
+    struct sh_piece piece = {.start = s->start, .first = s->first, .end = end, .watch = s->watch,
+                             .watch_to = s->watch_to};
+    for (int i = 0; i < s->n_seq; i++) {
+        s->start[i + 1] = s->start[i] + rows;
+        end[i] = s->start[i] + n;
+    }
+    sh_host_cache_feed(s->on_host, layer, x, &piece);
+    for (int i = 0; i < s->n_seq; i++)
+        s->first[i] = n;
+    free(end);
+}
+
 int sh_session_layers(struct sh_session *s, void *hidden, int n, struct sh_err *e)
 {
     int rows = s->r->setup.rows, width = s->r->arch->d_model;
