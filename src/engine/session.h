@@ -56,8 +56,8 @@ int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *star
 int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                       struct sh_err *e);
 
-/* A session of some of the layers (the setup's n_layer): the next n tokens of all texts through these. hidden [n_seq * n,
- * d_model] f32 in device memory, text after text, is the input of the first of them and becomes that of the layer after
+/* A session of some of the layers (the setup's n_layer): the next n tokens of all texts through these. hidden
+ * [n_seq * n, d_model] f32 in device memory, text after text, is the input of the first of them and becomes that of the layer after
  * the last. -1: as for a step; on a device errors of what was queued come later. */
 int sh_session_layers(struct sh_session *s, void *hidden, int n, struct sh_err *e);
 
