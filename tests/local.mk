@@ -315,8 +315,8 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/capacity.sh %D%
 	%D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
 	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/persistence.sh \
 	%D%/cli/plan.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh %D%/cli/shard_files.sh \
-	%D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/tasks.sh %D%/cli/texts.sh \
-	%D%/cli/theory.sh \
+	%D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
+	%D%/cli/texts.sh %D%/cli/theory.sh \
 	%D%/cli/timing.sh %D%/cli/trace.sh %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/windowed.sh
 slow_scripts = %D%/cli/reading.sh %D%/cli/demo.sh %D%/cli/cuda.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \
 	%D%/cli/ranks.sh %D%/cli/ranks_apart.sh %D%/cli/ranks_cuda.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh \

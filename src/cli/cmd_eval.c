@@ -35,8 +35,10 @@ static const struct sh_opt opts[] = {
         "which are not scored"),
     SH_TEXT("shots-data", F(shots_data), "FILE", "take the examples from this file and score all of --data"),
     SH_TEXT("items", F(items), "FILE", "write the log-likelihood of every choice as JSON lines"),
-    SH_INT("batch", F(batch), "N", 1, 4096, "texts of equal length to read together (default: on a GPU as many as\n"
-                                            "fit, up to 64; else 1)"),
+    SH_FLAG("stream", F(stream), "read texts token by token, as a server decodes: slower, the same result\n"
+                                 "but for rounding (default: layer by layer, whole texts)"),
+    SH_INT("batch", F(batch), "N", 1, 4096, "texts of equal length to read together (default: as many\n"
+                                            "as fit, up to 64)"),
     SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies; default: the full cache\nalone)"),
     SH_BUDGETS_OPT(F(budget)),
     SH_LIST("plan", F(plan), "FILE...", "shears plan files: policy, prefill and a budget for every head;\n"
@@ -142,8 +144,7 @@ static int read_plans(struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     w->prefill = a->prefill < 0 ? 0 : (int)a->prefill;
-    if (a->plan.n > SH_EVAL_PLANS)
-        return sh_misused(e, "--plan: more than %d plans", SH_EVAL_PLANS);
+    w->plan = xcalloc((size_t)a->plan.n + 1, sizeof *w->plan);
     for (int i = 0; i < a->plan.n; i++, w->n_plan++) {
         if (sh_plan_read(&w->plan[i], a->plan.at[i], e))
             return -1;
@@ -302,7 +303,7 @@ static int report(const struct sh_eval_job *w, struct sh_err *e)
         sh_out_int(o, "answers", "answers", w->answers.all);
         sh_out_int(o, "answers_cut", "answers after the last token read", w->answers.cut);
     }
-    sh_out_text(o, "stream", "texts are read", "token by token");
+    sh_out_text(o, "stream", "texts are read", w->a->stream ? "token by token" : "layer by layer");
     sh_out_real(o, "full_nll", "full cache: nll", full->at[SH_E_NLL], 4);
     sh_out_real(o, "full_ppl", "full cache: perplexity", full->at[SH_E_PPL], 4);
     sh_out_real(o, "full_ppl_stderr", "+-", full->at[SH_E_PPL_STDERR], 4);
@@ -340,6 +341,7 @@ static void close_all(struct sh_eval_job *w)
     sh_eval_answers_free(&w->answers);
     for (int i = 0; i < w->n_plan; i++)
         sh_plan_clear(&w->plan[i]);
+    free(w->plan);
     sh_text_source_close(&w->source);
     sh_devices_close(&w->devices);
     free(w->chips);
@@ -361,9 +363,9 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
     if (a->shard || sh_ranks_are_there())
         return sh_misused(e, "--task cannot be combined with --shard or mpirun");
     if (a->text.n || a->jsonl || a->tokens || a->length || a->logits || a->dump || a->answers || a->by ||
-        a->plan.n || a->batch)
+        a->plan.n || a->batch || a->stream)
         return sh_misused(e, "--task cannot be combined with --text, --jsonl, --tokens, --answers, --by, --length, "
-                             "--plan, --batch, --logits or --dump-kept");
+                             "--plan, --batch, --stream, --logits or --dump-kept");
     const struct sh_file_use files[] = {
         {"--db", q.db, 1}, {"--items", q.items, 1}, {"--data", q.data, 0}, {"--shots-data", q.shots_data, 0}, {0}};
     if (sh_files_apart(files, e))

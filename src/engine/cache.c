@@ -132,7 +132,7 @@ static const float *floats(const struct sh_kv_rows *kept, const struct sh_kv_row
 
 static int heads(const struct sh_kv_cache *c)
 {
-    return c->setup.arch->n_layer * c->setup.arch->n_kv_head;
+    return sh_kv_setup_layers(&c->setup) * c->setup.arch->n_kv_head;
 }
 
 struct sh_kv_cache *sh_kv_cache_new(const struct sh_session_setup *setup, struct sh_err *e)
@@ -141,13 +141,14 @@ struct sh_kv_cache *sh_kv_cache_new(const struct sh_session_setup *setup, struct
         return NULL;
     struct sh_kv_cache *c = xcalloc(1, sizeof *c);
     c->setup = *setup;
-    int n_head = heads(c), bad = 0;
-    c->budget = xmalloc((size_t)n_head * sizeof *c->budget);
-    memcpy(c->budget, setup->budget, (size_t)n_head * sizeof *c->budget);
+    int n_head = heads(c), bad = 0, per_layer = setup->arch->n_kv_head;
+    size_t all = (size_t)setup->arch->n_layer * (size_t)per_layer;
+    c->budget = xmalloc(all * sizeof *c->budget);
+    memcpy(c->budget, setup->budget, all * sizeof *c->budget);
     c->setup.budget = c->budget;
     c->head = xcalloc((size_t)setup->n_seq * (size_t)n_head, sizeof *c->head);
     for (int i = 0; i < setup->n_seq * n_head && !bad; i++)
-        bad = new_head(c, &c->head[i], i % n_head / setup->arch->n_kv_head, i % setup->arch->n_kv_head, e);
+        bad = new_head(c, &c->head[i], setup->first_layer + i % n_head / per_layer, i % per_layer, e);
     for (int s = 0; s < setup->n_seq && !bad; s++)
         sh_kv_cache_restart(c, s);
     if (bad) {

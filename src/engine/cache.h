@@ -21,7 +21,9 @@
 struct sh_session_setup {
     const struct sh_arch *arch;         /* filled in by sh_session_…                              */
     const struct sh_policy_spec *spec;  /* must outlive the session                               */
-    const int *budget;                  /* [n_layer * n_kv_head] tokens, each more than the policy protects; copied */
+    const int *budget;                  /* [n_layer * n_kv_head] of the model: tokens, each more than the policy
+                                         * protects; copied */
+    int first_layer, n_layer;           /* the cache is of these layers; n_layer 0: of all        */
     int n_seq;
     int n_token;                        /* the longest sequence; with original positions at most the resident's */
     int length;  /* known to be reached, for rotary scalings that depend on it; or what was read */
@@ -44,7 +46,7 @@ struct sh_kv_head {
 struct sh_kv_cache {
     struct sh_session_setup setup;
     int *budget;                        /* the cache's own copy                                   */
-    struct sh_kv_head *head;            /* [n_seq, n_layer, n_kv_head]                            */
+    struct sh_kv_head *head;            /* [n_seq, layers of the setup, n_kv_head]                */
     int most_slots;                     /* capacity of the largest head                           */
     int peak;                           /* slots that a head had in use before a restart, at most */
 };
@@ -73,10 +75,15 @@ void sh_kv_cache_restart(struct sh_kv_cache *c, int sequence);      /* empty it 
 /* `to`, of a cache with the same setup (but for n_seq), takes over what `from` holds. */
 void sh_kv_cache_copy(struct sh_kv_cache *to, int sequence_to, const struct sh_kv_cache *from, int sequence_from);
 
+static inline int sh_kv_setup_layers(const struct sh_session_setup *s)
+{
+    return s->n_layer ? s->n_layer : s->arch->n_layer;
+}
+
 static inline struct sh_kv_head *sh_kv_cache_head(const struct sh_kv_cache *c, int sequence, int layer, int head)
 {
-    const struct sh_arch *a = c->setup.arch;
-    return &c->head[((size_t)sequence * (size_t)a->n_layer + (size_t)layer) * (size_t)a->n_kv_head + (size_t)head];
+    size_t at = (size_t)sequence * (size_t)sh_kv_setup_layers(&c->setup) + (size_t)(layer - c->setup.first_layer);
+    return &c->head[at * (size_t)c->setup.arch->n_kv_head + (size_t)head];
 }
 
 /* A token's key and value into its slot, and where the policy sees them. */
@@ -96,11 +103,19 @@ size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);     /* of the cache */
  * some rows at a time, head by head). A device shows no keys and values. */
 typedef void sh_watch(void *to, int sequence, int layer, int head, int t, const struct sh_cache *c, const float *row);
 
+struct sh_qkv { const float *q, *k, *v; };      /* host: [rows, heads * d_head], as a layer's attention takes them */
+
 struct sh_piece {                       /* tokens that go through the layers together             */
     const int *start, *first;  /* host: sequence i has rows [start[i], start[i + 1]), from position first[i] on */
+    const int *end;                     /* host: its rows end there instead; NULL: at start[i + 1] */
     int by_block;                       /* those of each sequence are a block (block.c)           */
     sh_watch *watch;                    /* may be NULL                                           */
     void *watch_to;
 };
+
+static inline int sh_piece_end(const struct sh_piece *p, int sequence)
+{
+    return p->end ? p->end[sequence] : p->start[sequence + 1];
+}
 
 #endif

@@ -13,7 +13,8 @@ struct sh_device_cache {
     struct sh_resident *r;
     struct sh_slots_setup setup;
     int length;                         /* sh_own_attention's                                     */
-    struct sh_slots_head *head;         /* [n_layer * n_kv_head]                                  */
+    struct sh_slots_head *head;         /* [setup.n_layer * n_kv_head]                            */
+    int first_layer;                    /* the cache's layer 0 is this one of the model           */
     float *slopes;                      /* [n_head]; NULL: none                                   */
     struct sh_slots *slots;
     int *rows, *rows_at;                /* host, device: [n_seq + 1] starts, then each row's position */
@@ -34,14 +35,20 @@ struct sh_device_cache {
 
 /* ---- what the device is told ---- */
 
+/* KV heads of the cache's layers. */
+static int heads_of(const struct sh_session_setup *s)
+{
+    return sh_kv_setup_layers(s) * s->arch->n_kv_head;
+}
+
 /* The budget and slots of each head are kept_slots.c's. */
 static int fill_heads(const struct sh_session_setup *s, struct sh_slots_head *head)
 {
     const struct sh_arch *a = s->arch;
     int in_order = 0;
-    for (int i = 0; i < a->n_layer * a->n_kv_head; i++) {
-        int layer = i / a->n_kv_head;
-        struct sh_kept_setup kept = {.spec = s->spec, .budget = s->budget[i], .prefill = s->prefill,
+    for (int i = 0; i < heads_of(s); i++) {
+        int layer = s->first_layer + i / a->n_kv_head, budget = s->budget[s->first_layer * a->n_kv_head + i];
+        struct sh_kept_setup kept = {.spec = s->spec, .budget = budget, .prefill = s->prefill,
                                      .window = sh_arch_window(a, layer), .n_token = s->n_token,
                                      .capacity = s->whole ? -1 : 0, .layer = layer};
         head[i] = (struct sh_slots_head){.budget = sh_kept_room(&kept), .window = kept.window};
@@ -56,7 +63,7 @@ static struct sh_slots_setup setup_of(const struct sh_session_setup *s, const st
                                       const float *slopes)
 {
     const struct sh_arch *a = s->arch;
-    struct sh_slots_setup to = {.n_seq = s->n_seq, .n_layer = a->n_layer, .n_head = a->n_head,
+    struct sh_slots_setup to = {.n_seq = s->n_seq, .n_layer = sh_kv_setup_layers(s), .n_head = a->n_head,
                                 .n_kv_head = a->n_kv_head, .d_head = a->d_head, .bits = s->format.bits,
                                 .group = s->format.group, .meta = s->format.meta, .prefill = s->prefill,
                                 .block = s->block, .keep_rows = s->watched, .head = head, .slopes = slopes};
@@ -70,7 +77,7 @@ static int is_too_large(const struct sh_session_setup *s, const struct sh_slots_
 {
     enum { A_WORD = 32, MOST_SEQUENCES = 65535 };       /* as many as a launch has blocks to the side */
     long long slots = 0, words = 0;
-    for (int i = 0; i < s->arch->n_layer * s->arch->n_kv_head; i++) {
+    for (int i = 0; i < heads_of(s); i++) {
         slots += head[i].capacity + A_WORD;             /* the device rounds up */
         words += (head[i].capacity / A_WORD + 1LL) * (p->rule == SH_SLOTS_LOW_RING ? p->look_back : 0);
     }
@@ -85,7 +92,7 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
     if (r->is_host)
         return NULL;
     const char *why = sh_policy_device(s->spec, s->n_token, &policy);
-    struct sh_slots_head *head = xcalloc((size_t)(a->n_layer * a->n_kv_head), sizeof *head);
+    struct sh_slots_head *head = xcalloc((size_t)heads_of(s), sizeof *head);
     int in_order = fill_heads(s, head), too_large = is_too_large(s, head, &policy);
     free(head);
     if (!r->setup.backend->slots)
@@ -107,20 +114,26 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
 
 /* ---- the object ---- */
 
-/* What the operations of a step take for themselves, at most, when they first run. */
-static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setup *s)
+/* Rows of a text that go through a layer at once, of a cache of some layers; else 0: not known. */
+static int rows_of_text(const struct sh_session_setup *s)
+{
+    return s->n_layer ? s->n_token : 0;
+}
+
+/* What the operations of a step of so many rows take for themselves, at most, when they first run. */
+static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setup *s, int rows)
 {
     const struct sh_arch *a = r->arch;
     const struct sh_resident_setup *u = &r->setup;
-    int q = a->n_head * a->d_head, start[] = {0, u->rows};
+    int q = a->n_head * a->d_head, start[] = {0, rows};
     const int shape[][2] = {{a->d_model, q}, {q, a->d_model}, {a->d_model, a->d_ff}, {a->d_ff, a->d_model}};
     size_t most = 0, attend = 0, narrow = 0;
     for (int i = 0; i < 4; i++) {
-        size_t n = u->backend->linear_bytes(u->device, u->rows, shape[i][0], shape[i][1], u->dtype, u->weight_bits);
+        size_t n = u->backend->linear_bytes(u->device, rows, shape[i][0], shape[i][1], u->dtype, u->weight_bits);
         most = n > most ? n : most;
     }
     for (int l = 0; l < a->n_layer && s->policy.rule == SH_SLOTS_OLDEST && s->bits == 32; l++) {
-        struct sh_attend w = sh_layer_attend(a, l, u->rows, u->dtype);
+        struct sh_attend w = sh_layer_attend(a, l, rows, u->dtype);
         w.out.at = r->act.mixed;        /* wanted: what it gives, not the probabilities alone */
         w.n_seq = 1;
         w.start = start;
@@ -128,28 +141,30 @@ static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setu
         attend = n > attend ? n : attend;
     }
     if (a->d_embed != a->d_model)
-        narrow = (size_t)u->rows * (size_t)a->d_embed * sizeof(float);
+        narrow = (size_t)rows * (size_t)a->d_embed * sizeof(float);
     return most + attend + narrow;
 }
 
 /* Bytes that a cache of so many sequences takes of the device, and the steps over it. */
-static size_t bytes_for(const struct sh_resident *r, const struct sh_slots_setup *setup, int n_seq)
+static size_t bytes_for(const struct sh_resident *r, const struct sh_slots_setup *setup, int each, int n_seq)
 {
+    long long all = (long long)each * n_seq;
+    int rows = each && all < r->setup.rows ? (int)all : r->setup.rows;
     struct sh_slots_setup s = *setup;
     s.n_seq = n_seq;
     struct sh_slots_bytes b = r->setup.backend->slots->bytes(&s);
     size_t cache = b.rows + b.meta + b.positions + b.policy + b.scratch + b.block;
-    return cache + step_bytes(r, setup) + (1 << 14);            /* allocations are rounded up */
+    return cache + step_bytes(r, setup, rows) + (1 << 14);            /* allocations are rounded up */
 }
 
-static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, int most)
+static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, int each, int most)
 {
     struct sh_props props;
     int low = 0, high = most;
     r->setup.backend->props(r->setup.device, &props);
     while (low < high) {
         int middle = low + (high - low + 1) / 2;
-        if (bytes_for(r, setup, middle) <= props.memory_bytes)
+        if (bytes_for(r, setup, each, middle) <= props.memory_bytes)
             low = middle;
         else
             high = middle - 1;
@@ -159,18 +174,18 @@ static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, 
 
 int sh_device_cache_fit(const struct sh_resident *r, const struct sh_session_setup *s, int most)
 {
-    struct sh_slots_head *head = xcalloc((size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *head);
+    struct sh_slots_head *head = xcalloc((size_t)heads_of(s), sizeof *head);
     float *slopes = sh_arch_slopes(s->arch);
     fill_heads(s, head);
     struct sh_slots_setup setup = setup_of(s, head, slopes);
-    int n = fit(r, &setup, most);
+    int n = fit(r, &setup, rows_of_text(s), most);
     free(slopes);
     free(head);
     return n;
 }
 
 /* The largest budget of every head that would do, by halving. */
-static int largest_budget(const struct sh_resident *r, const struct sh_slots_setup *setup)
+static int largest_budget(const struct sh_resident *r, const struct sh_slots_setup *setup, int each)
 {
     struct sh_slots_setup s = *setup;
     int n = s.n_layer * s.n_kv_head, low = 0, high = 0;
@@ -184,7 +199,7 @@ static int largest_budget(const struct sh_resident *r, const struct sh_slots_set
             head[i] = setup->head[i];
             head[i].capacity = head[i].capacity < middle ? head[i].capacity : middle;
         }
-        if (fit(r, &s, s.n_seq) == s.n_seq)
+        if (fit(r, &s, each, s.n_seq) == s.n_seq)
             low = middle;
         else
             high = middle - 1;
@@ -205,17 +220,17 @@ static void make_graphs(struct sh_device_cache *c)
     c->has_run = xcalloc(n, sizeof *c->has_run);
 }
 
-static int refuse(const struct sh_device_cache *c, int evicts, struct sh_err *e)
+static int refuse(const struct sh_device_cache *c, int each, int evicts, struct sh_err *e)
 {
     const struct sh_slots_setup *s = &c->setup;
     struct sh_props props;
     char others[60] = "";
     c->r->setup.backend->props(c->r->setup.device, &props);
-    int most = fit(c->r, s, s->n_seq), budget = largest_budget(c->r, s);
+    int most = fit(c->r, s, each, s->n_seq), budget = largest_budget(c->r, s, each);
     if (most)
         snprintf(others, sizeof others, ": at most %d sequence%s with this budget", most, most == 1 ? "" : "s");
     sh_fail(e, "the KV cache of %d sequence%s and one step need %zu bytes, but the device has %zu left%s",
-            s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, s->n_seq), props.memory_bytes, others);
+            s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, each, s->n_seq), props.memory_bytes, others);
     if (budget > 0)
         sh_hint(e, "%sa budget of %d tokens per head fits if the prefill is not longer",
                 evicts ? "" : "with a --policy that evicts, ", budget);
@@ -229,21 +244,24 @@ struct sh_device_cache *sh_device_cache_new(struct sh_resident *r, const struct 
     size_t n_seq = (size_t)s->n_seq, rows = (size_t)r->setup.rows, most = 0;
     c->r = r;
     c->length = s->length;
-    c->head = xcalloc((size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *c->head);
+    c->first_layer = s->first_layer;
+    c->head = xcalloc((size_t)heads_of(s), sizeof *c->head);
     c->slopes = sh_arch_slopes(s->arch);
     fill_heads(s, c->head);
     c->setup = setup_of(s, c->head, c->slopes);
-    for (int i = 0; i < s->arch->n_layer * s->arch->n_kv_head; i++)
+    for (int i = 0; i < heads_of(s); i++)
         most = (size_t)c->head[i].capacity > most ? (size_t)c->head[i].capacity : most;
     c->most_slots = (int)most;
     c->rows = xcalloc(n_seq + 1 + rows, sizeof *c->rows);
     c->start = xcalloc(n_seq + 1, sizeof *c->start);
     c->first = xcalloc(n_seq, sizeof *c->first);
     c->length_read = xcalloc(n_seq, sizeof *c->length_read);
-    c->count = xcalloc(n_seq * (size_t)(s->arch->n_layer * s->arch->n_kv_head), sizeof *c->count);
+    c->count = xcalloc(n_seq * (size_t)heads_of(s), sizeof *c->count);
     c->pos = xcalloc(most, sizeof *c->pos);
     c->row = xcalloc(most, sizeof *c->row);
-    int bad = fit(r, &c->setup, s->n_seq) < s->n_seq && refuse(c, strcmp(s->spec->policy->name, "full") != 0, e);
+    int each = rows_of_text(s);
+    int bad = fit(r, &c->setup, each, s->n_seq) < s->n_seq &&
+              refuse(c, each, strcmp(s->spec->policy->name, "full") != 0, e);
     if (!bad)
         bad = !(c->rows_at = b->alloc(r->setup.device, (n_seq + 1 + rows) * sizeof *c->rows, e)) ||
               !(c->slots = b->slots->make(r->setup.device, &c->setup, e));
@@ -373,7 +391,7 @@ static int is_fresh(const struct sh_device_cache *c, int layer, int window)
     for (int i = 0; i < s->n_seq; i++) {
         int n = c->start[i + 1] - c->start[i];
         for (int h = 0; h < s->n_kv_head && n; h++) {
-            int budget = c->head[layer * s->n_kv_head + h].budget;
+            int budget = c->head[(layer - c->first_layer) * s->n_kv_head + h].budget;
             if (c->first[i] || (n > budget && n > s->prefill && budget != window))
                 return 0;
         }
@@ -397,7 +415,7 @@ static void show(const struct sh_device_cache *c, int layer, int number)
     for (int i = 0; i < c->setup.n_seq; i++)
         for (int h = 0; h < c->setup.n_kv_head && number < c->start[i + 1] - c->start[i]; h++) {
             struct sh_slots_look look = {.pos = c->pos, .row = c->row};
-            r->backend->slots->look(r->device, c->slots, i, layer, h, &look);
+            r->backend->slots->look(r->device, c->slots, i, layer - c->first_layer, h, &look);
             show_row(c, i, layer, h, c->first[i] + number, &look);
         }
 }
@@ -415,7 +433,7 @@ static void attend_blocks(struct sh_device_cache *c, int layer, const struct sh_
     const struct sh_resident_setup *r = &c->r->setup;
     for (int i = 0; i < c->setup.n_seq; i++) {
         struct shown shown = {c, i, layer};
-        struct sh_slots_block b = {.what = what, .layer = layer, .sequence = i, .row = c->start[i],
+        struct sh_slots_block b = {.what = what, .layer = layer - c->first_layer, .sequence = i, .row = c->start[i],
                                    .n = c->start[i + 1] - c->start[i], .first = c->first[i],
                                    .look = c->watch ? show_block_row : NULL, .to = &shown};
         if (b.n)
@@ -428,8 +446,8 @@ static void attend(void *to, int layer, const struct sh_attend *what)
 {
     struct sh_device_cache *c = to;
     const struct sh_resident_setup *r = &c->r->setup;
-    struct sh_slots_step step = {.what = what, .layer = layer, .start = c->rows_at, .position = positions(c),
-                                 .end = most_rows(c)};
+    struct sh_slots_step step = {.what = what, .layer = layer - c->first_layer, .start = c->rows_at,
+                                 .position = positions(c), .end = most_rows(c)};
     if (c->by_block) {
         attend_blocks(c, layer, what);
         return;
@@ -448,11 +466,12 @@ static void attend(void *to, int layer, const struct sh_attend *what)
     }
 }
 
-static void run_layers(struct sh_device_cache *c, const struct sh_piece *p, const struct sh_own_attention *own)
+static void run_layers(struct sh_device_cache *c, void *hidden, const struct sh_piece *p,
+                       const struct sh_own_attention *own)
 {
     struct sh_resident *r = c->r;
-    for (int l = 0; l < r->arch->n_layer; l++)
-        sh_layer_run(r->layer[l], &r->act, r->hidden, c->setup.n_seq, p->start, NULL, 0, own);
+    for (int l = c->first_layer; l < c->first_layer + c->setup.n_layer; l++)
+        sh_layer_run(r->layer[l], &r->act, hidden, c->setup.n_seq, p->start, NULL, 0, own);
 }
 
 /* A graph of the layers; NULL: there is none, and they have not run. */
@@ -461,7 +480,7 @@ static struct sh_graph *record(struct sh_device_cache *c, const struct sh_piece 
     const struct sh_resident_setup *r = &c->r->setup;
     struct sh_graph *made = NULL;
     if (!r->backend->graph->begin(r->device)) {
-        run_layers(c, p, own);
+        run_layers(c, c->r->hidden, p, own);
         made = r->backend->graph->end(r->device);
     }
     if (made)
@@ -474,7 +493,7 @@ static struct sh_graph *record(struct sh_device_cache *c, const struct sh_piece 
     return NULL;
 }
 
-int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, struct sh_err *e)
+int sh_device_cache_run(struct sh_device_cache *c, void *hidden, const struct sh_piece *p, struct sh_err *e)
 {
     struct sh_resident *r = c->r;
     struct sh_own_attention own = {.first = p->first, .position = positions(c), .length = c->length,
@@ -482,13 +501,13 @@ int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, str
     int rows = p->start[c->setup.n_seq];
     if (begin(c, p, e))
         return -1;
-    int repeats = c->graph && !p->watch && !p->by_block && most_rows(c) <= 1;
+    int repeats = c->graph && hidden == r->hidden && !p->watch && !p->by_block && most_rows(c) <= 1;
     if (repeats && c->has_run[rows] && !c->graph[rows] && !c->is_eager)
         c->graph[rows] = record(c, p, &own);
     if (repeats && c->graph[rows])
         r->setup.backend->graph->run(r->setup.device, c->graph[rows]);
     else
-        run_layers(c, p, &own);
+        run_layers(c, hidden, p, &own);
     if (repeats)
         c->has_run[rows] = 1;
     return 0;

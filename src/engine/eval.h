@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Teacher-forced reading of texts: once over the full cache (in f32), and through any number of compressed
- * caches in lockstep with it, so that the full cache's work is done once for all of them and no more than a
- * block of its logits is held. */
+/* Teacher-forced reading of texts: once over the full cache (in f32), and through any number of compressed caches,
+ * whose logits are compared with its. Layer by layer over whole texts (eval_sweep.c), or token by token
+ * (eval_stream.c). */
 #ifndef SH_ENGINE_EVAL_H
 #define SH_ENGINE_EVAL_H
 
@@ -23,6 +23,7 @@ struct sh_eval {
     int n_cell;
     int prefill;
     uint64_t seed;
+    int stream;                         /* 1: token by token; the resident then has all layers    */
     sh_watch *watch;                    /* of cell `watched`, -1 the full cache; NULL: none       */
     sh_session_take *take;              /* that one's logits; NULL: none                          */
     void *to;                           /* of both                                                */
@@ -52,8 +53,7 @@ struct sh_eval_text {
 int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
                  struct sh_err *e);
 
-/* Texts of so many tokens that can be read side by side on the device, found by making their caches: most,
- * most / 2, …; 1 where caches are on the host, 0: not one. */
+/* Texts of so many tokens that can be read side by side: most, most / 2, …; 0: there is no memory for one. */
 int sh_eval_fit(const struct sh_eval *v, int n_token, int most);
 
 #endif

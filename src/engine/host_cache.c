@@ -32,7 +32,7 @@ struct rows {                          /* one layer's rows on the host */
     const struct sh_attend *what;
     int layer;
     const float *q, *k, *v;
-    float *mixed;
+    float *mixed;                       /* NULL: not wanted */
 };
 
 /* Room for token t, and its slot. dropped: scratch for two numbers a slot and one more. */
@@ -90,8 +90,8 @@ static void token(struct sh_host_cache *own, const struct rows *p, struct sh_kv_
         .k = &h->k, .v = &h->v, .pos = h->place ? h->place : c->pos, .turn = turn, .n_slot = c->n_slot, .group = group,
         .q = turned(turn, p->q + wide, group, d, c->n - 1, q), .position = h->place ? c->n - 1 : t,
         .window = w->window, .scale = w->scale, .softcap = w->softcap,
-        .slopes = w->slopes ? w->slopes + head * group : NULL, .out = p->mixed + wide, .probs = probs, .chunk = chunk,
-        .stages = stages, .sharers = sharers};
+        .slopes = w->slopes ? w->slopes + head * group : NULL, .out = p->mixed ? p->mixed + wide : NULL, .probs = probs,
+        .chunk = chunk, .stages = stages, .sharers = sharers};
     int n_row = sh_slots_attend(&a);
     const struct sh_piece *piece = own->piece;
     if (!policy->observe && !piece->watch)
@@ -128,7 +128,7 @@ static void attend_tokens(void *arg, struct sh_member *me)
     for (int i; sh_member_take(me, &i);) {
         int sequence = i / n_head, head = i % n_head, start = piece->start[sequence];
         struct sh_kv_head *h = sh_kv_cache_head(s->own->kv, sequence, s->p->layer, head);
-        for (int row = start; row < piece->start[sequence + 1]; row++)
+        for (int row = start; row < sh_piece_end(piece, sequence); row++)
             token(s->own, s->p, h, sequence, head, row, piece->first[sequence] + row - start, me);
     }
 }
@@ -217,7 +217,7 @@ static void store_tokens(void *arg, struct sh_member *me)
     for (int i; sh_member_take(me, &i);) {
         int sequence = i / n_head, head = i % n_head, start = piece->start[sequence];
         struct sh_kv_head *h = sh_kv_cache_head(s->own->kv, sequence, s->p->layer, head);
-        for (int row = start; row < piece->start[sequence + 1]; row++) {
+        for (int row = start; row < sh_piece_end(piece, sequence); row++) {
             size_t at = ((size_t)row * (size_t)n_head + (size_t)head) * (size_t)d;
             int slot = admit(h, piece->first[sequence] + row - start, dropped);
             sh_kv_head_put(h, slot, s->p->k + at, s->p->v + at);
@@ -278,16 +278,26 @@ static void attend(void *to, int layer, const struct sh_attend *what)
                         n * sh_type_bytes(what->out.type));
 }
 
-int sh_host_cache_run(struct sh_host_cache *own, const struct sh_piece *p, struct sh_err *e)
+void sh_host_cache_feed(struct sh_host_cache *own, int layer, const struct sh_qkv *x, const struct sh_piece *p)
+{
+    struct sh_attend what = sh_layer_attend(own->r->arch, layer, p->start[own->kv->setup.n_seq], own->r->setup.dtype);
+    struct rows rows = {.what = &what, .layer = layer, .q = x->q, .k = x->k, .v = x->v};
+    what.slopes = own->r->act.slopes;
+    own->piece = p;
+    (own->kv->setup.spec->policy->observe || p->watch ? attend_all : store_all)(own, &rows);
+}
+
+int sh_host_cache_run(struct sh_host_cache *own, void *hidden, const struct sh_piece *p, struct sh_err *e)
 {
     struct sh_resident *r = own->r;
+    int first = own->kv->setup.first_layer, end = first + sh_kv_setup_layers(&own->kv->setup);
     struct sh_own_attention attention = {.first = p->first, .attend = attend, .to = own,
                                          .length = own->kv->setup.length,
                                          .turns = own->turn[0].n || own->turn[1].n};
     own->piece = p;
     own->failed = 0;
-    for (int l = 0; l < r->arch->n_layer && !own->failed; l++)
-        sh_layer_run(r->layer[l], &r->act, r->hidden, own->kv->setup.n_seq, p->start, NULL, 0, &attention);
+    for (int l = first; l < end && !own->failed; l++)
+        sh_layer_run(r->layer[l], &r->act, hidden, own->kv->setup.n_seq, p->start, NULL, 0, &attention);
     if (own->failed)
         *e = own->error;
     return own->failed ? -1 : 0;
@@ -318,9 +328,10 @@ const int *sh_host_cache_places(const struct sh_host_cache *own)
 /* Those of the sequence's next tokens follow one another as long as no head is full. */
 int sh_host_cache_find_place(struct sh_host_cache *own, int sequence, int first, int n)
 {
-    int heads = own->r->arch->n_layer * own->r->arch->n_kv_head, most = 1, run = n;
+    const struct sh_session_setup *setup = &own->kv->setup;
+    int heads = sh_kv_setup_layers(setup) * own->r->arch->n_kv_head, most = 1, run = n;
     for (int i = 0; i < heads && own->place; i++) {
-        const struct sh_kept *k = sh_kv_cache_head(own->kv, sequence, 0, 0)[i].kept;
+        const struct sh_kept *k = sh_kv_cache_head(own->kv, sequence, setup->first_layer, 0)[i].kept;
         int count = sh_kept_count_at(k, first), room = sh_kept_cache(k)->head->budget - count + 1;
         int seen = own->kv->setup.prefill - first;
         room = seen > room ? seen : room;

@@ -22,8 +22,13 @@ const int *sh_host_cache_places(const struct sh_host_cache *c);
  * places, at least 1; n if places are not needed. */
 int sh_host_cache_find_place(struct sh_host_cache *c, int sequence, int first, int n);
 
-/* The resident's hidden rows through all layers. -1: a block does not fit into memory, or the device failed. */
-int sh_host_cache_run(struct sh_host_cache *c, const struct sh_piece *p, struct sh_err *e);
+/* hidden [rows, d_model] f32 in device memory, through the cache's layers. -1: a block does not fit into memory, or the
+ * device failed. */
+int sh_host_cache_run(struct sh_host_cache *c, void *hidden, const struct sh_piece *p, struct sh_err *e);
+
+/* Tokens whose queries, keys and values are known: they take slots and are seen by the policy; what their attention
+ * gives is not wanted. Rows as in p. */
+void sh_host_cache_feed(struct sh_host_cache *c, int layer, const struct sh_qkv *x, const struct sh_piece *p);
 
 struct sh_kv_bytes sh_host_cache_bytes(const struct sh_host_cache *c);
 
@@ -81,10 +86,10 @@ void sh_device_cache_copy(struct sh_device_cache *to, int sequence_to, const str
 /* Rows are going to be watched, which the setup did not say: before anything is read. */
 void sh_device_cache_keep_rows(struct sh_device_cache *c);
 
-/* The resident's hidden rows through all layers. Steps of no more than one row a sequence are the same work each
- * time, and run as a graph from the third on, where the device can record one. -1: nothing is queued; the
- * device's own failures come out of its sync. */
-int sh_device_cache_run(struct sh_device_cache *c, const struct sh_piece *p, struct sh_err *e);
+/* hidden [rows, d_model] f32 on the device, through the cache's layers. Steps of no more than one row a sequence over
+ * the resident's own hidden rows are the same work each time, and run as a graph from the third on, where the device
+ * can record one. -1: nothing is queued; the device's own failures come out of its sync. */
+int sh_device_cache_run(struct sh_device_cache *c, void *hidden, const struct sh_piece *p, struct sh_err *e);
 
 struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c);
 struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c);

@@ -8,6 +8,9 @@ libengine_a_SOURCES = \
 	%D%/device_cache.c \
 	%D%/drift.c %D%/drift.h \
 	%D%/eval.c %D%/eval.h \
+	%D%/eval_reading.h \
+	%D%/eval_stream.c \
+	%D%/eval_sweep.c \
 	%D%/eval_sums.c %D%/eval_sums.h \
 	%D%/host_cache.c %D%/host_cache.h \
 	%D%/positions.c \

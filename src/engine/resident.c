@@ -5,18 +5,36 @@
 
 #include "src/base/mem.h"
 
+static int load_layer(struct sh_resident *r, int layer, struct sh_err *e)
+{
+    const struct sh_resident_setup *s = &r->setup;
+    s->backend->weight_bits(s->device, s->weight_bits);
+    r->layer[layer] = sh_layer_load(s->backend, s->device, s->model, layer, s->dtype, e);
+    s->backend->weight_bits(s->device, 16);
+    return r->layer[layer] ? 0 : sh_err_prefix(e, "layer %d", layer);
+}
+
 static int load_layers(struct sh_resident *r, struct sh_err *e)
 {
     const struct sh_resident_setup *s = &r->setup;
     int bad = 0;
     r->layer = xcalloc((size_t)r->arch->n_layer, sizeof *r->layer);
-    s->backend->weight_bits(s->device, s->weight_bits);
-    for (int i = 0; i < r->arch->n_layer && !bad; i++) {
-        r->layer[i] = sh_layer_load(s->backend, s->device, s->model, i, s->dtype, e);
-        bad = r->layer[i] ? 0 : sh_err_prefix(e, "layer %d", i);
-    }
-    s->backend->weight_bits(s->device, 16);
+    for (int i = 0; i < r->arch->n_layer && !bad && !s->streams; i++)
+        bad = load_layer(r, i, e);
     return bad;
+}
+
+int sh_resident_layer(struct sh_resident *r, int layer, struct sh_err *e)
+{
+    return r->layer[layer] ? 0 : load_layer(r, layer, e);
+}
+
+void sh_resident_leave(struct sh_resident *r, int layer)
+{
+    if (!r->setup.streams)
+        return;
+    sh_layer_drop(r->layer[layer]);
+    r->layer[layer] = NULL;
 }
 
 /* The output matrix of a model in codes is read in every step, too: 8 bits, which it bears better than 4. */
@@ -29,31 +47,44 @@ static int load_head(struct sh_resident *r, struct sh_err *e)
     return r->head ? 0 : -1;
 }
 
-/* What the layers' weights and the output matrix take at least, with matrices of so many bits. The host keeps f32 where
- * it has no products of the type (kernels/cpu/linear.c). */
-static size_t weight_bytes(const struct sh_resident *r, const struct sh_props *props, int bits)
+/* What the layers' weights, the largest alone where they come one by one, and the output matrix take at least, with
+ * matrices of so many bits. The host keeps f32 where it has no products of the type (kernels/cpu/linear.c). */
+static size_t weight_bytes(const struct sh_resident_setup *s, int bits)
 {
-    enum sh_type type = r->setup.dtype;
-    int is_native = !r->is_host || (type == SH_BF16 && props->native_bf16);
-    size_t numbers = 0, own = sh_type_bytes(is_native ? type : SH_F32);
-    for (int i = 0; i < r->arch->n_layer; i++)
-        numbers += sh_model_layer_parameters(r->setup.model, i);
-    size_t head = (size_t)r->arch->n_vocab * (size_t)r->arch->d_model;
+    const struct sh_arch *a = sh_model_arch(s->model);
+    struct sh_props props;
+    s->backend->props(s->device, &props);
+    int is_native = !props.is_host || (s->dtype == SH_BF16 && props.native_bf16);
+    size_t all = 0, most = 0, own = sh_type_bytes(is_native ? s->dtype : SH_F32);
+    for (int i = 0; i < a->n_layer; i++) {
+        size_t n = sh_model_layer_parameters(s->model, i);
+        all += n;
+        most = n > most ? n : most;
+    }
+    size_t numbers = s->streams ? most : all, head = (size_t)a->n_vocab * (size_t)a->d_model;
     return bits < 16 ? numbers / 8 * (size_t)bits + head : (numbers + head) * own;
 }
 
-/* Weights that cannot fit are refused before the first is read, with the width that would do. */
-static int check_room(const struct sh_resident *r, const struct sh_props *props, struct sh_err *e)
+void sh_resident_room(const struct sh_resident_setup *s, size_t *needs, size_t *left)
 {
-    size_t left = r->is_host ? sh_host_memory_free() : props->memory_bytes;
-    size_t takes = weight_bytes(r, props, r->setup.weight_bits);
+    struct sh_props props;
+    s->backend->props(s->device, &props);
+    *needs = weight_bytes(s, s->weight_bits);
+    *left = props.is_host ? sh_host_memory_free() : props.memory_bytes;
+}
+
+/* Weights that cannot fit are refused before the first is read, with the width that would do. */
+static int check_room(const struct sh_resident *r, struct sh_err *e)
+{
+    size_t takes, left;
+    sh_resident_room(&r->setup, &takes, &left);
     if (takes <= left)
         return 0;
     sh_fail(e, "the weights need at least %zu bytes, but the %s has %zu left", takes,
             r->is_host ? "machine" : "device", left);
     for (int bits = 8; bits >= 4; bits /= 2)
-        if (bits < r->setup.weight_bits && weight_bytes(r, props, bits) <= left) {
-            sh_hint(e, "with --weight-bits %d they need %zu bytes", bits, weight_bytes(r, props, bits));
+        if (bits < r->setup.weight_bits && weight_bytes(&r->setup, bits) <= left) {
+            sh_hint(e, "with --weight-bits %d they need %zu bytes", bits, weight_bytes(&r->setup, bits));
             break;
         }
     return -1;
@@ -70,7 +101,7 @@ struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, stru
     b->props(d, &props);
     r->is_host = props.is_host;
     size_t bytes = (size_t)setup->rows * (size_t)r->arch->d_model * sizeof(float);
-    int bad = check_room(r, &props, e) || load_layers(r, e) || !(r->entry = sh_entry_new(b, d, setup->model, e)) ||
+    int bad = check_room(r, e) || load_layers(r, e) || !(r->entry = sh_entry_new(b, d, setup->model, e)) ||
               load_head(r, e) || sh_activations_new(&r->act, b, d, r->arch, setup->rows, setup->dtype, e) ||
               sh_activations_reach(&r->act, setup->positions, e) || !(r->hidden = b->alloc(d, bytes, e));
     if (bad) {

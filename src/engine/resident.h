@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model with all its layers on a device, ready for sessions (session.h), any number of which share it. Used by one
- * thread at a time. */
+/* A model with all its layers on a device, or one of them at a time, ready for sessions (session.h), any number of
+ * which share it. Used by one thread at a time. */
 #ifndef SH_ENGINE_RESIDENT_H
 #define SH_ENGINE_RESIDENT_H
 
@@ -15,6 +15,7 @@ struct sh_resident_setup {
     int rows;                           /* tokens that go through a layer together, at most       */
     int positions;                      /* of the longest sequence                                */
     int n_threads;                      /* of the host, for attention; 0: all (team.h) */
+    int streams;                        /* 1: a layer is here from sh_resident_layer to sh_resident_leave */
     struct sh_stages *stages;           /* NULL: time is not measured                             */
     void (*on_host)(void *to, const char *why); /* why a cache is on the host, not in device memory; may be NULL */
     void (*on_eager)(void *to, const char *why);        /* steps do not run as graphs, and why; may be NULL       */
@@ -24,7 +25,7 @@ struct sh_resident_setup {
 struct sh_resident {
     struct sh_resident_setup setup;
     const struct sh_arch *arch;
-    struct sh_layer **layer;            /* [n_layer]                                              */
+    struct sh_layer **layer;            /* [n_layer]; NULL: not here, where they come one by one  */
     struct sh_entry *entry;
     struct sh_head *head;
     struct sh_activations act;
@@ -38,6 +39,13 @@ struct sh_resident {
  * any is read. */
 struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, struct sh_err *e);
 void sh_resident_close(struct sh_resident *r);          /* NULL is fine */
+
+/* Bytes of memory or of the device that all layers and the head need at least, and what is left of it. */
+void sh_resident_room(const struct sh_resident_setup *setup, size_t *needs, size_t *left);
+
+/* Before a session of this layer runs, and after the last one has; where all layers are here there is nothing to do. */
+int sh_resident_layer(struct sh_resident *r, int layer, struct sh_err *e);
+void sh_resident_leave(struct sh_resident *r, int layer);
 
 /* The backend's own attention, among the rows [start[i], start[i + 1]) of each sequence, which may be none. */
 void sh_resident_attend(const struct sh_resident *r, const struct sh_attend *what, int n_seq, const int *start);

@@ -144,7 +144,7 @@ struct sh_slots_attend {
     int position, window;               /* of the queries; window 0: none                         */
     float scale, softcap;               /* softcap 0: none                                        */
     const float *slopes;                /* [group] (ALiBi); NULL: none                            */
-    float *out;                         /* [group, d_head]                                        */
+    float *out;                         /* [group, d_head]; NULL: not wanted                      */
     float *probs;                       /* [group, n_slot], out: the probabilities by slot        */
     float *chunk;                       /* scratch: [SH_ROWS_AT_ONCE, d_head]                     */
     struct sh_stages *stages;           /* NULL: time is not measured                             */

@@ -57,6 +57,12 @@ static int next_piece(struct sh_session *s, struct step *p)
     return n;
 }
 
+static int run_cache(struct sh_session *s, void *hidden, const struct sh_piece *p, struct sh_err *e)
+{
+    return s->on_device ? sh_device_cache_run(s->on_device, hidden, p, e)
+                        : sh_host_cache_run(s->on_host, hidden, p, e);
+}
+
 static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err *e)
 {
     const int *place = s->on_host ? sh_host_cache_places(s->on_host) : NULL;
@@ -64,7 +70,7 @@ static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err
                              .watch_to = s->watch_to};
     if (sh_entry_run(s->r->entry, tokens, s->n_seq, s->start, place ? place : s->first, s->r->hidden, e))
         return -1;
-    return s->on_device ? sh_device_cache_run(s->on_device, &piece, e) : sh_host_cache_run(s->on_host, &piece, e);
+    return run_cache(s, s->r->hidden, &piece, e);
 }
 
 /* What is wanted of n rows from `row` on, each the last one of its sequence, from `sequence` on. */
@@ -156,6 +162,51 @@ int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *st
                       struct sh_err *e)
 {
     return read_tokens(s, tokens, start, s->block, take, to, e);
+}
+
+/* Rows [at, at + n) of a sequence, or those of all sequences, which have n each. */
+static int run_rows(struct sh_session *s, float *hidden, int sequence, int n, struct sh_err *e)
+{
+    struct sh_piece piece = {.start = s->start, .first = s->first, .by_block = s->by_block, .watch = s->watch,
+                             .watch_to = s->watch_to};
+    for (int i = 0; i < s->n_seq; i++)
+        s->start[i + 1] = s->start[i] + (sequence < 0 || i == sequence ? n : 0);
+    if (run_cache(s, hidden, &piece, e))
+        return -1;
+    for (int i = 0; i < s->n_seq; i++)
+        s->first[i] += s->start[i + 1] - s->start[i];
+    return 0;
+}
+
+void sh_session_feed(struct sh_session *s, int layer, const struct sh_qkv *x, int rows, int n)
+{
+    int *end = xcalloc((size_t)s->n_seq, sizeof *end);
+    struct sh_piece piece = {.start = s->start, .first = s->first, .end = end, .watch = s->watch,
+                             .watch_to = s->watch_to};
+    for (int i = 0; i < s->n_seq; i++) {
+        s->start[i + 1] = s->start[i] + rows;
+        end[i] = s->start[i] + n;
+    }
+    sh_host_cache_feed(s->on_host, layer, x, &piece);
+    for (int i = 0; i < s->n_seq; i++)
+        s->first[i] = n;
+    free(end);
+}
+
+int sh_session_layers(struct sh_session *s, void *hidden, int n, struct sh_err *e)
+{
+    int rows = s->r->setup.rows, width = s->r->arch->d_model;
+    s->by_block = 0;
+    if ((long long)n * s->n_seq <= rows)
+        return run_rows(s, hidden, -1, n, e);
+    for (int i = 0; i < s->n_seq; i++)
+        for (int t = 0, m; t < n; t += m) {
+            size_t row = (size_t)i * (size_t)n + (size_t)t;
+            m = n - t < rows ? n - t : rows;
+            if (run_rows(s, (float *)hidden + row * (size_t)width, i, m, e))
+                return -1;
+        }
+    return 0;
 }
 
 /* ---- the object ---- */

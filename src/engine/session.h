@@ -56,6 +56,15 @@ int sh_session_step(struct sh_session *s, const int32_t *tokens, const int *star
 int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *start, sh_session_take *take, void *to,
                       struct sh_err *e);
 
+/* A session of some of the layers (the setup's n_layer): the next n tokens of all texts through these. hidden
+ * [n_seq * n, d_model] f32 in device memory, text after text, is the input of the first of them and becomes that of the layer after
+ * the last. -1: as for a step; on a device errors of what was queued come later. */
+int sh_session_layers(struct sh_session *s, void *hidden, int n, struct sh_err *e);
+
+/* A session of one layer, with the cache on the host: the first n tokens of all texts have these queries, keys and
+ * values; text i's begin in row i * rows. Nobody asks what the layer makes of them. */
+void sh_session_feed(struct sh_session *s, int layer, const struct sh_qkv *x, int rows, int n);
+
 /* A sequence takes over another's text: cache, policy's state and position, of a session with the same
  * setup (but for n_seq) over the same resident. From there on both go their own ways. */
 void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_session *from, int sequence_from);

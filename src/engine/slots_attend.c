@@ -207,7 +207,8 @@ int sh_slots_attend(const struct sh_slots_attend *a)
         softmax(row, settle(row, a->pos, n, a->slopes ? a->slopes[g] : 0, a->position, oldest), n);
     }
     since = sh_stage_end(a->stages, SH_STAGE_SOFTMAX, since, a->sharers);
-    mix_all(a);
+    if (a->out)
+        mix_all(a);
     sh_stage_end(a->stages, SH_STAGE_ATTENTION, since, a->sharers);
     for (int j = 0; j < n; j++)
         seen += a->pos[j] >= oldest;

@@ -155,13 +155,13 @@ done
 holds "more texts take more of the device" test "$(peak side-1.json)" -lt "$(peak side-4.json)"
 holds "all go side by side when they fit" test "$(peak side-4.json)" -lt "$(peak side-.json)"
 memory=$(($(peak side-4.json) + 4096))
-refuse "a batch that does not fit is refused, with how many texts would" 1 "at most [1-5] sequences? with this budget" \
+refuse "a batch that does not fit is refused, with how many texts would" 1 "--batch 6: .*do not fit together: [1-5] would" \
     "${six[@]}" --backend cuda --batch 6 --device-memory $memory
 run "${six[@]}" --backend cuda --device-memory $memory
 cp log/out cuda.json
 holds "without --batch as many are read as fit" same_evals 2e-4
-refuse "what cannot be read is the full cache" 1 "the full cache, needed for comparison: the KV cache of 6 seq" \
-    "${six[@]}" --backend cuda --batch 6 --device-memory "$(peak side-1.json)"
+refuse "where not one text fits, what is missing is named" 1 "six.jsonl:0: .*, .*bytes" \
+    "${six[@]}" --backend cuda --device-memory $(($(peak side-1.json) - 30000))
 refuse "dumps are of one text after another" 2 "--batch .*--dump-kept" \
     "${six[@]}" --policy window --backend cpu --batch 2 --dump-kept out/k.jsonl
 

@@ -30,8 +30,10 @@ expect "in f16, too, whose products are f32 on the CPU" 1 "" "large: the weights
 python3 "$cli/checkpoint.py" holes mixed num_hidden_layers=10 hidden_size=4096 ffn_dim=16384 vocab_size=50272 f32_layers=3
 within 9000000 generate --model mixed --tokens ids.jsonl --max-tokens 2 --threads 1
 expect "each tensor counts as the type that it has in the file" 1 "" "mixed: the weights need at least $whole bytes"
-within 9000000 eval --model large --tokens ids.jsonl --dtype f32 --threads 1 --db out/e.db
-expect "the same in eval" 1 "" "large: the weights need at least [0-9]* bytes"
+within 9000000 eval --model large --tokens ids.jsonl --dtype f32 --threads 1 --json -q
+expect "eval reads layer by layer, and needs one of them" 0 '"stream": "layer by layer"' ""
+within 9000000 eval --model large --tokens ids.jsonl --dtype f32 --threads 1 --stream --db out/e.db
+expect "token by token it needs all" 1 "" "large: the weights need at least [0-9]* bytes"
 holds "and no store is left" [ ! -e out/e.db ]
 
 # A text's keys and values take 16 MiB.

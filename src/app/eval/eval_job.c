@@ -7,22 +7,40 @@
 #include "src/base/mem.h"
 #include "src/app/store/results.h"
 
-enum { AT_ONCE = 16,                    /* caches that read in lockstep, at most                  */
-       TEXTS = 64 };                    /* texts that a GPU reads side by side, at most           */
+enum { AT_ONCE = 32,                    /* caches that read together, at most: results are kept after each group */
+       TEXTS = 64 };                    /* texts that are read side by side, at most              */
 
-static int open_resident(struct sh_eval_job *w, struct sh_err *e)
+/* Tokens that go through a layer together. Layer by layer, a text should not be cut: its full cache is then attended to
+ * by the backend, at once. */
+static int rows_at_once(const struct sh_eval_job *w, const struct sh_resident_setup *setup)
 {
     struct sh_props props;
     int longest = sh_text_source_longest(&w->source);
-    w->devices.backend->props(w->devices.at[0], &props);
+    long long all = sh_text_source_tokens(&w->source);
+    size_t needs, left;
+    setup->backend->props(setup->device, &props);
+    int rows = props.rows_at_once < all ? props.rows_at_once : (int)all;
+    if (w->a->stream)
+        return rows < longest ? rows : longest;
+    sh_resident_room(setup, &needs, &left);
+    size_t whole = sh_activations_bytes(sh_model_arch(setup->model), longest, setup->dtype);
+    return longest > rows && (!left || whole < left / 4) ? longest : rows;
+}
+
+static int open_resident(struct sh_eval_job *w, struct sh_err *e)
+{
+    size_t needs, left;
+    int longest = sh_text_source_longest(&w->source);
     struct sh_resident_setup setup = {.backend = w->devices.backend, .device = w->devices.at[0],
                                       .model = w->source.model, .dtype = w->dtype,
                                       .weight_bits = (int)w->a->weight_bits,
-                                      .rows = props.rows_at_once < longest ? props.rows_at_once : longest,
                                       .positions = longest, .n_threads = (int)w->common->threads,
                                       .stages = w->devices.stages, .on_host = sh_live_say_host,
                                       .on_eager = sh_live_say_eager, .to = &w->note};
     w->note.quiet = w->common->quiet;
+    setup.rows = rows_at_once(w, &setup);
+    sh_resident_room(&setup, &needs, &left);
+    setup.streams = !w->a->stream && left && needs > left;
     w->eval.resident = sh_resident_open(&setup, e);
     return w->eval.resident ? 0 : sh_err_prefix(e, "%s", w->a->model);
 }
@@ -44,13 +62,15 @@ static int of_one_length(const struct sh_eval_job *w, int first, int most)
     return n;
 }
 
-/* How many texts of this one's length go through the caches together. */
-static int texts_at_once(const struct sh_eval_job *w, int first)
+/* How many texts of this one's length go through the caches together. -1: not as many as were asked for. */
+static int texts_at_once(const struct sh_eval_job *w, int first, struct sh_err *e)
 {
-    if (w->a->batch || w->eval.watch || w->eval.take)
-        return w->a->batch ? (int)w->a->batch : 1;
-    int n = of_one_length(w, first, TEXTS), n_token = w->source.texts.sequence[first].n_tokens;
-    int fit = n > 1 ? sh_eval_fit(&w->eval, n_token, n) : 1;
+    int asked = (int)w->a->batch, n_token = w->source.texts.sequence[first].n_tokens;
+    if (!asked && (w->eval.watch || w->eval.take))
+        return 1;
+    int n = of_one_length(w, first, asked ? asked : TEXTS), fit = n > 1 ? sh_eval_fit(&w->eval, n_token, n) : 1;
+    if (asked && fit < n)
+        return sh_fail(e, "--batch %d: so many texts of %d tokens do not fit together: %d would", asked, n_token, fit);
     return fit > 1 ? fit : 1;
 }
 
@@ -91,9 +111,9 @@ static int read_texts(struct sh_eval_job *w, const int *of, int n, struct sh_sto
     for (int i = 0, some, at_once = 0; i < w->source.texts.n && !bad; i += some) {
         const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
         if (!i || q->n_tokens != q[-1].n_tokens)
-            at_once = texts_at_once(w, i);
+            at_once = texts_at_once(w, i, e);
         some = of_one_length(w, i, at_once);
-        bad = read_some(w, i, some, total, e);
+        bad = at_once < 0 || read_some(w, i, some, total, e);
     }
     for (int i = 0; i <= n && !bad; i++) {
         struct sh_eval_result *r = &w->result[i < n ? of[i] : w->n];
@@ -246,7 +266,7 @@ int sh_evaluate(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     int known = 1;
-    w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = w->prefill,
+    w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = w->prefill, .stream = w->a->stream,
                                .seed = (uint64_t)w->common->seed, .watch = a->dump ? sh_eval_dump_kept : NULL,
                                .take = a->logits ? sh_eval_dump_logits : NULL, .to = &w->dump,
                                .progress = on_tokens, .progress_to = w};

@@ -32,14 +32,14 @@ int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source 
 void sh_eval_answers_free(struct sh_eval_answers *a);
 uint64_t sh_eval_answers_hash(const struct sh_eval_answers *a);         /* never 0 */
 
-enum { SH_EVAL_POLICIES = 64, SH_EVAL_PLANS = 16 };
+enum { SH_EVAL_POLICIES = 64 };
 
 struct sh_eval_args {
     const char *model, *jsonl, *field, *tokens, *answers, *by, *dtype, *kv_keys, *db, *logits, *dump;
     struct sh_list text, policy, budget, plan;
     long long length, count, least, batch, prefill, kv_bits, kv_group, kv_residual, weight_bits, dump_every;
     size_t device_memory;
-    int force, timing;
+    int force, timing, stream;
     const char *task, *data, *shots_data, *items;
     long long shots;
     const char *shard;
@@ -55,7 +55,7 @@ struct sh_eval_job {
     int n_spec;
     struct sh_budget budget[SH_MAX_BUDGETS];
     int n_budget, prefill, part;                /* part: shown instead of the whole; -1: none     */
-    struct sh_plan plan[SH_EVAL_PLANS];
+    struct sh_plan *plan;                       /* [n_plan]                                       */
     int n_plan;
     struct sh_eval_answers answers;
     struct sh_devices devices;
