@@ -20,6 +20,7 @@ libbase_a_SOURCES = \
 	%D%/score.h \
 	%D%/slots_rule.h \
 	%D%/stages.c %D%/stages.h \
+	%D%/student.c %D%/student.h \
 	%D%/team.c %D%/team.h \
 	%D%/utf8.h \
 	%D%/module_path.c

@@ -9,6 +9,7 @@
 #include "src/base/num.h"
 #include "src/base/out.h"
 #include "src/base/rng.h"
+#include "src/base/student.h"
 #include "src/base/utf8.h"
 #include "tests/tap.h"
 
@@ -275,6 +276,20 @@ static void errors_keep_their_context(void)
     CU_ASSERT(sh_add((size_t)-1, 1, &out) == -1);
 }
 
+/* Published quantiles, to their last digit. */
+static void student_quantiles(void)
+{
+    static const struct { double p; long long df; double t; } known[] = {
+        {0.95, 1, 6.313752}, {0.95, 2, 2.919986}, {0.95, 5, 2.015048}, {0.95, 11, 1.795885}, {0.95, 23, 1.713872},
+        {0.95, 100, 1.660234}, {0.975, 10, 2.228139}, {0.99, 30, 2.457262}, {0.5, 7, 0}, {0.05, 11, -1.795885}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        CU_ASSERT_DOUBLE_EQUAL(sh_student_t(known[i].p, known[i].df), known[i].t, 6e-7);
+    CU_ASSERT_DOUBLE_EQUAL(sh_student_t(0.95, 1LL << 40), 1.6448536, 3e-5);
+    CU_ASSERT(isnan(sh_student_t(0.95, 0)));
+    CU_ASSERT(isnan(sh_student_t(1, 5)));
+    CU_ASSERT(isnan(sh_student_t((double)NAN, 5)));
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
@@ -283,6 +298,7 @@ int main(void)
         {"bf16: every value survives, ties to even", bf16_values},
         {"thresholds: float comparison equals the double one", thresholds_in_float},
         {"rng: published values of splitmix64", rng_reference},
+        {"Student's t: published quantiles", student_quantiles},
         {"out: text, JSON and CSV come from one tree", writer_renders_one_tree},
         {"groups of results", writer_groups},
         {"columns that are named, in tables and single values", writer_columns},
