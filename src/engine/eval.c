@@ -107,13 +107,20 @@ static int *budgets(const struct sh_eval *v, const struct sh_eval_cell *c, int n
     return budget;
 }
 
+/* A policy that decides when the prompt has been read does so once. */
+static int prefill_of(const struct sh_eval *v, const struct sh_policy_spec *spec)
+{
+    return v->block && !(spec->policy->needs & SH_NEEDS_PROMPT) ? 0 : v->prefill;
+}
+
 struct sh_session_setup sh_reading_setup(const struct sh_reading *r, int run, int n_text, int **budget)
 {
     const struct sh_eval *v = r->v;
     const struct sh_eval_cell *c = sh_reading_cell(r, run);
     *budget = budgets(v, c, r->n_token);
     return (struct sh_session_setup){.spec = c->spec, .budget = *budget, .n_seq = n_text, .n_token = r->n_token,
-                                     .length = r->n_token, .prefill = v->prefill, .format = c->format,
+                                     .length = r->n_token, .prefill = prefill_of(v, c->spec),
+                                     .block = v->block < r->n_token ? v->block : r->n_token, .format = c->format,
                                      .seed = v->seed, .watched = v->watch && v->watched + 1 == run};
 }
 
@@ -158,6 +165,8 @@ static void make_room(struct sh_reading *r)
     r->block = numbers / r->n_vocab;
     r->block = r->block > rows ? rows : r->block;
     r->block = r->block < 1 ? 1 : r->block;
+    if (r->v->block)                    /* a prompt's block is judged whole                       */
+        r->block = r->block > r->v->block ? r->block - r->block % r->v->block : r->v->block;
     size_t n = (size_t)n_text * (size_t)r->block;
     r->n_threads = on->setup.n_threads > 0 ? on->setup.n_threads : sh_team_threads();
     r->logits = xmalloc(n * (size_t)r->n_vocab * sizeof *r->logits);
@@ -241,7 +250,7 @@ int sh_eval_check(const struct sh_eval *v, int n_token, struct sh_err *e)
     for (int i = 0; i < v->n_cell; i++) {
         int *budget = budgets(v, &v->cell[i], n_token);
         struct sh_session_setup setup = {.arch = v->resident->arch, .spec = v->cell[i].spec, .budget = budget,
-                                         .n_seq = 1, .n_token = n_token, .prefill = v->prefill,
+                                         .n_seq = 1, .n_token = n_token, .prefill = prefill_of(v, v->cell[i].spec),
                                          .format = v->cell[i].format};
         int bad = sh_kv_setup_check(&setup, e);
         free(budget);

@@ -21,7 +21,8 @@ struct sh_eval {
     struct sh_resident *resident;
     const struct sh_eval_cell *cell;    /* [n_cell] */
     int n_cell;
-    int prefill;
+    int prefill;                        /* the first tokens see everything                        */
+    int block;                          /* or, if > 0, come in blocks of so many, the cache compressed after each */
     uint64_t seed;
     int stream;                         /* 1: token by token; the resident then has all layers    */
     sh_watch *watch;                    /* of cell `watched`, -1 the full cache; NULL: none       */

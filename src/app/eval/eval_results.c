@@ -23,6 +23,7 @@ char *sh_eval_settings(const struct sh_policy_spec *spec, const struct sh_budget
         {"budget", .text = sh_budget_text(of, budget)}, {"kv_bits", .whole = f->bits},
         {"group", .whole = f->bits < 16 ? f->group : 0}, {"keys", .text = f->by_channel ? "channel" : NULL},
         {"residual", .whole = f->residual, .is_absent = !f->by_channel}, {"prefill", .whole = c->prefill},
+        {"prefill_block", .whole = c->prefill_block, .is_absent = !c->prefill_block},
         {"model", .bits = c->model}, {"task", .text = c->task}, {"shots", .whole = c->shots},
         {c->task ? "items" : "texts", .bits = c->on.hash}, {"dtype", .text = c->dtype},
         {"weight_bits", .whole = c->weight_bits}, {"seed", .bits = c->seed},

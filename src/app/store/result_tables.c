@@ -89,8 +89,8 @@ METRICS(sh_eval_distance_metrics, part);
 const struct sh_metrics sh_eval_part_metrics = {part, SH_P_ANSWERS};
 
 static const struct sh_setting eval_setting[] = {
-    POLICY, CACHE, WHOLE("prefill"), HASH("model"), HASH("texts"), TEXT("dtype"), WHOLE("weight_bits"),
-    UNSIGNED("seed"), PRUNED, HASH("answers"), HASH("plan"), {NULL, 0}};
+    POLICY, CACHE, WHOLE("prefill"), WHOLE("prefill_block"), HASH("model"), HASH("texts"), TEXT("dtype"),
+    WHOLE("weight_bits"), UNSIGNED("seed"), PRUNED, HASH("answers"), HASH("plan"), {NULL, 0}};
 
 static const struct sh_metric task[SH_N_TASK_METRIC] = {
     [SH_T_ITEMS] = {"items", "items", 0, COUNT_FROM_1}, [SH_T_ACC] = {"acc", "acc", 4, SHARE},
