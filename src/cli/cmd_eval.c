@@ -45,8 +45,7 @@ static const struct sh_opt opts[] = {
         "without --budget, only the plans are evaluated"),
     SH_PREFILL_OPT(F(prefill), "the\nplan's, or 0"),
     SH_INT("prefill-block", F(prefill_block), "N", 1, 1 << 22, "read these first tokens in blocks of N: each "
-        "block attends\nto itself and what is kept, then the cache is compressed\n(default: it is compressed once, after "
-        "them)"),
+        "block attends\nto itself and what is kept, then the cache is\ncompressed (default: once, after all of them)"),
     SH_KV_OPTS(F),
     SH_KV_KEYS_OPTS(F),
     SH_WEIGHT_OPTS(F),

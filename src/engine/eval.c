@@ -215,8 +215,8 @@ static int begin(struct sh_reading *r, const struct sh_eval *v, int n_text, int 
     return sh_policy_parse("full", &r->all, e);
 }
 
-int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
-                 struct sh_err *e)
+static int read_some(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
+                     struct sh_err *e)
 {
     struct sh_reading r;
     if (begin(&r, v, n_text, text->n_token, e))
@@ -233,11 +233,46 @@ int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n
     return bad ? -1 : 0;
 }
 
+/* The first half of the cells, then the others; each half reads the full cache, too. */
+static int read_halves(const struct sh_eval *v, const struct sh_eval_text *text, int n_text,
+                       struct sh_eval_total *total, struct sh_err *e)
+{
+    struct sh_eval half[2] = {*v, *v};
+    int n_run = v->n_cell + 1, first[2] = {0, v->n_cell / 2}, bad = 0;
+    for (int k = 0; k < 2 && !bad; k++) {
+        struct sh_eval *h = &half[k];
+        h->cell = v->cell + first[k];
+        h->n_cell = k ? v->n_cell - first[1] : first[1];
+        h->watched = v->watched < first[k] || v->watched >= first[k] + h->n_cell ? -2 : v->watched - first[k];
+        h->watched = v->watched == -1 && !k ? -1 : h->watched;
+        struct sh_eval_total *own = xcalloc((size_t)n_text * ((size_t)h->n_cell + 1), sizeof *own);
+        bad = sh_eval_read(h, text, n_text, own, e);
+        for (int i = 0; i < n_text && !bad; i++) {
+            memcpy(total + i * n_run + first[k], own + i * (h->n_cell + 1), (size_t)h->n_cell * sizeof *own);
+            total[i * n_run + v->n_cell] = own[i * (h->n_cell + 1) + h->n_cell];
+        }
+        free(own);
+    }
+    return bad;
+}
+
+int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
+                 struct sh_err *e)
+{
+    int n = v->stream ? n_text : sh_eval_fit(v, text->n_token, n_text), bad = 0;
+    if (n < 1 && v->n_cell > 1)
+        return read_halves(v, text, n_text, total, e);
+    n = n < 1 ? 1 : n;
+    for (int i = 0; i < n_text && !bad; i += n)
+        bad = read_some(v, text + i, n_text - i < n ? n_text - i : n, total + i * (v->n_cell + 1), e);
+    return bad;
+}
+
 int sh_eval_fit(const struct sh_eval *v, int n_token, int most)
 {
     struct sh_reading r;
     struct sh_err e;
-    int n = most;
+    int rows = v->resident->setup.rows / n_token, n = v->stream || most < rows ? most : rows < 1 ? 1 : rows;
     for (; n > 0 && !begin(&r, v, n, n_token, &e); n /= 2)
         if (v->stream ? sh_eval_stream_fits(&r) : sh_eval_sweep_fits(&r))
             break;

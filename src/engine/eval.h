@@ -49,8 +49,9 @@ struct sh_eval_text {
     int n_answer;
 };
 
-/* Reads n_text texts of one length side by side. total [n_text][n_cell + 1]: of each text the cells', then the full
- * cache's; written over. -1 also when Ctrl-C was pressed: they are as they were. */
+/* Reads n_text texts of one length, as many side by side as there is memory for, and where there is none for all cells,
+ * some of these after others; token by token, all together. total [n_text][n_cell + 1]: of each text the cells', then
+ * the full cache's; written over. -1 also when Ctrl-C was pressed. */
 int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
                  struct sh_err *e);
 
