@@ -432,8 +432,9 @@ const struct sh_cmd sh_cmd_eval = {
              "        --task NAME --data FILE [--shots N])\n"
              "        [--policy NAME[:knob=value,...]...] [--budget LIST] [--kv-bits N] [options]",
     .summary = "measure perplexity and task accuracy under a KV budget",
-    .about = "Runs the model over texts token by token: once with the full cache, and once for each policy and\n"
-             "budget with a real cache of fixed size. Reports perplexity and, compared with the full cache, the\n"
+    .about = "Runs the model over texts: once with the full cache, and once for each policy and budget with a real\n"
+             "cache of fixed size, from which tokens are evicted one after another. All policies, budgets and plans\n"
+             "go through the model together, layer by layer. Reports perplexity and, compared with the full cache, the\n"
              "paired change in log-likelihood, the divergence KL(full || compressed) and how often the most likely\n"
              "token is the same. The policies are those of shears replay, driven by the model's own attention.\n"
              "Standard errors treat tokens as independent. slots: tokens that a head has room for; peak: the most\n"
