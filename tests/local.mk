@@ -247,7 +247,7 @@ unit_tests += %D%/unit/test_sampler %D%/unit/test_eval_row %D%/unit/test_repetit
 unit_tests += %D%/unit/test_head %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant %D%/unit/test_engine \
 	%D%/unit/test_prompt
 EXTRA_DIST += %D%/golden/session %D%/oracle/session.py %D%/oracle/prompt.py
-EXTRA_DIST += %D%/golden/generated.json %D%/oracle/generated.py
+EXTRA_DIST += %D%/golden/generated.json %D%/oracle/generated.py %D%/oracle/clustered.py
 
 tests_unit_test_load_SOURCES = %D%/unit/test_load.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_load_LDADD   = libapp.a $(kernel_libs) libtap.a $(CUNIT_LIBS) -lpthread -lm
@@ -311,7 +311,7 @@ EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py
 quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/capacity.sh %D%/cli/capacity_engine.sh \
 	%D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/figures.sh %D%/cli/findings.sh \
-	%D%/cli/generate.sh \
+	%D%/cli/generate.sh %D%/cli/bounds.sh \
 	%D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
 	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/persistence.sh \
 	%D%/cli/plan.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh %D%/cli/shard_files.sh \

@@ -59,8 +59,9 @@ int sh_store_new_run(struct sh_store *s, int *first, struct sh_err *e);
 /* Within a transaction. */
 int sh_store_put_block(struct sh_store *s, int sequence, int layer, const struct sh_block *b, struct sh_err *e);
 
-/* The table of sh_store_measured, where it is missing. */
+/* The tables of sh_store_measured and sh_store_sums, where they are missing. */
 int sh_store_make_measured(struct sh_store *s, struct sh_err *e);
+int sh_store_make_sums(struct sh_store *s, struct sh_err *e);
 
 /* ---- wait.c ---- */
 

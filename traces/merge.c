@@ -292,23 +292,30 @@ static int copy_about(struct sh_merge *m, struct sh_store *in, const struct sour
     return bad;
 }
 
-/* The command line, and what was measured on. */
+/* The command line, what was measured on, and sums of sequences. */
 static int copy_origin(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings, int is_new,
                        struct sh_err *e)
 {
     static const struct source typed = {"typed", "ttt",
         "SELECT command, settings, line FROM typed WHERE command = ? AND settings = ?"},
         measured = {"measured", "tttiit",
-        "SELECT command, settings, name, texts, tokens, hash FROM measured WHERE command = ? AND settings = ?"};
-    int there = sh_table_is_there(in, "typed", doing, e), has_measured = sh_table_is_there(in, "measured", doing, e);
+        "SELECT command, settings, name, texts, tokens, hash FROM measured WHERE command = ? AND settings = ?"},
+        sums = {"sequence_sums", "ttb",
+        "SELECT command, settings, sums FROM sequence_sums WHERE command = ? AND settings = ?"};
+    int there = sh_table_is_there(in, "typed", doing, e), has_measured = sh_table_is_there(in, "measured", doing, e),
+        has_sums = sh_table_is_there(in, "sequence_sums", doing, e);
     there = there == 1 ? sh_table_is_there(m->out, "typed", doing, e) : there;
-    if (there < 0 || has_measured < 0 ||
+    if (there < 0 || has_measured < 0 || has_sums < 0 ||
         (there && copy_about(m, in, &typed, "typed (command, settings, line) VALUES (?,?,?)", command, settings, is_new,
                              e)))
         return -1;
-    return has_measured && (sh_store_make_measured(m->out, e) ||
-                            copy_about(m, in, &measured, "measured (command, settings, name, texts, tokens, hash)"
-                                       " VALUES (?,?,?,?,?,?)", command, settings, is_new, e)) ? -1 : 0;
+    if (has_measured && (sh_store_make_measured(m->out, e) ||
+                         copy_about(m, in, &measured, "measured (command, settings, name, texts, tokens, hash)"
+                                    " VALUES (?,?,?,?,?,?)", command, settings, is_new, e)))
+        return -1;
+    return has_sums && (sh_store_make_sums(m->out, e) ||
+                        copy_about(m, in, &sums, "sequence_sums (command, settings, sums) VALUES (?,?,?)", command,
+                                   settings, is_new, e)) ? -1 : 0;
 }
 
 static int merge_settings(struct sh_merge *m, struct sh_store *in, const char *command, const char *settings,

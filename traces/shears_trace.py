@@ -9,6 +9,7 @@
     store.vectors(0, 3, "k", 1)                      # float32 [T, d_head]
     store.stats(0, 3, 5)                             # statistics of sparse and summary runs
     store.persistence_per_layer()                    # [{"model": ..., "alpha": ..., "recent": ..., "layer": ...}, ...]
+    store.sequence_sums()                            # {settings of an evaluation: float64 [sequences, 5], ...}
 
 One file, to be copied or found where `make install` puts it. What is damaged raises ValueError. The format
 is that of doc/trace-format.md."""
@@ -223,6 +224,17 @@ class Store:
     def stats(self, sequence, layer, head):
         return read_stats(*self.one("SELECT blob FROM head_stats WHERE sequence = ? AND layer = ? AND head = ?",
                                     sequence, layer, head))
+
+    def sequence_sums(self):
+        """Of each evaluation, by the text of its settings: an array (sequences, 5) of the predicted tokens, the rows,
+        and the sums of nll, of its change and of KL."""
+        there = self.db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'sequence_sums'").fetchone()[0]
+        found = self.db.execute("SELECT settings, sums FROM sequence_sums WHERE command = 'eval'") if there else ()
+        sums = {}
+        for settings, blob in found:
+            need(isinstance(blob, bytes) and len(blob) % 40 == 0, "sums of sequences are no table of five columns")
+            sums[settings] = np.frombuffer(blob, "<f8").reshape(-1, 5)
+        return sums
 
     def persistence_per_layer(self):
         """What shears persistence kept: a dictionary for each layer under each alpha, recent and split. model: the

@@ -265,6 +265,23 @@ int sh_store_measured(struct sh_store *s, const char *command, const char *setti
     return bad ? give_up(s, e) : 0;
 }
 
+int sh_store_make_sums(struct sh_store *s, struct sh_err *e)
+{
+    return sh_db_exec(s, "CREATE TABLE IF NOT EXISTS sequence_sums (command TEXT NOT NULL, settings TEXT NOT NULL,"
+                      " sums BLOB NOT NULL, PRIMARY KEY (command, settings)) WITHOUT ROWID", storing, e);
+}
+
+int sh_store_sums(struct sh_store *s, const char *command, const char *settings, const double *sums, size_t n,
+                  struct sh_err *e)
+{
+    size_t bytes = n * sizeof *sums;
+    int bad = (bytes > 1 << 30 && sh_fail(e, "%s: the sums of each sequence take %zu bytes, which is too large for it",
+                                          s->path, bytes)) || sh_store_make_sums(s, e) ||
+              sh_db_do(s, e, storing, "INSERT OR REPLACE INTO sequence_sums VALUES (?,?,?)", "ttb", command, settings,
+                       sums, (int)bytes);
+    return bad ? give_up(s, e) : 0;
+}
+
 int sh_store_results_end(struct sh_store *s, struct sh_err *e)
 {
     return s->in_group ? 0 : sh_db_end(s, 0, storing, e);

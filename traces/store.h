@@ -79,6 +79,9 @@ struct sh_measured {                    /* some texts                           
 };
 int sh_store_measured(struct sh_store *s, const char *command, const char *settings, const struct sh_measured *on,
                       struct sh_err *e);
+/* Of the open results: sums of each sequence, n numbers, for which stores of before get a table, too. */
+int sh_store_sums(struct sh_store *s, const char *command, const char *settings, const double *sums, size_t n,
+                  struct sh_err *e);
 int sh_store_results_erase(struct sh_store *s, const char *command, const char *settings, struct sh_err *e);
 
 /* All results that begin and end in between form one transaction: all are stored, or none; each commit waits for the

@@ -21,7 +21,7 @@ enum { STEPS_A_LOOK = 1 << 18, STEPS_A_BYTE = 8, TIMES_THE_FILE = 16, LEAST_BYTE
 
 static const char *const tables[] = {"model",      "run",    "sequence", "done", "scores", "vectors",
                                      "head_stats", "result", "typed",    "plan", "shard",  "partial",
-                                     "held",       "measured"};
+                                     "held",       "measured", "sequence_sums"};
 
 /* Size of the file, plus a WAL not yet moved into it. */
 static long long file_bytes(const struct sh_store *s)

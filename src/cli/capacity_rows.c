@@ -39,6 +39,15 @@ static void contract(struct sh_out *o, const struct sh_capacity_row *r)
                             : "whole cache: nothing is evicted");
 }
 
+/* n below 0: not known. */
+static void count(struct sh_out *o, const char *key, const char *label, int n)
+{
+    if (n < 0)
+        sh_out_real(o, key, label, (double)NAN, 0);
+    else
+        sh_out_int(o, key, label, n);
+}
+
 static void details(struct sh_out *o, const struct sh_capacity_row *r)
 {
     sh_out_int(o, "ep", "ep", r->ep);
@@ -49,6 +58,10 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
     const struct sh_quality_point *q = r->measured;
     sh_out_text(o, "measured", "measured", !q ? NULL : q->kind == SH_QUALITY_PPL ? "ppl_increase" : "kept_mass");
     sh_out_real(o, "measured_value", "measured value", q ? q->value : (double)NAN, 4);
+    sh_out_real(o, "measured_bound", "its bound", q ? q->bound : (double)NAN, 4);
+    count(o, "measured_sequences", "sequences", q && q->kind == SH_QUALITY_PPL ? q->sequences : -1);
+    count(o, "measured_texts", "texts", q && q->on.texts ? q->on.texts : -1);
+    sh_out_real(o, "measured_length", "tokens of a text", q ? q->length : (double)NAN, 1);
     sh_out_text(o, "measured_policy", "policy", q ? q->policy : NULL);
     sh_out_text(o, "measured_knobs", "knobs", q ? q->knobs : NULL);
     sh_out_text(o, "measured_text", "text", q && *q->on.name ? q->on.name : NULL);
@@ -83,7 +96,7 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
 static void cost(struct sh_out *o, const struct sh_capacity_row *rows, int n, int i)
 {
     const struct sh_quality_point *q = rows[i].measured, **all = xcalloc((size_t)n, sizeof *all);
-    char range[64] = "", *other = NULL, *policy = NULL, *line = NULL;
+    char *other = NULL, *policy = NULL, *line = NULL;
     int n_all = 0;
     for (int k = 0; k < n; k++)
         if (q && rows[k].measured && rows[k].measured->kind == q->kind)
@@ -92,11 +105,9 @@ static void cost(struct sh_out *o, const struct sh_capacity_row *rows, int n, in
         policy = sh_quality_name(all, n_all, q);
         other = sh_capacity_same_model(q->model, rows[i].model)
                     ? NULL : xasprintf("measured on another model, %.60s: ", *q->model ? q->model : "unnamed");
-        if (isfinite(q->low) && isfinite(q->high) && q->kind == SH_QUALITY_PPL)
-            snprintf(range, sizeof range, " (%.2f to %.2f)", 100 * q->low, 100 * q->high);
-        line = q->kind == SH_QUALITY_PPL
-                   ? xasprintf("%sperplexity %+.2f %%%s", other ? other : "", 100 * q->value, range)
-                   : xasprintf("%skept mass %.4f", other ? other : "", q->value);
+        char *value = sh_quality_cost(q);
+        line = xasprintf("%s%s", other ? other : "", value);
+        free(value);
     }
     sh_out_text(o, "measured_with", "measured with", policy);
     sh_out_text(o, "cost", "cost", line ? line : rows[i].budget && !rows[i].evidence ? "not measured" : NULL);

@@ -285,6 +285,15 @@ static int mark(struct sh_eval_job *w, struct sh_store *store, int is_whole, str
     return bad;
 }
 
+static void put_errors_over(const struct sh_eval_result *r, struct sh_out *o)
+{
+    int n = (int)r->bound[SH_B_SEQUENCES];
+    char *over = n ? xasprintf("%d sequences", n)
+                   : xasprintf("tokens, as if they were independent: fewer than %d sequences", SH_EVAL_LEAST_SEQUENCES);
+    sh_out_text(o, "errors_over", "standard errors over", over);
+    free(over);
+}
+
 static int report(const struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_eval_result *full = &w->result[w->n];
@@ -310,6 +319,7 @@ static int report(const struct sh_eval_job *w, struct sh_err *e)
         sh_out_int(o, "answers_cut", "answers after the last token read", w->answers.cut);
     }
     sh_out_text(o, "stream", "texts are read", w->a->stream ? "token by token" : "layer by layer");
+    put_errors_over(full, o);
     sh_out_real(o, "full_nll", "full cache: nll", full->at[SH_E_NLL], 4);
     sh_out_real(o, "full_ppl", "full cache: perplexity", full->at[SH_E_PPL], 4);
     sh_out_real(o, "full_ppl_stderr", "+-", full->at[SH_E_PPL_STDERR], 4);
@@ -437,9 +447,11 @@ const struct sh_cmd sh_cmd_eval = {
              "go through the model together, layer by layer. Reports perplexity and, compared with the full cache, the\n"
              "paired change in log-likelihood, the divergence KL(full || compressed) and how often the most likely\n"
              "token is the same. The policies are those of shears replay, driven by the model's own attention.\n"
-             "Standard errors treat tokens as independent. slots: tokens that a head has room for; peak: the most\n"
-             "that one held; cache (for devices with their own memory): device, host or both, and why if on the\n"
-             "host. A dash marks values that are not known, for instance in results read from the store.\n"
+             "Standard errors are over the texts, or over blocks of 512 tokens of fewer than six texts; with fewer\n"
+             "than six of these, over tokens as if they were independent. 95 % bound: what the perplexity increases\n"
+             "by at most, one-sided. slots: tokens that a head has room for; peak: the most that one held; cache (for\n"
+             "devices with their own memory): device, host or both, and why if on the host. A dash marks values that\n"
+             "are not known, for instance in results read from the store.\n"
              "\n"
              "With --task: accuracy on multiple-choice questions, with eviction from the cache as the prompt is\n"
              "read. The answer is the choice with the largest log-likelihood (acc) or the largest log-likelihood per\n"

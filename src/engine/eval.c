@@ -22,7 +22,7 @@ static void add(struct sh_reading *r, int text, int position, const struct sh_ev
 {
     struct sh_eval_total *t = sh_reading_total(r, text, r->run);
     int next = position + 1, answer = p->has_next ? r->answer_at[(size_t)text * (size_t)r->n_token + (size_t)next] : -1;
-    sh_eval_add(&t->all, p);
+    sh_eval_add_row(t, p);
     if (!p->has_next)
         return;
     sh_eval_add(&t->part[SH_EVAL_POSITION][sh_eval_bucket(next + 1)], p);

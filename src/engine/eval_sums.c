@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "src/base/clones.h"
+#include "src/base/mem.h"
+#include "src/base/student.h"
 #include "src/engine/sampler.h"
 
 enum { LANES = 8 };
@@ -124,6 +126,18 @@ void sh_eval_add(struct sh_eval_sums *s, const struct sh_eval_point *p)
     s->change_2 += p->change * p->change;
 }
 
+void sh_eval_add_row(struct sh_eval_total *t, const struct sh_eval_point *p)
+{
+    long long k = t->all.rows / SH_EVAL_BLOCK;
+    struct sh_eval_sequence *b = &t->block[k < SH_EVAL_BLOCKS ? k : SH_EVAL_BLOCKS - 1];
+    sh_eval_add(&t->all, p);
+    b->rows++;
+    b->kl += p->kl;
+    b->tokens += p->has_next;
+    b->nll += p->nll;
+    b->change += p->change;
+}
+
 int sh_eval_bucket(long long n)
 {
     int b = 0;
@@ -229,4 +243,68 @@ struct sh_eval_mean sh_eval_kl(const struct sh_eval_sums *s)
 double sh_eval_agreement(const struct sh_eval_sums *s)
 {
     return s->rows ? (double)s->same / (double)s->rows : (double)NAN;
+}
+
+static void join(struct sh_eval_sequence *to, const struct sh_eval_sequence *from)
+{
+    to->tokens += from->tokens;
+    to->rows += from->rows;
+    to->nll += from->nll;
+    to->change += from->change;
+    to->kl += from->kl;
+}
+
+void sh_eval_sequences_add(struct sh_eval_sequences *q, const struct sh_eval_total *text, int by_block)
+{
+    static const struct sh_eval_sequence none = {0};
+    int first = q->n;
+    q->at = xreallocarray(q->at, (size_t)q->n + SH_EVAL_BLOCKS, sizeof *q->at);
+    for (int i = 0; i < SH_EVAL_BLOCKS && text->block[i].rows > 0; i++) {
+        const struct sh_eval_sequence *b = &text->block[i];
+        int is_own = q->n == first || (by_block && b->rows >= SH_EVAL_BLOCK / 2);
+        if (is_own)
+            q->at[q->n++] = none;
+        join(&q->at[q->n - 1], b);
+    }
+    if (q->n == first + 1 && q->at[first].tokens < 1)
+        q->n = first;
+}
+
+/* value, weight: where those are in a sequence. */
+static struct sh_eval_mean over_sequences(const struct sh_eval_sequences *q, size_t value, size_t weight)
+{
+    double sum = 0, all = 0, squares = 0;
+    for (int i = 0; i < q->n; i++) {
+        sum += *(const double *)((const char *)&q->at[i] + value);
+        all += *(const double *)((const char *)&q->at[i] + weight);
+    }
+    double n = q->n, mean = sum / all;
+    for (int i = 0; i < q->n; i++) {
+        double s = *(const double *)((const char *)&q->at[i] + value),
+               w = *(const double *)((const char *)&q->at[i] + weight), r = (s - mean * w) / (all / n);
+        squares += r * r;
+    }
+    return (struct sh_eval_mean){mean, n > 1 ? sqrt(squares / (n - 1) / n) : (double)NAN};
+}
+
+#define OF(field) offsetof(struct sh_eval_sequence, field)
+
+struct sh_eval_mean sh_eval_sequences_nll(const struct sh_eval_sequences *q)
+{
+    return over_sequences(q, OF(nll), OF(tokens));
+}
+
+struct sh_eval_mean sh_eval_sequences_change(const struct sh_eval_sequences *q)
+{
+    return over_sequences(q, OF(change), OF(tokens));
+}
+
+struct sh_eval_mean sh_eval_sequences_kl(const struct sh_eval_sequences *q)
+{
+    return over_sequences(q, OF(kl), OF(rows));
+}
+
+double sh_eval_increase_bound(struct sh_eval_mean change, long long n)
+{
+    return expm1(change.value + sh_student_t(SH_EVAL_CONFIDENCE, n - 1) * change.error);
 }

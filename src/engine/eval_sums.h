@@ -68,13 +68,24 @@ void sh_eval_place_join(struct sh_eval_place *to, const struct sh_eval_place *fr
 /* "host", "device", "both"; NULL: no text was read. */
 const char *sh_eval_place_name(const struct sh_eval_place *p);
 
+/* Sums of a sequence: of a text, or of a block of a long one. */
+struct sh_eval_sequence { double tokens, rows, nll, change, kl; };
+
+enum { SH_EVAL_BLOCK = 512,             /* tokens of a block of a text                            */
+       SH_EVAL_BLOCKS = 256,            /* the last one has all tokens that follow, too           */
+       SH_EVAL_LEAST_SEQUENCES = 6 };   /* for a standard error over sequences                    */
+
 struct sh_eval_total {
     struct sh_eval_sums all, answers;   /* answers: of the rows in front of their tokens          */
+    struct sh_eval_sequence block[SH_EVAL_BLOCKS];      /* of one text: what sh_eval_total_add adds up has none */
     struct sh_eval_sums part[SH_EVAL_PARTS][SH_EVAL_BUCKETS];
     long long n_answer, n_right;        /* right: every token of it is the likeliest              */
     long long answered[SH_EVAL_BUCKETS], right[SH_EVAL_BUCKETS];        /* by distance            */
     struct sh_eval_place place;
 };
+
+/* The next row of a text: adds it to `all` and its block. */
+void sh_eval_add_row(struct sh_eval_total *t, const struct sh_eval_point *p);
 
 /* Of other texts. */
 void sh_eval_total_add(struct sh_eval_total *to, const struct sh_eval_total *from);
@@ -83,10 +94,38 @@ struct sh_eval_mean { double value, error; };           /* standard error; NaN w
 
 /* Share of n that is right, with the standard error of a share. */
 struct sh_eval_mean sh_eval_share(long long right, long long n);
+
+/* ---- standard errors of tokens, as if they were independent ---- */
+
 struct sh_eval_mean sh_eval_nll(const struct sh_eval_sums *s);
 struct sh_eval_mean sh_eval_perplexity(const struct sh_eval_sums *s);   /* exp(nll); the error by its slope */
 struct sh_eval_mean sh_eval_change(const struct sh_eval_sums *s);       /* paired */
 struct sh_eval_mean sh_eval_kl(const struct sh_eval_sums *s);
 double sh_eval_agreement(const struct sh_eval_sums *s);                 /* share of equal first choices */
+
+/* ---- standard errors over sequences ---- */
+
+struct sh_eval_sequences {              /* start with {0}, free at                                */
+    struct sh_eval_sequence *at;        /* [n] */
+    int n;
+};
+
+/* Adds a text, or, with by_block, its blocks; a last block of less than half a block belongs to the one before. What
+ * predicts no token is left out. */
+void sh_eval_sequences_add(struct sh_eval_sequences *q, const struct sh_eval_total *text, int by_block);
+
+/* The mean per token (KL: per row) over all sequences with its standard error: the ratio of two sums, over clusters of
+ * unequal size. With m = sum s / sum w, for a sequence's sum s over its w tokens, and n sequences,
+ *
+ *     r = (s - m w) / mean(w),  error = sqrt(sum r^2 / (n - 1) / n)                 (Cochran, Sampling Techniques, 6.4)
+ */
+struct sh_eval_mean sh_eval_sequences_nll(const struct sh_eval_sequences *q);
+struct sh_eval_mean sh_eval_sequences_change(const struct sh_eval_sequences *q);
+struct sh_eval_mean sh_eval_sequences_kl(const struct sh_eval_sequences *q);
+
+#define SH_EVAL_CONFIDENCE 0.95
+
+/* What the perplexity increases by, as a share, at most: one-sided, with Student's t for n sequences or tokens. */
+double sh_eval_increase_bound(struct sh_eval_mean change, long long n);
 
 #endif

@@ -12,30 +12,40 @@ run replay -q --db q.db --policy scissorhands-released --budget 0.2,0.8   # drop
 run eval -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy h2o window --budget 0.2,0.6,17 --db q.db
 expect "a store with results" 0 "full cache: perplexity" ""
 
+numbers() { PYTHONPATH=$SH_TOP/tests/oracle PYTHONDONTWRITEBYTECODE=1 python3 "$@"; }
 ask="--model $checkpoints/opt --gpu H100-SXM --memory 4G"
-check() { # description, Python expression over r, rows and ev: (command, policy, budget) -> value
-    holds "$1" python -c 'import json, math, sqlite3
+check() { # description, Python expression over r, rows, ev and bound: (command, policy, budget) -> value
+    holds "$1" numbers -c 'import json, math, sqlite3
 rows = json.load(open("log/out"))["results"]
 r = rows[0]
-ev = {}
-for c, s, m, v in sqlite3.connect("q.db").execute("""SELECT command, settings, metric, value FROM result
-        WHERE layer IS NULL AND metric IN ("kept_mass", "nll_change")"""):
+from clustered import student
+of, ev, bound = {}, {}, {}
+for c, s, m, v in sqlite3.connect("q.db").execute("SELECT command, settings, metric, value FROM result" +
+                                                  " WHERE layer IS NULL AND command IN (?, ?)", ("eval", "replay")):
     s = json.loads(s)
     if s["policy"] not in ("oracle", "full", "scissorhands-released"):
-        ev[c, s["policy"], s["budget"]] = math.exp(v) - 1 if c == "eval" else v
-least = lambda c, ok: min(float(b) for (k, _, b), v in ev.items() if k == c and "." in b and ok(v))
+        of.setdefault((c, s["policy"], s["budget"]), {})[m] = v
+for at, x in of.items():
+    ev[at] = x["kept_mass"] if at[0] == "replay" else math.expm1(x["nll_change"])
+    if at[0] == "eval":
+        t = student(0.95, (x["error_sequences"] or x["tokens"]) - 1)
+        bound[at] = math.expm1(x["nll_change"] + t * x["nll_change_stderr"])
+least = lambda of, c, ok: min(float(b) for (k, _, b), v in of.items() if k == c and "." in b and ok(v))
 assert ('"$2"'), (r, ev)'
 }
 
 for limit in 0.7 0.8 0.9; do
     run capacity $ask --length 64 --db q.db --min-recall $limit --json
     check "the least budget with a kept mass of $limit" \
-        "float(r['budget']) == least('replay', lambda v: v >= $limit) and 'q.db' in r['evidence'] and
+        "float(r['budget']) == least(ev, 'replay', lambda v: v >= $limit) and 'q.db' in r['evidence'] and
         abs(ev['replay', r['measured_policy'], r['budget']] - r['measured_value']) < 1e-12"
 done
 run capacity $ask --length 4000 --db q.db --max-ppl-increase 200% --json
 check "the least share that raises perplexity no more" \
-    "float(r['budget']) == least('eval', lambda v: v <= 2) and 'another model' not in r['evidence'] and
+    "float(r['budget']) == least(bound, 'eval', lambda v: v <= 2) and 'another model' not in r['evidence'] and
+    abs(bound['eval', r['measured_policy'], r['budget']] - r['measured_bound']) < 1e-6 and
+    (r['measured_sequences'], r['measured_texts'], r['measured_length']) == (0, 2, 64) and
+    'if tokens were independent' in r['evidence'] and
     'longer ones are not measured' in r['evidence']"
 run capacity $ask --length 64 --db q.db --policy window --max-ppl-increase 200% --json
 check "of one policy" "r['measured_policy'] == 'window'"
@@ -73,6 +83,57 @@ refused "a store and a budget" 2 "expected one of them" --db q.db --budget 0.5
 refused "not a store" 1 "tokens.jsonl" --db tokens.jsonl --min-recall 0.5
 run capacity $ask --length 6400 --db q.db --policy window --min-recall 0.1
 expect "nothing of window was replayed" 1 "" "no replay of window"
+
+# ---- the bound decides, over texts ----
+
+golden_tokens opt | python -c 'import json, sys
+ids = sum(map(json.loads, sys.stdin), [])
+for i in range(8): print(json.dumps([ids[(7 * i + 13 * k * k) % len(ids)] for k in range(60)]))' >eight.jsonl
+run eval -q --model "$checkpoints/opt" --tokens eight.jsonl --policy h2o window --budget 0.3,0.5,0.7,0.9 --db q8.db --json
+cp log/out eight.json
+run plan -q --db q.db --policy h2o --budget 0.6 --allocator pyramid -o six.json
+limits() { # policy: limits just above each bound and just below it, and the budgets that they take
+    python - $1 <<'P'
+import json, sys
+rows = [r for r in json.load(open("eight.json"))["results"] if r["policy"] == sys.argv[1]]
+for r in rows:
+    limit = r["ppl_increase_bound"]
+    for l in (limit * (1 + 1e-6), limit * (1 - 1e-6)):
+        took = [x["budget"] for x in rows if x["ppl_increase_bound"] <= l]
+        if 0 <= l < 0.99:
+            print(repr(l), min(took) if took else "none")
+P
+}
+for policy in h2o window; do
+    limits $policy >limits.txt
+    holds "$policy: some limits" test -s limits.txt
+    while read -r limit budget; do
+        run capacity $ask --length 64 --db q8.db --policy $policy --max-ppl-increase "$limit" --json
+        if [ "$budget" = none ]; then
+            expect "$policy: no bound is below $limit, and the best is named with its bound" 1 ""                 "is shown to raise .* the best is .* %, over 8 sequences\)"
+        else
+            holds "$policy: the bound decides: $budget at $limit" python -c 'import json, sys
+r, = json.load(open("log/out"))["results"]
+want, = [x for x in json.load(open("eight.json"))["results"] if (x["policy"], x["budget"]) == (sys.argv[1], float(sys.argv[2]))]
+assert float(r["budget"]) == want["budget"] and r["measured_sequences"] == r["measured_texts"] == 8, r
+assert abs(r["measured_bound"] - want["ppl_increase_bound"]) < 1e-9 and abs(r["measured_value"] - want["ppl_increase"]) < 1e-9
+assert "by 8 sequences of 8 texts" in r["evidence"] and "eight.jsonl" in r["evidence"], r["evidence"]' $policy "$budget"
+        fi
+    done <limits.txt
+done
+run eval -q --model "$checkpoints/opt" --tokens eight.jsonl --plan six.json --db q8.db --json
+cp log/out plan8.json
+run capacity $ask --length 88 --db q8.db --json
+holds "a plan's evaluation is evidence, too" python - <<'P'
+import json
+want, = json.load(open("plan8.json"))["results"]
+found = [r for r in json.load(open("log/out"))["results"] if abs(r["measured_value"] - want["ppl_increase"]) < 1e-9]
+assert len(found) == 1 and "spread by a plan" in found[0]["evidence"], found
+assert abs(float(found[0]["budget"]) - 0.6) < 0.01
+P
+run eval -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy h2o --budget 0.9 --db q8.db
+run capacity $ask --length 64 --db q8.db --max-ppl-increase 900%
+expect "different texts are not mixed" 2 "" "results of 2 texts, which are not mixed"
 
 if command -v gnuplot >/dev/null; then
     run capacity $ask --length 64 --db q.db --plot-frontier out/f.svg --plot-memory out/m.svg

@@ -42,6 +42,17 @@ assert [(r["model"], r["layer"], r["split"], r["run"]) for r in rows] == [("opt"
 for row, layer in zip(rows, said["layers"]):
     assert all(row[k] == layer[k] for k in ("ratio", "density", "lift", "auc")), (row, layer)
 P
+run eval -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy window --budget 0.5 --db f32.db --json
+holds "sums of each text of an evaluation" reader - <<'P'
+import json, shears_trace
+r, = json.load(open("log/out"))["results"]
+sums = {json.loads(s)["policy"]: x for s, x in shears_trace.Store("f32.db").sequence_sums().items()}
+assert set(sums) == {"window", "full"} and len(sums["window"]) == r["sequences"], sums
+tokens, rows, nll, change, kl = sums["window"].sum(0)
+assert tokens == r["tokens"] and abs(nll / tokens - r["nll"]) < 1e-9 and abs(change / tokens - r["nll_change"]) < 1e-9
+assert abs(kl / rows - r["kl"]) < 1e-9 and sums["full"][:, 3:].any() == False
+assert shears_trace.Store("f16.db").sequence_sums() == {}
+P
 module=${SHEARS%/*}/shears_sql
 if command -v sqlite3 >/dev/null && sqlite3 :memory: ".load $module" "SELECT 1" >/dev/null 2>&1; then
     holds "statistics: every number is that of shears_stats_json" reader "$cli/reader.py" stats summary.db "$module"

@@ -109,12 +109,67 @@ static void first_of_equals(void)
     CU_ASSERT_EQUAL(sh_eval_row_of(p, 40).best, 39);
 }
 
+/* Sums that are easy to check: a row's nll is its position, its change 1 in the last block of a text. */
+static void read_text(struct sh_eval_total *t, int n_token)
+{
+    for (int i = 0; i < n_token; i++)
+        sh_eval_add_row(t, &(struct sh_eval_point){.nll = i + 1 < n_token ? i : 0, .kl = 2, .same = 1,
+                                                   .change = i + 1 < n_token && i >= n_token - 512,
+                                                   .has_next = i + 1 < n_token});
+}
+
+static void blocks(void)
+{
+    static const struct { int n_token, n; double last; } cases[] = {
+        {1, 0, 0}, {2, 1, 1}, {511, 1, 510}, {513, 1, 512}, {767, 1, 766}, {768, 2, 255}, {1024, 2, 511},
+        {512 * 300, 256, 512 * 45 - 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sh_eval_total *t = xcalloc(1, sizeof *t);
+        struct sh_eval_sequences q = {0}, whole = {0};
+        double sum = 0;
+        read_text(t, cases[i].n_token);
+        sh_eval_sequences_add(&q, t, 1);
+        sh_eval_sequences_add(&whole, t, 0);
+        CU_ASSERT_EQUAL_FATAL(q.n, cases[i].n);
+        CU_ASSERT_EQUAL_FATAL(whole.n, cases[i].n > 0);
+        for (int k = 0; k < q.n; k++)
+            sum += q.at[k].nll;
+        if (q.n) {
+            CU_ASSERT_EQUAL(q.at[q.n - 1].tokens, cases[i].last);
+            CU_ASSERT_EQUAL(sum, t->all.nll);
+            CU_ASSERT_EQUAL(whole.at[0].nll, t->all.nll);
+            CU_ASSERT_EQUAL(whole.at[0].rows, cases[i].n_token);
+            CU_ASSERT_DOUBLE_EQUAL(sh_eval_sequences_kl(&q).value, 2, 1e-15);
+        }
+        free(q.at);
+        free(whole.at);
+        free(t);
+    }
+}
+
+/* By hand: per token 0.1, 0.2, 0.6 over 10, 20, 10 tokens; m = 0.275, r = -1.75, -1.5, 3.25 over 40 / 3. */
+static void clustered(void)
+{
+    struct sh_eval_sequence at[] = {{10, 11, 1, 1, 0}, {20, 21, 4, 4, 0}, {10, 11, 6, 6, 0}};
+    struct sh_eval_sequences q = {at, 3};
+    struct sh_eval_mean m = sh_eval_sequences_change(&q);
+    double error = sqrt((1.75 * 1.75 + 1.5 * 1.5 + 3.25 * 3.25) / (40. / 3 * 40 / 3) / 2 / 3);
+    CU_ASSERT_DOUBLE_EQUAL(m.value, 0.275, 1e-15);
+    CU_ASSERT_DOUBLE_EQUAL(m.error, error, 1e-15);
+    CU_ASSERT_DOUBLE_EQUAL(sh_eval_increase_bound(m, 3), expm1(0.275 + 2.919986 * error), 1e-6);
+    CU_ASSERT_EQUAL(sh_eval_sequences_kl(&q).error, 0);
+    q.n = 1;
+    CU_ASSERT(isnan(sh_eval_sequences_nll(&q).error));
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {{"log sum exp, nll and KL are what long double says", definitions},
                                             {"tokens that have no chance", no_chance},
                                             {"logits that are no numbers", no_numbers},
                                             {"the first of equal logits is the likeliest", first_of_equals},
+                                            {"texts and blocks of texts", blocks},
+                                            {"standard errors over sequences of unequal length", clustered},
                                             {0}};
     return tap_run("eval_row", tests);
 }

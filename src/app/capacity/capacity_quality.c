@@ -12,6 +12,7 @@
 #include "src/app/capacity/capacity_ask.h"
 #include "src/app/store/measured.h"
 #include "src/app/store/results.h"
+#include "src/engine/eval_sums.h"
 
 static void copy(const struct sh_result_row *r, const char *key, char *to, size_t bytes)
 {
@@ -48,27 +49,34 @@ static int describe(const struct sh_result_row *r, struct sh_quality_point *p)
     sh_quality_settings(o, p->bits, p->settings, sizeof p->settings);
     p->tokens = sh_result_real(r, "tokens");
     p->length = r->on.texts && r->on.tokens ? (double)r->on.tokens / r->on.texts : (double)NAN;
-    if (json_object_get(o, "plan") || !strcmp(p->policy, "full") || sh_policy_parse(p->policy, &spec, &ignored) ||
+    p->is_plan = json_object_get(o, "plan") != NULL;
+    if (!strcmp(p->policy, "full") || sh_policy_parse(p->policy, &spec, &ignored) ||
         (spec.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) || sh_budget_parse(p->budget, b, &n, &ignored) || n != 1)
         return 0;
     /* Quantised or pruned weights are not those that are asked about. */
     if ((json_object_get(o, "weight_bits") && sh_result_int(r, "weight_bits") < 16) ||
         json_object_get(o, "weight_prune"))
         return 0;
-    p->is_over = sh_result(r, "peak_tokens", -1) > 1.5 * budget_tokens + 8;
+    p->is_over = !p->is_plan && sh_result(r, "peak_tokens", -1) > 1.5 * budget_tokens + 8;
     return 1;
 }
 
 static int measure(const struct sh_result_row *r, struct sh_quality_point *p)
 {
-    double change = sh_result(r, "nll_change", -1), error = sh_result(r, "nll_change_stderr", -1),
-           tokens = sh_result(r, "tokens", -1);
-    int is_ppl = p->kind == SH_QUALITY_PPL;
-    p->value = is_ppl ? expm1(change) : sh_result(r, "kept_mass", -1);
-    p->low = is_ppl ? expm1(change - 1.96 * error) : sh_result(r, "kept_mass_low", -1);
-    p->high = is_ppl ? expm1(change + 1.96 * error) : sh_result(r, "kept_mass_high", -1);
+    struct sh_eval_mean change = {sh_result(r, "nll_change", -1), sh_result(r, "nll_change_stderr", -1)};
+    double tokens = sh_result(r, "tokens", -1), sequences = sh_result(r, "error_sequences", -1);
+    p->low = p->high = p->bound = (double)NAN;
+    if (p->kind == SH_QUALITY_RECALL) {
+        p->value = sh_result(r, "kept_mass", -1);
+        p->low = sh_result(r, "kept_mass_low", -1);
+        p->high = sh_result(r, "kept_mass_high", -1);
+        return isfinite(p->value);
+    }
+    p->sequences = sequences > 0 && sequences < 0x1p31 ? (int)sequences : 0;
     p->tokens = isfinite(tokens) ? tokens : p->tokens;
-    return isfinite(is_ppl ? change : p->value);
+    p->value = expm1(change.value);
+    p->bound = sh_eval_increase_bound(change, p->sequences ? p->sequences : (long long)p->tokens);
+    return isfinite(change.value);
 }
 
 /* Leaves out the policies that exceeded some budget: they may have met the others only by chance. Returns how many
@@ -156,21 +164,35 @@ static int check_texts(const struct sh_quality_point *p, int n, const char *db, 
     return bad ? -1 : 0;
 }
 
+double sh_quality_judged(const struct sh_quality_point *p)
+{
+    return p->kind == SH_QUALITY_PPL ? p->bound : p->value;
+}
+
+/* A bound that is not known is the worst. */
 static int is_better(const struct sh_quality_point *p, const struct sh_quality_point *than)
 {
-    return p->kind == SH_QUALITY_PPL ? p->value < than->value : p->value > than->value;
+    double own = sh_quality_judged(p), other = sh_quality_judged(than);
+    return isnan(other) ? !isnan(own) : p->kind == SH_QUALITY_PPL ? own < other : own > other;
+}
+
+static int meets(const struct sh_quality_point *p, double limit)
+{
+    double judged = sh_quality_judged(p);
+    return p->kind == SH_QUALITY_PPL ? judged <= limit : judged >= limit;
 }
 
 static void none_meets(const struct sh_quality_point *best, const char *db, const struct sh_quality_ask *a,
                        struct sh_err *e)
 {
     int is_ppl = a->kind == SH_QUALITY_PPL;
-    char *policy = sh_quality_policy(best);
-    sh_fail(e, "%s: no measured budget %s %.4g%s; the best is %s at %s with %.4g%s", db,
-            is_ppl ? "raises the perplexity by at most" : "keeps a mass of at least",
-            is_ppl ? 100 * a->limit : a->limit, is_ppl ? " %" : "", policy, best->budget,
-            is_ppl ? 100 * best->value : best->value, is_ppl ? " %" : "");
+    char *policy = sh_quality_policy(best), *cost = sh_quality_cost(best);
+    sh_fail(e, "%s: no measured budget %s %.4g%s; the best is %s%s at %s with %s%s", db,
+            is_ppl ? "is shown to raise the perplexity by at most" : "keeps a mass of at least",
+            is_ppl ? 100 * a->limit : a->limit, is_ppl ? " %" : "", policy, best->is_plan ? " (a plan)" : "",
+            best->budget, cost, is_ppl && best->value <= a->limit ? ": more texts may show it" : "");
     free(policy);
+    free(cost);
 }
 
 /* Suggests shares of a text: they apply to any length. */
@@ -200,7 +222,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
         if (!applies(&p[i], a))
             continue;
         best = !best || is_better(&p[i], best) ? &p[i] : best;
-        if (is_ppl ? p[i].value > a->limit : p[i].value < a->limit)
+        if (!meets(&p[i], a->limit))
             continue;
         double kept = sh_quality_kept(&p[i], a->length), than = least ? sh_quality_kept(least, a->length) : 0;
         if (!least || kept < than || (kept <= than && is_better(&p[i], least)))
@@ -220,7 +242,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
 
 char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length)
 {
-    char range[80] = "", other[240] = "", beyond[120] = "", spread[80] = "",
+    char range[160] = "", other[240] = "", beyond[120] = "", spread[80] = "",
          text[SH_MEASURED_NAME + 2] = "";
     int is_ppl = p->kind == SH_QUALITY_PPL;
     double unit = is_ppl ? 100 : 1;
@@ -229,7 +251,15 @@ char *sh_quality_text(const struct sh_quality_point *p, const char *db, const ch
         snprintf(other, sizeof other, "measured on another model, %.150s: ", *p->model ? p->model : "unnamed");
     if (isfinite(p->low) && isfinite(p->high))
         snprintf(range, sizeof range, " (%.4g to %.4g)", unit * p->low, unit * p->high);
-    if (*p->allocator && strcmp(p->allocator, "uniform"))
+    else if (isfinite(p->bound) && p->sequences)
+        snprintf(range, sizeof range, " (at most %.4g with 95 %% confidence, by %d sequences of %d text%s)",
+                 unit * p->bound, p->sequences, p->on.texts, p->on.texts == 1 ? "" : "s");
+    else if (isfinite(p->bound))
+        snprintf(range, sizeof range, " (at most %.4g with 95 %% confidence if tokens were independent, which they are "
+                 "not)", unit * p->bound);
+    if (p->is_plan)
+        snprintf(spread, sizeof spread, " on average, spread by a plan");
+    else if (*p->allocator && strcmp(p->allocator, "uniform"))
         snprintf(spread, sizeof spread, " spread by %.60s", p->allocator);
     if (p->length > 0 && (double)length > 1.1 * p->length)
         snprintf(beyond, sizeof beyond, ", whose texts have %.0f tokens: longer ones are not measured", p->length);
@@ -238,6 +268,19 @@ char *sh_quality_text(const struct sh_quality_point *p, const char *db, const ch
     return xasprintf("%s%s%s%s at %s%s, %s %.4g%s over %.0f tokens of %s%s%s", other, p->policy, *p->knobs ? ":" : "",
                      p->knobs, p->budget, spread, is_ppl ? "perplexity rises (%) by" : "kept mass", unit * p->value,
                      range, p->tokens, text, slash ? slash + 1 : db, beyond);
+}
+
+char *sh_quality_cost(const struct sh_quality_point *p)
+{
+    char over[48] = "";
+    if (p->kind == SH_QUALITY_RECALL)
+        return xasprintf("kept mass %.4f", p->value);
+    if (isnan(p->bound))
+        return xasprintf("perplexity %+.2f %%, no bound", 100 * p->value);
+    if (p->sequences)
+        snprintf(over, sizeof over, "%d sequences", p->sequences);
+    return xasprintf("perplexity %+.2f %% (at most %+.2f %%, over %s)", 100 * p->value, 100 * p->bound,
+                     p->sequences ? over : "tokens");
 }
 
 int sh_quality_share(const char *option, const char *text, double *out, struct sh_err *e)

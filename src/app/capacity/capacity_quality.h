@@ -22,12 +22,15 @@ struct sh_quality_point {
     enum sh_quality kind;
     int bits;                           /* of the cache's numbers                                 */
     int is_over;                        /* it kept more than its budget                           */
-    double value, low, high;            /* PPL: increase as a share; RECALL: kept mass; 95 %, or NaN */
+    int is_plan;                        /* of a plan, whose heads keep `budget` on average        */
+    double value, low, high;            /* PPL: increase as a share; RECALL: kept mass with its 95 %, or NaN */
+    double bound;                       /* PPL: one-sided 95 % bound of the increase; NaN: not known */
+    int sequences;                      /* that the bound is over; 0: over tokens, as if independent */
     double tokens, length;              /* measured on; mean tokens of a text, NaN: not known       */
 };
 
-/* Without policies that cannot run (they see the future) or kept more than a budget, and without full caches. *out for
- * free(). -1: the store cannot be read. */
+/* Also of plans. Without policies that cannot run (they see the future) or kept more than a budget, and without full
+ * caches. *out for free(). -1: the store cannot be read. */
 int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struct sh_err *e);
 
 struct sh_quality_ask {
@@ -47,6 +50,9 @@ double sh_quality_kept(const struct sh_quality_point *p, uint64_t length);
 int sh_quality_fits(const struct sh_quality_point *p, const struct sh_quality_ask *a);  /* all but limit and length */
 void sh_quality_narrow(const struct sh_quality_point *p, int n, struct sh_quality_ask *a);
 
+/* What a limit is compared with: the bound of an increase, kept mass itself. */
+double sh_quality_judged(const struct sh_quality_point *p);
+
 /* The smallest budget that meets the limit, of equal ones the best. NULL: none does, and e names the best; or they were
  * measured on several texts. */
 const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
@@ -57,6 +63,9 @@ void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_e
 
 /* The evidence as a line, which begins with the model if that is another one. For free(). */
 char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length);
+
+/* "+0.64 %, at most +1.19 % over 24 sequences", "kept mass 0.9512": the value in few words. For free(). */
+char *sh_quality_cost(const struct sh_quality_point *p);
 
 /* "h2o:recent=10": the policy and the knobs without their default; and the same with the settings in which the points
  * `all`, of which p is one, differ: "h2o:recent=10, prefill 64". Both for free(). */

@@ -75,8 +75,9 @@ static int texts_at_once(const struct sh_eval_job *w, int first, struct sh_err *
     return fit > 1 ? fit : 1;
 }
 
-/* Adds to sum [n_cell + 1]: the cells', then the full cache's. */
-static int read_some(struct sh_eval_job *w, int first, int n, struct sh_eval_total *sum, struct sh_err *e)
+/* Adds to sum and sequences [n_cell + 1]: the cells', then the full cache's. */
+static int read_some(struct sh_eval_job *w, int first, int n, struct sh_eval_total *sum,
+                     struct sh_eval_sequences *sequences, struct sh_err *e)
 {
     const struct sh_trace_sequence *q = &w->source.texts.sequence[first];
     struct sh_eval_text *text = xcalloc((size_t)n, sizeof *text);
@@ -93,6 +94,8 @@ static int read_some(struct sh_eval_job *w, int first, int n, struct sh_eval_tot
     int bad = sh_eval_read(&w->eval, text, n, total, e) && sh_err_prefix(e, "%s", q->source);
     for (int i = 0; i < n * n_run && !bad; i++)
         sh_eval_total_add(&sum[i % n_run], &total[i]);
+    for (int i = 0; i < n * n_run && !bad; i++)
+        sh_eval_sequences_add(&sequences[i % n_run], &total[i], w->source.texts.n < SH_EVAL_LEAST_SEQUENCES);
     free(total);
     free(text);
     return bad ? -1 : 0;
@@ -103,6 +106,7 @@ static int read_texts(struct sh_eval_job *w, const int *of, int n, struct sh_sto
 {
     struct sh_eval_cell cell[AT_ONCE];
     struct sh_eval_total *total = xcalloc((size_t)n + 1, sizeof *total);
+    struct sh_eval_sequences *sequences = xcalloc((size_t)n + 1, sizeof *sequences);
     int bad = 0;
     for (int i = 0; i < n; i++)
         cell[i] = w->cell[of[i]];
@@ -114,14 +118,17 @@ static int read_texts(struct sh_eval_job *w, const int *of, int n, struct sh_sto
         if (!i || q->n_tokens != q[-1].n_tokens)
             at_once = texts_at_once(w, i, e);
         some = of_one_length(w, i, at_once);
-        bad = at_once < 0 || read_some(w, i, some, total, e);
+        bad = at_once < 0 || read_some(w, i, some, total, sequences, e);
     }
     for (int i = 0; i <= n && !bad; i++) {
         struct sh_eval_result *r = &w->result[i < n ? of[i] : w->n];
-        sh_eval_result_fill(r, &total[i]);
-        bad = store && sh_eval_result_keep(r, store, e);
+        sh_eval_result_fill(r, &total[i], &sequences[i]);
+        bad = store && sh_eval_result_keep(r, &sequences[i], store, e);
         w->kept += store && !bad;
     }
+    for (int i = 0; i <= n; i++)
+        free(sequences[i].at);
+    free(sequences);
     free(total);
     return bad ? -1 : 0;
 }

@@ -58,10 +58,19 @@ static void fill_part(double *m, const struct sh_eval_total *t, int part, int bu
     m[SH_P_EXACT] = is_distance ? sh_eval_share(t->right[bucket], t->answered[bucket]).value : (double)NAN;
 }
 
-void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t)
+void sh_eval_bound(const double *at, double sequences, double bound[SH_N_BOUND_METRIC])
+{
+    struct sh_eval_mean change = {at[SH_E_CHANGE], at[SH_E_CHANGE_STDERR]};
+    bound[SH_B_INCREASE] = expm1(change.value);
+    bound[SH_B_BOUND] = sh_eval_increase_bound(change, (long long)(sequences > 0 ? sequences : at[SH_E_TOKENS]));
+    bound[SH_B_SEQUENCES] = sequences;
+}
+
+void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t, const struct sh_eval_sequences *q)
 {
     const struct sh_eval_sums *s = &t->all;
     double *m = r->at;
+    int are_enough = q->n >= SH_EVAL_LEAST_SEQUENCES;
     r->place = t->place;
     m[SH_E_SEQUENCES] = s->texts;
     m[SH_E_TOKENS] = (double)s->tokens;
@@ -69,6 +78,13 @@ void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t
     put(m, SH_E_PPL, SH_E_PPL_STDERR, sh_eval_perplexity(s));
     put(m, SH_E_CHANGE, SH_E_CHANGE_STDERR, sh_eval_change(s));
     put(m, SH_E_KL, SH_E_KL_STDERR, sh_eval_kl(s));
+    if (are_enough) {
+        m[SH_E_NLL_STDERR] = sh_eval_sequences_nll(q).error;
+        m[SH_E_PPL_STDERR] = m[SH_E_PPL] * m[SH_E_NLL_STDERR];
+        m[SH_E_CHANGE_STDERR] = sh_eval_sequences_change(q).error;
+        m[SH_E_KL_STDERR] = sh_eval_sequences_kl(q).error;
+    }
+    sh_eval_bound(m, are_enough ? q->n : 0, r->bound);
     m[SH_E_SAME] = sh_eval_agreement(s);
     m[SH_E_BUDGET_TOKENS] = s->texts > 0 ? s->budget_tokens / s->texts : (double)NAN;
     m[SH_E_PEAK_TOKENS] = s->peak_tokens;
@@ -129,6 +145,10 @@ static int find(struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)
     if (found > 0)
         found = sh_result_get(&row, &sh_eval_metrics, r->at) &&
                 (!r->has_answers || sh_result_get(&row, &sh_eval_answer_metrics, r->answer));
+    if (found > 0) {                    /* none: of a version whose errors were over tokens */
+        double sequences = sh_result(&row, "error_sequences", -1);
+        sh_eval_bound(r->at, sequences > 0 ? sequences : 0, r->bound);
+    }
     for (int i = 0; found > 0 && i < row.n; i++) {
         double *at = part_of(r, row.at[i].metric);
         if (at)
@@ -149,10 +169,13 @@ int sh_eval_results_find(struct sh_eval_result *r, int n, int are_new, struct sh
     return 0;
 }
 
-int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e)
+int sh_eval_result_keep(const struct sh_eval_result *r, const struct sh_eval_sequences *q, struct sh_store *s,
+                        struct sh_err *e)
 {
-    struct sh_result_row row = {.on = r->on};
+    struct sh_result_row row = {.on = r->on, .sums = q->n ? &q->at->tokens : NULL,
+                                .n_sums = (size_t)q->n * (sizeof *q->at / sizeof q->at->tokens)};
     sh_result_add_all(&row, &sh_eval_metrics, -1, r->at);
+    sh_result_add(&row, -1, r->bound[SH_B_SEQUENCES], "error_sequences");
     if (r->has_answers)
         sh_result_add_all(&row, &sh_eval_answer_metrics, -1, r->answer);
     for (int p = 0; p < SH_EVAL_PARTS; p++) {
@@ -218,6 +241,7 @@ void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int wit
     char knobs[SH_POLICY_TEXT], budget[SH_BUDGET_TEXT];
     const struct sh_eval_cell *c = r->cell;
     sh_eval_cell_write(c->spec, with_plan ? &r->plan : NULL, &c->budget, c->format.bits, o);
+    sh_metrics_write(&sh_eval_bound_metrics, r->bound, o);
     sh_metrics_write(&sh_eval_metrics, r->at, o);
     if (r->has_answers)
         sh_metrics_write(&sh_eval_answer_metrics, r->answer, o);

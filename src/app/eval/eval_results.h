@@ -13,6 +13,10 @@ enum sh_eval_metric {
     SH_E_KL, SH_E_KL_STDERR, SH_E_SAME, SH_E_BUDGET_TOKENS, SH_E_PEAK_TOKENS, SH_E_KV_BYTES, SH_E_RATE, SH_N_EVAL_METRIC
 };
 
+enum sh_bound_metric {                  /* shares; sequences: that standard errors are over, 0: they are over tokens */
+    SH_B_INCREASE, SH_B_BOUND, SH_B_SEQUENCES, SH_N_BOUND_METRIC
+};
+
 enum sh_answer_metric {                 /* of answers in the texts                                */
     SH_A_ANSWERS, SH_A_EXACT, SH_A_EXACT_STDERR, SH_A_NLL, SH_A_NLL_STDERR, SH_A_PPL, SH_A_PPL_STDERR, SH_A_CHANGE,
     SH_A_CHANGE_STDERR, SH_N_ANSWER_METRIC
@@ -38,6 +42,7 @@ struct sh_eval_result {
     uint64_t plan_hash;
     int has_answers;
     double at[SH_N_EVAL_METRIC];        /* NaN: not defined                                       */
+    double bound[SH_N_BOUND_METRIC];
     double answer[SH_N_ANSWER_METRIC];
     double part[SH_EVAL_PARTS][SH_EVAL_BUCKETS][SH_N_PART_METRIC];      /* no token there: not shown */
     struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
@@ -50,12 +55,17 @@ struct sh_eval_result {
 char *sh_eval_settings(const struct sh_policy_spec *spec, const struct sh_budget *of, const struct sh_kv_format *f,
                        const uint64_t *plan, const struct sh_eval_scene *c);
 void sh_eval_result_name(struct sh_eval_result *r, const struct sh_eval_scene *c);    /* fills settings */
-void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t);
+/* q: the texts' sequences; standard errors are over these if there are enough of them, else over tokens. */
+void sh_eval_result_fill(struct sh_eval_result *r, const struct sh_eval_total *t, const struct sh_eval_sequences *q);
+
+/* Increase and bound that follow from figures of the whole: sh_eval_metrics, and sequences, 0: errors over tokens. */
+void sh_eval_bound(const double *at, double sequences, double bound[SH_N_BOUND_METRIC]);
 void sh_eval_results_free(struct sh_eval_result *r, int n);
 
 /* Fills the results that are not known yet from the store, and marks them as known unless they are new. */
 int sh_eval_results_find(struct sh_eval_result *r, int n, int are_new, struct sh_store *s, struct sh_err *e);
-int sh_eval_result_keep(const struct sh_eval_result *r, struct sh_store *s, struct sh_err *e);
+int sh_eval_result_keep(const struct sh_eval_result *r, const struct sh_eval_sequences *q, struct sh_store *s,
+                        struct sh_err *e);
 
 /* An item of "results". with_plan: some results are of a plan; with_device: the device has its own memory, so the item
  * says where the cache was, and if on the host, why. */

@@ -69,6 +69,13 @@ static const struct sh_metric eval[SH_N_EVAL_METRIC] = {
     [SH_E_RATE] = {"tokens_per_s", "tokens/s", 1, NOT_NEGATIVE}};
 METRICS(sh_eval_metrics, eval);
 
+/* Only the number of sequences is stored: the others follow from it. */
+static const struct sh_metric bound[SH_N_BOUND_METRIC] = {
+    [SH_B_INCREASE] = {"ppl_increase", "ppl up by", 4, ANYTHING},
+    [SH_B_BOUND] = {"ppl_increase_bound", "95 % bound", 4, ANYTHING},
+    [SH_B_SEQUENCES] = {"error_sequences", "sequences", 0, COUNT}};
+METRICS(sh_eval_bound_metrics, bound);
+
 static const struct sh_metric answer[SH_N_ANSWER_METRIC] = {
     [SH_A_ANSWERS] = {"answers", "answers", 0, COUNT}, [SH_A_EXACT] = {"answer_exact", "exact", 4, SHARE},
     [SH_A_EXACT_STDERR] = {"answer_exact_stderr", "+-", 4, SHARE},
@@ -212,7 +219,8 @@ static const struct sh_setting repetition_setting[] = {
 
 const struct sh_result_kind sh_result_kinds[] = {
     {"replay", 1, replay_setting, {&sh_replay_metrics}},
-    {"eval", 1, eval_setting, {&sh_eval_metrics, &sh_eval_answer_metrics}},     /* parts have figures of both */
+    {"eval", 1, eval_setting, {&sh_eval_metrics, &sh_eval_answer_metrics,      /* parts have figures of both */
+                               &sh_eval_bound_metrics}},
     {"task", 0, task_setting, {&sh_task_metrics}},
     {"drift", 0, drift_setting, {&sh_drift_metrics, &drift_part_metrics}},
     {"simulate", 1, simulate_setting, {&sh_simulate_metrics}},

@@ -350,6 +350,8 @@ int sh_result_keep(struct sh_store *s, const char *command, const char *settings
     int bad = sh_store_results_begin(s, command, settings, e);
     if (!bad && r->on.texts)
         bad = sh_store_measured(s, command, settings, &r->on, e);
+    if (!bad && r->sums)
+        bad = sh_store_sums(s, command, settings, r->sums, r->n_sums, e);
     for (int i = 0; i < r->n && !bad; i++)
         bad = sh_store_result(s, command, settings, r->at[i].metric, r->at[i].layer, -1, r->at[i].value, e);
     sh_result_free(r);

@@ -49,6 +49,7 @@ extern const struct sh_result_kind sh_result_kinds[];   /* command NULL ends */
 extern const struct sh_metrics
     sh_replay_metrics,                  /* of enum sh_replay_metric; those before SH_M_LAYER_METRICS of layers, too */
     sh_eval_metrics,                    /* of enum sh_eval_metric                                 */
+    sh_eval_bound_metrics,              /* of enum sh_bound_metric                                */
     sh_eval_answer_metrics,             /* of enum sh_answer_metric                               */
     sh_eval_distance_metrics,           /* of enum sh_part_metric, "nll@distance:33-64"           */
     sh_eval_part_metrics,               /* of enum sh_part_metric without those of answers        */
@@ -117,6 +118,8 @@ struct sh_result_row {                  /* one result                           
     char *text;                         /* the same as it is stored                               */
     struct sh_measured on;              /* sh_results_load knows as much as the settings say, at least */
     int store;                          /* for the caller: which of several stores it is of       */
+    const double *sums;                 /* [n_sums]: to be kept with it, borrowed; NULL: none     */
+    size_t n_sums;
     struct sh_result_figure *at;        /* [n]                                                    */
     int n;
 };
