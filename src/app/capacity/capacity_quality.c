@@ -9,7 +9,6 @@
 #include "planner/policy/budget.h"
 #include "planner/policy/policy.h"
 #include "src/base/mem.h"
-#include "src/app/capacity/capacity_ask.h"
 #include "src/app/store/measured.h"
 #include "src/app/store/results.h"
 #include "src/engine/eval_sums.h"
@@ -123,6 +122,29 @@ int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struc
     *n = leave_out_over(at, *n);
     *out = at;
     return 0;
+}
+
+int sh_quality_one_limit(const struct sh_capacity_args *a, struct sh_err *e)
+{
+    if (a->max_ppl && a->min_recall)
+        return sh_misused(e, "--max-ppl-increase and --min-recall cannot be combined: expected one of them");
+    return 0;
+}
+
+int sh_quality_ask(const struct sh_capacity_args *a, const char *kv, const char *model,
+                   const struct sh_quality_point *p, int n, struct sh_quality_ask *out, struct sh_err *e)
+{
+    struct sh_kv_rule rule;
+    *out = (struct sh_quality_ask){.kind = a->min_recall ? SH_QUALITY_RECALL : SH_QUALITY_PPL, .policy = a->policy,
+                                   .model = model, .measured_on = a->measured_on, .length = (uint64_t)a->length};
+    if (sh_capacity_kv(kv, &rule, e))
+        return -1;
+    out->bits = rule.k.bits < rule.v.bits ? rule.k.bits : rule.v.bits;
+    out->bits = out->bits > 16 ? 16 : out->bits;
+    sh_quality_narrow(p, n, out);
+    if (a->max_ppl)
+        return sh_quality_increase("--max-ppl-increase", a->max_ppl, &out->limit, e);
+    return a->min_recall ? sh_quality_share("--min-recall", a->min_recall, &out->limit, e) : 0;
 }
 
 double sh_quality_kept(const struct sh_quality_point *p, uint64_t length)
