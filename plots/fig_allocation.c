@@ -87,9 +87,11 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
 static void caption(FILE *to, const struct sh_fig_data *data)
 {
     const struct sh_fig_plans *d = data->allocation;
-    fprintf(to, "the budgets of %s, layer by head and over the layers", d->n > 1 ? "the plans" : "a plan");
+    fprintf(to, "the budgets of %s: for each layer and head, and as mean and range over the heads of each layer",
+            d->n > 1 ? "the plans" : "a plan");
 }
 
 const struct sh_figure sh_figure_allocation = {
-    .number = SH_FIG_allocation, .name = "allocation", .summary = "the budgets of a plan, layer by head", .most = 4,
-    .parts = "plans", .draw = draw, .caption = caption};
+    .number = SH_FIG_allocation, .name = "allocation",
+    .summary = "the budgets of a plan, as a grid of layers and heads", .most = 4, .parts = "plans",
+    .draw = draw, .caption = caption};

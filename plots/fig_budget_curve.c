@@ -301,11 +301,11 @@ static void caption(FILE *to, const struct sh_fig_data *data)
             for (int k = 0; k < c->n; k++)
                 has_error |= isfinite(c->error[k]);
         }
-    fprintf(to, "attention that each policy keeps%s, over its budget%s",
+    fprintf(to, "attention that each policy keeps%s, against the budget%s",
             has_error ? ", and the error of the output" : "", has_bound ? ", with the oracles" : "");
 }
 
 const struct sh_figure sh_figure_budget_curve = {
     .number = SH_FIG_budget_curve, .name = "budget-curve",
-    .summary = "attention that each policy keeps, over its budget, with the oracles", .most = 4,
+    .summary = "attention that each policy keeps, against the budget, with the oracles", .most = 4,
     .parts = "sets of curves", .draw = draw, .caption = caption};

@@ -145,14 +145,14 @@ static int draw_frontier(struct sh_gp *gp, const struct sh_fig_data *d, struct s
 static void caption_frontier(FILE *to, const struct sh_fig_data *data)
 {
     const struct sh_fig_charts *d = data->frontier;
-    fputs("over the share of tokens kept: ", to);
+    fputs("against the share of tokens kept: ", to);
     for (int i = 0; i < d->n; i++)
         fprintf(to, "%s%s", i ? "; " : "", d->chart[i].title);
 }
 
 const struct sh_figure sh_figure_frontier = {
     .number = SH_FIG_frontier, .name = "frontier",
-    .summary = "batch, speed and measured quality over the budget", .most = 4, .parts = "charts",
+    .summary = "batch, speed and measured quality against the budget", .most = 4, .parts = "charts",
     .drawn_by = "capacity --plot-frontier FILE", .draw = draw_frontier, .caption = caption_frontier};
 
 static int draw_latency(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
@@ -164,13 +164,13 @@ static int draw_latency(struct sh_gp *gp, const struct sh_fig_data *d, struct sh
 static void caption_latency(FILE *to, const struct sh_fig_data *d)
 {
     (void)d;
-    fputs("time to the first token and time per further token, over the request rate: median (p50) and 99th "
+    fputs("time to the first token and time per further token, against the request rate: median (p50) and 99th "
           "percentile (p99)", to);
 }
 
 const struct sh_figure sh_figure_latency = {
     .number = SH_FIG_latency, .name = "latency",
-    .summary = "time to the first token and time per further token, over the request rate", .most = 4,
+    .summary = "time to the first token and time per further token, against the request rate", .most = 4,
     .parts = "charts", .drawn_by = "simulate --plot-latency FILE", .draw = draw_latency, .caption = caption_latency};
 
 static int draw_occupancy(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)

@@ -192,7 +192,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     const struct sh_fig_maps *d = data->heatmap;
     int n_strips = 0, tokens = 0, is_narrow = sh_gp_room(gp, 9) < NARROW;
     if (d->n_marks < 0 || d->n_marks > 8)
-        return sh_misused(e, "figure heatmap shows 0 to 8 single rows, found %d", d->n_marks);
+        return sh_misused(e, "figure heatmap shows 0 to 8 individual rows, found %d", d->n_marks);
     for (int i = 0; i < d->n; i++) {
         if (d->map[i].n_rows < 2 || d->map[i].n_cols < 2)
             return sh_misused(e, "figure heatmap needs at least 2 rows and 2 columns of scores, found %d x %d",
@@ -226,10 +226,10 @@ static void caption(FILE *to, const struct sh_fig_data *data)
     for (int i = 0; i < d->n; i++)
         n += n_marked(&d->map[i], d);
     fprintf(to, "attention scores, and which of them are above their row's average%s",
-            n ? "; below, single rows as strips" : "");
+            n ? "; below, individual rows as strips" : "");
 }
 
 const struct sh_figure sh_figure_heatmap = {
     .number = SH_FIG_heatmap, .name = "heatmap",
-    .summary = "attention scores of chosen heads, which of them are above average, and chosen rows as strips",
+    .summary = "attention scores of chosen heads, which scores are above average, and chosen rows as strips",
     .most = 5, .parts = "score maps", .draw = draw, .caption = caption};

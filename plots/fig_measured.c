@@ -260,12 +260,12 @@ static int draw_compression(struct sh_gp *gp, const struct sh_fig_data *d, struc
 static void caption_compression(FILE *to, const struct sh_fig_data *d)
 {
     caption(to, d->compression);
-    fputs(", over the compression of the cache", to);
+    fputs(", against the compression of the cache", to);
 }
 
 const struct sh_figure sh_figure_compression = {
     .number = SH_FIG_compression, .name = "compression",
-    .summary = "perplexity and accuracy over the compression of the cache", .most = SH_MEASURED_PANELS,
+    .summary = "perplexity and accuracy against the compression of the cache", .most = SH_MEASURED_PANELS,
     .parts = "panels", .draw = draw_compression, .caption = caption_compression};
 
 static int draw_quant(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
@@ -280,7 +280,7 @@ static void caption_quant(FILE *to, const struct sh_fig_data *d)
 
 const struct sh_figure sh_figure_quant = {
     .number = SH_FIG_quant, .name = "quant",
-    .summary = "perplexity over the bits of keys and values, and over the bytes of the cache",
+    .summary = "perplexity against the bits of keys and values, and against the bytes of the cache",
     .most = SH_MEASURED_PANELS, .parts = "panels", .draw = draw_quant, .caption = caption_quant};
 
 static int draw_drift(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
@@ -290,7 +290,7 @@ static int draw_drift(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_e
 
 const struct sh_figure sh_figure_drift = {
     .number = SH_FIG_drift, .name = "drift",
-    .summary = "agreement of the tokens kept by the live cache and by the replay, over the text",
+    .summary = "agreement of the tokens kept by the live cache and by the replay, along the text",
     .most = SH_MEASURED_PANELS, .parts = "panels", .draw = draw_drift};
 
 static int draw_score_change(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)

@@ -239,8 +239,8 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
     a->embed_scale = a->embed_scale > 0 ? a->embed_scale : 1;
     a->n_rot = a->pos == SH_POS_ROTARY ? (int)((float)a->d_head * a->rotary_share) : 0;
     if (a->pos == SH_POS_ROTARY && (a->n_rot < 2 || a->n_rot % 2 || a->n_rot > a->d_head))
-        return sh_fail(e, "%s: found %d rotary elements in a head of %d, expected an even number from 2 "
-                       "on", sh_config_path(c), a->n_rot, a->d_head);
+        return sh_fail(e, "%s: found %d rotary elements in a head of %d, expected an even number, at least "
+                       "2", sh_config_path(c), a->n_rot, a->d_head);
     return 0;
 }
 

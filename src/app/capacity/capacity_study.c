@@ -176,8 +176,9 @@ static int variants(struct sh_capacity_study *s, const char *kv, const char *mod
     }
     if (*n)
         return 0;
-    sh_fail(e, "%s: contains no budget measured with %s%s%d-bit numbers%s%.80s", a->db, q.policy ? q.policy : "",
-            q.policy ? " and " : "", q.bits, q.measured_on ? " on " : "", q.measured_on ? q.measured_on : "");
+    sh_fail(e, "%s: contains no budget measured with %s%s%d-bit keys and values%s%.80s", a->db,
+            q.policy ? q.policy : "", q.policy ? " and " : "", q.bits, q.measured_on ? " on " : "",
+            q.measured_on ? q.measured_on : "");
     q.kind = SH_QUALITY_PPL;
     sh_quality_more(a->db, &q, e);
     return -1;

@@ -99,7 +99,7 @@ char *sh_settings_text(const char *command, const struct sh_value *value)
 int sh_result_damaged(const char *store, const char *command, const char *settings, const char *metric, double value,
                       const char *expected, struct sh_err *e)
 {
-    sh_fail(e, "%s: a kept result of %s is damaged: %s is %g, expected %s (%.300s)", store, command, metric, value,
+    sh_fail(e, "%s: a stored result of %s is damaged: %s is %g, expected %s (%.300s)", store, command, metric, value,
             expected, settings);
     return sh_hint(e, "measure it again with shears %s%s, or delete the rows of these settings from the store's table "
                    "\"result\"", command, kind_of(command)->has_force ? " --force" : "");
