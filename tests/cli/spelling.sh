@@ -152,6 +152,15 @@ expect "  named columns show what they hold" 0 "^  h2o +sinks=0,recent=4,score=s
 run replay --policy $long --db store.db -q --budget 0.5 --csv
 expect "  and --csv has all of them" 0 "^policy,knobs,allocator,budget,budget_tokens,kept_mass,.*,stability,peak_tokens,mean_tokens,resident_bytes" ""
 
+# ---- a model's files ----
+
+run info "$opt"
+cp log/out whole.txt
+for file in config.json model.safetensors; do
+    run info "$opt/$file"
+    holds "info: $file stands for its folder" diff whole.txt log/out
+done
+
 # ---- what was meant ----
 
 hinted() { # description, status, error, hint, arguments...
