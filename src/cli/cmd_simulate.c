@@ -442,8 +442,8 @@ const struct sh_cmd sh_cmd_simulate = {
              "      --output exp:300 --budget 0.2 --slo-ttft 1 --slo-tpot 0.05\n"
              "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --workload trace.csv --budget 0.2 \\\n"
              "      --max-rate --slo-ttft 2\n"
-             "  shears simulate --model llama-3.1-8b --gpu H100-SXM --rate 8 --prompt 4000 --output 300 \\\n"
-             "      --quality-db evals.db --max-ppl-increase 1%\n"
+             "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --rate 8 --prompt 400 --output 100 \\\n"
+             "      --quality-db traces.db --max-ppl-increase 5%\n"
              "  shears simulate --model llama-3.1-8b --gpu A100-SXM-80GB,H100-SXM --tp 1,2 --rate 2,4,8,16 \\\n"
              "      --prompt 4000 --output 300 --budget 0.2 --db served.db",
     .opts = opts, .args_bytes = sizeof(struct sh_simulate_args), .defaults = &defaults, .run = run};
