@@ -148,7 +148,8 @@ static void write_layers(struct sh_out *o, const struct sh_replay_row *row)
         const double *m = row->layer + l * SH_M_LAYER_METRICS;
         sh_out_item(o);
         sh_out_int(o, "layer", "layer", row->first_layer + l);
-        for (int k = SH_M_KEPT_MASS; k <= SH_M_OUTPUT_ERROR; k++)
+        sh_metric_write(&sh_replay_metrics, SH_M_OUTPUT_ERROR, m[SH_M_OUTPUT_ERROR], o);
+        for (int k = SH_M_KEPT_MASS; k < SH_M_OUTPUT_ERROR; k++)
             sh_metric_write(&sh_replay_metrics, k, m[k], o);
         sh_out_real(o, "mean_tokens", "mean tokens", m[SH_M_MEAN_TOKENS], 1);
     }
@@ -158,8 +159,8 @@ static void write_layers(struct sh_out *o, const struct sh_replay_row *row)
 static void write_row(struct sh_out *o, const struct sh_replay_job *w, int i)
 {
     static const enum sh_replay_metric shown[] = {
-        SH_M_BUDGET_TOKENS, SH_M_KEPT_MASS, SH_M_KEPT_MASS_LOW, SH_M_KEPT_MASS_HIGH, SH_M_KEPT_MASS_NO_SINK,
-        SH_M_PIVOTAL_RECALL, SH_M_OUTPUT_ERROR, SH_M_OUTPUT_ERROR_LOW, SH_M_OUTPUT_ERROR_HIGH, SH_M_STABILITY,
+        SH_M_BUDGET_TOKENS, SH_M_OUTPUT_ERROR, SH_M_OUTPUT_ERROR_LOW, SH_M_OUTPUT_ERROR_HIGH, SH_M_KEPT_MASS,
+        SH_M_KEPT_MASS_LOW, SH_M_KEPT_MASS_HIGH, SH_M_KEPT_MASS_NO_SINK, SH_M_PIVOTAL_RECALL, SH_M_STABILITY,
         SH_M_PEAK_TOKENS, SH_M_MEAN_TOKENS, SH_M_RESIDENT_BYTES};
     const struct sh_replay_row *row = &w->row[i];
     char allocator[SH_ALLOT_TEXT];
@@ -219,6 +220,8 @@ static struct sh_out *describe(const struct sh_replay_job *w)
             write_row(o, w, i);
     sh_out_end(o);
     write_areas(o, w);
+    sh_out_note(o, "Output error compares policies on this trace; kept mass describes what they keep. Neither promises");
+    sh_out_note(o, "a perplexity: shears eval measures it.");
     if (w->q.leave_out_small)
         sh_out_note(o, "A dash marks budgets that the policy's protected tokens alone would fill.");
     if (known)
@@ -296,17 +299,19 @@ const struct sh_cmd sh_cmd_replay = {
     .usage = "--db FILE [--policy NAME[:knob=value,...]...] [--budget LIST] [--prefill N] [--allocator NAME]",
     .summary = "replay eviction policies over recorded attention",
     .about = "Feeds every recorded row to one simulated cache per policy and budget.\n"
-             "  kept mass     fraction of the full row's attention that falls on kept tokens\n"
+             "  output error  |o - o'| / |o| of the head's output, if values were recorded (--vectors v): compares\n"
+             "                policies on one trace best\n"
+             "  kept mass     fraction of the full row's attention that falls on kept tokens: a description\n"
              "  no sinks      the same without the first four tokens and the query's own, which otherwise make all\n"
              "                policies look alike\n"
              "  pivotal       fraction of a row's keys with a score above 1/n (n keys) that are kept\n"
-             "  output error  |o - o'| / |o| of the head's output, if values were recorded (--vectors v)\n"
              "  to oracle     the oracle's kept mass minus the policy's\n"
              "  stability     Jaccard index of the kept sets of consecutive steps\n"
              "  peak, mean    kept tokens per head\n"
              "Intervals are bootstrapped over sequences. Queries are those of the uncompressed model, so the replay\n"
-             "is exact in the first layer and an approximation in later ones. Results are kept in the store and\n"
-             "reused.\n"
+             "is exact in the first layer and an approximation in later ones. No figure of a replay promises a\n"
+             "perplexity: what +1 % takes is a kept mass of 0.88 to 0.998, by model, text and policy. shears eval\n"
+             "measures perplexity. Results are kept in the store and reused.\n"
              "\n"
              "  shears replay --db traces.db --policy window h2o:recent=10 scissorhands --budget 0.05..0.5/10",
     .opts = opts, .args_bytes = sizeof(struct replay_args), .defaults = &defaults, .run = run};

@@ -29,12 +29,12 @@ static void points(struct sh_out *o, const struct sh_fig_curves *set, const stru
     for (int k = 0; k < c->n; k++) {
         begin_row(o, set, c);
         sh_out_real(o, "share", "budget, share of the text", c->share[k], 3);
+        sh_out_real(o, "output_error", "output error", c->error[k], 4);
         sh_out_real(o, "kept_mass", "kept mass", c->mass[k], 4);
         sh_out_real(o, "kept_mass_low", "95 % interval, from", c->low[k], 4);
         sh_out_real(o, "kept_mass_high", "to", c->high[k], 4);
         sh_out_real(o, "kept_mass_no_sink", "without sinks", c->no_sink[k], 4);
         sh_out_real(o, "pivotal_recall", "pivotal tokens kept", c->pivotal[k], 4);
-        sh_out_real(o, "output_error", "output error", c->error[k], 4);
     }
 }
 
@@ -85,11 +85,12 @@ static int write(struct sh_report *r, struct sh_err *e)
         return 0;
     }
     sh_report_say(r, "Each policy sees the recorded rows one by one and keeps at most its budget of tokens per head. "
-                     "Kept mass is the share of a row's attention on the tokens that are kept. The column "
-                     "“without sinks” leaves out the first four tokens, which attract attention whatever they are, "
-                     "and the query's own token. Pivotal tokens here are those with a score above the average of the "
-                     "row. Output error is the relative error of a head's output; it is known only where values were "
-                     "recorded.");
+                     "Output error is the relative error of a head's output; it is known only where values were "
+                     "recorded, and it compares policies on one trace best. Kept mass is the share of a row's attention "
+                     "on the tokens that are kept: it describes what they keep. The column “without sinks” leaves out "
+                     "the first four tokens, which attract attention whatever they are, and the query's own token. "
+                     "Pivotal tokens here are those with a score above the average of the row. None of these promises a "
+                     "perplexity: evaluations measure it.");
     int n = sh_report_texts(r, &all, &text);
     for (int i = 0; i < n && !bad; i++)
         bad = write_text(r, &all, text[i], i, e);

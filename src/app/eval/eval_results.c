@@ -244,6 +244,7 @@ void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int wit
     const struct sh_eval_cell *c = r->cell;
     sh_eval_cell_write(c->spec, with_plan ? &r->plan : NULL, &c->budget, c->format.bits, o);
     sh_metrics_write(&sh_eval_bound_metrics, r->bound, o);
+    sh_out_detail(o);                   /* the sequences: the same in all rows, and said above them */
     sh_metrics_write(&sh_eval_metrics, r->at, o);
     if (r->has_answers)
         sh_metrics_write(&sh_eval_answer_metrics, r->answer, o);
