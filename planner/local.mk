@@ -45,10 +45,12 @@ liballocator_a_SOURCES = \
 	%D%/allocator/allocator_adakv.c \
 	%D%/allocator/allocator_entropy.c \
 	%D%/allocator/allocator_greedy.c \
+	%D%/allocator/allocator_loss.c \
 	%D%/allocator/allocator_persistence.c \
 	%D%/allocator/allocator_pyramid.c \
 	%D%/allocator/allocator_uniform.c \
-	%D%/allocator/apportion.c
+	%D%/allocator/apportion.c \
+	%D%/allocator/pieces.c
 liballocator_a_CFLAGS = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=off
 

@@ -2,6 +2,7 @@
 /* The list of allocators, their names as people write them, and what must hold before one runs. */
 #include "planner/allocator/allocator.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,8 @@
     X(persistence)       \
     X(entropy)           \
     X(adakv)             \
-    X(greedy)
+    X(greedy)           \
+    X(loss)
 
 #define DECLARE(name) extern const struct sh_allocator sh_allocator_##name;
 #define ENTRY(name) &sh_allocator_##name,
@@ -68,15 +70,15 @@ double sh_allocator_knob(const struct sh_allocator_spec *s, const char *name)
 struct numbers {                        /* of one kind of evidence */
     enum sh_evidence kind;
     const char *what;
-    const double *x;                    /* [n_layer], or by head: [n_layer][n_head][each]; in [0, most] */
-    int by_head;
+    const double *x;                    /* [n_layer][n_head][each], in [0, most]                  */
+    int by_head;                        /* else [n_layer][each]                                   */
     size_t each;
     double most;
 };
 
 static int check_numbers(const char *who, const struct numbers *n, const struct sh_allocation *a, struct sh_err *e)
 {
-    size_t per_layer = n->by_head ? (size_t)a->n_head * n->each : 1;
+    size_t per_layer = n->by_head ? (size_t)a->n_head * n->each : n->each;
     if (!n->x)
         return sh_fail(e, "the allocator %s needs %s, but no measurements were given", who, n->what);
     for (size_t i = 0; i < (size_t)a->n_layer * per_layer; i++) {
@@ -90,6 +92,14 @@ static int check_numbers(const char *who, const struct numbers *n, const struct 
     return 0;
 }
 
+static int rises(const int *point, int n, int from)
+{
+    int sound = n > 0 && point && point[0] == from;
+    for (int i = 1; sound && i < n; i++)
+        sound = point[i] > point[i - 1];
+    return sound;
+}
+
 static int check(const struct sh_allocator *p, const struct sh_allocation *a, struct sh_err *e)
 {
     const struct numbers all[] = {
@@ -97,17 +107,19 @@ static int check(const struct sh_allocator *p, const struct sh_allocation *a, st
         {SH_EVIDENCE_ENTROPY, "entropies", a->entropy, 1, 1, HUGE_VAL},
         {SH_EVIDENCE_SCORE, "attention per key", a->score, 1, (size_t)a->n_token, HUGE_VAL},
         {SH_EVIDENCE_CURVE, "budget curves", a->curve, 1, a->n_point > 0 ? (size_t)a->n_point : 1,
-         1 + 1e-3}};                    /* kept mass of stored rows is 1 within rounding */
+         1 + 1e-3},                     /* kept mass of stored rows is 1 within rounding */
+        {SH_EVIDENCE_LOSS, "losses of layers", a->loss, 0, a->n_loss > 0 ? (size_t)a->n_loss : 1, DBL_MAX}};
     if (a->mean < a->floor || a->mean > a->n_token)
         return sh_misused(e, "a mean of %d tokens per head is out of range: every head needs %d, and the sequence "
                           "has %d", a->mean, a->floor, a->n_token);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (p->needs & all[i].kind && check_numbers(p->name, &all[i], a, e))
             return -1;
-    int sound = a->n_point > 0 && a->point && a->point[0] == a->floor && a->point[a->n_point - 1] == a->n_token;
-    for (int i = 1; sound && i < a->n_point; i++)
-        sound = a->point[i] > a->point[i - 1];
-    return sound || !(p->needs & SH_EVIDENCE_CURVE)
+    if (p->needs & SH_EVIDENCE_LOSS && a->floor < a->n_token &&
+        (!rises(a->loss_point, a->n_loss, a->floor) || a->loss_point[a->n_loss - 1] >= a->n_token))
+        return sh_fail(e, "the budgets of losses must increase from %d to less than %d", a->floor, a->n_token);
+    return !(p->needs & SH_EVIDENCE_CURVE) ||
+                   (rises(a->point, a->n_point, a->floor) && a->point[a->n_point - 1] == a->n_token)
                ? 0 : sh_fail(e, "the budgets of a curve must increase from %d to %d", a->floor, a->n_token);
 }
 

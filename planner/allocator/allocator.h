@@ -25,13 +25,18 @@ struct sh_allocation {
     int n_point;
     const double *score;                /* [n_layer][n_head][n_token]: attention that a head's    */
                                         /* keys get, without protected, largest first             */
+    const double *loss;                 /* [n_layer][n_loss]: of the model's output when the heads of this layer  */
+                                        /* alone have loss_point tokens on average and others keep all; nats, >= 0 */
+    const int *loss_point;              /* [n_loss]: ascending, from floor to below n_token, where nothing is lost */
+    int n_loss;
 };
 
 enum sh_evidence {
     SH_EVIDENCE_PERSISTENCE = 1,
     SH_EVIDENCE_ENTROPY = 2,
     SH_EVIDENCE_CURVE = 4,
-    SH_EVIDENCE_SCORE = 8
+    SH_EVIDENCE_SCORE = 8,
+    SH_EVIDENCE_LOSS = 16
 };
 
 struct sh_allocator {
@@ -63,7 +68,25 @@ double sh_allocator_knob(const struct sh_allocator_spec *s, const char *name);
 /* budget [n_layer][n_head]. -1: evidence is missing or no number, or the mean is out of its range. */
 int sh_allocate(const struct sh_allocator_spec *s, const struct sh_allocation *a, int *budget, struct sh_err *e);
 
-/* ---- for allocators (apportion.c) ---- */
+/* The heads of one layer, budget [n_head], have `total` tokens: as greedy divides them. Needs the curves. */
+void sh_greedy_layer(const struct sh_allocation *a, int layer, long long total, int *budget);
+
+/* ---- for allocators: pieces.c ---- */
+
+/* A part of a concave curve in which every token gains the same. */
+struct sh_slope {
+    double slope;
+    int of, from, tokens;               /* of: the head or the layer                              */
+};
+
+/* The least concave curve above the points x [n] ascending, y [n], as at most n - 1 pieces. Returns their number. */
+int sh_concave_pieces(const int *x, const double *y, int n, int of, struct sh_slope *to);
+
+/* Gives out `left` tokens, the steepest pieces first, of equal ones the first `of`: taken[of] += up to piece.tokens *
+ * each. Sorts the pieces. */
+void sh_fill_steepest(struct sh_slope *piece, int n, long long each, long long left, long long *taken);
+
+/* ---- for allocators: apportion.c ---- */
 
 /* Real shares as whole tokens that sum to a total. Head i should get base + lambda * weight[i], not below `floor`, not
  * above `most`; lambda is what makes the sum right: what the limits take from one head goes to the others by their

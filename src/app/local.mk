@@ -28,6 +28,12 @@ libapp_a_SOURCES = \
 	%D%/persistence/study.c %D%/persistence/study.h \
 	%D%/plan/allot.c %D%/plan/allot.h \
 	%D%/plan/key_profile.c \
+	%D%/plan/live_evidence.c \
+	%D%/plan/live_judge.c \
+	%D%/plan/live_plan.c %D%/plan/live_plan.h \
+	%D%/plan/live_read.c \
+	%D%/plan/live_search.c \
+	%D%/plan/plan_bound.c %D%/plan/plan_bound.h \
 	%D%/plan/plan_evals.c \
 	%D%/plan/plan_file.c %D%/plan/plan_file.h \
 	%D%/plan/plan_measure.c %D%/plan/plan_measure.h \

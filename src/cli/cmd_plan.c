@@ -8,39 +8,65 @@
 #include "src/base/mem.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
+#include "src/cli/plan_show.h"
 #include "src/app/plan/plan_measure.h"
 #include "src/app/common/recorded.h"
 #include "traces/store.h"
 
 struct plan_args {
-    const char *db, *policy, *budget, *allocator, *out, *rows, *plan, *measured_on;
-    double recall, error, ppl;          /* NaN: not asked for */
-    long long prefill, run, error_every;
+    struct sh_live_plan_args live;      /* also policies, allocators, store, prefill and run of the other forms */
+    const char *budget, *out, *rows, *plan, *measured_on;
+    double recall, error, ppl, increase, kl, exact;     /* NaN: not asked for */
+    long long error_every;
 };
 
 #define F(name) offsetof(struct plan_args, name)
+#define L(name) F(live.live.name)
 static const struct sh_opt opts[] = {
-    SH_STORE_OPT(F(db)),
-    SH_POLICY_OPT(F(policy), "policy to plan for"),
+    SH_REAL("target-ppl-increase", F(increase), "F", 0, 1, "most that the perplexity may increase over the full "
+        "cache's: 1% or\n0.01; measured in the live model, judged on texts of its own"),
+    SH_REAL("target-kl", F(kl), "F", 0, 1e6, "largest divergence of the next token's distribution, in nats"),
+    SH_REAL("target-answers", F(exact), "F", 0, 1, "least share of exact answers: 80% or 0.8; requires --answers"),
+    SH_MODEL_OPT(F(live.live.model)),
+    SH_TEXT_OPT(F(live.text)), SH_JSONL_OPT(F(live.jsonl)), SH_FIELD_OPT(F(live.field)),
+    SH_TOKENS_OPT(F(live.tokens)),
+    SH_TEXT("answers", F(live.answers), "NAME", "key of the answers in each --jsonl object (see shears eval)"),
+    SH_INT("length", F(live.length), "N", 2, 1 << 22, "tokens per sequence (default: 512, or the model's context "
+        "length)"),
+    SH_INT("min-tokens", F(live.least), "N", 2, 1 << 22, "skip texts and documents shorter than N tokens"),
+    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24, at most half of the "
+        "texts);\na promise takes 12"),
+    SH_REAL("confidence", F(live.confidence), "F", 0.5, 0.9999, "of the bound that must meet the target (default: "
+        "0.95)"),
+    SH_SECONDS("time", F(live.seconds), 0.001, 1e9, "try no further policy after S seconds (default: all of them)"),
+    SH_LIST("policy", F(live.policy), "NAME[:knob=value,...]...", "policy to plan for; with --model several, or all:\n"
+        "the one of fewest tokens is taken (default: h2o, scissorhands,\nwindow and tova)"),
+    SH_LIST("allocator", F(live.allocator), "NAME[:knob=value,...]...", "how the total is split over layers and heads: "
+        "uniform (default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where "
+        "measured persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves); with --model\n"
+        "several of them, and loss (by the live model's losses; default)"),
+    SH_STORE_OPT(F(live.db)),
     SH_TEXT("budget", F(budget), "F", "mean over heads: tokens (17) or a fraction of the longest sequence (0.2)"),
-    SH_REAL("target-recall", F(recall), "F", 0, 1, "minimum kept mass, 0 to 1"),
-    SH_REAL("target-error", F(error), "F", 0, 1e6, "maximum output error; requires a trace with --vectors v"),
+    SH_REAL("target-recall", F(recall), "F", 0, 1, "minimum kept mass, 0 to 1; promises no perplexity"),
+    SH_REAL("target-error", F(error), "F", 0, 1e6, "maximum output error; requires a trace with --vectors v;\npromises "
+        "no perplexity"),
     SH_REAL("target-ppl", F(ppl), "F", 0, 1e9, "maximum perplexity; requires evaluations of the policy in the store"),
     SH_MEASURED_ON_OPT(F(measured_on), "--target-ppl: "),
-    SH_TEXT("allocator", F(allocator), "NAME[:knob=value,...]", "how the total is split over layers and heads: uniform "
-        "(default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where measured "
-        "persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves)"),
     SH_TEXT("plan", F(plan), "FILE", "measure this existing plan on the trace instead of making one"),
     {"output", SH_OPT_TEXT, F(out), "FILE", "write the plan to FILE as JSON (default: print it only)", 0, 0, 'o'},
-    SH_PREFILL_OPT(F(prefill), "0"),
+    SH_PREFILL_OPT(F(live.live.prefill), "0"),
+    SH_KV_OPTS(L),
+    SH_WEIGHT_OPTS(L),
     SH_ROWS_OPT(F(rows)),
     SH_INT("error-every", F(error_every), "N", 1, 1 << 22, "compute the output error for every N-th row (default: 1)"),
-    SH_RUN_OPT(F(run), 0),
+    SH_RUN_OPT(F(live.run), 0),
+    SH_DEVICE_MEMORY_OPT(F(live.live.device_memory)),
     {0}};
 
 static const struct plan_args defaults = {
-    .allocator = "uniform", .rows = "renormalised", .recall = (double)NAN, .error = (double)NAN, .ppl = (double)NAN,
-    .error_every = 1};
+    .live = {.live = {.dtype = "f32", .weight_bits = 16, .kv_group = 64}, .field = "text", .confidence = 0.95},
+    .recall = (double)NAN, .error = (double)NAN, .ppl = (double)NAN, .increase = (double)NAN, .kl = (double)NAN,
+    .exact = (double)NAN};
 
 struct work {
     struct sh_policy_spec policy;
@@ -60,15 +86,19 @@ struct work {
 
 static int read_policy(const struct plan_args *a, struct work *w, struct sh_err *e)
 {
-    if (!a->policy) {
+    const struct sh_list *policy = &a->live.policy, *allocator = &a->live.allocator;
+    if (!policy->n) {
         sh_misused(e, "plan requires --policy NAME");
         return sh_hint(e, "shears info policies lists them");
     }
-    if (sh_policy_parse(a->policy, &w->policy, e))
+    if (policy->n > 1 || allocator->n > 1)
+        return sh_misused(e, "several policies or allocators require --model and a target in the live model, such as "
+                             "--target-ppl-increase 1%%");
+    if (sh_policy_parse(policy->at[0], &w->policy, e))
         return sh_err_prefix(e, "--policy");
     if (w->policy.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND))
         return sh_misused(e, "--policy %s: uses future attention, which no live cache has", w->policy.policy->name);
-    if (sh_allocator_parse(a->allocator, &w->allocator, e))
+    if (sh_allocator_parse(allocator->n ? allocator->at[0] : "uniform", &w->allocator, e))
         return sh_err_prefix(e, "--allocator");
     if (!isnan(a->ppl) && strcmp(w->allocator.allocator->name, "uniform"))
         return sh_misused(e, "--target-ppl requires --allocator uniform, as evaluations use; found %s",
@@ -78,18 +108,25 @@ static int read_policy(const struct plan_args *a, struct work *w, struct sh_err 
 
 static int read_request(const struct plan_args *a, const struct sh_common *common, struct work *w, struct sh_err *e)
 {
+    const struct sh_live_plan_args *live = &a->live;
     int asked = (a->budget != NULL) + !isnan(a->recall) + !isnan(a->error) + !isnan(a->ppl);
+    if (live->live.model || live->text.n || live->jsonl || live->tokens || live->answers || live->length ||
+        live->least || live->sequences || live->seconds > 0)
+        return sh_misused(e, "--model, texts and what goes with them require --target-ppl-increase, --target-kl or "
+                             "--target-answers");
     if (a->measured_on && isnan(a->ppl))
         return sh_misused(e, "--measured-on requires --target-ppl, the only target that looks up evaluations");
-    if (a->plan && (asked || a->policy || a->prefill))
+    if (a->plan && (asked || live->policy.n || live->live.prefill))
         return sh_misused(e, "--plan FILE sets policy, prefill and budgets itself: remove those options");
     if (!a->plan && asked != 1)
-        return sh_misused(e, "plan requires exactly one of --budget, --target-recall, --target-error, --target-ppl");
-    w->q = (struct sh_replay_request){.spec = &w->policy, .n_spec = 1, .prefill = (int)a->prefill,
-                                      .error_every = (int)a->error_every, .seed = (uint64_t)common->seed,
-                                      .threads = (int)common->threads, .quiet = common->quiet, .run = (int)a->run,
-                                      .leave_out_small = 1, .dump_every = 1};
-    if (sh_read_rows(a->rows, &w->q.rows, e) || (!a->plan && read_policy(a, w, e)))
+        return sh_misused(e, "plan requires exactly one of --target-ppl-increase, --target-kl, --target-answers, "
+                             "--budget, --target-recall, --target-error, --target-ppl");
+    w->q = (struct sh_replay_request){.spec = &w->policy, .n_spec = 1, .prefill = (int)live->live.prefill,
+                                      .error_every = a->error_every ? (int)a->error_every : 1,
+                                      .seed = (uint64_t)common->seed, .threads = (int)common->threads,
+                                      .quiet = common->quiet, .run = (int)live->run, .leave_out_small = 1,
+                                      .dump_every = 1};
+    if (sh_read_rows(a->rows ? a->rows : "renormalised", &w->q.rows, e) || (!a->plan && read_policy(a, w, e)))
         return -1;
     return a->budget ? sh_read_budget(a->budget, &w->budget, e) : 0;
 }
@@ -238,85 +275,10 @@ static void keep_plan(const struct work *w, const char *path, const char *out, i
 
 /* ---- the answer ---- */
 
-static void show_layer(struct sh_out *o, const struct sh_plan *p, int layer)
-{
-    const int *b = p->budget + layer * p->n_kv_head;
-    long long sum = 0;
-    int least = b[0], most = b[0];
-    for (int h = 0; h < p->n_kv_head; h++) {
-        sum += b[h];
-        least = b[h] < least ? b[h] : least;
-        most = b[h] > most ? b[h] : most;
-    }
-    sh_out_item(o);
-    sh_out_int(o, "layer", "layer", layer);
-    sh_out_int(o, "tokens", "tokens", sum);
-    sh_out_real(o, "mean_tokens", "per head", (double)sum / p->n_kv_head, 1);
-    sh_out_int(o, "least_tokens", "least", least);
-    sh_out_int(o, "most_tokens", "most", most);
-    sh_out_real(o, "share", "share", (double)sum / p->n_kv_head / p->n_token, 4);
-    sh_out_list(o, "heads", "heads");
-    for (int h = 0; h < p->n_kv_head; h++) {
-        sh_out_item(o);
-        sh_out_int(o, "head", "head", h);
-        sh_out_int(o, "tokens", "tokens", b[h]);
-    }
-    sh_out_end(o);
-}
-
-static void show_evidence(struct sh_out *o, const struct sh_plan *p)
-{
-    sh_out_list(o, "evidence", "measured with these budgets");
-    for (int i = 0; i < p->n_evidence; i++) {
-        const struct sh_plan_evidence *v = &p->evidence[i];
-        sh_out_item(o);
-        sh_out_text(o, "metric", "metric", v->metric);
-        sh_out_real(o, "value", "value", v->value, 4);
-        sh_out_real(o, "low", "95 % from", v->low, 4);
-        sh_out_real(o, "high", "to", v->high, 4);
-        if (v->sequences)
-            sh_out_int(o, "sequences", "sequences", v->sequences);
-        else
-            sh_out_text(o, "sequences", "sequences", NULL);
-        sh_out_int(o, "tokens", "tokens", v->tokens);
-        if (v->run >= 0)
-            sh_out_int(o, "run", "run", v->run);
-        else
-            sh_out_text(o, "run", "run", NULL);
-        sh_out_text(o, "text", "text", *v->text ? v->text : NULL);
-        sh_out_text(o, "store", "store", v->store);
-        sh_out_text(o, "program", "program", v->program);
-    }
-    sh_out_end(o);
-}
-
-static void show_plan(struct sh_out *o, const struct sh_plan *p)
-{
-    char knobs[SH_POLICY_TEXT];
-    double mean = (double)sh_plan_total(p) / ((double)p->n_layer * p->n_kv_head);
-    sh_out_text(o, "model", "model", p->model);
-    sh_out_text(o, "policy", "policy", p->policy.policy->name);
-    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&p->policy, knobs));
-    sh_out_text(o, "allocator", "allocator", p->allocator.allocator->name);
-    sh_out_text(o, "allocator_knobs", "allocator's knobs", sh_allocator_knobs(&p->allocator, knobs));
-    sh_out_int(o, "prefill", "prefill", p->prefill);
-    sh_out_int(o, "n_token", "tokens per text", p->n_token);
-    sh_out_int(o, "total_tokens", "tokens of all heads", sh_plan_total(p));
-    sh_out_real(o, "mean_tokens", "tokens per head", mean, 2);
-    sh_out_real(o, "share", "fraction of the text", mean / p->n_token, 4);
-    sh_out_text(o, "target_metric", "target", *p->target_metric ? p->target_metric : NULL);
-    sh_out_real(o, "target", "target's value", *p->target_metric ? p->target : (double)NAN, 4);
-    show_evidence(o, p);
-    sh_out_list(o, "layers", "budgets per layer (over all KV heads, and per head)");
-    for (int l = 0; l < p->n_layer; l++)
-        show_layer(o, p, l);
-    sh_out_end(o);
-}
-
 static int show(const struct work *w, const char *file, const struct sh_common *common, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
-    show_plan(o, &w->plan);
+    sh_plan_show(o, &w->plan);
     if (w->found.smaller_tokens) {
         sh_out_int(o, "smaller_mean_tokens", "next smaller", w->found.smaller_tokens);
         sh_out_real(o, "smaller_value", "its value", w->found.smaller_value, 4);
@@ -326,6 +288,9 @@ static int show(const struct work *w, const char *file, const struct sh_common *
     if (w->allocator.allocator && !strcmp(w->allocator.allocator->name, "greedy"))
         sh_out_note(o, "greedy uses the upper concave envelope of each head's curve; the split is optimal where the "
                     "curves are concave.");
+    if (!strcmp(w->plan.target_metric, "kept_mass") || !strcmp(w->plan.target_metric, "output_error"))
+        sh_out_note(o, "This promises no perplexity: what 1 %% more of it takes differs between texts and policies.\n"
+                    "shears plan --model DIR --text FILE --target-ppl-increase 1%% measures it.");
     if (file)
         sh_out_note(o, "The plan was written to %s.", file);
     return sh_common_write(common, o, 0, e);
@@ -349,10 +314,67 @@ static int work(const struct plan_args *a, const struct sh_common *common, const
     return show(w, a->out, common, e);
 }
 
+/* ---- in the live model ---- */
+
+static int read_live(const struct plan_args *a, struct sh_live_plan_args *live, const struct sh_list *positional,
+                     struct sh_err *e)
+{
+    int texts = (a->live.text.n > 0) + (a->live.jsonl != NULL) + (a->live.tokens != NULL);
+    *live = a->live;
+    if (sh_args_none("plan", positional, e))
+        return -1;
+    if (!isnan(a->increase) + !isnan(a->kl) + !isnan(a->exact) != 1 || a->budget || a->plan || a->measured_on ||
+        !isnan(a->recall) || !isnan(a->error) || !isnan(a->ppl))
+        return sh_misused(e, "plan requires exactly one target, and neither --budget nor --plan with one in the live "
+                             "model");
+    if (a->rows || a->error_every)
+        return sh_misused(e, "--rows and --error-every are for replays: a live cache has rows of its own");
+    if (!live->live.model)
+        return sh_misused(e, "a target in the live model requires --model DIR");
+    if (texts > 1 || (!texts && !live->db))
+        return sh_misused(e, "plan requires one of --text, --jsonl and --tokens, or --db FILE with a trace of texts");
+    if (live->run && texts)
+        return sh_misused(e, "--run selects texts of a trace, but others were given");
+    if (live->answers ? !live->jsonl : !isnan(a->exact))
+        return sh_misused(e, "%s", live->answers ? "--answers requires --jsonl FILE"
+                                                 : "--target-answers requires --answers NAME");
+    live->target = !isnan(a->increase) ? SH_TARGET_PPL : !isnan(a->kl) ? SH_TARGET_KL : SH_TARGET_ANSWERS;
+    live->value = !isnan(a->increase) ? a->increase : !isnan(a->kl) ? a->kl : a->exact;
+    for (int i = 0; i <= live->text.n; i++) {
+        const struct sh_file_use files[] = {
+            {"-o", a->out, 1}, {"--db", live->db, 1}, {"--tokens", live->tokens, 0}, {"--jsonl", live->jsonl, 0},
+            {"--text", i < live->text.n ? live->text.at[i] : NULL, 0}, {0}};
+        if (sh_files_apart(files, e))
+            return -1;
+    }
+    return 0;
+}
+
+static int run_live(const struct plan_args *a, const struct sh_common *common, const struct sh_list *positional,
+                    struct sh_err *e)
+{
+    struct sh_live_plan_args live;
+    struct sh_live_plan *w = xcalloc(1, sizeof *w);
+    w->a = &live;
+    w->common = common;
+    int bad = read_live(a, &live, positional, e) || sh_live_plan_make(w, e) ||
+              (a->out && sh_plan_write(&w->plan, a->out, e));
+    if (!bad) {
+        struct sh_out *o = sh_out_new();
+        sh_live_plan_show(o, w, a->out);
+        bad = sh_common_write(common, o, 0, e);
+    }
+    sh_live_plan_close(w);
+    free(w);
+    return bad ? -1 : 0;
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct plan_args *a = args;
-    const char *path = sh_store_path_of("plan", a->db, positional, e);
+    if (!isnan(a->increase) || !isnan(a->kl) || !isnan(a->exact))
+        return run_live(a, common, positional, e);
+    const char *path = sh_store_path_of("plan", a->live.db, positional, e);
     if (!path || sh_output_differs("-o", a->out, path, e))
         return -1;
     struct work *w = xcalloc(1, sizeof *w);
@@ -367,14 +389,30 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 
 const struct sh_cmd sh_cmd_plan = {
     .name = "plan",
-    .usage = "--db FILE --policy NAME (--budget F | --target-recall F | --target-error F |\n"
+    .usage = "--model DIR (--text FILE... | --jsonl FILE | --tokens FILE | --db FILE) --length N\n"
+             "              (--target-ppl-increase F | --target-kl F | --target-answers F)\n"
+             "              [--policy LIST] [--allocator LIST] [--db FILE] [-o FILE]\n"
+             "       shears plan --db FILE --policy NAME (--budget F | --target-recall F | --target-error F |\n"
              "              --target-ppl F) [--allocator NAME] [-o FILE]\n"
              "       shears plan --db FILE --plan FILE",
     .summary = "find the smallest KV budget that meets a target, per layer and head",
-    .about = "Searches budgets by replaying the policy over the trace: first a grid in one pass, then finer grids,\n"
-             "until the mean is exact to one token. The plan holds a budget for every layer and KV head and the\n"
-             "values measured with them. It is also kept in the store. For a perplexity target there is no search:\n"
-             "the budget is looked up among the policy's evaluations in the store.\n"
+    .about = "With --model: how small can the cache be if the perplexity may increase by 1 %?\n"
+             "\n"
+             "  shears plan --model opt-125m --text book.txt --target-ppl-increase 1% --db plan.db -o plan.json\n"
+             "\n"
+             "The texts are cut into sequences and divided at random (--seed). On one part the model runs with one\n"
+             "layer at a time under a small budget, to see what it costs; budgets are divided accordingly, and\n"
+             "policies and allocators compared. On the other part, which nobody has looked at before, the best of\n"
+             "them is judged, from large budgets to small ones, as long as an upper bound of the increase meets the\n"
+             "target. status is met, or not_shown where that takes more sequences or is impossible: then the plan\n"
+             "is the best there is, and the verdict says how many more sequences would do. With --db what was\n"
+             "measured is stored, and the same command resumes after it was stopped.\n"
+             "\n"
+             "Without --model: searches budgets by replaying the policy over a trace: first a grid in one pass, then\n"
+             "finer grids, until the mean is exact to one token. The plan holds a budget for every layer and KV head\n"
+             "and the values measured with them; it is also kept in the store. Kept mass and output error promise no\n"
+             "perplexity. For --target-ppl there is no search: the budget is looked up among the policy's\n"
+             "evaluations in the store.\n"
              "\n"
              "  shears plan --db traces.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o plan.json",
     .opts = opts, .args_bytes = sizeof(struct plan_args), .defaults = &defaults, .run = run};

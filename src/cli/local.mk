@@ -38,6 +38,7 @@ shears_SOURCES = \
 	%D%/man.c \
 	%D%/options.c %D%/options.h \
 	%D%/paths.c %D%/paths.h \
+	%D%/plan_show.c %D%/plan_show.h \
 	%D%/steps.c %D%/steps.h
 app_libs = libreport.a libapp.a libjobs.a libranks.a libtracer.a libengine.a libsimulate.a libcapacity.a libreplay.a \
 	liballocator.a libpolicy.a libtheory.a libplots.a libtokenizer.a libmodel.a libtraces.a libstats.a librows.a

@@ -9,6 +9,7 @@ whose remainders are nearly but not quite equal is drawn again: floats could not
 """
 import itertools
 import json
+import math
 import random
 import sys
 from fractions import Fraction as Q
@@ -126,6 +127,42 @@ def greedy(case):
     return best, ways
 
 
+def falling(y):
+    """Isotonic regression by its min-max formula: the mean of the worst stretch."""
+    def mean(i, j):
+        return sum(y[i:j + 1]) / (j - i + 1)
+    return [max(min(mean(i, j) for i in range(k + 1)) for j in range(k, len(y))) for k in range(len(y))]
+
+
+def loss(case):
+    """One token to every head of the layer that it saves most, until none is left; heads as greedy among themselves."""
+    low, high, h, k = case["floor"], case["n_token"], case["n_head"], len(case["loss_point"])
+    points = case["loss_point"] + [high]
+    curves = []
+    for layer in range(case["n_layer"]):
+        y = falling(case["loss"][layer * k:(layer + 1) * k]) + [0.0]
+        c = [-(y[i] + (y[i + 1] - y[i]) * math.log(b / points[i]) / math.log(points[i + 1] / points[i]))
+             for i in range(k) for b in range(points[i], points[i + 1])] + [0.0]
+        xs = list(range(low, high + 1))
+        curves.append([max(c[i] + (c[j] - c[i]) * (x - xs[i]) / (xs[j] - xs[i]) if i < j else c[i]
+                           for i in range(x - low + 1) for j in range(x - low, len(xs))) for x in xs])
+    at = [0] * case["n_layer"]
+    for _ in range(case["n_layer"] * (case["mean"] - low)):
+        gain = sorted(((curve[i + 1] - curve[i], -layer) for layer, (curve, i) in enumerate(zip(curves, at))
+                       if i < high - low), reverse=True)
+        if len(gain) > 1 and gain[0][0] - gain[1][0] < 1e-7:
+            raise NearTie
+        at[-gain[0][1]] += 1
+    budgets = []
+    for layer, i in enumerate(at):
+        size = h * len(case["point"])
+        ways = greedy(dict(case, n_layer=1, mean=low + i, curve=case["curve"][layer * size:(layer + 1) * size]))[1]
+        if len(ways) > 1:
+            raise NearTie
+        budgets += ways[0]
+    return list(budgets)
+
+
 def draw_shape(r, small=False):
     n_token = r.randint(5, 9) if small else r.randint(20, 400)
     floor = r.randint(1, 3) if small else r.choice([1, 2, 5, 15])
@@ -135,7 +172,7 @@ def draw_shape(r, small=False):
 
 
 def draw(r, kind):
-    case = draw_shape(r, kind == "greedy")
+    case = draw_shape(r, kind in ("greedy", "loss"))
     heads = case["n_layer"] * case["n_head"]
     name, answer = kind, None
     if kind == "uniform":
@@ -162,6 +199,20 @@ def draw(r, kind):
                              for _ in range(heads)), [])
         name = f"adakv:alpha={float(alpha)}"
         answer = adakv(case, alpha)
+    elif kind == "loss":
+        low, high = case["floor"], case["n_token"]
+        case["n_layer"] = r.randint(1, 4)
+        case["point"] = list(range(low, high + 1))
+        case["curve"] = []
+        for _ in range(case["n_layer"] * case["n_head"]):
+            y = [r.randint(0, 4)]
+            for step in sorted((r.randint(0, 40) for _ in case["point"][1:]), reverse=True):
+                y.append(y[-1] + step)
+            case["curve"] += [v / 512 for v in y]
+        case["loss_point"] = [low] + [t for t in range(low + 1, high) if r.random() < 0.6]
+        case["loss"] = [r.randint(0, 64) / 64 / (1 + i % len(case["loss_point"]))
+                        for i in range(case["n_layer"] * len(case["loss_point"]))]
+        answer = loss(case)
     else:
         concave = r.random() < 0.6
         low, high = case["floor"], case["n_token"]
@@ -185,7 +236,7 @@ def draw(r, kind):
 
 def main(path):
     r, cases = random.Random(7), []
-    for kind in ("uniform", "funnel", "pyramid", "persistence", "entropy", "adakv", "greedy"):
+    for kind in ("uniform", "funnel", "pyramid", "persistence", "entropy", "adakv", "greedy", "loss"):
         n = 0
         while n < (60 if kind == "greedy" else 25):
             try:

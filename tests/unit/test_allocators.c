@@ -32,6 +32,16 @@ static double *numbers(const json_t *o, const char *key)
     return x;
 }
 
+static int *points(const json_t *o, const char *key, int *n)
+{
+    const json_t *all = json_object_get(o, key);
+    *n = (int)json_array_size(all);
+    int *x = xcalloc((size_t)*n + 1, sizeof *x);
+    for (int k = 0; k < *n; k++)
+        x[k] = (int)json_integer_value(json_array_get(all, (size_t)k));
+    return x;
+}
+
 /* Sum over heads of the straight lines between the points: what a choice of budgets keeps. */
 static double kept(const struct sh_allocation *a, const int *budget)
 {
@@ -66,13 +76,12 @@ static void play(const json_t *c)
 {
     struct sh_allocator_spec spec;
     double *persistence = numbers(c, "persistence"), *entropy = numbers(c, "entropy"), *curve = numbers(c, "curve"),
-           *score = numbers(c, "score"), *point = numbers(c, "point");
-    int n_point = (int)json_array_size(json_object_get(c, "point")), *at = xcalloc((size_t)n_point + 1, sizeof *at);
-    for (int k = 0; k < n_point; k++)
-        at[k] = (int)point[k];
+           *score = numbers(c, "score"), *loss = numbers(c, "loss");
+    int n_point, n_loss, *at = points(c, "point", &n_point), *loss_at = points(c, "loss_point", &n_loss);
     struct sh_allocation a = {.n_layer = whole(c, "n_layer"), .n_head = whole(c, "n_head"), .mean = whole(c, "mean"),
                               .floor = whole(c, "floor"), .n_token = whole(c, "n_token"), .persistence = persistence,
-                              .entropy = entropy, .curve = curve, .point = at, .n_point = n_point, .score = score};
+                              .entropy = entropy, .curve = curve, .point = at, .n_point = n_point, .score = score,
+                              .loss = loss, .loss_point = loss_at, .n_loss = n_loss};
     int *budget = xcalloc((size_t)a.n_layer * (size_t)a.n_head, sizeof *budget);
     CU_ASSERT_EQUAL_FATAL(sh_allocator_parse(json_string_value(json_object_get(c, "allocator")), &spec, &e), 0);
     CU_ASSERT_EQUAL_FATAL(sh_allocate(&spec, &a, budget, &e), 0);
@@ -81,8 +90,9 @@ static void play(const json_t *c)
     free(entropy);
     free(curve);
     free(score);
-    free(point);
+    free(loss);
     free(at);
+    free(loss_at);
     free(budget);
 }
 
@@ -112,11 +122,12 @@ static void golden(void)
 
 /* ---- the law ---- */
 
-enum { LAYERS = 7, HEADS = 3, ALL = LAYERS * HEADS, TOKENS = 90, POINTS = 9 };
+enum { LAYERS = 7, HEADS = 3, ALL = LAYERS * HEADS, TOKENS = 90, POINTS = 9, LOSSES = 4 };
 
 struct evidence {
-    double persistence[LAYERS], entropy[ALL], curve[ALL * POINTS], score[ALL * TOKENS];
-    int point[POINTS];
+    double persistence[LAYERS], entropy[ALL], curve[ALL * POINTS], score[ALL * TOKENS],
+        loss[LAYERS * LOSSES];
+    int point[POINTS], loss_point[LOSSES];
 };
 
 static int falling(const void *a, const void *b)
@@ -147,13 +158,18 @@ static void draw(struct evidence *v, int floor_, uint64_t seed, int flat)
     }
     for (int k = 0; k < POINTS; k++)
         v->point[k] = floor_ + (TOKENS - floor_) * k / (POINTS - 1);
+    for (int k = 0; k < LOSSES; k++)
+        v->loss_point[k] = floor_ + (TOKENS - floor_) * k * k / (LOSSES * LOSSES);
+    for (int i = 0; i < LAYERS * LOSSES; i++)           /* of measured losses some rise */
+        v->loss[i] = flat ? 0 : sh_rng_uniform(seed, n++) / (1 + i % LOSSES);
 }
 
 static struct sh_allocation problem(const struct evidence *v, int floor_, int mean)
 {
     return (struct sh_allocation){.n_layer = LAYERS, .n_head = HEADS, .mean = mean, .floor = floor_,
                                   .n_token = TOKENS, .persistence = v->persistence, .entropy = v->entropy,
-                                  .curve = v->curve, .point = v->point, .n_point = POINTS, .score = v->score};
+                                  .curve = v->curve, .point = v->point, .n_point = POINTS, .score = v->score,
+                                  .loss = v->loss, .loss_point = v->loss_point, .n_loss = LOSSES};
 }
 
 /* One allocator at every mean: the sum, the limits, the same again, and what happens from mean to mean. */
@@ -250,9 +266,11 @@ static void evidence_missing(void)
     refused("entropy", &none, "the allocator entropy needs entropies");
     refused("adakv", &none, "the allocator adakv needs attention per key");
     refused("greedy", &none, "the allocator greedy needs budget curves");
+    refused("loss", &none, "the allocator loss needs budget curves");
     v.persistence[2] = (double)NAN;
     v.entropy[4] = -1;
     v.curve[POINTS * 5] = 1.5;
+    v.loss[LOSSES * 3 + 1] = (double)NAN;
     v.score[TOKENS * 7 + 3] = (double)NAN;
     struct sh_allocation a = problem(&v, 5, 20);
     refused("persistence", &a, "which layer 2 does not have");

@@ -125,6 +125,17 @@ static int take_lengths(struct sh_allot *a, struct sh_store *s, const struct sh_
 int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
                   struct sh_store *s, struct sh_err *e)
 {
+    if (spec->allocator->needs & SH_EVIDENCE_LOSS) {
+        sh_misused(e, "the allocator %s needs the losses of the live model, which a trace does not have",
+                   spec->allocator->name);
+        return sh_hint(e, "shears plan --model DIR --text FILE --target-ppl-increase 1%% measures them");
+    }
+    return sh_allot_open_live(a, spec, q, s, e);
+}
+
+int sh_allot_open_live(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
+                       struct sh_store *s, struct sh_err *e)
+{
     struct sh_runs runs;
     unsigned needs = spec->allocator->needs;
     if (sh_replay_check(q, s, e) || sh_runs_open(&runs, s, q->run, e))
@@ -154,6 +165,8 @@ void sh_allot_close(struct sh_allot *a)
     free(a->curve);
     free(a->curve_share);
     free(a->profile);
+    free(a->loss);
+    free(a->loss_point);
     free(a->table);
     *a = (struct sh_allot){0};
 }
@@ -177,6 +190,28 @@ static void scale_curve(const struct sh_allot *a, struct sh_allocation *p, int *
     free(from);
 }
 
+void sh_allot_losses(struct sh_allot *a, const int *point, const double *loss, int n)
+{
+    size_t all = (size_t)a->n_layer * (size_t)n;
+    a->n_loss = n;
+    a->loss = xmalloc(all * sizeof *loss);
+    a->loss_point = xmalloc((size_t)n * sizeof *point);
+    memcpy(a->loss, loss, all * sizeof *loss);
+    memcpy(a->loss_point, point, (size_t)n * sizeof *point);
+}
+
+void sh_allot_layer(const struct sh_allot *a, int layer, int mean, int n_token, int *budget)
+{
+    struct sh_allocation p = {.n_layer = a->n_layer, .n_head = a->n_head, .mean = mean,
+                              .floor = a->floor < n_token ? a->floor : n_token, .n_token = n_token};
+    int *point = xcalloc((size_t)a->n_point, sizeof *point);
+    double *curve = xcalloc((size_t)a->n_layer * (size_t)a->n_head * (size_t)a->n_point, sizeof *curve);
+    scale_curve(a, &p, point, curve);
+    sh_greedy_layer(&p, layer, (long long)mean * a->n_head, budget);
+    free(point);
+    free(curve);
+}
+
 int sh_allot_longest(const struct sh_allot *a)
 {
     return a->length[a->n_length - 1];
@@ -186,7 +221,8 @@ int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget,
 {
     struct sh_allocation p = {.n_layer = a->n_layer, .n_head = a->n_head, .mean = mean,
                               .floor = a->floor < n_token ? a->floor : n_token, .n_token = n_token,
-                              .persistence = a->persistence, .entropy = a->entropy};
+                              .persistence = a->persistence, .entropy = a->entropy, .loss = a->loss,
+                              .loss_point = a->loss_point, .n_loss = a->n_loss};
     int n = a->n_layer * a->n_head, *point = NULL;
     double *curve = NULL, *score = NULL;
     if (mean < p.floor) {

@@ -23,6 +23,8 @@ struct sh_allot {
     int n_point;
     double *profile;                    /* [n_layer][n_head][n_key] */
     int n_key;
+    double *loss;                       /* [n_layer][n_loss]: sh_allot_losses                     */
+    int *loss_point, n_loss;
     int *table, n_budget;               /* [n_length][n_budget][n_layer][n_head] */
 };
 
@@ -30,6 +32,15 @@ struct sh_allot {
 int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
                   struct sh_store *s, struct sh_err *e);
 void sh_allot_close(struct sh_allot *a);                /* zeroed is fine */
+
+/* The same for allocators that also need the losses of layers, which no store has: give them before budgets are solved,
+ * as loss [n_layer][n] at the ascending budgets point [n] of texts of one length, the only one to solve for. */
+int sh_allot_open_live(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
+                       struct sh_store *s, struct sh_err *e);
+void sh_allot_losses(struct sh_allot *a, const int *point, const double *loss, int n);
+
+/* Budgets [n_head] of a layer whose heads have so many tokens on average, divided as greedy does. */
+void sh_allot_layer(const struct sh_allot *a, int layer, int mean, int n_token, int *budget);
 
 /* Budgets [n_layer][n_head] of one problem. If the mean is below the floor, all get the mean. */
 int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget, struct sh_err *e);

@@ -206,7 +206,9 @@ static int read_evidence(const json_t *root, struct sh_plan *p, struct sh_err *e
             take_whole(o, "tokens", 0, INT64_MAX, &v->tokens, e) || take_int(o, "run", -1, INT32_MAX, &v->run, e) ||
             take_text(o, "store", v->store, sizeof v->store, e) ||
             take_text(o, "program", v->program, sizeof v->program, e) ||
-            (json_object_get(o, "text") && take_text(o, "text", v->text, sizeof v->text, e)))
+            (json_object_get(o, "text") && take_text(o, "text", v->text, sizeof v->text, e)) ||
+            (json_object_get(o, "text_hash") && take_text(o, "text_hash", v->text_hash, sizeof v->text_hash, e)) ||
+            (json_object_get(o, "confidence") && take_real(o, "confidence", 0, &v->confidence, e)))
             return sh_err_prefix(e, "\"evidence\" %zu", i);
     }
     p->n_evidence = (int)n;
@@ -216,6 +218,10 @@ static int read_evidence(const json_t *root, struct sh_plan *p, struct sh_err *e
 static int read_target(const json_t *root, struct sh_plan *p, struct sh_err *e)
 {
     const json_t *o = json_object_get(root, "target");
+    if (json_object_get(root, "status") && take_text(root, "status", p->status, sizeof p->status, e))
+        return -1;
+    if (*p->status && strcmp(p->status, "met") && strcmp(p->status, "not_shown"))
+        return sh_fail(e, "\"status\": found \"%s\", expected met or not_shown", p->status);
     if (json_is_null(o))
         return 0;
     o = object_in(root, "target", e);

@@ -20,6 +20,8 @@ struct sh_plan_evidence {
     char store[SH_PLAN_NAME];           /* the store's name without its folder                    */
     char program[64];                   /* version that measured                                  */
     char text[SH_MEASURED_NAME];        /* the texts' name; "": not told                          */
+    char text_hash[24];                 /* of their ids, 16 hexadecimal digits; "": not told      */
+    double confidence;                  /* of each of low and high alone; 0: the two-sided 95 %   */
 };
 
 struct sh_plan {
@@ -33,6 +35,7 @@ struct sh_plan {
     int *budget;                        /* [n_layer][n_kv_head] tokens, 1 to n_token; owned       */
     char target_metric[64];             /* empty: the budget was given                            */
     double target;
+    char status[16];                    /* "met", "not_shown"; empty: nothing was promised       */
     struct sh_plan_evidence evidence[SH_PLAN_EVIDENCE];
     int n_evidence;
 };

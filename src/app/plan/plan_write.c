@@ -37,6 +37,10 @@ static json_t *evidence_of(const struct sh_plan *p)
                                 text_of(v->store), "program", text_of(v->program));
         if (*v->text)
             json_object_set_new(one, "text", text_of(v->text));
+        if (*v->text_hash)
+            json_object_set_new(one, "text_hash", text_of(v->text_hash));
+        if (v->confidence > 0)
+            json_object_set_new(one, "confidence", json_real(v->confidence));
         json_array_append_new(all, one);
     }
     return all;
@@ -78,6 +82,8 @@ static json_t *root_of(const struct sh_plan *p)
     json_object_set_new(root, "share", json_real(mean / p->n_token));
     json_object_set_new(root, "target", *p->target_metric
         ? json_pack("{s:s, s:o}", "metric", p->target_metric, "value", real_or_null(p->target)) : json_null());
+    if (*p->status)
+        json_object_set_new(root, "status", json_string(p->status));
     json_object_set_new(root, "evidence", evidence_of(p));
     json_object_set_new(root, "budgets", budgets_of(p, 0));
     json_object_set_new(root, "shares", budgets_of(p, 1));

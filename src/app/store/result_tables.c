@@ -223,6 +223,18 @@ static const struct sh_setting repetition_setting[] = {
     TEXT("texts"), WHOLE("tokens_written"), WHOLE("top_k"), REAL("top_p"), WHOLE("weight_bits"),
     REAL("weight_prune"), {NULL, 0}};
 
+/* Sums over each text, which follows as its number. */
+static const struct sh_metric plan[] = {
+    {"tokens_", "tokens", 0, COUNT}, {"rows_", "rows", 0, COUNT}, {"nll_", "nll", 4, NOT_NEGATIVE},
+    {"change_", "change", 4, FINITE}, {"kl_", "kl", 4, FINITE}, {"answers_", "answers", 0, COUNT},
+    {"right_", "exact", 0, COUNT}, {"full_right_", "full cache's", 0, COUNT}};
+static METRICS(plan_metrics, plan);
+
+static const struct sh_setting plan_setting[] = {
+    TEXT("policy"), TEXT("knobs"), HASH("budgets"), WHOLE("n_token"), WHOLE("kv_bits"), WHOLE("group"),
+    WHOLE("prefill"), HASH("model"), HASH("texts"), TEXT("dtype"), WHOLE("weight_bits"), UNSIGNED("seed"),
+    REAL_6("weight_prune"), {NULL, 0}};
+
 const struct sh_result_kind sh_result_kinds[] = {
     {"replay", 1, replay_setting, {&sh_replay_metrics}},
     {"eval", 1, eval_setting, {&sh_eval_metrics, &sh_eval_answer_metrics,      /* parts have figures of both */
@@ -233,4 +245,5 @@ const struct sh_result_kind sh_result_kinds[] = {
     {"theory", 0, theory_setting, {&sh_theory_metrics, &sh_theory_at_metrics}},
     {"persistence", 0, persistence_setting, {&sh_persistence_metrics}},
     {"repetition", 0, repetition_setting, {&sh_repetition_metrics, &repetition_all_metrics}},
+    {"plan", 0, plan_setting, {&plan_metrics}},
     {NULL, 0, NULL, {NULL}}};

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each token where it saves most of the model's own loss. What a layer's evictions cost is measured in the live model,
+ * one layer at a time: the divergence of the output from the full cache's. Losses of layers add up, so tokens go to the
+ * layer whose curve of loss over tokens falls most; those of the heads of a layer do not (they stand in for one
+ * another), so within a layer the tokens are greedy's.
+ *
+ * A layer's curve: the measured losses made to fall (isotonic regression), straight in the logarithm of the budget
+ * between them and to no loss at n_token; then the largest convex curve below. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "planner/allocator/allocator.h"
+#include "src/base/mem.h"
+
+/* The nearest values that do not rise (pool adjacent violators, Ayer 1955): y [n] in place. */
+static void make_fall(double *y, int n)
+{
+    int *size = xcalloc((size_t)n, sizeof *size), m = 0;
+    double *level = xcalloc((size_t)n, sizeof *level);
+    for (int i = 0; i < n; i++) {
+        level[m] = y[i];
+        size[m++] = 1;
+        for (; m > 1 && level[m - 1] > level[m - 2]; m--) {
+            int both = size[m - 2] + size[m - 1];
+            level[m - 2] = (level[m - 2] * size[m - 2] + level[m - 1] * size[m - 1]) / both;
+            size[m - 2] = both;
+        }
+    }
+    for (int k = 0, i = 0; k < m; k++)
+        for (int j = 0; j < size[k]; j++)
+            y[i++] = level[k];
+    free(size);
+    free(level);
+}
+
+enum { MOST = 2048 };                   /* budgets at which a curve is computed                   */
+
+/* Budgets from floor to n_token, evenly spaced but for the last: x [at most MOST + 1]. Returns how many. */
+static int spaced(const struct sh_allocation *a, int *x)
+{
+    int step = (a->n_token - a->floor + MOST - 1) / MOST, n = 0;
+    for (int b = a->floor; b < a->n_token; b += step)
+        x[n++] = b;
+    x[n++] = a->n_token;
+    return n;
+}
+
+/* -loss at the budgets x [n]. */
+static void gains(const struct sh_allocation *a, int layer, const int *x, int n, double *gain)
+{
+    double *y = xcalloc((size_t)a->n_loss + 1, sizeof *y);      /* the last one: at n_token */
+    for (int k = 0; k < a->n_loss; k++)
+        y[k] = a->loss[(size_t)layer * (size_t)a->n_loss + (size_t)k];
+    make_fall(y, a->n_loss);
+    for (int i = 0, k = 0; i < n - 1; i++) {
+        while (k + 1 < a->n_loss && a->loss_point[k + 1] <= x[i])
+            k++;
+        double from = a->loss_point[k], to = k + 1 < a->n_loss ? a->loss_point[k + 1] : a->n_token;
+        gain[i] = (y[k] - y[k + 1]) * log(x[i] / from) / log(to / from) - y[k];
+    }
+    gain[n - 1] = 0;
+    free(y);
+}
+
+static void share(const struct sh_allocation *a, const double *knob, int *budget)
+{
+    int *x = xcalloc(MOST + 1, sizeof *x), n = spaced(a, x), n_piece = 0;
+    double *gain = xcalloc((size_t)n, sizeof *gain);
+    struct sh_slope *piece = xcalloc((size_t)a->n_layer * (size_t)n, sizeof *piece);
+    long long *taken = xcalloc((size_t)a->n_layer, sizeof *taken);
+    (void)knob;
+    for (int l = 0; l < a->n_layer && n > 1; l++) {
+        gains(a, l, x, n, gain);
+        n_piece += sh_concave_pieces(x, gain, n, l, piece + n_piece);
+    }
+    sh_fill_steepest(piece, n_piece, a->n_head, (long long)a->n_layer * a->n_head * (a->mean - a->floor), taken);
+    for (int l = 0; l < a->n_layer; l++)
+        sh_greedy_layer(a, l, taken[l] + (long long)a->n_head * a->floor, budget + l * a->n_head);
+    free(x);
+    free(gain);
+    free(piece);
+    free(taken);
+}
+
+const struct sh_allocator sh_allocator_loss = {
+    .name = "loss",
+    .summary = "each token where it saves most loss, by probes of the layers",
+    .needs = SH_EVIDENCE_CURVE | SH_EVIDENCE_LOSS,
+    .monotone = 1,
+    .share = share,
+};

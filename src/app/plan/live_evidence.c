@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an allocator needs to know: recorded rows of some of the searched texts, in a temporary store, as a trace has
+ * them; and losses of layers in the live model. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/app/plan/live_plan.h"
+#include "src/base/mem.h"
+#include "src/tracer/sweep.h"
+
+enum { RECORDED = 6,                    /* texts whose rows are recorded, at most                 */
+       PROBED = 12,                     /* texts on which layers are probed, at most              */
+       MOST_POINTS = 9 };
+
+static const double most_scores = 2e9;  /* recorded                                               */
+
+/* ---- rows ---- */
+
+/* What all policies of the search look at, as letters of qkv. */
+static const char *vectors_of(const struct sh_live_plan *w, char to[4])
+{
+    unsigned needs = 0;
+    for (int i = 0; i < w->n_setting; i++)
+        needs |= w->setting[i].policy.policy->needs;
+    snprintf(to, 4, "%s%s%s", needs & SH_NEEDS_QUERIES ? "q" : "", needs & SH_NEEDS_KEYS ? "k" : "",
+             needs & SH_NEEDS_VALUES ? "v" : "");
+    return to;
+}
+
+/* The first of the searched texts, as many as their rows should take room. */
+static int choose_recorded(const struct sh_live_plan *w, struct sh_trace_sequence *to)
+{
+    const struct sh_arch *a = sh_model_arch(w->live.model);
+    double scores = 0;
+    int n = 0;
+    for (int i = 0; i < w->n_search && n < RECORDED; i++) {
+        const struct sh_trace_sequence *q = &w->source.texts.sequence[w->order[i]];
+        scores += (double)q->n_tokens * q->n_tokens / 2 * a->n_layer * a->n_head;
+        if (n && scores > most_scores)
+            break;
+        to[n++] = *q;
+    }
+    return n;
+}
+
+static int begin_run(struct sh_live_plan *w, struct sh_sweep *s, const char *vectors, unsigned char *done,
+                     struct sh_err *e)
+{
+    const struct sh_arch *a = sh_model_arch(w->live.model);
+    struct sh_trace_run run = {
+        .model = {.name = sh_model_name(w->live.model), .family = sh_model_family(w->live.model),
+                  .weights = "checkpoint", .fingerprint = sh_model_fingerprint(w->live.model), .n_layer = a->n_layer,
+                  .n_head = a->n_head, .n_kv_head = a->n_kv_head, .d_head = a->d_head, .d_model = a->d_model,
+                  .n_vocab = a->n_vocab, .max_pos = a->max_pos},
+        .program = PACKAGE_VERSION, .backend = w->live.devices.backend->name, .device = "", .dtype = w->a->live.dtype,
+        .vectors = vectors, .statistics = "", .command = "", .record = SH_RECORD_FULL, .codec = SH_CODEC_LOG8,
+        .weight_bits = s->weight_bits, .last_layer = a->n_layer - 1, .seed = w->common->seed};
+    return sh_store_begin(w->rows, &run, "plan", s->sequence, s->n, done, e);
+}
+
+static int sweep(struct sh_live_plan *w, struct sh_sweep *s, struct sh_err *e)
+{
+    struct sh_err write_error;
+    char vectors[4];
+    double tokens = 0;
+    unsigned char *done = xcalloc((size_t)s->n * (size_t)(s->last_layer + 1), 1);
+    s->vectors = vectors_of(w, vectors);
+    s->done = done;
+    for (int i = 0; i < s->n; i++)
+        tokens += s->sequence[i].n_tokens;
+    int run = begin_run(w, s, s->vectors, done, e);
+    s->writer = run < 0 ? NULL : sh_writer_begin(w->rows, run, (size_t)256 << 20, e);
+    int bad = !s->writer;
+    if (!bad) {
+        sh_progress_begin(&w->progress, "recording", "token-layers", tokens * (s->last_layer + 1), w->common->quiet);
+        bad = sh_sweep_run(s, e);
+        if (sh_writer_end(s->writer, bad ? &write_error : e))
+            bad = -1;
+        sh_progress_end(&w->progress);
+    }
+    free(done);
+    return bad ? -1 : 0;
+}
+
+/* Next to the store, or where temporary files are. */
+static char *temporary(const struct sh_live_plan *w, struct sh_err *e)
+{
+    const char *folder = getenv("TMPDIR");
+    char *path = w->a->db ? xasprintf("%s.rows-XXXXXX", w->a->db)
+                          : xasprintf("%s/shears-rows-XXXXXX", folder && *folder ? folder : "/tmp");
+    int file = mkstemp(path);
+    if (file >= 0) {
+        close(file);
+        unlink(path);
+        return path;
+    }
+    sh_fail(e, "%s: cannot be made, for the rows that allocators need", path);
+    sh_hint(e, "TMPDIR names the folder of temporary files");
+    free(path);
+    return NULL;
+}
+
+static int record(struct sh_live_plan *w, struct sh_err *e)
+{
+    const struct sh_devices *d = &w->live.devices;
+    const struct sh_arch *a = sh_model_arch(w->live.model);
+    struct sh_trace_sequence text[RECORDED];
+    struct sh_sweep s = {.backend = d->backend, .device = d->at, .n_device = 1, .model = w->live.model,
+                         .model_path = w->a->live.model, .dtype = w->live.dtype,
+                         .weight_bits = (int)w->a->live.weight_bits, .last_layer = a->n_layer - 1,
+                         .sequence = text, .n = choose_recorded(w, text), .memory_bytes = (size_t)1 << 32,
+                         .spill_folder = ".", .progress = &w->progress, .n_threads = d->n_threads,
+                         .record = {.record = SH_RECORD_FULL, .codec = SH_CODEC_LOG8, .n_head = a->n_head}};
+    sh_stats_spec_default(&s.record.statistics);
+    s.record.statistics.n_alpha = 0;
+    if (!(w->rows_path = temporary(w, e)) || !(w->rows = sh_store_create(w->rows_path, e)))
+        return -1;
+    return sweep(w, &s, e);
+}
+
+void sh_live_rows_drop(struct sh_live_plan *w)
+{
+    sh_store_close(w->rows);
+    if (w->rows_path)
+        sh_store_remove(w->rows_path);
+    free(w->rows_path);
+    w->rows = NULL;
+    w->rows_path = NULL;
+}
+
+/* ---- losses ---- */
+
+/* From the least budget to 0.8 of the text, more densely where it is small. */
+static int points(const struct sh_live_plan *w, const struct sh_live_setting *s, int *to)
+{
+    int n = 0, found[MOST_POINTS];
+    for (double share = 0.8; n < MOST_POINTS - 1; share *= 0.6) {
+        int b = (int)(share * w->n_token + 0.5);
+        if (b <= s->allot.floor)
+            break;
+        found[n++] = b;
+    }
+    to[0] = s->allot.floor;
+    for (int i = 0; i < n; i++)
+        to[i + 1] = found[n - 1 - i];
+    return n + 1;
+}
+
+/* One layer at each point, the others whole: [n_layer * n]. */
+static struct sh_candidate *probes(const struct sh_live_plan *w, const struct sh_live_setting *s, const int *point,
+                                   int n)
+{
+    int n_layer = s->allot.n_layer, n_head = s->allot.n_head, heads = n_layer * n_head;
+    struct sh_candidate *c = xcalloc((size_t)n_layer * (size_t)n, sizeof *c);
+    for (int i = 0; i < n_layer * n; i++) {
+        c[i].mean = point[i % n];
+        c[i].budget = xcalloc((size_t)heads, sizeof *c[i].budget);
+        for (int h = 0; h < heads; h++)
+            c[i].budget[h] = w->n_token;
+        sh_allot_layer(&s->allot, i / n, point[i % n], w->n_token, c[i].budget + i / n * n_head);
+    }
+    return c;
+}
+
+static int measure_losses(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
+{
+    int point[MOST_POINTS], n = points(w, s, point), n_text = w->n_search < PROBED ? w->n_search : PROBED;
+    int all = s->allot.n_layer * n;
+    struct sh_candidate *c = probes(w, s, point, n);
+    double *loss = xcalloc((size_t)all, sizeof *loss);
+    int bad = sh_live_read_candidates(w, &s->policy, c, all, w->order, n_text, "probing layers with", e);
+    for (int i = 0; i < all && !bad; i++) {
+        double mean = sh_live_bound(w, SH_TARGET_KL, c[i].at, n_text).mean;
+        loss[i] = mean > 0 ? mean : 0;
+    }
+    if (!bad)
+        sh_allot_losses(&s->allot, point, loss, n);
+    free(loss);
+    sh_candidates_free(c, all);
+    return bad;
+}
+
+int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
+{
+    unsigned needs = s->allocator.allocator->needs;
+    const struct sh_arch *a = sh_model_arch(w->live.model);
+    struct sh_replay_request q = {.spec = &s->policy, .n_spec = 1, .prefill = (int)w->a->live.prefill,
+                                  .seed = (uint64_t)w->common->seed, .threads = (int)w->common->threads,
+                                  .quiet = w->common->quiet, .leave_out_small = 1, .dump_every = 1};
+    if (!needs) {
+        s->allot = (struct sh_allot){.spec = s->allocator, .n_layer = a->n_layer, .n_head = a->n_kv_head,
+                                     .floor = sh_policy_protected(&s->policy) + 1};
+        return 0;
+    }
+    if (!w->rows && record(w, e))
+        return -1;
+    if (sh_allot_open_live(&s->allot, &s->allocator, &q, w->rows, e))
+        return -1;
+    return needs & SH_EVIDENCE_LOSS ? measure_losses(w, s, e) : 0;
+}

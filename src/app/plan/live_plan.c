@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See live_plan.h: what is asked, the texts' two parts, the settings one after another, and the plan with its
+ * evidence. */
+#include "src/app/plan/live_plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/app/plan/plan_measure.h"
+#include "src/base/mem.h"
+#include "src/base/rng.h"
+
+enum { LENGTH = 512 };                  /* tokens of a sequence, by default                       */
+
+void sh_candidates_free(struct sh_candidate *c, int n)
+{
+    for (int i = 0; i < n; i++) {
+        free(c[i].budget);
+        free(c[i].at);
+    }
+    free(c);
+}
+
+char *sh_live_setting_name(const struct sh_live_setting *s)
+{
+    char allocator[SH_ALLOT_TEXT], knobs[SH_POLICY_TEXT];
+    char *full = xasprintf("%s:%s", s->policy.policy->name, sh_policy_knobs(&s->policy, knobs));
+    char *policy = sh_policy_label(full, NULL);
+    char *name = xasprintf("%s, %s", policy, sh_allot_text(&s->allocator, allocator));
+    free(policy);
+    free(full);
+    return name;
+}
+
+/* ---- the request ---- */
+
+/* -1: it cannot be planned for. */
+static int check_policy(const struct sh_live_plan *w, const struct sh_policy_spec *s, struct sh_err *e)
+{
+    const char *name = s->policy->name;
+    if (s->policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND))
+        return sh_misused(e, "--policy %s: uses future attention, which no live cache has", name);
+    if (s->policy->needs & SH_NEEDS_PROMPT && !w->a->live.prefill)
+        return sh_misused(e, "--policy %s requires --prefill N: it decides when the prompt has been read", name);
+    if (sh_live_keeps_all(s, sh_model_arch(w->live.model)->n_layer))
+        return sh_misused(e, "--policy %s keeps every token, so there is nothing to plan", name);
+    if (sh_policy_protected(s) + 1 >= w->n_token)
+        return sh_misused(e, "--policy %s protects %d tokens (sinks and recent), but the longest text has %d", name,
+                          sh_policy_protected(s), w->n_token);
+    return 0;
+}
+
+/* For texts of this length, where nobody said how many: a few recent tokens stay, 16 at most. */
+static void set_recent(const struct sh_live_plan *w, struct sh_policy_spec *s)
+{
+    int most = w->n_token / 32 < 1 ? 1 : w->n_token / 32 < 16 ? w->n_token / 32 : 16;
+    for (int i = 0; s->policy->knobs && s->policy->knobs[i].name; i++)
+        if (!strcmp(s->policy->knobs[i].name, "recent") && (s->knob[i] == 0 || s->knob[i] > most))
+            s->knob[i] = most;
+}
+
+/* Unless it is there. */
+static void add_policy(struct sh_policy_spec *to, int *n, const struct sh_policy_spec *s)
+{
+    for (int i = 0; i < *n; i++)
+        if (to[i].policy == s->policy && !memcmp(to[i].knob, s->knob, sizeof s->knob))
+            return;
+    to[(*n)++] = *s;
+}
+
+/* Without --policy: what serves most texts well. All: first these, then every other one that can run. */
+static void add_usual(const struct sh_live_plan *w, int all, struct sh_policy_spec *to, int *n)
+{
+    static const char *const usual[] = {"h2o", "scissorhands:counts=rate", "window", "tova"};
+    struct sh_policy_spec s;
+    struct sh_err ignored;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        (void)sh_policy_parse(usual[i], &s, &ignored);
+        set_recent(w, &s);
+        if (!check_policy(w, &s, &ignored))
+            add_policy(to, n, &s);
+    }
+    for (int i = 0; all && sh_policies[i]; i++) {
+        if (sh_policy_parse(sh_policies[i]->name, &s, &ignored))
+            continue;
+        set_recent(w, &s);
+        if (!check_policy(w, &s, &ignored))
+            add_policy(to, n, &s);
+    }
+}
+
+enum { POLICIES = 64, ALLOCATORS = 16 };
+
+static int read_policies(const struct sh_live_plan *w, struct sh_policy_spec *to, int *n, struct sh_err *e)
+{
+    const struct sh_list *typed = &w->a->policy;
+    if (!typed->n)
+        add_usual(w, 0, to, n);
+    if (typed->n > POLICIES / 2)
+        return sh_misused(e, "--policy: more than %d policies", POLICIES / 2);
+    for (int i = 0; i < typed->n; i++) {
+        struct sh_policy_spec s;
+        if (!strcmp(typed->at[i], "all")) {
+            add_usual(w, 1, to, n);
+            continue;
+        }
+        if (sh_policy_parse(typed->at[i], &s, e))
+            return sh_err_prefix(e, "--policy");
+        if (check_policy(w, &s, e))
+            return -1;
+        add_policy(to, n, &s);
+    }
+    return *n ? 0 : sh_misused(e, "--length: found %d tokens, too few for any policy to leave out some", w->n_token);
+}
+
+/* Every policy under every allocator. */
+static int read_settings(struct sh_live_plan *w, struct sh_err *e)
+{
+    static const char *const loss = "loss";
+    const struct sh_list usual = {(const char **)&loss, 1}, *typed = w->a->allocator.n ? &w->a->allocator : &usual;
+    struct sh_policy_spec policy[POLICIES + 32];
+    struct sh_allocator_spec allocator[ALLOCATORS];
+    int n = 0;
+    if (typed->n > ALLOCATORS)
+        return sh_misused(e, "--allocator: more than %d allocators", ALLOCATORS);
+    for (int i = 0; i < typed->n; i++)
+        if (sh_allocator_parse(typed->at[i], &allocator[i], e))
+            return sh_err_prefix(e, "--allocator");
+    if (read_policies(w, policy, &n, e))
+        return -1;
+    w->setting = xcalloc((size_t)n * (size_t)typed->n, sizeof *w->setting);
+    for (int p = 0; p < n; p++)
+        for (int i = 0; i < typed->n; i++)
+            w->setting[w->n_setting++] = (struct sh_live_setting){.policy = policy[p], .allocator = allocator[i]};
+    return 0;
+}
+
+/* ---- the texts ---- */
+
+/* Those of a trace, cut to the length. */
+static int take_recorded(struct sh_live_plan *w, struct sh_err *e)
+{
+    struct sh_runs runs;
+    struct sh_texts *t = &w->source.texts;
+    char fingerprint[24];
+    int bad = 0, length = (int)w->a->length;
+    if (sh_runs_open(&runs, w->store, (int)w->a->run, e))
+        return -1;
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, sh_model_fingerprint(w->live.model));
+    for (int r = 0; r < runs.n && !bad; r++) {
+        if (strcmp(runs.run[r].fingerprint, fingerprint))
+            bad = sh_fail(e, "%s: run %d: found the texts of another model, %s; expected those of %s", w->a->db,
+                          runs.run[r].id, runs.run[r].model, w->a->live.model);
+        for (int i = 0; i < runs.n_sequence[r] && !bad; i++) {
+            struct sh_trace_sequence q = {.source = xstrdup(runs.sequence[r][i].source)};
+            bad = sh_store_tokens(w->store, runs.sequence[r][i].id, &q.tokens, &q.n_tokens, e);
+            q.n_tokens = length && q.n_tokens > length ? length : q.n_tokens;
+            t->sequence = xreallocarray(t->sequence, (size_t)t->n + 1, sizeof *t->sequence);
+            t->sequence[t->n++] = q;
+        }
+    }
+    sh_runs_close(&runs);
+    return bad ? -1 : 0;
+}
+
+static int open_texts(struct sh_live_plan *w, struct sh_err *e)
+{
+    const struct sh_live_plan_args *a = w->a;
+    int most = sh_model_arch(w->live.model)->max_pos, length = most < LENGTH ? most : LENGTH;
+    int is_recorded = !a->text.n && !a->jsonl && !a->tokens;
+    w->source = (struct sh_text_source){.path = a->live.model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
+                                        .tokens = a->tokens, .length = a->length ? (int)a->length : length,
+                                        .least = a->least > 2 ? (int)a->least : 2};
+    if (is_recorded ? take_recorded(w, e) : sh_text_source_open(&w->source, e))
+        return -1;
+    if (w->source.texts.n < 2) {
+        sh_fail(e, "%s: found %d sequence of at most %d tokens, expected at least 2: one to search on, one to judge on",
+                is_recorded ? a->db : w->source.texts.sequence[0].source, w->source.texts.n, w->source.length);
+        return sh_hint(e, "a promise takes %d judged sequences: give more text, or a smaller --length", SH_LIVE_LEAST);
+    }
+    w->n_token = sh_text_source_longest(&w->source);
+    for (int i = 0; i < w->source.texts.n; i++)
+        if (w->source.texts.sequence[i].n_tokens > most)
+            return sh_misused(e, "%s: found %d tokens, expected at most the model's %d positions: use --length",
+                              w->source.texts.sequence[i].source, w->source.texts.sequence[i].n_tokens, most);
+    return a->answers ? sh_eval_answers_read(&w->answers, &w->source, a->answers, e) : 0;
+}
+
+/* Shuffled by the seed (Fisher and Yates); half of them are judged, or as many as were asked for. */
+static void split(struct sh_live_plan *w)
+{
+    int n = w->source.texts.n, asked = w->a->sequences ? (int)w->a->sequences : SH_LIVE_JUDGED;
+    w->order = xcalloc((size_t)n, sizeof *w->order);
+    for (int i = 0; i < n; i++) {
+        int k = (int)(sh_rng((uint64_t)w->common->seed, (uint64_t)i) % (uint64_t)(i + 1));
+        w->order[i] = w->order[k];
+        w->order[k] = i;
+    }
+    w->n_judge = n / 2 < asked ? n / 2 : asked;
+    if (w->n_judge < SH_LIVE_LEAST && w->n_judge < asked && n >= SH_LIVE_LEAST + 4)
+        w->n_judge = asked < SH_LIVE_LEAST ? asked : SH_LIVE_LEAST;
+    int most = asked > SH_LIVE_LEAST ? asked : SH_LIVE_LEAST;
+    w->n_search = n - w->n_judge < most ? n - w->n_judge : most;
+}
+
+static int open_all(struct sh_live_plan *w, struct sh_err *e)
+{
+    const struct sh_live_plan_args *a = w->a;
+    int has_texts = a->text.n || a->jsonl || a->tokens;
+    if (sh_live_read(&w->live, &a->live, w->common, "plan", e) || sh_live_open(&w->live, w->common, e))
+        return -1;
+    if (a->db && !(w->store = sh_store_typed(has_texts ? sh_store_create(a->db, e) : sh_store_update(a->db, e),
+                                             w->common->line)))
+        return -1;
+    if (open_texts(w, e) || read_settings(w, e))
+        return -1;
+    long long tokens = sh_text_source_tokens(&w->source);
+    split(w);
+    w->goal = a->target == SH_TARGET_PPL ? log1p(a->value) : a->target == SH_TARGET_KL ? a->value : -a->value;
+    return sh_live_load(&w->live, w->n_token, tokens < 1 << 22 ? (int)tokens : 1 << 22, w->n_token, e);
+}
+
+/* ---- the search ---- */
+
+/* The one of fewest tokens among those that hold; else the one whose bound is nearest. */
+static int is_better(const struct sh_live_setting *a, const struct sh_live_setting *b)
+{
+    if (a->meets != b->meets)
+        return a->meets;
+    return a->meets && a->mean != b->mean ? a->mean < b->mean : a->goal.high < b->goal.high;
+}
+
+static int search(struct sh_live_plan *w, struct sh_err *e)
+{
+    for (int i = 0; i < w->n_setting; i++) {
+        struct sh_live_setting *s = &w->setting[i], *best = &w->setting[w->best];
+        if (i && w->a->seconds > 0 && sh_now_s() - w->began_s > w->a->seconds)
+            break;
+        int limit = best->meets ? best->mean : w->n_token;
+        if (sh_live_evidence(w, s, e) || sh_live_search(w, s, limit, e)) {
+            char *name = sh_live_setting_name(s);
+            sh_err_prefix(e, "%s", name);
+            free(name);
+            return -1;
+        }
+        s->is_tried = 1;
+        w->n_tried++;
+        w->best = i && is_better(s, best) ? i : w->best;
+    }
+    return 0;
+}
+
+/* Too few texts for a promise: what is seen with the mean that the search found. */
+static int look(struct sh_live_plan *w, struct sh_err *e)
+{
+    const struct sh_live_setting *s = &w->setting[w->best];
+    w->judged = sh_live_candidates(w, s, &s->mean, 1, e);
+    if (!w->judged)
+        return -1;
+    w->n_judged = 1;
+    return sh_live_read_candidates(w, &s->policy, w->judged, 1, w->order + w->n_search, w->n_judge, "judging", e);
+}
+
+/* ---- the plan ---- */
+
+static void add_evidence(struct sh_live_plan *w, const char *metric, double value, double low, double high)
+{
+    struct sh_plan_evidence *v = sh_plan_add_evidence(&w->plan, metric, value, w->n_judge, w->on.tokens, -1,
+                                                      w->a->db ? w->a->db : "");
+    v->low = low;
+    v->high = high;
+    v->confidence = w->a->confidence;
+    snprintf(v->text, sizeof v->text, "%s", w->on.name);
+    snprintf(v->text_hash, sizeof v->text_hash, "%016" PRIx64, w->on.hash);
+}
+
+static void name_plan(struct sh_live_plan *w)
+{
+    const struct sh_arch *a = sh_model_arch(w->live.model);
+    struct sh_plan *p = &w->plan;
+    snprintf(p->model, sizeof p->model, "%s", sh_model_name(w->live.model));
+    snprintf(p->weights, sizeof p->weights, w->a->live.weight_prune > 0 ? "pruned:%g" : "checkpoint",
+             w->a->live.weight_prune);
+    snprintf(p->fingerprint, sizeof p->fingerprint, "%016" PRIx64, sh_model_fingerprint(w->live.model));
+    p->n_layer = a->n_layer;
+    p->n_head = a->n_head;
+    p->n_kv_head = a->n_kv_head;
+    p->d_head = a->d_head;
+}
+
+static void fill_plan(struct sh_live_plan *w, const struct sh_candidate *c)
+{
+    static const char *const metric[] = {"ppl_increase", "kl", "answer_exact"};
+    const struct sh_live_setting *s = &w->setting[w->best];
+    struct sh_plan *p = &w->plan;
+    size_t heads = (size_t)s->allot.n_layer * (size_t)s->allot.n_head;
+    name_plan(w);
+    p->policy = s->policy;
+    p->allocator = s->allocator;
+    p->prefill = (int)w->a->live.prefill;
+    p->n_token = w->n_token;
+    p->budget = xmalloc(heads * sizeof *p->budget);
+    memcpy(p->budget, c->budget, heads * sizeof *p->budget);
+    snprintf(p->target_metric, sizeof p->target_metric, "%s", metric[w->a->target]);
+    p->target = w->a->value;
+    snprintf(p->status, sizeof p->status, "%s", w->is_met ? "met" : "not_shown");
+    add_evidence(w, "ppl_increase", expm1(w->ppl.mean), expm1(w->ppl.low), expm1(w->ppl.high));
+    add_evidence(w, "kl", w->kl.mean, w->kl.low, w->kl.high);
+    if (w->answers.texts)
+        add_evidence(w, "answer_exact", w->exact.mean, w->exact.low, w->exact.high);
+}
+
+/* "0.4 to 1.3 %" of what the target is about. */
+static char *range_of(const struct sh_live_plan *w)
+{
+    if (w->a->target == SH_TARGET_PPL)
+        return xasprintf("%.2f to %.2f %% more perplexity", 100 * expm1(w->ppl.low), 100 * expm1(w->ppl.high));
+    if (w->a->target == SH_TARGET_KL)
+        return xasprintf("%.4f to %.4f nats of divergence", w->kl.low, w->kl.high);
+    return xasprintf("%.1f to %.1f %% exact answers (full cache: %.1f %%)", 100 * w->exact.low, 100 * w->exact.high,
+                     100 * w->full_exact);
+}
+
+static void say(struct sh_live_plan *w, const struct sh_candidate *c)
+{
+    char *range = range_of(w), *more = w->more ? xasprintf("%d more would do", w->more)
+                                               : xstrdup("with these budgets no number of them would do");
+    double share = (double)sh_plan_total(&w->plan) / w->plan.n_layer / w->plan.n_kv_head / w->n_token;
+    if (w->is_met)
+        w->verdict = xasprintf("met: %s on %d sequences, with %.1f %% of the cache", range, w->n_judge, 100 * share);
+    else if (w->n_judge < SH_LIVE_LEAST)
+        w->verdict = xasprintf("not shown: %s on %d sequence%s, too few for a promise (%d); %s", range, w->n_judge,
+                               w->n_judge > 1 ? "s" : "", SH_LIVE_LEAST, more);
+    else
+        w->verdict = xasprintf("not shown: %s on %d sequences with the best there is, %d of %d tokens a head; %s",
+                               range, w->n_judge, c->mean, w->n_token, more);
+    free(more);
+    free(range);
+}
+
+static int conclude(struct sh_live_plan *w, struct sh_err *e)
+{
+    int best = 0, n = w->n_judge;
+    if (!w->n_judged)
+        return sh_fail(e, "no budget below the full cache is possible: the policy protects all but one token");
+    for (int i = 1; i < w->n_judged && w->chosen < 0; i++)
+        best = w->judged[i].goal.high < w->judged[best].goal.high ? i : best;
+    const struct sh_candidate *c = &w->judged[w->chosen < 0 ? best : w->chosen];
+    double nll = 0, tokens = 0, right = 0, answers = 0;
+    for (int i = 0; i < n; i++) {
+        const struct sh_trace_sequence *q = &w->source.texts.sequence[w->order[w->n_search + i]];
+        sh_measured_add(&w->on, q->source, q->tokens, q->n_tokens);
+        nll += c->at[i].nll - c->at[i].change;
+        tokens += c->at[i].tokens;
+        right += c->at[i].full_right;
+        answers += c->at[i].answers;
+    }
+    w->full_ppl = exp(nll / tokens);
+    w->full_exact = right / answers;
+    w->ppl = sh_live_bound(w, SH_TARGET_PPL, c->at, n);
+    w->kl = sh_live_bound(w, SH_TARGET_KL, c->at, n);
+    w->exact = sh_live_bound(w, SH_TARGET_ANSWERS, c->at, n);
+    w->is_met = n >= SH_LIVE_LEAST && w->chosen >= 0;
+    int needs = w->is_met ? 0 : sh_bound_needs(&c->goal, w->goal, w->a->confidence);
+    needs = needs && needs < SH_LIVE_LEAST ? SH_LIVE_LEAST : needs;
+    w->more = needs > n ? needs - n : 0;
+    fill_plan(w, c);
+    say(w, c);
+    return 0;
+}
+
+int sh_live_plan_make(struct sh_live_plan *w, struct sh_err *e)
+{
+    w->began_s = sh_now_s();
+    w->chosen = -1;
+    int bad = open_all(w, e) || search(w, e) ||
+              (w->n_judge < SH_LIVE_LEAST ? look(w, e) : sh_live_judge(w, e)) || conclude(w, e);
+    if (bad && w->store && sh_store_was_made(w->store) && sh_store_is_empty(w->store)) {
+        sh_store_close(w->store);
+        w->store = NULL;
+        sh_store_remove(w->a->db);
+    } else if (bad && w->store && w->setting && !e->hint[0] && e->status != SH_MISUSED) {
+        sh_hint(e, "what was measured is in %s; run the same command again to resume", w->a->db);
+    }
+    return bad ? -1 : 0;
+}
+
+void sh_live_plan_close(struct sh_live_plan *w)
+{
+    sh_live_rows_drop(w);
+    sh_store_close(w->store);
+    for (int i = 0; i < w->n_setting; i++)
+        sh_allot_close(&w->setting[i].allot);
+    sh_candidates_free(w->judged, w->n_judged);
+    sh_eval_answers_free(&w->answers);
+    sh_text_source_close(&w->source);
+    sh_live_close(&w->live);
+    sh_plan_clear(&w->plan);
+    free(w->setting);
+    free(w->order);
+    free(w->verdict);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan that keeps its word: the smallest budgets found that hold a target in the live model, judged on texts that
+ * nobody has looked at before.
+ *
+ * Texts are shuffled by the seed. On one part layers are probed, budgets divided, policies and allocators compared, and
+ * the mean is found with which each of them would hold the target. On the other part the best of them is judged, from
+ * large budgets to small ones, until a bound over its sequences no longer holds.
+ *
+ * The order of the budgets is fixed before the second part is read, and the first that fails ends the walk: so the
+ * probability that any budget too small passes is that of one test (fixed-sequence testing, Maurer 1995), however many
+ * budgets are judged, and it is chosen on the judged texts themselves. */
+#ifndef SH_APP_PLAN_LIVE_H
+#define SH_APP_PLAN_LIVE_H
+
+#include "src/app/common/live_session.h"
+#include "src/app/common/text_source.h"
+#include "src/app/eval/eval_job.h"
+#include "src/app/plan/allot.h"
+#include "src/app/plan/plan_bound.h"
+#include "src/app/plan/plan_file.h"
+#include "src/base/progress.h"
+
+enum sh_live_target { SH_TARGET_PPL, SH_TARGET_KL, SH_TARGET_ANSWERS };
+
+enum { SH_LIVE_LEAST = 12,              /* judged sequences that a promise takes                  */
+       SH_LIVE_JUDGED = 24,             /* by default                                             */
+       SH_LIVE_SETTINGS = 256 };
+
+struct sh_live_plan_args {
+    struct sh_live_options live;
+    struct sh_list text, policy, allocator;
+    const char *jsonl, *field, *tokens, *answers, *db;
+    long long length, least, sequences, run;            /* length 0: 512, or the model's positions */
+    enum sh_live_target target;
+    double value;                       /* an increase of the perplexity, nats, or a share of answers */
+    double confidence, seconds;         /* seconds 0: no limit                                    */
+};
+
+/* What a text's tokens, rows (the last one of a text included) and answers add up to. */
+struct sh_text_sums { double tokens, rows, nll, change, kl, answers, right, full_right; };
+
+struct sh_candidate {                   /* budgets of one policy                                  */
+    int mean;                           /* tokens a head                                          */
+    int *budget;                        /* [n_layer][n_kv_head] of a text of n_token; owned       */
+    struct sh_text_sums *at;            /* [texts that were read]; owned                          */
+    struct sh_bound goal;               /* what the target bounds, on these texts                 */
+};
+
+struct sh_live_setting {
+    struct sh_policy_spec policy;
+    struct sh_allocator_spec allocator;
+    struct sh_allot allot;
+    int is_tried, meets;
+    int mean;                           /* the least that holds on the searched texts, else the largest tried */
+    struct sh_bound goal;               /* there                                                  */
+};
+
+struct sh_live_plan {
+    const struct sh_live_plan_args *a;
+    const struct sh_common *common;
+    struct sh_live live;
+    struct sh_text_source source;
+    struct sh_eval_answers answers;
+    struct sh_store *store;             /* of what was read before; NULL                          */
+    struct sh_store *rows;              /* temporary, recorded rows of some searched texts; NULL: not needed */
+    char *rows_path;
+    int n_token;                        /* of the longest text                                    */
+    int *order, n_search, n_judge;      /* [n_search + n_judge]: texts, the searched ones first   */
+    double goal;                        /* the target, in the unit of `goal` above                */
+    double began_s, read;
+    struct sh_progress progress;
+    struct sh_live_setting *setting;    /* [n_setting]                                            */
+    int n_setting, n_tried, best;
+    struct sh_candidate *judged;        /* [n_judged], from large budgets to small ones           */
+    int n_judged, chosen;               /* -1: not even the largest holds                         */
+    int is_met;
+    struct sh_bound ppl, kl, exact;     /* of the plan on the judged texts: nats, nats, share     */
+    double full_ppl, full_exact;        /* of the full cache there                                */
+    int more;                           /* judged sequences with which the plan would hold; 0: none would */
+    struct sh_measured on;              /* the judged texts                                       */
+    struct sh_plan plan;
+    char *verdict;                      /* a sentence                                             */
+};
+
+/* Set a and common, the rest zero. -1: close is still due. */
+int sh_live_plan_make(struct sh_live_plan *w, struct sh_err *e);
+void sh_live_plan_close(struct sh_live_plan *w);
+
+/* "h2o:recent=16, loss", for free(). */
+char *sh_live_setting_name(const struct sh_live_setting *s);
+
+/* ---- its parts ---- */
+
+void sh_candidates_free(struct sh_candidate *c, int n);
+
+/* live_read.c: fills at and goal of n candidates on n_text texts, from the store or by reading. what: "probing". */
+int sh_live_read_candidates(struct sh_live_plan *w, const struct sh_policy_spec *policy, struct sh_candidate *c, int n,
+                            const int *text, int n_text, const char *what, struct sh_err *e);
+/* One of the sums over each of n texts, and what the mean is over: bounds in nats; of answers, as a share. */
+struct sh_bound sh_live_bound(const struct sh_live_plan *w, enum sh_live_target of, const struct sh_text_sums *at,
+                              int n);
+
+/* live_evidence.c: opens s->allot with all that its allocator needs. */
+int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e);
+void sh_live_rows_drop(struct sh_live_plan *w);
+
+/* live_search.c: candidates with these means; and the mean of a setting on the searched texts, below `limit` tokens. */
+struct sh_candidate *sh_live_candidates(const struct sh_live_plan *w, const struct sh_live_setting *s, const int *mean,
+                                        int n, struct sh_err *e);
+int sh_live_search(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e);
+int sh_live_meets(const struct sh_live_plan *w, const struct sh_bound *b);
+
+/* live_judge.c: walks down with the best setting; fills judged and chosen. */
+int sh_live_judge(struct sh_live_plan *w, struct sh_err *e);
+
+#endif

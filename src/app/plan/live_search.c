@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mean with which a setting holds the target on the searched texts, by the bound that will judge it: a few budgets
+ * together, from large to small, then some between the last that holds and the first that does not. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/app/plan/live_plan.h"
+#include "src/base/mem.h"
+
+enum { GRID = 24, FINER = 3 };
+
+int sh_live_meets(const struct sh_live_plan *w, const struct sh_bound *b)
+{
+    return b->high <= w->goal;          /* not if it is NaN */
+}
+
+struct sh_candidate *sh_live_candidates(const struct sh_live_plan *w, const struct sh_live_setting *s, const int *mean,
+                                        int n, struct sh_err *e)
+{
+    size_t heads = (size_t)s->allot.n_layer * (size_t)s->allot.n_head;
+    struct sh_candidate *c = xcalloc((size_t)n + 1, sizeof *c);
+    for (int i = 0; i < n; i++) {
+        c[i].mean = mean[i];
+        c[i].budget = xcalloc(heads, sizeof *c[i].budget);
+        if (sh_allot_solve(&s->allot, mean[i], w->n_token, c[i].budget, e)) {
+            sh_candidates_free(c, n);
+            return NULL;
+        }
+    }
+    return c;
+}
+
+/* From `most` down to the floor, each `ratio` of the one before. */
+static int falling(const struct sh_live_setting *s, double most, double ratio, int *mean)
+{
+    int n = 0;
+    for (double x = most; n < GRID; x *= ratio) {
+        int b = (int)(x + 0.5) > s->allot.floor ? (int)(x + 0.5) : s->allot.floor;
+        if (!n || mean[n - 1] != b)
+            mean[n++] = b;
+        if (b == s->allot.floor)
+            break;
+    }
+    return n;
+}
+
+/* Tries means that fall. Of those that hold in a row from the first on the last is taken, with its bound; *fails: the
+ * next one, 0 if all hold. */
+static int try(struct sh_live_plan *w, struct sh_live_setting *s, const int *mean, int n, int *fails, struct sh_err *e)
+{
+    struct sh_candidate *c = sh_live_candidates(w, s, mean, n, e);
+    int bad = !c || sh_live_read_candidates(w, &s->policy, c, n, w->order, w->n_search, "searching the budget of", e);
+    for (int i = 0; i < n && !bad; i++) {
+        if (!sh_live_meets(w, &c[i].goal)) {
+            *fails = mean[i];
+            if (!s->meets && !i)
+                s->goal = c[i].goal;
+            break;
+        }
+        s->meets = 1;
+        s->mean = mean[i];
+        s->goal = c[i].goal;
+    }
+    sh_candidates_free(c, c ? n : 0);
+    return bad ? -1 : 0;
+}
+
+int sh_live_search(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e)
+{
+    int mean[GRID], fails = 0, is_first = limit >= w->n_token;
+    int n = falling(s, is_first ? 0.92 * w->n_token : limit, is_first ? 0.72 : 0.82, mean);
+    s->mean = mean[0];
+    if (!is_first && n > 4)                             /* the others only if these hold */
+        n = 4;
+    if (try(w, s, mean, n, &fails, e))
+        return -1;
+    while (s->meets && !fails && s->mean > s->allot.floor) {
+        n = falling(s, 0.82 * s->mean, 0.82, mean);
+        if (try(w, s, mean, n > 4 ? 4 : n, &fails, e))
+            return -1;
+    }
+    while (s->meets && fails && s->mean - fails > 1 + s->mean / 40) {
+        int from = s->mean, to = fails;
+        n = 0;
+        for (int k = 1; k <= FINER; k++) {
+            int b = from - (from - to) * k / (FINER + 1);
+            if (b < from && b > to && (!n || mean[n - 1] > b))
+                mean[n++] = b;
+        }
+        if (try(w, s, mean, n, &fails, e))
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/cli/plan_show.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/base/mem.h"
+
+static void show_layer(struct sh_out *o, const struct sh_plan *p, int layer)
+{
+    const int *b = p->budget + layer * p->n_kv_head;
+    long long sum = 0;
+    int least = b[0], most = b[0];
+    for (int h = 0; h < p->n_kv_head; h++) {
+        sum += b[h];
+        least = b[h] < least ? b[h] : least;
+        most = b[h] > most ? b[h] : most;
+    }
+    sh_out_item(o);
+    sh_out_int(o, "layer", "layer", layer);
+    sh_out_int(o, "tokens", "tokens", sum);
+    sh_out_real(o, "mean_tokens", "per head", (double)sum / p->n_kv_head, 1);
+    sh_out_int(o, "least_tokens", "least", least);
+    sh_out_int(o, "most_tokens", "most", most);
+    sh_out_real(o, "share", "share", (double)sum / p->n_kv_head / p->n_token, 4);
+    sh_out_list(o, "heads", "heads");
+    for (int h = 0; h < p->n_kv_head; h++) {
+        sh_out_item(o);
+        sh_out_int(o, "head", "head", h);
+        sh_out_int(o, "tokens", "tokens", b[h]);
+    }
+    sh_out_end(o);
+}
+
+static void show_evidence(struct sh_out *o, const struct sh_plan *p)
+{
+    sh_out_list(o, "evidence", "measured with these budgets");
+    for (int i = 0; i < p->n_evidence; i++) {
+        const struct sh_plan_evidence *v = &p->evidence[i];
+        sh_out_item(o);
+        sh_out_text(o, "metric", "metric", v->metric);
+        sh_out_real(o, "value", "value", v->value, 4);
+        sh_out_real(o, "low", "95 % from", v->low, 4);
+        sh_out_real(o, "high", "to", v->high, 4);
+        if (v->sequences)
+            sh_out_int(o, "sequences", "sequences", v->sequences);
+        else
+            sh_out_text(o, "sequences", "sequences", NULL);
+        sh_out_int(o, "tokens", "tokens", v->tokens);
+        if (v->run >= 0)
+            sh_out_int(o, "run", "run", v->run);
+        else
+            sh_out_text(o, "run", "run", NULL);
+        sh_out_text(o, "text", "text", *v->text ? v->text : NULL);
+        if (*v->text_hash)
+            sh_out_text(o, "text_hash", "its hash", v->text_hash);
+        sh_out_text(o, "store", "store", v->store);
+        sh_out_text(o, "program", "program", v->program);
+    }
+    sh_out_end(o);
+}
+
+void sh_plan_show(struct sh_out *o, const struct sh_plan *p)
+{
+    char knobs[SH_POLICY_TEXT];
+    double mean = (double)sh_plan_total(p) / ((double)p->n_layer * p->n_kv_head);
+    sh_out_text(o, "model", "model", p->model);
+    sh_out_text(o, "policy", "policy", p->policy.policy->name);
+    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&p->policy, knobs));
+    sh_out_text(o, "allocator", "allocator", p->allocator.allocator->name);
+    sh_out_text(o, "allocator_knobs", "allocator's knobs", sh_allocator_knobs(&p->allocator, knobs));
+    sh_out_int(o, "prefill", "prefill", p->prefill);
+    sh_out_int(o, "n_token", "tokens per text", p->n_token);
+    sh_out_int(o, "total_tokens", "tokens of all heads", sh_plan_total(p));
+    sh_out_real(o, "mean_tokens", "tokens per head", mean, 2);
+    sh_out_real(o, "share", "fraction of the text", mean / p->n_token, 4);
+    sh_out_text(o, "target_metric", "target", *p->target_metric ? p->target_metric : NULL);
+    sh_out_real(o, "target", "target's value", *p->target_metric ? p->target : (double)NAN, 4);
+    show_evidence(o, p);
+    sh_out_list(o, "layers", "budgets per layer (over all KV heads, and per head)");
+    for (int l = 0; l < p->n_layer; l++)
+        show_layer(o, p, l);
+    sh_out_end(o);
+}
+
+/* ---- a plan that was judged ---- */
+
+static void show_goal(struct sh_out *o, const struct sh_live_plan *w, const struct sh_bound *b)
+{
+    double value = b->mean, bound = b->high;
+    if (w->a->target == SH_TARGET_PPL) {
+        value = expm1(value);
+        bound = expm1(bound);
+    } else if (w->a->target == SH_TARGET_ANSWERS) {
+        value = -value;
+        bound = -bound;
+    }
+    static const char *const label[] = {"more perplexity", "divergence", "exact answers"};
+    sh_out_real(o, "value", label[w->a->target], value, 4);
+    sh_out_real(o, "bound", w->a->target == SH_TARGET_ANSWERS ? "at least" : "at most", bound, 4);
+}
+
+static void show_settings(struct sh_out *o, const struct sh_live_plan *w)
+{
+    char text[SH_POLICY_TEXT];
+    sh_out_list(o, "searched", "what was tried on the searched texts: the fewest tokens that hold the target there");
+    for (int i = 0; i < w->n_setting; i++) {
+        const struct sh_live_setting *s = &w->setting[i];
+        if (!s->is_tried)
+            continue;
+        sh_out_item(o);
+        sh_out_text(o, "policy", "policy", s->policy.policy->name);
+        sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&s->policy, text));
+        sh_out_detail(o);
+        sh_out_text(o, "allocator", "allocator", s->allocator.allocator->name);
+        sh_out_real(o, "mean_tokens", "tokens per head", s->mean, 0);
+        sh_out_bool(o, "holds", "holds", s->meets);
+        show_goal(o, w, &s->goal);
+        sh_out_bool(o, "chosen", "chosen", i == w->best);
+    }
+    sh_out_end(o);
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct sh_candidate *x = *(const struct sh_candidate *const *)a, *y = *(const struct sh_candidate *const *)b;
+    return (x->mean < y->mean) - (x->mean > y->mean);
+}
+
+static void show_judged(struct sh_out *o, const struct sh_live_plan *w)
+{
+    const struct sh_candidate **c = xcalloc((size_t)w->n_judged, sizeof *c);
+    for (int i = 0; i < w->n_judged; i++)
+        c[i] = &w->judged[i];
+    qsort(c, (size_t)w->n_judged, sizeof *c, larger_first);
+    sh_out_list(o, "judged", "budgets on the judged texts");
+    for (int i = 0; i < w->n_judged; i++) {
+        sh_out_item(o);
+        sh_out_int(o, "mean_tokens", "tokens per head", c[i]->mean);
+        show_goal(o, w, &c[i]->goal);
+        sh_out_bool(o, "chosen", "chosen", w->chosen >= 0 && c[i] == &w->judged[w->chosen]);
+    }
+    sh_out_end(o);
+    free(c);
+}
+
+void sh_live_plan_show(struct sh_out *o, const struct sh_live_plan *w, const char *file)
+{
+    sh_out_text(o, "status", "status", w->plan.status);
+    sh_out_text(o, "verdict", "verdict", w->verdict);
+    sh_out_real(o, "ppl_increase", "more perplexity", expm1(w->ppl.mean), 4);
+    sh_out_real(o, "ppl_increase_bound", "at most", expm1(w->ppl.high), 4);
+    sh_out_real(o, "confidence", "confidence", w->a->confidence, 4);
+    sh_out_int(o, "sequences", "judged sequences", w->n_judge);
+    sh_out_int(o, "sequences_searched", "searched sequences", w->n_search);
+    if (!*w->plan.status || w->is_met)
+        sh_out_text(o, "sequences_more", "more would do", NULL);
+    else
+        sh_out_int(o, "sequences_more", "more would do", w->more);
+    sh_out_real(o, "ppl_full", "perplexity of the full cache", w->full_ppl, 4);
+    sh_out_real(o, "kl", "divergence, nats", w->kl.mean, 4);
+    sh_out_real(o, "kl_bound", "at most", w->kl.high, 4);
+    if (w->answers.texts) {
+        sh_out_real(o, "answer_exact", "exact answers", w->exact.mean, 4);
+        sh_out_real(o, "answer_exact_bound", "at least", w->exact.low, 4);
+        sh_out_real(o, "answer_exact_full", "with the full cache", w->full_exact, 4);
+    }
+    sh_measured_write(&w->on, o);
+    sh_plan_show(o, &w->plan);
+    show_settings(o, w);
+    show_judged(o, w);
+    if (w->n_tried < w->n_setting)
+        sh_out_note(o, "%d of %d combinations of policy and allocator were tried in %.0f s (--time).", w->n_tried,
+                    w->n_setting, w->a->seconds);
+    sh_out_note(o, "The bound holds for texts like those that were judged, not for other kinds or lengths.");
+    if (file)
+        sh_out_note(o, "The plan was written to %s.", file);
+}
