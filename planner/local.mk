@@ -94,9 +94,16 @@ libcapacity_a_SOURCES = \
 	%D%/catalog/spelling.c \
 	%D%/catalog/catalog.c %D%/catalog/catalog.h
 
+# How long a step of a server takes.
+noinst_LIBRARIES += libclock.a
+libclock_a_SOURCES = \
+	%D%/clock/engine.c %D%/clock/engine.h \
+	%D%/clock/step_time.c %D%/clock/step_time.h
+
 # A server under load.
 noinst_LIBRARIES += libsimulate.a
 libsimulate_a_SOURCES = \
+	%D%/simulate/closed_loop.c %D%/simulate/closed_loop.h \
 	%D%/simulate/simulate.c %D%/simulate/simulate.h \
 	%D%/simulate/simulate_cost.c %D%/simulate/simulate_cost.h \
 	%D%/simulate/simulate_fit.c \
@@ -107,13 +114,22 @@ libsimulate_a_SOURCES = \
 	%D%/simulate/workload_random.c
 
 # The catalogues' rows as tables of strings, so that they are read as a user's own files are.
-EXTRA_DIST += %D%/catalog/gpus.txt %D%/catalog/models.txt
-BUILT_SOURCES += %D%/catalog/gpus.inc %D%/catalog/models.inc
-CLEANFILES += %D%/catalog/gpus.inc %D%/catalog/models.inc
+EXTRA_DIST += %D%/catalog/gpus.txt %D%/catalog/models.txt %D%/catalog/engines/sglang.tsv \
+	%D%/catalog/engines/trtllm.tsv %D%/catalog/engines/vllm.tsv
+catalog_inc = %D%/catalog/gpus.inc %D%/catalog/models.inc %D%/catalog/sglang.inc %D%/catalog/trtllm.inc \
+	%D%/catalog/vllm.inc
+BUILT_SOURCES += $(catalog_inc)
+CLEANFILES += $(catalog_inc)
 catalog_rows = 'BEGIN { print "const char *const sh_catalog_" name "[] = {" } \
 	/^[^\#]/ { gsub(/\\/, "&&"); gsub(/"/, "\\\""); print "\"" $$0 "\"," } END { print "NULL};" }'
 %D%/catalog/gpus.inc: %D%/catalog/gpus.txt
 	$(AM_V_GEN)$(MKDIR_P) %D%/catalog && $(AWK) -v name=gpus $(catalog_rows) $(srcdir)/%D%/catalog/gpus.txt > $@
 %D%/catalog/models.inc: %D%/catalog/models.txt
 	$(AM_V_GEN)$(MKDIR_P) %D%/catalog && $(AWK) -v name=models $(catalog_rows) $(srcdir)/%D%/catalog/models.txt > $@
-planner/catalog/catalog.$(OBJEXT): planner/catalog/gpus.inc planner/catalog/models.inc
+%D%/catalog/vllm.inc: %D%/catalog/engines/vllm.tsv
+	$(AM_V_GEN)$(MKDIR_P) %D%/catalog && $(AWK) -v name=vllm $(catalog_rows) $(srcdir)/%D%/catalog/engines/vllm.tsv > $@
+%D%/catalog/sglang.inc: %D%/catalog/engines/sglang.tsv
+	$(AM_V_GEN)$(MKDIR_P) %D%/catalog && $(AWK) -v name=sglang $(catalog_rows) $(srcdir)/%D%/catalog/engines/sglang.tsv > $@
+%D%/catalog/trtllm.inc: %D%/catalog/engines/trtllm.tsv
+	$(AM_V_GEN)$(MKDIR_P) %D%/catalog && $(AWK) -v name=trtllm $(catalog_rows) $(srcdir)/%D%/catalog/engines/trtllm.tsv > $@
+planner/catalog/catalog.$(OBJEXT): $(catalog_inc)

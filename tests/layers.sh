@@ -21,7 +21,8 @@ planner/replay|^(src/base|planner/policy)/
 planner/theory|^(src/base/|traces/(trace|stats|stats_spec)\.h)
 planner/capacity|^(src/base/|src/model/facts\.h)
 planner/catalog|^(src/base|planner/capacity)/
-planner/simulate|^(src/base|planner/capacity)/
+planner/clock|^(src/base|planner/(capacity|catalog))/
+planner/simulate|^(src/base|planner/(capacity|catalog|clock))/
 src/engine|^(src/(base|model|tokenizer)/|kernels/backend\.h|planner/policy/(policy|kept_slots|budget)\.h)
 src/tracer|^(src/(base|model|tokenizer)/|kernels/backend\.h|traces/(trace|stats|stats_spec|codec|writer)\.h)
 src/jobs|^(src/(base|ranks|tracer)/|traces/|kernels/load\.h)

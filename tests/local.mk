@@ -257,9 +257,9 @@ unit_tests += %D%/unit/test_load
 unit_tests += %D%/unit/test_capacity %D%/unit/test_catalog %D%/unit/test_capacity_config %D%/unit/test_simulate \
 	%D%/unit/test_workload
 tests_unit_test_simulate_SOURCES = %D%/unit/test_simulate.c
-tests_unit_test_simulate_LDADD   = libsimulate.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_simulate_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_workload_SOURCES = %D%/unit/test_workload.c
-tests_unit_test_workload_LDADD   = libsimulate.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
+tests_unit_test_workload_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 EXTRA_DIST += %D%/golden/simulate.json %D%/oracle/simulate.py
 tests_unit_test_capacity_SOURCES = %D%/unit/test_capacity.c
 tests_unit_test_capacity_LDADD   = libapp.a libpolicy.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
@@ -416,7 +416,7 @@ tests_fuzz_fuzz_answers_LDADD       = libapp.a $(tests_fuzz_fuzz_texts_LDADD)
 tests_fuzz_fuzz_task_SOURCES        = %D%/fuzz/fuzz_task.c $(fuzz_driver)
 tests_fuzz_fuzz_task_LDADD          = libengine.a $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_workload_SOURCES    = %D%/fuzz/fuzz_workload.c $(fuzz_driver)
-tests_fuzz_fuzz_workload_LDADD      = libsimulate.a libcapacity.a libbase.a -lm
+tests_fuzz_fuzz_workload_LDADD      = libsimulate.a libclock.a libcapacity.a libbase.a -lm
 
 tests_fuzz_fuzz_npy_SOURCES         = %D%/fuzz/fuzz_npy.c $(fuzz_driver) \
 	src/tracer/dump.c src/tracer/dump.h

@@ -155,7 +155,8 @@ static void times(const struct sh_capacity_ask *a, struct sh_capacity *c)
         struct sh_roofline r = sh_capacity_roofline(a, i);
         struct sh_step_work w = sh_capacity_decode_work(a, i, a->length);
         struct sh_step_work p = sh_capacity_prompt_work(a, i, a->length);
-        w = (struct sh_step_work){size, w.logits * size, w.cache_bytes * size, w.attention_flops * size};
+        w = (struct sh_step_work){.tokens = size, .logits = w.logits * size, .cache_bytes = w.cache_bytes * size,
+                                  .attention_flops = w.attention_flops * size};
         struct sh_step_time s = sh_roofline_step(&r, &w), t = sh_roofline_step(&r, &p);
         double chunks = a->chunk && a->chunk < a->length ? ceil((double)a->length / (double)a->chunk) : 1;
         t.memory_s = (t.bytes + (chunks - 1) * t.weight_bytes) / r.bandwidth;      /* weights once a chunk */

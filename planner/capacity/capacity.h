@@ -48,6 +48,7 @@ struct sh_step_work {
     double logits;                      /* of these, those whose next token is needed              */
     double cache_bytes;                 /* read by attention on this GPU                          */
     double attention_flops;             /* of scores and their products with values, this GPU      */
+    double prompt_tokens, prompt_flops; /* of these, those of prompts; the least time does not ask  */
 };
 
 struct sh_step_time {

@@ -38,7 +38,8 @@ static void vector(struct sum *s, enum sh_kv_part part, int n)
 /* `rows` outputs of `n` inputs each. */
 static void matrix(struct sum *s, enum sh_kv_part part, uint64_t copies, int rows, int n)
 {
-    const struct sh_kv_type *t = part == SH_PART_EXPERTS ? &s->t->experts : &s->t->matrices;
+    const struct sh_kv_type *t = part == SH_PART_EXPERTS ? &s->t->experts
+                                 : part == SH_PART_MIX && s->t->attention.bits ? &s->t->attention : &s->t->matrices;
     s->p->parameters[part] += copies * (uint64_t)rows * (uint64_t)n;
     s->p->bytes[part] += copies * sh_kv_type_matrix(t, (uint64_t)rows, (uint64_t)n);
 }

@@ -12,6 +12,9 @@
 #include "planner/capacity/kv_shape.h"
 #include "planner/catalog/gpus.inc"
 #include "planner/catalog/models.inc"
+#include "planner/catalog/sglang.inc"
+#include "planner/catalog/trtllm.inc"
+#include "planner/catalog/vllm.inc"
 #include "src/base/mem.h"
 
 static size_t name_length(const char *row)
@@ -96,7 +99,7 @@ void sh_catalog_remark(const char *row, int n, char *to, size_t bytes)
 
 static const struct { const char *key; size_t field; double max; } keys[] = {
     {"gb", F(gb), 1e6}, {"mib", F(mib), 1e9}, {"visible", F(visible), 1e6}, {"gbps", F(gbps), 1e6},
-    {"f16", F(f16), 1e6}, {"f8", F(f8), 1e6}, {"link", F(link), 1e6}, {"watts", F(watts), 1e6}};
+    {"f16", F(f16), 1e6}, {"f8", F(f8), 1e6}, {"f4", F(f4), 1e6}, {"link", F(link), 1e6}, {"watts", F(watts), 1e6}};
 
 static int set(struct sh_gpu *b, const char *key, const char *value, struct sh_err *e)
 {
@@ -104,6 +107,12 @@ static int set(struct sh_gpu *b, const char *key, const char *value, struct sh_e
     double x = strtod(value, &end);
     if (!strcmp(key, "aka"))
         return 0;                       /* see spelling.c */
+    if (!strcmp(key, "gen")) {
+        int n = snprintf(b->generation, sizeof b->generation, "%s", value);
+        return n < 1 || n >= (int)sizeof b->generation ? sh_fail(e, "gen: found \"%.40s\", expected a word of at most "
+                                                                 "%d letters", value, (int)sizeof b->generation - 1)
+                                                       : 0;
+    }
     if (!strcmp(key, "dies")) {
         b->dies = x >= 1 && x <= 64 ? (int)x : 0;
         return end == value || *end || b->dies < 1 || b->dies != x
@@ -117,8 +126,8 @@ static int set(struct sh_gpu *b, const char *key, const char *value, struct sh_e
             *(double *)((char *)b + keys[i].field) = x;
             return 0;
         }
-    return sh_fail(e, "unknown key \"%.40s\", expected one of gb, mib, visible, gbps, f16, f8, link, watts, dies, aka",
-                   key);
+    return sh_fail(e, "unknown key \"%.40s\", expected one of gb, mib, visible, gbps, f16, f8, f4, gen, link, "
+                   "watts, dies, aka", key);
 }
 
 int sh_gpu_row(const char *row, const char *at, struct sh_gpu *out, struct sh_err *e)

@@ -13,6 +13,11 @@
 extern const char *const sh_catalog_gpus[];
 extern const char *const sh_catalog_models[];
 
+/* The lines of the engines' constants (planner/clock/engine.h); NULL ends. */
+extern const char *const sh_catalog_vllm[];
+extern const char *const sh_catalog_sglang[];
+extern const char *const sh_catalog_trtllm[];
+
 struct sh_catalog {
     const char *const *built_in;
     const char *const *own;             /* rows of a user's file, or NULL                         */
@@ -43,7 +48,9 @@ struct sh_gpu {
     double gb;                          /* as sold                                                */
     double mib;                         /* the driver's total; 0: not known                       */
     double visible;                     /* GiB that a program is shown; 0: not known               */
-    double gbps, f16, f8, link, watts;  /* 10^9 bytes/s, dense TFLOP/s (f8 0: none), 10^9 bytes/s both ways */
+    double gbps, f16, f8, f4, link, watts;      /* 10^9 bytes/s, dense TFLOP/s (f8, f4 0: none), 10^9 bytes/s both
+                                         * ways                                                   */
+    char generation[16];                /* "hopper"; empty: not known                             */
     int dies;                           /* devices that it is seen as; at least 1                  */
 };
 

@@ -47,6 +47,18 @@ int sh_sim_cost(const struct sh_capacity_ask *ask, const struct sh_sim_efficienc
     return 0;
 }
 
+int sh_sim_cost_clock(struct sh_sim_cost *c, const struct sh_clock *clock, double memory, struct sh_err *e)
+{
+    double pool = memory - clock->weight_bytes;
+    if (!(pool > 0))
+        return sh_fail(e, "%s: no room for the weights, %.0f bytes of each GPU are missing", clock->shape->f.name,
+                       -pool);
+    c->clock = clock;
+    c->plain_states = sh_split_cache(&c->plain, 0, 1).states;
+    c->pool = (uint64_t)pool;
+    return 0;
+}
+
 void sh_sim_cost_clear(struct sh_sim_cost *c)
 {
     free(c->size);
@@ -126,10 +138,26 @@ void sh_sim_work(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t 
     }
     w->cache_bytes += read;
     w->attention_flops += flops;
+    w->prompt_tokens += n;
+    w->prompt_flops += flops;
+}
+
+/* All sequences of the step are on this rank. */
+static double clock_seconds(const struct sh_sim_cost *c, const struct sh_step_work *w)
+{
+    double decoding = w->tokens - w->prompt_tokens, states = decoding * (double)c->plain_states;
+    struct sh_clock_work k = {.decoding = decoding, .prompt_tokens = w->prompt_tokens, .logits = w->logits,
+                              .all_tokens = w->tokens, .all_sequences = fmax(decoding, w->logits),
+                              .cache_bytes = fmax(w->cache_bytes - states, 0), .state_bytes = states,
+                              .decode_flops = w->attention_flops - w->prompt_flops,
+                              .prompt_flops = w->prompt_flops * sh_clock_prompt_share(c->ask.shape)};
+    return sh_clock_step(c->clock, &k, NULL);
 }
 
 double sh_sim_seconds(const struct sh_sim_cost *c, const struct sh_step_work *w)
 {
+    if (c->clock)
+        return clock_seconds(c, w);
     struct sh_step_work slow = *w;
     slow.cache_bytes /= c->efficiency.cache;
     slow.attention_flops /= c->efficiency.attention;

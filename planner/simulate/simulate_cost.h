@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "planner/capacity/capacity.h"
+#include "planner/clock/step_time.h"
 
 struct sh_sim_efficiency {
     double weights, cache, products, attention, link;   /* in (0, 1]; 1: the bound itself          */
@@ -34,6 +35,8 @@ struct sh_sim_cost {
     struct sh_capacity_ask ask, plain;  /* plain: the same without a budget                       */
     struct sh_roofline line;            /* slowed down                                            */
     struct sh_sim_efficiency efficiency;
+    uint64_t plain_states;              /* bytes of a sequence's states; with a clock              */
+    const struct sh_clock *clock;       /* not owned; its time and not that of the line; NULL: none */
     uint64_t pool;                      /* bytes for caches on this GPU                           */
     struct sh_sim_size *size;           /* [n]; grows                                             */
     size_t n;
@@ -44,6 +47,9 @@ struct sh_sim_cost {
 int sh_sim_cost(const struct sh_capacity_ask *ask, const struct sh_sim_efficiency *f, struct sh_sim_cost *out,
                 struct sh_err *e);
 void sh_sim_cost_clear(struct sh_sim_cost *c);
+
+/* Steps take an engine's time from now on, and caches what `memory` bytes of a GPU leave; -1: no room for weights. */
+int sh_sim_cost_clock(struct sh_sim_cost *c, const struct sh_clock *clock, double memory, struct sh_err *e);
 
 /* Other efficiencies from now on. */
 void sh_sim_cost_slow(struct sh_sim_cost *c, const struct sh_sim_efficiency *f);

@@ -2,6 +2,11 @@
 # The use cases: what the commands do, without options, without printing. What a library would offer.
 noinst_LIBRARIES += libapp.a
 libapp_a_SOURCES = \
+	%D%/calibrate/calibrate.c %D%/calibrate/calibrate.h \
+	%D%/calibrate/calibrate_fit.c \
+	%D%/calibrate/serving.c %D%/calibrate/serving.h \
+	%D%/calibrate/serving_json.c \
+	%D%/calibrate/serving_runs.c %D%/calibrate/serving_runs.h \
 	%D%/capacity/capacity_ask.c %D%/capacity/capacity_ask.h \
 	%D%/capacity/capacity_names.c %D%/capacity/capacity_names.h \
 	%D%/capacity/capacity_plan.c \
@@ -44,6 +49,7 @@ libapp_a_SOURCES = \
 	%D%/replay/replay_ranks.c \
 	%D%/replay/replay_job.c %D%/replay/replay_job.h \
 	%D%/simulate/simulate_args.c %D%/simulate/simulate_args.h \
+	%D%/simulate/simulate_closed.c %D%/simulate/simulate_closed.h \
 	%D%/simulate/simulate_csv.c \
 	%D%/simulate/simulate_keep.c \
 	%D%/simulate/simulate_quality.c \

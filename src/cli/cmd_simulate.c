@@ -8,7 +8,9 @@
 #include "src/base/out.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
+#include "src/cli/simulate_closed.h"
 #include "src/report/figures/simulate_plot.h"
+#include "src/app/simulate/simulate_closed.h"
 #include "src/app/simulate/simulate_run.h"
 #include "traces/store.h"
 
@@ -22,7 +24,11 @@ static const struct sh_opt opts[] = {
         "columns of the public Azure or BurstGPT traces"),
     SH_TEXT("speed", F(speed), "F,...", "replay the workload F times as fast (default: 1)"),
     SH_TEXT("rate", F(rate), "R,...", "generate R requests per second (Poisson); each rate is one run"),
-    SH_INT("requests", F(requests), "N", 1, 1e9, "requests to generate (default: 1000)"),
+    SH_TEXT("concurrency", F(concurrency), "N,...", "instead of a rate: N clients, each of which sends its next "
+        "request\nwhen its last one is answered; requires --engine"),
+    SH_TEXT("engine", F(engine), "NAME|FILE", "expected times of vllm, sglang, trtllm or a profile of shears\n"
+        "calibrate (default: the least time)"),
+    SH_INT("requests", F(requests), "N", 1, 1e9, "requests to generate (default: 1000, or 10 for each client)"),
     SH_TEXT("prompt", F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
         "lognormal:512:0.8"),
     SH_TEXT("output", F(output), "N", "output tokens of generated requests, in the same form"),
@@ -40,8 +46,10 @@ static const struct sh_opt opts[] = {
     SH_TEXT("evict", F(evict), "WHEN", "prompt: after the whole prompt (default); chunk: after each chunk"),
     SH_TEXT("allocator", F(memory), "HOW", "paged (default), or slots: reserve a sequence's whole cache at the start"),
     SH_INT("page", C(page), "N", 1, 1 << 20, "tokens per page (default: 16)"),
-    SH_INT("chunk", C(chunk), "N", 1, 1 << 20, "tokens per step (default: 2048)"),
-    SH_INT("max-seqs", F(max_seqs), "N", 1, 1e6, "sequences that run at once (default: 256)"),
+    SH_INT("chunk", C(chunk), "N", 1, 1 << 20, "tokens per step (default: 2048, or the engine's)"),
+    SH_INT("max-seqs", F(max_seqs), "N", 1, 1e6, "sequences that run at once (default: 256, or the engine's)"),
+    SH_INT("poll", F(poll), "N", 1, 1000, "sglang, with --concurrency: decoding steps between two looks for new\n"
+        "requests (default: the engine's)"),
     SH_SECONDS("slo-ttft", F(slo_ttft), 0, 1e9, "limit on the time to first token: 0.5, 500ms"),
     SH_SECONDS("slo-tpot", F(slo_tpot), 0, 1e9, "limit on the mean time per output token after the first"),
     SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),
@@ -53,6 +61,10 @@ static const struct sh_opt opts[] = {
         "prefill_tokens, decode_sequences, context_tokens, seconds"),
     SH_TEXT("kv", C(kv), "TYPE,...", "cache format (see shears capacity --help; default: f16)"),
     SH_TEXT("tp", C(tp), "N,...", "tensor parallelism: GPUs that share each layer (default: 1)"),
+    SH_INT("ep", C(ep), "N", 1, 1024, "with --engine: ranks that experts are spread over (default: 1)"),
+    SH_INT("dp", F(dp), "N", 1, 1024, "with --concurrency: copies of attention, tp GPUs each (default: 1)"),
+    SH_INT("pp", C(pp), "N", 1, SH_CAPACITY_STAGES, "with --concurrency: pipeline stages (default: 1)"),
+    SH_REAL("price", C(price), "USD", 0, 1e6, "with --concurrency: price per GPU-hour"),
     SH_HARDWARE_OPTS(C),
     SH_RESULTS_OPTS(F),
     SH_TEXT("log", F(log), "FILE", "write every request of every run as CSV, in order of completion"),
@@ -68,7 +80,7 @@ static const struct sh_simulate_args defaults = {
     .capacity = {.kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 16, .length = 1, .util = -1,
                  .reserve = -1, .bandwidth = -1, .flops = -1, .price = -1},
     .memory = "paged", .evict = "prompt", .slo_ttft = -1, .slo_tpot = -1, .overhead_s = -1, .goal = 0.99,
-    .rank_timeout = SH_RANK_TIMEOUT_S};
+    .rank_timeout = SH_RANK_TIMEOUT_S, .dp = 1};
 
 /* ---- the results ---- */
 
@@ -269,7 +281,11 @@ static void notes(struct sh_out *o, const struct sh_sim_study *s)
                     1e3 * f->overhead_s, 100 * s->fit.rms, 100 * s->fit.worst);
     if (s->fit.is_bound)
         sh_out_note(o, "A measured step is faster than the GPU's peak allows: check model, formats and --tp.");
-    if (f->weights == 1 && f->products == 1 && f->overhead_s <= 0)
+    if (s->has_engine) {
+        char text[SH_ENGINE_TEXT];
+        sh_out_note(o, "Expected error of the mean time per token, in a closed loop: %s.",
+                    sh_engine_says(&s->engine, s->board, &s->model, text));
+    } else if (f->weights == 1 && f->products == 1 && f->overhead_s <= 0)
         sh_out_note(o, "Steps take the least time that bandwidth and compute allow; real steps take longer "
                     "(--efficiency, --step-overhead, or --calibrate FILE).");
     for (int i = 0; i < s->n_row; i++) {
@@ -342,6 +358,11 @@ static int read_options(const struct sh_sim_study *s, const struct sh_list *posi
                                     {"--gpu NAME", a->capacity.gpu != NULL}, {0}};
     if (sh_args_none("simulate", positional, e) || sh_args_need("simulate", needs, e))
         return -1;
+    if (!a->engine && a->capacity.ep > 1)
+        return sh_misused(e, "--ep requires --engine NAME|FILE");
+    if (a->dp > 1 || a->capacity.pp > 1 || a->poll || a->capacity.price >= 0)
+        return sh_misused(e, "%s requires --concurrency N", a->dp > 1 ? "--dp" : a->capacity.pp > 1 ? "--pp"
+                          : a->poll ? "--poll" : "--price");
     if (a->force && !a->db)
         return sh_misused(e, "--force requires --db FILE");
     if ((a->log || a->timeline || a->plot_occupancy) && (s->shard.parts || s->cluster.ranks))
@@ -415,6 +436,12 @@ static int work(struct sh_sim_study *s, struct sh_err *e)
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct sh_simulate_args *a = args;
+    if (a->concurrency) {
+        const struct sh_need needs[] = {{"--model NAME", a->capacity.model != NULL},
+                                        {"--gpu NAME", a->capacity.gpu != NULL}, {0}};
+        return sh_args_none("simulate", positional, e) || sh_args_need("simulate", needs, e) ||
+               sh_simulate_closed(a, common, e) ? -1 : 0;
+    }
     struct sh_sim_study *s = xcalloc(1, sizeof *s);
     a->capacity.has_plan = a->plan.n > 0 || a->capacity.db;
     s->args = a;
@@ -430,16 +457,20 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 
 const struct sh_cmd sh_cmd_simulate = {
     .name = "simulate",
-    .usage = "--model NAME --gpu NAME (--workload FILE.csv | --rate R --prompt N --output N) [options]",
+    .usage = "--model NAME --gpu NAME (--workload FILE.csv | (--rate R | --concurrency N) --prompt N --output N) "
+             "[options]",
     .summary = "simulate a server under load: latency, throughput and cache use",
     .about = "Simulates continuous batching on one GPU or a tensor-parallel group: chunked prefill, a paged cache and\n"
              "preemption by recomputation. A step takes the least time that bandwidth and compute allow\n"
-             "(doc/simulate.md gives the rules). The same requests are served with the full cache, each --budget and\n"
+             "(doc/simulate.md gives the rules), or with --engine the time that was measured. The same requests are\n"
+             "served with the full cache, each --budget and\n"
              "each --plan, on each server (--gpu, --tp, --kv) and at each rate. With --db, results are kept and\n"
              "reused, and a sweep can be split by --shard or mpirun (doc/scale.md).\n"
              "\n"
              "  shears simulate --model llama-3.1-8b --gpu H100-SXM --rate 4,8,16 --prompt lognormal:4000:0.8 \\\n"
              "      --output exp:300 --budget 0.2 --slo-ttft 1 --slo-tpot 0.05\n"
+             "  shears simulate --model llama-3.1-70b --gpu H100-SXM --tp 4 --weights f8 --kv f8 --engine vllm \\\n"
+             "      --concurrency 4,16,64 --prompt 819-1024 --output 819-1024\n"
              "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --workload trace.csv --budget 0.2 \\\n"
              "      --max-rate --slo-ttft 2\n"
              "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --rate 8 --prompt 400 --output 100 \\\n"

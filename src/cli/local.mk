@@ -6,6 +6,7 @@ shears_SOURCES = \
 	%D%/args.c %D%/args.h \
 	%D%/capacity_rows.c \
 	%D%/capacity_show.c %D%/capacity_show.h \
+	%D%/cmd_calibrate.c \
 	%D%/cmd_capacity.c \
 	%D%/cmd_demo.c \
 	%D%/cmd_drift.c \
@@ -39,8 +40,9 @@ shears_SOURCES = \
 	%D%/options.c %D%/options.h \
 	%D%/paths.c %D%/paths.h \
 	%D%/plan_show.c %D%/plan_show.h \
+	%D%/simulate_closed.c %D%/simulate_closed.h \
 	%D%/steps.c %D%/steps.h
-app_libs = libreport.a libapp.a libjobs.a libranks.a libtracer.a libengine.a libsimulate.a libcapacity.a libreplay.a \
+app_libs = libreport.a libapp.a libjobs.a libranks.a libtracer.a libengine.a libsimulate.a libclock.a libcapacity.a libreplay.a \
 	liballocator.a libpolicy.a libtheory.a libplots.a libtokenizer.a libmodel.a libtraces.a libstats.a librows.a
 shears_LDADD = libdemo.a $(app_libs) $(kernel_libs) $(SQLITE_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) \
 	$(UTF8PROC_LIBS) -lpthread -lm

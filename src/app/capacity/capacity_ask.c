@@ -225,6 +225,14 @@ static int weights(const char *word, const struct sh_kv_shape *s, struct sh_weig
     return 0;
 }
 
+static int attention(const char *word, struct sh_weight_types *t, struct sh_err *e)
+{
+    if (sh_kv_type_parse(word, &t->attention, e))
+        return sh_err_prefix(e, "--weights-attention");
+    return t->stored ? sh_misused(e, "--weights-attention cannot be combined with the formats of a file: "
+                                  "add --weights TYPE") : 0;
+}
+
 int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capacity_settings *t,
                          const struct sh_capacity_question *q, struct sh_capacity_ask *out, uint64_t **layers,
                          struct sh_err *e)
@@ -235,8 +243,9 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
                                 .length = (uint64_t)a->length, .batch = (uint64_t)a->batch,
                                 .chunk = (uint64_t)a->chunk};
     *layers = NULL;
-    if (weights(a->weights, q->shape, &k.weights, e) || fill_rule(a, q, &k.rule, layers, e) ||
-        (q->draft && weights(NULL, q->draft, &k.draft_weights, e)))
+    if (weights(a->weights, q->shape, &k.weights, e) ||
+        (a->weights_attention && attention(a->weights_attention, &k.weights, e)) ||
+        fill_rule(a, q, &k.rule, layers, e) || (q->draft && weights(NULL, q->draft, &k.draft_weights, e)))
         return -1;
     if (a->link && !(b->link > 0) && q->tp * k.pp * k.ep > 1)
         return sh_misused(e, "--link: the link bandwidth of %s is unknown", b->name),

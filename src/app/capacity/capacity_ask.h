@@ -16,7 +16,7 @@ enum { SH_CAPACITY_MOST = 32 };         /* settings in one list; letters of one 
 enum { SH_CAPACITY_WORD = 1024 };
 
 struct sh_capacity_args {
-    const char *model, *gpu, *kv, *weights, *tp, *budget, *windows, *gpus, *models, *draft;
+    const char *model, *gpu, *kv, *weights, *weights_attention, *tp, *budget, *windows, *gpus, *models, *draft;
     const char *plan, *db, *policy, *max_ppl, *min_recall, *measured_on;        /* where measured budgets come from */
     const char *plot_memory, *plot_frontier;
     struct sh_page_args paper;

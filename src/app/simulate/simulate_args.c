@@ -101,6 +101,21 @@ int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, st
     return 0;
 }
 
+int sh_sim_engine_settings(const struct sh_simulate_args *a, const struct sh_engine *g, const struct sh_gpu *b,
+                           struct sh_sim_ask *out, struct sh_err *e)
+{
+    enum sh_generation gen;
+    if (a->efficiency || a->overhead_s >= 0 || a->calibrate)
+        return sh_misused(e, "--engine cannot be combined with %s: it has its own times",
+                          a->efficiency ? "--efficiency" : a->calibrate ? "--calibrate" : "--step-overhead");
+    sh_clock_generation(b, &gen);
+    if (!a->capacity.chunk)
+        out->step_tokens = (uint32_t)g->rule[gen][SH_RULE_CHUNK];
+    if (!a->max_seqs)
+        out->max_running = (uint32_t)g->rule[gen][SH_RULE_SEQUENCES];
+    return 0;
+}
+
 int sh_sim_efficiency_parse(const char *text, struct sh_sim_efficiency *out, struct sh_err *e)
 {
     static const char *const names[] = {"weights", "cache", "products", "attention", "link"};

@@ -8,6 +8,7 @@
 
 #include "planner/simulate/simulate.h"
 #include "planner/simulate/workload.h"
+#include "planner/clock/step_time.h"
 #include "src/base/common.h"
 #include "src/app/capacity/capacity_ask.h"
 
@@ -17,8 +18,8 @@ struct sh_simulate_args {
     struct sh_capacity_args capacity;   /* one model; gpu, tp, kv and budget are lists            */
     struct sh_list plan;
     const char *workload, *rate, *speed, *prompt, *output, *memory, *evict, *calibrate, *efficiency, *log;
-    const char *plot_latency, *plot_occupancy, *db, *shard;
-    long long requests, max_seqs;
+    const char *plot_latency, *plot_occupancy, *db, *shard, *engine, *concurrency;
+    long long requests, max_seqs, dp, poll;
     double slo_ttft, slo_tpot, goal;    /* below 0: none; goal: share of requests that meets them   */
     double overhead_s;                  /* of a step; below 0: not given                           */
     double rank_timeout;
@@ -77,6 +78,10 @@ struct sh_workload *sh_sim_source_again(void *from, struct sh_err *e);
 
 /* Steps, memory, limits. Refuses options that exclude each other. */
 int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, struct sh_err *e);
+
+/* The steps of an engine, where the options do not say; refuses options that it excludes. */
+int sh_sim_engine_settings(const struct sh_simulate_args *a, const struct sh_engine *g, const struct sh_gpu *b,
+                           struct sh_sim_ask *out, struct sh_err *e);
 
 /* "weights=0.8,cache=0.7,products=0.6,attention=0.4,link=0.7"; the others are 1. */
 int sh_sim_efficiency_parse(const char *text, struct sh_sim_efficiency *out, struct sh_err *e);

@@ -25,6 +25,8 @@ uint64_t sh_sim_costs(const struct sh_sim_cost *c)
     uint64_t h = SH_PART_HASH;
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         mix(&h, line[i]);
+    for (int i = 0; c->clock && i < SH_N_CLOCK_CONSTANT; i++)
+        mix(&h, c->clock->constant[i]);
     for (uint64_t n = 1; n <= SH_REQUEST_TOKENS; n += n < 4 ? 1 : n / 4) {
         struct sh_sim_size z = sh_sim_size_at(c, n);
         const double size[] = {(double)z.kept, (double)z.whole, z.kept_read, z.whole_read, z.kept_flops, z.whole_flops,
@@ -48,6 +50,9 @@ static char *settings_of(const struct sh_sim_study *s, const struct sh_sim_row *
         {"prompt", .text = a->prompt}, {"output", .text = a->output}, {"kv", .text = v->kv},
         {"weights", .text = c->weights}, {"windows", .text = c->windows}, {"evict", .text = a->evict},
         {"allocator", .text = a->memory}, {"efficiency", .text = a->efficiency}, {"calibrate", .text = a->calibrate},
+        {"engine", .text = a->engine},
+        {"ep", .whole = c->ep, .is_absent = c->ep == 1},
+        {"weights_attention", .text = c->weights_attention},
         {"gpus", .text = c->gpus}, {"models", .text = c->models},
         {"speed", .real = r->speed * (a->workload ? 1 : s->source.rate)}, {"slo_ttft_s", .real = a->slo_ttft},
         {"slo_tpot_s", .real = a->slo_tpot}, {"goal", .real = a->goal}, {"step_overhead_s", .real = a->overhead_s},

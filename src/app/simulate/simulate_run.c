@@ -82,6 +82,19 @@ static void fill(const struct sh_sim_result *r, double skipped, const double mos
     memcpy(row->at, at, sizeof at);
 }
 
+/* The clock of the engine; its attention is not copied, and there is one stage. */
+static int set_clock(const struct sh_sim_study *s, const struct sh_capacity_question *q, struct sh_sim_server *to,
+                     struct sh_err *e)
+{
+    struct sh_clock_layout l = {q->tp, (int)s->args->capacity.ep, 1, 1};
+    struct sh_serving v;
+    if (sh_serving_open(&s->args->capacity, &s->settings, q, &s->engine, &l, &v, e))
+        return -1;
+    to->clock = v.clock;
+    sh_serving_clear(&v);
+    return sh_sim_cost_clock(&to->cost, &to->clock, v.memory, e);
+}
+
 int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *v, struct sh_sim_server *to,
                        struct sh_err *e)
 {
@@ -93,7 +106,9 @@ int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *
               (v->plan && sh_capacity_plan(v->plan, v->path, &s->model, q.tp, &ask.rule, &to->layers, e));
     if (!v->plan && !v->budget)
         ask.rule.state = ask.rule.headroom = 0;         /* these belong to a policy */
-    if (bad || sh_sim_cost(&ask, &s->efficiency, &to->cost, e)) {
+    ask.ep = 1;                         /* an engine's is its clock's                             */
+    if (bad || sh_sim_cost(&ask, &s->efficiency, &to->cost, e) || (s->has_engine && set_clock(s, &q, to, e))) {
+        sh_sim_cost_clear(&to->cost);
         free(to->layers);
         to->layers = NULL;
         return s->n_board > 1 ? sh_err_prefix(e, "%s", v->board->name) : -1;

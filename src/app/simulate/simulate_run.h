@@ -9,6 +9,7 @@
 #include "src/base/progress.h"
 #include "src/app/capacity/capacity_names.h"
 #include "src/app/capacity/capacity_quality.h"
+#include "src/app/calibrate/serving.h"
 #include "src/jobs/mpi_job.h"
 #include "src/jobs/shard_option.h"
 #include "src/app/plan/plan_file.h"
@@ -43,6 +44,7 @@ struct sh_sim_row {
 struct sh_sim_server {
     const struct sh_sim_cache *cache;   /* NULL: none                                             */
     struct sh_sim_cost cost;
+    struct sh_clock clock;              /* of the cost, with an engine                            */
     uint64_t *layers;
 };
 
@@ -57,6 +59,8 @@ struct sh_sim_study {
     struct sh_gpu *board;             /* [n_board]                                              */
     int n_board;
     struct sh_sim_efficiency efficiency;
+    struct sh_engine engine;            /* where has_engine                                       */
+    int has_engine;
     struct sh_sim_fit fit;
     int n_point;                        /* that the fit is of; 0: none                            */
     struct sh_plan *plan;               /* [args->plan.n]                                         */

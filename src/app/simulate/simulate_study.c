@@ -139,7 +139,11 @@ int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e)
     for (int i = 0; i < a->plan.n; i++)
         if (sh_plan_read(&s->plan[i], a->plan.at[i], e))
             return -1;
+    s->has_engine = a->engine != NULL;
     if (sh_sim_quality(s, e))
+        return -1;
+    if (s->has_engine && (sh_engine_open(a->engine, &s->engine, e) || sh_sim_engine_settings(a, &s->engine, s->board,
+                                                                                            &s->ask, e)))
         return -1;
     s->efficiency.overhead_s = a->overhead_s >= 0 ? a->overhead_s : 0;
     s->ask.stopped = sh_interrupted;

@@ -155,13 +155,14 @@ METRICS(sh_simulate_metrics, simulate);
 
 /* What stands behind a name, a file or a row of a catalogue, is in "costs" and "requests_hash". Sorted. */
 static const struct sh_setting simulate_setting[] = {
-    TEXT("allocator"), REAL("bandwidth"), TEXT("calibrate"), HASH("costs"), TEXT("efficiency"), TEXT("evict"),
+    TEXT("allocator"), REAL("bandwidth"), TEXT("calibrate"), HASH("costs"), TEXT("efficiency"), TEXT("engine"),
+    WHOLE("ep"), TEXT("evict"),
     TEXT("evidence"), REAL("flops"), REAL("goal"), TEXT("gpu"), TEXT("gpus"), WHOLE("headroom"), TEXT("kv"),
     BOOL("link"), BOOL("max_rate"), WHOLE("max_seqs"), REAL("memory_bytes"), TEXT("model"), TEXT("models"),
     TEXT("output"), REAL("overhead_bytes"), WHOLE("page"), TEXT("plan"), TEXT("prompt"), WHOLE("requests"),
     HASH("requests_hash"), REAL("reserve"), WHOLE("seed"), REAL("slo_tpot_s"), REAL("slo_ttft_s"), REAL("speed"),
     WHOLE("state"), REAL("step_overhead_s"), WHOLE("step_tokens"), WHOLE("tp"), REAL("util"), TEXT("weights"),
-    TEXT("windows"), TEXT("workload"), {NULL, 0}};
+    TEXT("weights_attention"), TEXT("windows"), TEXT("workload"), {NULL, 0}};
 
 /* Keys name units: scores as x = score * number of keys the row sees ("rows"), natural logarithms ("nats"). */
 static const struct sh_metric theory[SH_N_THEORY_FIGURE] = {

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fixed number of clients, each of which sends its next request when its last one is answered, and a server that
+ * schedules as its engine does. The clients start at once. The rules:
+ *
+ *  1. A request is the server's some time after it was sent (the constants request and token of clock/engine.h).
+ *     SGLang looks for new ones only every `poll` decoding steps, and after a step that read prompts.
+ *  2. A prompt is admitted, oldest first, while fewer than `sequences` run and the cache has room for all that run
+ *     at the lengths that they will have in the end; so nothing is ever preempted.
+ *  3. A step has at most `chunk` tokens on each rank. vllm: a token of each running sequence, then prompts, the last
+ *     one cut. trtllm: the same, but whole prompts as long as one fits into a step. sglang: prompts alone, cut; a step
+ *     without prompts decodes.
+ *  4. A prompt's last token gives its first output token. A step lasts as long as clock/step_time.h says.
+ *
+ * Steps that only decode are the same but for the length of the contexts, so those up to the next event are taken
+ * together: their time is that of the first, middle and last (Simpson's rule), with all sequences at their mean length.
+ * The cost is that of the events: some for each request, whatever its length. */
+#ifndef SH_PLANNER_SIMULATE_CLOSED_LOOP_H
+#define SH_PLANNER_SIMULATE_CLOSED_LOOP_H
+
+#include "planner/clock/step_time.h"
+#include "planner/simulate/simulate.h"
+
+struct sh_loop_ask {
+    const struct sh_clock *clock;
+    const struct sh_capacity_ask *ask;  /* model, formats and rule of the cache; tp is the clock's, pp and ep are 1 */
+    enum sh_scheduler scheduler;
+    uint32_t chunk, sequences, poll;    /* each at least 1; sequences: of all ranks                */
+    uint32_t concurrency;
+    uint64_t requests, seed;
+    struct sh_lengths prompt, output;
+    double memory;                      /* bytes of a GPU that weights and caches may take         */
+    int (*stopped)(void);               /* asked now and then; not 0: give up; NULL                */
+};
+
+struct sh_loop_result {
+    uint64_t requests, steps, tokens_in, tokens_out, most_running;
+    double seconds, busy_s;             /* until the last answer; of it in steps                   */
+    double pool;                        /* bytes of a GPU for caches                              */
+    struct sh_quantile ttft, tpot;      /* tpot: of answers of two tokens and more                 */
+};
+
+/* The result is large: the caller has it on the heap. -1: the weights, or a request by itself, do not fit. */
+int sh_closed_loop(const struct sh_loop_ask *a, struct sh_loop_result *out, struct sh_err *e);
+
+/* The time of a step that decodes one token of each of `batch` sequences of `context` tokens, and that of reading one
+ * prompt alone in steps of `chunk` tokens. */
+double sh_loop_decode_s(const struct sh_clock *c, const struct sh_capacity_ask *ask, double batch, uint64_t context,
+                        double term[SH_N_TERM]);
+double sh_loop_prompt_s(const struct sh_clock *c, const struct sh_capacity_ask *ask, uint64_t prompt, uint32_t chunk);
+
+#endif

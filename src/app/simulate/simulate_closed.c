@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/app/simulate/simulate_closed.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/progress.h"
+#include "src/base/read_number.h"
+
+enum { MOST_CLIENTS = 100000 };
+
+int sh_closed_options(const struct sh_simulate_args *a, struct sh_err *e)
+{
+    const struct { const char *option; int is_given; } others[] = {
+        {"--rate", a->rate != NULL}, {"--workload", a->workload != NULL}, {"--speed", a->speed != NULL},
+        {"--max-rate", a->max_rate}, {"--plan", a->plan.n > 0}, {"--db", a->db != NULL}, {"--log", a->log != NULL},
+        {"--timeline", a->timeline}, {"--plot-latency", a->plot_latency != NULL}, {"--shard", a->shard != NULL},
+        {"--plot-occupancy", a->plot_occupancy != NULL}, {"--efficiency", a->efficiency != NULL},
+        {"--step-overhead", a->overhead_s >= 0}, {"--calibrate", a->calibrate != NULL},
+        {"--slo-ttft", a->slo_ttft >= 0}, {"--slo-tpot", a->slo_tpot >= 0}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].is_given)
+            return sh_misused(e, "--concurrency cannot be combined with %s", others[i].option);
+    if (!a->engine || !a->prompt || !a->output)
+        return sh_misused(e, "--concurrency requires --engine NAME|FILE, --prompt N and --output N");
+    return 0;
+}
+
+static int read_server(struct sh_sim_study *s, struct sh_err *e)
+{
+    const struct sh_simulate_args *a = s->args;
+    if (sh_capacity_settings(&a->capacity, &s->settings, e))
+        return -1;
+    if (s->settings.tp.n > 1 || s->settings.kv.n > 1 || strchr(a->capacity.gpu, ',') || !strcmp(a->capacity.tp, "auto"))
+        return sh_misused(e, "--concurrency requires one --gpu, one --tp and one --kv");
+    s->board = xcalloc(1, sizeof *s->board);
+    if (sh_capacity_names_open(&s->names, a->capacity.gpus, a->capacity.models, e) ||
+        sh_capacity_model(&s->names, a->capacity.model, 0, &s->model, e) ||
+        sh_capacity_board(&s->names, a->capacity.gpu, 0, s->board, e))
+        return -1;
+    s->n_board = 1;
+    return 0;
+}
+
+static void fill(const struct sh_loop_result *r, int gpus, double price, struct sh_closed_row *to)
+{
+    static const double share[3] = {0.5, 0.9, 0.99};
+    for (int i = 0; i < 3; i++) {
+        to->ttft[i] = sh_quantile_at(&r->ttft, share[i]);
+        to->tpot[i] = sh_quantile_at(&r->tpot, share[i]);
+    }
+    to->ttft[3] = sh_quantile_mean(&r->ttft);
+    to->tpot[3] = sh_quantile_mean(&r->tpot);
+    to->requests = (double)r->requests;
+    to->seconds = r->seconds;
+    to->steps = (double)r->steps;
+    to->busy = r->busy_s / r->seconds;
+    to->most_running = (double)r->most_running;
+    to->tokens_in = (double)r->tokens_in;
+    to->tokens_out = (double)r->tokens_out;
+    to->pool = r->pool;
+    to->output_rate = to->tokens_out / r->seconds;
+    to->total_rate = (to->tokens_in + to->tokens_out) / r->seconds;
+    to->per_gpu = to->output_rate / gpus;
+    to->usd = price >= 0 ? price * gpus / 3600 / to->output_rate * 1e6 : (double)NAN;
+}
+
+/* All numbers of clients on one cache. */
+static int run_cache(struct sh_sim_study *s, const char *budget, const int *clients, int n, struct sh_closed *out,
+                     struct sh_err *e)
+{
+    const struct sh_simulate_args *a = s->args;
+    struct sh_clock_layout l = {(int)strtol(a->capacity.tp, NULL, 10), (int)a->capacity.ep, (int)a->dp,
+                                (int)a->capacity.pp};
+    struct sh_capacity_args server = a->capacity;
+    struct sh_capacity_question q = {&s->model, NULL, s->board, s->settings.kv.at[0], budget, l.tp};
+    struct sh_serving v;
+    server.sampled = a->max_seqs;
+    if (sh_serving_open(&server, &s->settings, &q, &out->engine, &l, &v, e))
+        return -1;
+    if (a->poll)
+        v.poll = v.poll_busy = (uint32_t)a->poll;
+    if (!budget)
+        v.ask.rule.state = v.ask.rule.headroom = 0;
+    out->gpus = l.tp * l.dp * l.pp;
+    struct sh_loop_result *r = xmalloc(sizeof *r);
+    int bad = 0;
+    for (int i = 0; i < n && !bad; i++) {
+        struct sh_loop_ask loop = sh_serving_loop(&v, (uint32_t)clients[i], (uint64_t)a->requests);
+        loop.prompt = s->source.random.prompt;
+        loop.output = s->source.random.output;
+        loop.seed = (uint64_t)s->common->seed;
+        loop.stopped = sh_interrupted;
+        struct sh_closed_row *to = &out->row[out->n++];
+        *to = (struct sh_closed_row){.cache = budget ? budget : "full", .concurrency = clients[i]};
+        bad = sh_closed_loop(&loop, r, e);
+        if (!bad)
+            fill(r, out->gpus, a->capacity.price, to);
+    }
+    free(r);
+    sh_serving_clear(&v);
+    return bad;
+}
+
+int sh_closed_run(struct sh_sim_study *s, struct sh_closed *out, struct sh_err *e)
+{
+    const struct sh_simulate_args *a = s->args;
+    int clients[SH_SIM_RATES], n, bad = 0;
+    if (sh_closed_options(a, e) || sh_read_ints("--concurrency", a->concurrency, clients, SH_SIM_RATES, &n, e) ||
+        sh_lengths_parse("--prompt", a->prompt, &s->source.random.prompt, e) ||
+        sh_lengths_parse("--output", a->output, &s->source.random.output, e))
+        return -1;
+    for (int i = 0; i < n; i++)
+        if (clients[i] < 1 || clients[i] > MOST_CLIENTS)
+            return sh_misused(e, "--concurrency: found %d, expected 1 to %d clients", clients[i], MOST_CLIENTS);
+    if (sh_engine_open(a->engine, &out->engine, e) || read_server(s, e))
+        return -1;
+    out->row = xcalloc((size_t)n * (size_t)(s->settings.budget.n + 1), sizeof *out->row);
+    for (int i = -1; i < s->settings.budget.n && !bad; i++)
+        bad = run_cache(s, i < 0 ? NULL : s->settings.budget.at[i], clients, n, out, e);
+    return bad;
+}
+
+void sh_closed_clear(struct sh_closed *c)
+{
+    free(c->row);
+    c->row = NULL;
+}
+
+const char *sh_engine_says(const struct sh_engine *g, const struct sh_gpu *b, const struct sh_kv_shape *s, char *text)
+{
+    enum sh_generation gen;
+    const char *kind = sh_clock_kind(s), *engine = sh_scheduler_names[g->scheduler];
+    const struct sh_engine_error *x = sh_clock_generation(b, &gen) ? sh_engine_error(g, gen, kind) : NULL;
+    char first[64] = "";
+    if (!x) {
+        snprintf(text, SH_ENGINE_TEXT, "%s on %s, %s: nothing like it was measured; the constants are those of %s",
+                 engine, b->name, kind, sh_generation_names[gen]);
+        return text;
+    }
+    if (!isnan(x->ttft))
+        snprintf(first, sizeof first, ", first token +-%.0f %%", 100 * x->ttft);
+    snprintf(text, SH_ENGINE_TEXT, "%s on %s, %s: +-%.0f %%%s, %d runs", engine, b->name, kind, 100 * x->tpot, first,
+             x->runs);
+    return text;
+}
