@@ -38,6 +38,9 @@ struct sh_gguf_type {
     sh_gguf_unpack *unpack;                 /* NULL: plain numbers, or a format that is not read  */
 };
 
+enum { SH_N_IQ = 9 };
+extern const struct sh_gguf_type sh_gguf_iq_types[SH_N_IQ];         /* gguf_iq.c                  */
+
 /* NULL: unknown. */
 const struct sh_gguf_type *sh_gguf_type(uint32_t number);
 
