@@ -303,7 +303,7 @@ EXTRA_DIST += %D%/golden/tokenizers %D%/oracle/tokenizer_models.py %D%/oracle/to
 EXTRA_DIST += %D%/golden/persistence %D%/oracle/persistence.py
 EXTRA_DIST += %D%/golden/plots
 EXTRA_DIST += %D%/golden/torch %D%/oracle/torch_files.py
-EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py
+EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py
 
 # Tests of the built program. `make check` runs the quick ones, which decide most changes; `make check-slow` those that
 # kill, starve, wait or do the same in many orders, and the demonstration; `make check-full` both. Built with sanitizers,

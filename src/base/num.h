@@ -50,6 +50,19 @@ static inline float sh_f16_to_f32(uint16_t h)
     return sh_from_bits(u | (uint32_t)(h & 0x8000u) << 16);
 }
 
+/* Twice the number of a 4-bit float E2M1 (OCP Microscaling formats 1.0), which is whole. */
+static inline float sh_fp4_twice(unsigned code)
+{
+    static const float twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, -0.0f, -1, -2, -3, -4, -6, -8, -12};
+    return twice[code];
+}
+
+/* Half the scale of a byte E8M0, 2^(e - 127): within the range of f32 for every byte. */
+static inline float sh_e8m0_half(unsigned char e)
+{
+    return sh_from_bits(e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23);
+}
+
 static inline uint16_t sh_f32_to_f16(float x)
 {
     uint32_t u = sh_bits(x), sign = u >> 16 & 0x8000u;

@@ -101,6 +101,14 @@ int sh_config_length(const struct sh_config *c, const char *key)
     return v && !json_is_array(v) ? -1 : n < INT_MAX ? (int)n : INT_MAX;
 }
 
+const char *sh_config_key_at(const struct sh_config *c, const char *key, int i)
+{
+    void *at = json_object_iter(value_of(c, key));
+    while (at && i-- > 0)
+        at = json_object_iter_next(value_of(c, key), at);
+    return at ? json_object_iter_key(at) : NULL;
+}
+
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e)
 {
     char *found = json_dumps(value_of(c, key), JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);

@@ -58,6 +58,8 @@ int sh_config_has(const struct sh_config *c, const char *key);      /* null coun
 int sh_config_is_filled(const struct sh_config *c, const char *key); /* an object with keys        */
 int sh_config_is_set(const struct sh_config *c, const char *key);   /* … more than null, false, 0 or an empty list */
 int sh_config_length(const struct sh_config *c, const char *key);   /* of a list; -1: not a list */
+/* The name of key i of an object; NULL: there are fewer. */
+const char *sh_config_key_at(const struct sh_config *c, const char *key, int i);
 /* The first of up to n names that has a value; if none has, the first. The list may end early with NULL. */
 const char *sh_config_first(const struct sh_config *c, const char *const *names, int n);
 

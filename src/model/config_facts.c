@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "src/model/config.h"
+#include "src/model/quant.h"
 
 /* Keys that change a model's memory where they are more than null, false, 0 or an empty list. */
 static const char *const structural[] = {
@@ -141,109 +142,11 @@ int sh_facts_read(const struct sh_config *c, const struct sh_fact_key *k, struct
     return 0;
 }
 
-/* ---- the published weights ---- */
-
-/* Which weights stay at 16 bits: the head must, routers and vision towers may, and in Kimi-K2.5 (three expressions) all
- * but the experts. Lists of single layers are not supported. */
-static int left_out(const struct sh_config *c, int *experts_alone, struct sh_err *e)
-{
-    static const char *const blocks[] = {"re:.*self_attn.*", "re:.*shared_experts.*",
-                                         "re:.*mlp\\.(gate|up|gate_up|down)_proj.*"};
-    const char *name = "";
-    int head = 0, block = 0;
-    for (int i = 0; name; i++) {
-        char key[64];
-        snprintf(key, sizeof key, "quantization_config.ignore.%d", i);
-        name = NULL;
-        if (sh_config_word(c, key, &name, e))
-            return -1;
-        size_t n = name ? strlen(name) : 0, was = (size_t)block;
-        if (!name || strstr(name, "vision") || strstr(name, "visual") || (n > 5 && !strcmp(name + n - 5, ".gate")))
-            continue;
-        for (int k = 0; k < 3; k++)
-            block |= !strcmp(name, blocks[k]) << k;
-        int is_head = n >= 7 && !strcmp(name + n - 7, "lm_head");
-        head |= is_head;
-        if (!is_head && (size_t)block == was)
-            return sh_config_refuse(c, key, "lm_head, routers, vision towers, or all blocks except the experts", e);
-    }
-    *experts_alone = block == 7;
-    return head && (!block || block == 7) ? 0
-               : sh_config_refuse(c, "quantization_config.ignore", "lm_head, and all other blocks except the experts "
-                                  "or none", e);
-}
-
-/* compressed-tensors and modelopt: one group of settings for all matrices. */
-static int grouped(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
-{
-    static const struct sh_word types[] = {{"int", 1}, {"float", 2}, {NULL, 0}};
-    static const struct sh_word ways[] = {{"group", 1}, {"tensor", 2}, {NULL, 0}};
-    static const struct sh_word algos[] = {{"FP8", 8}, {"NVFP4", 4}, {NULL, 0}};
-#define WEIGHTS "quantization_config.config_groups.group_0.weights"
-    int bits = 0, type = 0, group = 0, way = 0, algo = 0, even = 1, alone = 0;
-    if (sh_config_has(c, "quantization_config.config_groups.group_1"))
-        return sh_config_refuse(c, "quantization_config.config_groups", "one group", e);
-    if (sh_config_choice(c, "quantization_config.quant_algo", algos, &algo, e) ||
-        sh_config_choice(c, WEIGHTS ".type", types, &type, e) ||
-        sh_config_choice(c, WEIGHTS ".strategy", ways, &way, e) ||
-        sh_config_count(c, WEIGHTS ".num_bits", 8, &bits, e) ||
-        sh_config_count(c, WEIGHTS ".group_size", 65536, &group, e) ||
-        sh_config_flag(c, WEIGHTS ".symmetric", &even, e) || left_out(c, &alone, e))
-        return -1;
-    int f8 = bits == 8 && type == 2 && !group && way != 1 && algo != 4;
-    int nvfp4 = bits == 4 && type == 2 && group == 16 && algo == 4;
-    int int4 = bits == 4 && type == 1 && group && !((group * 4) % 8) && way == 1 && even && !algo;
-    if ((!f8 && !nvfp4 && !int4) || (sh_config_has(c, "quantization_config.config_groups.group_0.targets.0") &&
-                                     sh_config_has(c, "quantization_config.config_groups.group_0.targets.1")))
-        return sh_config_refuse(c, WEIGHTS, "8-bit float per tensor, NVFP4 in groups of 16, or symmetric 4-bit "
-                                "int in groups", e);
-    char *to = alone ? f->published_experts : f->published;
-    size_t room = alone ? sizeof f->published_experts : sizeof f->published;
-    if (int4)
-        snprintf(to, room, "int4:group=%d:scale=16:zero=0", group);
-    else
-        snprintf(to, room, "%s", f8 ? "f8" : "nvfp4");
-    return 0;
-#undef WEIGHTS
-}
-
 /* How the files of the weights are written. */
 static int published(const struct sh_config *c, enum sh_type type, struct sh_kv_facts *f, struct sh_err *e)
 {
-    const char *method = NULL;
-    int bits = 0, group = 128;
-    if (sh_config_word(c, "quantization_config.quant_method", &method, e))
-        return -1;
     snprintf(f->published, sizeof f->published, "%s", type == SH_F32 ? "f32" : "f16");
-    if ((!method && sh_config_has(c, "quantization_config.quant_algo")) ||
-        (method && (!strcmp(method, "compressed-tensors") || !strcmp(method, "modelopt"))))
-        return grouped(c, f, e);
-    if (!method)
-        return sh_config_is_set(c, "quantization_config")
-                   ? sh_config_refuse(c, "quantization_config", "an object with quant_method", e) : 0;
-    if (!strcmp(method, "fp8")) {
-        int block = 0;
-        if (sh_config_count(c, "quantization_config.weight_block_size.0", 65536, &block, e))
-            return -1;
-        snprintf(f->published, sizeof f->published, block ? "f8:block=%d" : "f8", block);
-    } else if (!strcmp(method, "mxfp4")) {
-        snprintf(f->published_experts, sizeof f->published_experts, "mxfp4");
-    } else if (!strcmp(method, "gptq") || !strcmp(method, "awq")) {
-        if (sh_config_at_least(c, "quantization_config.bits", 4, 8, &bits, e) ||
-            sh_config_count(c, "quantization_config.group_size", 65536, &group, e))
-            return -1;
-        if (bits != 4)
-            return sh_config_refuse(c, "quantization_config.bits", "4", e);
-        snprintf(f->published, sizeof f->published, "int4:group=%d:scale=16:zero=4", group);
-        if ((group * 4 + 20) % 8)
-            snprintf(f->published, sizeof f->published, "int4:group=%d:scale=16:zero=8", group);
-    } else {
-        sh_config_refuse(c, "quantization_config.quant_method", "one of fp8 mxfp4 gptq awq compressed-tensors "
-                         "modelopt", e);
-        return sh_hint(e, "shears capacity and shears simulate take any format given as published= "
-                       "in a row of a --models FILE");
-    }
-    return 0;
+    return sh_config_quant_published(c, f, e);
 }
 
 static int read_facts(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)

@@ -8,6 +8,7 @@
 #include "src/base/mem.h"
 #include "src/model/config.h"
 #include "src/model/families/families.h"
+#include "src/model/quant.h"
 
 #define MAX_WIDTH ((size_t)100000000)
 
@@ -261,8 +262,9 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
     if (!f->params)
         return sh_config_refuse(c, "model_type", "a model type that can be run; for this type only the capacity can be "
                                 "computed", e);
-    if (sh_config_is_set(c, "quantization_config"))
-        return sh_config_refuse(c, "quantization_config", "no such key: quantised checkpoints are not supported", e);
+    struct sh_quant ignored;
+    if (sh_config_quant_read(c, &ignored, e))
+        return -1;
     struct sh_arch a = f->start;
     if (read_tables(c, f, 0, &a, e) || check_count(c, f, offsetof(struct sh_arch, d_ff), &a, e) ||
         check_count(c, f, offsetof(struct sh_arch, max_pos), &a, e) || complete(c, f, &a, e) ||

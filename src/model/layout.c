@@ -116,7 +116,7 @@ int sh_layout_is_plain(const struct sh_layout *l)
     return l->run == l->rows && !l->is_transposed;
 }
 
-static size_t stored_row(const struct sh_layout *l, int row)
+size_t sh_layout_row(const struct sh_layout *l, int row)
 {
     return (size_t)l->first + (size_t)(row / l->run) * (size_t)l->step + (size_t)(row % l->run);
 }
@@ -139,7 +139,7 @@ static void gather_block(void *arg, int block)
     int row0 = block * BLOCK;
     for (size_t col0 = 0; col0 < cols; col0 += BLOCK)
         for (int row = row0; row < row0 + BLOCK && row < l->rows; row++) {
-            size_t stored = stored_row(l, row);
+            size_t stored = sh_layout_row(l, row);
             for (size_t col = col0; col < col0 + BLOCK && col < cols; col++)
                 memcpy(g->to + ((size_t)row * cols + col) * bytes, g->from + (col * total + stored) * bytes, bytes);
         }
@@ -153,5 +153,5 @@ void sh_layout_gather(const struct sh_layout *l, const void *from, void *to, siz
         return;
     }
     for (int row = 0; row < l->rows; row++)
-        memcpy((char *)to + (size_t)row * width, (const char *)from + stored_row(l, row) * width, width);
+        memcpy((char *)to + (size_t)row * width, (const char *)from + sh_layout_row(l, row) * width, width);
 }

@@ -4,9 +4,13 @@ noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	%D%/activations.c \
 	%D%/arch.h \
+	%D%/coded.c %D%/coded.h \
+	%D%/coded_bnb.c \
+	%D%/coded_join.c \
 	%D%/config.c %D%/config.h \
 	%D%/config_facts.c \
 	%D%/config_family.c \
+	%D%/config_quant.c \
 	%D%/config_rope.c \
 	%D%/embed.c \
 	%D%/facts.h \
@@ -15,6 +19,7 @@ libmodel_a_SOURCES = \
 	%D%/layout.c \
 	%D%/model.c %D%/model.h \
 	%D%/numbers.c \
+	%D%/quant.h \
 	%D%/rope.c %D%/rope.h \
 	%D%/weights.c %D%/weights.h \
 	%D%/families/families.h \
@@ -40,6 +45,7 @@ libmodel_a_SOURCES = \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
 	%D%/files/gguf_family.c \
+	%D%/files/gguf_iq.c %D%/files/gguf_iq_grid.h \
 	%D%/files/gguf_rope.c \
 	%D%/files/gguf_tensors.c %D%/files/gguf_tensors.h \
 	%D%/files/gguf_type.c \

@@ -9,6 +9,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/rng.h"
+#include "src/model/coded.h"
 #include "src/model/config.h"
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/families/family.h"
@@ -135,6 +136,8 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
     b->stored = sh_weights_find(m->file, b->name);
     if (!b->stored)
         return sh_fail(e, "%s: tensor '%s' is missing from the weights", m->path, b->name);
+    if (b->stored->coded)               /* always [out, in] */
+        b->layout.is_transposed = 0;
     return check_shape(m, b, e) || sh_stored_type(b->stored, &b->type, e) ? -1 : 0;
 }
 
@@ -254,8 +257,9 @@ static struct sh_model *open_model(const char *path, int with_weights, uint64_t 
     if (!bad && sh_config_is_gguf(c))
         m->family = m->gguf_family = sh_gguf_family(m->family);
     if (!bad && with_weights) {
+        struct sh_quant quant = {.method = SH_QUANT_NONE};
         m->file = sh_config_is_gguf(c) ? sh_weights_open(sh_config_path(c), e) : sh_weights_open_folder(path, e);
-        bad = !m->file;
+        bad = !m->file || sh_config_quant_read(c, &quant, e) || sh_weights_join(m->file, &quant, e);
     }
     if (!bad && !bind_all(m, e))
         return m;
@@ -329,7 +333,7 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
     b->own = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!b->own)
         return sh_fail(e, "%s: tensor '%s': no memory for its %zu bytes", m->path, b->name, bytes);
-    if (b->stored && (b->stored->packed || is_paired(b)))
+    if (b->stored && (sh_stored_is_coded(b->stored) || is_paired(b)))
         sh_gguf_gather(b->stored, &b->layout, is_paired(b) ? m->arch.d_head : 0, sh_type_bytes(b->type), b->own);
     else if (b->stored)
         sh_layout_gather(&b->layout, b->stored->at, b->own, sh_type_bytes(b->type));
@@ -352,7 +356,8 @@ int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_
         return 0;
     size_t first = (size_t)b->layout.first * (size_t)b->layout.cols * sh_type_bytes(b->type);
     int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0 &&
-                    sh_layout_is_plain(&b->layout) && !b->stored->packed && !is_paired(b) && !is_pruned(m, b);
+                    sh_layout_is_plain(&b->layout) && !sh_stored_is_coded(b->stored) && !is_paired(b) &&
+                    !is_pruned(m, b);
     if (!lies_well && !b->own && own(m, b, layer, e))
         return -1;
     *out = (struct sh_tensor){.at = b->own ? b->own : b->stored->at + first, .type = b->type,
@@ -364,17 +369,14 @@ int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, s
 {
     const struct bound *b = place(m, role, layer);
     *out = (struct sh_tensor){.type = b->type, .rows = b->rows, .cols = b->cols, .name = b->name};
-    return b->stored && b->stored->packed && !b->own && sh_layout_is_plain(&b->layout) && !is_paired(b);
+    return b->stored && sh_stored_is_coded(b->stored) && !b->own && sh_layout_is_plain(&b->layout) && !is_paired(b);
 }
 
 void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out)
 {
     const struct bound *b = place(m, role, layer);
-    const struct sh_gguf_type *t = b->stored->packed;
-    size_t cols = (size_t)b->cols, bytes = cols / t->elements * t->bytes;
     for (int i = 0; i < n; i++)
-        sh_gguf_unpack_row(t, b->stored->at + ((size_t)b->layout.first + (size_t)row[i]) * bytes, cols,
-                           out + (size_t)i * cols);
+        sh_stored_rows(b->stored, (size_t)b->layout.first + (size_t)row[i], 1, out + (size_t)i * (size_t)b->cols);
 }
 
 void sh_model_drop(struct sh_model *m, int layer)
@@ -428,15 +430,23 @@ enum sh_type sh_model_type(const struct sh_model *m)
 
 const char *sh_model_stored_as(const struct sh_model *m)
 {
-    enum { N_TYPE = 64 };
-    size_t bytes[N_TYPE] = {0}, most = 0;           /* by the type's number; 0: of those that lie one by one */
+    enum { N_FORMAT = 64 };
+    struct { const char *name; size_t bytes; } of[N_FORMAT] = {{sh_type_name(sh_model_type(m)), 0}};
+    size_t n = 1, most = 0;             /* the first: of those that lie one by one */
     for (size_t i = 0; i < m->n_bound; i++) {
         const struct sh_stored *t = m->bound[i].stored;
-        bytes[t && t->packed ? t->packed->number % N_TYPE : 0] += bytes_of(&m->bound[i]);
+        size_t k = 0;
+        if (t && sh_stored_is_coded(t))
+            for (k = 1; k < n && strcmp(of[k].name, t->dtype); k++)
+                continue;
+        if (k == n && n < N_FORMAT)
+            of[n++].name = t->dtype;
+        if (k < n)
+            of[k].bytes += bytes_of(&m->bound[i]);
     }
-    for (size_t i = 1; i < N_TYPE; i++)
-        most = bytes[i] > bytes[most] ? i : most;
-    return most ? sh_gguf_type((uint32_t)most)->name : sh_type_name(sh_model_type(m));
+    for (size_t i = 1; i < n; i++)
+        most = of[i].bytes > of[most].bytes ? i : most;
+    return of[most].name;
 }
 
 const struct sh_arch *sh_model_arch(const struct sh_model *m)
@@ -463,6 +473,22 @@ static uint64_t hash(uint64_t h, const void *at, size_t bytes)
     return (h ^ bytes) * 0x100000001b3u;
 }
 
+/* A small tensor wholly; of others 64 places of 16 bytes, from the first to the last, so that what is done to a head or
+ * a block of rows does not slip between them. */
+static uint64_t hash_tensor(uint64_t h, const struct sh_stored *t)
+{
+    h = hash(h, t->name, strlen(t->name));
+    h = hash(h, t->dtype, strlen(t->dtype));
+    h = hash(h, t->shape, (size_t)t->rank * sizeof *t->shape);
+    if (t->bytes <= 1 << 16)
+        h = hash(h, t->at, t->bytes);
+    for (size_t k = 0; k < 64 && t->bytes > 1 << 16; k++)
+        h = hash(h, t->at + (t->bytes - 16) / 63 * k, 16);
+    for (int i = 0; t->coded && i < SH_N_PIECE; i++)
+        h = t->coded->piece[i] ? hash_tensor(h, t->coded->piece[i]) : h;
+    return h;
+}
+
 uint64_t sh_model_fingerprint_unpruned(const struct sh_model *m)
 {
     size_t bytes;
@@ -472,20 +498,8 @@ uint64_t sh_model_fingerprint_unpruned(const struct sh_model *m)
         return sh_rng(hash(h, "random", 6), m->seed);
     bytes = sh_weights_file_bytes(m->file);
     h = hash(h, &bytes, sizeof bytes);
-    for (size_t i = 0; i < m->n_bound; i++) {
-        const struct sh_stored *t = m->bound[i].stored;
-        if (!t)
-            continue;
-        h = hash(h, t->name, strlen(t->name));
-        h = hash(h, t->dtype, strlen(t->dtype));
-        h = hash(h, t->shape, (size_t)t->rank * sizeof *t->shape);
-        /* A small tensor wholly; of others 64 places of 16 bytes, from the first to the last, so that what is done to
-         * a head or a block of rows does not slip between them. */
-        if (t->bytes <= 1 << 16)
-            h = hash(h, t->at, t->bytes);
-        for (size_t k = 0; k < 64 && t->bytes > 1 << 16; k++)
-            h = hash(h, t->at + (t->bytes - 16) / 63 * k, 16);
-    }
+    for (size_t i = 0; i < m->n_bound; i++)
+        h = m->bound[i].stored ? hash_tensor(h, m->bound[i].stored) : h;
     return sh_rng(h, 0);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
+#include "src/model/coded.h"
 #include "src/model/files/gguf_tensors.h"
 
 #define MAX_INDEX_BYTES ((size_t)100000000)
@@ -20,6 +21,7 @@ struct sh_weights {
     size_t n_part;
     struct sh_stored *tensors;          /* [n], by name; names and copies belong to the parts */
     size_t n;
+    struct sh_stored *pieces;           /* the table before some became coded matrices; NULL: as it was */
 };
 
 static const struct format { const char *file, *index; sh_read_part *read; } formats[] = {
@@ -82,17 +84,21 @@ int sh_stored_type(const struct sh_stored *t, enum sh_type *out, struct sh_err *
         *out = SH_F16;
     else if (!strcmp(t->dtype, "BF16"))
         *out = SH_BF16;
-    else if (t->packed)
+    else if (t->packed || t->coded)
         *out = SH_F32;
     else
         return sh_fail(e, "%s: tensor '%s': found dtype %s, expected F32, F16 or BF16%s", t->file, t->name, t->dtype,
-                       sh_is_gguf_name(t->file) ? ", Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K" : "");
+                       sh_is_gguf_name(t->file) ? ", Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ1_S to IQ4_XS, MXFP4"
+                                                : "");
     return 0;
 }
 
 /* A copy has no file to come back from. */
 void sh_stored_drop(const struct sh_stored *t)
 {
+    for (int i = 0; t->coded && i < SH_N_PIECE; i++)
+        if (t->coded->piece[i])
+            sh_stored_drop(t->coded->piece[i]);
     if (!t->copy)
         sh_map_drop(t->at, t->bytes);
 }
@@ -276,9 +282,24 @@ void sh_weights_close(struct sh_weights *w)
         sh_map_close(&w->parts[i].map);
         free(w->parts[i].path);
     }
+    for (size_t i = 0; w->pieces && i < w->n; i++)
+        if (w->tensors[i].coded) {
+            free(w->tensors[i].name);
+            free((void *)(uintptr_t)w->tensors[i].coded);
+        }
     free(w->parts);
     free(w->tensors);
+    free(w->pieces);
     free(w);
+}
+
+void sh_weights_replace(struct sh_weights *w, struct sh_stored *tensors, size_t n)
+{
+    w->pieces = w->tensors;
+    w->tensors = tensors;
+    w->n = n;
+    if (n)
+        qsort(w->tensors, n, sizeof *w->tensors, by_name);
 }
 
 size_t sh_weights_count(const struct sh_weights *w)

@@ -24,10 +24,12 @@ struct sh_stored {                          /* one tensor as the file has it    
     int rank;
     char dtype[16];                         /* "F32", "BF16", …; also types that cannot be read   */
     const struct sh_gguf_type *packed;      /* the format of packed blocks (gguf_tensors.h); NULL: not packed */
+    const struct sh_coded *coded;           /* made from several tensors (coded.h), `at` is its codes; else NULL */
     void *copy;                             /* `at`, where the file has another order; else NULL  */
 };
 
 struct sh_weights;
+struct sh_coded;
 struct sh_gguf;
 struct sh_gguf_type;
 
@@ -50,7 +52,8 @@ const struct sh_stored *sh_weights_find(const struct sh_weights *w, const char *
 /* The metadata of the (first) GGUF file; NULL: not a GGUF file. */
 const struct sh_gguf *sh_weights_gguf(const struct sh_weights *w);
 
-/* The type in which a tensor takes part in arithmetic: F32, F16, BF16, or f32 for packed ones; an error for others. */
+/* The type in which a tensor takes part in arithmetic: F32, F16, BF16, or f32 for packed and coded ones; an error for
+ * others. */
 int sh_stored_type(const struct sh_stored *t, enum sh_type *out, struct sh_err *e);
 
 /* "[128, 32]" in `text`, cut to `bytes`. Returns text. */
@@ -58,6 +61,10 @@ const char *sh_stored_shape(const struct sh_stored *t, char *text, size_t bytes)
 
 /* Its pages may leave memory; they come back when touched. */
 void sh_stored_drop(const struct sh_stored *t);
+
+/* Takes this table [n] in place of its own, whose tensors stay where they are: those in the new one that are coded own
+ * their names and what `coded` points to. */
+void sh_weights_replace(struct sh_weights *w, struct sh_stored *tensors, size_t n);
 
 /* ---- for the readers of file formats ---- */
 

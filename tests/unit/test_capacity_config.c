@@ -144,44 +144,68 @@ static void python_numbers(void)
 }
 
 /* What compressed-tensors and modelopt say, as formats of the matrices and of the experts; NULL: refused by `says`. */
-static void quantised(void)
-{
 #define GROUP(bits, type, more) "\"config_groups\": {\"group_0\": {\"targets\": [\"Linear\"], \"weights\": {" \
     "\"num_bits\": " bits ", \"type\": \"" type "\"" more "}}}, "
 #define TENSORS "\"quant_method\": \"compressed-tensors\", "
 #define MODELOPT "\"quant_method\": \"modelopt\", \"quant_algo\": "
 #define HEAD "\"ignore\": [\"lm_head\"]"
-    static const struct { const char *text, *all, *experts, *says; } cases[] = {
-        {GROUP("8", "float", "") "\"quant_algo\": \"FP8\", " HEAD, "f8", "", ""},
-        {TENSORS GROUP("8", "float", ", \"strategy\": \"tensor\"") HEAD, "f8", "", ""},
-        {TENSORS GROUP("4", "int", ", \"group_size\": 32, \"strategy\": \"group\", \"symmetric\": true")
-         "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\", \"re:.*shared_experts.*\", "
-         "\"re:.*mlp\\\\.(gate|up|gate_up|down)_proj.*\"]", "f16", "int4:group=32:scale=16:zero=0", ""},
-        {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 16") "\"ignore\": [\"lm_head\", "
-         "\"model.layers.0.mlp.gate\", \"model.visual*\"]", "nvfp4", "", ""},
-        {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 16") "\"ignore\": [\"lm_head\", "
-         "\"model.layers.0.self_attn*\"]", NULL, NULL, "'quantization_config.ignore.1'"},
-        {MODELOPT "\"MIXED_PRECISION\", " HEAD, NULL, NULL, "'quantization_config.quant_algo'"},
-        {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 32") HEAD, NULL, NULL, "group_0.weights'"},
-        {TENSORS GROUP("8", "float", ", \"strategy\": \"channel\"") HEAD, NULL, NULL, "group_0.weights.strategy'"},
-        {TENSORS GROUP("4", "int", ", \"group_size\": 32, \"strategy\": \"group\", \"symmetric\": false") HEAD, NULL,
-         NULL, "group_0.weights'"},
-        {TENSORS GROUP("8", "float", "") "\"ignore\": []", NULL, NULL, "'quantization_config.ignore'"},
-        {TENSORS "\"config_groups\": {\"group_0\": {}, \"group_1\": {}}, " HEAD, NULL, NULL, "config_groups'"},
-        {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\"]", NULL, NULL,
-         "'quantization_config.ignore'"},
-        {"\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 64", "int4:group=64:scale=16:zero=8", "", ""},
-        {"\"quant_method\": \"awq\"", NULL, NULL, "'quantization_config.bits': found nothing"}};
+static const struct { const char *text, *all, *experts, *says; } published[] = {
+    {GROUP("8", "float", "") "\"quant_algo\": \"FP8\", " HEAD, "f8", "", ""},
+    {TENSORS GROUP("8", "float", ", \"strategy\": \"tensor\"") HEAD, "f8", "", ""},
+    {TENSORS GROUP("4", "int", ", \"group_size\": 32, \"strategy\": \"group\", \"symmetric\": true")
+     "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\", \"re:.*shared_experts.*\", "
+     "\"re:.*mlp\\\\.(gate|up|gate_up|down)_proj.*\"]", "f16", "int4:group=32:scale=16:zero=0", ""},
+    {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 16") "\"ignore\": [\"lm_head\", "
+     "\"model.layers.0.mlp.gate\", \"model.visual*\"]", "nvfp4", "", ""},
+    {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 16") "\"ignore\": [\"lm_head\", "
+     "\"model.layers.0.self_attn*\"]", NULL, NULL, "'quantization_config.ignore.1'"},
+    {MODELOPT "\"MIXED_PRECISION\", " HEAD, NULL, NULL, "'quantization_config.quant_algo'"},
+    {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 32") HEAD, NULL, NULL, "group_0.weights'"},
+    {TENSORS GROUP("8", "float", ", \"strategy\": \"channel\"") HEAD, "f8:scale=16", "", ""},
+    {TENSORS GROUP("4", "int", ", \"group_size\": 32, \"strategy\": \"group\", \"symmetric\": false") HEAD,
+     "int4:group=32:scale=16:zero=8", "", ""},
+    {TENSORS GROUP("8", "int", ", \"strategy\": \"channel\"") HEAD, "int8:group=0:scale=16:zero=0", "", ""},
+    {TENSORS GROUP("8", "float", ", \"strategy\": \"block\", \"block_structure\": [128, 128]") HEAD, "f8:block=128",
+     "", ""},
+    {TENSORS GROUP("8", "float", ", \"strategy\": \"tensor_group\"") HEAD, NULL, NULL, "group_0.weights.strategy'"},
+    {TENSORS GROUP("6", "int", ", \"strategy\": \"channel\"") HEAD, NULL, NULL, "group_0.weights'"},
+    {TENSORS GROUP("4", "int", ", \"strategy\": \"group\"") HEAD, NULL, NULL, "group_0.weights'"},
+    {TENSORS "\"format\": \"marlin-24\", " GROUP("4", "int", ", \"group_size\": 32") HEAD, NULL, NULL,
+     "'quantization_config.format'"},
+    {TENSORS GROUP("8", "float", "") "\"ignore\": []", NULL, NULL, "'quantization_config.ignore'"},
+    {TENSORS "\"config_groups\": {\"group_0\": {}, \"group_1\": {}}, " HEAD, NULL, NULL, "config_groups'"},
+    {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\"]", NULL, NULL,
+     "'quantization_config.ignore'"},
+    {"\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 64", "int4:group=64:scale=16:zero=8", "", ""},
+    {"\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": -1", "int4:group=0:scale=16:zero=8", "", ""},
+    {"\"quant_method\": \"gptq\", \"bits\": 8", "int8:group=128:scale=16:zero=8", "", ""},
+    {"\"quant_method\": \"gptq\", \"bits\": 3", NULL, NULL, "'quantization_config.bits': found 3, expected 4 or 8"},
+    {"\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 0", NULL, NULL, "group_size': found 0"},
+    {"\"quant_method\": \"gptq\", \"bits\": 4, \"checkpoint_format\": \"marlin\"", NULL, NULL, "_format'"},
+    {"\"quant_method\": \"awq\", \"bits\": 4, \"version\": \"gemv\"", NULL, NULL, "'quantization_config.version'"},
+    {"\"quant_method\": \"awq\", \"bits\": 8", NULL, NULL, "'quantization_config.bits': found 8, expected 4"},
+    {"\"quant_method\": \"bitsandbytes\", \"load_in_4bit\": true", "int4:group=64:scale=32:zero=0", "", ""},
+    {"\"quant_method\": \"bitsandbytes\", \"load_in_4bit\": true, \"bnb_4bit_use_double_quant\": true",
+     "int4:group=64:scale=8:zero=0", "", ""},
+    {"\"quant_method\": \"bitsandbytes\", \"load_in_8bit\": true", NULL, NULL, "load_in_8bit'"},
+    {"\"quant_method\": \"fp8\", \"weight_block_size\": [128]", NULL, NULL, "weight_block_size'"},
+    {"\"quant_method\": \"fp8\"", "f8", "", ""}, {"\"quant_method\": \"mxfp4\"", "f16", "mxfp4", ""},
+    {"\"quant_method\": \"fp8\", \"fmt\": \"e3m4\"", NULL, NULL, "'quantization_config.fmt'"},
+    {"\"quant_method\": \"hqq\"", NULL, NULL, "found \"hqq\", expected one of fp8 fbgemm_fp8 compressed-tensors awq"},
+    {"\"quant_method\": \"awq\"", NULL, NULL, "'quantization_config.bits': found nothing"}};
+
+static void quantised(void)
+{
     struct sh_kv_facts f;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
         char text[900];
         snprintf(text, sizeof text, "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 8, "
                  "\"num_attention_heads\": 2, \"intermediate_size\": 8, \"vocab_size\": 9, "
-                 "\"quantization_config\": {%s}}", cases[i].text);
+                 "\"quantization_config\": {%s}}", published[i].text);
         int bad = sh_config_facts(scratch_write("config.json", text, strlen(text)), &f, &e);
-        int good = cases[i].all ? !bad && !strcmp(f.published, cases[i].all) &&
-                                      !strcmp(f.published_experts, cases[i].experts)
-                                : bad && strstr(e.text, cases[i].says);
+        int good = published[i].all ? !bad && !strcmp(f.published, published[i].all) &&
+                                      !strcmp(f.published_experts, published[i].experts)
+                                : bad && strstr(e.text, published[i].says);
         if (!good)
             printf("# %s: %s\n", text, bad ? e.text : f.published);
         CU_ASSERT(good);

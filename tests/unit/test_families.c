@@ -3,6 +3,7 @@
  * states, the output of the last norm and the logits, on the CPU backend; a family without a fixture fails.
  * What follows the layers is computed here, in double precision. Limits: attention 2e-5 absolute and rows that
  * sum to 1 within 1e-5; everything else 2e-5 of the largest reference value. */
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,15 @@ static const struct fixture { const char *family, *name; } fixtures[] = {
     {"gpt_neox", "gpt_neox"}, {"gpt_neox", "gpt_neox_sequential"},
     {"bloom", "bloom"}, {"bloom", "bloom_transformer_prefix"}, {"bloom", "bloom_six_heads"}};
 enum { N_FIXTURE = sizeof fixtures / sizeof *fixtures };
+
+/* Checkpoints with coded matrices, among the shared fixtures; test_coded.c has single matrices. */
+static const struct fixture coded[] = {
+    {"llama", "quantised_fp8_block_1"}, {"qwen3", "quantised_fp8_block_2"}, {"llama", "quantised_ct_fp8_channel_1"},
+    {"qwen3", "quantised_ct_fp8_tensor_1"}, {"llama", "quantised_ct_w4a16_g128"},
+    {"qwen3", "quantised_ct_w4a16_g32_asym"}, {"llama", "quantised_ct_w8a16_channel"}, {"llama", "quantised_awq_1"},
+    {"qwen3", "quantised_awq_2"}, {"llama", "quantised_gptq4_1"}, {"qwen3", "quantised_gptq4_2"},
+    {"llama", "quantised_gptq8_1"}, {"llama", "quantised_gptq4_v2"}, {"llama", "quantised_bnb_nf4_1"},
+    {"qwen3", "quantised_bnb_nf4_2"}};
 
 /* Largest deviation as a share of the largest value of the reference. */
 static double share_off(const float *found, const float *wanted, size_t n)
@@ -66,9 +76,7 @@ static double attention_off(const struct pass *p, int s, const float *wanted)
 
 static double element(const struct sh_tensor *t, int row, int col)
 {
-    size_t i = (size_t)row * (size_t)t->cols + (size_t)col;
-    CU_ASSERT_FATAL(t->type == SH_F32);
-    return (double)((const float *)t->at)[i];
+    return (double)sh_tensor_element(t, (size_t)row * (size_t)t->cols + (size_t)col);
 }
 
 /* The final norm of one row, in place. */
@@ -163,19 +171,10 @@ static void check_half(struct sh_model *m, const struct pass *exact, const int32
     pass_free(p);
 }
 
-static void check_fixture(const struct fixture *f)
+static void check_opened(const struct fixture *f, struct reference *r, struct sh_model *m)
 {
     const int32_t *tokens[MOST_SEQ];
     int length[MOST_SEQ];
-    struct reference *r = reference_open(f->name);
-    if (!r) {
-        printf("# %s: not among the fixtures\n", f->name);
-        CU_ASSERT_PTR_NOT_NULL_FATAL(r);
-    }
-    struct sh_model *m = sh_model_open(reference_folder(r), &e);
-    if (!m)
-        printf("# %s\n", e.text);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
     CU_ASSERT_STRING_EQUAL(sh_model_family(m), f->family);
     for (int s = 0; s < reference_count(r); s++)
         length[s] = reference_tokens(r, s, &tokens[s]);
@@ -185,8 +184,81 @@ static void check_fixture(const struct fixture *f)
     check_half(m, p, tokens, length, SH_F16);
     check_half(m, p, tokens, length, SH_BF16);
     pass_free(p);
+}
+
+static struct sh_model *open_model(const char *folder)
+{
+    struct sh_model *m = sh_model_open(folder, &e);
+    if (!m)
+        printf("# %s\n", e.text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    return m;
+}
+
+static void check_fixture(const struct fixture *f)
+{
+    struct reference *r = reference_open(f->name);
+    if (!r) {
+        printf("# %s: not among the fixtures\n", f->name);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+    }
+    struct sh_model *m = open_model(reference_folder(r));
+    check_opened(f, r, m);
     sh_model_close(m);
     reference_close(r);
+}
+
+/* How many matrices of the layers have numbers in `spots`, [row, column, value] each; every one is exact. */
+static int check_spots(struct sh_model *m, const json_t *spots)
+{
+    int found = 0;
+    for (int i = SH_LAYER_ROLE; i < SH_N_ROLE * sh_model_arch(m)->n_layer; i++) {
+        struct sh_tensor t;
+        enum sh_role role = (enum sh_role)(i % SH_N_ROLE);
+        if (role < SH_LAYER_ROLE)
+            continue;
+        CU_ASSERT_FATAL(!sh_model_tensor(m, role, i / SH_N_ROLE, &t, &e));
+        const json_t *list = t.at ? json_object_get(spots, t.name) : NULL;
+        found += list != NULL;
+        for (size_t k = 0; k < json_array_size(list); k++) {
+            const json_t *spot = json_array_get(list, k);
+            int row = (int)json_integer_value(json_array_get(spot, 0));
+            int col = (int)json_integer_value(json_array_get(spot, 1));
+            double wanted = json_number_value(json_array_get(spot, 2));
+            if (element(&t, row, col) != wanted)
+                printf("# %s [%d, %d]: %.9g, expected %.9g\n", t.name, row, col, element(&t, row, col), wanted);
+            CU_ASSERT(element(&t, row, col) == wanted);
+        }
+    }
+    return found;
+}
+
+static void check_coded(const struct fixture *f, int *n)
+{
+    char shared[80], path[4096];
+    snprintf(shared, sizeof shared, "modern/%s", f->name);
+    struct reference *r = reference_open(shared);
+    if (!r)
+        return;
+    struct sh_model *m = open_model(reference_folder(r));
+    snprintf(path, sizeof path, "%s/ref.json", reference_folder(r));
+    json_t *facts = json_load_file(path, 0, NULL);
+    const json_t *spots = json_object_get(facts, "weight_spots");
+    CU_ASSERT(json_object_size(spots) > 0 && check_spots(m, spots) == (int)json_object_size(spots));
+    check_opened(f, r, m);
+    ++*n;
+    json_decref(facts);
+    sh_model_close(m);
+    reference_close(r);
+}
+
+static void coded_matrices(void)
+{
+    int n = 0;
+    for (size_t i = 0; i < sizeof coded / sizeof *coded; i++)
+        check_coded(&coded[i], &n);
+    if (!n)
+        tap_skip("the shared fixtures are not here");
 }
 
 static void check_family(const struct sh_family *f)
@@ -326,6 +398,6 @@ int main(void)
 {
 #define FAMILY_ROW(name) {#name, test_##name}, {#name " (module)", test_module_##name},
     static const struct tap_test tests[] = {SH_FAMILIES(FAMILY_ROW)
-        {"which layers have a window", windows}, {0}};
+        {"coded matrices", coded_matrices}, {"which layers have a window", windows}, {0}};
     return tap_run("families", tests);
 }

@@ -193,6 +193,9 @@ struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a
 /* 1: the parameter is stored as plain [rows, cols], from row `first` on. */
 int sh_layout_is_plain(const struct sh_layout *l);
 
+/* The tensor's row that is this row of the parameter. */
+size_t sh_layout_row(const struct sh_layout *l, int row);
+
 /* The plain matrix of elements of `bytes` bytes (2 or 4). */
 void sh_layout_gather(const struct sh_layout *l, const void *from, void *to, size_t bytes);
 

@@ -5,6 +5,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/team.h"
+#include "src/model/coded.h"
 #include "src/model/files/gguf_tensors.h"
 
 #define BLOCK "blk.#."
@@ -79,46 +80,51 @@ void sh_gguf_family_free(struct sh_family *f)
 static size_t stored_row(const struct sh_layout *l, int d_head, int row)
 {
     int in_head = d_head ? row % d_head : 0, half = d_head / 2;
-    int at = d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row;
-    return (size_t)l->first + (size_t)at;
+    return sh_layout_row(l, d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row);
 }
 
 /* A packed vector is one row of the file. */
 static void gather_vector(const struct sh_stored *t, const struct sh_layout *l, int d_head, float *to)
 {
     float *all = xcalloc((size_t)l->total, sizeof *all);
-    sh_gguf_unpack_row(t->packed, t->at, (size_t)l->total, all);
+    sh_stored_rows(t, 0, 1, all);
     for (int row = 0; row < l->rows; row++)
         to[row] = all[stored_row(l, d_head, row)];
     free(all);
 }
 
+enum { PIECE = 16 };                    /* rows: coded ones that follow each other share words */
+
 struct gathering {
     const struct sh_stored *t;
     const struct sh_layout *l;
     int d_head;
-    size_t bytes, width;                /* of a row: stored, and as it is wanted */
+    size_t width;                       /* bytes of a row */
     char *to;
 };
 
-static void gather_row(void *arg, int row)
+static void gather_rows(void *arg, int piece)
 {
     const struct gathering *g = arg;
-    const unsigned char *from = g->t->at + stored_row(g->l, g->d_head, row) * g->bytes;
-    char *at = g->to + (size_t)row * g->width;
-    if (g->t->packed)
-        sh_gguf_unpack_row(g->t->packed, from, (size_t)g->l->cols, (float *)(void *)at);
-    else
-        memcpy(at, from, g->bytes);
+    int row = piece * PIECE, end = g->l->rows - row < PIECE ? g->l->rows : row + PIECE;
+    for (int n; row < end; row += n) {
+        size_t first = stored_row(g->l, g->d_head, row);
+        char *at = g->to + (size_t)row * g->width;
+        for (n = 1; row + n < end && stored_row(g->l, g->d_head, row + n) == first + (size_t)n;)
+            n++;
+        if (sh_stored_is_coded(g->t))
+            sh_stored_rows(g->t, first, (size_t)n, (float *)(void *)at);
+        else
+            memcpy(at, g->t->at + first * g->width, (size_t)n * g->width);
+    }
 }
 
 void sh_gguf_gather(const struct sh_stored *t, const struct sh_layout *l, int d_head, size_t element, void *to)
 {
-    size_t cols = (size_t)l->cols, width = cols * element;
-    size_t bytes = t->packed ? cols / t->packed->elements * t->packed->bytes : width;
     if (t->packed && l->cols == 1) {
         gather_vector(t, l, d_head, to);
         return;
     }
-    sh_team_each(0, l->rows, gather_row, &(struct gathering){t, l, d_head, bytes, width, to});
+    struct gathering g = {t, l, d_head, (size_t)l->cols * element, to};
+    sh_team_each(0, (l->rows + PIECE - 1) / PIECE, gather_rows, &g);
 }

@@ -38,6 +38,9 @@ struct sh_gguf_type {
     sh_gguf_unpack *unpack;                 /* NULL: plain numbers, or a format that is not read  */
 };
 
+enum { SH_N_IQ = 9 };
+extern const struct sh_gguf_type sh_gguf_iq_types[SH_N_IQ];         /* gguf_iq.c                  */
+
 /* NULL: unknown. */
 const struct sh_gguf_type *sh_gguf_type(uint32_t number);
 
@@ -57,8 +60,8 @@ enum { SH_GGUF_PAIRED = 1 << 8 };           /* added to enum sh_form: the order 
 struct sh_family *sh_gguf_family(const struct sh_family *f);
 void sh_gguf_family_free(struct sh_family *f);                      /* NULL is fine               */
 
-/* The plain [rows, cols] of a parameter (family.h): f32 if its tensor is packed, else elements of `element` bytes.
- * d_head: the width of a head if the rows are paired, else 0. */
+/* The plain [rows, cols] of a parameter (family.h): f32 if its tensor is packed or coded (coded.h; in any file), else
+ * elements of `element` bytes. d_head: the width of a head if the rows are paired, else 0. */
 void sh_gguf_gather(const struct sh_stored *t, const struct sh_layout *l, int d_head, size_t element, void *to);
 
 #endif

@@ -12,6 +12,12 @@
  *     Q5_K   the same with 32 bytes of fifth bits before q
  *     Q6_K   128 bytes of low nibbles, 64 of upper pairs of bits, 16 signed s, d at the end
  *                                                 x = d s (q - 32), each 16 with its s
+ *     Q2_K   16 bytes of nibbles (s, t), 64 bytes q of two bits, d, m    x = d s q - m t, each 16 with its pair
+ *     Q3_K   32 bytes of third bits, 64 bytes q of two bits, 12 bytes of sixteen 6-bit s, d
+ *                                                 x = d (s - 32) (q - 4), each 16 with its s
+ *     MXFP4  a byte e, 16 bytes of 4-bit floats q x = 2^(e - 127) q
+ *
+ * and the IQ formats of gguf_iq.c.
  *
  * Products of an f16 scale, a small scale and a small number have at most 24 bits, so
  * they are exact in f32 in any order. */
@@ -122,26 +128,62 @@ static void unpack_q6_k(const unsigned char *b, float *out)
     }
 }
 
+/* In each half of 128, 32 bytes: two bits of each for one of four runs of 32. */
+static void unpack_q2_k(const unsigned char *b, float *out)
+{
+    float d = half_at(b + 80), m = half_at(b + 82);
+    for (int part = 0; part < 16; part++) {
+        const unsigned char *q = b + 16 + part / 8 * 32 + part % 2 * 16;
+        float by = d * (float)(b[part] & 15), less = m * (float)(b[part] >> 4);
+        #pragma omp simd
+        for (int i = 0; i < 16; i++)
+            out[part * 16 + i] = by * (float)(q[i] >> part % 8 / 2 * 2 & 3) - less;
+    }
+}
+
+/* Scale j of sixteen: four low bits in eight bytes, two high ones in the last four. */
+static void unpack_q3_k(const unsigned char *b, float *out)
+{
+    const unsigned char *s = b + 96;
+    float d = half_at(b + 108);
+    for (int part = 0; part < 16; part++) {
+        const unsigned char *q = b + 32 + part / 8 * 32 + part % 2 * 16, *high = b + part % 2 * 16;
+        int scale = (s[part % 8] >> part / 8 * 4 & 15) | (s[8 + part % 4] >> part / 4 * 2 & 3) << 4;
+        float by = d * (float)(scale - 32);
+        #pragma omp simd
+        for (int i = 0; i < 16; i++)
+            out[part * 16 + i] = by * (float)((q[i] >> part % 8 / 2 * 2 & 3) + 4 * (high[i] >> part / 2 & 1) - 4);
+    }
+}
+
+static void unpack_mxfp4(const unsigned char *b, float *out)
+{
+    float half = sh_e8m0_half(b[0]);
+    for (int i = 0; i < 16; i++) {
+        out[i] = half * sh_fp4_twice(b[1 + i] & 15u);
+        out[i + 16] = half * sh_fp4_twice(b[1 + i] >> 4);
+    }
+}
+
 /* Those that cannot be unpacked are here for their names and sizes. */
 static const struct sh_gguf_type types[] = {
     {0, "F32", 1, 4, NULL}, {1, "F16", 1, 2, NULL}, {30, "BF16", 1, 2, NULL},
     {2, "Q4_0", 32, 18, unpack_q4_0}, {3, "Q4_1", 32, 20, unpack_q4_1}, {6, "Q5_0", 32, 22, unpack_q5_0},
     {7, "Q5_1", 32, 24, unpack_q5_1}, {8, "Q8_0", 32, 34, unpack_q8_0}, {12, "Q4_K", 256, 144, unpack_q4_k},
     {13, "Q5_K", 256, 176, unpack_q5_k}, {14, "Q6_K", 256, 210, unpack_q6_k},
-    {9, "Q8_1", 32, 36, NULL}, {10, "Q2_K", 256, 84, NULL}, {11, "Q3_K", 256, 110, NULL},
-    {15, "Q8_K", 256, 292, NULL}, {16, "IQ2_XXS", 256, 66, NULL}, {17, "IQ2_XS", 256, 74, NULL},
-    {18, "IQ3_XXS", 256, 98, NULL}, {19, "IQ1_S", 256, 50, NULL}, {20, "IQ4_NL", 32, 18, NULL},
-    {21, "IQ3_S", 256, 110, NULL}, {22, "IQ2_S", 256, 82, NULL}, {23, "IQ4_XS", 256, 136, NULL},
-    {24, "I8", 1, 1, NULL}, {25, "I16", 1, 2, NULL}, {26, "I32", 1, 4, NULL}, {27, "I64", 1, 8, NULL},
-    {28, "F64", 1, 8, NULL}, {29, "IQ1_M", 256, 56, NULL}, {34, "TQ1_0", 256, 54, NULL},
-    {35, "TQ2_0", 256, 66, NULL}, {39, "MXFP4", 32, 17, NULL},
-    {40, "NVFP4", 64, 36, NULL}, {41, "Q1_0", 128, 18, NULL}};
+    {10, "Q2_K", 256, 84, unpack_q2_k}, {11, "Q3_K", 256, 110, unpack_q3_k}, {39, "MXFP4", 32, 17, unpack_mxfp4},
+    {9, "Q8_1", 32, 36, NULL}, {15, "Q8_K", 256, 292, NULL}, {24, "I8", 1, 1, NULL}, {25, "I16", 1, 2, NULL},
+    {26, "I32", 1, 4, NULL}, {27, "I64", 1, 8, NULL}, {28, "F64", 1, 8, NULL}, {34, "TQ1_0", 256, 54, NULL},
+    {35, "TQ2_0", 256, 66, NULL}, {40, "NVFP4", 64, 36, NULL}, {41, "Q1_0", 128, 18, NULL}};
 
 const struct sh_gguf_type *sh_gguf_type(uint32_t number)
 {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].number == number)
             return &types[i];
+    for (size_t i = 0; i < SH_N_IQ; i++)
+        if (sh_gguf_iq_types[i].number == number)
+            return &sh_gguf_iq_types[i];
     return NULL;
 }
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See coded.h. The sources of the formats: FP8 E4M3 and E5M2 are those of "FP8 formats for deep learning" (2209.05433),
+ * MXFP4 and E8M0 those of the OCP Microscaling specification 1.0; words are those of compressed-tensors
+ * (pack_to_int32), AutoGPTQ (qlinear_cuda; a stored zero point of all ones stands for 0) and AutoAWQ (packing_utils);
+ * tables and scales in codes are those of bitsandbytes (functional.dequantize_4bit). */
+#include "src/model/coded.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/model/files/gguf_tensors.h"
+
+enum { AT_ONCE = 16 };                  /* rows: a cache line of words that lie [cols, rows] */
+
+static uint32_t word_at(const struct sh_stored *t, size_t i)
+{
+    uint32_t w;
+    memcpy(&w, t->at + i * sizeof w, sizeof w);
+    return w;
+}
+
+static float f32_at(const struct sh_stored *t, size_t i)
+{
+    return sh_from_bits(word_at(t, i));
+}
+
+static uint16_t half_at(const struct sh_stored *t, size_t i)
+{
+    return (uint16_t)(t->at[2 * i] | t->at[2 * i + 1] << 8);
+}
+
+/* ---- scales and zero points ---- */
+
+static float scale_at(const struct sh_coded *c, size_t i)
+{
+    const struct sh_stored *t = c->piece[SH_PIECE_SCALES];
+    switch (c->scale) {
+    case SH_SCALE_F32: return f32_at(t, i);
+    case SH_SCALE_F16: return sh_f16_to_f32(half_at(t, i));
+    case SH_SCALE_BF16: return sh_bf16_to_f32(half_at(t, i));
+    case SH_SCALE_E8M0: return t->at[i] == 255 ? NAN : ldexpf(1, t->at[i] - 127);
+    case SH_SCALE_CODED: break;
+    }
+    float near = f32_at(c->piece[SH_PIECE_SCALE_TABLE], t->at[i]);
+    return near * f32_at(c->piece[SH_PIECE_SCALE_SCALES], i / c->scale_span) + c->scale_offset;
+}
+
+/* Output `row` of a word of eight is in this place. */
+static unsigned awq_shift(size_t row)
+{
+    static const unsigned char place[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+    return 4u * place[row % 8];
+}
+
+/* i: of its scale */
+static int zero_at(const struct sh_coded *c, size_t row, size_t group, size_t i)
+{
+    const struct sh_stored *t = c->piece[SH_PIECE_ZEROS];
+    unsigned bits = (unsigned)c->bits, mask = (1u << bits) - 1;
+    size_t per = 32 / bits;
+    if (!t)
+        return c->zero;
+    if (c->order == SH_CODE_INT8)
+        return (int8_t)t->at[i];
+    if (c->order == SH_CODE_ROWS)
+        return (int)(word_at(t, row / per * c->groups + group) >> bits * (row % per) & mask);
+    unsigned shift = c->order == SH_CODE_AWQ ? awq_shift(row) : bits * (unsigned)(row % per);
+    uint32_t word = word_at(t, group * (c->rows / per) + row / per);
+    return (int)(((word >> shift) + (unsigned)c->zero_more) & mask);
+}
+
+struct spans {                          /* of one row */
+    float *zero, *scale;                /* [groups] */
+};
+
+static void read_spans(const struct sh_coded *c, size_t row, struct spans *s)
+{
+    size_t in = row % c->matrix_rows, each = (c->matrix_rows + c->span_rows - 1) / c->span_rows;
+    size_t first = (row / c->matrix_rows * each + in / c->span_rows) * c->row_step;
+    for (size_t g = 0; g < c->groups; g++) {
+        size_t i = first + g * c->group_step;
+        s->zero[g] = (float)zero_at(c, row, g, i);
+        s->scale[g] = scale_at(c, i);
+    }
+}
+
+/* Codes become the numbers that they stand for. */
+static void finish_row(const struct sh_coded *c, size_t row, struct spans *s, float *x)
+{
+    const struct sh_stored *groups = c->piece[SH_PIECE_GROUPS];
+    read_spans(c, row, s);
+    for (size_t k = 0; groups && k < c->cols; k++) {
+        uint32_t g = word_at(groups, k);
+        x[k] = (x[k] - s->zero[g]) * s->scale[g];
+    }
+    for (size_t g = 0, k = 0; !groups && g < c->groups; g++) {
+        size_t end = c->cols - k < c->span_cols ? c->cols : k + c->span_cols;
+        float zero = s->zero[g], scale = s->scale[g];
+        for (; k < end; k++)
+            x[k] = (x[k] - zero) * scale;
+    }
+}
+
+/* ---- codes ---- */
+
+static void bytes_as(const float *table, const unsigned char *at, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = table[at[i]];
+}
+
+static float e4m3(unsigned code)
+{
+    unsigned exponent = code >> 3 & 15, mantissa = code & 7;
+    float x = exponent ? ldexpf((float)(8 + mantissa), (int)exponent - 10) : ldexpf((float)mantissa, -9);
+    x = (code & 127) == 127 ? NAN : x;
+    return code & 128 ? -x : x;
+}
+
+static void fp8(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    float table[256];
+    for (unsigned i = 0; i < 256; i++)
+        table[i] = c->is_e5m2 ? sh_f16_to_f32((uint16_t)(i << 8)) : e4m3(i);
+    bytes_as(table, c->piece[SH_PIECE_CODES]->at + first * c->cols, n * c->cols, out);
+}
+
+static void int8(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    const unsigned char *at = c->piece[SH_PIECE_CODES]->at + first * c->cols;
+    for (size_t i = 0; i < n * c->cols; i++)
+        out[i] = (float)(int8_t)at[i];
+}
+
+static void along_rows(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    unsigned bits = (unsigned)c->bits, mask = (1u << bits) - 1;
+    size_t per = 32 / bits, words = (c->cols + per - 1) / per;
+    for (size_t row = 0; row < n; row++)
+        for (size_t k = 0; k < c->cols; k++) {
+            uint32_t word = word_at(c->piece[SH_PIECE_CODES], (first + row) * words + k / per);
+            out[row * c->cols + k] = (float)(word >> bits * (k % per) & mask);
+        }
+}
+
+static void along_columns(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    unsigned bits = (unsigned)c->bits, mask = (1u << bits) - 1;
+    size_t per = 32 / bits;
+    for (size_t k0 = 0; k0 < c->cols; k0 += per)
+        for (size_t row = 0; row < n; row++) {
+            uint32_t word = word_at(c->piece[SH_PIECE_CODES], k0 / per * c->rows + first + row);
+            for (size_t k = k0; k < k0 + per && k < c->cols; k++, word >>= bits)
+                out[row * c->cols + k] = (float)(word & mask);
+        }
+}
+
+static void awq(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    for (size_t k = 0; k < c->cols; k++)
+        for (size_t row = 0; row < n; row++) {
+            uint32_t word = word_at(c->piece[SH_PIECE_CODES], k * (c->rows / 8) + (first + row) / 8);
+            out[row * c->cols + k] = (float)(word >> awq_shift(first + row) & 15);
+        }
+}
+
+/* The rows run on, and so do the spans: a row may begin within a byte. */
+static void in_table(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    const unsigned char *at = c->piece[SH_PIECE_CODES]->at;
+    float table[16], scale = 0;
+    for (size_t i = 0; i < 16; i++)
+        table[i] = f32_at(c->piece[SH_PIECE_TABLE], i);
+    size_t begin = first * c->cols, end = begin + n * c->cols;
+    for (size_t i = begin; i < end; i++) {
+        if (i == begin || i % c->span_cols == 0)
+            scale = scale_at(c, i / c->span_cols);
+        out[i - begin] = table[i % 2 ? at[i / 2] & 15 : at[i / 2] >> 4] * scale;
+    }
+}
+
+/* Spans of 32. The values are doubled and the scale is halved: no product leaves the range of f32 early. */
+static void mxfp4(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    const unsigned char *at = c->piece[SH_PIECE_CODES]->at, *scale = c->piece[SH_PIECE_SCALES]->at;
+    for (size_t i = first * c->groups; i < (first + n) * c->groups; i++, out += 32)
+        for (size_t k = 0; k < 32; k++)
+            out[k] = sh_fp4_twice(at[i * 16 + k / 2] >> 4 * (k % 2) & 15u) * sh_e8m0_half(scale[i]);
+}
+
+void sh_coded_rows(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    typedef void read_codes(const struct sh_coded *, size_t, size_t, float *);
+    static read_codes *const by_order[] = {
+        [SH_CODE_FP8] = fp8, [SH_CODE_INT8] = int8, [SH_CODE_ROWS] = along_rows, [SH_CODE_COLUMNS] = along_columns,
+        [SH_CODE_AWQ] = awq, [SH_CODE_TABLE] = in_table, [SH_CODE_MXFP4] = mxfp4};
+    if (c->order == SH_CODE_TABLE || c->order == SH_CODE_MXFP4) {
+        by_order[c->order](c, first, n, out);
+        return;
+    }
+    float *both = xmalloc(2 * c->groups * sizeof *both);
+    struct spans s = {both, both + c->groups};
+    for (size_t row = 0, some; row < n; row += some) {
+        some = n - row < AT_ONCE ? n - row : AT_ONCE;
+        by_order[c->order](c, first + row, some, out + row * c->cols);
+        for (size_t i = row; i < row + some; i++)
+            finish_row(c, first + i, &s, out + i * c->cols);
+    }
+    free(both);
+}
+
+/* ---- tensors ---- */
+
+int sh_stored_is_coded(const struct sh_stored *t)
+{
+    return t->packed || t->coded;
+}
+
+void sh_stored_rows(const struct sh_stored *t, size_t first, size_t n, float *out)
+{
+    if (t->coded) {
+        sh_coded_rows(t->coded, first, n, out);
+        return;
+    }
+    size_t cols = t->shape[t->rank - 1], bytes = cols / t->packed->elements * t->packed->bytes;
+    sh_gguf_unpack_row(t->packed, t->at + first * bytes, n * cols, out);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See quant.h. */
+#include "src/model/quant.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "src/model/config.h"
+
+#define QUANT "quantization_config"
+enum { MOST_GROUP = 65536, MODELOPT = 100 };
+
+static const struct sh_word methods[] = {
+    {"fp8", SH_QUANT_FP8}, {"fbgemm_fp8", SH_QUANT_FP8}, {"compressed-tensors", SH_QUANT_GROUPS},
+    {"awq", SH_QUANT_AWQ}, {"gptq", SH_QUANT_GPTQ}, {"bitsandbytes", SH_QUANT_BNB}, {"mxfp4", SH_QUANT_MXFP4},
+    {"modelopt", MODELOPT}, {NULL, 0}};
+
+static void add(struct sh_quant *q, struct sh_quant_scheme s)
+{
+    q->scheme[q->n++] = s;
+}
+
+/* ---- one scheme for all matrices ---- */
+
+/* Two sizes at "<key>.0" and "<key>.1". */
+static int read_block(const struct sh_config *c, const char *key, int block[2], struct sh_err *e)
+{
+    char part[96];
+    if (sh_config_length(c, key) != 2)
+        return sh_config_refuse(c, key, "two block sizes", e);
+    for (int i = 0; i < 2; i++) {
+        snprintf(part, sizeof part, "%s.%d", key, i);
+        if (sh_config_count(c, part, MOST_GROUP, &block[i], e))
+            return -1;
+        if (!block[i])
+            return sh_config_refuse(c, key, "two block sizes", e);
+    }
+    return 0;
+}
+
+static int fp8(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
+{
+    static const struct sh_word formats[] = {{"e4m3", 0}, {"e5m2", 0}, {NULL, 0}};
+    struct sh_quant_scheme s = {.is_float = 1, .bits = 8, .span = SH_SPAN_CHANNEL};
+    int ignored;
+    if (sh_config_choice(c, QUANT ".fmt", formats, &ignored, e))
+        return -1;
+    if (sh_config_is_set(c, QUANT ".weight_block_size")) {
+        s.span = SH_SPAN_BLOCK;
+        if (read_block(c, QUANT ".weight_block_size", s.block, e))
+            return -1;
+    }
+    add(q, s);
+    if (s.span == SH_SPAN_CHANNEL)      /* without blocks either may be meant: the scales tell */
+        add(q, (struct sh_quant_scheme){.is_float = 1, .bits = 8, .span = SH_SPAN_TENSOR});
+    return 0;
+}
+
+/* Bits and groups of GPTQ and AWQ; -1: the group is a row. */
+static int words(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
+{
+    int bits = 0, group = 128;
+    if (sh_config_at_least(c, QUANT ".bits", 1, 32, &bits, e) ||
+        sh_config_at_least(c, QUANT ".group_size", -1, MOST_GROUP, &group, e))
+        return -1;
+    if (bits != 4 && (bits != 8 || q->method == SH_QUANT_AWQ))
+        return sh_config_refuse(c, QUANT ".bits", q->method == SH_QUANT_AWQ ? "4" : "4 or 8", e);
+    if (!group)
+        return sh_config_refuse(c, QUANT ".group_size", "a whole number from 1, or -1 for whole rows", e);
+    add(q, (struct sh_quant_scheme){.bits = bits, .span = group < 0 ? SH_SPAN_CHANNEL : SH_SPAN_GROUP,
+                                    .group = group < 0 ? 0 : group, .asymmetric = 1});
+    return 0;
+}
+
+static int gptq(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
+{
+    static const struct sh_word formats[] = {{"gptq", 1}, {"gptq_v2", 0}, {NULL, 0}};
+    int is_marlin = 0;
+    q->zero_less_one = 1;
+    q->varies = sh_config_is_filled(c, QUANT ".dynamic");
+    if (sh_config_choice(c, QUANT ".checkpoint_format", formats, &q->zero_less_one, e) ||
+        sh_config_flag(c, QUANT ".is_marlin_format", &is_marlin, e))
+        return -1;
+    return is_marlin ? sh_config_refuse(c, QUANT ".is_marlin_format", "false", e) : words(c, q, e);
+}
+
+static int awq(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
+{
+    static const struct sh_word versions[] = {{"gemm", 0}, {"GEMM", 0}, {NULL, 0}};
+    int ignored;
+    return sh_config_choice(c, QUANT ".version", versions, &ignored, e) || words(c, q, e) ? -1 : 0;
+}
+
+static int bnb(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
+{
+    static const struct sh_word types[] = {{"nf4", 0}, {"fp4", 0}, {NULL, 0}};
+    static const char *const keys[] = {QUANT ".load_in_4bit", QUANT ".load_in_8bit",
+                                       QUANT ".bnb_4bit_use_double_quant"};
+    int is[3] = {0}, ignored;
+    for (int i = 0; i < 3; i++)
+        if (sh_config_flag(c, keys[i], &is[i], e))
+            return -1;
+    if (sh_config_choice(c, QUANT ".bnb_4bit_quant_type", types, &ignored, e))
+        return -1;
+    if (is[1] || !is[0])
+        return sh_config_refuse(c, keys[!!is[1]], is[1] ? "false: of bitsandbytes, 4-bit matrices are supported"
+                                                        : "true: of bitsandbytes, 4-bit matrices are supported", e);
+    q->is_double = is[2];
+    add(q, (struct sh_quant_scheme){.bits = 4, .span = SH_SPAN_GROUP, .group = 64});
+    return 0;
+}
+
+/* ---- compressed-tensors: several schemes, each for some matrices ---- */
+
+static int group_scheme(const struct sh_config *c, const char *group, struct sh_quant *q, struct sh_err *e)
+{
+    static const struct sh_word types[] = {{"int", 0}, {"float", 1}, {NULL, 0}};
+    static const struct sh_word spans[] = {{"tensor", SH_SPAN_TENSOR}, {"channel", SH_SPAN_CHANNEL},
+                                           {"group", SH_SPAN_GROUP}, {"block", SH_SPAN_BLOCK}, {NULL, 0}};
+    static const char *const names[] = {"num_bits", "type", "strategy", "group_size", "symmetric", "block_structure"};
+    struct sh_quant_scheme s = {.bits = 8};
+    char key[6][160], weights[128];
+    int span = -1, is_even = 1;
+    for (int i = 0; i < 6; i++)
+        snprintf(key[i], sizeof key[i], QUANT ".config_groups.%.60s.weights.%s", group, names[i]);
+    snprintf(weights, sizeof weights, QUANT ".config_groups.%.60s.weights", group);
+    if (!sh_config_is_set(c, weights))  /* activations alone */
+        return 0;
+    if (sh_config_at_least(c, key[0], 1, 8, &s.bits, e) || sh_config_choice(c, key[1], types, &s.is_float, e) ||
+        sh_config_choice(c, key[2], spans, &span, e) || sh_config_at_least(c, key[3], -1, MOST_GROUP, &s.group, e) ||
+        sh_config_flag(c, key[4], &is_even, e))
+        return -1;
+    s.span = span >= 0 ? (enum sh_quant_span)span : s.group > 0 ? SH_SPAN_GROUP : SH_SPAN_TENSOR;
+    s.asymmetric = !is_even;
+    s.group = s.span == SH_SPAN_GROUP ? s.group : 0;
+    if (s.span == SH_SPAN_BLOCK && read_block(c, key[5], s.block, e))
+        return -1;
+    int nvfp4 = q->method == SH_QUANT_COUNTED && s.bits == 4 && s.is_float && s.group == 16;
+    int is_known = s.is_float ? s.bits == 8 && s.span != SH_SPAN_GROUP && is_even
+                              : (s.bits == 4 || s.bits == 8) && s.span != SH_SPAN_BLOCK;
+    if ((!is_known && !nvfp4) || (s.span == SH_SPAN_GROUP && s.group < 1))
+        return sh_config_refuse(c, weights, "8-bit float for tensors, channels or blocks, or 4- or 8-bit int for "
+                                "tensors, channels or groups", e);
+    add(q, s);
+    return 0;
+}
+
+static int groups(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
+{
+    static const struct sh_word formats[] = {
+        {"pack-quantized", 0}, {"float-quantized", 0}, {"int-quantized", 0}, {"naive-quantized", 0},
+        {"mixed-precision", 0}, {"dense", 0}, {NULL, 0}};
+    const char *name;
+    int ignored;
+    char key[128];
+    if (sh_config_choice(c, QUANT ".format", formats, &ignored, e))
+        return -1;
+    for (int i = 0; (name = sh_config_key_at(c, QUANT ".config_groups", i)); i++) {
+        snprintf(key, sizeof key, QUANT ".config_groups.%.60s.format", name);
+        if (i >= SH_MOST_SCHEMES)
+            return sh_config_refuse(c, QUANT ".config_groups", "at most 16 groups", e);
+        if (sh_config_choice(c, key, formats, &ignored, e) || group_scheme(c, name, q, e))
+            return -1;
+    }
+    return q->n ? 0 : sh_config_refuse(c, QUANT ".config_groups", "groups of settings with weights", e);
+}
+
+static int modelopt(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
+{
+    static const struct sh_word algos[] = {{"FP8", SH_QUANT_FP8}, {"NVFP4", SH_QUANT_COUNTED}, {NULL, 0}};
+    int method = SH_QUANT_NONE;
+    if (sh_config_choice(c, QUANT ".quant_algo", algos, &method, e))
+        return -1;
+    q->method = method ? (enum sh_quant_method)method : SH_QUANT_FP8;
+    if (sh_config_is_filled(c, QUANT ".config_groups"))
+        return groups(c, q, e);
+    add(q, (struct sh_quant_scheme){.is_float = 1, .bits = q->method == SH_QUANT_FP8 ? 8 : 4, .group = 16,
+                                    .span = q->method == SH_QUANT_FP8 ? SH_SPAN_TENSOR : SH_SPAN_GROUP});
+    return 0;
+}
+
+/* ---- all ---- */
+
+int sh_config_quant(const struct sh_config *c, struct sh_quant *out, struct sh_err *e)
+{
+    struct sh_quant q = {.method = SH_QUANT_NONE};
+    int method = SH_QUANT_NONE, bad = 0;
+    if (sh_config_choice(c, QUANT ".quant_method", methods, &method, e))
+        return sh_hint(e, "shears capacity and shears simulate take any format given as published= in a row of a "
+                       "--models FILE");
+    if (!method && sh_config_has(c, QUANT ".quant_algo"))
+        method = MODELOPT;
+    if (!method && sh_config_is_set(c, QUANT))
+        return sh_config_refuse(c, QUANT, "an object with quant_method", e);
+    q.method = method == MODELOPT ? SH_QUANT_FP8 : (enum sh_quant_method)method;
+    switch (method) {
+    case SH_QUANT_FP8: bad = fp8(c, &q, e); break;
+    case SH_QUANT_GROUPS: bad = groups(c, &q, e); break;
+    case SH_QUANT_AWQ: bad = awq(c, &q, e); break;
+    case SH_QUANT_GPTQ: bad = gptq(c, &q, e); break;
+    case SH_QUANT_BNB: bad = bnb(c, &q, e); break;
+    case MODELOPT: bad = modelopt(c, &q, e); break;
+    default: break;
+    }
+    *out = q;
+    return bad ? -1 : 0;
+}
+
+int sh_config_quant_read(const struct sh_config *c, struct sh_quant *out, struct sh_err *e)
+{
+    if (sh_config_quant(c, out, e))
+        return -1;
+    return out->method == SH_QUANT_COUNTED
+               ? sh_config_refuse(c, QUANT ".quant_algo", "FP8; for NVFP4 only the capacity can be computed", e) : 0;
+}
+
+/* ---- capacity ---- */
+
+/* Which weights stay at 16 bits: the head must, routers and vision towers may, and in Kimi-K2.5 (three expressions) all
+ * but the experts. Lists of single layers are not supported. */
+static int left_out(const struct sh_config *c, int *experts_alone, struct sh_err *e)
+{
+    static const char *const blocks[] = {"re:.*self_attn.*", "re:.*shared_experts.*",
+                                         "re:.*mlp\\.(gate|up|gate_up|down)_proj.*"};
+    const char *name = "";
+    int head = 0, block = 0;
+    for (int i = 0; name; i++) {
+        char key[64];
+        snprintf(key, sizeof key, QUANT ".ignore.%d", i);
+        name = NULL;
+        if (sh_config_word(c, key, &name, e))
+            return -1;
+        size_t n = name ? strlen(name) : 0, was = (size_t)block;
+        if (!name || strstr(name, "vision") || strstr(name, "visual") || (n > 5 && !strcmp(name + n - 5, ".gate")))
+            continue;
+        for (int k = 0; k < 3; k++)
+            block |= !strcmp(name, blocks[k]) << k;
+        int is_head = n >= 7 && !strcmp(name + n - 7, "lm_head");
+        head |= is_head;
+        if (!is_head && (size_t)block == was)
+            return sh_config_refuse(c, key, "lm_head, routers, vision towers, or all blocks except the experts", e);
+    }
+    *experts_alone = block == 7;
+    return head && (!block || block == 7) ? 0
+               : sh_config_refuse(c, QUANT ".ignore", "lm_head, and all other blocks except the experts or none", e);
+}
+
+/* The scheme as a format of planner/capacity/kv_type.h; groups take whole bytes. */
+static void format_of(const struct sh_quant *q, char *to, size_t bytes)
+{
+    const struct sh_quant_scheme *s = &q->scheme[0];
+    int scale = q->method == SH_QUANT_BNB ? (q->is_double ? 8 : 32) : 16;
+    int zero = s->asymmetric ? (s->group * s->bits + scale + 4) % 8 || s->bits == 8 ? 8 : 4 : 0;
+    if (q->method == SH_QUANT_COUNTED)
+        snprintf(to, bytes, "nvfp4");
+    else if (s->span == SH_SPAN_BLOCK)
+        snprintf(to, bytes, "f8:block=%d", s->block[0]);
+    else if (s->span == SH_SPAN_TENSOR && s->bits == 8)
+        snprintf(to, bytes, s->is_float ? "f8" : "int8");
+    else if (s->is_float)
+        snprintf(to, bytes, "f8:scale=16");
+    else
+        snprintf(to, bytes, "int%d:group=%d:scale=%d:zero=%d", s->bits, s->group, scale, zero);
+}
+
+int sh_config_quant_published(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+{
+    struct sh_quant q;
+    int alone = 0, has_groups = sh_config_is_filled(c, QUANT ".config_groups");
+    if (sh_config_quant(c, &q, e) || (has_groups && left_out(c, &alone, e)))
+        return -1;
+    if (q.method == SH_QUANT_NONE)
+        return 0;
+    if (q.method == SH_QUANT_MXFP4) {
+        snprintf(f->published_experts, sizeof f->published_experts, "mxfp4");
+        return 0;
+    }
+    if (q.method == SH_QUANT_FP8 && q.n == 2)           /* one scale or one a row: the smaller */
+        q.scheme[0] = q.scheme[1];
+    else if (q.n != 1)
+        return sh_config_refuse(c, QUANT ".config_groups", "one group", e);
+    if (q.scheme[0].span == SH_SPAN_BLOCK && q.scheme[0].block[0] != q.scheme[0].block[1])
+        return sh_config_refuse(c, QUANT ".weight_block_size", "square blocks", e);
+    format_of(&q, alone ? f->published_experts : f->published, sizeof f->published);
+    return 0;
+}

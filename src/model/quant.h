@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The quantization_config of a config.json: how the matrices of a checkpoint are stored (coded.h reads them). What it
+ * says is checked against the tensors when these are joined; which matrices are left whole is seen from the tensors. */
+#ifndef SH_MODEL_QUANT_H
+#define SH_MODEL_QUANT_H
+
+#include "src/base/err.h"
+#include "src/model/facts.h"
+
+struct sh_config;
+
+enum sh_quant_method {
+    SH_QUANT_NONE,
+    SH_QUANT_FP8,               /* "fp8", "fbgemm_fp8", modelopt's FP8: 8-bit floats               */
+    SH_QUANT_GROUPS,            /* compressed-tensors                                             */
+    SH_QUANT_AWQ, SH_QUANT_GPTQ,
+    SH_QUANT_BNB,               /* bitsandbytes, 4 bits                                           */
+    SH_QUANT_MXFP4,
+    SH_QUANT_COUNTED            /* read for its memory alone: modelopt's NVFP4                    */
+};
+
+enum sh_quant_span {            /* the numbers that share a scale                                 */
+    SH_SPAN_TENSOR, SH_SPAN_CHANNEL, SH_SPAN_GROUP, SH_SPAN_BLOCK
+};
+
+struct sh_quant_scheme {        /* one way to store matrices                                      */
+    int is_float, bits;
+    enum sh_quant_span span;
+    int group;                  /* GROUP: inputs of a row                                         */
+    int block[2];               /* BLOCK: rows, columns                                           */
+    int asymmetric;             /* there are zero points                                          */
+};
+
+enum { SH_MOST_SCHEMES = 16 };
+
+struct sh_quant {
+    enum sh_quant_method method;
+    int zero_less_one;          /* GPTQ: zero points are stored less 1                            */
+    int varies;                 /* GPTQ: some matrices have bits and groups of their own          */
+    int is_double;              /* bitsandbytes: the scales are coded, too                        */
+    struct sh_quant_scheme scheme[SH_MOST_SCHEMES];     /* [n]; GPTQ and AWQ have one             */
+    int n;
+};
+
+/* Without a quantization_config: SH_QUANT_NONE. -1: an unknown method, a setting that cannot be read, or a value out of
+ * range. A method that is only counted (capacity) is no error here. */
+int sh_config_quant(const struct sh_config *c, struct sh_quant *out, struct sh_err *e);
+
+/* The same, and -1 for what is only counted. */
+int sh_config_quant_read(const struct sh_config *c, struct sh_quant *out, struct sh_err *e);
+
+/* The formats for capacity (planner/capacity/kv_type.h): of all matrices, or of the experts alone if the other matrices
+ * are left whole. */
+int sh_config_quant_published(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e);
+
+#endif
