@@ -29,7 +29,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 10
+#define SH_BACKEND_ABI 11
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -41,7 +41,15 @@ struct sh_mat {                         /* row-major view                       
     size_t stride;                      /* elements from one row to the next                       */
 };
 
-enum sh_act { SH_ACT_NONE, SH_ACT_RELU, SH_ACT_GELU, SH_ACT_GELU_TANH, SH_ACT_SILU };
+enum sh_act {
+    SH_ACT_NONE, SH_ACT_RELU, SH_ACT_GELU, SH_ACT_GELU_TANH, SH_ACT_SILU,
+    SH_ACT_RELU2,                       /* relu(x)^2                                               */
+    SH_ACT_SIGMOID,
+    SH_ACT_CLIP,                        /* of gate alone, with its `knob`: within [-knob[0], knob[0]] */
+    SH_ACT_XIELU,                       /* the same (arXiv 2411.13010): knob = a+, a-, b, eps; x > 0: a+ x^2 + b x; */
+                                        /* else a- (expm1(min(x, eps)) - x) + b x                  */
+    SH_ACT_CLAMPED                      /* the same (gpt-oss): g = min(x, knob[0]); g sigmoid(knob[1] g) times 1 more */
+};                                      /* than `up`, which is kept within [-knob[0], knob[0]]     */
 
 /* out[i] = scale * table[id[i]] (+ position_table[position[i]]). Tables stay in host memory
  * (the mapped checkpoint): only the rows that are asked for travel. */
@@ -72,6 +80,7 @@ enum sh_norm_kind {
 struct sh_norm {
     struct sh_mat out, x;               /* x is f32; out may be x itself                           */
     const float *weight, *bias;         /* [cols]; NULL: 1 and 0                                   */
+    int n_own;                          /* rows in turn have so many weights [n_own, cols] and biases; 0: one */
     float eps;
     enum sh_norm_kind kind;
     int add;                            /* 1: add to what `out` (f32) holds                        */
@@ -82,18 +91,34 @@ struct sh_norm {
  * frequencies. */
 struct sh_rotary {
     struct sh_mat x;
-    int d_head, n_rot;                  /* n_rot even, <= d_head                                   */
+    int d_head, n_rot;                  /* n_rot even, <= d_head; 0: nothing turns                 */
     const float *cos, *sin;             /* [positions, n_rot / 2]                                  */
+    const float *factor;                /* [positions]: x is multiplied by it, too; NULL: 1        */
     int n_seq;
     const int *start;                   /* host, [n_seq + 1]: the rows of each sequence            */
     const int *first;                   /* host, [n_seq]: position of each sequence's first row; NULL: 0 */
     const int *position;                /* [rows]: of each row, instead of start and first; or NULL */
 };
 
-/* out = act(gate) * up, elementwise; gate and up f32, dense like out. */
+/* out = act(gate) * up, elementwise; gate and up f32, dense like out, which may be one of them. up.at NULL: 1. */
 struct sh_gate {
     struct sh_mat out, gate, up;
     enum sh_act act;
+    float knob[4];                      /* of acts that have some                                  */
+};
+
+/* out[i] = x[row[i]]; x f32, out of its own type, dense. */
+struct sh_gather {
+    struct sh_mat out, x;
+    const int *row;                     /* [out.rows]                                              */
+};
+
+/* out[row[i]] += by * share[i] * x[i]; both f32. */
+struct sh_scatter {
+    struct sh_mat out, x;
+    const int *row;                     /* [x.rows], each once; NULL: i                            */
+    const float *share;                 /* [x.rows]; NULL: 1                                       */
+    float by;
 };
 
 /* How recorded attention leaves an attend: rows one after another, for query t the scores of the
@@ -212,6 +237,8 @@ struct sh_backend {
     void  (*cast)  (struct sh_dev *d, struct sh_mat out, struct sh_mat x);  /* x f32; out of its own type; both dense */
     void  (*rotary)(struct sh_dev *d, const struct sh_rotary *a);
     void  (*gate)  (struct sh_dev *d, const struct sh_gate *a);
+    void  (*gather)(struct sh_dev *d, const struct sh_gather *a);
+    void  (*scatter)(struct sh_dev *d, const struct sh_scatter *a);
     void  (*attend)(struct sh_dev *d, const struct sh_attend *a);
     int   (*sync)(struct sh_dev *d, struct sh_err *e);      /* -1: e says what failed first              */
     const struct sh_slots_ops *slots;   /* NULL: device memory is host memory, where the engine has its own cache */

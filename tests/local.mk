@@ -199,10 +199,10 @@ unit_tests += %D%/unit/test_results
 tests_unit_test_forward_SOURCES = %D%/unit/test_forward.c %D%/unit/reference.c %D%/unit/reference.h \
 	%D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
 tests_unit_test_forward_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS)
-tests_unit_test_families_SOURCES = %D%/unit/test_families.c %D%/unit/reference.c %D%/unit/reference.h \
+tests_unit_test_families_SOURCES = %D%/unit/test_families.c %D%/unit/modern.h %D%/unit/reference.c %D%/unit/reference.h \
 	%D%/unit/pass.c %D%/unit/pass.h %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
 tests_unit_test_families_LDADD   = $(tests_unit_test_forward_LDADD)
-tests_unit_test_family_names_SOURCES = %D%/unit/test_family_names.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_family_names_SOURCES = %D%/unit/test_family_names.c %D%/unit/modern.h %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_family_names_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_rope_SOURCES = %D%/unit/test_rope.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_rope_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
@@ -221,6 +221,9 @@ tests_unit_test_head_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_session_families_SOURCES = %D%/unit/test_session_families.c %D%/unit/reference.c \
 	%D%/unit/reference.h $(contract_sources)
 tests_unit_test_session_families_LDADD   = $(tests_unit_test_session_LDADD)
+tests_unit_test_modern_SOURCES = %D%/unit/test_modern.c %D%/unit/modern.h %D%/unit/reference.c %D%/unit/reference.h \
+	%D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
+tests_unit_test_modern_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_quant_SOURCES = %D%/unit/test_quant.c $(contract_sources)
 tests_unit_test_quant_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_engine_SOURCES = %D%/unit/test_engine.c %D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
@@ -244,7 +247,8 @@ tests_unit_test_near_ties_SOURCES = %D%/unit/test_near_ties.c $(near_sources)
 tests_unit_test_near_ties_LDADD   = $(tests_unit_test_session_LDADD)
 unit_tests += %D%/unit/test_slots %D%/unit/test_slots_block %D%/unit/test_near_ties
 unit_tests += %D%/unit/test_sampler %D%/unit/test_eval_row %D%/unit/test_repetition %D%/unit/test_text_stream
-unit_tests += %D%/unit/test_head %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_quant %D%/unit/test_engine \
+unit_tests += %D%/unit/test_head %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_modern %D%/unit/test_quant \
+	%D%/unit/test_engine \
 	%D%/unit/test_prompt
 EXTRA_DIST += %D%/golden/session %D%/oracle/session.py %D%/oracle/prompt.py
 EXTRA_DIST += %D%/golden/generated.json %D%/oracle/generated.py %D%/oracle/clustered.py
@@ -265,7 +269,7 @@ tests_unit_test_capacity_SOURCES = %D%/unit/test_capacity.c
 tests_unit_test_capacity_LDADD   = libapp.a libpolicy.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_catalog_SOURCES  = %D%/unit/test_catalog.c
 tests_unit_test_catalog_LDADD    = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
-tests_unit_test_capacity_config_SOURCES = %D%/unit/test_capacity_config.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_capacity_config_SOURCES = %D%/unit/test_capacity_config.c %D%/unit/modern.h %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_capacity_config_LDADD   = libapp.a libpolicy.a libcapacity.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
 check_PROGRAMS += $(unit_tests)
@@ -438,7 +442,7 @@ EXTRA_DIST     += %D%/fuzz/corpus %D%/fuzz/long.sh
 EXTRA_DIST += %D%/check_gpu.sh %D%/gpu_findings.awk %D%/golden/sanitizer
 gpu_report = $(abs_top_srcdir)/bench/results/$$(date -u +%Y-%m-%d)-check-gpu.txt
 gpu_tests  = $(contract_tests) %D%/unit/test_forward %D%/unit/test_families %D%/unit/test_session \
-	%D%/unit/test_session_families %D%/unit/test_slots %D%/unit/test_slots_block %D%/unit/test_prompt \
+	%D%/unit/test_session_families %D%/unit/test_modern %D%/unit/test_slots %D%/unit/test_slots_block %D%/unit/test_prompt \
 	%D%/unit/test_quant
 gpu_scripts = %D%/cli/engine_cuda.sh %D%/cli/codes.sh
 check-gpu: all $(gpu_tests)

@@ -176,6 +176,18 @@ static void gate(struct sh_dev *d, const struct sh_gate *a)
         d->kernels->gate(a, d->n_threads);
 }
 
+static void gather(struct sh_dev *d, const struct sh_gather *a)
+{
+    if (!d->failed)
+        d->kernels->gather(a, d->n_threads);
+}
+
+static void scatter(struct sh_dev *d, const struct sh_scatter *a)
+{
+    if (!d->failed)
+        d->kernels->scatter(a, d->n_threads);
+}
+
 static size_t attend_bytes(const struct sh_dev *d, const struct sh_attend *a)
 {
     return (size_t)d->n_threads * d->kernels->attend_bytes(a);
@@ -204,4 +216,4 @@ const struct sh_backend sh_backend_cpu = {
     .weight = cpu_weight, .weight_bits = weight_bits, .vector = vector, .drop = cpu_drop,
     .attend_bytes = attend_bytes, .linear_bytes = cpu_linear_bytes,
     .embed = embed, .linear = cpu_linear, .linears = cpu_linears, .norm = norm, .cast = cast, .rotary = rotary,
-    .gate = gate, .attend = attend, .sync = sync};
+    .gate = gate, .gather = gather, .scatter = scatter, .attend = attend, .sync = sync};

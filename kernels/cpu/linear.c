@@ -26,6 +26,11 @@ static dnnl_primitive_attr_t attributes(const struct sh_linear *a)
     dnnl_post_ops_create(&ops);
     if (a->act == SH_ACT_RELU)
         set_act(ops, dnnl_eltwise_relu, 0);
+    else if (a->act == SH_ACT_RELU2) {
+        set_act(ops, dnnl_eltwise_relu, 0);
+        set_act(ops, dnnl_eltwise_square, 0);
+    } else if (a->act == SH_ACT_SIGMOID)
+        set_act(ops, dnnl_eltwise_logistic, 0);
     else if (a->act == SH_ACT_GELU)
         set_act(ops, dnnl_eltwise_gelu_erf, 0);
     else if (a->act == SH_ACT_GELU_TANH)

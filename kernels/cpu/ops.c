@@ -140,6 +140,7 @@ static void norm_row(void *arg, int row)
     size_t n = (size_t)a->x.cols, bytes = sh_type_bytes(a->out.type);
     const float *x = (const float *)a->x.at + (size_t)row * a->x.stride;
     char *out = (char *)a->out.at + (size_t)row * a->out.stride * bytes;
+    size_t own = a->n_own ? (size_t)(row % a->n_own) * n : 0;
     float mean = a->kind == SH_NORM_LAYER ? mean_of(x, a->x.cols) : 0.0f;
     float inverse = 1.0f / sqrtf(mean_square(x, a->x.cols, mean) + a->eps);
     for (size_t at = 0; at < n; at += CHUNK) {
@@ -150,10 +151,10 @@ static void norm_row(void *arg, int row)
             y[i] = (x[at + i] - mean) * inverse;
         if (a->weight)
             for (size_t i = 0; i < m; i++)
-                y[i] *= a->weight[at + i];
+                y[i] *= a->weight[own + at + i];
         if (a->bias)
             for (size_t i = 0; i < m; i++)
-                y[i] += a->bias[at + i];
+                y[i] += a->bias[own + at + i];
         if (a->add)
             for (size_t i = 0; i < m; i++)
                 y[i] += old[i];
@@ -199,8 +200,11 @@ static void turn_row(void *arg, int i)
     int half = a->n_rot / 2, row = a->start[0] + i;
     size_t at = (size_t)position_of(a, row) * (size_t)half;
     float *x = (float *)a->x.at + (size_t)row * a->x.stride;
-    for (int head = 0; head < a->x.cols / a->d_head; head++, x += a->d_head)
-        turn(x, x + half, a->cos + at, a->sin + at, half);
+    for (int head = 0; head < a->x.cols / a->d_head && half; head++)
+        turn(x + head * a->d_head, x + head * a->d_head + half, a->cos + at, a->sin + at, half);
+    float by = a->factor ? a->factor[position_of(a, row)] : 1;
+    for (int c = 0; c < a->x.cols && a->factor; c++)
+        x[c] *= by;
 }
 
 static void rotary(const struct sh_rotary *a, int n_threads)
@@ -210,6 +214,21 @@ static void rotary(const struct sh_rotary *a, int n_threads)
 }
 
 /* ---- out = act(gate) * up ---- */
+
+/* The acts with knobs; y may be x. */
+static void activate_by(float *y, const float *x, const struct sh_gate *a, size_t n)
+{
+    const float *knob = a->knob;
+    for (size_t i = 0; i < n && a->act == SH_ACT_CLIP; i++)
+        y[i] = x[i] > knob[0] ? knob[0] : x[i] < -knob[0] ? -knob[0] : x[i];
+    for (size_t i = 0; i < n && a->act == SH_ACT_XIELU; i++)
+        y[i] = x[i] > 0 ? knob[0] * x[i] * x[i] + knob[2] * x[i]
+                        : (expm1f(fminf(x[i], knob[3])) - x[i]) * knob[1] + knob[2] * x[i];
+    for (size_t i = 0; i < n && a->act == SH_ACT_CLAMPED; i++) {
+        float g = x[i] > knob[0] ? knob[0] : x[i];
+        y[i] = g * logistic(knob[1] * g);
+    }
+}
 
 enum { GATED = 1 << 13 };               /* numbers that a thread takes at a time: fewer are done before it is woken */
 
@@ -223,8 +242,11 @@ static void gate_part(void *arg, int i)
         float y[CHUNK];
         size_t m = chunk_at(at, end);
         activate(y, gate + at, a->act, m);
-        for (size_t k = 0; k < m; k++)
+        activate_by(y, gate + at, a, m);
+        for (size_t k = 0; k < m && up && a->act != SH_ACT_CLAMPED; k++)
             y[k] *= up[at + k];
+        for (size_t k = 0; k < m && a->act == SH_ACT_CLAMPED; k++)
+            y[k] *= fminf(fmaxf(up[at + k], -a->knob[0]), a->knob[0]) + 1;
         store_floats((char *)a->out.at + at * bytes, a->out.type, y, m);
     }
 }
@@ -236,6 +258,37 @@ static void gate(const struct sh_gate *a, int n_threads)
     sh_team_each(n_threads, (int)((n + GATED - 1) / GATED), gate_part, &copy);
 }
 
+/* ---- rows from and to other places ---- */
+
+static void gather_row(void *arg, int i)
+{
+    const struct sh_gather *a = arg;
+    store_floats((char *)a->out.at + (size_t)i * a->out.stride * sh_type_bytes(a->out.type), a->out.type,
+                 (const float *)a->x.at + (size_t)a->row[i] * a->x.stride, (size_t)a->out.cols);
+}
+
+static void gather(const struct sh_gather *a, int n_threads)
+{
+    struct sh_gather copy = *a;
+    sh_team_each(n_threads, a->out.rows, gather_row, &copy);
+}
+
+static void scatter_row(void *arg, int i)
+{
+    const struct sh_scatter *a = arg;
+    float *out = (float *)a->out.at + (size_t)(a->row ? a->row[i] : i) * a->out.stride;
+    const float *x = (const float *)a->x.at + (size_t)i * a->x.stride;
+    float by = a->share ? a->by * a->share[i] : a->by;
+    for (int c = 0; c < a->x.cols; c++)
+        out[c] += by * x[c];
+}
+
+static void scatter(const struct sh_scatter *a, int n_threads)
+{
+    struct sh_scatter copy = *a;
+    sh_team_each(n_threads, a->x.rows, scatter_row, &copy);
+}
+
 /* ---- the table ---- */
 
 #define CPU_TEXT_(x) #x
@@ -243,7 +296,8 @@ static void gate(const struct sh_gate *a, int n_threads)
 
 const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .name = CPU_TEXT(CPU_VARIANT), .attend = CPU_NAME(cpu_attend), .attend_bytes = CPU_NAME(cpu_attend_bytes),
-    .embed = embed, .norm = norm, .rotary = rotary, .gate = gate, .convert = convert, .snap = snap,
+    .embed = embed, .norm = norm, .rotary = rotary, .gate = gate, .gather = gather,
+    .scatter = scatter, .convert = convert, .snap = snap,
     .few = CPU_NAME(cpu_few), .many = CPU_NAME(cpu_many), .few_codes = CPU_NAME(cpu_few_codes),
     .few_codes_room = CPU_NAME(cpu_few_codes_room),
 #ifdef CPU_HAS_BF16

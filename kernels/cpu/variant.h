@@ -17,6 +17,8 @@ struct cpu_kernels {
     void (*norm)(const struct sh_norm *a, int n_threads);
     void (*rotary)(const struct sh_rotary *a, int n_threads);
     void (*gate)(const struct sh_gate *a, int n_threads);
+    void (*gather)(const struct sh_gather *a, int n_threads);
+    void (*scatter)(const struct sh_scatter *a, int n_threads);
     void (*convert)(struct sh_mat to, struct sh_mat from, int n_threads);   /* from any type to any */
     /* Each number as it is after a visit to a 16-bit type. */
     void (*snap)(float *x, enum sh_type type, size_t n, int n_threads);

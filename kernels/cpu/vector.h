@@ -70,7 +70,15 @@ static inline void activate(float *y, const float *x, enum sh_act act, size_t n)
         for (size_t i = 0; i < n; i++)
             y[i] = x[i] * logistic(x[i]);
         break;
-    case SH_ACT_NONE:
+    case SH_ACT_RELU2:
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] < 0 ? 0.0f : x[i] * x[i];
+        break;
+    case SH_ACT_SIGMOID:
+        for (size_t i = 0; i < n; i++)
+            y[i] = logistic(x[i]);
+        break;
+    case SH_ACT_NONE: case SH_ACT_CLIP: case SH_ACT_XIELU: case SH_ACT_CLAMPED:
         memmove(y, x, n * sizeof *y);
     }
 }

@@ -201,6 +201,8 @@ void cuda_cast(struct sh_dev *d, struct sh_mat out, struct sh_mat x);
 void cuda_convert(struct sh_dev *d, const struct sh_mat *to, const struct sh_mat *from, cudaStream_t stream);
 void cuda_rotary(struct sh_dev *d, const struct sh_rotary *a);
 void cuda_gate(struct sh_dev *d, const struct sh_gate *a);
+void cuda_gather(struct sh_dev *d, const struct sh_gather *a);
+void cuda_scatter(struct sh_dev *d, const struct sh_scatter *a);
 void cuda_attend(struct sh_dev *d, const struct sh_attend *a);
 size_t cuda_attend_bytes(const struct sh_dev *d, const struct sh_attend *a);
 

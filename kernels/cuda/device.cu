@@ -352,6 +352,8 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     cuda_cast,
     cuda_rotary,
     cuda_gate,
+    cuda_gather,
+    cuda_scatter,
     cuda_attend,
     sync_device,
     &cuda_slots_ops,

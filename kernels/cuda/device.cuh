@@ -38,6 +38,8 @@ static __device__ __forceinline__ float activated(int act, float x)
     case SH_ACT_GELU: return 0.5f * x * (1.0f + erff(x * 0.70710678f));
     case SH_ACT_GELU_TANH: return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
     case SH_ACT_SILU: return x / (1.0f + expf(-x));
+    case SH_ACT_RELU2: return x < 0 ? 0.0f : x * x;
+    case SH_ACT_SIGMOID: return 1.0f / (1.0f + expf(-x));
     default: return x;
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations on rows of numbers: norm, rotary, gate, cast and best. */
+/* The operations on rows of numbers: norm, rotary, gate, gather, scatter, cast and best. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
 
@@ -11,8 +11,9 @@ struct norm {                           /* without holes: every byte of an argum
     void *out;
     const float *x, *weight, *bias;     /* weight and bias NULL: 1 and 0                             */
     size_t out_stride, stride;
-    int cols, rms, add;
+    int cols, rms, add, n_own;          /* n_own: at least 1                                         */
     float eps;
+    int unused;
 };
 
 /* mean is 0 for RMS. A thread reads and writes the same places, so out may be x. T: the type of out. */
@@ -21,6 +22,7 @@ template <typename T> __global__ void normalise(struct norm a)
     SH_SHARED(float, part, SUM_PARTS(THREADS));
     const float *row = a.x + (size_t)blockIdx.x * a.stride;
     T *to = (T *)a.out + (size_t)blockIdx.x * a.out_stride;
+    size_t own = (size_t)(blockIdx.x % (unsigned)a.n_own) * (size_t)a.cols;
     float sum = 0, squares = 0;
     for (int i = (int)threadIdx.x; i < a.cols && !a.rms; i += THREADS)
         sum += row[i];
@@ -30,8 +32,8 @@ template <typename T> __global__ void normalise(struct norm a)
     float inverse = 1.0f / sqrtf(block_sum<THREADS>(part, squares) / (float)a.cols + a.eps);
     for (int i = (int)threadIdx.x; i < a.cols; i += THREADS) {
         float y = (row[i] - mean) * inverse;
-        y = a.weight ? y * a.weight[i] : y;
-        y = a.bias ? y + a.bias[i] : y;
+        y = a.weight ? y * a.weight[own + (size_t)i] : y;
+        y = a.bias ? y + a.bias[own + (size_t)i] : y;
         to[i] = from_float<T>(a.add ? to_float(to[i]) + y : y);
     }
 }
@@ -43,7 +45,7 @@ void cuda_norm(struct sh_dev *d, const struct sh_norm *a)
     cuda_arrived(d, a->weight);
     cuda_arrived(d, a->bias);
     struct norm one = {a->out.at, (const float *)a->x.at, a->weight, a->bias, a->out.stride, a->x.stride,
-                       a->x.cols, a->kind == SH_NORM_RMS, a->add, a->eps};
+                       a->x.cols, a->kind == SH_NORM_RMS, a->add, a->n_own ? a->n_own : 1, a->eps, 0};
     BY_TYPE(a->out.type, T,
             SH_LAUNCH((normalise<T>), dim3((unsigned)a->x.rows), dim3(THREADS), d->compute, one));
     cuda_end(d, "norm");
@@ -55,7 +57,7 @@ void cuda_norm(struct sh_dev *d, const struct sh_norm *a)
 struct rotary {                         /* without holes: every byte of an argument means something  */
     float *x;
     size_t stride;
-    const float *cos, *sin;
+    const float *cos, *sin, *factor;    /* factor NULL: 1                                            */
     const int *position;                /* [rows] or NULL                                            */
     int n_head, d_head, n_rot, unused;
 };
@@ -75,6 +77,11 @@ __global__ void turn(struct rotary a)
         *first = x * c - y * s;
         *second = y * c + x * s;
     }
+    if (!a.factor)
+        return;
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < a.n_head * a.d_head; i += THREADS)
+        row[i] *= a.factor[position];
 }
 
 /* Rows [start, end) of x, the first of which is at position `first` of the tables if a->position does not say it. */
@@ -82,7 +89,8 @@ static void turn_rows(struct sh_dev *d, const struct sh_rotary *a, int start, in
 {
     size_t at = (size_t)first * (size_t)(a->n_rot / 2);
     struct rotary part = {(float *)a->x.at + (size_t)start * a->x.stride, a->x.stride, a->cos + at, a->sin + at,
-                          a->position ? a->position + start : NULL, a->x.cols / a->d_head, a->d_head, a->n_rot, 0};
+                          a->factor ? a->factor + first : NULL, a->position ? a->position + start : NULL,
+                          a->x.cols / a->d_head, a->d_head, a->n_rot, 0};
     if (end > start)
         SH_LAUNCH(turn, dim3((unsigned)(end - start)), dim3(THREADS), d->compute, part);
 }
@@ -100,11 +108,29 @@ void cuda_rotary(struct sh_dev *d, const struct sh_rotary *a)
 
 /* ---- out = act(gate) * up ---- */
 
-template <typename T> __global__ void multiply(T *out, const float *gate, const float *up, int act, size_t n)
+struct knobs { float at[4]; };
+
+/* The acts with knobs, and all others. */
+static __device__ __forceinline__ float activated_by(int act, float x, const struct knobs &k)
+{
+    if (act == SH_ACT_CLIP)
+        return x > k.at[0] ? k.at[0] : x < -k.at[0] ? -k.at[0] : x;
+    if (act == SH_ACT_XIELU)
+        return x > 0 ? k.at[0] * x * x + k.at[2] * x : (expm1f(fminf(x, k.at[3])) - x) * k.at[1] + k.at[2] * x;
+    if (act != SH_ACT_CLAMPED)
+        return activated(act, x);
+    x = x > k.at[0] ? k.at[0] : x;
+    return x / (1.0f + expf(-k.at[1] * x));
+}
+
+template <typename T>
+__global__ void multiply(T *out, const float *gate, const float *up, int act, struct knobs k, size_t n)
 {
     size_t step = (size_t)gridDim.x * THREADS;
-    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += step)
-        out[i] = from_float<T>(activated(act, gate[i]) * up[i]);
+    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += step) {
+        float y = act == SH_ACT_CLAMPED ? fminf(fmaxf(up[i], -k.at[0]), k.at[0]) + 1 : up ? up[i] : 1.0f;
+        out[i] = from_float<T>(activated_by(act, gate[i], k) * y);
+    }
 }
 
 void cuda_gate(struct sh_dev *d, const struct sh_gate *a)
@@ -113,10 +139,59 @@ void cuda_gate(struct sh_dev *d, const struct sh_gate *a)
     dim3 grid = grid_for(n, THREADS);
     if (cuda_begin(d, "gate") || !n)
         return;
+    struct knobs k = {{a->knob[0], a->knob[1], a->knob[2], a->knob[3]}};
     BY_TYPE(a->out.type, T,
             SH_LAUNCH((multiply<T>), grid, dim3(THREADS), d->compute, (T *)a->out.at, (const float *)a->gate.at,
-                      (const float *)a->up.at, a->act, n));
+                      (const float *)a->up.at, a->act, k, n));
     cuda_end(d, "gate");
+}
+
+/* ---- rows from and to other places, one block a row ---- */
+
+template <typename T>
+__global__ void gather_rows(T *out, size_t out_stride, const float *x, size_t stride, const int *row, int cols)
+{
+    const float *from = x + (size_t)row[blockIdx.x] * stride;
+    for (int i = (int)threadIdx.x; i < cols; i += THREADS)
+        out[blockIdx.x * out_stride + (size_t)i] = from_float<T>(from[i]);
+}
+
+void cuda_gather(struct sh_dev *d, const struct sh_gather *a)
+{
+    if (cuda_begin(d, "gather") || !a->out.rows)
+        return;
+    BY_TYPE(a->out.type, T,
+            SH_LAUNCH((gather_rows<T>), dim3((unsigned)a->out.rows), dim3(THREADS), d->compute, (T *)a->out.at,
+                      a->out.stride, (const float *)a->x.at, a->x.stride, a->row, a->out.cols));
+    cuda_end(d, "gather");
+}
+
+struct scattering {                     /* without holes: every byte of an argument means something  */
+    float *out;
+    const float *x, *share;             /* share NULL: 1                                             */
+    const int *row;                     /* NULL: each its own                                        */
+    size_t out_stride, stride;
+    float by;
+    int cols;
+};
+
+static __global__ void scatter_rows(struct scattering a)
+{
+    size_t i = blockIdx.x;
+    float *out = a.out + (a.row ? (size_t)a.row[i] : i) * a.out_stride;
+    float by = a.share ? a.by * a.share[i] : a.by;
+    for (int c = (int)threadIdx.x; c < a.cols; c += THREADS)
+        out[c] += by * a.x[i * a.stride + (size_t)c];
+}
+
+void cuda_scatter(struct sh_dev *d, const struct sh_scatter *a)
+{
+    if (cuda_begin(d, "scatter") || !a->x.rows)
+        return;
+    struct scattering all = {(float *)a->out.at, (const float *)a->x.at, a->share, a->row, a->out.stride, a->x.stride,
+                             a->by, a->x.cols};
+    SH_LAUNCH(scatter_rows, dim3((unsigned)a->x.rows), dim3(THREADS), d->compute, all);
+    cuda_end(d, "scatter");
 }
 
 /* ---- conversions between the three number formats, rounding to nearest even ---- */

@@ -75,6 +75,7 @@ static void attention(struct sum *s, const struct sh_kv_shape *m, enum sh_mix mi
         vector(s, SH_PART_NORM, 2 * width);
     if (f->qk_norm_wide)
         vector(s, SH_PART_NORM, q + kv);
+    vector(s, SH_PART_NORM, f->norm_more);
 }
 
 /* DeepSeek-V2 (2405.04434), 2.1: queries with or without a latent of their own, keys and values through one, and a

@@ -163,7 +163,8 @@ static char *local_layers(const struct sh_arch *c)
 static void info_shape(struct sh_out *o, const struct sh_model *m)
 {
     static const char *const positions[] = {[SH_POS_LEARNED] = "learned", [SH_POS_ROTARY] = "rotary",
-                                            [SH_POS_ALIBI] = "alibi", [SH_POS_NONE] = "none"};
+                                            [SH_POS_ALIBI] = "alibi", [SH_POS_NONE] = "none",
+                                            [SH_POS_WAVES] = "sinusoidal"};
     const struct sh_arch *c = sh_model_arch(m);
     sh_out_text(o, "model", "model", sh_model_name(m));
     sh_out_text(o, "family", "family", sh_model_family(m));

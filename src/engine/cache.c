@@ -81,7 +81,11 @@ static int check_places(const struct sh_session_setup *s, struct sh_err *e)
 {
     const struct sh_arch *a = s->arch;
     int places, slots;
-    if (s->positions != SH_POSITIONS_CACHE || (a->pos != SH_POS_LEARNED && a->pos != SH_POS_ROTARY) ||
+    int late = (a->flags & SH_QK_NORM_LATE) != 0;
+    if (s->positions == SH_POSITIONS_CACHE && (late || a->temper > 0))
+        return sh_misused(e, "positions inside the cache: the model %s, which are known only by their own positions",
+                          late ? "norms queries and keys after their rotation" : "scales queries by position");
+    if (s->positions != SH_POSITIONS_CACHE || a->pos == SH_POS_ALIBI || a->pos == SH_POS_NONE ||
         (places = sh_kv_setup_places(s)) <= a->max_pos)
         return 0;
     slots = most_slots(s);

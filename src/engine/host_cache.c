@@ -60,7 +60,7 @@ static const float *turned(const struct sh_turn *turn, const float *q, int group
 static const struct sh_turn *turn_of(const struct sh_host_cache *own, int layer)
 {
     const struct sh_turn *t = &own->turn[sh_arch_rope(own->r->arch, layer) == &own->r->arch->local_rope];
-    return t->n ? t : NULL;
+    return t->n && sh_arch_turns(own->r->arch, layer) ? t : NULL;
 }
 
 static float *scratch_of(const struct sh_host_cache *own, const struct sh_member *me)
@@ -311,7 +311,7 @@ static int make_places(struct sh_host_cache *own, struct sh_err *e)
     const struct sh_arch *a = own->r->arch;
     const struct sh_session_setup *setup = &own->kv->setup;
     int most = sh_kv_setup_places(setup);
-    if (a->pos == SH_POS_LEARNED)
+    if (a->pos == SH_POS_LEARNED || a->pos == SH_POS_WAVES)
         own->place = xcalloc((size_t)setup->n_seq, sizeof *own->place);
     if (a->pos != SH_POS_ROTARY)
         return 0;
@@ -351,7 +351,7 @@ static void make_copies(struct sh_host_cache *own)
     const struct sh_arch *a = own->r->arch;
     size_t rows = (size_t)own->r->setup.rows, q = rows * (size_t)(a->n_head * a->d_head);
     size_t kv = rows * (size_t)(a->n_kv_head * a->d_head);
-    int is_f32 = own->r->setup.dtype == SH_F32;
+    int is_f32 = sh_layer_attend(a, 0, 1, own->r->setup.dtype).out.type == SH_F32;
     if (!own->r->is_host) {
         own->q = xaligned(q * sizeof *own->q);
         own->k = xaligned(kv * sizeof *own->k);

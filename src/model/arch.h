@@ -12,9 +12,11 @@
 enum sh_norm_place {
     SH_NORM_PRE,                /* before each block                                              */
     SH_NORM_POST,               /* after each block's residual sum                                */
-    SH_NORM_BOTH                /* before each block, and on its output before the residual sum   */
+    SH_NORM_BOTH,               /* before each block, and on its output before the residual sum   */
+    SH_NORM_OUT                 /* on the output of each block before the residual sum alone      */
 };
-enum sh_pos_kind { SH_POS_LEARNED, SH_POS_ROTARY, SH_POS_ALIBI, SH_POS_NONE };
+/* SH_POS_WAVES: rows of sines and cosines (Vaswani et al., 2017) that are computed, used like learned ones. */
+enum sh_pos_kind { SH_POS_LEARNED, SH_POS_ROTARY, SH_POS_ALIBI, SH_POS_NONE, SH_POS_WAVES };
 
 enum sh_arch_flag {
     SH_TIED_HEAD = 1,           /* the output head is the token embedding                         */
@@ -28,7 +30,19 @@ enum sh_arch_flag {
     SH_PARALLEL = 256,          /* both blocks of a layer read the layer's input                  */
     SH_NORM_PLUS_ONE = 512,     /* the weights of norms are stored less 1                         */
     SH_HAS_QK_NORM = 1024,      /* queries and keys are normed per head, before the rotation      */
-    SH_SCALED_BY_LAYER = 2048   /* the scores of layer l are divided by l + 1, too                */
+    SH_SCALED_BY_LAYER = 2048,  /* the scores of layer l are divided by l + 1, too                */
+    SH_QK_NORM_WIDE = 1 << 12,  /* … that norm is one over all heads together                     */
+    SH_QK_NORM_EACH = 1 << 13,  /* … each head has its own weights                                */
+    SH_QK_NORM_LATE = 1 << 14,  /* … and it comes after the rotation                              */
+    SH_ONE_NORM = 1 << 15,      /* parallel: both blocks read one norm's output                   */
+    SH_HAS_HEAD_BIAS = 1 << 16, /* the output head has a bias                                     */
+    SH_HAS_EMBED_NORM = 1 << 17,/* a norm on the embedding, even without weights                  */
+    SH_HAS_SUB_NORM = 1 << 18,  /* a norm before the last product of each block                   */
+    SH_IN_PAIRS = 1 << 19,      /* rotary pairs are neighbours (2i, 2i + 1): layout.c parts them  */
+    SH_HAS_TWO_NORMS = 1 << 20, /* parallel: each block reads a norm of its own                   */
+    SH_ATTENTION_GATE = 1 << 21,/* what attention gives is multiplied by sigmoid(gate x)          */
+    SH_TEMPER_STILL = 1 << 22,  /* queries are scaled by position only in layers that do not turn */
+    SH_EXPERT_LAYER = 1 << 30   /* of a layer (sh_arch_flags): its feed-forward block is a mixture */
 };
 
 enum { SH_MOST_LAYERS = 10048 };            /* a multiple of 64                                   */
@@ -46,18 +60,39 @@ struct sh_arch {
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
     float softcap, head_softcap;            /* of scores and of logits, see sh_attend; 0: none    */
     float embed_scale;                      /* of the token embedding                             */
+    float residual_scale, logit_scale;      /* of what a block adds; of the logits before their cap */
+    float clip;                             /* queries, keys and values lie within [-clip, clip]; 0: anywhere */
+    /* Position p scales queries by 1 + temper * ln(1 + floor((p + temper_offset) / temper_length)); temper 0: not */
+    float temper, temper_length;
+    int temper_offset;
     float init_std;                         /* deviation of fresh weights, for random models      */
     float rotary_share;                     /* of each head; n_rot = d_head * rotary_share        */
     int n_rot;                              /* rotary elements of a head                          */
     struct sh_rope rope, local_rope;        /* local_rope: of windowed layers, if its base is set */
     int window;                             /* 0: no layer has one                                */
     uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: full attention despite the window  */
+    uint64_t still[SH_MOST_LAYERS / 64];    /* bit of a layer: it does not rotate                 */
     unsigned flags;                         /* enum sh_arch_flag                                  */
 };
 
 /* The number of keys that a query of the layer sees, its own included; 0: all. */
 int sh_arch_window(const struct sh_arch *a, int layer);
 void sh_arch_see_all(struct sh_arch *a, int layer);
+
+/* Does the layer rotate its queries and keys? */
+int sh_arch_turns(const struct sh_arch *a, int layer);
+void sh_arch_keep_still(struct sh_arch *a, int layer);
+/* The factors of the layer's queries by position: do they differ? */
+int sh_arch_tempers(const struct sh_arch *a, int layer);
+
+/* Is what a block adds multiplied by a number? */
+int sh_arch_scales(const struct sh_arch *a);
+
+/* Attention gives f32 whatever the operands' type: a norm or a product of numbers follows. */
+int sh_arch_mixes_f32(const struct sh_arch *a);
+
+/* enum sh_arch_flag, with what the layer is. */
+unsigned sh_arch_flags(const struct sh_arch *a, int layer);
 
 /* The factor of the layer's products of queries and keys. */
 float sh_arch_scale(const struct sh_arch *a, int layer);

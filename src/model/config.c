@@ -79,6 +79,15 @@ int sh_config_is_filled(const struct sh_config *c, const char *key)
     return json_object_size(find(c, key)) > 0;
 }
 
+int sh_config_is(const struct sh_config *c, const char *key, const char *json)
+{
+    const json_t *v = value_of(c, key);
+    char *text = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    int same = !v || (text && !strcmp(text, json));
+    free(text);
+    return same;
+}
+
 int sh_config_is_set(const struct sh_config *c, const char *key)
 {
     const json_t *v = value_of(c, key);

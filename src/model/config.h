@@ -57,6 +57,7 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
 int sh_config_has(const struct sh_config *c, const char *key);      /* null counts as present     */
 int sh_config_is_filled(const struct sh_config *c, const char *key); /* an object with keys        */
 int sh_config_is_set(const struct sh_config *c, const char *key);   /* … more than null, false, 0 or an empty list */
+int sh_config_is(const struct sh_config *c, const char *key, const char *json); /* absent, null, or this value */
 int sh_config_length(const struct sh_config *c, const char *key);   /* of a list; -1: not a list */
 /* The name of key i of an object; NULL: there are fewer. */
 const char *sh_config_key_at(const struct sh_config *c, const char *key, int i);
@@ -84,6 +85,8 @@ int sh_config_window(const struct sh_config *c, int fallback, struct sh_arch *a,
 typedef int sh_layer_rule(int layer, int number);
 int sh_config_windows(const struct sh_config *c, sh_layer_rule *is_local, int number, struct sh_arch *a,
                       struct sh_err *e);
+/* Layers without a window do not rotate, if others have one. */
+void sh_config_still_globals(struct sh_arch *a);
 int sh_config_layer_types(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);
 
 /* For families whose memory is only counted: a count up to 10^8; the rows of a table; the pattern of layers from a list

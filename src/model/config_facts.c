@@ -76,6 +76,46 @@ static int pattern(const struct sh_config *c, const struct sh_arch *a, struct sh
     return 0;
 }
 
+/* How many numbers of the layer (or of none) have the role; 0: the family has no such tensor. */
+static int numbers_of(const struct sh_family *family, const struct sh_arch *a, enum sh_role role, int layer)
+{
+    for (const struct sh_param *p = family->params; p->name; p++)
+        if (p->role == role && sh_param_exists(p, a, layer))
+            return sh_dim_size(a, p->count) * sh_dim_size(a, p->rows) * sh_dim_size(a, p->cols);
+    return 0;
+}
+
+/* What the tables of a family that runs say about vectors. */
+static void from_table(const struct sh_family *family, const struct sh_arch *shape, struct sh_kv_facts *f)
+{
+    static const enum sh_role norms[] = {SH_ATTN_NORM_W, SH_MLP_NORM_W, SH_ATTN_POST_W, SH_MLP_POST_W};
+    static const enum sh_role more[] = {SH_Q_NORM_B, SH_K_NORM_B, SH_O_NORM_W, SH_DOWN_NORM_W, SH_ACT_AP, SH_ACT_AN,
+                                        SH_ACT_BETA, SH_ACT_EPS};
+    struct sh_arch a = *shape;
+    a.d_head = a.d_head ? a.d_head : a.d_model / a.n_head;
+    a.n_kv_head = a.n_kv_head ? a.n_kv_head : a.n_head;
+    int each = numbers_of(family, &a, SH_Q_NORM_W, 0) + numbers_of(family, &a, SH_K_NORM_W, 0);
+    int biases = numbers_of(family, &a, SH_ATTN_NORM_B, 0) + numbers_of(family, &a, SH_MLP_NORM_B, 0);
+    int last = numbers_of(family, &a, SH_FINAL_NORM_W, -1);
+    f->norms = 0;
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+        f->norms += numbers_of(family, &a, norms[i], 0) > 0;
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        f->norm_more += numbers_of(family, &a, more[i], 0);
+    f->norm = biases ? SH_KEPT_LAYER : SH_KEPT_RMS;
+    f->post_norm = !last;
+    f->embed_norm = numbers_of(family, &a, SH_EMBED_NORM_W, -1) > 0;
+    f->head_bias = numbers_of(family, &a, SH_HEAD_B, -1) > 0;
+    f->qk_norm = each > 0 && !(a.flags & (SH_QK_NORM_WIDE | SH_QK_NORM_EACH));
+    f->qk_norm_wide = each > 0 && !f->qk_norm && !(a.flags & SH_QK_NORM_EACH);
+    f->norm_more += f->qk_norm || f->qk_norm_wide ? 0 : each;
+    f->gated = numbers_of(family, &a, SH_GATE_W, 0) > 0;
+    f->qkv_bias = numbers_of(family, &a, SH_Q_B, 0) > 0;
+    f->o_bias = numbers_of(family, &a, SH_O_B, 0) > 0;
+    f->mlp_bias = numbers_of(family, &a, SH_UP_B, 0) > 0;
+    f->query_gate = numbers_of(family, &a, SH_ATTN_GATE_W, 0) > 0;
+}
+
 static int from_shape(const struct sh_config *c, const struct sh_family *family, const struct sh_arch *a,
                       struct sh_kv_facts *f, struct sh_err *e)
 {
@@ -90,6 +130,8 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
         .qk_norm = (a->flags & SH_HAS_QK_NORM) != 0, .qkv_bias = (a->flags & SH_HAS_BIAS) != 0,
         .o_bias = (a->flags & SH_HAS_OUT_BIAS) != 0, .mlp_bias = (a->flags & SH_HAS_MLP_BIAS) != 0};
     snprintf(f->family, sizeof f->family, "%s", family->model_types[0]);
+    if (family->params)
+        from_table(family, a, f);
     if (!family->pattern)
         return pattern(c, a, f, e);
     snprintf(f->pattern, sizeof f->pattern, "%s", family->pattern);

@@ -15,7 +15,8 @@
 static const struct sh_word acts[] = {
     {"relu", SH_ACT_RELU}, {"gelu", SH_ACT_GELU}, {"gelu_python", SH_ACT_GELU}, {"gelu_new", SH_ACT_GELU_TANH},
     {"gelu_fast", SH_ACT_GELU_TANH}, {"gelu_pytorch_tanh", SH_ACT_GELU_TANH}, {"gelu_accurate", SH_ACT_GELU_TANH},
-    {"silu", SH_ACT_SILU}, {"swish", SH_ACT_SILU}, {"linear", SH_ACT_NONE}, {NULL, 0}};
+    {"silu", SH_ACT_SILU}, {"swish", SH_ACT_SILU}, {"linear", SH_ACT_NONE}, {"relu2", SH_ACT_RELU2},
+    {"xielu", SH_ACT_XIELU}, {NULL, 0}};
 
 static const struct sh_word types[] = {
     {"float32", SH_F32}, {"float16", SH_F16}, {"bfloat16", SH_BF16}, {"torch.float32", SH_F32},
@@ -247,10 +248,25 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
     a->d_embed = a->d_embed ? a->d_embed : a->d_model;
     a->scale = a->scale > 0 ? a->scale : 1 / sqrtf((float)a->d_head);
     a->embed_scale = a->embed_scale > 0 ? a->embed_scale : 1;
-    a->n_rot = a->pos == SH_POS_ROTARY ? (int)((float)a->d_head * a->rotary_share) : 0;
+    a->residual_scale = a->residual_scale > 0 ? a->residual_scale : 1;
+    a->logit_scale = a->logit_scale > 0 ? a->logit_scale : 1;
+    if (!a->n_rot)
+        a->n_rot = a->pos == SH_POS_ROTARY ? (int)((float)a->d_head * a->rotary_share) : 0;
     if (a->pos == SH_POS_ROTARY && (a->n_rot < 2 || a->n_rot % 2 || a->n_rot > a->d_head))
         return sh_fail(e, "%s: found %d rotary elements in a head of %d, expected an even number, at least "
                        "2", sh_config_path(c), a->n_rot, a->d_head);
+    return 0;
+}
+
+static int check_only(const struct sh_config *c, const struct sh_family *f, struct sh_err *e)
+{
+    for (const char *const *only = f->only; only && *only; only++) {
+        char key[80];
+        const char *value = strchr(*only, '=') + 1;
+        snprintf(key, sizeof key, "%.*s", (int)(value - *only - 1), *only);
+        if (!sh_config_is(c, key, value))
+            return sh_config_refuse(c, key, value, e);
+    }
     return 0;
 }
 
@@ -266,7 +282,7 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
     if (sh_config_quant_read(c, &ignored, e))
         return -1;
     struct sh_arch a = f->start;
-    if (read_tables(c, f, 0, &a, e) || check_count(c, f, offsetof(struct sh_arch, d_ff), &a, e) ||
+    if (check_only(c, f, e) || read_tables(c, f, 0, &a, e) || check_count(c, f, offsetof(struct sh_arch, d_ff), &a, e) ||
         check_count(c, f, offsetof(struct sh_arch, max_pos), &a, e) || complete(c, f, &a, e) ||
         (f->finish && f->finish(&a, c, e)))
         return -1;
@@ -301,6 +317,13 @@ int sh_config_window(const struct sh_config *c, int fallback, struct sh_arch *a,
 {
     a->window = sh_config_has(c, "sliding_window") ? 0 : fallback;
     return sh_config_count(c, "sliding_window", (int)1e8, &a->window, e);
+}
+
+void sh_config_still_globals(struct sh_arch *a)
+{
+    for (int layer = 0; layer < a->n_layer && a->window; layer++)
+        if (!sh_arch_window(a, layer))
+            sh_arch_keep_still(a, layer);
 }
 
 int sh_config_windows(const struct sh_config *c, sh_layer_rule *is_local, int number, struct sh_arch *a,

@@ -13,6 +13,7 @@ struct sh_entry {
     const struct sh_arch *arch;
     struct sh_model *m;
     struct sh_tensor words, places;                     /* the tables; places.at NULL: no learned positions */
+    float *waves;                                       /* `places` where they are computed; else NULL */
     float *some;                                        /* [rows, d_embed] of a packed `words`, whose `at` is NULL */
     int32_t *count;                                     /* 0, 1, … rows - 1: their numbers        */
     int32_t *position;                                  /* [rows] of `places`                     */
@@ -105,6 +106,23 @@ static void project(const struct sh_entry *n, const int32_t *tokens, int rows, v
     n->b->linear(n->d, &in);
 }
 
+/* Position p, element i of the first half: sin(p f_i), f_i = 10000^(-i / (half - 1)); of the second: cos. */
+static void make_waves(struct sh_entry *n)
+{
+    const struct sh_arch *c = n->arch;
+    int rows = c->max_pos + c->pos_offset, half = c->d_model / 2;
+    n->waves = xcalloc((size_t)rows * (size_t)c->d_model, sizeof *n->waves);
+    for (int i = 0; i < half; i++) {
+        float f = expf((float)i * -(float)(log(10000) / (half - 1)));
+        for (int p = 0; p < rows; p++) {
+            float *row = n->waves + (size_t)p * (size_t)c->d_model;
+            row[i] = sinf((float)p * f);
+            row[half + i] = cosf((float)p * f);
+        }
+    }
+    n->places = (struct sh_tensor){.at = n->waves, .type = SH_F32, .rows = rows, .cols = c->d_model, .name = "waves"};
+}
+
 struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, struct sh_err *e)
 {
     struct sh_entry *n = xcalloc(1, sizeof *n);
@@ -121,6 +139,8 @@ struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, stru
         sh_entry_free(n);
         return NULL;
     }
+    if (n->arch->pos == SH_POS_WAVES)
+        make_waves(n);
     return n;
 }
 
@@ -132,6 +152,7 @@ void sh_entry_free(struct sh_entry *n)
     n->b->release(n->d, n->norm_w);
     n->b->release(n->d, n->norm_b);
     n->b->drop(n->d, n->in);
+    free(n->waves);
     free(n->some);
     free(n->count);
     free(n->position);
@@ -161,7 +182,7 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
             n->position[row] = (first ? first[s] : 0) + row - start[s] + c->pos_offset;
     if (rows)
         (n->in ? project : add_up)(n, tokens, rows, hidden);
-    if (n->norm_w) {
+    if (n->norm_w || c->flags & SH_HAS_EMBED_NORM) {
         struct sh_mat h = sh_dense(hidden, SH_F32, rows, c->d_model);
         struct sh_norm a = {.out = h, .x = h, .weight = n->norm_w, .bias = n->norm_b, .eps = c->norm_eps,
                             .kind = c->norm};

@@ -22,7 +22,7 @@ struct sh_head {
     const struct sh_arch *arch;
     enum sh_type dtype;
     struct sh_weight *out, *matrix;                     /* out: project_out; NULL: none           */
-    float *norm_w, *norm_b;
+    float *norm_w, *norm_b, *bias;                      /* of the final norm; of the head         */
     int rows;                                           /* of a block                             */
     struct sh_best *best;                               /* device, [best_rows]                    */
     int best_rows;
@@ -65,6 +65,7 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
     h->dtype = dtype;
     if (sh_layer_vector(b, d, m, SH_FINAL_NORM_W, -1, &h->norm_w, e) ||
         sh_layer_vector(b, d, m, SH_FINAL_NORM_B, -1, &h->norm_b, e) ||
+        sh_layer_vector(b, d, m, SH_HEAD_B, -1, &h->bias, e) ||
         sh_layer_matrix(b, d, m, SH_PROJ_OUT, -1, dtype, &h->out, e) ||
         sh_layer_matrix(b, d, m, SH_HEAD, -1, dtype, &h->matrix, e) || make_room(h, rows, e)) {
         sh_head_free(h);
@@ -81,6 +82,7 @@ void sh_head_free(struct sh_head *h)
     h->b->drop(h->d, h->matrix);
     h->b->release(h->d, h->norm_w);
     h->b->release(h->d, h->norm_b);
+    h->b->release(h->d, h->bias);
     h->b->release(h->d, h->x);
     h->b->release(h->d, h->narrow);
     h->b->release(h->d, h->logits);
@@ -106,7 +108,8 @@ static void queue(struct sh_head *h, const void *hidden, int first, int rows)
         h->b->linear(h->d, &out);
         x = out.out;
     }
-    struct sh_linear all = {.out = sh_dense(h->logits, SH_F32, rows, c->n_vocab), .x = x, .w = h->matrix};
+    struct sh_linear all = {.out = sh_dense(h->logits, SH_F32, rows, c->n_vocab), .x = x, .w = h->matrix,
+                            .bias = h->bias};
     h->b->linear(h->d, &all);
 }
 
@@ -121,6 +124,8 @@ int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, floa
         h->b->get(h->d, to, h->logits, (size_t)n * vocab * sizeof *to);
         if (h->b->sync(h->d, e))
             return -1;
+        for (size_t k = 0; c->logit_scale < 1 || c->logit_scale > 1 ? k < (size_t)n * vocab : 0; k++)
+            to[k] *= c->logit_scale;
         for (size_t k = 0; c->head_softcap > 0 && k < (size_t)n * vocab; k++)
             to[k] = c->head_softcap * tanhf(to[k] / c->head_softcap);
     }
@@ -132,10 +137,11 @@ int sh_head_rows(const struct sh_head *h)
     return h->rows;
 }
 
-/* A soft cap, rounded, can make numbers equal that were not. */
+/* A soft cap or a factor, rounded, can make numbers equal that were not. */
 int sh_head_can_choose(const struct sh_head *h)
 {
-    return h->b->best && !(h->arch->head_softcap > 0);
+    int scaled = h->arch->logit_scale < 1 || h->arch->logit_scale > 1;
+    return h->b->best && !(h->arch->head_softcap > 0) && !scaled;
 }
 
 int sh_head_choose(struct sh_head *h, const void *hidden, int first, int rows, struct sh_best *out, struct sh_err *e)

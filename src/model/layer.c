@@ -2,7 +2,9 @@
 /* See layer.h. This is the transformer: what a layer does, in the order it does it. */
 #include "src/model/layer.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/mem.h"
 
@@ -12,6 +14,7 @@ struct sh_layer {
     struct sh_dev *d;
     struct sh_weight *matrix[SH_N_ROLE];
     float *vector[SH_N_ROLE];
+    float knob[4];                      /* of an activation that has some                         */
 };
 
 static int find(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *t, struct sh_err *e)
@@ -34,25 +37,48 @@ int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
 int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
                     float **out, struct sh_err *e)
 {
-    int less_one = sh_role_is_norm(role) && sh_model_arch(m)->flags & SH_NORM_PLUS_ONE;
-    struct sh_tensor t;
+    int less_one = sh_role_is_norm(role) && sh_model_arch(m)->flags & SH_NORM_PLUS_ONE, many = sh_model_count(m, role);
+    struct sh_tensor t = {0};
+    float *host = NULL;
+    size_t n = 0;
     *out = NULL;
-    if (find(m, role, layer, &t, e))
-        return -1;
-    if (!t.at)
+    for (int i = 0; i < many; i++) {
+        if (sh_model_numbered(m, role, layer, i, &t, e) || sh_model_check_finite(&t, e)) {
+            free(host);
+            return -1;
+        }
+        n = (size_t)t.rows * (size_t)t.cols;
+        if (!host && n)
+            host = xmalloc((size_t)many * n * sizeof *host);
+        for (size_t k = 0; k < n; k++)
+            host[(size_t)i * n + k] = sh_tensor_element(&t, k) + (less_one ? 1 : 0);
+    }
+    if (!host)
         return 0;
-    size_t n = (size_t)t.rows * (size_t)t.cols;
-    float *host = xmalloc(n * sizeof *host);
-    for (size_t i = 0; i < n; i++)
-        host[i] = sh_tensor_element(&t, i) + (less_one ? 1 : 0);
-    *out = b->vector(d, host, n, e);
+    *out = b->vector(d, host, (size_t)many * n, e);
     free(host);
     return *out ? 0 : -1;
 }
 
+/* xIELU's numbers, of which two are stored before their softplus; others are the architecture's. */
+static int read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
+{
+    static const enum sh_role roles[] = {SH_ACT_AP, SH_ACT_AN, SH_ACT_BETA, SH_ACT_EPS};
+    for (int i = 0; i < 4 && sh_model_arch(m)->act == SH_ACT_XIELU; i++) {
+        struct sh_tensor t;
+        if (find(m, roles[i], l->index, &t, e))
+            return -1;
+        float x = sh_tensor_element(&t, 0);
+        l->knob[i] = i < 2 ? log1pf(expf(x)) : x;
+    }
+    l->knob[1] += l->knob[2];
+    return 0;
+}
+
 /* What is a matrix is said by the role: a matrix may have one row. */
 static const unsigned char is_matrix[SH_N_ROLE] = {
-    [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1, [SH_DOWN_W] = 1};
+    [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1, [SH_DOWN_W] = 1,
+    [SH_ATTN_GATE_W] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
                                enum sh_type dtype, struct sh_err *e)
@@ -61,7 +87,7 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
     l->index = layer;
     l->b = b;
     l->d = d;
-    int bad = 0;
+    int bad = read_knobs(l, m, e);
     for (int i = SH_LAYER_ROLE; i < SH_N_ROLE && !bad; i++) {
         enum sh_role role = (enum sh_role)i;
         bad = is_matrix[role] ? sh_layer_matrix(b, d, m, role, layer, dtype, &l->matrix[role], e)
@@ -91,7 +117,8 @@ static struct sh_linear product(const struct sh_layer *l, struct sh_mat out, str
                                 enum sh_role bias, enum sh_act act, int add)
 {
     return (struct sh_linear){
-        .out = out, .x = x, .w = l->matrix[w], .bias = l->vector[bias], .act = act, .add = add};
+        .out = out, .x = x, .w = l->matrix[w], .bias = bias == SH_N_ROLE ? NULL : l->vector[bias], .act = act,
+        .add = add};
 }
 
 static void linear(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w, enum sh_role bias,
@@ -124,15 +151,56 @@ struct sh_attend sh_layer_attend(const struct sh_arch *c, int layer, int rows, e
     int q = c->n_head * c->d_head, kv = c->n_kv_head * c->d_head;
     return (struct sh_attend){
         .q = sh_dense(NULL, SH_F32, rows, q), .k = sh_dense(NULL, SH_F32, rows, kv),
-        .v = sh_dense(NULL, SH_F32, rows, kv), .out = sh_dense(NULL, dtype, rows, q),
+        .v = sh_dense(NULL, SH_F32, rows, kv), .out = sh_dense(NULL, sh_arch_mixes_f32(c) ? SH_F32 : dtype, rows, q),
         .n_head = c->n_head, .n_kv_head = c->n_kv_head, .d_head = c->d_head,
         .window = sh_arch_window(c, layer), .scale = sh_arch_scale(c, layer), .softcap = c->softcap};
 }
 
-static void norm_heads(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat x, enum sh_role w)
+/* Of queries or keys: each head by itself, or all of a token together. */
+static void norm_heads(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat x, enum sh_role w,
+                       enum sh_role bias)
 {
-    struct sh_mat heads = sh_dense(x.at, SH_F32, x.rows * (x.cols / c->d_head), c->d_head);
-    norm(l, c, heads, heads, w, SH_N_ROLE, 0);
+    int n = c->flags & SH_QK_NORM_WIDE ? 1 : x.cols / c->d_head;
+    struct sh_mat heads = sh_dense(x.at, SH_F32, x.rows * n, x.cols / n);
+    struct sh_norm a = {.out = heads, .x = heads, .weight = l->vector[w], .bias = l->vector[bias],
+                        .n_own = c->flags & SH_QK_NORM_EACH ? n : 0, .eps = c->norm_eps, .kind = c->norm};
+    l->b->norm(l->d, &a);
+}
+
+static void norm_queries_keys(const struct sh_layer *l, const struct sh_arch *c, const struct sh_attend *a, int late)
+{
+    if (!(c->flags & SH_HAS_QK_NORM) || (c->flags & SH_QK_NORM_LATE) != (late ? SH_QK_NORM_LATE : 0))
+        return;
+    norm_heads(l, c, a->q, SH_Q_NORM_W, SH_Q_NORM_B);
+    norm_heads(l, c, a->k, SH_K_NORM_W, SH_K_NORM_B);
+}
+
+static void clip(const struct sh_layer *l, float most, struct sh_mat x)
+{
+    struct sh_gate a = {.out = x, .gate = x, .act = SH_ACT_CLIP, .knob = {most}};
+    if (most > 0)
+        l->b->gate(l->d, &a);
+}
+
+/* What the output product reads: what attention gives; before that, its norm or its product with sigmoid(gate x). */
+static struct sh_mat finished(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x)
+{
+    const struct sh_arch *c = a->arch;
+    struct sh_mat mixed = sh_layer_attend(c, l->index, x.rows, a->dtype).out, sub = mixed;
+    mixed.at = a->mixed;
+    if (!sh_arch_mixes_f32(c))
+        return mixed;
+    sub.at = a->sub;
+    sub.type = a->dtype;
+    if (c->flags & SH_HAS_SUB_NORM) {
+        norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
+    } else {
+        struct sh_gate gate = {.out = sub, .up = mixed, .gate = mixed, .act = SH_ACT_SIGMOID};
+        gate.gate.at = a->attn_gate;
+        linear(l, gate.gate, x, SH_ATTN_GATE_W, SH_N_ROLE, SH_ACT_NONE, 0);
+        l->b->gate(l->d, &gate);
+    }
+    return sub;
 }
 
 /* own: the caller's attention; NULL: the backend's. */
@@ -152,44 +220,66 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
                                     product(l, attend.k, x, SH_K_W, SH_K_B, SH_ACT_NONE, 0),
                                     product(l, attend.v, x, SH_V_W, SH_V_B, SH_ACT_NONE, 0)};
     linears(l, qkv, 3);
-    if (a->arch->flags & SH_HAS_QK_NORM) {
-        norm_heads(l, a->arch, attend.q, SH_Q_NORM_W);
-        norm_heads(l, a->arch, attend.k, SH_K_NORM_W);
-    }
-    if (a->arch->pos == SH_POS_ROTARY && !(own && own->turns))
+    norm_queries_keys(l, a->arch, &attend, 0);
+    for (int i = 0; i < 3; i++)
+        clip(l, a->arch->clip, qkv[i].out);
+    if ((sh_arch_turns(a->arch, l->index) || sh_arch_tempers(a->arch, l->index)) && !(own && own->turns))
         sh_activations_turn(a, l->index, x.rows, n_seq, start, own);
+    norm_queries_keys(l, a->arch, &attend, 1);
     if (own)
         own->attend(own->to, l->index, &attend);
     else
         l->b->attend(l->d, &attend);
 }
 
-/* hidden += what the block's last product gives, normed first where the model has a norm there */
+/* hidden += what the block's last product gives, normed or scaled first where the model does that */
 static void add_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x,
                       enum sh_role w, enum sh_role bias, enum sh_role post)
 {
-    if (a->arch->norm_place != SH_NORM_BOTH) {
+    int normed = a->arch->norm_place == SH_NORM_BOTH || a->arch->norm_place == SH_NORM_OUT;
+    if (!a->block) {
         linear(l, h, x, w, bias, SH_ACT_NONE, 1);
         return;
     }
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
+    struct sh_scatter add = {.out = h, .x = block, .by = a->arch->residual_scale};
     linear(l, block, x, w, bias, SH_ACT_NONE, 0);
-    norm(l, a->arch, h, block, post, SH_N_ROLE, 1);
+    if (normed)
+        norm(l, a->arch, h, block, post, SH_N_ROLE, 1);
+    else
+        l->b->scatter(l->d, &add);
+}
+
+/* out = act(gate x) * (up x), or act(up x), in the buffers of the width of `out` */
+static void feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x)
+{
+    const struct sh_arch *c = a->arch;
+    struct sh_mat wide = sh_dense(a->gate, SH_F32, out.rows, out.cols);
+    struct sh_gate gate = {.out = out, .gate = wide, .act = c->act};
+    memcpy(gate.knob, l->knob, sizeof gate.knob);
+    if (c->flags & SH_GATED) {
+        gate.up = sh_dense(a->gated, SH_F32, out.rows, out.cols);
+        const struct sh_linear both[] = {product(l, gate.gate, x, SH_GATE_W, SH_GATE_B, SH_ACT_NONE, 0),
+                                         product(l, gate.up, x, SH_UP_W, SH_UP_B, SH_ACT_NONE, 0)};
+        linears(l, both, 2);
+        l->b->gate(l->d, &gate);
+    } else if (c->act == SH_ACT_XIELU) {
+        linear(l, wide, x, SH_UP_W, SH_UP_B, SH_ACT_NONE, 0);
+        l->b->gate(l->d, &gate);
+    } else {
+        linear(l, out, x, SH_UP_W, SH_UP_B, c->act, 0);
+    }
 }
 
 static void feed_forward(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x)
 {
     const struct sh_arch *c = a->arch;
-    struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, c->d_ff);
-    if (c->flags & SH_GATED) {
-        struct sh_gate gate = {.out = up, .gate = sh_dense(a->gate, SH_F32, x.rows, c->d_ff),
-                               .up = sh_dense(a->gated, SH_F32, x.rows, c->d_ff), .act = c->act};
-        const struct sh_linear both[] = {product(l, gate.gate, x, SH_GATE_W, SH_GATE_B, SH_ACT_NONE, 0),
-                                         product(l, gate.up, x, SH_UP_W, SH_UP_B, SH_ACT_NONE, 0)};
-        linears(l, both, 2);
-        l->b->gate(l->d, &gate);
+    struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, c->d_ff), wide = sh_dense(a->gate, SH_F32, x.rows, c->d_ff);
+    if (c->flags & SH_HAS_SUB_NORM) {
+        feed(l, a, wide, x);
+        norm(l, c, up, wide, SH_DOWN_NORM_W, SH_N_ROLE, 0);
     } else {
-        linear(l, up, x, SH_UP_W, SH_UP_B, c->act, 0);
+        feed(l, a, up, x);
     }
     add_block(l, a, h, up, SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W);
 }
@@ -199,25 +289,26 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
 {
     const struct sh_arch *c = a->arch;
     int n = start[n_seq], post = c->norm_place == SH_NORM_POST, parallel = (c->flags & SH_PARALLEL) != 0;
+    int bare = post || c->norm_place == SH_NORM_OUT;    /* blocks read hidden states as they are */
     struct sh_mat h = sh_dense(hidden, SH_F32, n, c->d_model), x = sh_dense(a->x, a->dtype, n, c->d_model);
-    struct sh_mat mixed = sh_dense(a->mixed, a->dtype, n, c->n_head * c->d_head);
 
-    if (post)
+    if (bare)
         l->b->cast(l->d, x, h);
     else
         norm(l, c, x, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
     attention(l, a, x, n_seq, start, tap, attention_only, own);
     if (attention_only)
         return;
-    if (parallel)
+    struct sh_mat mixed = finished(l, a, x);
+    if (parallel && !(c->flags & SH_ONE_NORM))
         norm(l, c, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
     add_block(l, a, h, mixed, SH_O_W, SH_O_B, SH_ATTN_POST_W);
-    if (post) {
+    if (post)
         norm(l, c, h, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
+    if (bare)
         l->b->cast(l->d, x, h);
-    } else if (!parallel) {
+    else if (!parallel)
         norm(l, c, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
-    }
     feed_forward(l, a, h, x);
     if (post)
         norm(l, c, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);

@@ -19,6 +19,37 @@ void sh_arch_see_all(struct sh_arch *a, int layer)
     a->whole[layer / 64] |= (uint64_t)1 << layer % 64;
 }
 
+int sh_arch_turns(const struct sh_arch *a, int layer)
+{
+    return a->pos == SH_POS_ROTARY && !(a->still[layer / 64] >> layer % 64 & 1);
+}
+
+void sh_arch_keep_still(struct sh_arch *a, int layer)
+{
+    a->still[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+int sh_arch_tempers(const struct sh_arch *a, int layer)
+{
+    return a->temper > 0 && !(a->flags & SH_TEMPER_STILL && sh_arch_turns(a, layer));
+}
+
+int sh_arch_scales(const struct sh_arch *a)
+{
+    return a->residual_scale < 1 || a->residual_scale > 1;
+}
+
+int sh_arch_mixes_f32(const struct sh_arch *a)
+{
+    return (a->flags & (SH_HAS_SUB_NORM | SH_ATTENTION_GATE)) != 0;
+}
+
+unsigned sh_arch_flags(const struct sh_arch *a, int layer)
+{
+    (void)layer;
+    return a->flags;
+}
+
 float sh_arch_scale(const struct sh_arch *a, int layer)
 {
     return a->flags & SH_SCALED_BY_LAYER ? a->scale / (float)(layer + 1) : a->scale;
@@ -67,6 +98,8 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_Q: return a->n_head * a->d_head;
     case SH_DIM_KV: return a->n_kv_head * a->d_head;
     case SH_DIM_HEAD: return a->d_head;
+    case SH_DIM_HEADS: return a->n_head;
+    case SH_DIM_KV_HEADS: return a->n_kv_head;
     }
     return 0;
 }
@@ -75,13 +108,15 @@ int sh_role_is_norm(enum sh_role role)
 {
     static const unsigned char norms[SH_N_ROLE] = {
         [SH_FINAL_NORM_W] = 1, [SH_EMBED_NORM_W] = 1, [SH_ATTN_NORM_W] = 1, [SH_MLP_NORM_W] = 1,
-        [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_ATTN_POST_W] = 1, [SH_MLP_POST_W] = 1};
+        [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_ATTN_POST_W] = 1, [SH_MLP_POST_W] = 1,
+        [SH_O_NORM_W] = 1, [SH_DOWN_NORM_W] = 1};
     return norms[role];
 }
 
-int sh_param_exists(const struct sh_param *p, const struct sh_arch *a)
+int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer)
 {
-    return !(p->needs & ~a->flags) && !(p->unless & a->flags);
+    unsigned flags = p->role < SH_LAYER_ROLE ? a->flags : sh_arch_flags(a, layer);
+    return !(p->needs & ~flags) && !(p->unless & flags);
 }
 
 static int rows_of(const struct sh_arch *a, const struct sh_param *p)
@@ -89,35 +124,52 @@ static int rows_of(const struct sh_arch *a, const struct sh_param *p)
     return sh_dim_size(a, p->rows == SH_ONE ? p->cols : p->rows);
 }
 
-struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a, const struct sh_param *p)
+/* Queries and keys, their biases and their norms: what rotates. */
+static int turns(enum sh_role role)
+{
+    static const unsigned char turning[SH_N_ROLE] = {
+        [SH_Q_W] = 1, [SH_Q_B] = 1, [SH_K_W] = 1, [SH_K_B] = 1,
+        [SH_Q_NORM_W] = 1, [SH_Q_NORM_B] = 1, [SH_K_NORM_W] = 1, [SH_K_NORM_B] = 1};
+    return turning[role];
+}
+
+struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a, const struct sh_param *p, int layer)
 {
     struct sh_layout l = {.rows = rows_of(a, p), .cols = p->rows == SH_ONE ? 1 : sh_dim_size(a, p->cols),
                           .is_transposed = (p->form & SH_TRANSPOSED) && p->rows != SH_ONE};
-    int before = 0, n = 0;
+    int blocks = p->form & SH_INTERLEAVED ? a->n_kv_head : p->form & SH_IN_FOURTHS ? 4 : 1;
     for (const struct sh_param *other = f->params; other->name; other++) {
-        if (strcmp(other->name, p->name) || !sh_param_exists(other, a))
+        if (strcmp(other->name, p->name) || !sh_param_exists(other, a, layer))
             continue;
-        before += other < p;
-        l.first += other < p ? rows_of(a, other) : 0;
+        l.first += other < p ? rows_of(a, other) / blocks : 0;
         l.total += rows_of(a, other);
-        n++;
     }
-    l.run = l.step = l.rows;
-    if (p->form & SH_INTERLEAVED) {
-        l.run = a->d_head;
-        l.step = n * a->d_head;
-        l.first = before * a->d_head;
+    l.run = l.rows / blocks;
+    l.step = l.total / blocks;
+    if (turns(p->role) && a->flags & SH_IN_PAIRS && a->n_rot) {
+        l.n_rot = a->n_rot;
+        l.d_head = a->d_head;
     }
     return l;
 }
 
 int sh_layout_is_plain(const struct sh_layout *l)
 {
-    return l->run == l->rows && !l->is_transposed;
+    return l->run == l->rows && !l->is_transposed && !l->n_rot;
+}
+
+/* Neighbouring pairs become pairs of halves: the first elements of all, then the second ones. */
+static int parted(const struct sh_layout *l, int row)
+{
+    int j = l->n_rot ? row % l->d_head : 0, half = l->n_rot / 2;
+    if (!l->n_rot || j >= l->n_rot)
+        return row;
+    return row - j + (j < half ? 2 * j : 2 * (j - half) + 1);
 }
 
 size_t sh_layout_row(const struct sh_layout *l, int row)
 {
+    row = parted(l, row);
     return (size_t)l->first + (size_t)(row / l->run) * (size_t)l->step + (size_t)(row % l->run);
 }
 

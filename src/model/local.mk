@@ -24,24 +24,44 @@ libmodel_a_SOURCES = \
 	%D%/weights.c %D%/weights.h \
 	%D%/families/families.h \
 	%D%/families/family.h \
+	%D%/families/family_apertus.c \
+	%D%/families/family_arcee.c \
+	%D%/families/family_biogpt.c \
+	%D%/families/family_bitnet.c \
 	%D%/families/family_bloom.c \
+	%D%/families/family_cohere.c \
 	%D%/families/family_deepseek.c \
+	%D%/families/family_ernie4_5.c \
+	%D%/families/family_exaone4.c \
 	%D%/families/family_falcon.c \
 	%D%/families/family_gemma2.c \
 	%D%/families/family_gemma4.c \
+	%D%/families/family_glm.c \
 	%D%/families/family_gpt2.c \
 	%D%/families/family_gpt_neo.c \
 	%D%/families/family_gpt_neox.c \
 	%D%/families/family_gpt_oss.c \
+	%D%/families/family_gptj.c \
+	%D%/families/family_granite.c \
+	%D%/families/family_hunyuan.c \
 	%D%/families/family_jamba.c \
 	%D%/families/family_llama.c \
 	%D%/families/family_llama4.c \
 	%D%/families/family_minimax_m2.c \
+	%D%/families/family_ministral.c \
 	%D%/families/family_mpt.c \
+	%D%/families/family_nanochat.c \
+	%D%/families/family_nemotron.c \
 	%D%/families/family_nemotron_h.c \
+	%D%/families/family_olmo.c \
 	%D%/families/family_opt.c \
+	%D%/families/family_persimmon.c \
+	%D%/families/family_phi.c \
 	%D%/families/family_phi3.c \
 	%D%/families/family_qwen.c \
+	%D%/families/family_smollm3.c \
+	%D%/families/family_stablelm.c \
+	%D%/families/family_starcoder.c \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
 	%D%/files/gguf_family.c \

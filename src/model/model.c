@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See model.h. Every tensor that the model can have owns one place in `bound`: first the roles that are in no layer,
- * then the roles of layer 0, of layer 1 and so on. A place without a name is a tensor that the model does not have. */
+ * then the roles of layer 0, of layer 1 and so on; a role that is numbered owns one for each number. A place without a
+ * name is a tensor that the model does not have. */
 #include "src/model/model.h"
 
 #include <stdio.h>
@@ -24,7 +25,8 @@ struct bound {
     void *own;                          /* made, or copied because it does not lie as it is wanted */
     enum sh_type type;
     int rows, cols;
-    struct sh_layout layout;            /* of the parameter within `stored`                       */
+    struct sh_layout layout;            /* of the parameter within `stored`, or within its slice  */
+    size_t slice;                       /* elements before it                                     */
 };
 
 struct sh_model {
@@ -37,21 +39,35 @@ struct sh_model {
     uint64_t seed;
     double pruned;                      /* share of each matrix of a layer                         */
     struct bound *bound;
-    size_t n_bound;
+    size_t n_bound, per_layer;          /* places of a layer                                      */
+    size_t first[N_LAYER_ROLE + 1];     /* of a layer's places, by role                           */
 };
 
-static struct bound *place(const struct sh_model *m, enum sh_role role, int layer)
+/* `number`: 0, or of a numbered role. */
+static struct bound *place(const struct sh_model *m, enum sh_role role, int layer, int number)
 {
     if (role < SH_LAYER_ROLE)
         return &m->bound[role];
-    return &m->bound[SH_LAYER_ROLE + (size_t)layer * N_LAYER_ROLE + (role - SH_LAYER_ROLE)];
+    return &m->bound[SH_LAYER_ROLE + (size_t)layer * m->per_layer + m->first[role - SH_LAYER_ROLE] + (size_t)number];
+}
+
+/* Sets where a layer's places are. */
+static void lay_out(struct sh_model *m)
+{
+    size_t n[N_LAYER_ROLE] = {0};
+    for (const struct sh_param *p = m->family->params; p->name; p++)
+        if (p->role >= SH_LAYER_ROLE)
+            n[p->role - SH_LAYER_ROLE] = (size_t)sh_dim_size(&m->arch, p->count);
+    for (int i = 0; i < N_LAYER_ROLE; i++)
+        m->first[i + 1] = m->first[i] + (n[i] ? n[i] : 1);
+    m->per_layer = m->first[N_LAYER_ROLE];
 }
 
 /* The places of a layer (-1: of no layer): [*from, returned). */
 static struct bound *places(const struct sh_model *m, int layer, struct bound **from)
 {
-    *from = layer < 0 ? m->bound : place(m, SH_LAYER_ROLE, layer);
-    return *from + (layer < 0 ? (size_t)SH_LAYER_ROLE : (size_t)N_LAYER_ROLE);
+    *from = layer < 0 ? m->bound : place(m, SH_LAYER_ROLE, layer, 0);
+    return *from + (layer < 0 ? (size_t)SH_LAYER_ROLE : m->per_layer);
 }
 
 static size_t bytes_of(const struct bound *b)
@@ -71,74 +87,102 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_POS] = {"positions", offsetof(struct sh_arch, max_pos)},
         [SH_DIM_Q] = {"query heads x head width", offsetof(struct sh_arch, d_head)},
         [SH_DIM_KV] = {"KV heads x head width", offsetof(struct sh_arch, d_head)},
-        [SH_DIM_HEAD] = {"head width", offsetof(struct sh_arch, d_head)}};
+        [SH_DIM_HEAD] = {"head width", offsetof(struct sh_arch, d_head)},
+        [SH_DIM_HEADS] = {"query heads", offsetof(struct sh_arch, n_head)},
+        [SH_DIM_KV_HEADS] = {"KV heads", offsetof(struct sh_arch, n_kv_head)}};
     const char *name = NULL;
     if (dim != SH_ONE && dim != SH_DIM_Q && dim != SH_DIM_KV)
         name = sh_config_count_name(m->config, m->family, dims[dim].field);
     return name ? name : dims[dim].own;
 }
 
-/* The name of a parameter: its prefix, and the layer for '#'. */
-static char *full_name(const struct sh_param *p, const char *prefix, int layer)
+/* The name of a parameter: its prefix, the layer for '#' and the number for '@'. */
+static char *full_name(const struct sh_param *p, const char *prefix, int layer, int number)
 {
-    const char *mark = strchr(p->name, '#');
-    if (p->form & SH_WHOLE_NAME)
-        prefix = "";
-    if (!mark)
-        return xasprintf("%s%s", prefix, p->name);
-    return xasprintf("%s%.*s%d%s", prefix, (int)(mark - p->name), p->name, layer, mark + 1);
+    char *name = xasprintf("%s", p->form & SH_WHOLE_NAME ? "" : prefix);
+    for (const char *at = p->name; *at;) {
+        size_t plain = strcspn(at, "#@");
+        char *longer = at[plain] ? xasprintf("%s%.*s%d", name, (int)plain, at, at[plain] == '#' ? layer : number)
+                                 : xasprintf("%s%s", name, at);
+        free(name);
+        name = longer;
+        at += plain + (at[plain] != '\0');
+    }
+    return name;
 }
 
 /* The rows of a tensor in words: of all its parts. */
-static void rows_in_words(const struct sh_model *m, const struct sh_param *p, char *text, size_t bytes)
+static void rows_in_words(const struct sh_model *m, const struct sh_param *p, int layer, char *text, size_t bytes)
 {
     size_t used = 0;
     text[0] = '\0';
     for (const struct sh_param *part = m->family->params; part->name; part++)
-        if (!strcmp(part->name, p->name) && sh_param_exists(part, &m->arch) && used < bytes)
+        if (!strcmp(part->name, p->name) && sh_param_exists(part, &m->arch, layer) && used < bytes)
             used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? " + " : "",
                                      dim_name(m, p->rows == SH_ONE ? part->cols : part->rows));
     if (p->rows == SH_DIM_POS && m->arch.pos_offset && used < bytes)
         snprintf(text + used, bytes - used, " + offset");
 }
 
-static int check_shape(const struct sh_model *m, const struct bound *b, struct sh_err *e)
+/* One tensor holds all of a numbered role. */
+static int is_sliced(const struct sh_param *p)
+{
+    return p->count != SH_ONE && !strchr(p->name, '@');
+}
+
+/* Of slices, each. Vectors may be stored as one row. */
+static int check_shape(const struct sh_model *m, const struct bound *b, int layer, struct sh_err *e)
 {
     const struct sh_param *p = b->param;
     const struct sh_stored *t = b->stored;
     const struct sh_layout *l = &b->layout;
+    int sliced = is_sliced(p), rank = t->rank - sliced;
+    const size_t *got = t->shape + sliced;
     const char *cols = dim_name(m, p->cols);
     char found[200], rows[200];
     size_t shape[2] = {(size_t)(l->is_transposed ? l->cols : l->total),
                        (size_t)(l->is_transposed ? l->total : l->cols)};
-    rows_in_words(m, p, rows, sizeof rows);
+    rows_in_words(m, p, layer, rows, sizeof rows);
+    if (sliced && (rank < 0 || t->shape[0] != (size_t)sh_dim_size(&m->arch, p->count)))
+        return sh_fail(e, "%s: tensor '%s': found shape %s, expected %d slices (%s)", t->file, t->name,
+                       sh_stored_shape(t, found, sizeof found), sh_dim_size(&m->arch, p->count), dim_name(m, p->count));
     if (p->rows == SH_ONE) {
-        if (t->rank != 1 || t->shape[0] != shape[0])
+        int is_one = (!rank && shape[0] == 1) || (rank == 2 && got[0] == 1 && got[1] == shape[0]);
+        if (!is_one && (rank != 1 || got[0] != shape[0]))
             return sh_fail(e, "%s: tensor '%s': found shape %s, expected [%zu] (%s)", t->file,
                            t->name, sh_stored_shape(t, found, sizeof found), shape[0], rows);
-    } else if (t->rank != 2 || t->shape[0] != shape[0] || t->shape[1] != shape[1]) {
-        sh_fail(e, "%s: tensor '%s': found shape %s, expected [%zu, %zu] (%s, %s)", t->file,
-                t->name, sh_stored_shape(t, found, sizeof found), shape[0], shape[1],
+    } else if (rank != 2 || got[0] != shape[0] || got[1] != shape[1]) {
+        sh_fail(e, "%s: tensor '%s': found shape %s, expected %s[%zu, %zu] (%s, %s)", t->file, t->name,
+                sh_stored_shape(t, found, sizeof found), sliced ? "slices of " : "", shape[0], shape[1],
                 l->is_transposed ? cols : rows, l->is_transposed ? rows : cols);
         return sh_hint(e, "the expected shape comes from the keys in %s", sh_config_path(m->config));
     }
     return 0;
 }
 
-static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix, int layer, struct sh_err *e)
+static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix, int layer, int number,
+                struct sh_err *e)
 {
-    struct bound *b = place(m, p->role, layer);
-    *b = (struct bound){.name = full_name(p, prefix, layer), .param = p, .type = SH_F32,
-                        .layout = sh_layout_of(m->family, &m->arch, p),
+    struct bound *b = place(m, p->role, layer, number);
+    *b = (struct bound){.name = full_name(p, prefix, layer, number), .param = p, .type = SH_F32,
+                        .layout = sh_layout_of(m->family, &m->arch, p, layer),
                         .rows = sh_dim_size(&m->arch, p->rows), .cols = sh_dim_size(&m->arch, p->cols)};
+    if (is_sliced(p))
+        b->slice = (size_t)number * (size_t)b->layout.total * (size_t)b->layout.cols;
     if (!m->file)
         return 0;
     b->stored = sh_weights_find(m->file, b->name);
+    if (!b->stored && p->form & SH_WHOLE_NAME && !strncmp(prefix, "language_model.", 15)) {
+        char *longer = xasprintf("language_model.%s", b->name);     /* the head of a model with vision */
+        free(b->name);
+        b->name = longer;
+        b->stored = sh_weights_find(m->file, b->name);
+    }
     if (!b->stored)
         return sh_fail(e, "%s: tensor '%s' is missing from the weights", m->path, b->name);
     if (b->stored->coded)               /* always [out, in] */
         b->layout.is_transposed = 0;
-    return check_shape(m, b, e) || sh_stored_type(b->stored, &b->type, e) ? -1 : 0;
+    return check_shape(m, b, layer, e) || sh_stored_type(b->stored, &b->type, e) ? -1 : 0;
 }
 
 /* Checkpoints of a family differ in the prefix of their names; the token embedding tells which. */
@@ -149,7 +193,7 @@ static const char *find_prefix(const struct sh_model *m, struct sh_err *e)
     while (p->role != SH_TOK_EMBED)
         p++;
     for (const char *const *prefix = m->family->prefixes; *prefix; prefix++) {
-        char *name = full_name(p, *prefix, 0);
+        char *name = full_name(p, *prefix, 0, 0);
         int found = !m->file || sh_weights_find(m->file, name);
         char *longer = wanted ? xasprintf("%s or '%s'", wanted, name) : xasprintf("'%s'", name);
         free(name);
@@ -165,13 +209,15 @@ static const char *find_prefix(const struct sh_model *m, struct sh_err *e)
     return NULL;
 }
 
-/* A layer more than config.json promises means that one of the two is not of this model. */
+/* A layer more than config.json promises means that one of the two is not of this model; but layers that predict
+ * further tokens follow where it counts some. */
 static int check_no_more_layers(const struct sh_model *m, const char *prefix, struct sh_err *e)
 {
-    for (const struct sh_param *p = m->family->params; m->file && p->name; p++) {
+    int follow = sh_config_is_set(m->config, "num_nextn_predict_layers");
+    for (const struct sh_param *p = m->family->params; m->file && p->name && !follow; p++) {
         if (p->role < SH_LAYER_ROLE)
             continue;
-        char *name = full_name(p, prefix, m->arch.n_layer);
+        char *name = full_name(p, prefix, m->arch.n_layer, 0);
         const struct sh_stored *t = sh_weights_find(m->file, name);
         free(name);
         if (t)
@@ -208,15 +254,14 @@ static int bind_all(struct sh_model *m, struct sh_err *e)
     const char *prefix = find_prefix(m, e);
     if (!prefix)
         return -1;
-    m->n_bound = SH_LAYER_ROLE + (size_t)m->arch.n_layer * N_LAYER_ROLE;
+    lay_out(m);
+    m->n_bound = SH_LAYER_ROLE + (size_t)m->arch.n_layer * m->per_layer;
     m->bound = xcalloc(m->n_bound, sizeof *m->bound);
-    for (const struct sh_param *p = m->family->params; p->name; p++) {
-        if (!sh_param_exists(p, &m->arch))
-            continue;
+    for (const struct sh_param *p = m->family->params; p->name; p++)
         for (int layer = 0; layer < (p->role < SH_LAYER_ROLE ? 1 : m->arch.n_layer); layer++)
-            if (bind(m, p, prefix, layer, e))
-                return -1;
-    }
+            for (int i = 0; i < sh_dim_size(&m->arch, p->count) && sh_param_exists(p, &m->arch, layer); i++)
+                if (bind(m, p, prefix, layer, i, e))
+                    return -1;
     return check_no_more_layers(m, prefix, e) || check_all_bound(m, e) ? -1 : 0;
 }
 
@@ -336,7 +381,8 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
     if (b->stored && (sh_stored_is_coded(b->stored) || is_paired(b)))
         sh_gguf_gather(b->stored, &b->layout, is_paired(b) ? m->arch.d_head : 0, sh_type_bytes(b->type), b->own);
     else if (b->stored)
-        sh_layout_gather(&b->layout, b->stored->at, b->own, sh_type_bytes(b->type));
+        sh_layout_gather(&b->layout, b->stored->at + b->slice * sh_type_bytes(b->type), b->own,
+                         sh_type_bytes(b->type));
     else
         make(m, b, layer);
     if (is_pruned(m, b))
@@ -346,15 +392,26 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
 
 int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out, struct sh_err *e)
 {
+    return sh_model_numbered(m, role, layer, 0, out, e);
+}
+
+int sh_model_count(const struct sh_model *m, enum sh_role role)
+{
+    return role < SH_LAYER_ROLE ? 1 : (int)(m->first[role - SH_LAYER_ROLE + 1] - m->first[role - SH_LAYER_ROLE]);
+}
+
+int sh_model_numbered(struct sh_model *m, enum sh_role role, int layer, int number, struct sh_tensor *out,
+                      struct sh_err *e)
+{
     if (role >= SH_LAYER_ROLE && (layer < 0 || layer >= m->arch.n_layer))
         return sh_fail(e, "%s: found layer %d, expected 0 to %d", m->path, layer, m->arch.n_layer - 1);
     if (role == SH_HEAD && (m->arch.flags & SH_TIED_HEAD))
         role = SH_TOK_EMBED;
-    struct bound *b = place(m, role, layer);
+    struct bound *b = place(m, role, layer, number);
     *out = (struct sh_tensor){0};
     if (!b->name)
         return 0;
-    size_t first = (size_t)b->layout.first * (size_t)b->layout.cols * sh_type_bytes(b->type);
+    size_t first = (b->slice + (size_t)b->layout.first * (size_t)b->layout.cols) * sh_type_bytes(b->type);
     int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0 &&
                     sh_layout_is_plain(&b->layout) && !sh_stored_is_coded(b->stored) && !is_paired(b) &&
                     !is_pruned(m, b);
@@ -367,14 +424,14 @@ int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_
 
 int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out)
 {
-    const struct bound *b = place(m, role, layer);
+    const struct bound *b = place(m, role, layer, 0);
     *out = (struct sh_tensor){.type = b->type, .rows = b->rows, .cols = b->cols, .name = b->name};
     return b->stored && sh_stored_is_coded(b->stored) && !b->own && sh_layout_is_plain(&b->layout) && !is_paired(b);
 }
 
 void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out)
 {
-    const struct bound *b = place(m, role, layer);
+    const struct bound *b = place(m, role, layer, 0);
     for (int i = 0; i < n; i++)
         sh_stored_rows(b->stored, (size_t)b->layout.first + (size_t)row[i], 1, out + (size_t)i * (size_t)b->cols);
 }

@@ -53,6 +53,11 @@ const struct sh_arch *sh_model_arch(const struct sh_model *m);
  * on. SH_HEAD of a tied model is its token embedding. */
 int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out, struct sh_err *e);
 
+/* The same of a role that is numbered (struct sh_param), and how many there are. */
+int sh_model_numbered(struct sh_model *m, enum sh_role role, int layer, int number, struct sh_tensor *out,
+                      struct sh_err *e);
+int sh_model_count(const struct sh_model *m, enum sh_role role);
+
 /* Whether the tensor is packed and not unpacked yet. Then *out is complete except for `at`, and sh_model_rows unpacks n
  * of its rows into out [n, cols]. */
 int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out);

@@ -72,7 +72,7 @@ void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *
 struct table {
     const float *frequency;
     int half, first;
-    float by, *cosine, *sine;
+    float by, by_sine, *cosine, *sine;
 };
 
 static void table_row(void *arg, int t)
@@ -81,7 +81,7 @@ static void table_row(void *arg, int t)
     for (int i = 0; i < a->half; i++) {
         size_t at = (size_t)t * (size_t)a->half + (size_t)i;
         a->cosine[at] = cosf((float)(a->first + t) * a->frequency[i]) * a->by;
-        a->sine[at] = sinf((float)(a->first + t) * a->frequency[i]) * a->by;
+        a->sine[at] = sinf((float)(a->first + t) * a->frequency[i]) * a->by_sine;
     }
 }
 
@@ -91,7 +91,8 @@ void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int first, in
     float *f = xcalloc((size_t)half, sizeof *f);
     float by = r->kind == SH_ROPE_YARN || r->kind == SH_ROPE_LONG ? r->attention : 1;
     sh_rope_frequencies(r, n_rot, length, f);
-    sh_team_each(n > 1024 ? 0 : 1, n, table_row, &(struct table){f, half, first, by, cosine, sine});
+    struct table t = {f, half, first, by, r->is_backward ? -by : by, cosine, sine};
+    sh_team_each(n > 1024 ? 0 : 1, n, table_row, &t);
     free(f);
 }
 

@@ -9,7 +9,9 @@
 
 #include "planner/capacity/kv_weights.h"
 #include "src/model/config.h"
+#include "src/model/model.h"
 #include "tests/tap.h"
+#include "tests/unit/modern.h"
 #include "tests/unit/scratch.h"
 
 static struct sh_err e;
@@ -73,6 +75,40 @@ static void against_transformers(void)
     }
     printf("# %zu models, each from two files\n", json_array_size(root));
     json_decref(root);
+}
+
+#define MODERN_NAME(family, folder) #folder,
+static const char *const modern[] = {MODERN(MODERN_NAME) NULL};
+
+/* A family that runs has as many parameters as its tables find in the checkpoint. */
+static void against_checkpoints(void)
+{
+    for (int i = 0; modern[i]; i++) {
+        struct sh_kv_facts f;
+        struct sh_kv_shape s = {.layer = NULL};
+        struct sh_weight_types t;
+        char name[80], folder[400];
+        snprintf(name, sizeof name, "modern/%s/config.json", modern[i]);
+        if (!tap_fixture(name)) {
+            tap_skip("the shared fixtures are not there");
+            return;
+        }
+        snprintf(folder, sizeof folder, "%s", tap_fixture(name));
+        *strrchr(folder, '/') = '\0';
+        struct sh_model *m = sh_model_open(folder, &e);
+        int bad = !m || sh_config_facts(folder, &f, &e) || sh_kv_shape_build(&f, &s, &e) ||
+                  sh_weight_types_published(&f, &t, &e);
+        struct sh_kv_parts p = {{0}, {0}};
+        if (!bad)
+            p = sh_kv_weights_all(&s, &t);
+        long long expected = m ? (long long)sh_model_parameters(m) : 0,
+                  found = (long long)sh_kv_parts_sum(p.parameters);
+        if (bad || found != expected)
+            printf("# %s: expected %lld parameters, found %lld; %s\n", modern[i], expected, found, bad ? e.text : "");
+        CU_ASSERT(!bad && found == expected);
+        sh_kv_shape_clear(&s);
+        sh_model_close(m);
+    }
 }
 
 static void refused(void)
@@ -217,6 +253,7 @@ int main(void)
 {
     static const struct tap_test tests[] = {
         {"parameters and layers as transformers has them", against_transformers},
+        {"parameters as checkpoints have them", against_checkpoints},
         {"keys of unknown effect are refused by name", refused},
         {"numbers as Python writes them", python_numbers},
         {"formats of compressed-tensors, modelopt, GPTQ and AWQ", quantised},

@@ -13,6 +13,7 @@
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 #include "tests/tap.h"
+#include "tests/unit/modern.h"
 #include "tests/unit/pass.h"
 #include "tests/unit/reference.h"
 #include "tests/unit/scratch.h"
@@ -263,7 +264,9 @@ static void coded_matrices(void)
 
 static void check_family(const struct sh_family *f)
 {
-    int n = 0;
+    int n = is_modern(f->name);
+    if (n)
+        tap_skip("tests/unit/test_modern has it");
     for (int i = 0; i < N_FIXTURE; i++)
         if (!strcmp(fixtures[i].family, f->name)) {
             check_fixture(&fixtures[i]);
@@ -279,6 +282,10 @@ static void check_on_module(const struct sh_family *f)
 {
     const struct fixture *last = NULL;
     const int32_t *tokens;
+    if (is_modern(f->name)) {
+        tap_skip("tests/unit/test_modern has it");
+        return;
+    }
     for (int i = 0; i < N_FIXTURE; i++)
         if (!strcmp(fixtures[i].family, f->name))
             last = &fixtures[i];

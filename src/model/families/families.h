@@ -10,7 +10,10 @@
     X(opt) X(llama) X(mistral) X(qwen2) X(qwen3) X(phi3) X(gemma2) X(gemma3) X(gpt2) X(gpt_neo) X(gpt_neox) X(bloom) \
     X(gptj) X(mixtral) X(mimo) X(qwen2_moe) X(qwen3_moe) X(qwen3_next) X(qwen3_5) X(qwen3_5_moe) X(minimax_m2) \
     X(gemma) X(gemma4) X(falcon) X(mpt) X(deepseek) X(deepseek_v32) X(glm_moe_dsa) X(gpt_oss) X(nemotron_h) X(jamba) \
-    X(llama4)
+    X(llama4) X(olmo) X(olmo2) X(olmo3) X(granite) X(cohere) X(cohere2) X(stablelm) X(starcoder2) X(gpt_bigcode) \
+    X(phi) X(codegen) X(nemotron) X(exaone4) X(ernie4_5) X(glm) X(glm4) X(hunyuan_v1_dense) X(seed_oss) X(ministral) \
+    X(ministral3) X(smollm3) X(arcee) X(helium) X(apertus) X(persimmon) X(biogpt) X(xglm) X(bitnet) X(vaultgemma) \
+    X(nanochat)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -29,6 +32,57 @@ extern const struct sh_gguf_form sh_llama_gguf;
     .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f, \
     .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = 10000}
 #define SH_LLAMA_FLAGS (SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_GATED)
+
+/* Parts of its tables, for relatives that have some of them. Biases by SH_HAS_BIAS, SH_HAS_OUT_BIAS, SH_HAS_MLP_BIAS;
+ * the feed-forward block is that of layers without experts. */
+#define SH_LAYER "layers.#."
+#define SH_LLAMA_ENDS \
+    SH_MATRIX(TOK_EMBED, "embed_tokens.weight", VOCAB, EMBED, 0), SH_HEAD_PARAM("lm_head.weight")
+#define SH_LLAMA_FINAL_NORM SH_NORM_WEIGHT(FINAL_NORM, "norm.weight", MODEL, 0)
+#define SH_LLAMA_IN_NORMS \
+    SH_NORM_WEIGHT(ATTN_NORM, SH_LAYER "input_layernorm.weight", MODEL, 0), \
+    SH_NORM_WEIGHT(MLP_NORM, SH_LAYER "post_attention_layernorm.weight", MODEL, 0)
+#define SH_LLAMA_OUT_NORMS \
+    SH_NORM_WEIGHT(ATTN_POST, SH_LAYER "post_attention_layernorm.weight", MODEL, 0), \
+    SH_NORM_WEIGHT(MLP_POST, SH_LAYER "post_feedforward_layernorm.weight", MODEL, 0)
+#define SH_LLAMA_ATTENTION \
+    SH_LINEAR(Q, SH_LAYER "self_attn.q_proj", Q, MODEL, SH_HAS_BIAS, 0), \
+    SH_LINEAR(K, SH_LAYER "self_attn.k_proj", KV, MODEL, SH_HAS_BIAS, 0), \
+    SH_LINEAR(V, SH_LAYER "self_attn.v_proj", KV, MODEL, SH_HAS_BIAS, 0), \
+    SH_LINEAR(O, SH_LAYER "self_attn.o_proj", MODEL, Q, SH_HAS_OUT_BIAS, 0)
+#define SH_QK_NORM(part, tensor, wide) \
+    {.role = SH_##part##_W, .name = SH_LAYER tensor, .cols = SH_DIM_HEAD, .needs = SH_HAS_QK_NORM, \
+     .unless = SH_QK_NORM_WIDE}, \
+    {.role = SH_##part##_W, .name = SH_LAYER tensor, .cols = SH_DIM_##wide, .needs = SH_HAS_QK_NORM | SH_QK_NORM_WIDE}
+#define SH_LLAMA_QK_NORMS \
+    SH_QK_NORM(Q_NORM, "self_attn.q_norm.weight", Q), SH_QK_NORM(K_NORM, "self_attn.k_norm.weight", KV)
+#define SH_HEAD_NORM_PAIR(part, stem) \
+    SH_VECTOR(part##_W, SH_LAYER stem ".weight", HEAD, SH_HAS_QK_NORM, 0), \
+    SH_VECTOR(part##_B, SH_LAYER stem ".bias", HEAD, SH_HAS_QK_NORM, 0)
+#define SH_NORM_PAIR_UNLESS(part, stem, flags) \
+    {.role = SH_##part##_W, .name = stem ".weight", .cols = SH_DIM_MODEL, .unless = flags}, \
+    {.role = SH_##part##_B, .name = stem ".bias", .cols = SH_DIM_MODEL, .unless = flags}
+#define SH_DENSE(part, stem, out, in) \
+    {.role = SH_##part##_W, .name = SH_LAYER stem ".weight", .rows = SH_DIM_##out, .cols = SH_DIM_##in, \
+     .unless = SH_EXPERT_LAYER}, \
+    {.role = SH_##part##_B, .name = SH_LAYER stem ".bias", .cols = SH_DIM_##out, .needs = SH_HAS_MLP_BIAS, \
+     .unless = SH_EXPERT_LAYER}
+#define SH_LLAMA_PLAIN_FEED SH_DENSE(UP, "mlp.up_proj", FF, MODEL), SH_DENSE(DOWN, "mlp.down_proj", MODEL, FF)
+#define SH_LLAMA_FEED SH_DENSE(GATE, "mlp.gate_proj", FF, MODEL), SH_LLAMA_PLAIN_FEED
+
+/* Layer norms and rotary positions. */
+#define SH_LAYER_NORM_START \
+    .norm = SH_NORM_LAYER, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f, .init_std = 0.02f, \
+    .rope = {.base = 10000}
+
+/* Granite's factors, and how they are completed (family_granite.c). */
+#define SH_GRANITE_FACTORS \
+    SH_REAL_KEY(scale, 1e6, "attention_multiplier"), SH_REAL_KEY(embed_scale, 1e6, "embedding_multiplier"), \
+    SH_REAL_KEY(residual_scale, 1e6, "residual_multiplier"), SH_REAL_KEY(logit_scale, 1e6, "logits_scaling")
+int sh_granite_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+
+/* Rules for windows (config.h): all layers but the last of every `period`; from the first on every so many. */
+int sh_but_each(int layer, int period);
 
 /* The tables that GPT-2 and its relatives share. */
 #define SH_GPT_FLAGS \

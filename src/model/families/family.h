@@ -16,13 +16,17 @@ struct sh_config;
 /* The role of a tensor. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias [1, width]. */
 enum sh_role {
     SH_TOK_EMBED, SH_POS_EMBED, SH_PROJ_IN, SH_PROJ_OUT, SH_FINAL_NORM_W, SH_FINAL_NORM_B, SH_HEAD,
-    SH_EMBED_NORM_W, SH_EMBED_NORM_B,
+    SH_EMBED_NORM_W, SH_EMBED_NORM_B, SH_HEAD_B,
     SH_ATTN_NORM_W, SH_ATTN_NORM_B,         /* from here on: one for each layer                   */
     SH_Q_W, SH_Q_B, SH_K_W, SH_K_B, SH_V_W, SH_V_B, SH_O_W, SH_O_B,
     SH_MLP_NORM_W, SH_MLP_NORM_B, SH_UP_W, SH_UP_B, SH_DOWN_W, SH_DOWN_B,
     SH_GATE_W, SH_GATE_B,
     SH_Q_NORM_W, SH_K_NORM_W,               /* [1, d_head]                                        */
     SH_ATTN_POST_W, SH_MLP_POST_W,          /* norms of what the blocks add                       */
+    SH_Q_NORM_B, SH_K_NORM_B,
+    SH_O_NORM_W, SH_DOWN_NORM_W,            /* before the last product of each block              */
+    SH_ATTN_GATE_W,                         /* [query heads x head width, d_model]                */
+    SH_ACT_AP, SH_ACT_AN, SH_ACT_BETA, SH_ACT_EPS,  /* [1]: of xIELU                              */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -35,7 +39,8 @@ enum sh_dim {
     SH_DIM_MODEL, SH_DIM_EMBED, SH_DIM_FF, SH_DIM_VOCAB,
     SH_DIM_POS,                             /* max_pos + pos_offset                               */
     SH_DIM_Q, SH_DIM_KV,                    /* n_head * d_head, n_kv_head * d_head                */
-    SH_DIM_HEAD                             /* d_head                                             */
+    SH_DIM_HEAD,                            /* d_head                                             */
+    SH_DIM_HEADS, SH_DIM_KV_HEADS           /* n_head, n_kv_head                                  */
 };
 
 enum sh_key_kind {
@@ -72,7 +77,8 @@ struct sh_key {
 enum sh_form {
     SH_WHOLE_NAME = 1,                      /* `name` has no prefix                               */
     SH_TRANSPOSED = 2,                      /* the whole tensor is [cols, rows]                   */
-    SH_INTERLEAVED = 4                      /* for each head d_head rows of every part            */
+    SH_INTERLEAVED = 4,                     /* for each KV head its rows of every part            */
+    SH_IN_FOURTHS = 8                       /* for each fourth of the heads the same              */
 };
 
 struct sh_param {
@@ -81,6 +87,7 @@ struct sh_param {
     enum sh_dim rows, cols;
     unsigned needs, unless;                 /* exists when all of `needs` and none of `unless` are among the flags */
     unsigned form;                          /* enum sh_form                                       */
+    enum sh_dim count;                      /* so many, numbered: '@' of the name, else slices of one tensor */
 };
 
 /* Rows of such a table. how: enum sh_form; needs, bias: the flags that a tensor, or its bias, exists with. */
@@ -93,6 +100,10 @@ struct sh_param {
     SH_VECTOR(part##_B, stem ".bias", out, bias, (how) & ~SH_TRANSPOSED)
 #define SH_NORM_PAIR(part, stem, flags) \
     SH_VECTOR(part##_W, stem ".weight", MODEL, flags, 0), SH_VECTOR(part##_B, stem ".bias", MODEL, flags, 0)
+/* A vector for each of so many, the tensors one by one. */
+#define SH_VECTORS(part, tensor, width, many, flags) \
+    {.role = SH_##part, .name = tensor, .rows = SH_ONE, .cols = SH_DIM_##width, .needs = flags, \
+     .count = SH_DIM_##many}
 #define SH_NORM_WEIGHT(part, tensor, width, flags) SH_VECTOR(part##_W, tensor, width, flags, 0)
 #define SH_HEAD_PARAM(tensor) \
     {.role = SH_HEAD, .name = tensor, .rows = SH_DIM_VOCAB, .cols = SH_DIM_EMBED, .unless = SH_TIED_HEAD, \
@@ -166,6 +177,7 @@ struct sh_family {
     const struct sh_gguf_form *gguf;        /* NULL: GGUF files of it are not known               */
     const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
     const char *pattern;                   /* of layers unless layer_types lists them (models.txt); NULL: see `shape` */
+    const char *const *only;                /* "key=value": values in JSON of keys that may have no other; NULL ends */
     const char *knows;  /* further keys for config_facts.c it may have, between blanks; NULL: none */
     /* Quirks; may be NULL. shape: what the memory depends on, too; finish: what only the forward pass needs;
      * count: what the memory depends on beyond struct sh_arch and `facts`, which are read. */
@@ -181,14 +193,15 @@ struct sh_layout {                          /* of a vector the elements are the 
     int total;                              /* rows of the whole tensor                           */
     int first, run, step;                   /* `run` rows from `first` on, again every `step` rows */
     int is_transposed;                      /* the tensor is [cols, total]                        */
+    int n_rot, d_head;                      /* the first n_rot of each d_head rows are in pairs; 0: none */
 };
 
 int sh_dim_size(const struct sh_arch *a, enum sh_dim dim);
 
-/* Does the parameter exist in this model? */
-int sh_param_exists(const struct sh_param *p, const struct sh_arch *a);
+/* Does the parameter exist in this layer of the model? */
+int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer);
 
-struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a, const struct sh_param *p);
+struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a, const struct sh_param *p, int layer);
 
 /* 1: the parameter is stored as plain [rows, cols], from row `first` on. */
 int sh_layout_is_plain(const struct sh_layout *l);

@@ -1,24 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Falcon (Almazrouei et al., 2023). num_kv_heads counts in the new architecture only; the old one has one KV head with
- * multi_query and else as many as heads. Its memory is counted. */
+/* Falcon (Almazrouei et al., 2023): layer norms, rotary positions. The new architecture (40B and later) has groups of
+ * queries, of which num_kv_heads counts the KV heads, and mostly a norm for each block; the old one has one KV head
+ * with multi_query and else as many as heads. Both blocks read the layer's input, or one norm of it. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
-static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
+#define H "h.#."
+#define QKV H "self_attention.query_key_value"
+
+static const struct sh_key keys[] = {
+    SH_ACT_KEY("activation"), SH_REAL_KEY(norm_eps, 1, "layer_norm_epsilon"),
+    SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    SH_COUNT_KEY(d_ff, 1e8, "ffn_hidden_size"), SH_FLAG_KEY(SH_PARALLEL, "parallel_attn"),
+    SH_FLAG_KEY(SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS, "bias"), {.json = {NULL}}};
+
+/* Two norms read together are ln_attn and ln_mlp. */
+#define TWO SH_HAS_TWO_NORMS
+static const struct sh_param params[] = {
+    SH_MATRIX(TOK_EMBED, "word_embeddings.weight", VOCAB, EMBED, 0), SH_NORM_PAIR(FINAL_NORM, "ln_f", 0),
+    SH_HEAD_PARAM("lm_head.weight"), SH_NORM_PAIR(ATTN_NORM, H "ln_attn", TWO), SH_NORM_PAIR(MLP_NORM, H "ln_mlp", TWO),
+    SH_NORM_PAIR_UNLESS(ATTN_NORM, H "input_layernorm", TWO),
+    SH_NORM_PAIR_UNLESS(MLP_NORM, H "post_attention_layernorm", TWO | SH_ONE_NORM),
+    SH_LINEAR(Q, QKV, Q, MODEL, SH_HAS_BIAS, SH_INTERLEAVED), SH_LINEAR(K, QKV, KV, MODEL, SH_HAS_BIAS, SH_INTERLEAVED),
+    SH_LINEAR(V, QKV, KV, MODEL, SH_HAS_BIAS, SH_INTERLEAVED),
+    SH_LINEAR(O, H "self_attention.dense", MODEL, Q, SH_HAS_OUT_BIAS, 0),
+    SH_LINEAR(UP, H "mlp.dense_h_to_4h", FF, MODEL, SH_HAS_MLP_BIAS, 0),
+    SH_LINEAR(DOWN, H "mlp.dense_4h_to_h", MODEL, FF, SH_HAS_MLP_BIAS, 0), {.name = NULL}};
+
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    int newer = 0, multi = 1, parallel = 1, bias = 0, kv = 0, norms = 2;
+    int newer = 0, multi = 1, kv = a->n_head, norms = 2;
     if (sh_config_flag(c, "new_decoder_architecture", &newer, e) || sh_config_flag(c, "multi_query", &multi, e) ||
-        sh_config_flag(c, "parallel_attn", &parallel, e) || sh_config_flag(c, "bias", &bias, e) ||
-        sh_facts_count(c, sh_config_first(c, SH_WORDS("num_kv_heads", "n_head_kv"), 2), 1, &kv, e) ||
-        sh_facts_count(c, "num_ln_in_parallel_attn", 1, &norms, e))
+        sh_config_count(c, sh_config_first(c, SH_WORDS("num_kv_heads", "n_head_kv"), 2), 100000, &kv, e) ||
+        sh_config_count(c, "num_ln_in_parallel_attn", 2, &norms, e))
         return -1;
-    f->kv_heads = newer ? kv : multi ? 1 : f->heads;
-    f->norms = newer ? norms : parallel ? 1 : 2;
-    f->qkv_bias = f->o_bias = f->mlp_bias = bias;
-    return 0;
+    a->n_kv_head = newer ? kv : multi ? 1 : a->n_head;
+    if (newer && norms == 2)
+        a->flags |= SH_PARALLEL | SH_HAS_TWO_NORMS;
+    else if (a->flags & SH_PARALLEL)
+        a->flags |= SH_ONE_NORM;
+    return sh_four_wide(a, c, e);
 }
 
 const struct sh_family sh_family_falcon = {
-    .name = "falcon", .model_types = SH_WORDS("falcon"),
-    .start = {.norm = SH_NORM_LAYER, .pos = SH_POS_ROTARY, .flags = SH_TIED_HEAD},
-    .knows = " multi_query new_decoder_architecture num_ln_in_parallel_attn ", .shape = sh_four_wide, .count = count};
+    .name = "falcon", .model_types = SH_WORDS("falcon"), .architectures = SH_WORDS("FalconForCausalLM", "FalconModel"),
+    .prefixes = SH_WORDS("transformer.", ""),
+    .start = {SH_LAYER_NORM_START, .act = SH_ACT_GELU, .max_pos = 2048, .rotary_share = 1,
+              .flags = SH_TIED_HEAD | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_PARALLEL},
+    .keys = keys, .params = params,
+    .only = SH_WORDS("alibi=false", "apply_residual_connection_post_layernorm=false"),
+    .knows = " multi_query new_decoder_architecture num_ln_in_parallel_attn ", .shape = shape,
+    .finish = sh_config_classic_rope};

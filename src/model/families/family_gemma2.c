@@ -91,10 +91,36 @@ const struct sh_family sh_family_gemma2 = {
     .keys = keys, .params = params, .gguf = &gguf, .knows = " sliding_window layer_types ", .shape = shape,
     .finish = finish};
 
-/* The first Gemma, without windows (Mesnard et al., 2024), is counted. */
+/* The first Gemma (Mesnard et al., 2024): no windows, no caps, and LLaMA's two norms. Its first files name another
+ * GELU, which nothing reads. */
+static int finish_1(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    a->embed_scale = (float)sqrt((double)a->d_model);
+    return sh_config_classic_rope(a, c, e);
+}
+
 const struct sh_family sh_family_gemma = {
-    .name = "gemma", .model_types = SH_WORDS("gemma"),
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD}};
+    .name = "gemma", .model_types = SH_WORDS("gemma"), .architectures = SH_WORDS("GemmaForCausalLM", "GemmaModel"),
+    .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_RMS, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f,
+              .init_std = 0.02f, .rotary_share = 1, .rope = {.base = 10000}, .max_pos = 8192, .d_head = 256,
+              .flags = SH_LLAMA_FLAGS | SH_NORM_PLUS_ONE | SH_TIED_HEAD},
+    .keys = keys, .params = sh_llama_params, .only = SH_WORDS("use_bidirectional_attention=false"), .finish = finish_1};
+
+/* VaultGemma (2025): Gemma 2 without norms on what the blocks give. */
+static const struct sh_param params_vault[] = {
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_NORM_WEIGHT(ATTN_NORM, LAYER "input_layernorm.weight", MODEL, 0),
+    SH_LLAMA_ATTENTION, SH_NORM_WEIGHT(MLP_NORM, LAYER "pre_feedforward_layernorm.weight", MODEL, 0), SH_LLAMA_FEED,
+    {.name = NULL}};
+
+const struct sh_family sh_family_vaultgemma = {
+    .name = "vaultgemma", .model_types = SH_WORDS("vaultgemma"),
+    .architectures = SH_WORDS("VaultGemmaForCausalLM", "VaultGemmaModel"), .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_RMS, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f,
+              .init_std = 0.02f, .rotary_share = 1, .rope = {.base = 10000}, .max_pos = 8192, .softcap = 50,
+              .head_softcap = 30,
+              .flags = SH_LLAMA_FLAGS | SH_NORM_PLUS_ONE | SH_TIED_HEAD},
+    .keys = keys, .params = params_vault, .knows = " sliding_window layer_types ", .shape = shape, .finish = finish};
 
 /* Gemma 3 (Kamath et al., 2025): Gemma 2 with norms on queries and keys in place of the caps, and five windowed layers,
  * with faster rotation, to one that sees all tokens. In models with vision, the config of the text is one part of the
@@ -106,16 +132,11 @@ static const struct sh_key keys_3[] = {
     SH_REAL_KEY(local_rope.base, 1e12, "rope_parameters.sliding_attention.rope_theta", "rope_local_base_freq"),
     {.json = {NULL}}};
 
-static int but_each(int layer, int period)
-{
-    return (layer + 1) % period != 0;
-}
-
 static int shape_3(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int period = 6;
     return sh_config_window(c, 4096, a, e) || sh_config_count(c, "sliding_window_pattern", (int)1e8, &period, e) ||
-           sh_config_windows(c, but_each, period, a, e) ? -1 : 0;
+           sh_config_windows(c, sh_but_each, period, a, e) ? -1 : 0;
 }
 
 static int finish_3(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)

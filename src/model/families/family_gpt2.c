@@ -60,12 +60,3 @@ const struct sh_family sh_family_gpt2 = {
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
     .keys = keys, .params = params, .gguf = &gguf, .shape = sh_four_wide, .finish = finish};
-
-/* GPT-J (Wang and Komatsuzaki, 2021): GPT-2 with rotary positions and one norm for both blocks of a layer. Its memory
- * is counted. */
-static const struct sh_fact_key facts[] = {SH_FIXED_FACT(norms, 1), SH_FIXED_FACT(head_bias, 1), {.json = {NULL}}};
-
-const struct sh_family sh_family_gptj = {
-    .name = "gptj", .model_types = SH_WORDS("gptj"),
-    .start = {.norm = SH_NORM_LAYER, .pos = SH_POS_ROTARY, .flags = SH_HAS_MLP_BIAS},
-    .facts = facts, .shape = sh_four_wide};

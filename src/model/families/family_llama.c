@@ -5,8 +5,6 @@
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
-#define LAYER "layers.#."
-
 const char *const sh_llama_prefixes[] = {"model.", "", NULL};
 
 const struct sh_key sh_llama_keys[] = {
@@ -18,20 +16,7 @@ const struct sh_key sh_llama_keys[] = {
     {.json = {NULL}}};
 
 const struct sh_param sh_llama_params[] = {
-    SH_MATRIX(TOK_EMBED, "embed_tokens.weight", VOCAB, EMBED, 0),
-    SH_NORM_WEIGHT(FINAL_NORM, "norm.weight", MODEL, 0),
-    SH_HEAD_PARAM("lm_head.weight"),
-    SH_NORM_WEIGHT(ATTN_NORM, LAYER "input_layernorm.weight", MODEL, 0),
-    SH_LINEAR(Q, LAYER "self_attn.q_proj", Q, MODEL, SH_HAS_BIAS, 0),
-    SH_LINEAR(K, LAYER "self_attn.k_proj", KV, MODEL, SH_HAS_BIAS, 0),
-    SH_LINEAR(V, LAYER "self_attn.v_proj", KV, MODEL, SH_HAS_BIAS, 0),
-    SH_NORM_WEIGHT(Q_NORM, LAYER "self_attn.q_norm.weight", HEAD, SH_HAS_QK_NORM),
-    SH_NORM_WEIGHT(K_NORM, LAYER "self_attn.k_norm.weight", HEAD, SH_HAS_QK_NORM),
-    SH_LINEAR(O, LAYER "self_attn.o_proj", MODEL, Q, SH_HAS_OUT_BIAS, 0),
-    SH_NORM_WEIGHT(MLP_NORM, LAYER "post_attention_layernorm.weight", MODEL, 0),
-    SH_LINEAR(GATE, LAYER "mlp.gate_proj", FF, MODEL, SH_HAS_MLP_BIAS, 0),
-    SH_LINEAR(UP, LAYER "mlp.up_proj", FF, MODEL, SH_HAS_MLP_BIAS, 0),
-    SH_LINEAR(DOWN, LAYER "mlp.down_proj", MODEL, FF, SH_HAS_MLP_BIAS, 0),
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_QK_NORMS, SH_LLAMA_FEED,
     {.name = NULL}};
 
 const struct sh_gguf_item sh_llama_items[] = {
@@ -50,6 +35,11 @@ const struct sh_family sh_family_llama = {
     .architectures = SH_WORDS("LlamaForCausalLM", "LLaMAForCausalLM", "LlamaModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &sh_llama_gguf, .finish = sh_config_whole_rope};
+
+int sh_but_each(int layer, int period)
+{
+    return (layer + 1) % period != 0;
+}
 
 /* ---- Mistral (Jiang et al., 2023): LLaMA with a window in every layer; later releases have none ---- */
 

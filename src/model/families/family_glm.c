@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GLM-4-9B (Zhipu AI, 2024; glm) and GLM-4-0414 (2025; glm4): neighbouring elements of half of each head rotate
+ * together, biases on q, k and v, gate and up in one matrix; the later one norms what the blocks give, too. */
+#include "src/model/config.h"
+#include "src/model/families/families.h"
+
+#define GATE_UP SH_LAYER "mlp.gate_up_proj.weight"
+#define COMMON \
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_NORM_WEIGHT(ATTN_NORM, SH_LAYER "input_layernorm.weight", MODEL, 0), \
+    SH_LLAMA_ATTENTION, SH_NORM_WEIGHT(MLP_NORM, SH_LAYER "post_attention_layernorm.weight", MODEL, 0), \
+    SH_MATRIX(GATE_W, GATE_UP, FF, MODEL, 0), SH_MATRIX(UP_W, GATE_UP, FF, MODEL, 0), \
+    SH_MATRIX(DOWN_W, SH_LAYER "mlp.down_proj.weight", MODEL, FF, 0)
+
+static const struct sh_param params[] = {COMMON, {.name = NULL}};
+static const struct sh_param params_4[] = {
+    COMMON, SH_NORM_WEIGHT(ATTN_POST, SH_LAYER "post_self_attn_layernorm.weight", MODEL, 0),
+    SH_NORM_WEIGHT(MLP_POST, SH_LAYER "post_mlp_layernorm.weight", MODEL, 0), {.name = NULL}};
+
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    (void)c, (void)e;
+    a->flags &= ~(unsigned)SH_HAS_OUT_BIAS;     /* attention_bias is of q, k and v alone */
+    return 0;
+}
+
+#define START \
+    .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1.5625e-7f, \
+    .init_std = 0.02f, .max_pos = 131072, .rotary_share = 0.5f, .rope = {.base = 10000}, .d_head = 128, \
+    .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS | SH_IN_PAIRS
+
+const struct sh_family sh_family_glm = {
+    .name = "glm", .model_types = SH_WORDS("glm"), .architectures = SH_WORDS("GlmForCausalLM", "GlmModel"),
+    .prefixes = sh_llama_prefixes, .start = {START}, .keys = sh_llama_keys, .params = params, .shape = shape,
+    .finish = sh_config_classic_rope};
+
+const struct sh_family sh_family_glm4 = {
+    .name = "glm4", .model_types = SH_WORDS("glm4"), .architectures = SH_WORDS("Glm4ForCausalLM", "Glm4Model"),
+    .prefixes = sh_llama_prefixes, .start = {START, .norm_place = SH_NORM_BOTH}, .keys = sh_llama_keys,
+    .params = params_4, .shape = shape, .finish = sh_config_classic_rope};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SmolLM 3 (Hugging Face, 2025): LLaMA without rotation in every fourth layer. */
+#include "src/model/config.h"
+#include "src/model/families/families.h"
+
+#include <stdio.h>
+
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int uses = 0, every = 4, listed = sh_config_has(c, "no_rope_layers.0");
+    if (sh_config_flag(c, "use_sliding_window", &uses, e) || (uses && sh_config_window(c, 0, a, e)) ||
+        (a->window && sh_config_has(c, "layer_types.0") && sh_config_layer_types(c, "layer_types", a, e)) ||
+        sh_config_count(c, "no_rope_layer_interval", (int)1e8, &every, e))
+        return -1;
+    for (int layer = 0; layer < a->n_layer; layer++) {
+        char key[40];
+        int turns = listed ? -1 : (layer + 1) % every != 0;
+        snprintf(key, sizeof key, "no_rope_layers.%d", layer);
+        if (listed && sh_config_at_least(c, key, 0, 1, &turns, e))
+            return -1;
+        if (turns < 0)
+            return sh_config_refuse(c, key, "0 or 1 for each layer", e);
+        if (!turns)
+            sh_arch_keep_still(a, layer);
+    }
+    return 0;
+}
+
+const struct sh_family sh_family_smollm3 = {
+    .name = "smollm3", .model_types = SH_WORDS("smollm3"),
+    .architectures = SH_WORDS("SmolLM3ForCausalLM", "SmolLM3Model"), .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f,
+              .init_std = 0.02f, .max_pos = 32768, .rotary_share = 1, .rope = {.base = 2e6f},
+              .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
+    .keys = sh_llama_keys, .params = sh_llama_params,
+    .knows = " no_rope_layers sliding_window use_sliding_window max_window_layers layer_types ", .shape = shape,
+    .finish = sh_config_whole_rope};

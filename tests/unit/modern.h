@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The newer families' checkpoints in the shared fixtures, folder by folder: X(family, folder). */
+#ifndef TESTS_UNIT_MODERN_H
+#define TESTS_UNIT_MODERN_H
+
+#include <string.h>
+
+#define MODERN(X) \
+    X(granite, granite) X(cohere, cohere) X(cohere, cohere_qk_norm) X(cohere2, cohere2) X(olmo, olmo) \
+    X(olmo2, olmo2) X(olmo3, olmo3) X(smollm3, smollm3) X(stablelm, stablelm) X(stablelm, stablelm_parallel) \
+    X(starcoder2, starcoder2) X(phi, phi) X(gptj, gptj) X(codegen, codegen) X(gemma, gemma) X(glm, glm) \
+    X(glm4, glm4) X(ernie4_5, ernie4_5) X(exaone4, exaone4) X(exaone4, exaone4_full) \
+    X(hunyuan_v1_dense, hunyuan_v1_dense) X(seed_oss, seed_oss) X(arcee, arcee) X(nemotron, nemotron) \
+    X(falcon, falcon) X(falcon, falcon_new) X(mpt, mpt) X(mpt, mpt_clip) X(gpt_bigcode, gpt_bigcode) \
+    X(persimmon, persimmon) X(xglm, xglm) X(biogpt, biogpt) X(helium, helium) X(apertus, apertus) \
+    X(ministral, ministral) X(ministral3, ministral3) X(ministral3, ministral3_nested) X(nanochat, nanochat) \
+    X(bitnet, bitnet) X(vaultgemma, vaultgemma)
+
+/* Is the family among them? */
+static inline int is_modern(const char *family)
+{
+#define MODERN_SAME(name, folder) || !strcmp(family, #name)
+    return 0 MODERN(MODERN_SAME);
+#undef MODERN_SAME
+}
+
+#endif
