@@ -268,7 +268,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
 {
     const struct sh_fig_curve_sets *d = data->budget_curve;
     int of[PANELS * PANELS][2], n = 0;
-    int at_end = n_names(d) > MOST_TOLD_APART && sh_gp_room(gp, 9) >= WIDE_PAGE;
+    int at_end = sh_gp_room(gp, 9) >= WIDE_PAGE;
     struct sh_gp_grid g = {.wide = at_end ? 3.0 : 4.2, .tall = 3.0, .least = 0.7, .left = 0.5,
                            .right = at_end ? NAMES_IN : 0.12, .below = 0.3, .last = 0.2, .most = 2};
     for (int s = 0; s < d->n; s++) {

@@ -90,7 +90,8 @@ for x in map(json.loads, open("live.jsonl")):
 assert abs(c["pairs_left"] - gone / all_pairs) < 1e-6, (c["pairs_left"], gone / all_pairs)
 E
 run plot score-change --db one.db -o out/s.gp --script
-verdict "score-change is drawn" "$(faults 0 "" ""; grep -q "'llama_gqa: tova, budget 24'" out/s.gp || grep title out/s.gp)"
+verdict "score-change is drawn" "$(faults 0 "" ""; { grep -q "'tova, budget 24'" out/s.gp && grep -q "'llama_gqa: attention" out/s.gp; } ||
+    grep title out/s.gp)"
 run plot drift --db one.db -o out/d.gp --script
 verdict "drift is drawn, a line a layer" "$(faults 0 "" ""; grep -q "'layer 1'" out/d.gp || grep label out/d.gp)"
 rm -f out/*

@@ -13,7 +13,7 @@ mkdir -p "$p/share/zsh" && touch "$p/share/zsh/others"
 holds "make install" makes install || cat log/make
 for file in bin/shears share/man/man1/shears-trace.1 share/bash-completion/completions/shears \
     share/fish/vendor_completions.d/shears.fish share/zsh/site-functions/_shears share/shears/shears_trace.py \
-    share/doc/shears/README.md share/doc/shears/doc/persistence.svg; do
+    share/doc/shears/README.md share/doc/shears/doc/lost-attention.svg; do
     holds "  $file" test -s "$p/$file"
 done
 verdict "every document that the program, README and documents name is there" "$(
