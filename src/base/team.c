@@ -4,6 +4,7 @@
  * waits until nobody is inside. Then the job's fields belong to the caller again. */
 #include "src/base/team.h"
 
+#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +24,9 @@ enum {
     LOST_NS = 50000,                    /* between two looks: somebody else had the processor, ...        */
     SLEEPS = 64,                        /* ... so many waits are without looking, ...                     */
     BUSY_NS = 1000000000,               /* ... and for so long ...                                        */
-    WORTH_NS = 50000,                   /* ... the caller does alone what takes less                      */
+    WORTH_NS = 50000,                   /* ... the caller does alone what takes less, and ...             */
+    LITTLE_NS = 8000,                   /* ... what takes less than this always: to share it costs more   */
+    STOPPED_NS = 20000000,              /* a run that takes less and still too long may have been stopped */
     KNOWN = 64,                         /* kinds of work whose time is remembered                         */
     LOOKS = 32                          /* between two looks at the clock                                 */
 };
@@ -35,7 +38,7 @@ struct sh_share {
     _Alignas(64) _Atomic uint64_t left;
 };
 
-/* How long a piece of some work takes, so far. */
+/* How long a piece of some work takes, so far; 0: not measured yet. */
 struct known {
     uintptr_t work;
     double piece_ns;
@@ -75,9 +78,15 @@ static void futex_wait(_Atomic uint32_t *at, uint32_t while_is)
     syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, while_is, NULL, NULL, 0);
 }
 
-static void futex_wake(_Atomic uint32_t *at, int n)
+static void futex_wake(_Atomic uint32_t *at)
 {
-    syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+    syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* A worker's bit: who sleeps beyond those that a job is for is not woken by it. */
+static uint32_t bit_of(int thread)
+{
+    return 1u << thread % 32;
 }
 
 static int64_t now_ns(void)
@@ -190,7 +199,7 @@ static void leave(struct team *t)
 {
     uint64_t door = atomic_fetch_sub(&t->door, 1);
     if ((door & (OPEN | INSIDE)) == 1 && atomic_exchange(&t->waits, 0))
-        futex_wake(&t->waits, 1);
+        futex_wake(&t->waits);
 }
 
 static void *run_worker(void *argument)
@@ -203,7 +212,7 @@ static void *run_worker(void *argument)
         if (!look(t, seen, is_called, &sleeps)) {
             atomic_fetch_add(&t->asleep, 1);
             while (!is_called(t, seen))
-                futex_wait(&t->call, seen);
+                syscall(SYS_futex, &t->call, FUTEX_WAIT_BITSET_PRIVATE, seen, NULL, NULL, bit_of(w->thread));
             atomic_fetch_sub(&t->asleep, 1);
         }
         seen = atomic_load_explicit(&t->call, memory_order_acquire);
@@ -216,19 +225,36 @@ static void *run_worker(void *argument)
     return NULL;
 }
 
-static void call(struct team *t, int n)
+static void call(struct team *t, int n_threads)
 {
+    uint32_t bits = n_threads < 32 ? bit_of(n_threads) - 1 : UINT32_MAX;
     atomic_store(&t->call, t->number);
     if (atomic_load(&t->asleep))
-        futex_wake(&t->call, n);
+        syscall(SYS_futex, &t->call, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, bits);
 }
 
 static struct known *known_of(struct team *t, uintptr_t work)
 {
-    struct known *k = &t->known[work / 16 % KNOWN];
+    struct known *home = &t->known[work / 16 % KNOWN], *k = home;
+    for (int i = 1; i < KNOWN && k->work && k->work != work; i++)
+        k = &t->known[(work / 16 + (uintptr_t)i) % KNOWN];
+    k = k->work && k->work != work ? home : k;          /* more kinds than there is room for */
     if (k->work != work)
-        *k = (struct known){.work = work, .piece_ns = 2 * WORTH_NS};
+        *k = (struct known){.work = work};
     return k;
+}
+
+/* A thread that the system stopped for a moment seems to work on a long piece. Such a run counts as twice of what is
+ * known at most, so that little work stays known as little; work that has grown is known after a few runs. */
+static void learn(struct known *k, int64_t ns, int pieces)
+{
+    double piece_ns = (double)ns / pieces;
+    if (!(k->piece_ns > 0))
+        k->piece_ns = piece_ns;
+    else if (piece_ns > 2 * k->piece_ns && ns < STOPPED_NS)
+        k->piece_ns *= 2;
+    else
+        k->piece_ns += (piece_ns - k->piece_ns) / 2;
 }
 
 /* piece_ns: what a piece takes; who takes far longer was stopped. */
@@ -255,7 +281,7 @@ static void end_team(void *argument)
     struct team *t = argument;
     atomic_store_explicit(&t->ended, 1, memory_order_release);
     t->number++;
-    call(t, t->n_worker);
+    call(t, SH_TEAM_MOST);
     for (int i = 0; i < t->n_worker; i++)
         pthread_join(t->worker[i].id, NULL);
     free(t->share);
@@ -303,7 +329,14 @@ static void deal(struct sh_share *share, int n_threads, int n)
         atomic_init(&share[i].left, (uint64_t)(n * (i + 1) / n_threads) << 32 | (uint64_t)(n * i / n_threads));
 }
 
-/* key: the work whose pieces take about the same time. Little work is not shared while others want the processors. */
+/* Is it faster without others? Work that was not measured yet is shared. */
+static int is_little(const struct team *t, const struct known *k, int n, int64_t now)
+{
+    int is_busy = now < atomic_load_explicit(&t->busy_until, memory_order_relaxed);
+    return k->piece_ns > 0 && n * k->piece_ns < (is_busy ? WORTH_NS : LITTLE_NS);
+}
+
+/* key: the work whose pieces take about the same time. */
 static void run(int n_threads, int n, sh_team_work *work, void *arg, uintptr_t key)
 {
     if (n_threads < 1)
@@ -313,10 +346,12 @@ static void run(int n_threads, int n, sh_team_work *work, void *arg, uintptr_t k
     struct team *t = n_threads <= 1 || is_inside ? NULL : team_of(n_threads);
     struct known *known = t ? known_of(t, key) : NULL;
     int64_t start = t ? now_ns() : 0;
-    if (!t || (n * known->piece_ns < WORTH_NS && start < atomic_load_explicit(&t->busy_until, memory_order_relaxed))) {
+    if (!t || is_little(t, known, n, start)) {
         struct sh_share all;
         deal(&all, 1, n);
         work(arg, &(struct sh_member){.n_threads = 1, .share = &all});
+        if (t)
+            learn(known, now_ns() - start, n);
         return;
     }
     t->work = work;
@@ -325,10 +360,13 @@ static void run(int n_threads, int n, sh_team_work *work, void *arg, uintptr_t k
     t->number++;
     deal(t->share, n_threads, n);
     atomic_store_explicit(&t->door, (uint64_t)t->number << 32 | OPEN, memory_order_release);
-    call(t, n_threads - 1);
+    call(t, n_threads);
+    start = now_ns();                   /* without what calling the others takes */
     int taken = work_as(t, 0);
-    if (taken)
-        known->piece_ns += ((double)(now_ns() - start) / taken - known->piece_ns) / 8;
+    if (taken || !(known->piece_ns > 0))
+        learn(known, now_ns() - start, taken ? taken : n);
+    else
+        known->piece_ns /= 2;           /* others did it all before the caller could begin: perhaps it is little */
     atomic_fetch_and(&t->door, ~OPEN);
     wait_until_empty(t, known->piece_ns);
 }

@@ -69,7 +69,7 @@ fi
 
 run reproduce "${given[@]}" -o out/whole
 expect "once more is no work" 0 '"steps_done": 0' ""
-run reproduce "${given[@]/--json/--csv}" -o out/whole
+run reproduce "${given[@]/%--json/--csv}" -o out/whole
 expect "--columns chooses among the figures, and no step takes them for its own" 0 "^model,[0-9.]+\$" ""
 holds "  two of them" test "$(sed -n 1p log/out)" = model,ppl
 cp -r out/whole out/other

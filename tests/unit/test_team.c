@@ -146,6 +146,44 @@ static void threads_that_sleep(void)
     free(c);
 }
 
+/* How often another thread than the caller took part. */
+struct helped {
+    atomic_int others, sum;
+    int pause_ns;
+};
+
+static void help(void *arg, struct sh_member *me)
+{
+    struct helped *h = arg;
+    h->others += me->thread > 0;
+    for (int i; sh_member_take(me, &i);)
+        if (h->pause_ns)
+            nanosleep(&(struct timespec){.tv_nsec = h->pause_ns}, NULL);
+        else
+            h->sum += i;
+}
+
+static int others_in(struct helped *h, int pause_ns, int rounds)
+{
+    h->others = 0;
+    h->pause_ns = pause_ns;
+    for (int i = 0; i < rounds; i++)
+        sh_team_run(4, 8, help, h);
+    return h->others;
+}
+
+/* Little work wakes nobody, however often the system stops the caller; work that grows is shared again. */
+static void little_work_alone(void)
+{
+    struct helped h = {.sum = 0};
+    others_in(&h, 0, 50);
+    CU_ASSERT(others_in(&h, 0, 20000) <= 20);
+    CU_ASSERT_EQUAL(h.sum, 20050 * 28);
+    CU_ASSERT(others_in(&h, 1000000, 40) >= 20);
+    others_in(&h, 0, 100);
+    CU_ASSERT(others_in(&h, 0, 20000) <= 20);
+}
+
 static void how_many(void)
 {
     CU_ASSERT(sh_team_threads() >= 1);
@@ -159,6 +197,7 @@ int main(void)
         {"work that begins within a piece", work_within_work},
         {"several threads call, and end", several_callers},
         {"threads sleep and are woken", threads_that_sleep},
+        {"little work is done by the caller alone", little_work_alone},
         {"at least one thread", how_many},
         {0}};
     return tap_run("team", tests);
