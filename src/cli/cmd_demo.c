@@ -222,10 +222,10 @@ const struct sh_cmd sh_cmd_demo = {
     .usage = "[DIR]",
     .summary = "run the main commands on an embedded small model",
     .about = "Writes to DIR (default: shears-demo) the embedded model, recall documents and a text that the model\n"
-             "was not trained on, traces the model on them with trained and with random weights, measures persistence,\n"
-             "replays eviction policies, makes a plan, evaluates budgets and a 4-bit cache, computes capacity,\n"
-             "simulates a server, and writes an HTML report. Every command is shown as it runs; --threads and --seed\n"
-             "are passed on. Run the same command again to resume.\n"
+             "was not trained on, traces the model on them with trained and with random weights, measures\n"
+             "persistence, replays eviction policies, makes a plan, evaluates budgets and a 4-bit cache, computes\n"
+             "capacity, simulates a server, and writes an HTML report. Every command is shown as it runs; --threads\n"
+             "and --seed are passed on. Run the same command again to resume.\n"
              "\n"
              "  shears demo /tmp/demo",
     .run = run,
