@@ -118,7 +118,7 @@ static void caption(FILE *to, const struct sh_fig_data *data)
         error |= any(t->error, t->n);
     }
     fprintf(to, "the least mass that eviction can drop%s; bounds on the error of the output%s%s",
-            law ? ", compared with the law" : "", printed ? ", with the theorem" : "",
+            law ? ", compared with law D" : "", printed ? ", with the theorem" : "",
             error ? ", and the measured error" : "");
 }
 

@@ -278,7 +278,7 @@ static int draw_compression(struct sh_gp *gp, const struct sh_fig_data *d, struc
 static void caption_compression(FILE *to, const struct sh_fig_data *d)
 {
     caption(to, d->compression);
-    fputs(", against the compression of the cache", to);
+    fputs(" against the compression of the cache", to);
 }
 
 const struct sh_figure sh_figure_compression = {

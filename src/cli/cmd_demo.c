@@ -175,8 +175,9 @@ static void explain(const struct demo *d, struct sh_out *o)
 {
     sh_out_note(o, "The literal ratio (alpha 1/t, where t is the number of keys that a query sees; every pair) says");
     sh_out_note(o, "little: nearly every token gets a score above 1/t at least once, when it is the newest, so the");
-    sh_out_note(o, "ratio is high for random weights as well. Lift is ratio / chance, the ratio of tokens drawn at");
-    sh_out_note(o, "random. Beyond recency (alpha 5/t, query and key at least 10 tokens apart):");
+    sh_out_note(o, "ratio is high for random weights as well. Lift is the ratio divided by chance, which is the");
+    sh_out_note(o, "ratio for tokens drawn at random.");
+    sh_out_note(o, "Beyond recency (alpha 5/t, query and key at least 10 tokens apart):");
     sh_out_note(o, "  trained: a token that matters late is on average %.2f times as likely to have mattered early as",
                 d->lift[0]);
     sh_out_note(o, "  a token chosen at random;");
@@ -220,11 +221,11 @@ const struct sh_cmd sh_cmd_demo = {
     .name = "demo",
     .usage = "[DIR]",
     .summary = "run the main commands on an embedded small model",
-    .about = "Writes to DIR (default: shears-demo) the embedded model, recall documents and a text it was not trained\n"
-             "on, traces the model on them with trained and with random weights, measures persistence, replays\n"
-             "eviction policies, makes a plan, evaluates budgets and a 4-bit cache, computes capacity, simulates a\n"
-             "server, and writes an HTML report. Every command is shown as it runs; --threads and --seed are passed\n"
-             "on. Run the same command again to resume.\n"
+    .about = "Writes to DIR (default: shears-demo) the embedded model, recall documents and a text that the model\n"
+             "was not trained on, traces the model on them with trained and with random weights, measures\n"
+             "persistence, replays eviction policies, makes a plan, evaluates budgets and a 4-bit cache, computes\n"
+             "capacity, simulates a server, and writes an HTML report. Every command is shown as it runs; --threads\n"
+             "and --seed are passed on. Run the same command again to resume.\n"
              "\n"
              "  shears demo /tmp/demo",
     .run = run,

@@ -37,7 +37,7 @@ static const struct sh_opt opts[] = {
     SH_KV_OPTS(L),
     {"dtype", SH_OPT_FORMAT, F(live.dtype), "f32|f16|bf16", "operand type of matrix products (default: as traced)",
      0, 0, 0},
-    SH_INT("weight-bits", F(live.weight_bits), "16|8|4", 0, 0, "bits per layer weight (default: as traced)"),
+    SH_INT("weight-bits", F(live.weight_bits), "16|8|4", 0, 0, "bits per weight of the layers (default: as traced)"),
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};
 

@@ -320,9 +320,9 @@ const struct sh_cmd sh_cmd_persistence = {
              "  AUC        of the early low-score count, the eviction policy's own signal, as a predictor of S2\n"
              "  min. head  the smallest ratio among the layer's heads, and the head that has it\n"
              "All are computed per head and text and then averaged, so a mean lift is not the quotient of the means.\n"
-             "A dash marks an undefined value. The literal definition saturates: nearly every token exceeds 1/t once,\n"
-             "when it is the newest. --recent ignores what a recent window keeps anyway; --alpha K/t raises the\n"
-             "threshold.\n"
+             "A dash marks an undefined value. The literal definition saturates: nearly every token gets a\n"
+             "score above 1/t at least once, when it is the newest. --recent ignores what a recent window keeps\n"
+             "anyway; --alpha K/t raises the threshold.\n"
              "\n"
              "  shears persistence --db traces.db --recent 10 --alpha 5/t",
     .opts = opts, .args_bytes = sizeof(struct persistence_args), .defaults = &defaults, .run = run};

@@ -135,8 +135,8 @@ const struct sh_cmd sh_cmd_plot = {
              "[--panels N,...] [--data FILE.tsv] [--script]",
     .summary = "draw a figure from trace stores",
     .about = "budget-curve and leaderboard draw the results of shears replay, compression and quant those of shears\n"
-             "eval, drift and score-change those of shears drift. Of each store they draw the largest group of\n"
-             "results whose settings differ in nothing but policy, knobs and budget, of one text. heatmap draws the\n"
+             "eval, drift and score-change those of shears drift. From each store they draw the largest group of\n"
+             "results of one text whose settings differ only in policy, knobs and budget. heatmap draws the\n"
              "same layers and heads of each store, at most five maps. gnuplot draws the figure; without gnuplot,\n"
              "plot ends with status 3 and --script still writes the script. FILE.tex is TikZ, for \\input in LaTeX.\n"
              "\n"

@@ -24,8 +24,8 @@ struct replay_args {
 #define F(name) offsetof(struct replay_args, name)
 static const struct sh_opt opts[] = {
     SH_STORE_OPT(F(db)),
-    SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies); all: every one that the trace\n"
-                    "supports (default: full window streaming h2o tova scissorhands)"),
+    SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies); all: every one that the\n"
+                    "trace supports (default: full window streaming h2o tova scissorhands)"),
     SH_BUDGETS_OPT(F(budget)),
     SH_PREFILL_OPT(F(prefill), "0"),
     SH_TEXT("allocator", F(allocator), "NAME[:knob=value,...]", "how budgets are split over layers and heads (see "

@@ -18,8 +18,8 @@ static const struct sh_opt opts[] = {
     SH_TEXT("layers", F(layers), "A-B", "record only these layers, numbered from 0 (default: all)"),
     SH_TEXT("record", F(record), "WHAT", "full: every score (default)\nsparse: scores above the row's mean, and the "
         "mass of the rest\nsummary: statistics only"),
-    SH_TEXT("codec", F(codec), "NAME", "log8: one byte, accurate to 4 %, from 1e-8 to 1 (default) f16, f32: to\n"
-                                       "that format's precision"),
+    SH_TEXT("codec", F(codec), "NAME", "log8: one byte, accurate to 4 %, from 1e-8 to 1 (default)\n"
+                                       "f16, f32: to that format's precision"),
     SH_TEXT("vectors", F(vectors), "KINDS", "also record queries, keys, values: any letters of qkv"),
     SH_WEIGHT_OPTS(F),
     SH_BYTES("memory", F(memory), "BYTES", 0, 0, "keep hidden states larger than this in a temporary file next to the\n"
@@ -32,8 +32,8 @@ static const struct sh_opt opts[] = {
                                        "already)"),
     SH_TEXT("recent", F(recent), "R,...", "with --record summary: recent windows to ignore (default: 0,1,10,50)"),
     SH_TEXT("split", F(split), "F,...", "with --record summary: split points (default: 0.25,0.5,0.75)"),
-    SH_INT("window", F(window), "W", 1, 1 << 22, "with --record summary: number of rows whose low scores are counted "
-                                                 "(default: 400)"),
+    SH_INT("window", F(window), "W", 1, 1 << 22, "with --record summary: number of rows whose low scores are\n"
+                                                 "counted (default: 400)"),
     SH_PART_OPT(F(shard)),
     SH_TIMING_OPT(F(timing)),
     SH_FLAG("pipeline", F(pipeline), "under mpirun or srun: each rank holds some of the layers and passes\n"

@@ -19,7 +19,8 @@ struct verify_args {
 
 static const struct sh_opt opts[] = {
     SH_STORE_OPT(offsetof(struct verify_args, db)),
-    SH_FLAG("complete", offsetof(struct verify_args, complete), "exit status 1 also if layers or shards are to come"),
+    SH_FLAG("complete", offsetof(struct verify_args, complete),
+            "exit status 1 also if layers or shards are still missing"),
     {0}};
 
 /* One (sequence, layer) while its blocks pass by. */

@@ -39,7 +39,7 @@
 #define SH_POLICIES_OPT(field, help) SH_LIST("policy", field, "NAME[:knob=value,...]...", help)
 #define SH_BUDGETS_OPT(field) \
     SH_LIST("budget", field, "LIST", SH_BUDGETS \
-        "; 0.05..1.0/20 is 20 values, evenly spaced\n(default: 0.1,0.2,0.3,0.5)")
+        ";\n0.05..1.0/20 is 20 values, evenly spaced (default:\n0.1,0.2,0.3,0.5)")
 
 #define SH_POLICY_OPT(field, help) SH_TEXT("policy", field, "NAME[:knob=value,...]", help)
 
@@ -55,8 +55,8 @@
     SH_INT("run", field, "N", first, 1e9, "use only run N of the store (default: all; they must be of one model)")
 
 #define SH_MEASURED_ON_OPT(field, what) \
-    SH_TEXT("measured-on", field, "TEXT", what "use only results of this text, such as book.txt (default: the only\n" \
-        "one; results of several are not mixed)")
+    SH_TEXT("measured-on", field, "TEXT", what "use only results of this text, such as book.txt (default:\n" \
+        "the only one; results of several are not mixed)")
 
 #define SH_PER_OPT(field) SH_TEXT("per", field, "layer|head", "one table row per layer (default) or per head")
 

@@ -133,7 +133,7 @@ head -c 3000 /dev/urandom >noise
 refuse "noise" 1 "noise" merge --db out/x.db first noise
 said ""
 mkdir folder && mkfifo pipe
-for missing in "folder: is not a file" "pipe: is not a file" "none: cannot be opened"; do
+for missing in "folder: not a file" "pipe: not a file" "none: cannot be opened"; do
     refuse "$missing" 1 "$missing" merge --db out/x.db first ${missing%%:*}
     said ""
 done

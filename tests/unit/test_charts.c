@@ -75,10 +75,10 @@ static void captions_say_what_is_drawn(void)
     unmarked.n_marks = 0;
     d.heatmap = &unmarked;
     says("heatmap", &d, "attention scores, and which of them are above their row's average");
-    says("compression", &d, "accuracy and perplexity, against the compression of the cache");
+    says("compression", &d, "accuracy and perplexity against the compression of the cache");
     struct sh_fig_measured_panels single = {1, tame.measured};
     d.compression = &single;
-    says("compression", &d, "accuracy, against the compression of the cache");
+    says("compression", &d, "accuracy against the compression of the cache");
     says("budget-curve", &d, "attention that each policy keeps, and the error of the output, against the budget, with "
                              "the oracles");
     struct sh_fig_curves one = tame.curves;

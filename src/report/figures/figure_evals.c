@@ -200,7 +200,7 @@ static const struct kind {
   fewer_bits = {CHANGE, BITS, "cost of fewer bits", "bits per number of keys and values",
                 "nats per token above the full cache", "the cost of fewer bits per cached number"},
   bytes = {PPL, BYTE_TIMES, "bytes and perplexity", "compression in bytes: full cache in 16 bits / cache",
-           "perplexity (log)", "perplexity over the compression of the cache in bytes"};
+           "perplexity (log)", "perplexity against the compression of the cache in bytes"};
 
 struct panel {
     const struct found *f;
