@@ -85,10 +85,10 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     sh_report_say(r, "Each policy sees the recorded rows one by one and keeps at most its budget of tokens per head. "
                      "Output error, where values were recorded, is the relative error of the head's output: it "
-                     "compares policies on one trace best. Kept mass, the share of a row's attention on the tokens that are "
-                     "kept, describes what they keep. Without sinks leaves out the first tokens, which attract "
-                     "attention whatever they are, and the token itself. Pivotal tokens have a score above the average "
-                     "of their row. None of these promises a perplexity: evaluations measure it.");
+                     "compares policies on one trace best. Kept mass, the share of a row's attention on the tokens "
+                     "that are kept, describes what they keep. Without sinks leaves out the first tokens, which "
+                     "attract attention whatever they are, and the token itself. Pivotal tokens have a score above "
+                     "the average of their row. None of these promises a perplexity: evaluations measure it.");
     int n = sh_report_texts(r, &all, &text);
     for (int i = 0; i < n && !bad; i++)
         bad = write_text(r, &all, text[i], i, e);
