@@ -15,8 +15,8 @@ const char *const sh_backend_names[N_KNOWN + 1] = {[CUDA] = "cuda", [CPU] = "cpu
 static void not_built(struct sh_module *m, const char *name)
 {
     m->state = SH_MODULE_NOT_BUILT;
-    sh_absent(&m->why, "backend %s: not built: there is no %s.so in %.801s; a program that was configured "
-              "without it has none", name, name, m->path);
+    sh_absent(&m->why, "backend %s: not built: there is no %s.so in %.801s (was the program "
+                       "configured without it?)", name, name, m->path);
     sh_hint(&m->why, "./configure --with-%s && make builds it", name);
     m->path[0] = '\0';
 }
@@ -42,8 +42,8 @@ static void load(struct sh_module *m, const char *name)
     if (!b)
         cannot_load(m, name);
     else if (b->abi != SH_BACKEND_ABI)
-        sh_absent(&m->why, "backend %s: cannot load: %s: built with another version: its interface is number %u, "
-                  "this program's is %u", name, m->path, b->abi, (unsigned)SH_BACKEND_ABI);
+        sh_absent(&m->why, "backend %s: cannot load: %s: built for another version: its interface version is %u, this "
+                           "program's is %u", name, m->path, b->abi, (unsigned)SH_BACKEND_ABI);
     else if (strcmp(b->name, name))
         sh_absent(&m->why, "backend %s: cannot load: %s: holds backend \"%s\", expected \"%s\"", name, m->path, b->name,
                   name);
@@ -76,7 +76,7 @@ const struct sh_backend *sh_backend_find(const char *name, struct sh_err *e)
             return sh_backend_look(sh_backend_names[i])->backend;
     const struct sh_module *m = sh_backend_look(name);
     if (!m)
-        sh_misused(e, "unknown backend \"%s\"; known are auto, cpu, cuda", name);
+        sh_misused(e, "unknown backend \"%s\"; expected auto, cpu or cuda", name);
     else if (!m->backend)
         *e = m->why;
     return m ? m->backend : NULL;

@@ -5,6 +5,8 @@
 
 #include "plots/figure.h"
 
+#define SCALE 0.3               /* inches of a scale below the maps */
+
 static double most(const struct sh_fig_plans *d)
 {
     double high = 1;
@@ -40,6 +42,17 @@ static void map(struct sh_gp *gp, const struct sh_fig_plan *p, int i, double hig
             "($1+0.5):3 with boxxyerror fs solid noborder lc palette\nunset label\n", p->n_heads - 1, high, i);
 }
 
+/* Below the lowest map, with its ends as numbers, where there is no room right of each. */
+static void scale(struct sh_gp *gp, const struct sh_gp_grid *g, int i, double high)
+{
+    if (!sh_gp_is_last(g, i)) {
+        fputs("unset colorbox\n", gp->to);
+        return;
+    }
+    fprintf(gp->to, "set cbtics (0, %.3g, %.3g)\n", high / 2, high);
+    sh_gp_scale_below(gp, g, i, g->tall + g->below + g->last - SCALE, g->wide);
+}
+
 static void profile(struct sh_gp *gp, int i, double high, double tall)
 {
     sh_gp_tics(gp, 'y', 0, high, tall);
@@ -55,8 +68,10 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
         if (d->plan[i].n_layers < 1 || d->plan[i].n_heads < 1)
             return sh_misused(e, "figure allocation shows plans of at least one layer and head");
     double high = most(d);
-    struct sh_gp_grid g = {.wide = 4.1, .tall = 2.7, .least = 0.7, .left = 0.65, .right = 0.75,
-                           .below = 0.3, .last = 0.2, .most = 2};
+    int is_narrow = sh_gp_room(gp, 9) < SH_GP_NARROW;
+    struct sh_gp_grid g = {.wide = 4.1, .tall = 2.7, .least = 0.7, .left = 0.65,
+                           .right = is_narrow ? 0.15 : 0.8, .below = 0.3,
+                           .last = 0.2 + (is_narrow ? SCALE + 0.1 : 0), .most = 2};
     for (int i = 0; i < d->n; i++)
         sh_gp_titled(&g, d->plan[i].title, NULL);
     sh_gp_lay_out(gp, &g, 2 * d->n);
@@ -64,7 +79,6 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
         sh_gp_matrix(gp, "plan", i, d->plan[i].n_layers, d->plan[i].n_heads, d->plan[i].tokens);
         layers(gp, &d->plan[i], i);
     }
-    fputs("set cblabel 'tokens' offset 0.5, 0\n", gp->to);
     sh_gp_begin_panels(gp, &g);
     for (int i = 0; i < g.n; i++) {
         const struct sh_fig_plan *p = &d->plan[g.at[i] / 2];
@@ -75,6 +89,8 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
         sh_gp_axis_label(gp, "ylabel", is_map ? "KV head" : "tokens per head", g.tall + 0.4, 1);
         fprintf(gp->to, "set xrange [-0.5:%d.5]\nset xtics 0, %d\nset ytics 0, %d\n", p->n_layers - 1,
                 sh_gp_step(p->n_layers, 1 + (int)(3.4 * g.wide)), sh_gp_step(p->n_heads, 1 + (int)(4 * g.tall)));
+        if (is_map && is_narrow)
+            scale(gp, &g, i, high);
         if (is_map)
             map(gp, p, g.at[i] / 2, high);
         else
@@ -87,9 +103,11 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
 static void caption(FILE *to, const struct sh_fig_data *data)
 {
     const struct sh_fig_plans *d = data->allocation;
-    fprintf(to, "the budgets of %s, layer by head and over the layers", d->n > 1 ? "the plans" : "a plan");
+    fprintf(to, "the budgets of %s: for each layer and head, and as mean and range over the heads of each layer",
+            d->n > 1 ? "the plans" : "a plan");
 }
 
 const struct sh_figure sh_figure_allocation = {
-    .number = SH_FIG_allocation, .name = "allocation", .summary = "the budgets of a plan, layer by head", .most = 4,
-    .parts = "plans", .draw = draw, .caption = caption};
+    .number = SH_FIG_allocation, .name = "allocation",
+    .summary = "the budgets of a plan, as a grid of layers and heads", .most = 4, .parts = "plans",
+    .draw = draw, .caption = caption};

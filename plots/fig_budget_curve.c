@@ -10,14 +10,14 @@
 
 #define NAMES_IN 1.3            /* right of a panel: names at the lines' ends */
 #define WIDE_PAGE 6.0           /* where there is room for them */
-#define LEAST_LOST 1e-4         /* of the mass: below it lines end */
+#define LEAST_LOST 1e-4         /* below it lines end */
 
 enum { PANELS = 4, COLOURS = 6, DASHES = 4, MOST = 48, MOST_TOLD_APART = 8, MOST_MARKS = 12 };
 
 static const struct { const char *title; int column, is_lost; } panels[PANELS] = {
     {"mass lost (1 − kept)", 2, 1},
     {"without sinks, newest", 5, 1},
-    {"pivotal tokens kept", 6, 0},
+    {"pivotal tokens lost", 6, 1},
     {"error of the output", 7, 0}};
 
 static const double *values(const struct sh_fig_curve *c, int panel)
@@ -118,10 +118,10 @@ static double shown(const struct sh_fig_curve *c, int panel, int k)
 {
     double y = values(c, panel)[k];
     y = panels[panel].is_lost ? 1 - y : y;
-    return panels[panel].is_lost && !(y >= LEAST_LOST) ? (double)NAN : y;
+    return y >= LEAST_LOST ? y : (double)NAN;
 }
 
-/* Lost mass on a logarithmic axis, pivotal tokens from a tenth below the least, errors from 0, at most 1.5. */
+/* Every panel is logarithmic, where curves that come near 0 can be told apart. */
 static void y_range(struct sh_gp *gp, const struct sh_fig_curves *set, int panel, double tall, double *low,
                     double *high)
 {
@@ -133,51 +133,65 @@ static void y_range(struct sh_gp *gp, const struct sh_fig_curves *set, int panel
             *low = y < *low ? y : *low;
             *high = y > *high ? y : *high;
         }
-    fputs("unset logscale y\n", gp->to);
-    if (panels[panel].is_lost) {
-        *high = fmax(*high, *low);
-        sh_gp_log_axis(gp, *low, *high, sh_gp_row_tics(tall));
-        *low = *low / 1.1;
-        *high = *high * 1.1;
-        return;
-    }
-    int is_error = panel == PANELS - 1;
-    *low = is_error ? 0 : floor(fmax(*low, 0) * 10 + 1e-9) / 10;
-    *high = is_error ? fmin(1.5, fmax(1.05 * *high, 0.01)) : 1.01;
-    fprintf(gp->to, "set yrange [%.4g:%.4g]\n", *low, *high);
-    sh_gp_tics(gp, 'y', *low, *high, tall);
+    *high = fmax(*high, *low);
+    sh_gp_log_axis(gp, *low, *high, sh_gp_row_tics(tall));
+    *low = *low / 1.1;
+    *high = *high * 1.1;
 }
 
-/* The names of a panel's lines right of it, each near its line's end, as far apart as letters ask for. */
+struct end { const struct sh_fig_curve *c; double mean, at; };
+
+/* The share up to which all lines that have a name have values. */
+static double common_share(const struct sh_fig_curve_sets *d, int s, int p)
+{
+    double common = 1;
+    for (int i = 0; i < d->set[s].n_curves; i++) {
+        const struct sh_fig_curve *c = &d->set[s].curve[i];
+        double last = (double)NAN;
+        for (int k = 0; k < c->n && !is_grey(d, c); k++)
+            last = isfinite(shown(c, p, k)) ? c->share[k] : last;
+        common = fmin(common, last);
+    }
+    return common;
+}
+
+/* The end of a line, and its mean height up to the common share: ends coincide where lines do not. 0: it has none. */
+static int find_end(const struct sh_fig_curve *c, int p, double common, double low, double high, struct end *to)
+{
+    int n = 0;
+    *to = (struct end){c, 0, (double)NAN};
+    for (int k = 0; k < c->n; k++) {
+        double y = shown(c, p, k), at = log(y / low) / log(high / low);
+        if (!isfinite(at))
+            continue;
+        to->at = at;
+        if (c->share[k] <= common + 1e-9 || !n) {
+            to->mean += at;
+            n++;
+        }
+    }
+    to->mean /= n ? n : 1;
+    return n > 0;
+}
+
+/* The names of a panel's lines right of it, in the order of the lines, each as near its line's end as letters allow. */
 static void names(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, int p, double low, double high,
                   double tall)
 {
     const struct sh_fig_curves *set = &d->set[s];
-    struct { const struct sh_fig_curve *c; double at, from; } end[MOST], next;
+    struct end end[MOST], next;
     int n = 0;
-    double apart = 0.165 / tall, least = 0;
+    double apart = 0.165 / tall, least = 0, common = common_share(d, s, p);
     for (int i = 0; i < set->n_curves; i++) {
-        const struct sh_fig_curve *c = &set->curve[i];
-        double y = (double)NAN;
-        next.from = 0;
-        for (int k = c->n - 1; k >= 0 && !is_grey(d, c); k--)
-            if (isfinite(shown(c, p, k))) {
-                next.from = shown(c, p, k);         /* where ends coincide, the beginnings tell */
-                y = isfinite(y) ? y : next.from;
-            }
-        if (!isfinite(y))
+        if (is_grey(d, &set->curve[i]) || !find_end(&set->curve[i], p, common, low, high, &next))
             continue;
-        next.c = c;
-        next.at = panels[p].is_lost ? log(y / low) / log(high / low) : (y - low) / (high - low);
         int k = n++;
-        for (; k > 0 && (end[k - 1].at > next.at + 1e-3 ||
-                         (end[k - 1].at > next.at - 1e-3 && end[k - 1].from > next.from)); k--)
+        for (; k > 0 && end[k - 1].mean > next.mean; k--)
             end[k] = end[k - 1];
         end[k] = next;
     }
     for (int i = 0; i < n; i++) {
-        double most = 1.02 - apart * (n - 1 - i);
-        end[i].at = fmin(fmax(end[i].at, least), most);
+        end[i].at = fmin(fmax(end[i].at, least), 1.02 - apart * (n - 1 - i));
         least = end[i].at + apart;
     }
     for (int i = 0; i < n; i++) {
@@ -208,8 +222,8 @@ static void panel(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, in
             const struct sh_fig_curve *c = &set->curve[i];
             if (is_grey(d, c) != grey)
                 continue;
-            fprintf(gp->to, panels[p].is_lost ? "%s$s%dc%d using 1:(lost($%d)) with " : "%s$s%dc%d using 1:%d with ",
-                    separator, s, i, panels[p].column);
+            fprintf(gp->to, panels[p].is_lost ? "%s$s%dc%d using 1:(lost($%d)) with " :
+                    "%s$s%dc%d using 1:(seen($%d)) with ", separator, s, i, panels[p].column);
             int has_marks = c->n <= MOST_MARKS && !grey && !c->is_bound;
             fprintf(gp->to, "%s%s%s", has_marks ? "linespoints" : "lines", style(d, c, text),
                     has_marks ? " pt 7 ps 0.4" : "");
@@ -255,7 +269,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     const struct sh_fig_curve_sets *d = data->budget_curve;
     int of[PANELS * PANELS][2], n = 0;
     int at_end = n_names(d) > MOST_TOLD_APART && sh_gp_room(gp, 9) >= WIDE_PAGE;
-    struct sh_gp_grid g = {.wide = at_end ? 3.0 : 4.2, .tall = 3.0, .least = 0.5, .left = 0.5,
+    struct sh_gp_grid g = {.wide = at_end ? 3.0 : 4.2, .tall = 3.0, .least = 0.7, .left = 0.5,
                            .right = at_end ? NAMES_IN : 0.12, .below = 0.3, .last = 0.2, .most = 2};
     for (int s = 0; s < d->n; s++) {
         if (d->set[s].n_curves < 1 || d->set[s].n_curves > MOST)
@@ -270,8 +284,8 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
     legend(&g, d, at_end);
     sh_gp_lay_out(gp, &g, n);
     blocks(gp, d);
-    fprintf(gp->to, "lost(v) = v <= %.10g ? 1 - v : NaN\nset xrange [0:1]\nset xtics 0, %s, 1\n", 1 - LEAST_LOST,
-            g.wide < 2 ? "0.5" : "0.25");
+    fprintf(gp->to, "lost(v) = v <= %.10g ? 1 - v : NaN\nseen(v) = v >= %g ? v : NaN\n"
+            "set xrange [0:1]\nset xtics 0, %s, 1\n", 1 - LEAST_LOST, LEAST_LOST, g.wide < 2 ? "0.5" : "0.25");
     sh_gp_begin_panels(gp, &g);
     for (int i = 0; i < g.n; i++) {
         double low, high;
@@ -301,11 +315,11 @@ static void caption(FILE *to, const struct sh_fig_data *data)
             for (int k = 0; k < c->n; k++)
                 has_error |= isfinite(c->error[k]);
         }
-    fprintf(to, "attention that each policy keeps%s, over its budget%s",
+    fprintf(to, "attention that each policy keeps%s, against the budget%s",
             has_error ? ", and the error of the output" : "", has_bound ? ", with the oracles" : "");
 }
 
 const struct sh_figure sh_figure_budget_curve = {
     .number = SH_FIG_budget_curve, .name = "budget-curve",
-    .summary = "attention that each policy keeps, over its budget, with the oracles", .most = 4,
+    .summary = "attention that each policy keeps, against the budget, with the oracles", .most = 4,
     .parts = "sets of curves", .draw = draw, .caption = caption};

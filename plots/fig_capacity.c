@@ -9,7 +9,6 @@
 #define PITCH 0.42
 #define LEAST_PITCH 0.2
 #define NARROW_PITCH 0.28       /* likewise, with names above the bars */
-#define NARROW 6.0              /* a page on which they are */
 #define NAME 34                 /* letters of a bar's name at most, and of its remark */
 #define REMARK 24
 
@@ -92,7 +91,7 @@ static int is_used(const struct sh_fig_stacks *s, int part)
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     const struct sh_fig_stacks *s = d->capacity;
-    int object = 0, is_narrow = sh_gp_room(gp, PAGE) < NARROW;
+    int object = 0, is_narrow = sh_gp_room(gp, PAGE) < SH_GP_NARROW;
     struct sh_gp_grid g = {.tall = PITCH * s->n, .least = (is_narrow ? NARROW_PITCH : LEAST_PITCH) * s->n,
                            .below = 0.52, .most = 1};
     if (s->n_parts > SH_STACK_PARTS)

@@ -7,6 +7,8 @@
 #include "plots/figure.h"
 
 #define LIMIT " lc rgb '#404040' lw 1.2 dt '-'"
+#define GREY " lc rgb '#c8c8c8' lw 0.8 dt 1"
+#define NEAR 5.0                /* times the largest value: beyond, a limit would press the lines flat */
 
 enum style { MARKS, LINES };    /* lines with marks on them, or without */
 
@@ -24,7 +26,7 @@ static void blocks(struct sh_gp *gp, const struct sh_fig_charts *d)
         }
 }
 
-/* What the lines, and the limit, reach from and to; 0: there is nothing, and gnuplot could not scale its axes. */
+/* What the lines reach from and to; 0: there is nothing, and gnuplot could not scale its axes. */
 static int reach(const struct sh_fig_chart *c, double *low, double *high)
 {
     int n = 0;
@@ -39,21 +41,26 @@ static int reach(const struct sh_fig_chart *c, double *low, double *high)
             *high = fmax(*high, y);
             n++;
         }
-    if (n && isfinite(c->limit) && (c->limit > 0 || !c->is_log)) {
-        *low = fmin(*low, c->limit);
-        *high = fmax(*high, c->limit);
-    }
     return n;
 }
 
-static int has_points(const struct sh_fig_chart *c)
+static int has_values(const struct sh_fig_line *l, int is_log)
 {
-    double low, high;
-    return reach(c, &low, &high);
+    for (int k = 0; k < l->n; k++)
+        if (isfinite(l->x[k]) && isfinite(l->y[k]) && (l->y[k] > 0 || !is_log))
+            return 1;
+    return 0;
 }
 
-static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide, double tall)
+static int has_limit(const struct sh_fig_chart *c, double high)
 {
+    return isfinite(c->limit) && (c->limit > 0 || !c->is_log) && c->limit <= NEAR * high;
+}
+
+/* Charts of one kind and unit, such as a rate each, have one scale: what is reached by any. */
+static void axes(struct sh_gp *gp, const struct sh_fig_charts *d, int number, int one_scale, const struct sh_gp_grid *g)
+{
+    const struct sh_fig_chart *c = &d->chart[number];
     double low, high, left = INFINITY, right = -INFINITY;
     for (int i = 0; i < c->n_lines; i++)
         for (int k = 0; k < c->lines[i].n; k++) {
@@ -65,29 +72,47 @@ static void axes(struct sh_gp *gp, const struct sh_fig_chart *c, double wide, do
         sh_gp_no_values(gp);
         return;
     }
-    fputs("set xrange [*:*]\nset yrange [*:*]\n", gp->to);
-    sh_gp_tics(gp, 'x', left, right, wide);
-    sh_gp_tics(gp, 'y', c->is_close || low < 0 ? low : 0, high, tall);
+    for (int i = 0; i < d->n && one_scale; i++) {
+        double least, most;
+        if (reach(&d->chart[i], &least, &most)) {
+            low = fmin(low, least);
+            high = fmax(high, most);
+        }
+    }
+    if (has_limit(c, high)) {
+        low = fmin(low, c->limit);
+        high = fmax(high, c->limit);
+    }
+    fputs("set yrange [*:*]\n", gp->to);
+    sh_gp_x_axis(gp, left, right, g->wide);
+    sh_gp_tics(gp, 'y', c->is_close || low < 0 ? low : 0, high, g->tall);
     if (c->is_log)
-        sh_gp_log_axis(gp, low, high, sh_gp_row_tics(tall));
+        sh_gp_log_axis(gp, low, high, sh_gp_row_tics(g->tall));
     else if (!c->is_close && low >= 0)
-        fputs("set yrange [0:*]\n", gp->to);
+        fprintf(gp->to, "set yrange [0:%.6g]\n", high > 0 ? 1.03 * high : 1);
 }
 
 static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, enum style how)
 {
     const char *separator = "plot ";
     char style[64];
-    if (!has_points(c))
+    double low, high;
+    int n = reach(c, &low, &high);
+    if (!n)
         fputs("plot NaN notitle", gp->to);
-    for (int i = 0; i < c->n_lines && has_points(c); i++) {
-        fprintf(gp->to, "%s$c%dl%d using 1:2 with %s%s", separator, number, i, how == MARKS ? "linespoints" : "lines",
-                sh_gp_line_style(style, c->lines[i].look, c->lines[i].dash));
-        if (how == MARKS)
-            fprintf(gp->to, " pt %d ps 0.5", c->lines[i].dash ? 6 : 7);
-        separator = ", \\\n    ";
-    }
-    if (isfinite(c->limit) && has_points(c)) {
+    for (int grey = 1; grey >= 0 && n; grey--)
+        for (int i = 0; i < c->n_lines; i++) {
+            const struct sh_fig_line *l = &c->lines[i];
+            if (l->is_grey != grey)
+                continue;
+            int marks = how == MARKS && !grey;
+            fprintf(gp->to, "%s$c%dl%d using 1:2 with %s%s", separator, number, i, marks ? "linespoints" : "lines",
+                    grey ? GREY : sh_gp_line_style(style, l->look, l->dash));
+            if (marks)
+                fprintf(gp->to, " pt %d ps 0.5", l->dash ? 6 : 7);
+            separator = ", \\\n    ";
+        }
+    if (n && isfinite(c->limit)) {
         fprintf(gp->to, "%s", separator);
         sh_gp_real(gp, c->limit);
         fputs(" with lines" LIMIT, gp->to);
@@ -104,22 +129,36 @@ static int is_shared(const struct sh_fig_charts *d, int is_x)
     return 1;
 }
 
+/* A line without a value has no entry; a limit far away is told where it is, by its label alone. */
+static void legend(struct sh_gp_grid *g, const struct sh_fig_charts *d)
+{
+    char style[64];
+    double low, high;
+    int n_grey = 0;
+    for (int c = 0; c < d->n; c++)
+        for (int i = 0; i < d->chart[c].n_lines; i++) {
+            const struct sh_fig_line *l = &d->chart[c].lines[i];
+            n_grey += l->is_grey;
+            if (!l->is_grey && has_values(l, d->chart[c].is_log))
+                sh_gp_entry(g, l->label, SH_GP_LINE, "%s", sh_gp_line_style(style, l->look, l->dash));
+        }
+    if (n_grey)
+        sh_gp_entry(g, "others", SH_GP_LINE, GREY);
+    for (int c = 0; c < d->n; c++)
+        if (d->chart[c].limit_label && reach(&d->chart[c], &low, &high) && has_limit(&d->chart[c], high))
+            sh_gp_entry(g, d->chart[c].limit_label, SH_GP_LINE, LIMIT);
+}
+
 /* The charts' data blocks, then the charts in a grid of boxes of these inches. */
 static int draw(struct sh_gp *gp, const struct sh_fig_charts *d, double wide, double tall, enum style how)
 {
     int share_x = is_shared(d, 1), share_y = is_shared(d, 0);
-    char style[64];
     struct sh_gp_grid g = {.wide = wide, .tall = tall, .least = 0.5, .left = share_y ? 0.5 : 0.75, .right = 0.15,
                            .below = share_x ? 0.3 : 0.5, .last = share_x ? 0.2 : 0,
                            .first = share_y ? 0.25 : 0, .most = 2};
-    for (int c = 0; c < d->n; c++) {
-        for (int i = 0; i < d->chart[c].n_lines; i++)
-            sh_gp_entry(&g, d->chart[c].lines[i].label, SH_GP_LINE, "%s",
-                        sh_gp_line_style(style, d->chart[c].lines[i].look, d->chart[c].lines[i].dash));
+    legend(&g, d);
+    for (int c = 0; c < d->n; c++)
         sh_gp_titled(&g, d->chart[c].title, NULL);
-        if (isfinite(d->chart[c].limit) && d->chart[c].limit_label && has_points(&d->chart[c]))
-            sh_gp_entry(&g, d->chart[c].limit_label, SH_GP_LINE, LIMIT);
-    }
     sh_gp_lay_out(gp, &g, d->n);
     blocks(gp, d);
     sh_gp_begin_panels(gp, &g);
@@ -129,7 +168,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_charts *d, double wide, do
         sh_gp_panel_title(gp, &g, c->title, NULL);
         sh_gp_axis_label(gp, "xlabel", c->x, g.wide + g.left, !share_x || sh_gp_is_last(&g, i));
         sh_gp_axis_label(gp, "ylabel", c->y, g.tall + 0.4, !share_y || sh_gp_is_left(&g, i));
-        axes(gp, c, g.wide, g.tall);
+        axes(gp, d, g.at[i], how == LINES && share_y, &g);
         panel(gp, c, g.at[i], how);
     }
     fputs("unset multiplot\n", gp->to);
@@ -145,14 +184,14 @@ static int draw_frontier(struct sh_gp *gp, const struct sh_fig_data *d, struct s
 static void caption_frontier(FILE *to, const struct sh_fig_data *data)
 {
     const struct sh_fig_charts *d = data->frontier;
-    fputs("over the share of tokens kept: ", to);
+    fputs("against the share of tokens kept: ", to);
     for (int i = 0; i < d->n; i++)
         fprintf(to, "%s%s", i ? "; " : "", d->chart[i].title);
 }
 
 const struct sh_figure sh_figure_frontier = {
     .number = SH_FIG_frontier, .name = "frontier",
-    .summary = "batch, speed and measured quality over the budget", .most = 4, .parts = "charts",
+    .summary = "batch, speed and measured quality against the budget", .most = 4, .parts = "charts",
     .drawn_by = "capacity --plot-frontier FILE", .draw = draw_frontier, .caption = caption_frontier};
 
 static int draw_latency(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
@@ -164,13 +203,13 @@ static int draw_latency(struct sh_gp *gp, const struct sh_fig_data *d, struct sh
 static void caption_latency(FILE *to, const struct sh_fig_data *d)
 {
     (void)d;
-    fputs("time to the first token and time per further token, over the request rate: median (p50) and 99th "
+    fputs("time to the first token and time per further token, against the request rate: median (p50) and 99th "
           "percentile (p99)", to);
 }
 
 const struct sh_figure sh_figure_latency = {
     .number = SH_FIG_latency, .name = "latency",
-    .summary = "time to the first token and time per further token, over the request rate", .most = 4,
+    .summary = "time to the first token and time per further token, against the request rate", .most = 4,
     .parts = "charts", .drawn_by = "simulate --plot-latency FILE", .draw = draw_latency, .caption = caption_latency};
 
 static int draw_occupancy(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)

@@ -142,13 +142,14 @@ struct sh_fig_line {
     int n, look;                    /* colour, from 0; labels of one look share it                */
     int dash;                       /* 0 solid, 1 dashed, more: dotted                            */
     const double *x, *y;            /* [n] x ascending; NaN: no value                            */
+    int is_grey;                    /* 1: one of too many, thin and below the others             */
 };
 
 struct sh_fig_chart {
     const char *title, *x, *y;      /* heading and axes with their units                         */
     int is_log;                     /* upwards, of values above 0; others are left out then       */
     int is_close;                   /* the axis begins near the least value, not at 0             */
-    double limit;                   /* drawn across the panel; NaN: none                         */
+    double limit;                   /* drawn across the panel where the lines come near; NaN: none */
     const char *limit_label;
     int n_lines;
     const struct sh_fig_line *lines;

@@ -13,8 +13,7 @@
 #define SIDE 3.4                /* inches, a map without its margins, where there is room */
 #define COLOURS 0.85            /* after one: its colour box                */
 #define STRIP 0.2
-#define NARROW 6.0              /* a page where that is below it            */
-#define SCALE 0.3               /* which takes so much                      */
+#define SCALE 0.3               /* or below it, on a narrow page            */
 #define BELOW 0.52              /* a map: its axis, or texts of tokens          */
 
 static int down(const struct sh_fig_map *m)
@@ -131,8 +130,9 @@ static void strips(struct sh_gp *gp, const struct sh_fig_map *m, const struct sh
         }
     fprintf(gp->to, ") font ','\nset xtics %d norotate font ','\nset xlabel 'key position'\nset ylabel 'query'\n"
             "set yrange [%d-0.5:-0.5]\nunset colorbox\n"
-            "plot $rows%d matrix using (%d * $1 + %.1f):2:(at_least($3)) with image pixels\n"
-            "set colorbox\n", sh_gp_step(m->n_cols, most_tics), n, i, m->by_col, middle(m->by_col));
+            "plot $rows%d matrix using (%d * $1 + %.1f):2:(at_least($3)) with image%s\n"
+            "set colorbox\n", sh_gp_step(m->n_cols, most_tics), n, i, m->by_col, middle(m->by_col),
+            across(m) <= 128 ? " pixels" : "");
 }
 
 static void score_colours(struct sh_gp *gp)
@@ -148,9 +148,8 @@ static void scale(struct sh_gp *gp, const struct sh_gp_grid *g, int i, double si
         fputs("set colorbox\n", gp->to);
         return;
     }
-    fputs("set cbtics 100\nset colorbox horizontal user origin ", gp->to);
-    sh_gp_cell_at(gp, g, i, 0, g->tall + BELOW + 0.05);
-    fprintf(gp->to, " size screen %.5f, screen %.5f\n", side / gp->own_width_in, 0.09 / gp->own_height_in);
+    fputs(side < 1.2 ? "set cbtics 10000\n" : "set cbtics 100\n", gp->to);
+    sh_gp_scale_below(gp, g, i, g->tall + BELOW + 0.05, side);
 }
 
 /* The lowest score that the colours tell apart: the power of ten below a tenth of the average. */
@@ -190,9 +189,9 @@ static void map(struct sh_gp *gp, const struct sh_fig_maps *d, const struct sh_g
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
     const struct sh_fig_maps *d = data->heatmap;
-    int n_strips = 0, tokens = 0, is_narrow = sh_gp_room(gp, 9) < NARROW;
+    int n_strips = 0, tokens = 0, is_narrow = sh_gp_room(gp, 9) < SH_GP_NARROW;
     if (d->n_marks < 0 || d->n_marks > 8)
-        return sh_misused(e, "figure heatmap shows 0 to 8 single rows, found %d", d->n_marks);
+        return sh_misused(e, "figure heatmap shows 0 to 8 individual rows, found %d", d->n_marks);
     for (int i = 0; i < d->n; i++) {
         if (d->map[i].n_rows < 2 || d->map[i].n_cols < 2)
             return sh_misused(e, "figure heatmap needs at least 2 rows and 2 columns of scores, found %d x %d",
@@ -200,7 +199,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
         n_strips = n_marked(&d->map[i], d) > n_strips ? n_marked(&d->map[i], d) : n_strips;
         tokens |= has_tokens(&d->map[i]);
     }
-    struct sh_gp_grid g = {.wide = SIDE, .tall = SIDE, .is_square = 1, .least = 0.9,
+    struct sh_gp_grid g = {.wide = SIDE, .tall = SIDE, .is_square = 1, .least = 0.75,
                            .left = is_narrow ? 0.45 : tokens ? 0.85 : 0.6, .right = is_narrow ? 0.25 : COLOURS,
                            .first = is_narrow ? 0.2 : 0, .most = 2,
                            .below = BELOW + (is_narrow ? SCALE : 0) + (n_strips ? STRIP * n_strips + 0.68 : 0)};
@@ -226,10 +225,10 @@ static void caption(FILE *to, const struct sh_fig_data *data)
     for (int i = 0; i < d->n; i++)
         n += n_marked(&d->map[i], d);
     fprintf(to, "attention scores, and which of them are above their row's average%s",
-            n ? "; below, single rows as strips" : "");
+            n ? "; below, individual rows as strips" : "");
 }
 
 const struct sh_figure sh_figure_heatmap = {
     .number = SH_FIG_heatmap, .name = "heatmap",
-    .summary = "attention scores of chosen heads, which of them are above average, and chosen rows as strips",
+    .summary = "attention scores of chosen heads, which scores are above average, and chosen rows as strips",
     .most = 5, .parts = "score maps", .draw = draw, .caption = caption};

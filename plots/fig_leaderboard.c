@@ -174,5 +174,5 @@ static void caption(FILE *to, const struct sh_fig_data *data)
 
 const struct sh_figure sh_figure_leaderboard = {
     .number = SH_FIG_leaderboard, .name = "leaderboard",
-    .summary = "policies by the mean height of their budget curves, and at three budgets", .most = 4,
+    .summary = "policies ranked by the mean height of their budget curves, and at three budgets", .most = 4,
     .parts = "sets of curves", .draw = draw, .caption = caption};

@@ -88,23 +88,30 @@ static void reach(const struct sh_fig_measured *m, double *low, double *high)
         }
 }
 
-/* Room for what a panel shows, the bands too: gnuplot's own ranges are those of the lines. */
-static void linear_range(struct sh_gp *gp, const struct sh_fig_measured *m, double tall)
+/* Room for what a panel shows, the bands too: gnuplot's own ranges are those of the lines. Panels of one kind that have
+ * the same ceiling have one scale. */
+static void linear_range(struct sh_gp *gp, const struct sh_fig_measured_panels *d, int number, double tall)
 {
+    const struct sh_fig_measured *m = &d->panel[number];
     double low = m->floor, high = m->ceiling, least = INFINITY, most = -INFINITY;
-    reach(m, &least, &most);
+    for (int i = 0; i < d->n; i++)
+        if (i == number || (isfinite(high) && d->panel[i].ceiling >= high && d->panel[i].ceiling <= high &&
+                            !strcmp(d->panel[i].y, m->y)))
+            reach(&d->panel[i], &least, &most);
     double room = 0.04 * (most - least);
     fputs("set yrange [", gp->to);
     limit(gp, isfinite(low) ? low : most > least ? least - room : low);
     putc(':', gp->to);
-    limit(gp, isfinite(high) ? high : most > least ? most + room : high);
+    limit(gp, isfinite(high) ? high + (least < high ? 0.03 * (high - least) : 0) : most > least ? most + room : high);
     fputs("]\n", gp->to);
     sh_gp_tics(gp, 'y', isfinite(low) ? low : least, isfinite(high) ? high : most, tall);
 }
 
-static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double wide, double tall)
+static void axes(struct sh_gp *gp, const struct sh_fig_measured_panels *d, int number, double bar, double wide,
+                 double tall)
 {
-    fputs("unset logscale\nset xrange [*:*]\n", gp->to);
+    const struct sh_fig_measured *m = &d->panel[number];
+    fputs("unset logscale\n", gp->to);
     if (!has_points(m)) {
         sh_gp_no_values(gp);
         return;
@@ -117,14 +124,14 @@ static void axes(struct sh_gp *gp, const struct sh_fig_measured *m, double wide,
         for (int i = 0; i < m->n_lines; i++)
             for (int k = 0; k < m->lines[i].n; k++)
                 widen(m->lines[i].x[k], &left, &right);
-        sh_gp_tics(gp, 'x', left, right, wide);
+        sh_gp_x_axis(gp, left - bar / 2, right + bar / 2, wide);
     }
     if (m->is_log_y) {
         double low = INFINITY, high = 0;
         reach(m, &low, &high);
         sh_gp_log_axis(gp, low, high, sh_gp_row_tics(tall));
     } else {
-        linear_range(gp, m, tall);
+        linear_range(gp, d, number, tall);
     }
 }
 
@@ -192,9 +199,9 @@ static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured_panels *d,
     const struct sh_fig_measured *m = &d->panel[number];
     sh_gp_cell(gp, g, i);
     sh_gp_panel_title(gp, g, m->title, NULL);
-    sh_gp_axis_label(gp, "xlabel", m->x, g->wide + g->left, 1);
-    sh_gp_axis_label(gp, "ylabel", m->y, g->tall + 0.4, 1);
-    axes(gp, m, g->wide, g->tall);
+    sh_gp_axis_label(gp, "xlabel", m->x, g->wide + 0.3, g->last <= 0 || sh_gp_is_last(g, i));
+    sh_gp_axis_label(gp, "ylabel", m->y, g->tall + 0.4, g->first <= 0 || sh_gp_is_left(g, i));
+    axes(gp, d, number, bar, g->wide, g->tall);
     if (!has_points(m))
         fputs("plot NaN notitle", gp->to);
     else if (bar > 0)
@@ -202,6 +209,15 @@ static void draw_panel(struct sh_gp *gp, const struct sh_fig_measured_panels *d,
     else
         curves(gp, d, number);
     fputs("\nunset label\nunset arrow\nunset object\n", gp->to);
+}
+
+/* Do all panels have this label at that axis? */
+static int is_shared(const struct sh_fig_measured_panels *d, int is_x)
+{
+    for (int i = 1; i < d->n; i++)
+        if (strcmp(is_x ? d->panel[i].x : d->panel[i].y, is_x ? d->panel[0].x : d->panel[0].y))
+            return 0;
+    return 1;
 }
 
 static int is_first(const struct sh_fig_measured_panels *d, int i)
@@ -230,8 +246,10 @@ static void caption(FILE *to, const struct sh_fig_measured_panels *d)
 static int draw(struct sh_gp *gp, const struct sh_fig_measured_panels *d, double bar, struct sh_err *e)
 {
     char style[64];
-    struct sh_gp_grid g = {.wide = 4.6, .tall = 3.1, .least = 0.5, .left = 0.7, .right = 0.12,
-                           .below = 0.52, .most = 2};
+    int share_x = is_shared(d, 1), share_y = is_shared(d, 0);
+    struct sh_gp_grid g = {.wide = 4.6, .tall = 3.1, .least = 0.5, .left = share_y ? 0.55 : 0.8, .right = 0.12,
+                           .below = share_x ? 0.3 : 0.52, .last = share_x ? 0.2 : 0, .first = share_y ? 0.25 : 0,
+                           .most = 2};
     for (int i = 0; i < d->n; i++) {
         if (d->panel[i].n_lines < 1 || d->panel[i].n_lines > SH_MEASURED_LINES)
             return sh_misused(e, "a panel shows 1 to %d lines, found %d", SH_MEASURED_LINES, d->panel[i].n_lines);
@@ -260,12 +278,12 @@ static int draw_compression(struct sh_gp *gp, const struct sh_fig_data *d, struc
 static void caption_compression(FILE *to, const struct sh_fig_data *d)
 {
     caption(to, d->compression);
-    fputs(", over the compression of the cache", to);
+    fputs(", against the compression of the cache", to);
 }
 
 const struct sh_figure sh_figure_compression = {
     .number = SH_FIG_compression, .name = "compression",
-    .summary = "perplexity and accuracy over the compression of the cache", .most = SH_MEASURED_PANELS,
+    .summary = "perplexity and accuracy against the compression of the cache", .most = SH_MEASURED_PANELS,
     .parts = "panels", .draw = draw_compression, .caption = caption_compression};
 
 static int draw_quant(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
@@ -280,7 +298,7 @@ static void caption_quant(FILE *to, const struct sh_fig_data *d)
 
 const struct sh_figure sh_figure_quant = {
     .number = SH_FIG_quant, .name = "quant",
-    .summary = "perplexity over the bits of keys and values, and over the bytes of the cache",
+    .summary = "perplexity against the bits of keys and values, and against the bytes of the cache",
     .most = SH_MEASURED_PANELS, .parts = "panels", .draw = draw_quant, .caption = caption_quant};
 
 static int draw_drift(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
@@ -290,7 +308,7 @@ static int draw_drift(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_e
 
 const struct sh_figure sh_figure_drift = {
     .number = SH_FIG_drift, .name = "drift",
-    .summary = "agreement of the tokens kept by the live cache and by the replay, over the text",
+    .summary = "agreement of the tokens kept by the live cache and by the replay, along the text",
     .most = SH_MEASURED_PANELS, .parts = "panels", .draw = draw_drift};
 
 static int draw_score_change(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)

@@ -45,7 +45,7 @@ static void legend(struct sh_gp_grid *g, const struct sh_fig_panels *d)
     if (any_range)
         sh_gp_entry(g, "range of the heads", SH_GP_BAND, " fc rgb '#a0a0a0' fs solid 0.6 noborder");
     if (any_missing)
-        sh_gp_entry(g, "no pivotal token left", SH_GP_MARK, " lc rgb '#606060' pt 2 ps 0.6");
+        sh_gp_entry(g, "none: no pivotal token left", SH_GP_MARK, " lc rgb '#606060' pt 2 ps 0.6");
 }
 
 /* From the tenth below the least value: a panel is never empty below its lines. */
@@ -61,7 +61,15 @@ static double least(const struct sh_fig_panel *p)
     return floor(10 * low + 1e-9) / 10;
 }
 
-/* Layers without a ratio are marks on the axis, side by side. */
+static int any_missing(const struct sh_fig_panel *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->n_series; i++)
+        n += n_missing(&p->series[i]);
+    return n > 0;
+}
+
+/* Layers without a ratio are marks in a row of their own below the axis, side by side: they have no height. */
 static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p, double wide, double tall)
 {
     const struct sh_fig_panel *here = &d->panel[p];
@@ -70,9 +78,16 @@ static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p, double
     double low = least(here);
     for (int i = 0; i < here->n_series; i++)
         n_layers = here->series[i].n_layers > n_layers ? here->series[i].n_layers : n_layers;
-    fprintf(gp->to, "set xtics 0, %d\nset xrange [-0.5:%d.5]\nset yrange [%g:%.4g]\n",
-            sh_gp_step(n_layers, 1 + (int)(3.4 * wide)), n_layers - 1, low, 1 + 0.03 * (1 - low));
+    double none = low - fmax(0.07, 0.2 / tall) * (1 - low);
+    fprintf(gp->to, "set xtics 0, %d\nset xrange [-0.5:%d.5]\nset yrange [%.4g:%.4g]\n",
+            sh_gp_step(n_layers, 1 + (int)(3.4 * wide)), n_layers - 1,
+            any_missing(here) ? none - 0.6 * (low - none) : low, 1 + 0.03 * (1 - low));
     sh_gp_tics(gp, 'y', low, 1, tall);
+    if (any_missing(here)) {
+        double step = sh_gp_tic_step(low, 1, sh_gp_y_tics(tall));
+        fprintf(gp->to, "set ytics %g, %g, 1\nset ytics add ('none' %.4g)\n"
+                "set arrow from graph 0, first %g to graph 1, first %g nohead ls 21\n", low, step, none, low, low);
+    }
     for (int i = 0; i < here->n_series; i++)
         if (here->series[i].min_head && here->series[i].max_head) {
             fprintf(gp->to, "%s$p%ds%d using 1:4:5 with filledcurves ls %d fs transparent solid 0.3 noborder",
@@ -80,11 +95,12 @@ static void panel(struct sh_gp *gp, const struct sh_fig_panels *d, int p, double
             separator = ", \\\n    ";
         }
     for (int i = 0; i < here->n_series; i++) {
-        fprintf(gp->to, "%s$p%ds%d using 1:3 with lines ls %d, \\\n    '' using 1:2 with linespoints ls %d",
+        fprintf(gp->to, "%s$p%ds%d using 1:($2 == $2 ? $3 : NaN) with lines ls %d, \\\n"
+                "    '' using 1:2 with linespoints ls %d",
                 separator, p, i, i + 11, i + 1);
         if (n_missing(&here->series[i]))
-            fprintf(gp->to, ", \\\n    $p%dm%d using ($1 + %.2f):(%g) with points ls %d pt 2 ps 0.6", p, i,
-                    here->n_series < 2 ? 0.0 : 0.5 * i / here->n_series - 0.25, low, i + 1);
+            fprintf(gp->to, ", \\\n    $p%dm%d using ($1 + %.2f):(%.4g) with points ls %d pt 2 ps 0.6", p, i,
+                    here->n_series < 2 ? 0.0 : 0.5 * i / here->n_series - 0.25, none, i + 1);
         separator = ", \\\n    ";
     }
     fputs("\nunset label\nunset arrow\nunset object\n", gp->to);

@@ -101,11 +101,11 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
 static void caption(FILE *to, const struct sh_fig_data *data)
 {
     const struct sh_fig_grids *d = data->persistence_grid;
-    fprintf(to, "lift over the threshold and over the recent tokens left out%s",
+    fprintf(to, "lift for each threshold and each number of recent tokens left out%s",
             d->n > 1 ? ", one grid per trace" : "");
 }
 
 const struct sh_figure sh_figure_persistence_grid = {
     .number = SH_FIG_persistence_grid, .name = "persistence-grid",
-    .summary = "lift over the threshold and over the recent tokens left out, one grid per trace", .most = 6,
+    .summary = "lift for each threshold and each number of recent tokens left out, one grid per trace", .most = 6,
     .parts = "traces", .draw = draw, .caption = caption};

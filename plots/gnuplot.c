@@ -106,7 +106,7 @@ int sh_gnuplot_run(const char *program, const char *script, size_t script_bytes,
     pid_t pid;
     FILE *in = tmpfile(), *said = tmpfile();
     if (!in || !said || fwrite(script, 1, script_bytes, in) != script_bytes || fflush(in)) {
-        sh_fail(e, "a temporary file for gnuplot: %s", strerror(errno));
+        sh_fail(e, "cannot write a temporary file for gnuplot: %s", strerror(errno));
     } else {
         rewind(in);
         int failed = start(program, fileno(in), out_fd, fileno(said), &pid);

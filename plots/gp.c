@@ -58,14 +58,14 @@ static int check_path(const char *path, int script, struct sh_err *e)
 {
     struct stat s;
     if (!*base_name(path))
-        return sh_misused(e, "figure '%s': is a folder, expected a file", path);
+        return sh_misused(e, "figure '%s': found a folder, expected a file", path);
     if (!script && format_of(path) < 0)
         return sh_misused(e, "figure %s: expected a name ending in " SH_GP_NAMES, path);
     for (const char *c = path; script && script != SH_GP_DATA && *c; c++)
         if ((unsigned char)*c < 32)
             return sh_misused(e, "figure: a script cannot contain a name with control characters");
     if (lstat(path, &s) == 0 && !S_ISREG(s.st_mode))
-        return sh_misused(e, "figure %s: exists and is not a regular file", path);
+        return sh_misused(e, "figure %s: exists but is not a regular file", path);
     return 0;
 }
 
@@ -84,7 +84,7 @@ static int temporary(struct sh_err *e)
     FILE *f = tmpfile();
     int fd = f ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 0) : -1;
     if (fd < 0)
-        sh_fail(e, "a temporary file for a figure: %s", strerror(errno));
+        sh_fail(e, "cannot create a temporary file for a figure: %s", strerror(errno));
     if (f)
         fclose(f);
     return fd;

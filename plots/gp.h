@@ -20,6 +20,7 @@
 #define SH_GP_COLOURS 7     /* line styles 1..7 and 11..17, see sh_gp_page */
 #define SH_GP_KEY 0.2       /* inches, a line of a legend */
 
+#define SH_GP_NARROW 6.0    /* inches: a page below has its colour scales, and names of bars, above or below panels */
 #define SH_GP_COLUMN 4.0    /* inches: a page no wider is a column of a paper, and no taller unless asked */
 
 enum { SH_GP_DRAW, SH_GP_SCRIPT, SH_GP_DATA };      /* `script` of sh_gp_open                 */
@@ -81,8 +82,12 @@ int sh_gp_columns(const struct sh_gp *gp, double column_in, int most);
  * letters would become too small to read, so that panels shrink and letters do not. */
 double sh_gp_room(const struct sh_gp *gp, double width_in);
 
-/* Bytes of the next line of at most `letters` letters: up to the last blank of those, or all. */
+/* Bytes of the next line of at most `letters` letters: up to the end of a clause where the rest then fits on one line,
+ * else up to the last blank that is not next to a sign such as =, or all. */
 size_t sh_gp_line_bytes(const char *text, int letters);
+
+/* Inches, the page's own, that a text of the usual size takes. */
+double sh_gp_text_in(const char *text);
 
 /* How many letters of text stand on so many inches, the page's own. */
 int sh_gp_letters(double inches);
@@ -117,6 +122,7 @@ struct sh_gp_grid {
     struct sh_gp_key key[SH_GP_KEYS];
     /* what sh_gp_lay_out finds; wide, tall: as they are */
     int n, columns, at[SH_GP_PANELS];   /* [n] which panels are drawn, from 0        */
+    int lines;                          /* of a panel's title                       */
     double page_in, keys_at, above;
 };
 
@@ -141,24 +147,35 @@ void sh_gp_cell_part(struct sh_gp *gp, const struct sh_gp_grid *g, int i, double
 /* A point so far right of its left edge and below its top, for `at`. */
 void sh_gp_cell_at(struct sh_gp *gp, const struct sh_gp_grid *g, int i, double right, double down);
 
+/* The next plot's colour scale, lying so far below the top of the i-th panel: for pages without room right of it. */
+void sh_gp_scale_below(struct sh_gp *gp, const struct sh_gp_grid *g, int i, double down, double wide);
+
 /* Whether no panel is below the i-th, or none left of it: there the axis has its label. */
 int sh_gp_is_last(const struct sh_gp_grid *g, int i);
 int sh_gp_is_left(const struct sh_gp_grid *g, int i);
 
-/* The title of the i-th panel, in two lines where one has no room; `more`, or NULL, after a colon. _titled tells the
+/* The title of a panel, in up to three lines where one has no room; `more`, or NULL, after a colon. _titled tells the
  * grid before it is laid out. */
 void sh_gp_titled(struct sh_gp_grid *g, const char *text, const char *more);
 void sh_gp_panel_title(struct sh_gp *gp, const struct sh_gp_grid *g, const char *text, const char *more);
 
-/* The label of an axis of panels, "xlabel" or "ylabel", or none. */
+/* The label of an axis of panels, "xlabel" or "ylabel", or none; remarks at its end ("cache in use (%)") are left out
+ * where it has no room for them. */
 void sh_gp_axis_label(struct sh_gp *gp, const char *axis, const char *text, double inches, int is_there);
 
 /* The y axis from low to high (above 0) and a little more, logarithmic: 1, 2 and 5 of every decade as its numbers, of
  * many decades 1 alone, of less than one some in between; fewer where there are more than `most`. */
 void sh_gp_log_axis(struct sh_gp *gp, double low, double high, int most);
 
+/* A round step of so many numbers at most, and how many a y axis has on so many inches. */
+double sh_gp_tic_step(double low, double high, double most);
+double sh_gp_y_tics(double inches);
+
 /* Steps of a linear axis, 'x' or 'y', whose numbers have room on so many inches. */
 void sh_gp_tics(struct sh_gp *gp, char axis, double low, double high, double inches);
+
+/* The x axis from the least value, or from 0 where that is near, to the largest. */
+void sh_gp_x_axis(struct sh_gp *gp, double left, double right, double inches);
 
 /* How many numbers stand one above the other on so many inches. */
 int sh_gp_row_tics(double inches);

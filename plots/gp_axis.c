@@ -11,6 +11,8 @@ static int is_tic(int n, double times)
 {
     if (times > 2000)
         return n == 10;
+    if (times > 4 && times <= 12)
+        return n == 15 || n == 70 || (n <= 50 && n % 10 == 0);
     if (times > 4)
         return n == 10 || n == 20 || n == 50;
     if (times > 2)
@@ -20,8 +22,9 @@ static int is_tic(int n, double times)
     return n % (n < 20 ? 1 : n < 50 ? 2 : 5) == 0;
 }
 
-/* 10000 as 10k, 2000000 as 2M: short enough for the side of a panel. */
-static void number(struct sh_gp *gp, double v)
+/* 10000 as 10k, 2000000 as 2M: short enough for the side of a panel. Where an axis begins below a ten-thousandth, all
+ * its fractions are powers of ten. */
+static void number(struct sh_gp *gp, double v, double low)
 {
     static const struct { double unit; const char *name; } big[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
     for (size_t i = 0; i < sizeof big / sizeof *big && v >= 1e4; i++)
@@ -30,7 +33,7 @@ static void number(struct sh_gp *gp, double v)
             return;
         }
     double power = round(log10(v));
-    if (power >= -3 || fabs(v / pow(10, power) - 1) > 1e-9) {
+    if (low > 5e-5 || v > 0.5 || fabs(v / pow(10, power) - 1) > 1e-9) {
         fprintf(gp->to, "'%g' %g", v, v);
         return;
     }
@@ -64,27 +67,47 @@ void sh_gp_log_axis(struct sh_gp *gp, double low, double high, int most)
             if (at < low / 1.1 || at > high * 1.1 || !is_tic(k, times) || at_tic++ % every)
                 continue;
             fputs(separator, gp->to);
-            number(gp, at);
+            number(gp, at, low);
             separator = ", ";
         }
     fputs(*separator == ',' ? ")\n" : "set ytics auto\n", gp->to);
 }
 
+double sh_gp_y_tics(double inches)
+{
+    return fmin(7, fmax(3, inches / 0.2));
+}
+
+double sh_gp_tic_step(double low, double high, double most)
+{
+    double least = (high - low) / most, unit = pow(10, floor(log10(least)));
+    return unit >= least ? unit : 2 * unit >= least ? 2 * unit : 5 * unit >= least ? 5 * unit : 10 * unit;
+}
+
 void sh_gp_tics(struct sh_gp *gp, char axis, double low, double high, double inches)
 {
-    double most = fmin(7, fmax(2, axis == 'y' ? inches / 0.24 : inches / 0.45)), least = (high - low) / most;
-    if (!(least > 0) || !isfinite(least)) {
+    if (!(high > low) || !isfinite(high - low)) {
         fprintf(gp->to, "set %ctics auto\n", axis);
         return;
     }
-    double unit = pow(10, floor(log10(least))), step = unit >= least ? unit : 2 * unit >= least ? 2 * unit :
-                                                       5 * unit >= least ? 5 * unit : 10 * unit;
-    fprintf(gp->to, "set %ctics %.6g\n", axis, step);
+    double end = fmax(fabs(low), fabs(high)), digits = (end < 1 ? 1 : 1 + floor(log10(end))) + (high - low < 5 ? 2 : 0),
+           most = axis == 'y' ? sh_gp_y_tics(inches) : fmin(7, fmax(2, inches / (0.1 + 0.085 * digits)));
+    fprintf(gp->to, "set %ctics %.6g\n", axis, sh_gp_tic_step(low, high, most));
+}
+
+void sh_gp_x_axis(struct sh_gp *gp, double left, double right, double inches)
+{
+    left = left > 0 && left < 0.3 * right ? 0 : left;
+    if (right > left)
+        fprintf(gp->to, "set xrange [%.6g:%.6g]\n", left, right);
+    else
+        fputs("set xrange [*:*]\n", gp->to);
+    sh_gp_tics(gp, 'x', left, right, inches);
 }
 
 int sh_gp_row_tics(double inches)
 {
-    return inches < 0.5 ? 2 : (int)(inches / 0.2);
+    return inches < 0.5 ? 2 : (int)(inches / 0.16);
 }
 
 const char *sh_gp_line_style(char style[64], int colour, int dash)

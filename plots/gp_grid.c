@@ -11,8 +11,7 @@
 #define HEAD 0.68               /* the heading: one line, and one of settings */
 #define KEY_MARK 0.36           /* of a legend: the piece of line, and around it */
 #define KEY_GAP 0.25
-#define KEY_STEP 0.31
-#define LETTER 0.081
+#define KEY_STEP 0.155
 #define NARROW 0.9              /* a panel no narrower, where a page would be too tall */
 
 void sh_gp_entry(struct sh_gp_grid *g, const char *label, int kind, const char *style, ...)
@@ -47,8 +46,8 @@ static void pick(struct sh_gp *gp, struct sh_gp_grid *g, int n)
 static double next_key(const struct sh_gp_grid *g, const struct sh_gp_key *k, double *at, int *row)
 {
     double room = g->page_in - 2 * SIDE, step = room / floor(fmax(1, room / KEY_STEP)),
-           wide = fmin(room, step * ceil((KEY_MARK + KEY_GAP + LETTER * (double)strlen(k->label)) / step - 1e-9));
-    if (*at + wide > room + 1e-6) {
+           wide = fmin(room, step * ceil((KEY_MARK + KEY_GAP + sh_gp_text_in(k->label)) / step - 1e-9));
+    if (*at + wide > room + KEY_GAP) {
         *at = 0;
         ++*row;
     }
@@ -77,17 +76,25 @@ static int title_letters(const struct sh_gp_grid *g)
     return sh_gp_letters(g->wide + 1.6 * fmin(g->left, g->right + 0.25));
 }
 
+/* Lines break at blanks, and are not full. */
+static int title_lines(const struct sh_gp_grid *g)
+{
+    int letters = title_letters(g), rest = g->title - letters;
+    return !g->title ? 0 : rest <= 0 ? 1 : rest <= 0.85 * letters ? 2 : 3;
+}
+
 void sh_gp_lay_out(struct sh_gp *gp, struct sh_gp_grid *g, int n)
 {
     pick(gp, g, n);
     g->most = g->most < g->n ? g->most : g->n;
     g->columns = sh_gp_columns(gp, g->wide + around(g), g->most);
     double rest, foot, wide = g->wide, natural = g->tall;
-    for (;; g->columns++) {
+    for (int first = g->columns;; g->columns++) {
         int rows = (g->n + g->columns - 1) / g->columns;
         g->page_in = sh_gp_room(gp, 2 * SIDE + g->first + (wide + around(g)) * g->columns);
         g->wide = (g->page_in - 2 * SIDE - g->first) / g->columns - around(g);
-        g->above = !g->title ? 0.08 : g->title <= title_letters(g) ? 0.3 : 0.47;
+        g->lines = title_lines(g);
+        g->above = g->lines ? 0.13 + 0.17 * g->lines : 0.08;
         foot = keys_in(g) + 0.08;
         rest = HEAD + (g->above + g->below) * rows + g->last + foot;
         gp->problem[0] = n < SH_GP_PANELS && gp->look.panels >> n ? gp->problem[0] : '\0';
@@ -97,6 +104,11 @@ void sh_gp_lay_out(struct sh_gp *gp, struct sh_gp_grid *g, int n)
                        (g->page_in - 2 * SIDE - g->first) / (g->columns + 1) - around(g) >= NARROW;
         double enough = fmin(natural, g->wide / (g->is_square ? 1.0 : 1.6));
         if (gp->look.scrolls || !can_grow || (g->tall >= enough && !gp->problem[0])) {
+            if (gp->problem[0] && !(gp->look.height_in > 0) && gp->settings) {
+                gp->settings = NULL;        /* a column's caption tells them */
+                g->columns = first - 1;
+                continue;
+            }
             g->keys_at = rest - foot + g->tall * rows + 0.06;
             break;
         }
@@ -135,8 +147,9 @@ void sh_gp_begin_panels(struct sh_gp *gp, const struct sh_gp_grid *g)
     double at = 0;
     for (int i = 0, row = 0; i < g->n_keys; i++) {
         double left = next_key(g, &g->key[i], &at, &row);
+        double room = g->page_in - 2 * SIDE - left - KEY_MARK;
         key(gp, &g->key[i], i + 1, SIDE + left, g->keys_at + SH_GP_KEY * (0.5 + row),
-            sh_gp_letters(g->page_in - 2 * SIDE - left - KEY_MARK));
+            sh_gp_text_in(g->key[i].label) <= room + 0.01 ? 400 : sh_gp_letters(room));
     }
 }
 
@@ -165,6 +178,13 @@ void sh_gp_cell(struct sh_gp *gp, const struct sh_gp_grid *g, int i)
     sh_gp_cell_part(gp, g, i, 0, g->wide, g->tall);
 }
 
+void sh_gp_scale_below(struct sh_gp *gp, const struct sh_gp_grid *g, int i, double down, double wide)
+{
+    fputs("set colorbox horizontal user origin ", gp->to);
+    sh_gp_cell_at(gp, g, i, 0, down);
+    fprintf(gp->to, " size screen %.5f, screen %.5f\n", wide / gp->own_width_in, 0.09 / gp->own_height_in);
+}
+
 int sh_gp_is_last(const struct sh_gp_grid *g, int i)
 {
     return i + g->columns >= g->n;
@@ -175,9 +195,30 @@ int sh_gp_is_left(const struct sh_gp_grid *g, int i)
     return i % g->columns == 0;
 }
 
+/* The bytes of a label that has no room: what stands before its last remark that makes it fit. */
+static size_t without_remarks(const char *text, double inches)
+{
+    static const char *const remark[] = {": ", ", ", " (", " of the ", " since ", " above "};
+    char part[120];
+    size_t all = strlen(text), least = all;
+    if (sh_gp_text_in(text) <= inches || all >= sizeof part)
+        return all;
+    for (size_t n = all - 1; n > 0; n--)
+        for (size_t i = 0; i < sizeof remark / sizeof *remark; i++)
+            if (!strncmp(text + n, remark[i], strlen(remark[i])) && !strchr(":,", text[n - 1])) {
+                snprintf(part, sizeof part, "%.*s", (int)n, text);
+                least = n;
+                if (sh_gp_text_in(part) <= inches)
+                    return n;
+            }
+    return least;
+}
+
 void sh_gp_axis_label(struct sh_gp *gp, const char *axis, const char *text, double inches, int is_there)
 {
-    sh_gp_set(gp, axis, is_there ? text : "", sh_gp_letters(inches));
+    char part[400];
+    snprintf(part, sizeof part, "%.*s", is_there ? (int)without_remarks(text, inches) : 0, text);
+    sh_gp_set(gp, axis, part, sh_gp_letters(inches * 1.1));
 }
 
 void sh_gp_titled(struct sh_gp_grid *g, const char *text, const char *more)
@@ -191,15 +232,16 @@ void sh_gp_panel_title(struct sh_gp *gp, const struct sh_gp_grid *g, const char 
     char all[400];
     int letters = title_letters(g);
     snprintf(all, sizeof all, "%s%s%s", text, more ? ": " : "", more ? more : "");
-    size_t first = sh_gp_line_bytes(all, letters);
-    const char *rest = all + first + (all[first] == ' ');
     fputs("set title ", gp->to);
-    if (*rest) {
+    const char *at = all;
+    for (int i = 1; i < g->lines && at[sh_gp_line_bytes(at, letters)]; i++) {
         char line[400];
-        snprintf(line, sizeof line, "%.*s", (int)first, all);
+        size_t bytes = sh_gp_line_bytes(at, letters);
+        snprintf(line, sizeof line, "%.*s", (int)bytes, at);
         sh_gp_text(gp, line, letters);
         fputs(gp->format == SH_GP_TEX ? ".'\\\\'." : ".\"\\n\".", gp->to);
+        at += bytes + (at[bytes] == ' ');
     }
-    sh_gp_text(gp, *rest ? rest : all, letters);
+    sh_gp_text(gp, at, letters);
     putc('\n', gp->to);
 }

@@ -30,7 +30,7 @@ static const char apostrophe[] = "'.\"'\".'";
 #define LETTERS 12.5                    /* on an inch, of the usual size */
 #define TITLE_LETTERS 9.2               /* and of the heading's */
 
-enum { TITLE_LINES = 2, SETTINGS_LINES = 4, HEADING_LABEL = 910 };
+enum { TITLE_LINES = 3, SETTINGS_LINES = 4, HEADING_LABEL = 910 };
 #define TITLE_PITCH 0.23
 #define SETTINGS_PITCH 0.19
 
@@ -146,18 +146,55 @@ void sh_gp_viridis(struct sh_gp *gp)
     fputs(")\n", gp->to);
 }
 
+static int letters_of(const char *s)
+{
+    int n = 0;
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
+/* Is that byte part of a sign between two numbers, which stay together: = / − ≥ and the like? */
+static int is_operator(char c)
+{
+    unsigned char u = (unsigned char)c;
+    return strchr("=/+", c) != NULL || (u >= 0x80 && u < 0xc0) || u == 0xe2;
+}
+
 size_t sh_gp_line_bytes(const char *s, int letters)
 {
-    size_t blank = 0, n = 0;
+    size_t blank = 0, loose = 0, clause = 0, n = 0;
     for (int i = 0; s[n]; i++) {
-        if (i == letters)
-            return blank ? blank : n;
-        blank = s[n] == ' ' ? n : blank;
+        if (i == letters) {
+            int fits = clause && letters_of(s + clause + 1) <= letters;
+            return fits ? clause : loose ? loose : blank ? blank : n;
+        }
+        if (s[n] == ' ' && n) {
+            blank = n;
+            loose = is_operator(s[n - 1]) || is_operator(s[n + 1]) ? loose : n;
+            clause = strchr(":;,", s[n - 1]) ? n : clause;
+        }
         n++;
         while (((unsigned char)s[n] & 0xc0) == 0x80)
             n++;
     }
     return n;
+}
+
+/* Advance widths of DejaVu Sans, in hundredths of an em, class by class. */
+double sh_gp_text_in(const char *s)
+{
+    static const struct { const char *letters; int wide; } table[] = {
+        {"ijl'", 28}, {"IJ .,|", 32}, {"ft:;/()[]-!", 39}, {"rs", 48}, {"czkvxyFLZTY?", 58}, {"wMOQD", 82},
+        {"mW%", 97}, {"ABCEGHKNPRSUVX", 70}};
+    double in = 0;
+    for (; *s; s++) {
+        int wide = ((unsigned char)*s & 0xc0) == 0x80 ? 0 : (unsigned char)*s >= 0x80 ? 80 : 62;
+        for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+            wide = strchr(table[i].letters, *s) ? table[i].wide : wide;
+        in += 0.0013 * wide;
+    }
+    return in;
 }
 
 static int n_lines(const char *text, int letters, int most)
@@ -376,6 +413,10 @@ void sh_gp_row(struct sh_gp *gp, const double *value, int n)
 void sh_gp_log_tics(struct sh_gp *gp, double high)
 {
     fputs("set logscale cb\nset cbtics (0.1, 0.2, 0.5", gp->to);
+    if (high <= 10) {
+        fputs(", 1, 1.5, 2, 3, 4, 5, 7, 10)\n", gp->to);
+        return;
+    }
     for (double unit = 1; unit <= high; unit *= 10)
         fprintf(gp->to, ", %g, %g, %g", unit, 2 * unit, 5 * unit);
     fputs(")\n", gp->to);

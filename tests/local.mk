@@ -338,7 +338,7 @@ EXTRA_DIST += $(quick_scripts) $(slow_scripts)
 EXTRA_DIST += %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/dumps.py %D%/cli/evals.py %D%/cli/examples.py \
 	%D%/cli/figures.py %D%/cli/generate_many.py %D%/cli/hostile.py %D%/cli/kept.py %D%/cli/lib.sh \
 	%D%/cli/maps.py %D%/cli/ranks_lib.sh %D%/cli/reader.py %D%/cli/scores.py %D%/cli/tasks.py %D%/cli/theory.py \
-	%D%/cli/vectors.py %D%/faults/sweep.py %D%/golden/capacity.json %D%/golden/capacity_configs.json \
+	%D%/cli/vectors.py %D%/cli/zsh_tab.py %D%/faults/sweep.py %D%/golden/capacity.json %D%/golden/capacity_configs.json \
 	%D%/golden/tasks %D%/golden/weight_bits %D%/golden/weight_prune %D%/oracle/capacity.py \
 	%D%/oracle/capacity_configs.py %D%/oracle/codes.py %D%/oracle/perplexity.py %D%/oracle/tasks.py \
 	%D%/oracle/weight_bits.py %D%/oracle/weight_prune.py

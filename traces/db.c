@@ -38,7 +38,7 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
         sh_hint(e, "the disk is full; committed layers are safe: free some space and run the same command again");
     else if (e->is_locked)
         sh_hint(e, s->reads ? "another program has been writing to this file for a minute: try again later"
-                            : "when that program has finished, run the same command again; it continues from there");
+                            : "when that program has finished, run the same command again to resume");
     else if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY || code == SQLITE_READONLY_CANTINIT)
         sh_hint(e, "a killed program left an unfinished change; to undo it, run `shears info FILE` once as a "
                 "user who may write to the file and its folder");
@@ -229,7 +229,7 @@ static int exists(const char *path, struct sh_err *e)
     if (stat(path, &about))
         return sh_fail(e, "%s: cannot be opened: %s", path, strerror(errno));
     if (!S_ISREG(about.st_mode))
-        return sh_fail(e, "%s: is not a file, expected a trace store", path);
+        return sh_fail(e, "%s: not a file, expected a trace store", path);
     return 0;
 }
 
@@ -296,7 +296,7 @@ static int make_new(const char *path, int *made, struct sh_err *e)
     struct stat about;
     int fd = lock_temporary(temporary, 1), bad = fd < 0;
     if (bad)
-        sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
+        sh_fail(e, "%s: cannot be created: %s", path, strerror(errno));
     if (!bad && (stat(path, &about) || !about.st_size)) {       /* else another program was faster: use its file */
         struct sh_store *s = NULL;
         forget_journals(temporary);
@@ -308,7 +308,7 @@ static int make_new(const char *path, int *made, struct sh_err *e)
         sh_store_close(s);
         forget_journals(path);
         if (!bad && rename(temporary, path))
-            bad = sh_fail(e, "%s: cannot be made: %s", path, strerror(errno));
+            bad = sh_fail(e, "%s: cannot be created: %s", path, strerror(errno));
         *made = !bad;
     }
     if (fd >= 0)
@@ -481,7 +481,7 @@ static int check_leftovers(struct sh_store *s, struct sh_err *e)
         " UNION SELECT sequence, layer FROM vectors) EXCEPT SELECT sequence, layer FROM done LIMIT 1", "");
     struct sh_columns c = sh_columns_of(s, q, "", "looking for leftovers", e);
     if (sh_columns_next(&c))
-        c.bad = sh_fail(e, "%s: damaged: sequence %d, layer %d has blocks but no mark that it is done", s->path,
+        c.bad = sh_fail(e, "%s: damaged: sequence %d, layer %d has blocks but is not marked as finished", s->path,
                         sqlite3_column_int(q, 0), sqlite3_column_int(q, 1));
     return sh_columns_end(&c);
 }

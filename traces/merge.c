@@ -84,7 +84,7 @@ static int refuse_hole(const struct sh_store *in, const struct parts *p, const s
         all += p->held[k].part == hole->part && !strcmp(p->held[k].job, hole->job);
     const char *command = p->shard[i].command;
     int parts = p->shard[i].parts;
-    sh_fail(e, "%s: part %d of %d of its %s is incomplete: %d of %d %s are missing, or rows of them", in->path,
+    sh_fail(e, "%s: part %d of %d of its %s is incomplete: %d of %d %s are missing in whole or in part", in->path,
             hole->part, parts, command, gone, all, strcmp(command, "trace") ? "sets of results" : "layers");
     return sh_hint(e, "nothing of this file was merged; run its command again with --shard %d/%d to restore it",
                    hole->part, parts);

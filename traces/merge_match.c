@@ -146,7 +146,7 @@ static int match_shard(struct sh_match *m, const struct sh_store *in, const stru
     for (int i = 0; i < m->n; i++)
         known |= !strcmp(m->run[i].at[FINGERPRINT], h->model);
     if (!known) {
-        sh_fail(e, "%s: another model than %s: fingerprint %s, expected %s", in->path, m->run_of, h->model,
+        sh_fail(e, "%s: a different model from %s: fingerprint %s, expected %s", in->path, m->run_of, h->model,
                 m->run[0].at[FINGERPRINT]);
         return tell(e);
     }

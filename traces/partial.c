@@ -28,7 +28,7 @@ int sh_partial_begin(struct sh_store *s, struct sh_err *e)
 int sh_partial_put(struct sh_store *s, const char *job, int part, const void *at, size_t bytes, struct sh_err *e)
 {
     if (bytes > 1 << 30)
-        return sh_fail(e, "%s: a part of %zu bytes is too large for it", s->path, bytes);
+        return sh_fail(e, "%s: a part of %zu bytes is too large for this store", s->path, bytes);
     return sh_db_do(s, e, doing, "INSERT OR REPLACE INTO partial (job, part, sum, blob) VALUES (?,?,?,?)", "tilb", job,
                     part, check_sum(job, part, at, bytes), at, (int)bytes);
 }
@@ -69,7 +69,7 @@ int sh_partial_get(struct sh_store *s, const char *job, int part, void *at, size
         if (!c.bad)
             memcpy(at, blob, bytes);
     } else if (!c.bad) {
-        c.bad = sh_fail(e, "%s: has no part %d of this job", s->path, part);
+        c.bad = sh_fail(e, "%s: contains no part %d of this job", s->path, part);
     }
     return sh_columns_end(&c);
 }

@@ -253,7 +253,7 @@ static int decode(const struct sh_block *b, struct bytes part[N_FRAME], sh_row_f
             break;
     }
     if (!status && i == b->n_rows && (gap_at != part[2].n || value_at != part[3].n))
-        status = sh_fail(e, "a sparse block holds more scores than its rows count");
+        status = sh_fail(e, "a sparse block holds more scores than its row counts add up to");
     free(key);
     free(score);
     return status;

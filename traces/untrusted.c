@@ -79,7 +79,7 @@ static int check_columns(struct sh_store *s, const char *table, struct sh_err *e
     while (sh_columns_next(&c))
         if (sqlite3_column_int(c.q, HIDDEN)) {
             const unsigned char *name = sqlite3_column_text(c.q, NAME);
-            c.bad = sh_fail(e, "%s: damaged: column %.60s of table %s is computed, expected a stored column", s->path,
+            c.bad = sh_fail(e, "%s: damaged: column %.60s of table %s is generated, expected a stored column", s->path,
                             name ? (const char *)name : "?", table);
         }
     return sh_columns_end(&c);

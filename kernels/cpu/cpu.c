@@ -113,7 +113,7 @@ static void *alloc(struct sh_dev *d, size_t bytes, struct sh_err *e)
     (void)d;
     void *at = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
     if (!at)
-        sh_fail(e, "backend cpu: %zu bytes more do not fit into memory", bytes);
+        sh_fail(e, "backend cpu: another %zu bytes do not fit into memory", bytes);
     return at;
 }
 
@@ -185,7 +185,7 @@ static void attend(struct sh_dev *d, const struct sh_attend *a)
 {
     int faulty = d->failed ? 0 : d->kernels->attend(a, d->n_threads, d->stages);
     if (faulty)
-        cpu_fail(d, "the attention of sequence %d of this batch is no number: its activations have overflowed",
+        cpu_fail(d, "the attention of sequence %d of this batch is not a number: its activations overflowed",
                  faulty - 1);
 }
 

@@ -316,7 +316,7 @@ static int sync_device(struct sh_dev *d, struct sh_err *e)
     cuda_graphs_read(d);
     cuda_spans_read(d);
     if (fault)
-        cuda_fail(d, "the attention of sequence %d of this batch is no number: its activations have overflowed",
+        cuda_fail(d, "the attention of sequence %d of this batch is not a number: its activations overflowed",
                   fault - 1);
     if (cuda_has_failed(d)) {
         *e = d->error;

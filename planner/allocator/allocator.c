@@ -99,8 +99,8 @@ static int check(const struct sh_allocator *p, const struct sh_allocation *a, st
         {SH_EVIDENCE_CURVE, "budget curves", a->curve, 1, a->n_point > 0 ? (size_t)a->n_point : 1,
          1 + 1e-3}};                    /* kept mass of stored rows is 1 within rounding */
     if (a->mean < a->floor || a->mean > a->n_token)
-        return sh_misused(e, "a mean of %d tokens a head: every head needs %d, and the sequence has %d", a->mean,
-                          a->floor, a->n_token);
+        return sh_misused(e, "a mean of %d tokens per head is out of range: every head needs %d, and the sequence "
+                          "has %d", a->mean, a->floor, a->n_token);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (p->needs & all[i].kind && check_numbers(p->name, &all[i], a, e))
             return -1;
@@ -108,7 +108,7 @@ static int check(const struct sh_allocator *p, const struct sh_allocation *a, st
     for (int i = 1; sound && i < a->n_point; i++)
         sound = a->point[i] > a->point[i - 1];
     return sound || !(p->needs & SH_EVIDENCE_CURVE)
-               ? 0 : sh_fail(e, "budgets of a curve must rise from %d to %d", a->floor, a->n_token);
+               ? 0 : sh_fail(e, "the budgets of a curve must increase from %d to %d", a->floor, a->n_token);
 }
 
 int sh_allocate(const struct sh_allocator_spec *s, const struct sh_allocation *a, int *budget, struct sh_err *e)

@@ -29,8 +29,9 @@ static int parse_one(const char *at, size_t length, struct sh_budget *b, struct 
                 return 0;
         }
     }
-    return sh_misused(e, "budget \"%.*s\": expected tokens (a whole number from 1, such as 512 or 4k) or a share "
-                      "of the sequence (0.2 or 20%%; above 0, up to 1.0)", (int)(length < 32 ? length : 32), at);
+    return sh_misused(e, "budget \"%.*s\": expected tokens (a whole number from 1, such as 512 or 4k) or a "
+                     "fraction of the sequence (such as 0.2 or 20%%; above 0, up to 1.0)",
+                     (int)(length < 32 ? length : 32), at);
 }
 
 static int add(struct sh_budget b, struct sh_budget *out, int *n, struct sh_err *e)
@@ -54,7 +55,7 @@ static int add_span(const char *at, size_t length, const char *dots, struct sh_b
     if (parse_one(at, (size_t)(dots - at), &first, e) || parse_one(dots + 2, (size_t)(slash - dots - 2), &last, e))
         return -1;
     if (!first.tokens != !last.tokens)
-        return sh_misused(e, "budget \"%.*s\": one end is tokens, the other a share", (int)length, at);
+        return sh_misused(e, "budget \"%.*s\": one end is a number of tokens, the other a fraction", (int)length, at);
     for (long i = 0; i < count; i++) {
         double f = (double)i / (double)(count - 1);
         struct sh_budget b = {0};

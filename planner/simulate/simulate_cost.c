@@ -29,14 +29,14 @@ int sh_sim_cost(const struct sh_capacity_ask *ask, const struct sh_sim_efficienc
     struct sh_capacity whole;
     struct sh_sim_cost c = {.ask = *ask};
     if (ask->pp != 1 || ask->ep != 1 || ask->draft || ask->rule.prefix)
-        return sh_misused(e, "a simulation is of one GPU or of a tensor-parallel group, without a draft model and "
-                          "a shared prefix");
+        return sh_misused(e, "a simulation covers one GPU or a tensor-parallel group, without a draft model or shared "
+                             "prefix");
     c.ask.length = 1;
     c.ask.batch = 0;
     if (sh_capacity(&c.ask, &whole, e))
         return -1;
     if (whole.unfit)
-        return sh_fail(e, "%s: no room for %s, %llu bytes of each GPU are missing", ask->shape->f.name, whole.unfit,
+        return sh_fail(e, "%s: no room for %s: each GPU lacks %llu bytes", ask->shape->f.name, whole.unfit,
                        (unsigned long long)whole.shortfall);
     c.pool = whole.room;
     c.plain = c.ask;

@@ -38,8 +38,8 @@ static int absent(const struct sh_persistence_cell *cell, const char *what, stru
 {
     char name[SH_ALPHA_NAME];
     sh_alpha_name(&cell->alpha, name);
-    return sh_misused(e, "persistence: alpha %s, recent %d, split %g: the %s is not among those "
-                         "that the statistics were recorded for", name, cell->recent, cell->split, what);
+    return sh_misused(e, "persistence: alpha %s, recent %d, split %g: statistics were not recorded for this "
+                         "%s", name, cell->recent, cell->split, what);
 }
 
 static int find(const struct sh_stats *s, const struct sh_persistence_cell *cell, struct place *out, struct sh_err *e)

@@ -40,6 +40,7 @@ libapp_a_SOURCES = \
 	%D%/simulate/simulate_args.c %D%/simulate/simulate_args.h \
 	%D%/simulate/simulate_csv.c \
 	%D%/simulate/simulate_keep.c \
+	%D%/simulate/simulate_quality.c \
 	%D%/simulate/simulate_run.c %D%/simulate/simulate_run.h \
 	%D%/simulate/simulate_study.c \
 	%D%/simulate/simulate_sweep.c \

@@ -142,7 +142,7 @@ static char *read_all(FILE *f, const char *path, size_t most, size_t *bytes, str
     if (failed)
         sh_fail(e, "%s: cannot be read: %s", path, strerror(why));
     else
-        sh_fail(e, "%s: file is larger than the limit of %zu bytes", path, most);
+        sh_fail(e, "%s: the file is larger than the limit of %zu bytes", path, most);
     return NULL;
 }
 

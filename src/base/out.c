@@ -32,6 +32,7 @@ static void clear(struct sh_node *n)
     free(n->key);
     free(n->label);
     free(n->text);
+    free(n->shown);
     free(n->link);
 }
 
@@ -100,6 +101,13 @@ void sh_out_detail(struct sh_out *o)
 {
     const struct sh_node *n = o->open[o->depth];
     n->child[n->n_child - 1]->is_detail = 1;
+}
+
+void sh_out_shown(struct sh_out *o, const char *text)
+{
+    struct sh_node *n = o->open[o->depth]->child[o->open[o->depth]->n_child - 1];
+    free(n->shown);
+    n->shown = xstrdup(text);
 }
 
 void sh_out_compact(struct sh_out *o)
@@ -381,25 +389,63 @@ static void last_cell(FILE *to, const char *s, int at)
     fputs(s, to);
 }
 
-static void text_table(FILE *to, const struct sh_rows *r)
+/* What is shown of a first cell: up to the last comma that fits on a line, with the rest on further lines. */
+static int first_line(const char *s)
+{
+    enum { LONGEST = 28 };
+    int n = (int)strcspn(s, ","), all = (int)strlen(s);
+    if (all <= LONGEST || n == all)
+        return all;
+    for (int next = n; next < LONGEST && s[next]; next += 1 + (int)strcspn(s + next + 1, ","))
+        n = next;
+    return n + 1;
+}
+
+static void brief_cell(char *buffer, size_t bytes, const struct sh_node *n, int is_brief)
+{
+    if (is_brief && n->shown)
+        text_cell(buffer, bytes, n->shown, 0);
+    else
+        sh_node_cell(buffer, bytes, n, 0);
+}
+
+static int *widths_of(const struct sh_rows *r, int is_brief)
 {
     char buffer[512];
     int *width = xcalloc((size_t)r->n_col + 1, sizeof *width);
     for (int c = 0; c < r->n_col; c++) {
         width[c] = width_of(r->row[0][c]->label);
         for (int i = 0; i < r->n_row; i++) {
-            sh_node_cell(buffer, sizeof buffer, r->row[i][c], 0);
-            if (width_of(buffer) > width[c])
-                width[c] = width_of(buffer);
+            brief_cell(buffer, sizeof buffer, r->row[i][c], is_brief);
+            for (char *s = buffer, *end = s; *s; s = end) {
+                end = c || !is_brief || !r->row[i][c]->shown ? s + strlen(s) : s + first_line(s);
+                char kept = *end;
+                *end = '\0';
+                width[c] = width_of(s) > width[c] ? width_of(s) : width[c];
+                *end = kept;
+            }
         }
     }
+    return width;
+}
+
+static void text_table(FILE *to, const struct sh_rows *r, int is_brief)
+{
+    char buffer[512], first[512];
+    int *width = widths_of(r, is_brief);
     for (int i = -1; i < r->n_row; i++) {
+        const char *rest = "";
         for (int c = 0, at = 2; c < r->n_col; at += width[c++] + 2) {
             const struct sh_node *n = r->row[i < 0 ? 0 : i][c];
             const char *s = n->label;
             if (i >= 0) {
-                sh_node_cell(buffer, sizeof buffer, n, 0);
+                brief_cell(buffer, sizeof buffer, n, is_brief);
                 s = buffer;
+            }
+            if (i >= 0 && !c && is_brief && n->shown) {
+                snprintf(first, sizeof first, "%s", buffer);
+                buffer[first_line(first)] = '\0';
+                rest = first + strlen(buffer);
             }
             int pad = width[c] - width_of(s), left = r->row[0][c]->kind == SH_NODE_TEXT;
             int last = c + 1 == r->n_col;
@@ -410,6 +456,8 @@ static void text_table(FILE *to, const struct sh_rows *r)
                 fprintf(to, "%s%*s", s, left ? pad : 0, "");
         }
         fputc('\n', to);
+        for (; *rest; rest += first_line(rest))
+            fprintf(to, "    %.*s\n", first_line(rest), rest);
     }
     free(width);
 }
@@ -440,7 +488,7 @@ static void write_text(const struct sh_out *o, FILE *to)
             if (!o->columns)
                 drop_details(&r);
             fprintf(to, "%s%s\n", shown++ ? "\n" : "", n->label);
-            text_table(to, &r);
+            text_table(to, &r, !o->columns);
         }
         sh_rows_free(&r);
     }

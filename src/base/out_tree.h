@@ -15,6 +15,7 @@ struct sh_node {
     double real;
     int digits;
     int is_compact;                     /* a list on one line of JSON                             */
+    char *shown;                        /* what text tables show instead; NULL: the value         */
     int is_detail;                      /* a column that text tables show only if it is named     */
     const struct sh_node *group;        /* that it is in; NULL: none                              */
     struct sh_node **child;

@@ -279,7 +279,8 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
     sh_out_text(o, "gpus", "GPUs", line);
     snprintf(line, sizeof line, "%s, %s", r->kv, r->budget ? r->budget : "whole: nothing is evicted");
     sh_out_text(o, "cache", "cache", line);
-    snprintf(line, sizeof line, "%llu of %llu tokens", (unsigned long long)r->max_batch, (unsigned long long)r->length);
+    snprintf(line, sizeof line, "%llu sequences of %llu tokens", (unsigned long long)r->max_batch,
+             (unsigned long long)r->length);
     sh_out_text(o, "max_batch", "largest batch", line);
     if (r->max_length == SH_KV_MOST_TOKENS)
         snprintf(line, sizeof line, "any: the cache does not grow with the length");

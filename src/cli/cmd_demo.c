@@ -174,11 +174,13 @@ static int compare(struct demo *d, const char *who, struct sh_out *o, struct sh_
 
 static void explain(const struct demo *d, struct sh_out *o)
 {
-    sh_out_note(o, "The literal ratio (alpha 1/t, every pair) says little: nearly every token exceeds 1/t once,");
-    sh_out_note(o, "when it is the newest, so random weights score high as well. Beyond recency (alpha 5/t,");
-    sh_out_note(o, "pairs at least 10 apart):");
-    sh_out_note(o, "  trained: a token that matters late is %.2f times as likely as chance to have mattered early;",
+    sh_out_note(o, "The literal ratio (alpha 1/t, where t is the number of keys that a query sees; every pair) says");
+    sh_out_note(o, "little: nearly every token gets a score above 1/t at least once, when it is the newest, so the");
+    sh_out_note(o, "ratio is high for random weights as well. Lift is ratio / chance, the ratio of tokens drawn at");
+    sh_out_note(o, "random. Beyond recency (alpha 5/t, query and key at least 10 tokens apart):");
+    sh_out_note(o, "  trained: a token that matters late is on average %.2f times as likely to have mattered early as",
                 d->lift[0]);
+    sh_out_note(o, "  a token chosen at random;");
     if (isnan(d->lift[1]))
         sh_out_note(o, "  random: no token is pivotal (-), so there is no such pattern.");
     else
@@ -187,7 +189,8 @@ static void explain(const struct demo *d, struct sh_out *o)
     if (d->gnuplot_absent)
         sh_out_note(o, "No figures: gnuplot is not installed. Open %s/persistence-trained.txt", d->folder);
     else
-        sh_out_note(o, "Open %s/report.html. Next to it: the steps' output and the figures (.svg).", d->folder);
+        sh_out_note(o, "Open %s/report.html. The same folder contains the output of each step and the figures (.svg).",
+                    d->folder);
 }
 
 /* The demonstration ends with what a reader wants to know first. */

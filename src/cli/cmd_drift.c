@@ -282,10 +282,8 @@ static void write_change(struct sh_out *o, const struct sh_score_change *c)
 static void write_cell(struct sh_out *o, const struct work *w, int i)
 {
     const struct sh_budget *b = &w->budget[i % w->n_budget];
-    char knobs[SH_POLICY_TEXT];
     sh_out_item(o);
-    sh_out_text(o, "policy", "policy", w->spec[i / w->n_budget].policy->name);
-    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->spec[i / w->n_budget], knobs));
+    sh_policy_write(&w->spec[i / w->n_budget], o);
     if (b->tokens)
         sh_out_int(o, "budget", "budget", b->tokens);
     else

@@ -44,6 +44,8 @@ static const struct sh_opt opts[] = {
     SH_LIST("plan", F(plan), "FILE...", "shears plan files: policy, prefill and a budget for every head;\n"
         "without --budget, only the plans are evaluated"),
     SH_PREFILL_OPT(F(prefill), "the\nplan's, or 0"),
+    SH_INT("prefill-block", F(prefill_block), "N", 1, 1 << 22, "read these first tokens in blocks of N: each "
+        "block attends\nto itself and what is kept, then the cache is\ncompressed (default: once, after all of them)"),
     SH_KV_OPTS(F),
     SH_KV_KEYS_OPTS(F),
     SH_WEIGHT_OPTS(F),
@@ -185,6 +187,8 @@ static int read_cells(struct sh_eval_job *w, struct sh_err *e)
         return -1;
     if (sh_read_budgets(&a->budget, w->budget, &w->n_budget, e) || read_plans(w, e))
         return -1;
+    if (a->prefill_block && w->prefill < 1)
+        return sh_misused(e, "--prefill-block requires --prefill N, the tokens that come in blocks");
     return sh_policy_parse("full", &w->full, e);
 }
 
@@ -255,8 +259,8 @@ static void name_results(struct sh_eval_job *w)
 {
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
                                   .on = sh_text_source_measured(&w->source), .dtype = w->a->dtype,
-                                  .prefill = w->prefill, .weight_bits = w->a->weight_bits,
-                                  .weight_prune = w->a->weight_prune,
+                                  .prefill = w->prefill, .prefill_block = w->a->prefill_block,
+                                  .weight_bits = w->a->weight_bits, .weight_prune = w->a->weight_prune,
                                   .unpruned = sh_model_fingerprint_unpruned(w->source.model),
                                   .seed = (uint64_t)w->common->seed,
                                   .answers = w->a->answers ? sh_eval_answers_hash(&w->answers) : 0};
@@ -308,6 +312,8 @@ static int report(const struct sh_eval_job *w, struct sh_err *e)
     sh_out_int(o, "sequences", "sequences", w->source.texts.n);
     sh_out_int(o, "tokens", "tokens", sh_text_source_tokens(&w->source));
     sh_out_int(o, "prefill", "prefill", w->prefill);
+    if (w->a->prefill_block)
+        sh_out_int(o, "prefill_block", "in blocks of", w->a->prefill_block);
     if (w->answers.texts) {
         sh_out_int(o, "answers", "answers", w->answers.all);
         sh_out_int(o, "answers_cut", "answers after the last token read", w->answers.cut);
@@ -373,9 +379,9 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
     if (a->shard || sh_ranks_are_there())
         return sh_misused(e, "--task cannot be combined with --shard or mpirun");
     if (a->text.n || a->jsonl || a->tokens || a->length || a->logits || a->dump || a->answers || a->by ||
-        a->plan.n || a->batch || a->stream)
+        a->plan.n || a->batch || a->stream || a->prefill_block)
         return sh_misused(e, "--task cannot be combined with --text, --jsonl, --tokens, --answers, --by, --length, "
-                             "--plan, --batch, --stream, --logits or --dump-kept");
+                             "--plan, --batch, --stream, --prefill-block, --logits or --dump-kept");
     const struct sh_file_use files[] = {
         {"--db", q.db, 1}, {"--items", q.items, 1}, {"--data", q.data, 0}, {"--shots-data", q.shots_data, 0}, {0}};
     if (sh_files_apart(files, e))
@@ -436,9 +442,10 @@ const struct sh_cmd sh_cmd_eval = {
              "        --task NAME --data FILE [--shots N])\n"
              "        [--policy NAME[:knob=value,...]...] [--budget LIST] [--kv-bits N] [options]",
     .summary = "measure perplexity and task accuracy under a KV budget",
-    .about = "Runs the model over texts token by token: once with the full cache, and once for each policy and\n"
-             "budget with a real cache of fixed size. Reports perplexity and, compared with the full cache, the\n"
-             "paired change in log-likelihood, the divergence KL(full || compressed) and how often the most likely\n"
+    .about = "Runs the model over texts: once with the full cache, and once for each policy and budget with a real\n"
+             "cache of fixed size, from which tokens are evicted one after another. All policies, budgets and plans\n"
+             "go through the model together, layer by layer. Reports perplexity and, compared with the full cache,\n"
+             "the paired change in log-likelihood, the divergence KL(full || compressed) and how often the most likely\n"
              "token is the same. The policies are those of shears replay, driven by the model's own attention.\n"
              "Standard errors are over the texts, or over blocks of 512 tokens of fewer than six texts; with fewer\n"
              "than six of these, over tokens as if they were independent. 95 % bound: what the perplexity increases\n"

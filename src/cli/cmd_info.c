@@ -222,12 +222,27 @@ static int info_model(const char *folder, const struct sh_common *common, struct
     return bad;
 }
 
-/* A folder is a checkpoint; a file is a store unless its name ends in .gguf. */
-static int is_model(const char *path)
+static int ends_with(const char *path, const char *end)
 {
+    size_t n = strlen(path), m = strlen(end);
+    return n >= m && !strcasecmp(path + n - m, end);
+}
+
+/* A folder is a checkpoint, and a file of one stands for it; another file is a store. For free(); NULL: a store. */
+static char *model_of(const char *path)
+{
+    static const char *const ends[] = {"config.json", ".safetensors", ".safetensors.index.json", "pytorch_model.bin",
+                                       "pytorch_model.bin.index.json", NULL};
     struct stat about;
-    size_t n = strlen(path);
-    return (!stat(path, &about) && S_ISDIR(about.st_mode)) || (n > 5 && !strcasecmp(path + n - 5, ".gguf"));
+    int is_there = !stat(path, &about);
+    if ((is_there && S_ISDIR(about.st_mode)) || ends_with(path, ".gguf"))
+        return xstrdup(path);
+    for (int i = 0; is_there && ends[i]; i++)
+        if (ends_with(path, ends[i])) {
+            const char *slash = strrchr(path, '/');
+            return slash ? xasprintf("%.*s", slash > path ? (int)(slash - path) : 1, path) : xstrdup(".");
+        }
+    return NULL;
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
@@ -252,7 +267,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (a->hash)
         return info_hash(positional->at[0], common, e);
     const char *what = positional->at[0];
-    int bad = is_model(what) ? info_model(what, common, e) : info_store(what, common, e);
+    char *model = model_of(what);
+    int bad = model ? info_model(model, common, e) : info_store(what, common, e);
+    free(model);
     if (bad && access(what, F_OK))
         sh_hint_near(e, what, strlen(what), "backends\ngpus\nmodels\npolicies", "");
     return bad;

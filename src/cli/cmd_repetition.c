@@ -273,12 +273,10 @@ static int keep(const struct work *w, struct sh_store *s, struct sh_err *e)
 
 static void write_condition(const struct work *w, int c, struct sh_out *o)
 {
-    char knobs[SH_POLICY_TEXT];
     struct sh_eval_mean ppl = sh_eval_perplexity(&w->total[c].all);
     sh_out_item(o);
     sh_out_text(o, "condition", "cache", condition_key[c]);
-    sh_out_text(o, "policy", "policy", w->spec[c].policy->name);
-    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->spec[c], knobs));
+    sh_policy_write(&w->spec[c], o);
     sh_out_real(o, "ppl", "ppl of the texts", ppl.value, 4);
     for (int f = 0; f < SH_N_REPETITION_METRIC; f++) {
         struct sh_eval_mean m = over_texts(w, c, -1, f);

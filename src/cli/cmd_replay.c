@@ -156,16 +156,6 @@ static void write_layers(struct sh_out *o, const struct sh_replay_row *row)
     sh_out_end(o);
 }
 
-/* Do only knobs tell some policies apart? */
-static int is_ambiguous(const struct sh_replay_job *w)
-{
-    for (int i = 0; i < w->q.n_spec; i++)
-        for (int k = 0; k < i; k++)
-            if (w->spec[i].policy == w->spec[k].policy)
-                return 1;
-    return 0;
-}
-
 static void write_row(struct sh_out *o, const struct sh_replay_job *w, int i)
 {
     static const enum sh_replay_metric shown[] = {
@@ -173,12 +163,9 @@ static void write_row(struct sh_out *o, const struct sh_replay_job *w, int i)
         SH_M_KEPT_MASS_LOW, SH_M_KEPT_MASS_HIGH, SH_M_KEPT_MASS_NO_SINK, SH_M_PIVOTAL_RECALL, SH_M_STABILITY,
         SH_M_PEAK_TOKENS, SH_M_MEAN_TOKENS, SH_M_RESIDENT_BYTES};
     const struct sh_replay_row *row = &w->row[i];
-    char knobs[SH_POLICY_TEXT], allocator[SH_ALLOT_TEXT];
+    char allocator[SH_ALLOT_TEXT];
     sh_out_item(o);
-    sh_out_text(o, "policy", "policy", row->spec->policy->name);
-    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(row->spec, knobs));
-    if (!is_ambiguous(w))
-        sh_out_detail(o);
+    sh_policy_write(row->spec, o);
     sh_out_text(o, "allocator", "allocator", sh_allot_text(&w->allocator, allocator));
     sh_out_detail(o);
     if (row->budget->tokens)
@@ -192,9 +179,6 @@ static void write_row(struct sh_out *o, const struct sh_replay_job *w, int i)
         if (shown[k] == SH_M_STABILITY && isnan(oracle_mass(w, i % w->q.n_budget)))
             sh_out_detail(o);
         sh_metric_write(&sh_replay_metrics, shown[k], row->all[shown[k]], o);
-        if (shown[k] == SH_M_OUTPUT_ERROR_LOW || shown[k] == SH_M_OUTPUT_ERROR_HIGH ||
-            shown[k] == SH_M_STABILITY || shown[k] == SH_M_MEAN_TOKENS || shown[k] == SH_M_RESIDENT_BYTES)
-            sh_out_detail(o);
     }
     write_layers(o, row);
 }
@@ -203,10 +187,8 @@ static void write_areas(struct sh_out *o, const struct sh_replay_job *w)
 {
     sh_out_list(o, "curves", "kept mass against the budget: mean height of the curve");
     for (int i = 0; i < w->q.n_spec; i++) {
-        char knobs[SH_POLICY_TEXT];
         sh_out_item(o);
-        sh_out_text(o, "policy", "policy", w->spec[i].policy->name);
-        sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->spec[i], knobs));
+        sh_policy_write(&w->spec[i], o);
         sh_out_real(o, "area", "area", sh_replay_rows_area(&w->row[i * w->q.n_budget], w->q.n_budget), 4);
     }
     sh_out_end(o);

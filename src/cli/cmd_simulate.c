@@ -29,6 +29,14 @@ static const struct sh_opt opts[] = {
     SH_LIST("plan", F(plan), "FILE...", "shears plan files to compare with the full cache"),
     SH_TEXT("budget", C(budget), "B,...", "budgets to compare with the full cache: 0.2 of the length, 4096,\n"
                                           "64/32/... (one per layer)"),
+    SH_TEXT("max-ppl-increase", C(max_ppl), "F", "add the smallest measured budget that raises perplexity\n"
+                                                 "by at most F: 0.01 or 1%"),
+    SH_TEXT("min-recall", C(min_recall), "F", "add the smallest measured budget that keeps this fraction of\n"
+                                              "the attention mass"),
+    SH_TEXT("quality-db", C(db), "FILE", "store with results of shears eval or replay: the measured budgets (--db\n"
+                                         "is for this command's own results; both may be the same file)"),
+    SH_TEXT("policy", C(policy), "NAME", "use only budgets measured with this policy"),
+    SH_MEASURED_ON_OPT(C(measured_on), ""),
     SH_TEXT("evict", F(evict), "WHEN", "prompt: after the whole prompt (default); chunk: after each chunk"),
     SH_TEXT("allocator", F(memory), "HOW", "paged (default), or slots: reserve a sequence's whole cache at the start"),
     SH_INT("page", C(page), "N", 1, 1 << 20, "tokens per page (default: 16)"),
@@ -195,16 +203,19 @@ static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_
         details(o, r);
 }
 
-/* The known quality of each cache, which is the same on all servers. */
+/* The known quality of each cache, which differs among servers only if their formats do. */
 static void note_evidence(struct sh_out *o, const struct sh_sim_study *s)
 {
-    int n = 1 + s->settings.budget.n + s->args->plan.n;
-    for (int k = 0; k < n; k++)
-        for (int i = 0; i < s->n_row; i++)
-            if (s->row[i].is_there && (int)(s->row[i].cache - s->cache) % n == k) {
-                sh_out_note(o, "%s: %s", s->row[i].cache->name, s->row[i].cache->evidence);
-                break;
-            }
+    for (int k = 0; k < s->n_each; k++) {
+        const char *last = "";
+        for (int i = 0; i < s->n_row; i++) {
+            const struct sh_sim_cache *v = s->row[i].cache;
+            if (!s->row[i].is_there || (int)(v - s->cache) % s->n_each != k || !strcmp(v->evidence, last))
+                continue;
+            sh_out_note(o, "%s: %s", v->name, v->evidence);
+            last = v->evidence;
+        }
+    }
 }
 
 /* What happened to a cache, at the first of its rows. */
@@ -310,11 +321,14 @@ static int show(const struct sh_sim_study *s, const struct sh_common *common, st
 /* No output may be an input or another output. */
 static int check_paths(const struct sh_simulate_args *a, struct sh_err *e)
 {
+    const char *measured = a->capacity.db;
+    measured = a->db && measured && !strcmp(a->db, measured) ? NULL : measured;     /* one store may be both */
     for (int i = 0; i <= a->plan.n; i++) {
         const struct sh_file_use files[] = {
             {"--db", a->db, 1}, {"--log", a->log, 1}, {"--plot-latency", a->plot_latency, 1},
             {"--plot-occupancy", a->plot_occupancy, 1}, {"--workload", a->workload, 0},
-            {"--calibrate", a->calibrate, 0}, {"--plan", i < a->plan.n ? a->plan.at[i] : NULL, 0}, {0}};
+            {"--calibrate", a->calibrate, 0}, {"--quality-db", measured, 0},
+            {"--plan", i < a->plan.n ? a->plan.at[i] : NULL, 0}, {0}};
         if (sh_files_apart(files, e))
             return -1;
     }
@@ -402,7 +416,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 {
     struct sh_simulate_args *a = args;
     struct sh_sim_study *s = xcalloc(1, sizeof *s);
-    a->capacity.has_plan = a->plan.n > 0;
+    a->capacity.has_plan = a->plan.n > 0 || a->capacity.db;
     s->args = a;
     s->common = &s->cluster.common;
     int bad = sh_job_enter(&s->cluster, common, a->db, a->shard, &s->shard, a->rank_timeout, e);
@@ -428,6 +442,8 @@ const struct sh_cmd sh_cmd_simulate = {
              "      --output exp:300 --budget 0.2 --slo-ttft 1 --slo-tpot 0.05\n"
              "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --workload trace.csv --budget 0.2 \\\n"
              "      --max-rate --slo-ttft 2\n"
+             "  shears simulate --model opt-6.7b --gpu A100-SXM-80GB --rate 8 --prompt 400 --output 100 \\\n"
+             "      --quality-db traces.db --max-ppl-increase 5%\n"
              "  shears simulate --model llama-3.1-8b --gpu A100-SXM-80GB,H100-SXM --tp 1,2 --rate 2,4,8,16 \\\n"
              "      --prompt 4000 --output 300 --budget 0.2 --db served.db",
     .opts = opts, .args_bytes = sizeof(struct sh_simulate_args), .defaults = &defaults, .run = run};

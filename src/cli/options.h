@@ -20,7 +20,8 @@
 #define SH_TEXT_OPT(field) SH_LIST("text", field, "FILE...", "plain text, split into sequences of --length tokens")
 #define SH_JSONL_OPT(field) SH_TEXT("jsonl", field, "FILE", "JSON lines: each object is one document and one sequence")
 #define SH_FIELD_OPT(field) SH_TEXT("field", field, "NAME", "key of the text in each --jsonl object (default: text)")
-#define SH_TOKENS_OPT(field) SH_TEXT("tokens", field, "FILE", "token ids: one JSON array per line and sequence")
+#define SH_TOKENS_OPT(field) \
+    SH_TEXT("tokens", field, "FILE", "token ids: one JSON array, and so one sequence, per line")
 
 /* shortest: the least --length; count: its default, in words. */
 #define SH_TEXT_OPTS(F, shortest, of_count) \
@@ -31,7 +32,8 @@
 
 /* ---- policies and budgets ---- */
 
-#define SH_BUDGETS "tokens per KV head (17, 4k) or a share of the sequence (0.2, 20%),\nseparated by commas"
+#define SH_BUDGETS "tokens per KV head (such as 17 or 4k) or fractions of the sequence\n" \
+    "(such as 0.2 or 20%), separated by commas"
 
 /* Lists of policies and of budgets, for commands that compare them. */
 #define SH_POLICIES_OPT(field, help) SH_LIST("policy", field, "NAME[:knob=value,...]...", help)
@@ -107,17 +109,18 @@ int sh_check_figure(const char *path, const struct sh_page_args *typed, struct s
     SH_INT("kv-group", F(kv_group), "N", 8, 1024, "codes that share a scale (default: 64)")
 
 #define SH_KV_KEYS_OPTS(F) \
-    SH_TEXT("kv-keys", F(kv_keys), "token|channel", "codes of keys share scales within a token (default) or, channel " \
-        "by\nchannel, across slots; a cache that never evicts always uses channel"), \
+    SH_TEXT("kv-keys", F(kv_keys), "token|channel", "key codes share scales within a token (default) or, channel by\n" \
+        "channel, across slots; a cache that never evicts always uses channel"), \
     SH_INT("kv-residual", F(kv_residual), "N", 1, 1024, \
         "with --kv-keys channel: newest keys kept in f16 (default: 8)")
 
 #define SH_WEIGHT_OPTS(F) \
     {"dtype", SH_OPT_FORMAT, F(dtype), "f32|f16|bf16", "operand type of matrix products (default: f32)", 0, 0, 0}, \
-    SH_INT("weight-bits", F(weight_bits), "16|8|4", 0, 0, "bits per layer weight: 16 stores them as --dtype " \
-        "(default), 8 and\n4 as codes in groups of 64 (the output matrix: 8)"), \
-    SH_REAL("weight-prune", F(weight_prune), "F", 0, 0.99, "zero the fraction F of the smallest weights of each " \
-        "layer matrix,\nby magnitude (default: 0)")
+    SH_INT("weight-bits", F(weight_bits), "16|8|4", 0, 0, "bits per weight of the layers: 16 (default) stores " \
+        "them as --dtype,\n" \
+        "8 and 4 as codes in groups of 64 (the output matrix then has 8)"), \
+    SH_REAL("weight-prune", F(weight_prune), "F", 0, 0.99, "zero the smallest fraction F of each layer matrix's " \
+        "weights, by\nmagnitude (default: 0)")
 
 #define SH_DEVICE_MEMORY_OPT(field) \
     SH_BYTES("device-memory", field, "BYTES", 0, 0, "limit on the memory used on each device (default: what is free)")
@@ -140,8 +143,8 @@ int sh_check_figure(const char *path, const struct sh_page_args *typed, struct s
         "--db FILE (I zero-padded to the width of N); shears merge joins them")
 
 #define SH_CLUSTER_OPT(field) \
-    SH_SECONDS("rank-timeout", field, 0.1, 1e6, "under mpirun or srun: mark a rank lost after S seconds without\n" \
-        "progress and give its work to others (default: 600)")
+    SH_SECONDS("rank-timeout", field, 0.1, 1e6, "under mpirun or srun: mark a rank as lost after S seconds\n" \
+        "without progress and give its work to others (default: 600)")
 
 /* ---- the hardware and the server that capacity and simulate assume ---- */
 
@@ -150,8 +153,8 @@ int sh_check_figure(const char *path, const struct sh_page_args *typed, struct s
 
 #define SH_HARDWARE_OPTS(F) \
     SH_TEXT("weights", F(weights), "TYPE", "weight format (default: as published, or as stored in the file)"), \
-    SH_TEXT("windows", F(windows), "HOW", "how sliding-window layers are charged: model (default), ignore,\n" \
-        "vllm:TOKENS or llama:TOKENS in flight"), \
+    SH_TEXT("windows", F(windows), "HOW", "how the cache of sliding-window layers is counted: model (default),\n" \
+        "ignore, vllm:TOKENS or llama:TOKENS (TOKENS in flight)"), \
     SH_INT("headroom", F(headroom), "N", 0, 1e9, "tokens that arrive between two evictions (default: 0)"), \
     SH_INT("state", F(state), "BYTES", 0, 1e6, "policy state per kept token, layer and KV head (default: 0)"), \
     SH_BYTES("memory", F(memory), "BYTES", 1, 0x1p62, "memory per GPU, overriding the catalogue"), \

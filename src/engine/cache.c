@@ -14,7 +14,7 @@ static int check_policy(const struct sh_session_setup *s, struct sh_err *e)
         return sh_hint(e, "shears replay measures it on recorded attention");
     }
     if ((p->needs & SH_NEEDS_PROMPT) && s->prefill < 1) {
-        sh_misused(e, "%s decides at the end of the prompt", p->name);
+        sh_misused(e, "%s decides what to evict at the end of the prompt", p->name);
         return sh_hint(e, "--prefill N gives the length of the prompt in tokens");
     }
     return 0;
@@ -90,7 +90,7 @@ static int check_places(const struct sh_session_setup *s, struct sh_err *e)
     if (slots >= s->n_token)
         sh_hint(e, "texts can be longer with a --policy that evicts and a --budget");
     else if (a->max_pos - s->block > sh_policy_protected(s->spec))
-        sh_hint(e, "a budget of %d tokens per head fits if the prefill is not longer", a->max_pos - s->block);
+        sh_hint(e, "a budget of %d tokens per head fits if the prefill is no longer than that", a->max_pos - s->block);
     return -1;
 }
 

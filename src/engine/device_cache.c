@@ -232,7 +232,7 @@ static int refuse(const struct sh_device_cache *c, int each, int evicts, struct 
     sh_fail(e, "the KV cache of %d sequence%s and one step need %zu bytes, but the device has %zu left%s",
             s->n_seq, s->n_seq == 1 ? "" : "s", bytes_for(c->r, s, each, s->n_seq), props.memory_bytes, others);
     if (budget > 0)
-        sh_hint(e, "%sa budget of %d tokens per head fits if the prefill is not longer",
+        sh_hint(e, "%sa budget of %d tokens per head fits if the prefill is no longer than that",
                 evicts ? "" : "with a --policy that evicts, ", budget);
     return -1;
 }

@@ -107,13 +107,20 @@ static int *budgets(const struct sh_eval *v, const struct sh_eval_cell *c, int n
     return budget;
 }
 
+/* A policy that decides when the prompt has been read does so once. */
+static int prefill_of(const struct sh_eval *v, const struct sh_policy_spec *spec)
+{
+    return v->block && !(spec->policy->needs & SH_NEEDS_PROMPT) ? 0 : v->prefill;
+}
+
 struct sh_session_setup sh_reading_setup(const struct sh_reading *r, int run, int n_text, int **budget)
 {
     const struct sh_eval *v = r->v;
     const struct sh_eval_cell *c = sh_reading_cell(r, run);
     *budget = budgets(v, c, r->n_token);
     return (struct sh_session_setup){.spec = c->spec, .budget = *budget, .n_seq = n_text, .n_token = r->n_token,
-                                     .length = r->n_token, .prefill = v->prefill, .format = c->format,
+                                     .length = r->n_token, .prefill = prefill_of(v, c->spec),
+                                     .block = v->block < r->n_token ? v->block : r->n_token, .format = c->format,
                                      .seed = v->seed, .watched = v->watch && v->watched + 1 == run};
 }
 
@@ -158,6 +165,8 @@ static void make_room(struct sh_reading *r)
     r->block = numbers / r->n_vocab;
     r->block = r->block > rows ? rows : r->block;
     r->block = r->block < 1 ? 1 : r->block;
+    if (r->v->block)                    /* a prompt's block is judged whole                       */
+        r->block = r->block > r->v->block ? r->block - r->block % r->v->block : r->v->block;
     size_t n = (size_t)n_text * (size_t)r->block;
     r->n_threads = on->setup.n_threads > 0 ? on->setup.n_threads : sh_team_threads();
     r->logits = xmalloc(n * (size_t)r->n_vocab * sizeof *r->logits);
@@ -206,8 +215,8 @@ static int begin(struct sh_reading *r, const struct sh_eval *v, int n_text, int 
     return sh_policy_parse("full", &r->all, e);
 }
 
-int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
-                 struct sh_err *e)
+static int read_some(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
+                     struct sh_err *e)
 {
     struct sh_reading r;
     if (begin(&r, v, n_text, text->n_token, e))
@@ -224,11 +233,46 @@ int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n
     return bad ? -1 : 0;
 }
 
+/* The first half of the cells, then the others; each half reads the full cache, too. */
+static int read_halves(const struct sh_eval *v, const struct sh_eval_text *text, int n_text,
+                       struct sh_eval_total *total, struct sh_err *e)
+{
+    struct sh_eval half[2] = {*v, *v};
+    int n_run = v->n_cell + 1, first[2] = {0, v->n_cell / 2}, bad = 0;
+    for (int k = 0; k < 2 && !bad; k++) {
+        struct sh_eval *h = &half[k];
+        h->cell = v->cell + first[k];
+        h->n_cell = k ? v->n_cell - first[1] : first[1];
+        h->watched = v->watched < first[k] || v->watched >= first[k] + h->n_cell ? -2 : v->watched - first[k];
+        h->watched = v->watched == -1 && !k ? -1 : h->watched;
+        struct sh_eval_total *own = xcalloc((size_t)n_text * ((size_t)h->n_cell + 1), sizeof *own);
+        bad = sh_eval_read(h, text, n_text, own, e);
+        for (int i = 0; i < n_text && !bad; i++) {
+            memcpy(total + i * n_run + first[k], own + i * (h->n_cell + 1), (size_t)h->n_cell * sizeof *own);
+            total[i * n_run + v->n_cell] = own[i * (h->n_cell + 1) + h->n_cell];
+        }
+        free(own);
+    }
+    return bad;
+}
+
+int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
+                 struct sh_err *e)
+{
+    int n = v->stream ? n_text : sh_eval_fit(v, text->n_token, n_text), bad = 0;
+    if (n < 1 && v->n_cell > 1)
+        return read_halves(v, text, n_text, total, e);
+    n = n < 1 ? 1 : n;
+    for (int i = 0; i < n_text && !bad; i += n)
+        bad = read_some(v, text + i, n_text - i < n ? n_text - i : n, total + i * (v->n_cell + 1), e);
+    return bad;
+}
+
 int sh_eval_fit(const struct sh_eval *v, int n_token, int most)
 {
     struct sh_reading r;
     struct sh_err e;
-    int n = most;
+    int rows = v->resident->setup.rows / n_token, n = v->stream || most < rows ? most : rows < 1 ? 1 : rows;
     for (; n > 0 && !begin(&r, v, n, n_token, &e); n /= 2)
         if (v->stream ? sh_eval_stream_fits(&r) : sh_eval_sweep_fits(&r))
             break;
@@ -241,7 +285,7 @@ int sh_eval_check(const struct sh_eval *v, int n_token, struct sh_err *e)
     for (int i = 0; i < v->n_cell; i++) {
         int *budget = budgets(v, &v->cell[i], n_token);
         struct sh_session_setup setup = {.arch = v->resident->arch, .spec = v->cell[i].spec, .budget = budget,
-                                         .n_seq = 1, .n_token = n_token, .prefill = v->prefill,
+                                         .n_seq = 1, .n_token = n_token, .prefill = prefill_of(v, v->cell[i].spec),
                                          .format = v->cell[i].format};
         int bad = sh_kv_setup_check(&setup, e);
         free(budget);

@@ -21,7 +21,8 @@ struct sh_eval {
     struct sh_resident *resident;
     const struct sh_eval_cell *cell;    /* [n_cell] */
     int n_cell;
-    int prefill;
+    int prefill;                        /* the first tokens see everything                        */
+    int block;                          /* or, if > 0, come in blocks of so many, the cache compressed after each */
     uint64_t seed;
     int stream;                         /* 1: token by token; the resident then has all layers    */
     sh_watch *watch;                    /* of cell `watched`, -1 the full cache; NULL: none       */
@@ -48,8 +49,9 @@ struct sh_eval_text {
     int n_answer;
 };
 
-/* Reads n_text texts of one length side by side. total [n_text][n_cell + 1]: of each text the cells', then the full
- * cache's; written over. -1 also when Ctrl-C was pressed: they are as they were. */
+/* Reads n_text texts of one length, as many side by side as there is memory for, and where there is none for all cells,
+ * some of these after others; token by token, all together. total [n_text][n_cell + 1]: of each text the cells', then
+ * the full cache's; written over. -1 also when Ctrl-C was pressed. */
 int sh_eval_read(const struct sh_eval *v, const struct sh_eval_text *text, int n_text, struct sh_eval_total *total,
                  struct sh_err *e);
 

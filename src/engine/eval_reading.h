@@ -32,6 +32,13 @@ struct sh_eval_total *sh_reading_total(const struct sh_reading *r, int text, int
 /* The setup of a run's cache for n_text texts, with its budgets [n_layer * n_kv_head], which the caller frees. */
 struct sh_session_setup sh_reading_setup(const struct sh_reading *r, int run, int n_text, int **budget);
 
+/* Tokens of a text that come in blocks. */
+static inline int sh_reading_prompt(const struct sh_reading *r)
+{
+    int n = r->v->block ? r->v->prefill : 0;
+    return n < r->n_token ? n : r->n_token;
+}
+
 /* A session's sh_session_take: judges the rows of r->run, those of run 0 first. Positions within [first, first +
  * block). */
 void sh_reading_take(void *reading, int sequence, int position, int n, const float *logits);

@@ -11,8 +11,8 @@
 struct stream {
     struct sh_reading *r;
     struct sh_session **session;        /* [n_run]                                                */
-    int32_t *tokens;                    /* [n_text]                                               */
-    int *start;                         /* [n_text + 1]: 0, 1, …                                  */
+    int32_t *tokens;                    /* [n_text, most of a step]                               */
+    int *start;                         /* [n_text + 1]                                           */
 };
 
 static void close_all(struct stream *s)
@@ -36,11 +36,9 @@ static struct sh_session *open_run(const struct sh_reading *r, int run, struct s
 /* The texts' caches; -1: one of them cannot be, and none is open. */
 static int open_all(struct stream *s, struct sh_reading *r, struct sh_err *e)
 {
-    size_t n = (size_t)r->n_text;
+    size_t n = (size_t)r->n_text, most = r->v->block ? (size_t)r->v->block : 1;
     *s = (struct stream){.r = r, .session = xcalloc((size_t)r->n_run, sizeof *s->session),
-                         .tokens = xcalloc(n, sizeof *s->tokens), .start = xcalloc(n + 1, sizeof *s->start)};
-    for (int i = 0; i <= r->n_text; i++)
-        s->start[i] = i;
+                         .tokens = xcalloc(n * most, sizeof *s->tokens), .start = xcalloc(n + 1, sizeof *s->start)};
     for (int i = 0; i < r->n_run; i++) {
         if (!(s->session[i] = open_run(r, i, e))) {
             close_all(s);
@@ -70,16 +68,28 @@ static void weigh(const struct stream *s, int run)
     }
 }
 
+/* Tokens [t, t + n) of all texts through one cache; n > 1: a prompt's block. */
+static int step(struct stream *s, int run, int t, int n, struct sh_err *e)
+{
+    struct sh_reading *r = s->r;
+    for (int i = 0; i < r->n_text; i++) {
+        memcpy(s->tokens + i * n, r->text[i].tokens + t, (size_t)n * sizeof *s->tokens);
+        s->start[i + 1] = (i + 1) * n;
+    }
+    return (t < sh_reading_prompt(r) ? sh_session_prompt : sh_session_step)(s->session[run], s->tokens, s->start,
+                                                                            sh_reading_take, r, e);
+}
+
 /* The block's tokens of all texts through one cache. */
 static int read_block(struct stream *s, int run, int end, struct sh_err *e)
 {
     struct sh_reading *r = s->r;
     double began = sh_now_s();
     r->run = run;
-    for (int t = r->first; t < end; t++) {
-        for (int i = 0; i < r->n_text; i++)
-            s->tokens[i] = r->text[i].tokens[t];
-        if (sh_session_step(s->session[run], s->tokens, s->start, sh_reading_take, r, e))
+    for (int t = r->first, n; t < end; t += n) {
+        int left = sh_reading_prompt(r) - t;
+        n = left <= 0 ? 1 : left < r->v->block ? left : r->v->block;
+        if (step(s, run, t, n, e))
             return -1;
         if (sh_interrupted())
             return sh_fail(e, "interrupted at token %d of %d", t, r->n_token);

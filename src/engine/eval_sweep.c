@@ -98,16 +98,18 @@ static int find_lead(const struct sweep *s, int run, const int *was)
 /* The first token of a text whose row is another than the full cache's, in this layer. */
 static int first_other(const struct sweep *s, int run)
 {
-    int first = s->r->n_token;
+    int first = s->r->n_token, block = s->r->v->block;
     if (!s->feeds || sh_reading_cell(s->r, run)->format.bits < 32)
         return 0;
     if (keeps_all(s, run))
         return first;
     for (int h = 0; h < s->on->arch->n_kv_head; h++) {
-        int full = layer_budget(s, run)[h] > s->r->v->prefill ? layer_budget(s, run)[h] : s->r->v->prefill;
+        int full = layer_budget(s, run)[h], prefill = block ? 0 : s->r->v->prefill;
+        full = full > prefill ? full : prefill;
         first = full < first ? full : first;
     }
-    return first;
+    /* Blocks stay as they are, and room is made at the end of one. */
+    return block && first > 0 ? (first - 1) / block * block : first;
 }
 
 /* Rows [from, to) of a text, as a run has them. */
@@ -226,10 +228,10 @@ static int run_layer(struct sweep *s, int run, struct sh_err *e)
     struct sh_session *session = open_layer(s, run, s->r->n_text, e);
     if (session && v->watch && v->watched + 1 == run)
         sh_session_set_watch(session, v->watch, v->to);
-    int from = s->run[run].from, n = s->r->n_token;
+    int from = s->run[run].from, n = s->r->n_token, prompt = run ? sh_reading_prompt(s->r) : 0;
     if (session && from)
         sh_session_feed(session, s->layer, &(struct sh_qkv){s->q, s->k, s->v}, n, from);
-    int bad = !session || (from < n && sh_session_layers(session, s->run[run].hidden, n - from, e));
+    int bad = !session || (from < n && sh_session_layers(session, s->run[run].hidden, n - from, prompt, e));
     if (!run && !bad)
         keep_vectors(s);
     if (!bad)

@@ -31,7 +31,7 @@ int sh_turn_new(struct sh_turn *t, const struct sh_rope *rope, int n_rot, int n,
     size_t bytes = (size_t)n * (size_t)(n_rot / 2) * sizeof(float);
     *t = (struct sh_turn){.n_rot = n_rot, .n = n, .cosine = malloc(bytes + 1), .sine = malloc(bytes + 1)};
     if (!t->cosine || !t->sine)
-        return sh_fail(e, "the angles of %d places do not fit into memory: %zu bytes", n, 2 * bytes);
+        return sh_fail(e, "the rotary angles of %d positions do not fit into memory: %zu bytes", n, 2 * bytes);
     sh_rope_table(rope, n_rot, sh_rope_length(rope, n), 0, n, t->cosine, t->sine);
     return 0;
 }

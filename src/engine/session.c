@@ -193,16 +193,21 @@ void sh_session_feed(struct sh_session *s, int layer, const struct sh_qkv *x, in
     free(end);
 }
 
-int sh_session_layers(struct sh_session *s, void *hidden, int n, struct sh_err *e)
+int sh_session_layers(struct sh_session *s, void *hidden, int n, int prompt, struct sh_err *e)
 {
     int rows = s->r->setup.rows, width = s->r->arch->d_model;
-    s->by_block = 0;
-    if ((long long)n * s->n_seq <= rows)
+    if ((long long)n * s->n_seq <= rows && s->first[0] >= prompt) {
+        s->by_block = 0;
         return run_rows(s, hidden, -1, n, e);
+    }
     for (int i = 0; i < s->n_seq; i++)
         for (int t = 0, m; t < n; t += m) {
             size_t row = (size_t)i * (size_t)n + (size_t)t;
-            m = n - t < rows ? n - t : rows;
+            int left = prompt - s->first[i], most = rows;
+            s->by_block = left > 0;
+            if (s->by_block)
+                most = left < s->block ? left : s->block;
+            m = n - t < most ? n - t : most;
             if (run_rows(s, (float *)hidden + row * (size_t)width, i, m, e))
                 return -1;
         }

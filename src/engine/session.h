@@ -58,8 +58,9 @@ int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *st
 
 /* A session of some of the layers (the setup's n_layer): the next n tokens of all texts through these. hidden
  * [n_seq * n, d_model] f32 in device memory, text after text, is the input of the first of them and becomes that of the
- * layer after the last. -1: as for a step; on a device errors of what was queued come later. */
-int sh_session_layers(struct sh_session *s, void *hidden, int n, struct sh_err *e);
+ * layer after the last. Tokens before position `prompt` come in the setup's blocks. -1: as for a step; on a device
+ * errors of what was queued come later. */
+int sh_session_layers(struct sh_session *s, void *hidden, int n, int prompt, struct sh_err *e);
 
 /* A session of one layer, with the cache on the host: the first n tokens of all texts have these queries, keys and
  * values; text i's begin in row i * rows. Nobody asks what the layer makes of them. */

@@ -55,8 +55,7 @@ int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_
         if (strspn(line, " \t\r\n") == (size_t)bytes)
             continue;
         if ((size_t)bytes > SH_MOST_TEXT) {
-            bad = sh_fail(e, "%s: line %d: found more than %zu bytes, expected at most that", path, number,
-                          SH_MOST_TEXT);
+            bad = sh_fail(e, "%s: line %d: too long, expected at most %zu bytes", path, number, SH_MOST_TEXT);
             break;
         }
         all = xreallocarray(all, (size_t)count + 1, sizeof *all);

@@ -18,7 +18,7 @@ static int get_text(const json_t *record, const char *field, const char **out, s
 {
     const json_t *v = json_object_get(record, field);
     if (!json_is_string(v))
-        return sh_fail(e, "field \"%s\": found %s, expected a text", field, sh_json_kind(v));
+        return sh_fail(e, "field \"%s\": found %s, expected a string", field, sh_json_kind(v));
     *out = json_string_value(v);
     return 0;
 }
@@ -51,10 +51,10 @@ static int check_texts(const json_t *list, const char *field, struct sh_err *e)
     const json_t *v;
     size_t i;
     if (!json_is_array(list) || json_array_size(list) < 2)
-        return sh_fail(e, "field \"%s\": expected a list of two texts or more", field);
+        return sh_fail(e, "field \"%s\": expected a list of at least two strings", field);
     json_array_foreach(list, i, v)
         if (!json_is_string(v))
-            return sh_fail(e, "field \"%s\": element %zu: found %s, expected a text", field, i, sh_json_kind(v));
+            return sh_fail(e, "field \"%s\": element %zu: found %s, expected a string", field, i, sh_json_kind(v));
     return 0;
 }
 
@@ -320,7 +320,7 @@ static int read_winogrande(const json_t *record, struct sh_task_item *out, struc
     if (get_text(record, "sentence", &sentence, e))
         return -1;
     if (!(gap = strchr(sentence, '_')))
-        return sh_fail(e, "field \"sentence\": expected a gap (_) in it");
+        return sh_fail(e, "field \"sentence\": expected a blank (_) in it");
     const char *rest = gap + 1 + strspn(gap + 1, " \t\n\r");
     for (int i = 0; i < 2; i++)
         if (get_text(record, field[i], &option, e) ||

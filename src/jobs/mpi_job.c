@@ -67,7 +67,7 @@ static int join_others(struct sh_job *c, struct sh_err *e)
     if (!c->ranks)
         return -1;
     if (c->me.size > 1 && !c->db)
-        return sh_misused(e, "running several ranks requires --db FILE, where their results are joined");
+        return sh_misused(e, "several ranks require --db FILE, into which their results are merged");
     if (c->me.size > MOST_RANKS)
         return sh_misused(e, "found %d ranks, expected at most %d", c->me.size, MOST_RANKS);
     sh_job_apart(c);
@@ -85,7 +85,7 @@ int sh_job_enter(struct sh_job *c, const struct sh_common *common, const char *d
     if (sh_part_parse(shard, part, e))
         return -1;
     if (part->parts && !db)
-        return sh_misused(e, "--shard requires --db FILE, next to which the shard is written");
+        return sh_misused(e, "--shard requires --db FILE: the shard is written next to it");
     return part->parts ? 0 : join_others(c, e);
 }
 
@@ -178,8 +178,8 @@ static int claim(struct sh_job *c, struct sh_store *into, struct sh_err *e)
     for (size_t i = 0; i < found.gl_pathc && !bad; i++)
         if (sh_store_is_locked(found.gl_pathv[i])) {
             bad = sh_fail(e, "%s: in use by a rank of another job", found.gl_pathv[i]);
-            sh_hint(e, "a rank whose rank 0 died ends within the --rank-timeout of its job; then run the same command "
-                    "again to resume");
+            sh_hint(e, "if rank 0 of that job died, its ranks end within its --rank-timeout; then run the same command "
+                       "again to resume");
         }
     globfree(&found);
     c->claimed = !bad;
@@ -205,8 +205,8 @@ static int gather_one(const struct sh_job *c, struct sh_merge *m, struct sh_stor
 static int tell_locked(const struct sh_job *c, struct sh_err *e)
 {
     if (e->is_locked)
-        sh_hint(e, "a rank that hangs may hold it; results are kept next to %.300s: once that process has ended, "
-                "run the same command again to resume", c->db);
+        sh_hint(e, "a hung rank may hold the lock; results are kept next to %.300s: once that process has ended, run "
+                   "the same command again to resume", c->db);
     return -1;
 }
 

@@ -66,7 +66,7 @@ static int await(struct sh_pipeline *p, int rank, int tag, struct sh_err *e)
         if (!c->me.rank && take_passed(p))
             heard_s = sh_now_s();
         if (sh_now_s() - heard_s > c->timeout_s)
-            return sh_fail(e, "rank %d: no heartbeat for %.0f s; marked lost", rank, c->timeout_s);
+            return sh_fail(e, "rank %d: no heartbeat for %.0f s; marked as lost", rank, c->timeout_s);
         if (!c->me.rank && sh_now_s() - told_s > 1) {           /* ranks that have finished wait, too */
             told_s = sh_now_s();
             sh_heartbeat_tell(c->ranks, c->me.size, NULL);
@@ -87,8 +87,8 @@ static int take(void *to, float *rows, size_t bytes, struct sh_err *e)
         return sh_fail(e, "rank %d cannot be reached: %s", c->me.rank - 1, why);
     if (sh_ranks_await(c->ranks, c->me.rank - 1, HIDDEN, rows, bytes, &got, c->timeout_s, e))
         return -1;
-    return got == bytes ? 0 : sh_fail(e, "rank %d sent %zu bytes of hidden states, expected %zu: its device uses "
-                                      "other batch sizes", c->me.rank - 1, got, bytes);
+    return got == bytes ? 0 : sh_fail(e, "rank %d sent %zu bytes of hidden states, expected %zu: its device uses a "
+                                         "different batch size", c->me.rank - 1, got, bytes);
 }
 
 static int give(void *to, const float *rows, size_t bytes, struct sh_err *e)

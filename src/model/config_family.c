@@ -93,17 +93,26 @@ static const struct sh_key *find_count(const struct sh_key *k, size_t field)
     return k && k->json[0] ? k : NULL;
 }
 
-const char *sh_config_count_name(const struct sh_config *c, const struct sh_family *f, size_t field)
+/* The family's own key, which is read last, unless the file has only the usual one. */
+static const char *count_key(const struct sh_config *c, const struct sh_family *f, size_t field)
 {
-    const struct sh_key *k = find_count(common, field);
-    k = k ? k : find_count(f->keys, field);
-    return k ? sh_config_key_name(c, sh_config_first(c, k->json, SH_MOST_NAMES)) : NULL;
+    const struct sh_key *own = find_count(f->keys, field), *usual = find_count(common, field);
+    const char *name = own ? sh_config_first(c, own->json, SH_MOST_NAMES) : NULL,
+               *usual_name = usual ? sh_config_first(c, usual->json, SH_MOST_NAMES) : NULL;
+    return !name || (usual_name && !sh_config_is_set(c, name) && sh_config_is_set(c, usual_name)) ? usual_name : name;
 }
 
-static int check_count(const struct sh_config *c, const struct sh_key *k, const struct sh_arch *a, struct sh_err *e)
+const char *sh_config_count_name(const struct sh_config *c, const struct sh_family *f, size_t field)
 {
-    return *(const int *)((const char *)a + k->field) ? 0
-           : sh_fail(e, "%s: key '%s' is missing", sh_config_path(c), k->json[0]);
+    const char *name = count_key(c, f, field);
+    return name ? sh_config_key_name(c, name) : NULL;
+}
+
+static int check_count(const struct sh_config *c, const struct sh_family *f, size_t field, const struct sh_arch *a,
+                       struct sh_err *e)
+{
+    return *(const int *)((const char *)a + field) ? 0
+           : sh_fail(e, "%s: key '%s' is missing", sh_config_path(c), count_key(c, f, field));
 }
 
 /* ---- the family ---- */
@@ -204,7 +213,7 @@ static int read_tables(const struct sh_config *c, const struct sh_family *f, int
     if (listed > 0 && listed < SH_FACTS_PATTERN)
         a->n_layer = listed;
     for (int i = 0; i < NEEDED; i++)
-        if (check_count(c, &common[i], a, e))
+        if (check_count(c, f, common[i].field, a, e))
             return -1;
     return f->shape ? f->shape(a, c, e) : 0;
 }
@@ -239,8 +248,8 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
     a->embed_scale = a->embed_scale > 0 ? a->embed_scale : 1;
     a->n_rot = a->pos == SH_POS_ROTARY ? (int)((float)a->d_head * a->rotary_share) : 0;
     if (a->pos == SH_POS_ROTARY && (a->n_rot < 2 || a->n_rot % 2 || a->n_rot > a->d_head))
-        return sh_fail(e, "%s: found %d rotary elements in a head of %d, expected an even number from 2 "
-                       "on", sh_config_path(c), a->n_rot, a->d_head);
+        return sh_fail(e, "%s: found %d rotary elements in a head of %d, expected an even number, at least "
+                       "2", sh_config_path(c), a->n_rot, a->d_head);
     return 0;
 }
 
@@ -255,8 +264,8 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
     if (sh_config_is_set(c, "quantization_config"))
         return sh_config_refuse(c, "quantization_config", "no such key: quantised checkpoints are not supported", e);
     struct sh_arch a = f->start;
-    if (read_tables(c, f, 0, &a, e) || check_count(c, find_count(common, offsetof(struct sh_arch, d_ff)), &a, e) ||
-        check_count(c, find_count(common, offsetof(struct sh_arch, max_pos)), &a, e) || complete(c, f, &a, e) ||
+    if (read_tables(c, f, 0, &a, e) || check_count(c, f, offsetof(struct sh_arch, d_ff), &a, e) ||
+        check_count(c, f, offsetof(struct sh_arch, max_pos), &a, e) || complete(c, f, &a, e) ||
         (f->finish && f->finish(&a, c, e)))
         return -1;
     if (sh_config_is_gguf(c))

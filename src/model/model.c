@@ -196,7 +196,7 @@ static int check_all_bound(const struct sh_model *m, struct sh_err *e)
         spare = is_bound[i] || is_aside ? NULL : &first[i];
     }
     free(is_bound);
-    return spare ? sh_fail(e, "%s: found tensor '%s', expected no tensors that the family %s does not use", spare->file,
+    return spare ? sh_fail(e, "%s: found tensor '%s', which the family %s does not use", spare->file,
                            spare->name, m->family->name) : 0;
 }
 

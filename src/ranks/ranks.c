@@ -35,8 +35,8 @@ static const struct sh_ranks *load(const char *path, struct sh_err *e)
     if (!r)
         sh_absent(e, "mpi: cannot load: %s", dlerror());
     else if (r->abi != SH_RANKS_ABI)
-        sh_absent(e, "mpi: cannot load: %s: built with another version: its interface is number %u, this program's "
-                  "is %u", path, r->abi, (unsigned)SH_RANKS_ABI);
+        sh_absent(e, "mpi: cannot load: %s: built for another version: its interface version is %u, this program's is "
+                     "%u", path, r->abi, (unsigned)SH_RANKS_ABI);
     else
         return r;
     return NULL;
@@ -105,7 +105,7 @@ int sh_ranks_await(const struct sh_ranks *r, int from, int tag, void *at, size_t
         while (from == 0 && r->poll(0, SH_RANKS_PATIENCE, &byte, 1, &taken, &sender, why, sizeof why) == 1)
             began = sh_now_s();         /* a heartbeat */
         if (sh_now_s() - began > timeout_s)
-            return sh_fail(e, "rank %d: no heartbeat for %.0f s; marked lost", from, timeout_s),
+            return sh_fail(e, "rank %d: no heartbeat for %.0f s; marked as lost", from, timeout_s),
                    sh_hint(e, "raise --rank-timeout if ranks are slow");
         nanosleep(&pause, NULL);        /* leave the core to ranks that compute */
     }

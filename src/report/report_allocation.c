@@ -26,8 +26,8 @@ static void write_plan(struct sh_out *o, const char *path, const struct sh_plan 
     sh_out_real(o, "mean", "mean budget", (double)sh_plan_total(p) / n, 1);
     sh_out_int(o, "least", "minimum", least);
     sh_out_int(o, "most", "maximum", most);
-    sh_out_text(o, "target", "planned for", *p->target_metric ? p->target_metric : "a given budget");
-    sh_out_real(o, "value", "of", *p->target_metric ? p->target : (double)NAN, 4);
+    sh_out_text(o, "target", "target metric", *p->target_metric ? p->target_metric : "none: a given budget");
+    sh_out_real(o, "value", "target value", *p->target_metric ? p->target : (double)NAN, 4);
 }
 
 static void write_evidence(struct sh_out *o, const char *path, const struct sh_plan *p)
@@ -37,9 +37,9 @@ static void write_evidence(struct sh_out *o, const char *path, const struct sh_p
         sh_out_item(o);
         sh_out_link(o, "#fig-allocation");
         sh_out_text(o, "plan", "plan", path);
-        sh_out_text(o, "metric", "measured", v->metric);
+        sh_out_text(o, "metric", "metric", v->metric);
         sh_out_real(o, "measured", "value", v->value, 4);
-        sh_out_real(o, "low", "95 % from", v->low, 4);
+        sh_out_real(o, "low", "95 % interval, from", v->low, 4);
         sh_out_real(o, "high", "to", v->high, 4);
         sh_out_int(o, "sequences", "sequences", v->sequences);
         sh_out_int(o, "tokens", "tokens", v->tokens);

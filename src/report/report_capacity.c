@@ -154,11 +154,12 @@ static int answers(struct capacity *c, struct sh_err *e)
                             c->m.length),
          *limit = xasprintf("%s --db %s --max-ppl-increase 1%%", plain, db ? db : r->store[0].path);
     const char *slash = strrchr(c->m.name, '/');
-    sh_report_say(r, "How many sequences of %lld tokens of %s fit on a GPU at once (the largest batch), and how fast "
-                     "can all of them together be decoded at most? Bytes are exact; the rate is what the GPU's "
-                     "bandwidth and arithmetic allow. For each stated quality the table has the smallest budget whose "
-                     "95 %% bound meets it, and the second table how it was measured.", c->m.length,
-                  slash && slash[1] ? slash + 1 : c->m.name);
+    sh_report_say(r, "How many sequences of %lld tokens fit on a GPU at once with the model %s (the largest batch), "
+                     "and what is the highest rate at which all of them together can be decoded? Bytes are exact; the "
+                     "rate is an upper limit, given by the GPU's memory bandwidth and arithmetic throughput. For each "
+                     "stated quality, the first table shows the smallest measured budget that meets it, an increase of "
+                     "perplexity with its 95 %% bound; the second table shows how that budget was measured.",
+                  c->m.length, slash && slash[1] ? slash + 1 : c->m.name);
     c->o = sh_out_new();
     c->how = sh_out_new();
     sh_out_list(c->o, "capacity", "what fits");

@@ -4,9 +4,9 @@
 
 static const struct sh_report_column columns[] = {
     SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(TEXT, "rows", "replayed rows"), SH_COL_LAYER,
-    SH_COL_METRIC("jaccard", "Jaccard", 4), SH_COL_METRIC("least_jaccard", "minimum", 4),
-    SH_COL_METRIC("same_first_eviction", "same first eviction", 4),
-    SH_COL_METRIC("first_difference", "first difference at token", 0), SH_COL_END};
+    SH_COL_METRIC("jaccard", "mean Jaccard", 4), SH_COL_METRIC("least_jaccard", "minimum", 4),
+    SH_COL_METRIC("same_first_eviction", "share of heads with the same first eviction", 4),
+    SH_COL_METRIC("first_difference", "earliest difference, at token", 0), SH_COL_END};
 
 static const struct sh_report_table table = {
     .key = "drift", .column = columns, .by_layer = 1,
@@ -19,6 +19,6 @@ const struct sh_report_part sh_report_drift = {
     .fill = "drift --model MODEL --db STORE --policy h2o:recent=10 --budget 0.2",
     .says = "Does a replay keep the tokens that a live cache would keep? The Jaccard index is the number of tokens "
             "that both keep, divided by the number that at least one of them keeps: 1 means that both keep the same "
-            "tokens. The first layer sees the same rows in both, so a difference there is rounding (of the codec, or "
-            "between nearly equal sums). In later layers the live model's own rows also change, because the layers "
-            "below have dropped tokens."};
+            "tokens. The first layer sees the same rows in both, so a difference there comes from rounding alone (by "
+            "the codec, or in sums that are nearly equal). In later layers the live model's own rows also change, "
+            "because the layers below have dropped tokens."};

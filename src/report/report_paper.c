@@ -103,13 +103,15 @@ static int write(struct sh_report *r, struct sh_err *e)
         put(o, &printed[i], ours);
     }
     sh_out_end(o);
-    sh_report_say(r, "Scissorhands (arXiv 2305.17118) prints few numbers; its curves are pictures only. The numbers "
-                     "are of OPT models on other samples of the texts. The paper does not say which budget the table "
-                     "by length has, or whether accuracy is normalised (here it is). Its text reports persistence "
-                     "above 0.95 in most layers (Fig. 2), and an unchanged perplexity up to 2x compression for small "
-                     "models and up to 5x for OPT-66B (Fig. 3).");
+    sh_report_say(r, "The Scissorhands paper (arXiv 2305.17118) prints few numbers; its curves are available only as "
+                     "figures. The numbers are for OPT models, measured on other samples of the texts. The paper does "
+                     "not say which budget its table of perplexity by length was measured at, or whether its accuracy "
+                     "is length-normalised (here it is). Its text reports persistence above 0.95 in most layers "
+                     "(Fig. 2), and an unchanged perplexity up to 2x compression for small models and up to 5x for "
+                     "OPT-66B (Fig. 3).");
     if (!found)
-        sh_report_say(r, "No store here is of one of its models, so there is nothing to compare.");
+        sh_report_say(r, "None of the stores on this page was recorded from one of the paper's models, so there is "
+                         "nothing to compare.");
     sh_report_table(r, found ? NULL : "The printed numbers", o);
     if (found)
         sh_report_command(r, "reproduce --model DIR --jsonl c4.jsonl --tasks DIR --size full -o DIR");

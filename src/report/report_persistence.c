@@ -16,7 +16,8 @@ static void columns(struct sh_out *o, const struct sh_figure_trace *t, enum leve
 {
     static const struct { const char *group, *ratio, *density, *lift, *auc; } name[2] = {
         {"literal", "ratio", "chance", "lift", "AUC"},
-        {"beyond_recency", "ratio, beyond", "chance, beyond", "lift, beyond", "AUC, beyond"}};
+        {"beyond_recency", "ratio, beyond recency", "chance, beyond recency",
+         "lift, beyond recency", "AUC, beyond recency"}};
     static const double none[SH_N_FIGURE] = {[SH_RATIO] = NAN, [SH_DENSITY] = NAN, [SH_LIFT] = NAN, [SH_AUC] = NAN};
     for (int beyond = 0; beyond < 2; beyond++) {
         int cell = sh_figure_cell(t, beyond);
@@ -122,11 +123,14 @@ static int write(struct sh_report *r, struct sh_err *e)
         SH_FIG_BIT(persistence) | SH_FIG_BIT(persistence_grid) | SH_FIG_BIT(heads), &q, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
-    sh_report_say(r, "How many of the tokens that matter late in a text already mattered early? The ratio is that "
-                     "share. Chance is the ratio for tokens drawn at random, and lift is ratio / chance. Taken "
-                     "literally (a score above 1/t, every pair), nearly every token matters once, when it is the "
-                     "newest. Beyond recency (above 5/t, at least 10 tokens apart) is what an eviction policy can "
-                     "use.");
+    sh_report_say(r, "What share of the tokens that matter late in a text already mattered early? The ratio is that "
+                     "share. Chance is the ratio for tokens drawn at random. Lift is ratio / chance, computed for each "
+                     "head and then averaged, so it is not the quotient of the two means in this table. AUC says how "
+                     "well the number of low scores that a token got early predicts whether it matters late (0.5: not "
+                     "at all). With the paper's literal definition (a score above 1/t, where t is the number of keys "
+                     "that the query sees; every pair of query and key), nearly every token matters at least once: "
+                     "when it is the newest. What an eviction policy can use is persistence beyond recency (a score "
+                     "above 5/t, query and key at least 10 tokens apart).");
     table(r, d, n, MODEL);
     control(r, first);
     int bad = sh_report_figure(r, &sh_figure_persistence, NULL, &d->out, e);

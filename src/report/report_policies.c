@@ -19,7 +19,7 @@ static void rank(struct sh_out *o, const struct sh_fig_curves *set, const struct
 {
     begin_row(o, set, c);
     sh_out_real(o, "height", "mean kept mass", c->height, 4);
-    sh_out_text(o, "over", "over budgets", set->note);
+    sh_out_text(o, "over", "budgets averaged", set->note);
     sh_out_bool(o, "bound", "sees the future", c->is_bound);
     sh_out_bool(o, "more", "keeps more than its budget", c->is_over);
 }
@@ -31,7 +31,7 @@ static void points(struct sh_out *o, const struct sh_fig_curves *set, const stru
         sh_out_real(o, "share", "budget, share of the text", c->share[k], 3);
         sh_out_real(o, "output_error", "output error", c->error[k], 4);
         sh_out_real(o, "kept_mass", "kept mass", c->mass[k], 4);
-        sh_out_real(o, "kept_mass_low", "95 % from", c->low[k], 4);
+        sh_out_real(o, "kept_mass_low", "95 % interval, from", c->low[k], 4);
         sh_out_real(o, "kept_mass_high", "to", c->high[k], 4);
         sh_out_real(o, "kept_mass_no_sink", "without sinks", c->no_sink[k], 4);
         sh_out_real(o, "pivotal_recall", "pivotal tokens kept", c->pivotal[k], 4);
@@ -50,7 +50,8 @@ static int write_text(struct sh_report *r, const struct sh_results *all, const c
     sh_report_say(r, "Measured: %s.", d->out.settings);
     struct sh_out *ranking = sh_out_new(), *all_points = sh_out_new();
     const struct sh_fig_curve_sets *sets = d->out.budget_curve;
-    sh_out_list(ranking, "policies", "policies by mean kept mass over the budgets that all of them have");
+    sh_out_list(ranking, "policies", "policies by mean kept mass over the budgets at which all of them were "
+                "measured");
     sh_out_list(all_points, "points", NULL);
     for (int s = 0; s < sets->n; s++)
         for (int i = 0; i < sets->set[s].n_curves; i++) {
@@ -83,12 +84,13 @@ static int write(struct sh_report *r, struct sh_err *e)
                        "what eviction policies would keep: the stores have no results of a replay.");
         return 0;
     }
-    sh_report_say(r, "Each policy sees the recorded rows one by one and keeps at most its budget of tokens per head. "
-                     "Output error, where values were recorded, is the relative error of the head's output: it "
-                     "compares policies on one trace best. Kept mass, the share of a row's attention on the tokens "
-                     "that are kept, describes what they keep. Without sinks leaves out the first tokens, which "
-                     "attract attention whatever they are, and the token itself. Pivotal tokens have a score above "
-                     "the average of their row. None of these promises a perplexity: evaluations measure it.");
+    sh_report_say(r, "Each policy sees the recorded rows one by one and keeps at most its budget of tokens per "
+                     "head. Output error is the relative error of a head's output; it is known only where values "
+                     "were recorded, and compares policies on one trace best. Kept mass, the share of a row's "
+                     "attention on the tokens that are kept, describes what they keep. The column “without sinks” "
+                     "leaves out the first four tokens, which attract attention whatever they are, and the query's "
+                     "own token. Pivotal tokens here are those with a score above the average of the row. None of "
+                     "these promises a perplexity: evaluations measure it.");
     int n = sh_report_texts(r, &all, &text);
     for (int i = 0; i < n && !bad; i++)
         bad = write_text(r, &all, text[i], i, e);

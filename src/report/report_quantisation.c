@@ -43,5 +43,6 @@ const struct sh_report_part sh_report_quantisation = {
     .name = "quantisation", .title = "Fewer bits", .command = "eval", .table = &table, .figure = &sh_figure_quant,
     .missing = "what 8 or 4 bits per number cost: every evaluation so far kept keys and values in full precision.",
     .fill = "eval --model MODEL --text FILE --policy full h2o:recent=10 --budget 0.2 --kv-bits 4 --db STORE",
-    .says = "Changes are relative to the full cache in f32 on the same tokens. The cost of the bits alone is the "
-            "change minus the change of the same policy and budget in f32, where that was measured."};
+    .says = "Changes are relative to the full cache in f32 on the same tokens. The column “due to the bits” "
+            "is the cost of quantisation alone: the change minus the change that the same policy and budget cause in "
+            "f32, where that was measured."};

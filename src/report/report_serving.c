@@ -11,7 +11,7 @@
 static char *workload(const struct sh_result_row *row)
 {
     const char *file = sh_result_text(row, "workload");
-    return *file ? xstrdup(sh_figure_file(file)) : xasprintf("prompts %s, answers %s", sh_result_text(row, "prompt"),
+    return *file ? xstrdup(sh_figure_file(file)) : xasprintf("prompt %s, answer %s", sh_result_text(row, "prompt"),
                                                     sh_result_text(row, "output"));
 }
 
@@ -94,11 +94,12 @@ static void table(struct sh_report *r, struct sh_figure_data *d, const struct sh
                   const struct sh_latency *at, const char *what, const char *id)
 {
     struct sh_time_unit ttft = sh_latency_unit(at, of->n, SH_TTFT), tpot = sh_latency_unit(at, of->n, SH_TPOT);
-    const char *first = sh_figure_keep(d, xasprintf("first token p50, %s", ttft.name)),
-               *first_99 = sh_figure_keep(d, xasprintf("p99, %s", ttft.name)),
-               *further = sh_figure_keep(d, xasprintf("further tokens p50, %s", tpot.name)),
-               *further_99 = sh_figure_keep(d, xasprintf("p99, %s", tpot.name));
-    char *title = xasprintf("%s on %s, tokens per request: %s; p50 is the median, 99 %% of the requests are within p99",
+    const char *first = sh_figure_keep(d, xasprintf("first token: p50, %s", ttft.name)),
+               *first_99 = sh_figure_keep(d, xasprintf("first token: p99, %s", ttft.name)),
+               *further = sh_figure_keep(d, xasprintf("further tokens: p50, %s", tpot.name)),
+               *further_99 = sh_figure_keep(d, xasprintf("further tokens: p99, %s", tpot.name));
+    char *title = xasprintf("%s on %s, tokens per request: %s; p50 is the median, and 99 %% of the requests do not "
+                            "exceed p99",
                             sh_figure_file(sh_result_text(of->row, "model")), sh_result_text(of->row, "gpu"), what);
     const struct sh_report_column columns[] = {
         SH_COL_SETTING(FILE, "plan", "cache"), SH_COL_METRIC("rate_requests_per_s", "requests/s", 3),

@@ -17,11 +17,11 @@ static void table(struct sh_report *r, const struct sh_fig_drops *data)
             sh_out_real(o, "kept", "share kept", d->share[i], 3);
             sh_out_real(o, "measured", "measured", d->measured[i], 5);
             sh_out_real(o, "least", "minimum over layers", d->least[i], 5);
-            sh_out_real(o, "most", "maximum", d->most[i], 5);
+            sh_out_real(o, "most", "maximum over layers", d->most[i], 5);
             sh_out_real(o, "law", "law D", d->law[i], 5);
-            sh_out_real(o, "law_cut", "D, cut", d->law_cut[i], 5);
-            sh_out_real(o, "printed", "Theorem 4.1, |v|", d->printed[i], 4);
-            sh_out_real(o, "error", "output error, |v|", d->error[i], 5);
+            sh_out_real(o, "law_cut", "law D, truncated at the largest possible score", d->law_cut[i], 5);
+            sh_out_real(o, "printed", "Theorem 4.1, in units of the longest value vector", d->printed[i], 4);
+            sh_out_real(o, "error", "output error, in the same units", d->error[i], 5);
         }
     }
     sh_out_end(o);
@@ -48,10 +48,11 @@ static int write(struct sh_report *r, struct sh_err *e)
     struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(dropped_mass), &q, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
-    sh_report_say(r, "No policy can do better than keep the largest scores of each row. The figure has the mass that "
-                     "this drops and the prediction for scores that follow a power law (law D). Theorem 4.1 as "
-                     "printed bounds the error of the output in units of the longest value vector; a dash means that "
-                     "the theorem says nothing there, or that values were not recorded. Measured: %s.",
+    sh_report_say(r, "No policy can do better than to keep the largest scores of each row. The figure shows the mass "
+                     "that even this drops, and the prediction for scores that follow a power law (law D). Theorem 4.1 "
+                     "of the Scissorhands paper, as printed, bounds the error of the output in units of the longest "
+                     "value vector; a dash means that the theorem says nothing there, or that values were not "
+                     "recorded. Measured: %s.",
                      d->out.settings);
     bad = sh_report_figure(r, &sh_figure_dropped_mass, NULL, &d->out, e);
     if (!bad)

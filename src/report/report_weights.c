@@ -86,15 +86,17 @@ static const struct sh_report_column columns[] = {
     SH_COL_VALUE("beyond_stderr", "± at most", 4, error), SH_COL_END};
 
 static const struct sh_report_table table = {
-    .key = "weights", .title = "change of the mean negative log-likelihood relative to full weights and cache, nats",
+    .key = "weights", .title = "change of the mean negative log-likelihood relative to the original weights and the "
+                               "full cache, nats",
     .column = columns, .is_shown = is_compared};
 
 const struct sh_report_part sh_report_weights = {
-    .name = "weights", .title = "Coarser weights and a smaller cache", .command = "eval", .table = &table,
-    .missing = "compression combined with pruned (--weight-prune) or quantised (--weight-bits) weights. They are "
-               "compared with the same evaluation at full weights.",
+    .name = "weights", .title = "Pruned or quantised weights and a smaller cache", .command = "eval", .table = &table,
+    .missing = "evaluations of a smaller cache with pruned (--weight-prune) or quantised (--weight-bits) weights. They "
+               "are compared with the same evaluations with the original weights.",
     .fill = "eval --model MODEL --text FILE --policy full scissorhands --budget 0.5 --weight-prune 0.5 --db STORE",
-    .says = "Do the losses add up? The table has the cost of pruned or quantised weights with the full cache, the "
-            "cost of the smaller cache with full weights, and the cost of both together. Beyond the sum is what the "
-            "cache costs these weights more than it costs full weights: 0 where the losses add up, within the "
-            "errors. The error is at most the sum of the errors of the two changes."};
+    .says = "Do the losses add up? The table shows the cost of pruned or quantised weights with the full cache, the "
+            "cost of the smaller cache with the original weights, and the cost of both together. The column “beyond "
+            "the sum” shows how much more the smaller cache costs with these weights than with the original ones: 0, "
+            "within the errors, where the losses add up. The error is at most the sum of the errors of the two "
+            "changes."};

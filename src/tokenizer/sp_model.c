@@ -137,7 +137,7 @@ static int read_piece(struct reader *r, struct wire from)
     struct sh_sp_model *m = r->m;
     size_t n = m->arrays.n;
     if (n > SH_TOK_MAX_ID)
-        return sh_fail(r->e, "found more than %d pieces, expected at most that many", SH_TOK_MAX_ID + 1);
+        return sh_fail(r->e, "found too many pieces, expected at most %d", SH_TOK_MAX_ID + 1);
     if (n == r->cap) {
         r->cap = r->cap ? 2 * r->cap : 1024;
         m->token = xreallocarray(m->token, r->cap, sizeof *m->token);

@@ -35,7 +35,7 @@ static int halves(const json_t *merge, struct sh_span part[2], const char *text[
         size_t n = json_string_length(merge);
         const char *gap = memchr(s, ' ', n);
         if (!gap || memchr(gap + 1, ' ', n - (size_t)(gap + 1 - s)))
-            return sh_fail(e, "found \"%.80s\", expected two tokens with one space between", s);
+            return sh_fail(e, "found \"%.80s\", expected two tokens separated by one space", s);
         text[0] = s;
         text[1] = gap + 1;
         part[0].n = (size_t)(gap - s);
@@ -202,7 +202,7 @@ static int check(struct maker *m, struct sh_err *e)
         if (!takes_part(m, i))
             continue;
         if (!isfinite(m->score[i]))
-            return sh_fail(e, "token %zu, \"%.*s\", has the score %f", i,
+            return sh_fail(e, "token %zu, \"%.*s\", has score %f, expected a finite number", i,
                            v->at[i].n > 80 ? 80 : (int)v->at[i].n, v->text.at + v->at[i].at, (double)m->score[i]);
         m->sorted[m->n_sorted++] = m->score[i];
         work += v->at[i].n * v->at[i].n;

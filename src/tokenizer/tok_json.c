@@ -106,7 +106,7 @@ static int read_steps(const struct sh_tok_steps *s, const json_t *step, int dept
         return 0;
     }
     if (*s->n >= SH_TOK_STEPS)
-        return sh_fail(e, "%s: found more than %d steps, expected at most that many", s->what, SH_TOK_STEPS);
+        return sh_fail(e, "%s: found too many steps, expected at most %d", s->what, SH_TOK_STEPS);
     int end = s->read(s->to, type, step, e);
     if (end == SH_TOK_NO_STEP)
         return sh_fail(e, "%s: %.80s is not supported", s->what, type);

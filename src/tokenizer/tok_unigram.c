@@ -25,7 +25,8 @@ int sh_unigram_put(struct sh_unigram *u, int32_t id, double score, struct sh_err
     const struct sh_span *s = &u->vocab->at[id];
     const char *text = u->vocab->text.at + s->at;
     if (!isfinite(score))
-        return sh_fail(e, "token \"%.*s\" has the score %f", s->n > 80 ? 80 : (int)s->n, text, score);
+        return sh_fail(e, "token \"%.*s\" has score %f, expected a finite number",
+                       s->n > 80 ? 80 : (int)s->n, text, score);
     u->score[id] = score;
     return sh_added_put(&u->trie, text, s->n, id, 0, e);
 }

@@ -40,8 +40,8 @@ static int check_masked(const struct work *w, const float *row, int from, int to
 {
     for (int k = from; k < to; k++)
         if (!(fabsf(row[k]) <= MASKED_MOST) && w->window < 0)
-            return sh_fail(e, "found %g at key %d, expected 0: it is padding after %d tokens", (double)row[k], k,
-                           w->n_row);
+            return sh_fail(e, "found %g at key %d, expected 0: the sequence has %d tokens, the rest is padding",
+                           (double)row[k], k, w->n_row);
         else if (!(fabsf(row[k]) <= MASKED_MOST)) {
             sh_fail(e, "found %g at key %d, expected 0: %s", (double)row[k], k,
                     w->window > 0 ? "it is outside the window" : "it is after the query");

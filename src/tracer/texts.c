@@ -133,8 +133,8 @@ static int one_line_of_ids(struct sh_texts *t, const char *path, int line, const
     if (n < (size_t)t->least)
         return 0;
     if (n > (size_t)t->max_pos)
-        return sh_fail(e, "%s: line %d: found %zu tokens, expected at most %d, the positions of the model", path, line,
-                       n, t->max_pos);
+        return sh_fail(e, "%s: line %d: found %zu tokens, expected at most %d, the model's number of positions",
+                       path, line, n, t->max_pos);
     int32_t *tokens = xmalloc(n * sizeof *tokens);
     int bad = 0;
     for (size_t i = 0; i < n && !bad; i++) {
@@ -167,8 +167,7 @@ static int each_line(struct sh_texts *t, const char *path, const char *field, st
         if (strspn(line, " \t\r\n") == (size_t)got)
             continue;
         if ((size_t)got > SH_MOST_TEXT) {
-            bad = sh_fail(e, "%s: line %d: found more than %zu bytes, expected at most that many", path, number,
-                          SH_MOST_TEXT);
+            bad = sh_fail(e, "%s: line %d: too long, expected at most %zu bytes", path, number, SH_MOST_TEXT);
             break;
         }
         json_t *item = json_loadb(line, (size_t)got, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &problem);

@@ -46,7 +46,7 @@ check "the least share that raises perplexity no more" \
     abs(bound['eval', r['measured_policy'], r['budget']] - r['measured_bound']) < 1e-6 and
     (r['measured_sequences'], r['measured_texts'], r['measured_length']) == (0, 2, 64) and
     'if tokens were independent' in r['evidence'] and
-    'longer ones are not measured' in r['evidence']"
+    'not measured' in r['evidence']"
 run capacity $ask --length 64 --db q.db --policy window --max-ppl-increase 200% --json
 check "of one policy" "r['measured_policy'] == 'window'"
 run capacity $ask --length 64 --db q.db
@@ -72,13 +72,13 @@ refused() { # description, status, message, words...
     expect "$what" "$wanted" "" "$says"
 }
 refused "nothing is good enough: the best is named" 1 "no measured budget keeps .* the best is .* at 0.8" --db q.db --min-recall 1
-refused "nothing at 4 bits" 1 "with 4-bit numbers" --db q.db --min-recall 0.5 --kv int4
+refused "nothing at 4 bits" 1 "with 4-bit" --db q.db --min-recall 0.5 --kv int4
 refused "no such policy" 1 "no replay of snapkv" --db q.db --min-recall 0.5 --policy snapkv
 refused "a limit without a store" 2 "--min-recall .*--db" --min-recall 0.5
 refused "two limits" 2 "expected one of them" --db q.db --min-recall 0.5 --max-ppl-increase 1%
 refused "1 is 100 %, not 1 %" 2 "--max-ppl-increase: found 1, which is 100 %" --db q.db --max-ppl-increase 1
 expect "and what to write instead" 2 "" "write 1% or 0.01"
-refused "not a share" 2 "expected a share" --db q.db --max-ppl-increase lots
+refused "not a share" 2 '"lots"' --db q.db --max-ppl-increase lots
 refused "a store and a budget" 2 "expected one of them" --db q.db --budget 0.5
 refused "not a store" 1 "tokens.jsonl" --db tokens.jsonl --min-recall 0.5
 run capacity $ask --length 6400 --db q.db --policy window --min-recall 0.1
@@ -188,5 +188,48 @@ for command in "capacity --length 64" "simulate --rate 1 --prompt 5 --output 5";
     run $command --model opt-125m --gpu H100-SXM --plan plan.json
     expect "${command%% *}: a plan of another depth" 1 "" "plan.json.* opt \(2 layers of 4 KV heads\).* opt-125m has 12"
 done
+
+# ---- the measured budget on a simulated server ----
+
+served=(simulate --model "$checkpoints/opt" --gpu H100-SXM --memory 400k --rate 100000 --requests 200 --prompt 40 --output 24)
+for limit in "--min-recall 0.8" "--max-ppl-increase 200%"; do
+    run capacity $ask --length 64 --db q.db $limit --json
+    cp log/out least.json
+    run "${served[@]}" --quality-db q.db $limit --json
+    check "simulate $limit: the budget and the evidence of capacity" "(lambda c: [x['plan'] for x in rows] ==
+        ['full', c['budget']] and rows[1]['evidence'] == c['evidence'])(json.load(open('least.json'))['results'][0])"
+done
+cp log/out limited.json
+run "${served[@]}" --budget "$(python -c 'import json; print(json.load(open("least.json"))["results"][0]["budget"])')" --json
+check "  figures are those of --budget" "(lambda c: all(c[k] == rows[1][k] for k in c if k != 'evidence'))(
+    json.load(open('limited.json'))['results'][1])"
+run "${served[@]}" --budget 0.5 --quality-db q.db --min-recall 0.8 --policy tova
+expect "  a remark says which policy, budget and store; other budgets stay" 0 "^0\.[0-9]: tova.* at 0\.[0-9], kept mass .*q\.db" ""
+holds "  " grep -q "^0.5: what this budget costs in quality is not measured" log/out
+cp q.db both.db
+run "${served[@]}" --db both.db --quality-db both.db --min-recall 0.8 --json
+cp log/out first
+run "${served[@]}" --db both.db --quality-db both.db --min-recall 0.8 --json
+holds "one store may hold the measured budgets and the results" python - <<'P'
+import json, sqlite3
+a, b = (json.load(open(p))["results"] for p in ("first", "log/out"))
+assert a == b and sqlite3.connect("both.db").execute("SELECT count(DISTINCT settings) FROM result WHERE command = 'simulate'").fetchone() == (2,)
+P
+printf 'arrival_s,prompt_tokens,output_tokens\n0,10,5\n1,4000,5\n' >w.csv
+run simulate --model "$checkpoints/opt" --gpu H100-SXM --workload w.csv --quality-db q.db --max-ppl-increase 1000% --json
+check "a budget in tokens does not hold for a request longer than what was measured" "'.' in rows[1]['plan'] and
+    'longer ones are not measured' in rows[1]['evidence']"
+unserved() { # description, status, message, words...
+    local what=$1 wanted=$2 says=$3
+    shift 3
+    run "${served[@]}" "$@"
+    expect "$what" "$wanted" "" "$says"
+}
+unserved "simulate: nothing is good enough" 1 "no measured budget keeps .* the best is" --quality-db q.db --min-recall 1
+unserved "simulate: a limit without a store" 2 "--max-ppl-increase requires --quality-db FILE" --max-ppl-increase 1%
+unserved "simulate: --db is not that store" 2 "--db FILE is where simulate keeps its own results" --db q.db --min-recall 0.5
+unserved "simulate: a store without a limit" 2 "--quality-db requires --max-ppl-increase F or --min-recall F" --quality-db q.db
+unserved "simulate: two limits" 2 "expected one of them" --quality-db q.db --min-recall 0.5 --max-ppl-increase 1%
+unserved "simulate: a log over the measured budgets" 2 "is also the input file" --quality-db q.db --min-recall 0.5 --log q.db
 
 finish

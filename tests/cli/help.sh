@@ -81,6 +81,16 @@ expect "and figures" 0 "seen_subcommand_from plot' -a '.*heatmap " ""
 "$SHEARS" help --completion zsh >zsh.completion
 if command -v zsh >/dev/null; then
     holds "zsh takes its completion" zsh -n zsh.completion
+    mkdir zsh && cp zsh.completion zsh/_shears
+    tab() { # description, word that is offered, line
+        local said
+        said=$(python "$cli/zsh_tab.py" "$PWD/zsh" "$3" 2>&1)
+        verdict "zsh offers $1" "$(grep -qwe "$2" <<<"$said" || echo "# to \"$3\": $said")"
+    }
+    tab "a policy" scissorhands-released "shears replay --policy sci"
+    tab "a GPU" H200-NVL "shears capacity --gpu H200"
+    tab "a figure" heatmap "shears plot hea"
+    tab "a command's options" "--quality-db" "shears simulate --qua"
 else
     verdict "zsh's is bash's, which its bashcompinit runs" "$(sed -n 1p zsh.completion | grep -qx '#compdef shears' || echo "# no head"
         diff <(sed -e '1,2d' -e '$d' zsh.completion) shears.bash | sed 's/^/# /')"

@@ -13,7 +13,7 @@ words = "the old man went down to the sea and said that it was good to be there 
 for d in range(4):
     print(json.dumps({"text": " ".join(words[(7 * i * (d + 1) + i // 5) % len(words)] for i in range(60 + 20 * d))}))
 P
-given=(--model model --jsonl docs.jsonl --tasks "$SH_GOLDEN/tasks" --length 64 --count 2 --items 2 --shots 0 --json -q)
+given=(--model model --jsonl docs.jsonl --tasks "$SH_GOLDEN/tasks" --length 64 --count 2 --items 2 --shots 0 --json -q --columns model,ppl)
 
 # All results of a folder's stores, but for what measures time.
 results() { # folder, file
@@ -69,6 +69,9 @@ fi
 
 run reproduce "${given[@]}" -o out/whole
 expect "once more is no work" 0 '"steps_done": 0' ""
+run reproduce "${given[@]/--json/--csv}" -o out/whole
+expect "--columns chooses among the figures, and no step takes them for its own" 0 "^model,[0-9.]+\$" ""
+holds "  two of them" test "$(sed -n 1p log/out)" = model,ppl
 cp -r out/whole out/other
 run reproduce "${given[@]}" --items 3 -o out/whole
 expect "other questions: those steps are done again" 0 '"steps_done": [1-9]' ""

@@ -136,10 +136,29 @@ verdict "all headings of capacity's table: $headings" "$([ $status = 0 ] || cat 
 run replay --db store.db --policy h2o --budget 0.5 -q --columns "Policy,kept mass"
 expect "headings of replay" 0 "^  policy +kept mass\$" ""
 
-for command in "replay --policy h2o window scissorhands-released oracle --budget 0.5" persistence; do
+long="h2o:recent=4 h2o:recent=4,sinks=1,gamma=0.98 scissorhands:recent=4,window=200,drop=0.25,counts=rate,threshold=t"
+opt_text="--model $opt --tokens tokens.jsonl"
+for command in "replay --policy $long scissorhands-released oracle --budget 0.5" persistence "eval $opt_text --policy $long --budget 0.5" \
+    "eval $opt_text --policy $long --budget 0.5 --kv-bits 4 --kv-group 8 --by position" "drift --model $opt --policy $long --budget 0.5"; do
     # shellcheck disable=SC2086
     run $command --db store.db -q
-    holds "${command%% *}: its tables fit a terminal" awk 'length > 120 {exit 1}' log/out
+    holds "${command%% *}: its tables fit a terminal" awk 'length > 120 {print; bad = 1} END {exit bad || !NR}' log/out
+done
+run replay --policy $long --db store.db -q --budget 0.5
+expect "a policy is named with the knobs that were set" 0 "^  h2o:recent=4 +0.500 " ""
+holds "  a long name goes on in a line of its own" grep -q "^    drop=0.25,window=200," log/out
+run replay --policy $long --db store.db -q --budget 0.5 --columns policy,knobs,budget_tokens
+expect "  named columns show what they hold" 0 "^  h2o +sinks=0,recent=4,score=sum,gamma=0.99 +[0-9.]+\$" ""
+run replay --policy $long --db store.db -q --budget 0.5 --csv
+expect "  and --csv has all of them" 0 "^policy,knobs,allocator,budget,budget_tokens,kept_mass,.*,stability,peak_tokens,mean_tokens,resident_bytes" ""
+
+# ---- a model's files ----
+
+run info "$opt"
+cp log/out whole.txt
+for file in config.json model.safetensors; do
+    run info "$opt/$file"
+    holds "info: $file stands for its folder" diff whole.txt log/out
 done
 
 # ---- what was meant ----

@@ -51,6 +51,13 @@ done
 both_ways llama_gqa --policy h2o:recent=3 --budget 14 --kv-bits 4 --kv-group 8 --kv-keys channel --kv-residual 4
 both_ways llama_gqa --policy snapkv:recent=4 --budget 14 --prefill 20
 both_ways opt --policy h2o:recent=3 --budget 14 --threads 2
+for policy in h2o:recent=3 window scissorhands:window=12,recent=3,drop=4; do
+    both_ways llama_gqa --policy $policy --budget 14 --prefill 30 --prefill-block 8
+    both_ways gemma2 --policy $policy --budget 17 --prefill 60 --prefill-block 7
+done
+both_ways opt --policy snapkv:recent=4 --budget 14 --prefill 20 --prefill-block 8
+refuse "blocks need a prompt" 2 "--prefill-block .*--prefill" eval --model "$checkpoints/opt" --tokens texts.jsonl \
+    --policy h2o --budget 14 --prefill-block 8
 
 # ---- cells together, and alone ----
 

@@ -77,7 +77,7 @@ refuse "Theorem 3.1 without queries" 1 'Theorem 3.1 .*queries, keys and values' 
 traced turned.db llama_gqa gqa.jsonl --vectors qkv
 refuse "Theorem 3.1 of a model that turns its queries" 1 'Theorem 3.1 .*x W_Q and x W_K' \
     theory --db turned.db -q --replicas 0 --model "$checkpoints/llama_gqa"
-refuse "Theorem 3.1 with another model" 1 'opt.db: run 1 is of another model than' \
+refuse "Theorem 3.1 with another model" 1 'opt.db: run 1 .*model' \
     theory --db opt.db -q --replicas 0 --model "$checkpoints/llama_gqa"
 cp opt.db bad.db
 python - <<'P'

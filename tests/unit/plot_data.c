@@ -146,7 +146,7 @@ static void fill_capacity(struct plot_data *p, const char *foreign)
     }
     for (int i = 0; i < 2; i++) {
         p->lines[i] = (struct sh_fig_line){foreign ? foreign : i ? "full, p99" : "full, p50", TICKS, 0, i, p->tick,
-                                           p->over[i]};
+                                           p->over[i], 0};
         p->charts[i] = (struct sh_fig_chart){foreign ? foreign : "time to the first token",
                                              foreign ? foreign : "requests a second",
                                              foreign ? foreign : "seconds", i, i,

@@ -261,11 +261,11 @@ static void evidence_missing(void)
     refused("adakv", &a, "which layer 2, head 1 does not have");
     draw(&v, 5, 1, 0);
     v.point[3] = v.point[2];
-    refused("greedy", &a, "budgets of a curve must rise from 5 to 90");
+    refused("greedy", &a, "from 5 to 90");
     a.mean = 4;
-    refused("uniform", &a, "a mean of 4 tokens a head: every head needs 5, and the sequence has 90");
+    refused("uniform", &a, "a mean of 4 tokens");
     a.mean = TOKENS + 1;
-    refused("pyramid", &a, "a mean of 91 tokens a head");
+    refused("pyramid", &a, "a mean of 91 tokens");
 }
 
 static void misread(const char *text, const char *why, const char *hint)

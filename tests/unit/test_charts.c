@@ -69,18 +69,18 @@ static void says(const char *name, const struct sh_fig_data *d, const char *expe
 static void captions_say_what_is_drawn(void)
 {
     struct sh_fig_data d = tame.d;
-    says("heatmap", &d, "attention scores, and which of them are above their row's average; below, single rows as "
-                        "strips");
+    says("heatmap", &d, "attention scores, and which of them are above their row's average; below, individual rows "
+                        "as strips");
     struct sh_fig_maps unmarked = tame.maps;
     unmarked.n_marks = 0;
     d.heatmap = &unmarked;
     says("heatmap", &d, "attention scores, and which of them are above their row's average");
-    says("compression", &d, "accuracy and perplexity, over the compression of the cache");
+    says("compression", &d, "accuracy and perplexity, against the compression of the cache");
     struct sh_fig_measured_panels single = {1, tame.measured};
     d.compression = &single;
-    says("compression", &d, "accuracy, over the compression of the cache");
-    says("budget-curve", &d, "attention that each policy keeps, and the error of the output, over its budget, with the "
-                             "oracles");
+    says("compression", &d, "accuracy, against the compression of the cache");
+    says("budget-curve", &d, "attention that each policy keeps, and the error of the output, against the budget, with "
+                             "the oracles");
     struct sh_fig_curves one = tame.curves;
     one.n_curves = 1;
     one.curve = &tame.curve[0];
@@ -95,8 +95,8 @@ static void captions_say_what_is_drawn(void)
     one.curve = &plain;
     struct sh_fig_curve_sets sets = {1, &one};
     d.budget_curve = &sets;
-    says("budget-curve", &d, "attention that each policy keeps, over its budget");
-    says("heads", &d, "persistence ratio and lift beyond recency of every head, layer by head");
+    says("budget-curve", &d, "attention that each policy keeps, against the budget");
+    says("heads", &d, "persistence ratio and lift beyond recency of every head, as a grid of layers and heads");
 }
 
 int main(void)

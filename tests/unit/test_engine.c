@@ -422,7 +422,7 @@ static void refusals(void)
     refuses(&s, "h2o:recent=8,sinks=2", 10, 0, plain, "10 tokens (layer 0, head 1), but 10 are protected");
     refuses(&s, "window", 0, 0, plain, "0 tokens");
     refuses(&s, "oracle", 20, 0, plain, "needs future attention");
-    refuses(&s, "observed", 20, 0, plain, "observed decides at the end of the prompt");
+    refuses(&s, "observed", 20, 0, plain, "observed decides");
     refuses(&s, "window", 20, 0, (struct sh_kv_format){.bits = 5}, "5 bits");
     refuses(&s, "window", 20, 0, (struct sh_kv_format){.bits = 4, .group = 12}, "multiple of 8");
     CU_ASSERT_EQUAL_FATAL(sh_policy_parse("window", &spec, &e), 0);

@@ -150,6 +150,7 @@ static void shapes(void)
          "found shape [96, 32], expected [32, 96] (n_embd, query heads x head width + "},
         {"gpt_neox", "gpt_neox.layers.0.attention.query_key_value.weight",
          "found shape [64, 192], expected [192, 64] ("},
+        {"gpt2", "wpe.weight", "(n_positions, n_embd)"},
         {"phi3", "model.layers.0.self_attn.qkv_proj.weight", "+ KV heads x head width + KV heads x head width, hidden"},
         {"phi3", "model.layers.0.mlp.gate_up_proj.weight",
          "found shape [32, 128], expected [128, 32] (intermediate_size + intermediate_size, hidden_size)"}};
@@ -167,6 +168,27 @@ static void shapes(void)
         CU_ASSERT_PTR_NOT_NULL(strstr(e.text, fused[i].says));
         free_file(&file);
     }
+    scratch_clear();
+}
+
+/* GPT-2 calls its positions otherwise than most. */
+static void own_key(void)
+{
+    size_t bytes;
+    char *text = read_all("gpt2", "config.json", &bytes), *less;
+    json_t *config = json_loadb(text, bytes, 0, NULL);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(config);
+    json_object_del(config, "n_positions");
+    json_object_del(config, "n_ctx");
+    less = json_dumps(config, 0);
+    scratch_write("config.json", less, strlen(less));
+    CU_ASSERT(sh_model_open_random(scratch_folder(), 1, &e) == NULL);
+    if (!strstr(e.text, "key 'n_positions' is missing"))
+        printf("# found \"%s\"\n", e.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "key 'n_positions' is missing"));
+    json_decref(config);
+    free(less);
+    free(text);
     scratch_clear();
 }
 
@@ -268,6 +290,7 @@ int main(void)
         {"each family has an oracle, a capacity row and a GGUF name", complete},
         {"each family's prefixes name the same tensors", prefixes},
         {"a fused tensor of a wrong shape is refused with its parts", shapes},
+        {"a missing key is named as the family calls it", own_key},
         {"random models of every family begin as training does", random_models},
         {0}};
     return tap_run("family_names", tests);

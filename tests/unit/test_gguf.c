@@ -300,7 +300,7 @@ static void copy(const char *from, const char *name)
 static void spare_tensors(void)
 {
     struct sh_model *m = sh_model_open(changed("llama3.gguf", "m.gguf", "rope_freqs.weight", "rope_other.weight"), &e);
-    CU_ASSERT(m == NULL && strstr(e.text, "found tensor 'rope_other.weight', expected no tensors that the family"));
+    CU_ASSERT(m == NULL && strstr(e.text, "tensor 'rope_other.weight'"));
     m = sh_model_open(changed("llama3.gguf", "m.gguf", "blk.1.ffn_norm", "blk.2.ffn_norm"), &e);
     CU_ASSERT(m == NULL && strstr(e.text, "tensor 'blk.1.ffn_norm.weight' is missing"));
     m = sh_model_open(changed("llama3.gguf", "m.gguf", "rope_freqs.weight", "v.pe_freqs.weight"), &e);

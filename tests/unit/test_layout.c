@@ -33,8 +33,68 @@ static struct {
     struct sh_fig_charts charts;
     struct sh_fig_stack bar[10];
     struct sh_fig_stacks stacks;
+    double tokens[24], none[24], ratio[24];
+    struct sh_fig_plan plan[2];
+    struct sh_fig_plans plans;
+    struct sh_fig_heads heads[2];
+    struct sh_fig_head_maps head_maps;
+    struct sh_fig_series series[2][2];
+    struct sh_fig_panel panel[2];
+    struct sh_fig_panels panels;
+    struct sh_fig_map map[2];
+    struct sh_fig_maps maps;
+    struct sh_fig_measured_line step[4];
+    struct sh_fig_measured measured[4];
+    struct sh_fig_measured_panels all_measured;
+    struct sh_fig_line policy[CROWD];
+    struct sh_fig_chart many;
+    struct sh_fig_charts frontier;
     struct sh_fig_data d;
 } crowd;
+
+/* Two traces, one of random weights, in which nothing is left; two plans of budgets with three digits; panels of one
+ * kind with long labels; a score map with single rows; more policies than can be told apart. */
+static void fill_pairs(void)
+{
+    static const char *const traces[2] = {"llama-2-7b", "llama-2-7b, random weights"};
+    static const char *const kinds[2] = {"literal: α = 1/t, every pair",
+                                         "beyond recency: α = 5/t, query − key ≥ 10"};
+    static const char *const cells[4] = {"h2o:recent=25, budget 0.2", "h2o:recent=25, budget 0.5",
+                                         "scissorhands, budget 0.2", "scissorhands, budget 0.5"};
+    static const char *const layers[4] = {"layer 0", "layer 1", "layer 2", "layer 3"};
+    for (int i = 0; i < 24; i++) {
+        crowd.tokens[i] = 10 + 13 * i;
+        crowd.ratio[i] = 0.5 + 0.02 * i;
+        crowd.none[i] = (double)NAN;
+    }
+    for (int i = 0; i < 2; i++) {
+        crowd.plan[i] = (struct sh_fig_plan){"h2o, greedy: 126.0 of 384 tokens a head", 6, 4, crowd.tokens};
+        crowd.heads[i] = (struct sh_fig_heads){traces[i], 6, 4, crowd.ratio, i ? crowd.none : crowd.tokens};
+        for (int k = 0; k < 2; k++)
+            crowd.series[i][k] = (struct sh_fig_series){traces[k], 6, i && k ? crowd.none : crowd.ratio + k,
+                                                        crowd.ratio, NULL, NULL};
+        crowd.panel[i] = (struct sh_fig_panel){kinds[i], 2, crowd.series[i]};
+        crowd.map[i] = tame.map;
+    }
+    crowd.plans = (struct sh_fig_plans){2, crowd.plan};
+    crowd.head_maps = (struct sh_fig_head_maps){2, crowd.heads, "α = 1/t", "α = 5/t, R = 10"};
+    crowd.panels = (struct sh_fig_panels){2, crowd.panel};
+    crowd.maps = (struct sh_fig_maps){2, crowd.map, 0, NULL};
+    for (int i = 0; i < 4; i++) {
+        crowd.step[i] = (struct sh_fig_measured_line){layers[i], STEPS, crowd.x[0], crowd.y[i][0], NULL, NULL};
+        crowd.measured[i] = (struct sh_fig_measured){
+            .title = cells[i], .x = "change of a score: (compressed − full) / full",
+            .y = "Jaccard index of the kept tokens, 0 to 1", .what = "agreement", .floor = (double)NAN, .ceiling = 1,
+            .n_lines = 4, .lines = crowd.step};
+    }
+    crowd.all_measured = (struct sh_fig_measured_panels){4, crowd.measured};
+    for (int i = 0; i < CROWD; i++)
+        crowd.policy[i] = (struct sh_fig_line){crowd.curve[i].label, STEPS, i, i / SH_GP_COLOURS, crowd.x[0],
+                                               crowd.y[i][5], i >= 6};
+    crowd.many = (struct sh_fig_chart){"attention, measured", "% of tokens kept", "mass lost (1 − kept)", 1, 0,
+                                       (double)NAN, NULL, CROWD, crowd.policy};
+    crowd.frontier = (struct sh_fig_charts){1, &crowd.many};
+}
 
 static void fill_crowd(void)
 {
@@ -67,11 +127,11 @@ static void fill_crowd(void)
                 crowd.x[c][k] = 12.5 * k;
                 crowd.load[r][c][k] = fmin(100, 15.0 * (r + 1) * (1 - 0.3 * c) + 5 * sin(k));
             }
-            crowd.line[r][c] = (struct sh_fig_line){caches[c], STEPS, c, 0, crowd.x[c], crowd.load[r][c]};
+            crowd.line[r][c] = (struct sh_fig_line){caches[c], STEPS, c, 0, crowd.x[c], crowd.load[r][c], 0};
         }
         snprintf(crowd.rate[r], sizeof crowd.rate[r], "%d requests/s", 1 << r);
         crowd.chart[r] = (struct sh_fig_chart){crowd.rate[r], "seconds since the first request",
-                                               "% of the cache's memory", 0, 0, 100, NULL, 3, crowd.line[r]};
+                                               "cache in use (%)", 0, 0, 100, NULL, 3, crowd.line[r]};
     }
     crowd.charts = (struct sh_fig_charts){RATES, crowd.chart};
     for (int i = 0; i < 10; i++)
@@ -84,6 +144,13 @@ static void fill_crowd(void)
     crowd.d.budget_curve = crowd.d.leaderboard = &crowd.sets;
     crowd.d.occupancy = &crowd.charts;
     crowd.d.capacity = &crowd.stacks;
+    fill_pairs();
+    crowd.d.allocation = &crowd.plans;
+    crowd.d.heads = &crowd.head_maps;
+    crowd.d.persistence = &crowd.panels;
+    crowd.d.heatmap = &crowd.maps;
+    crowd.d.drift = crowd.d.compression = crowd.d.quant = crowd.d.score_change = &crowd.all_measured;
+    crowd.d.frontier = &crowd.frontier;
 }
 
 /* ---- boxes of text ---- */
@@ -160,7 +227,7 @@ static int are_apart(const struct text *a, const struct text *b)
     return 0;
 }
 
-/* How many texts overlap or are cut. */
+/* How many texts overlap, are cut by the page's edge, or end in the sign of a cut. */
 static int faults(const char *svg, const char *what)
 {
     static struct text text[MOST_TEXTS];
@@ -176,6 +243,10 @@ static int faults(const char *svg, const char *what)
                 n_bad++;
                 break;
             }
+        if (strstr(text[i].said, "…")) {
+            printf("# %s: '%s' has no room\n", what, text[i].said);
+            n_bad++;
+        }
         for (int k = 0; k < i; k++)
             if (!are_apart(&text[i], &text[k])) {
                 printf("# %s: '%s' lies on '%s'\n", what, text[i].said, text[k].said);
@@ -236,6 +307,49 @@ static void the_measure_finds_faults(void)
         free(a);
         free(b);
     }
+}
+
+static int count(const char *svg, const char *what)
+{
+    int n = 0;
+    for (const char *at = svg; (at = strstr(at, what)) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* A limit far above the lines would press them flat: it is drawn only where they come near. Panels of one kind have one
+ * scale, and so the same numbers; and a line without a value has no entry in the legend. */
+static void scales_suit_the_lines(void)
+{
+    static const double x[2] = {0, 10}, low[2] = {1, 3}, high[2] = {2, 30}, none[2] = {NAN, NAN};
+    struct sh_fig_line line[3] = {{"low", 2, 0, 0, x, low, 0}, {"high", 2, 1, 0, x, high, 0},
+                                  {"absent", 2, 2, 0, x, none, 0}};
+    struct sh_fig_chart chart[2] = {{"one", "s", "cache in use (%)", 0, 0, 1000, "limit", 1, line},
+                                    {"two", "s", "cache in use (%)", 0, 0, 1000, "limit", 2, line + 1}};
+    struct sh_fig_charts charts = {2, chart};
+    struct sh_fig_data d = {.title = "Scales", .occupancy = &charts};
+    char *svg = svg_of(&sh_figure_occupancy, &d, 7);
+    CU_ASSERT(!strstr(svg, ">limit<") && !strstr(svg, ">absent<"));
+    CU_ASSERT(count(svg, "> 30</text>") + count(svg, ">30</text>") == 2);
+    free(svg);
+    chart[0].limit = chart[1].limit = 40;
+    svg = svg_of(&sh_figure_occupancy, &d, 7);
+    CU_ASSERT(strstr(svg, ">limit<") != NULL);
+    free(svg);
+}
+
+/* Names of lines that are grey are not in the legend, but that there are such lines is; an empty map says so. */
+static void what_has_no_colour_is_told(void)
+{
+    char *svg = svg_of(&sh_figure_frontier, &crowd.d, 7);
+    CU_ASSERT(strstr(svg, ">others<") && strstr(svg, ">tova<") && !strstr(svg, ">random<"));
+    free(svg);
+    svg = svg_of(&sh_figure_heads, &crowd.d, 7);
+    CU_ASSERT(count(svg, "no pivotal token was left") == 2);
+    free(svg);
+    svg = svg_of(&sh_figure_persistence, &crowd.d, 7);
+    CU_ASSERT(strstr(svg, "none</text>") != NULL);
+    free(svg);
 }
 
 static void height_of(const char *svg, double *h)
@@ -310,6 +424,8 @@ int main(int argc, char **argv)
     static const struct tap_test tests[] = {
         {"the measure finds what overlaps and what is cut", the_measure_finds_faults},
         {"no text overlaps another or is cut, at 3.3 in, 7 in and a figure's own width", no_text_overlaps_or_is_cut},
+        {"scales suit the lines, not a limit far away", scales_suit_the_lines},
+        {"what has no colour of its own is told", what_has_no_colour_is_told},
         {"a height is kept, or refused with the one that is needed", heights_are_kept_or_refused},
         {"figures of a column's width are at most 4 in tall", columns_are_low},
         {0}};

@@ -120,7 +120,7 @@ static void broken(const char *reason)
 static void stale(void)
 {
     char reason[100];
-    snprintf(reason, sizeof reason, "built with another version: its interface is number %d, this program's is %d",
+    snprintf(reason, sizeof reason, "its interface version is %d, this program's is %d",
              SH_BACKEND_ABI - 1, SH_BACKEND_ABI);
     broken(reason);
 }

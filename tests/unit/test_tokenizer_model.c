@@ -228,10 +228,10 @@ static void refused_pieces(void)
     }
     begin(&m, 99, 0);
     put_piece(&m, "c", 1.0f / 0.0f, 1);
-    CU_ASSERT(refuses(&m, "token 4, \"c\", has the score inf"));
+    CU_ASSERT(refuses(&m, "token 4, \"c\", has score inf"));
     begin(&m, 3, 1);
     put_piece(&m, "c", -1.0f / 0.0f, 1);
-    CU_ASSERT(refuses(&m, "\"c\" has the score -inf"));
+    CU_ASSERT(refuses(&m, "\"c\" has score -inf"));
     m.n = 0;
     put_piece(&m, "a", 0, 1);
     put_bytes(&m, 2, "\x18\x02", 2);

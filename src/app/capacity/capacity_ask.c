@@ -22,7 +22,7 @@ int sh_capacity_split(const char *option, const char *text, struct sh_capacity_w
             return sh_misused(e, "%s: found an item of %zu characters, expected at most %d", option, n,
                               SH_CAPACITY_WORD - 1);
         if (out->n == SH_CAPACITY_MOST)
-            return sh_misused(e, "%s: found more than %d items, expected at most that many", option, SH_CAPACITY_MOST);
+            return sh_misused(e, "%s: found too many items, expected at most %d", option, SH_CAPACITY_MOST);
         memcpy(out->at[out->n], at, n);
         out->at[out->n++][n] = '\0';
         if (!at[n])
@@ -115,8 +115,8 @@ static int budget(const char *word, const struct sh_kv_shape *s, struct sh_kv_ru
         r->budget = SH_BUDGET_SHARE;
         r->share = strtod(word, &end);
         if (end == word || *end || !(r->share > 0) || r->share > 1)
-            return sh_misused(e, "--budget: found \"%.40s\", expected a fraction above 0, at most 1.0, or whole tokens",
-                              word);
+            return sh_misused(e, "--budget: found \"%.40s\", expected a fraction above 0, at most 1.0, or a whole "
+                              "number of tokens", word);
         return 0;
     }
     r->budget = SH_BUDGET_TOKENS;
@@ -138,8 +138,8 @@ static int windows(const char *word, struct sh_kv_rule *r, struct sh_err *e)
         if (i >= 2 && !strncmp(word, names[i], n))
             return whole("--windows", word + n, strlen(word + n), SH_KV_MOST_TOKENS, &r->in_flight, e);
     }
-    return sh_misused(e, "--windows: found \"%.40s\", expected model, ignore, vllm:TOKENS or llama:TOKENS in flight",
-                      word);
+    return sh_misused(e, "--windows: found \"%.40s\", expected model, ignore, vllm:TOKENS or llama:TOKENS (TOKENS "
+                      "in flight)", word);
 }
 
 /* One spelling of each: results of 20% and 0.2, 4k and 4096, fp8 and f8 are the same. */
@@ -208,7 +208,7 @@ static int fill_rule(const struct sh_capacity_args *a, const struct sh_capacity_
     if (sh_capacity_kv(q->kv, r, e) || windows(a->windows, r, e))
         return -1;
     if (q->budget && budget(q->budget, q->shape, r, layers, e))
-        return sh_hint(e, "fractions of the length have a point or %%: 0.2, 20%%; tokens have none: 4096, 4k, "
+        return sh_hint(e, "fractions have a decimal point or %%: 0.2, 20%%; token counts have neither: 4096, 4k, "
                        "4+2044 (sinks+recent), 64/32/... (each layer), pyramid:96-32");
     return 0;
 }

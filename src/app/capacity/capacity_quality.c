@@ -9,7 +9,6 @@
 #include "planner/policy/budget.h"
 #include "planner/policy/policy.h"
 #include "src/base/mem.h"
-#include "src/app/capacity/capacity_ask.h"
 #include "src/app/store/measured.h"
 #include "src/app/store/results.h"
 #include "src/engine/eval_sums.h"
@@ -125,6 +124,29 @@ int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struc
     return 0;
 }
 
+int sh_quality_one_limit(const struct sh_capacity_args *a, struct sh_err *e)
+{
+    if (a->max_ppl && a->min_recall)
+        return sh_misused(e, "--max-ppl-increase and --min-recall cannot be combined: expected one of them");
+    return 0;
+}
+
+int sh_quality_ask(const struct sh_capacity_args *a, const char *kv, const char *model,
+                   const struct sh_quality_point *p, int n, struct sh_quality_ask *out, struct sh_err *e)
+{
+    struct sh_kv_rule rule;
+    *out = (struct sh_quality_ask){.kind = a->min_recall ? SH_QUALITY_RECALL : SH_QUALITY_PPL, .policy = a->policy,
+                                   .model = model, .measured_on = a->measured_on, .length = (uint64_t)a->length};
+    if (sh_capacity_kv(kv, &rule, e))
+        return -1;
+    out->bits = rule.k.bits < rule.v.bits ? rule.k.bits : rule.v.bits;
+    out->bits = out->bits > 16 ? 16 : out->bits;
+    sh_quality_narrow(p, n, out);
+    if (a->max_ppl)
+        return sh_quality_increase("--max-ppl-increase", a->max_ppl, &out->limit, e);
+    return a->min_recall ? sh_quality_share("--min-recall", a->min_recall, &out->limit, e) : 0;
+}
+
 double sh_quality_kept(const struct sh_quality_point *p, uint64_t length)
 {
     double b = strtod(p->budget, NULL), all = (double)length;
@@ -206,7 +228,7 @@ void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_e
         sh_hint(e, "to measure more, run: shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5%s "
                 "--db %s", policy, bits, db);
     else if (a->bits < 16)
-        sh_hint(e, "a replay measures 16-bit numbers: use --kv f16, or --max-ppl-increase");
+        sh_hint(e, "replay measures a 16-bit cache only: use --kv f16, or --max-ppl-increase");
     else
         sh_hint(e, "to measure more, run: shears replay --policy %s --budget 0.1,0.2,0.5 --db %s", policy, db);
 }
@@ -231,7 +253,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
     if (least)
         return least;
     if (!best)
-        sh_fail(e, "%s: contains no %s of %s with %d-bit numbers that applies to %llu tokens%s%.80s", db,
+        sh_fail(e, "%s: contains no %s of %s with %d-bit keys and values that applies to %llu tokens%s%.80s", db,
                 is_ppl ? "eval" : "replay", a->policy ? a->policy : "a budget", a->bits,
                 (unsigned long long)a->length, a->measured_on ? ", on " : "", a->measured_on ? a->measured_on : "");
     else
@@ -242,7 +264,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
 
 char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length)
 {
-    char range[160] = "", other[240] = "", beyond[120] = "", spread[80] = "",
+    char range[160] = "", other[240] = "", beyond[120] = "", spread[80] = "", value[60],
          text[SH_MEASURED_NAME + 2] = "";
     int is_ppl = p->kind == SH_QUALITY_PPL;
     double unit = is_ppl ? 100 : 1;
@@ -250,24 +272,26 @@ char *sh_quality_text(const struct sh_quality_point *p, const char *db, const ch
     if (!sh_capacity_same_model(p->model, model))
         snprintf(other, sizeof other, "measured on another model, %.150s: ", *p->model ? p->model : "unnamed");
     if (isfinite(p->low) && isfinite(p->high))
-        snprintf(range, sizeof range, " (%.4g to %.4g)", unit * p->low, unit * p->high);
+        snprintf(range, sizeof range, is_ppl ? " (95 %% interval %.2f to %.2f)" : " (95 %% interval %.4g to %.4g)",
+                 unit * p->low, unit * p->high);
     else if (isfinite(p->bound) && p->sequences)
         snprintf(range, sizeof range, " (at most %.4g with 95 %% confidence, by %d sequences of %d text%s)",
                  unit * p->bound, p->sequences, p->on.texts, p->on.texts == 1 ? "" : "s");
     else if (isfinite(p->bound))
         snprintf(range, sizeof range, " (at most %.4g with 95 %% confidence if tokens were independent, which they are "
                  "not)", unit * p->bound);
+    snprintf(value, sizeof value, is_ppl ? "perplexity changes by %+.2f %%" : "kept mass %.4g", unit * p->value);
     if (p->is_plan)
         snprintf(spread, sizeof spread, " on average, spread by a plan");
     else if (*p->allocator && strcmp(p->allocator, "uniform"))
         snprintf(spread, sizeof spread, " spread by %.60s", p->allocator);
     if (p->length > 0 && (double)length > 1.1 * p->length)
-        snprintf(beyond, sizeof beyond, ", whose texts have %.0f tokens: longer ones are not measured", p->length);
+        snprintf(beyond, sizeof beyond, "; its texts have %.0f tokens on average, and longer texts were not measured",
+                 p->length);
     if (*p->on.name)
         snprintf(text, sizeof text, "%s, ", p->on.name);
-    return xasprintf("%s%s%s%s at %s%s, %s %.4g%s over %.0f tokens of %s%s%s", other, p->policy, *p->knobs ? ":" : "",
-                     p->knobs, p->budget, spread, is_ppl ? "perplexity rises (%) by" : "kept mass", unit * p->value,
-                     range, p->tokens, text, slash ? slash + 1 : db, beyond);
+    return xasprintf("%s%s%s%s at %s%s, %s%s over %.0f tokens of %s%s%s", other, p->policy, *p->knobs ? ":" : "",
+                     p->knobs, p->budget, spread, value, range, p->tokens, text, slash ? slash + 1 : db, beyond);
 }
 
 char *sh_quality_cost(const struct sh_quality_point *p)
@@ -289,7 +313,7 @@ int sh_quality_share(const char *option, const char *text, double *out, struct s
     double x = strtod(text, &end);
     int is_percent = *end == '%';
     if (end == text || end[is_percent] || !(x >= 0 && x <= 1000))
-        return sh_misused(e, "%s: found \"%.40s\", expected a share such as 0.01 or 1%%", option, text);
+        return sh_misused(e, "%s: found \"%.40s\", expected a fraction such as 0.01 or 1%%", option, text);
     *out = is_percent ? x / 100 : x;
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "src/app/capacity/capacity_ask.h"
 #include "src/base/err.h"
 #include "traces/store.h"
 
@@ -43,6 +44,13 @@ struct sh_quality_ask {
     int bits;                           /* only caches of such numbers                            */
     uint64_t length;                    /* tokens at which budgets are compared                   */
 };
+
+/* The question of --max-ppl-increase or --min-recall (neither: the limit is 0) about a model whose cache has the format
+ * `kv`, at --length. */
+int sh_quality_ask(const struct sh_capacity_args *a, const char *kv, const char *model,
+                   const struct sh_quality_point *p, int n, struct sh_quality_ask *out, struct sh_err *e);
+/* -1: both limits are given. */
+int sh_quality_one_limit(const struct sh_capacity_args *a, struct sh_err *e);
 
 /* Tokens that the point's budget keeps of a text of `length`. A budget in tokens says nothing about texts longer than
  * those it was measured on, and meets no limit there; a share is assumed to hold, and the evidence says so. */

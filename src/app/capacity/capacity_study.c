@@ -144,43 +144,26 @@ static int each_tp(struct sh_capacity_study *s, struct sh_capacity_question *q, 
     return 0;
 }
 
-static int ask_quality(const struct sh_capacity_study *s, const char *kv, const char *model, struct sh_quality_ask *q,
-                       struct sh_err *e)
-{
-    const struct sh_capacity_args *a = s->args;
-    struct sh_kv_rule rule;
-    *q = (struct sh_quality_ask){.kind = a->min_recall ? SH_QUALITY_RECALL : SH_QUALITY_PPL, .policy = a->policy,
-                                 .model = model, .measured_on = a->measured_on,
-                                 .length = (uint64_t)a->length};
-    if (sh_capacity_kv(kv, &rule, e))
-        return -1;
-    q->bits = rule.k.bits < rule.v.bits ? rule.k.bits : rule.v.bits;
-    q->bits = q->bits > 16 ? 16 : q->bits;
-    sh_quality_narrow(s->point, s->n_point, q);
-    if (a->max_ppl)
-        return sh_quality_increase("--max-ppl-increase", a->max_ppl, &q->limit, e);
-    return a->min_recall ? sh_quality_share("--min-recall", a->min_recall, &q->limit, e) : 0;
-}
-
 /* The caches to ask about under a format: those of --budget, --plan or --db, or the whole one. *out for free(). */
 static int variants(struct sh_capacity_study *s, const char *kv, const char *model, struct variant **out, int *n,
                     struct sh_err *e)
 {
+    const struct sh_capacity_args *a = s->args;
     const struct sh_capacity_words *w = &s->settings.budget;
     struct sh_quality_ask q;
     struct variant *v = *out = xcalloc((size_t)(s->n_point + w->n + 2), sizeof *v);
     *n = 0;
-    v[(*n)] = (struct variant){.is_plan = s->args->plan != NULL};
+    v[(*n)] = (struct variant){.is_plan = a->plan != NULL};
     for (int i = 0; i < w->n; i++)
         v[(*n)++].budget = w->at[i];
-    if (!s->args->db) {
+    if (!a->db) {
         *n += !w->n;
         return 0;
     }
-    if (ask_quality(s, kv, model, &q, e))
+    if (sh_quality_ask(a, kv, model, s->point, s->n_point, &q, e))
         return -1;
-    if (s->args->max_ppl || s->args->min_recall) {
-        const struct sh_quality_point *p = sh_quality_least(s->point, s->n_point, s->args->db, &q, e);
+    if (a->max_ppl || a->min_recall) {
+        const struct sh_quality_point *p = sh_quality_least(s->point, s->n_point, a->db, &q, e);
         if (!p)
             return -1;
         v[(*n)++] = (struct variant){p->budget, p, 0};
@@ -193,10 +176,11 @@ static int variants(struct sh_capacity_study *s, const char *kv, const char *mod
     }
     if (*n)
         return 0;
-    sh_fail(e, "%s: contains no budget measured with %s%s%d-bit numbers%s%.80s", s->args->db, q.policy ? q.policy : "",
-            q.policy ? " and " : "", q.bits, q.measured_on ? " on " : "", q.measured_on ? q.measured_on : "");
+    sh_fail(e, "%s: contains no budget measured with %s%s%d-bit keys and values%s%.80s", a->db,
+            q.policy ? q.policy : "", q.policy ? " and " : "", q.bits, q.measured_on ? " on " : "",
+            q.measured_on ? q.measured_on : "");
     q.kind = SH_QUALITY_PPL;
-    sh_quality_more(s->args->db, &q, e);
+    sh_quality_more(a->db, &q, e);
     return -1;
 }
 
@@ -255,9 +239,7 @@ static int excludes(const struct sh_capacity_args *a, struct sh_err *e)
         return sh_misused(e, "%s requires --db FILE",
                           a->measured_on ? "--measured-on" : a->max_ppl ? "--max-ppl-increase"
                           : a->min_recall ? "--min-recall" : "--policy");
-    if (a->max_ppl && a->min_recall)
-        return sh_misused(e, "--max-ppl-increase and --min-recall cannot be combined: expected one of them");
-    return 0;
+    return sh_quality_one_limit(a, e);
 }
 
 int sh_capacity_study(struct sh_capacity_study *s, struct sh_capacity_args *a, struct sh_err *e)

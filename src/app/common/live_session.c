@@ -25,7 +25,8 @@ static int read_ways(struct sh_live *l, const struct sh_live_options *o, struct 
     if (o->prefill_block && l->prefill_mode != SH_PREFILL_BLOCKS)
         return sh_misused(e, "--prefill-block requires --prefill-mode blocks");
     if (o->prefill && l->prefill_mode == SH_PREFILL_ONCE)
-        return sh_misused(e, "--prefill-mode once cannot be combined with --prefill: it reads the whole prompt first");
+        return sh_misused(e, "--prefill-mode once cannot be combined with --prefill: once reads the whole prompt "
+                             "first");
     return 0;
 }
 

@@ -32,7 +32,7 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
     int bad = 0;
     if (!kept)
         bad = run ? sh_misused(e, "%s: contains no run %d", sh_store_path(s), run)
-                  : sh_fail(e, "%s: contains no run, expected a trace", sh_store_path(s));
+                  : sh_fail(e, "%s: contains no runs, expected a trace", sh_store_path(s));
     for (int i = 1; i < kept && !bad; i++)
         if (strcmp(all[i].fingerprint, all[0].fingerprint) || strcmp(all[i].weights, all[0].weights) ||
             all[i].n_layer != all[0].n_layer || all[i].n_head != all[0].n_head)

@@ -161,7 +161,8 @@ static int compare_layer(struct sequence *s, int layer, struct sh_drift_layer *d
     int done = sh_store_is_done(s->q->store, s->stored->id, layer, e);
     int bad = done < 0 || (done && sh_recorded_read(&l.r, 1, e));
     if (!done)
-        bad = (sh_fail(e, "recording is not finished"), sh_hint(e, "run the same trace command again to finish it"));
+        bad = (sh_fail(e, "the recording is not finished"),
+               sh_hint(e, "run the same trace command again to finish it"));
     double *like = xcalloc((size_t)n, sizeof *like);
     for (int h = 0; h < n_head && !bad; h++) {
         const int *live = s->live + (size_t)(layer * n_head + h) * (size_t)n;

@@ -39,8 +39,7 @@ static int read_place(const struct document *d, const json_t *o, const char *key
 {
     const json_t *v = json_object_get(o, key);
     if (!json_is_integer(v) || json_integer_value(v) < 0 || (unsigned long long)json_integer_value(v) > most)
-        return sh_fail(e, "\"%s\": expected a byte position in the text before, a whole number from 0 to %zu", key,
-                       most);
+        return sh_fail(e, "\"%s\": expected a byte position, a whole number from 0 to %zu", key, most);
     *to = (size_t)json_integer_value(v);
     if (*to < d->bytes && ((unsigned char)d->text[*to] & 0xC0) == 0x80)
         return sh_fail(e, "\"%s\": byte %zu is inside a character", key, *to);
@@ -63,7 +62,7 @@ static int read_answer(const struct document *d, const json_t *o, struct sh_eval
     if (from < 0)
         return -1;
     if (from != all)
-        return sh_fail(e, "\"%.60s\" at byte %zu does not begin at a token (include its leading space?)",
+        return sh_fail(e, "\"%.60s\" at byte %zu does not begin at a token boundary (include its leading space?)",
                        json_string_value(text), at);
     int to = common(d, at + bytes, &all, e);
     if (to < 0)
@@ -145,7 +144,7 @@ int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source 
     free(line);
     fclose(f);
     if (!bad && !a->all)
-        bad = sh_fail(e, "%s: field \"%s\": no answer lies within the tokens that are read", s->jsonl, field);
+        bad = sh_fail(e, "%s: field \"%s\": no answer is within the tokens read", s->jsonl, field);
     return bad;
 }
 

@@ -20,6 +20,7 @@ static int rows_at_once(const struct sh_eval_job *w, const struct sh_resident_se
     size_t needs, left;
     setup->backend->props(setup->device, &props);
     int rows = props.rows_at_once < all ? props.rows_at_once : (int)all;
+    rows = w->a->prefill_block < rows ? rows : (int)w->a->prefill_block;
     if (w->a->stream)
         return rows < longest ? rows : longest;
     sh_resident_room(setup, &needs, &left);
@@ -273,7 +274,8 @@ int sh_evaluate(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e)
 {
     const struct sh_eval_args *a = w->a;
     int known = 1;
-    w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = w->prefill, .stream = w->a->stream,
+    w->eval = (struct sh_eval){.cell = w->cell, .n_cell = w->n, .prefill = w->prefill,
+                               .block = (int)w->a->prefill_block, .stream = w->a->stream,
                                .seed = (uint64_t)w->common->seed, .watch = a->dump ? sh_eval_dump_kept : NULL,
                                .take = a->logits ? sh_eval_dump_logits : NULL, .to = &w->dump,
                                .progress = on_tokens, .progress_to = w};

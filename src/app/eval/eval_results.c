@@ -23,6 +23,7 @@ char *sh_eval_settings(const struct sh_policy_spec *spec, const struct sh_budget
         {"budget", .text = sh_budget_text(of, budget)}, {"kv_bits", .whole = f->bits},
         {"group", .whole = f->bits < 16 ? f->group : 0}, {"keys", .text = f->by_channel ? "channel" : NULL},
         {"residual", .whole = f->residual, .is_absent = !f->by_channel}, {"prefill", .whole = c->prefill},
+        {"prefill_block", .whole = c->prefill_block, .is_absent = !c->prefill_block},
         {"model", .bits = c->model}, {"task", .text = c->task}, {"shots", .whole = c->shots},
         {c->task ? "items" : "texts", .bits = c->on.hash}, {"dtype", .text = c->dtype},
         {"weight_bits", .whole = c->weight_bits}, {"seed", .bits = c->seed},
@@ -188,7 +189,8 @@ int sh_eval_result_keep(const struct sh_eval_result *r, const struct sh_eval_seq
     return sh_result_keep(s, "eval", r->settings, &row, e);
 }
 
-static void write_parts(const struct sh_eval_result *r, const char *of, struct sh_out *o)
+/* of: policy's knobs and budget; the policy, with knobs, is the table's first column. */
+static void write_parts(const struct sh_eval_result *r, const char *of, const char *budget, struct sh_out *o)
 {
     for (int p = 0; p < SH_EVAL_PARTS; p++) {
         long long from = 1, to = SH_EVAL_BUCKET_FIRST;
@@ -203,6 +205,7 @@ static void write_parts(const struct sh_eval_result *r, const char *of, struct s
                 continue;
             sh_out_item(o);
             sh_out_text(o, "of", "of", of);
+            sh_out_shown(o, budget);
             sh_out_int(o, "from", "from", from);
             sh_out_int(o, "to", "to", to);
             sh_metrics_write(p == SH_EVAL_DISTANCE ? &sh_eval_distance_metrics : &sh_eval_part_metrics, m, o);
@@ -222,10 +225,8 @@ void sh_eval_place_write(const struct sh_eval_place *p, struct sh_out *o)
 void sh_eval_cell_write(const struct sh_policy_spec *spec, const char *const *plan, const struct sh_budget *budget,
                         int bits, struct sh_out *o)
 {
-    char knobs[SH_POLICY_TEXT];
     sh_out_item(o);
-    sh_out_text(o, "policy", "policy", spec->policy->name);
-    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(spec, knobs));
+    sh_policy_write(spec, o);
     if (plan)
         sh_out_text(o, "plan", "plan", *plan);
     if (budget->tokens)
@@ -233,6 +234,8 @@ void sh_eval_cell_write(const struct sh_policy_spec *spec, const char *const *pl
     else
         sh_out_real(o, "budget", "budget", budget->share, 3);
     sh_out_int(o, "kv_bits", "bits", bits);
+    if (bits >= 16)
+        sh_out_detail(o);
 }
 
 void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int with_device, struct sh_out *o)
@@ -247,8 +250,8 @@ void sh_eval_result_write(const struct sh_eval_result *r, int with_plan, int wit
         sh_metrics_write(&sh_eval_answer_metrics, r->answer, o);
     if (with_device)
         sh_eval_place_write(&r->place, o);
-    char *of = xasprintf("%s %s", sh_policy_knobs(c->spec, knobs),
-                         r->plan ? r->plan : sh_budget_text(&c->budget, budget));
-    write_parts(r, of, o);
+    const char *limit = r->plan ? r->plan : sh_budget_text(&c->budget, budget);
+    char *of = xasprintf("%s %s", sh_policy_knobs(c->spec, knobs), limit);
+    write_parts(r, of, limit, o);
     free(of);
 }

@@ -196,7 +196,7 @@ static int read_evidence(const json_t *root, struct sh_plan *p, struct sh_err *e
     const json_t *all = json_object_get(root, "evidence");
     size_t n = json_array_size(all);
     if (!json_is_array(all) || n > SH_PLAN_EVIDENCE)
-        return sh_fail(e, "\"evidence\": expected a list of at most %d figures", SH_PLAN_EVIDENCE);
+        return sh_fail(e, "\"evidence\": expected a list of at most %d measurements", SH_PLAN_EVIDENCE);
     for (size_t i = 0; i < n; i++) {
         struct sh_plan_evidence *v = &p->evidence[i];
         const json_t *o = json_array_get(all, i);
@@ -262,10 +262,10 @@ int sh_plan_check_model(const struct sh_plan *p, const char *path, const char *m
                         int n_layer, int n_kv_head, struct sh_err *e)
 {
     if (p->n_layer != n_layer || p->n_kv_head != n_kv_head)
-        return sh_fail(e, "%s: plan is for %s (%d layers of %d KV heads), but %s has %d of %d", path, p->model,
-                       p->n_layer, p->n_kv_head, model, n_layer, n_kv_head);
+        return sh_fail(e, "%s: the plan is for %s (%d layers of %d KV heads), but %s has %d layers of %d",
+                       path, p->model, p->n_layer, p->n_kv_head, model, n_layer, n_kv_head);
     if (fingerprint && *fingerprint && strcmp(p->fingerprint, fingerprint))
-        return sh_fail(e, "%s: plan is for %s (fingerprint %s), but %s is another model (fingerprint %s)", path,
+        return sh_fail(e, "%s: the plan is for %s (fingerprint %s), but %s is a different model (fingerprint %s)", path,
                        p->model, p->fingerprint, model, fingerprint);
     return 0;
 }

@@ -21,9 +21,9 @@ static int line_of(FILE *file, char **text, size_t *bytes, long long *number, st
     if (n < 0)
         return 0;
     if (n > MOST_LINE)
-        return sh_fail(e, "line is longer than the limit of %d bytes", MOST_LINE);
+        return sh_fail(e, "the line is longer than the limit of %d bytes", MOST_LINE);
     if (strlen(*text) != (size_t)n)
-        return sh_fail(e, "line contains a NUL byte");
+        return sh_fail(e, "the line contains a NUL byte");
     return 1;
 }
 
@@ -58,7 +58,7 @@ static int header(struct sh_workload_file *w, struct sh_err *e)
 {
     int got = line_of(w->file, &w->text, &w->bytes, &w->line, e);
     if (!got)
-        return sh_fail(e, "%s: file is empty, expected a header", w->path);
+        return sh_fail(e, "%s: empty file, expected a header", w->path);
     if (got < 0 || sh_workload_header(w->text, &w->columns, e))
         return sh_err_prefix(e, "%s: line %lld", w->path, w->line);
     return 0;
@@ -90,8 +90,8 @@ int sh_workload_hash(struct sh_workload_file *w, uint64_t *out, struct sh_err *e
     unsigned char buffer[1 << 14];
     size_t n;
     if (!w->whole || fseek(w->file, 0, SEEK_SET))
-        return sh_fail(e, "%s: expected a regular file: it is read more than once to keep results under what it "
-                       "holds", w->path);
+        return sh_fail(e, "%s: expected a regular file: it is read more than once, to store results under a "
+                          "hash of it", w->path);
     *out = 0xcbf29ce484222325u;
     while ((n = fread(buffer, 1, sizeof buffer, w->file)) > 0)
         for (size_t i = 0; i < n; i++)
@@ -136,7 +136,7 @@ static int point(char *text, struct sh_sim_point *out, struct sh_err *e)
         return sh_fail(e, "found more than four fields, expected four");
     *out = (struct sh_sim_point){(uint32_t)x[0], (uint32_t)x[1], (uint32_t)x[2], x[3]};
     if ((!out->prefill && !out->sequences) || (out->sequences && !out->context) || !(out->seconds > 0))
-        return sh_fail(e, "step has no tokens, sequences without a context, or takes no time");
+        return sh_fail(e, "the step has no tokens, has sequences without a context, or takes no time");
     return 0;
 }
 
@@ -155,7 +155,7 @@ int sh_sim_points_read(const char *path, struct sh_sim_point *out, int *n, struc
         else if (line == 1 && strncmp(text, "prefill_tokens,decode_sequences,context_tokens,seconds", 54))
             bad = sh_fail(e, "expected the header prefill_tokens,decode_sequences,context_tokens,seconds");
         else if (line > 1 && *n == SH_SIM_POINTS)
-            bad = sh_fail(e, "found more than %d measured steps, expected at most that many", SH_SIM_POINTS);
+            bad = sh_fail(e, "found too many measured steps, expected at most %d", SH_SIM_POINTS);
         else if (line > 1 && text[strspn(text, " \t\r\n")])
             bad = point(text, &out[(*n)++], e);
     }

@@ -8,6 +8,7 @@
 #include "src/base/out.h"
 #include "src/base/progress.h"
 #include "src/app/capacity/capacity_names.h"
+#include "src/app/capacity/capacity_quality.h"
 #include "src/jobs/mpi_job.h"
 #include "src/jobs/shard_option.h"
 #include "src/app/plan/plan_file.h"
@@ -22,6 +23,7 @@ struct sh_sim_cache {
     const char *kv, *name, *budget, *path;      /* budget, path: NULL unless it is one, a plan's    */
     int tp;
     const struct sh_plan *plan;
+    const struct sh_quality_point *measured;    /* the budget's result; NULL: none                */
     char *on, *evidence;                /* owned; on: ", H100-SXM, tp 2" as far as servers differ   */
     uint64_t pool;                      /* bytes for caches on each GPU                           */
     uint64_t costs;                     /* hash of what steps cost here: the server, whatever its name */
@@ -58,8 +60,11 @@ struct sh_sim_study {
     struct sh_sim_fit fit;
     int n_point;                        /* that the fit is of; 0: none                            */
     struct sh_plan *plan;               /* [args->plan.n]                                         */
-    struct sh_sim_cache *cache;         /* [n_cache]                                              */
-    int n_cache;
+    struct sh_quality_point *point;     /* of the store of measured budgets; owned               */
+    const struct sh_quality_point *least[SH_CAPACITY_MOST];     /* the one for each format; NULL: nobody asked */
+    uint64_t longest;                   /* tokens of a request; 0: nobody asked                   */
+    struct sh_sim_cache *cache;         /* [n_cache]: n_each on each server                       */
+    int n_cache, n_each;
     struct sh_sim_row *row;             /* [n_row]: those of a cache lie together, one for each speed */
     int n_row;
     struct sh_sim_server server;
@@ -75,6 +80,9 @@ struct sh_sim_study {
 /* Reads what the options name and lays out the rows, without figures. Clear in any case. */
 int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e);
 void sh_sim_study_clear(struct sh_sim_study *s);
+
+/* The least measured budget for each cache format, as shears capacity chooses it for the longest request. */
+int sh_sim_quality(struct sh_sim_study *s, struct sh_err *e);
 
 /* A server with that cache is set up. */
 int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *v, struct sh_sim_server *to,

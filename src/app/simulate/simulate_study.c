@@ -32,16 +32,20 @@ static int calibrate(struct sh_sim_study *s, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-/* The caches of one server: the whole one, budgets, plans. */
-static void add_caches(struct sh_sim_study *s, const struct sh_sim_cache *server)
+/* The caches of one server: the whole one, budgets, the measured budget (NULL: none), plans. */
+static void add_caches(struct sh_sim_study *s, const struct sh_sim_cache *server, const struct sh_quality_point *least)
 {
-    for (int i = -1; i < s->settings.budget.n + s->args->plan.n; i++) {
+    for (int i = -1; i < s->n_each - 1; i++) {
         struct sh_sim_cache *v = &s->cache[s->n_cache++];
-        int plan = i - s->settings.budget.n;
+        int plan = i - s->settings.budget.n - (least != NULL);
         *v = *server;
         v->name = "full";
-        if (i >= 0 && plan < 0)
+        if (i >= 0 && i < s->settings.budget.n) {
             v->name = v->budget = s->settings.budget.at[i];
+        } else if (i >= 0 && plan < 0) {
+            v->measured = least;
+            v->name = v->budget = least->budget;
+        }
         if (plan >= 0) {
             v->name = v->path = s->args->plan.at[plan];
             v->plan = &s->plan[plan];
@@ -58,6 +62,7 @@ static int look_at(const struct sh_sim_study *s, struct sh_sim_cache *v, struct 
     v->pool = server.cost.pool;
     v->costs = sh_sim_costs(&server.cost);
     v->evidence = v->plan ? sh_capacity_plan_evidence(v->plan, s->model.f.name, 0)
+                  : v->measured ? sh_quality_text(v->measured, s->args->capacity.db, s->model.f.name, s->longest)
                           : xstrdup(v->budget ? "what this budget costs in quality is not measured"
                                               : "whole cache: nothing is evicted");
     sh_sim_server_close(&server);
@@ -92,7 +97,8 @@ static char *name_server(const struct sh_sim_study *s, const struct sh_sim_cache
 static int lay_out(struct sh_sim_study *s, struct sh_err *e)
 {
     const struct sh_capacity_settings *t = &s->settings;
-    long long caches = (long long)s->n_board * t->tp.n * t->kv.n * (1 + t->budget.n + s->args->plan.n);
+    s->n_each = 1 + t->budget.n + (s->least[0] != NULL) + s->args->plan.n;
+    long long caches = (long long)s->n_board * t->tp.n * t->kv.n * s->n_each;
     if (caches * s->source.n > SH_SIM_CELLS)
         return sh_misused(e, "found a sweep of %lld cells, expected at most %d", caches * s->source.n, SH_SIM_CELLS);
     s->n_row = (int)caches * s->source.n;
@@ -101,7 +107,7 @@ static int lay_out(struct sh_sim_study *s, struct sh_err *e)
         for (int g = 0; g < t->tp.n; g++)
             for (int k = 0; k < t->kv.n; k++)
                 add_caches(s, &(struct sh_sim_cache){.board = &s->board[b], .kv = t->kv.at[k],
-                                                     .tp = (int)strtol(t->tp.at[g], NULL, 10)});
+                                                     .tp = (int)strtol(t->tp.at[g], NULL, 10)}, s->least[k]);
     for (int i = 0; i < s->n_cache; i++) {
         s->cache[i].on = name_server(s, &s->cache[i]);
         if (look_at(s, &s->cache[i], e))
@@ -133,6 +139,8 @@ int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e)
     for (int i = 0; i < a->plan.n; i++)
         if (sh_plan_read(&s->plan[i], a->plan.at[i], e))
             return -1;
+    if (sh_sim_quality(s, e))
+        return -1;
     s->efficiency.overhead_s = a->overhead_s >= 0 ? a->overhead_s : 0;
     s->ask.stopped = sh_interrupted;
     s->source.moved = sh_sim_moved;
@@ -155,6 +163,7 @@ void sh_sim_study_clear(struct sh_sim_study *s)
     for (int i = 0; s->plan && i < s->args->plan.n; i++)
         sh_plan_clear(&s->plan[i]);
     free(s->plan);
+    free(s->point);
     free(s->cache);
     free(s->row);
     free(s->board);

@@ -22,7 +22,10 @@
 #define SHARE_OF_SUMS 0, 1 + 1e-6
 #define SHARE_OF_FLOATS 0, 1 + 1e-3     /* long sums in two orders */
 
-#define METRICS(name, table) const struct sh_metrics name = {table, sizeof table / sizeof *table}
+#define METRICS_WITH(name, table, some) \
+    const struct sh_metrics name = {.metric = table, .n = sizeof table / sizeof *table, .details = some}
+#define METRICS(name, table) METRICS_WITH(name, table, 0)
+#define BIT(i) (1u << (i))
 
 static const struct sh_metric replay[SH_N_REPLAY_METRIC] = {
     [SH_M_KEPT_MASS] = {"kept_mass", "kept mass", 4, SHARE_OF_FLOATS},
@@ -38,7 +41,8 @@ static const struct sh_metric replay[SH_N_REPLAY_METRIC] = {
     [SH_M_PEAK_TOKENS] = {"peak_tokens", "peak", 0, COUNT},
     [SH_M_BUDGET_TOKENS] = {"budget_tokens", "tokens", 1, COUNT},
     [SH_M_RESIDENT_BYTES] = {"resident_bytes", "bytes", 0, ANYTHING}};
-METRICS(sh_replay_metrics, replay);
+METRICS_WITH(sh_replay_metrics, replay, BIT(SH_M_BUDGET_TOKENS) | BIT(SH_M_OUTPUT_ERROR_LOW) |
+             BIT(SH_M_OUTPUT_ERROR_HIGH) | BIT(SH_M_STABILITY) | BIT(SH_M_MEAN_TOKENS) | BIT(SH_M_RESIDENT_BYTES));
 
 #define TEXT(key) {key, SH_SETTING_TEXT}
 #define WHOLE(key) {key, SH_SETTING_WHOLE}
@@ -67,7 +71,8 @@ static const struct sh_metric eval[SH_N_EVAL_METRIC] = {
     [SH_E_SAME] = {"top1_agreement", "top 1", 4, SHARE}, [SH_E_BUDGET_TOKENS] = {"budget_tokens", "slots", 1, COUNT},
     [SH_E_PEAK_TOKENS] = {"peak_tokens", "peak", 0, COUNT}, [SH_E_KV_BYTES] = {"kv_bytes", "bytes", 0, BYTES},
     [SH_E_RATE] = {"tokens_per_s", "tokens/s", 1, NOT_NEGATIVE}};
-METRICS(sh_eval_metrics, eval);
+METRICS_WITH(sh_eval_metrics, eval, BIT(SH_E_SEQUENCES) | BIT(SH_E_TOKENS) | BIT(SH_E_NLL) | BIT(SH_E_NLL_STDERR) |
+             BIT(SH_E_PPL_STDERR) | BIT(SH_E_KL_STDERR) | BIT(SH_E_BUDGET_TOKENS) | BIT(SH_E_PEAK_TOKENS));
 
 /* Only the number of sequences is stored: the others follow from it. */
 static const struct sh_metric bound[SH_N_BOUND_METRIC] = {
@@ -85,7 +90,8 @@ static const struct sh_metric answer[SH_N_ANSWER_METRIC] = {
     [SH_A_PPL_STDERR] = {"answer_ppl_stderr", "+-", 4, NOT_NEGATIVE},
     [SH_A_CHANGE] = {"answer_nll_change", "change", 4, FINITE},
     [SH_A_CHANGE_STDERR] = {"answer_nll_change_stderr", "+-", 4, NOT_NEGATIVE}};
-METRICS(sh_eval_answer_metrics, answer);
+METRICS_WITH(sh_eval_answer_metrics, answer, BIT(SH_A_ANSWERS) | BIT(SH_A_NLL) | BIT(SH_A_NLL_STDERR) |
+             BIT(SH_A_PPL_STDERR) | BIT(SH_A_CHANGE) | BIT(SH_A_CHANGE_STDERR));
 
 static const struct sh_metric part[SH_N_PART_METRIC] = {
     [SH_P_TOKENS] = {"tokens", "tokens", 0, COUNT}, [SH_P_NLL] = {"nll", "nll", 4, NOT_NEGATIVE},
@@ -93,11 +99,11 @@ static const struct sh_metric part[SH_N_PART_METRIC] = {
     [SH_P_CHANGE_STDERR] = {"nll_change_stderr", "+-", 4, NOT_NEGATIVE},
     [SH_P_ANSWERS] = {"answers", "answers", 0, COUNT}, [SH_P_EXACT] = {"answer_exact", "exact", 4, SHARE}};
 METRICS(sh_eval_distance_metrics, part);
-const struct sh_metrics sh_eval_part_metrics = {part, SH_P_ANSWERS};
+const struct sh_metrics sh_eval_part_metrics = {.metric = part, .n = SH_P_ANSWERS};
 
 static const struct sh_setting eval_setting[] = {
-    POLICY, CACHE, WHOLE("prefill"), HASH("model"), HASH("texts"), TEXT("dtype"), WHOLE("weight_bits"),
-    UNSIGNED("seed"), PRUNED, HASH("answers"), HASH("plan"), {NULL, 0}};
+    POLICY, CACHE, WHOLE("prefill"), WHOLE("prefill_block"), HASH("model"), HASH("texts"), TEXT("dtype"),
+    WHOLE("weight_bits"), UNSIGNED("seed"), PRUNED, HASH("answers"), HASH("plan"), {NULL, 0}};
 
 static const struct sh_metric task[SH_N_TASK_METRIC] = {
     [SH_T_ITEMS] = {"items", "items", 0, COUNT_FROM_1}, [SH_T_ACC] = {"acc", "acc", 4, SHARE},
@@ -107,7 +113,7 @@ static const struct sh_metric task[SH_N_TASK_METRIC] = {
     [SH_T_CHANGE] = {"loglikelihood_change", "change", 4, NOT_NEGATIVE},
     [SH_T_BUDGET_TOKENS] = {"budget_tokens", "slots", 1, COUNT}, [SH_T_KV_BYTES] = {"kv_bytes", "bytes", 0, BYTES},
     [SH_T_RATE] = {"tokens_per_s", "tokens/s", 1, NOT_NEGATIVE}};
-METRICS(sh_task_metrics, task);
+METRICS_WITH(sh_task_metrics, task, BIT(SH_T_ITEMS) | BIT(SH_T_ACC_NORM_STDERR) | BIT(SH_T_BUDGET_TOKENS));
 
 static const struct sh_setting task_setting[] = {
     TEXT("task"), WHOLE("shots"), POLICY, CACHE, WHOLE("prefill"), HASH("model"), HASH("items"), TEXT("dtype"),

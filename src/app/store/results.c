@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/policy/policy.h"
 #include "src/base/mem.h"
 
 static const struct sh_result_kind *kind_of(const char *command)
@@ -30,15 +29,35 @@ int sh_metric_index(const struct sh_metrics *m, const char *key)
 void sh_metric_write(const struct sh_metrics *m, int i, double value, struct sh_out *o)
 {
     sh_out_real(o, m->metric[i].key, m->metric[i].label, value, m->metric[i].digits);
+    if (m->details >> i & 1)
+        sh_out_detail(o);
 }
 
 void sh_metrics_write(const struct sh_metrics *m, const double *at, struct sh_out *o)
 {
     for (int i = 0; i < m->n; i++)
-        if (m->metric[i].digits || isnan(at[i]))
+        if (m->metric[i].digits || isnan(at[i])) {
             sh_metric_write(m, i, at[i], o);
-        else
+        } else {
             sh_out_int(o, m->metric[i].key, m->metric[i].label, llround(at[i]));
+            if (m->details >> i & 1)
+                sh_out_detail(o);
+        }
+}
+
+void sh_policy_write(const struct sh_policy_spec *p, struct sh_out *o)
+{
+    char knobs[SH_POLICY_TEXT];
+    int is_bound;
+    sh_policy_knobs(p, knobs);
+    char *spec = xasprintf("%s%s%s", p->policy->name, *knobs ? ":" : "", knobs),
+         *label = sh_policy_label(spec, &is_bound);
+    sh_out_text(o, "policy", "policy", p->policy->name);
+    sh_out_shown(o, label);
+    sh_out_text(o, "knobs", "knobs", knobs);
+    sh_out_detail(o);
+    free(label);
+    free(spec);
 }
 
 /* As JSON; NULL: it is left out. *bad: it cannot be written. */
@@ -99,7 +118,7 @@ char *sh_settings_text(const char *command, const struct sh_value *value)
 int sh_result_damaged(const char *store, const char *command, const char *settings, const char *metric, double value,
                       const char *expected, struct sh_err *e)
 {
-    sh_fail(e, "%s: a kept result of %s is damaged: %s is %g, expected %s (%.300s)", store, command, metric, value,
+    sh_fail(e, "%s: a stored result of %s is damaged: %s is %g, expected %s (%.300s)", store, command, metric, value,
             expected, settings);
     return sh_hint(e, "measure it again with shears %s%s, or delete the rows of these settings from the store's table "
                    "\"result\"", command, kind_of(command)->has_force ? " --force" : "");

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "planner/policy/policy.h"
 #include "src/base/out.h"
 #include "traces/store.h"
 
@@ -35,6 +36,7 @@ struct sh_metric {
 struct sh_metrics {                     /* figures that are there together, in the order of an enum */
     const struct sh_metric *metric;     /* [n]                                                    */
     int n;
+    unsigned details;                   /* bit i: text tables show metric i only if it is named   */
 };
 
 struct sh_result_kind {                 /* what a command keeps                                   */
@@ -88,6 +90,9 @@ int sh_metric_index(const struct sh_metrics *m, const char *key);
 /* Write columns of an item: one, as a real number; all, at[m->n], whole numbers as such. */
 void sh_metric_write(const struct sh_metrics *m, int i, double value, struct sh_out *o);
 void sh_metrics_write(const struct sh_metrics *m, const double *at, struct sh_out *o);
+
+/* The columns policy and knobs; text tables show both as one, without the knobs that have their default. */
+void sh_policy_write(const struct sh_policy_spec *p, struct sh_out *o);
 
 /* ---- settings ---- */
 

@@ -141,7 +141,7 @@ static int check_fits(const struct sh_model *m, struct sh_store *s, const struct
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)sh_model_fingerprint(m));
     if (strcmp(fingerprint, r->fingerprint) || a->n_layer != r->n_layer || a->n_head != r->n_head ||
         a->n_kv_head != r->n_kv_head || a->d_head != r->d_head)
-        return sh_fail(e, "%s: run %d is of another model than %s", sh_store_path(s), r->id, model);
+        return sh_fail(e, "%s: run %d is of a different model from %s", sh_store_path(s), r->id, model);
     if (!strchr(r->vectors, 'q') || !strchr(r->vectors, 'k') || !strchr(r->vectors, 'v'))
         return sh_fail(e, "%s: run %d: Theorem 3.1 requires queries, keys and values", sh_store_path(s), r->id),
                sh_runs_hint(e, "with --vectors qkv");

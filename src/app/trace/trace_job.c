@@ -147,7 +147,7 @@ static int check_backend(const struct sh_trace_job *t, struct sh_store *joint, i
         return -1;
     for (int i = 0; i < n && !bad; i++)
         if (runs[i].id == run && strcmp(runs[i].backend, t->run.backend)) {
-            bad = sh_fail(e, "%s: the run was begun with backend %s, this process has %s", t->path, runs[i].backend,
+            bad = sh_fail(e, "%s: the run was started with backend %s, this process has %s", t->path, runs[i].backend,
                           t->run.backend);
             sh_hint(e, "--backend %s shows on every rank why it is not available", runs[i].backend);
         }

@@ -114,7 +114,7 @@ static int put_from_tensors(struct sh_gguf_maker *m)
     if (in == out)
         sh_gguf_put(m, "attention_bias", NULL, json_boolean(in));
     else if (!(m->form->traits & SH_GGUF_QKV_BIAS))
-        return sh_fail(m->e, "%s: found biases of %s, expected biases there and of %s, or of neither", m->g->path,
+        return sh_fail(m->e, "%s: found biases for %s but not for %s, expected both or neither", m->g->path,
                        in ? "'attn_q'" : "'attn_output'", in ? "'attn_output'" : "'attn_q'");
     return 0;
 }

@@ -122,8 +122,8 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
     if (f.most <= 1)
         return 0;
     if (!find_original(&f) && !find_turns(&f, (double)original))
-        return sh_fail(m->e, "%s: tensor '%s': no parameters of LLaMA 3's rotary scaling give these factors, "
-                       "expected factors of that scaling", t->file, t->name);
+        return sh_fail(m->e, "%s: tensor '%s': expected the factors of LLaMA 3's rotary scaling, but none of its "
+                             "parameters give these", t->file, t->name);
     sh_gguf_put(m, "rope_scaling", NULL,
                 json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", f.most, "low_freq_factor",
                           f.low, "high_freq_factor", f.high, "original_max_position_embeddings",

@@ -292,7 +292,7 @@ static int global(struct machine *m, const unsigned char *module, size_t module_
     for (const struct sh_pickle_global *g = m->globals; g->name; g++)
         if (says(module, module_bytes, g->module) && says(name, name_bytes, g->name))
             return push_new(m, (struct sh_pickle_value){.kind = SH_PICKLE_GLOBAL, .global = g});
-    return sh_fail(m->e, "found the global '%s.%s', expected only what tensors are made of (nothing was run)",
+    return sh_fail(m->e, "found the global '%s.%s', expected only what tensors need (nothing was run)",
                    sh_shown(module, module_bytes, shown[0], sizeof shown[0]),
                    sh_shown(name, name_bytes, shown[1], sizeof shown[1]));
 }
@@ -439,7 +439,7 @@ static int run_all(struct machine *m, size_t from)
         const char *name = sh_pickle_opcode(m->at[m->op]);
         int bad = run(m, m->at[m->op]);
         if (bad > 0)
-            return sh_fail(m->e, "found opcode 0x%02x (%s), expected only what tensors are made of (nothing was run)",
+            return sh_fail(m->e, "found opcode 0x%02x (%s), expected only what tensors need (nothing was run)",
                            m->at[m->op], *name ? name : "there is no such opcode");
         if (bad)
             return sh_err_prefix(m->e, "opcode %s", name);

@@ -212,8 +212,8 @@ static int check_window(struct window *w, const struct sh_stored *t, struct sh_e
     for (int i = 0; i < n; i++) {
         size_t size = t->shape[order[i]], stride = w->stride[order[i]];
         if (stride <= span && !far)
-            return sh_fail(e, "found stride %zu in dimension %d of shape %s, expected strides that do not put two "
-                           "elements at one place", stride, order[i], sh_stored_shape(t, shape, sizeof shape));
+            return sh_fail(e, "found stride %zu in dimension %d of shape %s, expected strides that do not make "
+                              "elements overlap", stride, order[i], sh_stored_shape(t, shape, sizeof shape));
         far |= sh_mul(size - 1, stride, &reach) || sh_add(span, reach, &span) || sh_mul(w->n, size, &w->n);
     }
     if (far || sh_add(span, w->offset, &reach) || reach >= w->storage->n)
@@ -260,7 +260,7 @@ static int place(struct sh_stored *t, const struct window *w, size_t *left, stru
         return 0;
     }
     if (t->bytes > *left)
-        return sh_fail(e, "found more tensors that are not in row-major order than the file has bytes");
+        return sh_fail(e, "tensors that are not in row-major order take more bytes than the file has");
     *left -= t->bytes;
     unsigned char *copy = malloc(t->bytes);
     if (!copy)

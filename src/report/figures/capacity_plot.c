@@ -9,7 +9,7 @@
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_quality.h"
 
-enum { LABEL = 96, BARS = 64, LINES = 48 };
+enum { LABEL = 96, BARS = 64, LINES = 48, TOLD_APART = 8, BEST = 6 };
 
 static double gib(uint64_t bytes)
 {
@@ -57,7 +57,8 @@ static struct sh_fig_stack stack(struct sh_figure_data *d, const struct sh_capac
     double each = ceil((double)r->batch / r->ep), used = gib(r->sequence) * each;
     double prefix = each > 0 ? gib(r->prefix) : 0, room = gib(r->room) - used - prefix;
     name(rows, n, r, what);
-    char *label = xasprintf("%.60s%.30s", what, r->budget ? r->budget : "whole cache"),
+    char *label = xasprintf("%.60s%s%.30s", what, *what || !r->budget ? "" : "budget ", r->budget ? r->budget :
+                            "whole cache"),
          *remark = r->fits ? xasprintf("%llu sequences", (unsigned long long)r->batch)
                            : xasprintf("%.1f GiB short", gib(r->shortfall));
     return (struct sh_fig_stack){sh_figure_keep(d, label),
@@ -143,11 +144,13 @@ static double share(const struct sh_capacity_row *r)
     return 100 * kept / (double)r->length;
 }
 
+/* The mass is shown as what is lost of it: kept masses crowd below 1. Less than a ten-thousandth is not shown. */
 static double value(const struct sh_capacity_row *r, int chart)
 {
     if (chart == BATCH || chart == RATE)
         return chart == BATCH ? (double)r->max_batch : r->decode_rate;
-    return r->measured->value * (chart == PPL ? 100 : 1);
+    double lost = 1 - r->measured->value;
+    return chart == PPL ? 100 * r->measured->value : lost >= 1e-4 ? lost : (double)NAN;
 }
 
 static struct sh_fig_line line_of(struct sh_figure_data *d, const struct sh_capacity_row *rows, int n, int chart,
@@ -188,6 +191,29 @@ static int find_lines(struct sh_figure_data *d, const struct sh_capacity_row *ro
     return n_line;
 }
 
+static double mean(const struct sh_fig_line *l)
+{
+    double sum = 0;
+    int n = 0;
+    for (int k = 0; k < l->n; k++)
+        if (isfinite(l->y[k])) {
+            sum += l->y[k];
+            n++;
+        }
+    return n ? sum / n : (double)NAN;
+}
+
+/* Of more lines than can be told apart the best keep their colours, and the window, which others are compared with. */
+static void keep_best(struct sh_fig_line *line, int n, int is_less_better)
+{
+    for (int i = 0; i < n; i++) {
+        int better = 0;
+        for (int k = 0; k < n; k++)
+            better += is_less_better ? mean(&line[k]) < mean(&line[i]) : mean(&line[k]) > mean(&line[i]);
+        line[i].is_grey = better >= BEST && strncmp(line[i].label, "window", 6) != 0;
+    }
+}
+
 /* One look for a name in all charts, which share a legend. */
 static void set_looks(struct sh_fig_chart *chart, struct sh_fig_line *const *line, int n)
 {
@@ -195,9 +221,11 @@ static void set_looks(struct sh_fig_chart *chart, struct sh_fig_line *const *lin
     for (int c = 0; c < n; c++)
         for (int i = 0; i < chart[c].n_lines; i++) {
             int look = -1;
+            if (line[c][i].is_grey)
+                continue;
             for (int b = 0; b < c && look < 0; b++)
                 for (int k = 0; k < chart[b].n_lines && look < 0; k++)
-                    look = strcmp(line[b][k].label, line[c][i].label) ? -1 : line[b][k].look;
+                    look = strcmp(line[b][k].label, line[c][i].label) || line[b][k].is_grey ? -1 : line[b][k].look;
             line[c][i].look = look < 0 ? n_look++ : look;
             line[c][i].dash = line[c][i].look / SH_GP_COLOURS;
         }
@@ -207,7 +235,8 @@ struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, 
 {
     static const struct { const char *title, *y; int is_log; } is[N_CHART] = {
         [BATCH] = {"sequences that fit", "sequences", 1}, [RATE] = {"decoding, at most", "tokens per second", 1},
-        [PPL] = {"perplexity, measured", "increase, %", 0}, [RECALL] = {"attention, measured", "kept mass", 0}};
+        [PPL] = {"perplexity, measured", "increase, %", 0},
+        [RECALL] = {"attention, measured", "mass lost (1 − kept)", 1}};
     struct sh_figure_data *d = sh_figure_data_empty();
     struct sh_fig_charts *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
     struct sh_fig_chart *chart = sh_figure_keep(d, xcalloc(N_CHART, sizeof *chart));
@@ -217,7 +246,9 @@ struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, 
         int n_line = find_lines(d, rows, n, c, line);
         if (n_line)
             chart[all->n++] = (struct sh_fig_chart){is[c].title, "% of tokens kept", is[c].y, is[c].is_log,
-                                                    c == RECALL, (double)NAN, NULL, n_line, line};
+                                                    0, (double)NAN, NULL, n_line, line};
+        if (n_line > TOLD_APART)
+            keep_best(line, n_line, c == PPL || c == RECALL);
     }
     set_looks(chart, of, all->n);
     head(d, rows, n, "what a budget buys", "");

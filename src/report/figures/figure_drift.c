@@ -113,7 +113,8 @@ static int read_store(struct sh_figure_data *d, int is_change, const struct sh_f
         struct cell c = read_cell(&all.row[i]);
         if (is_change ? c.has_change : c.n > 0) {
             char *policy = sh_figure_keep(d, sh_result_policy(&all.row[i])),
-                 *title = xasprintf("%s: %s, budget %s", name, policy, sh_result_text(&all.row[i], "budget"));
+                 *title = xasprintf("%s%s%s, budget %s", q->n_db > 1 ? name : "", q->n_db > 1 ? ": " : "", policy,
+                                    sh_result_text(&all.row[i], "budget"));
             panel[*n] = (struct sh_fig_measured){.floor = (double)NAN, .ceiling = (double)NAN,
                                                  .title = sh_figure_keep(d, title)};
             (is_change ? draw_change : draw_steps)(&c, &panel[(*n)++], d);
@@ -121,6 +122,9 @@ static int read_store(struct sh_figure_data *d, int is_change, const struct sh_f
         free(c.point);
     }
     sh_results_free(&all);
+    if (!bad && q->n_db == 1)
+        d->out.title = sh_figure_keep(d, xasprintf(is_change ? "%s: attention scores, compressed cache against full"
+                                                             : "%s: kept tokens, live cache against replay", name));
     free(name);
     if (!bad && *n == before && before < SH_MEASURED_PANELS) {
         sh_fail(e, "%s: found no results of shears drift", path);
@@ -139,8 +143,9 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
             return -1;
     all->panel = panel;
     *(is_change ? &d->out.score_change : &d->out.drift) = all;
-    d->out.title = is_change ? "Attention scores in a compressed cache compared with the full cache"
-                             : "Tokens kept by a live cache compared with the replay";
+    if (q->n_db != 1)
+        d->out.title = is_change ? "Attention scores, compressed cache against full"
+                                 : "Kept tokens, live cache against replay";
     d->out.settings = is_change ? "rows of all heads after the first eviction, at up to 64 steps of each text; first "
                                   "bar: dropped, last bar: 3 and above"
                                 : "means over heads and texts";

@@ -58,8 +58,9 @@ static int load(struct sh_figure_data *to, unsigned figures, const struct sh_fig
             to->out.title = sh_figure_keep(to, xasprintf("%s: dropped mass, measured and predicted",
                                                           q->n_db > 1 ? r.model : d[0].title));
             to->out.settings = sh_figure_keep(
-                to, xasprintf("rows after the middle of %d sequence%s, %lld tokens; means over heads and layers; the "
-                              "largest scores are kept", r.n_sequence, r.n_sequence == 1 ? "" : "s", r.n_tokens));
+                to, xasprintf("rows in the second half of %d sequence%s (%lld tokens in all); means over heads and "
+                              "layers; each row keeps its largest scores", r.n_sequence,
+                              r.n_sequence == 1 ? "" : "s", r.n_tokens));
         }
         sh_theory_result_free(&r);
     }

@@ -37,7 +37,7 @@ static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
     struct map *m = to;
     int n_keys = b->window < 0 ? sh_row_keys(0, b->window) : m->n_tokens;
     if (n_keys < 1 || (m->cells && n_keys != m->n_keys))
-        return sh_fail(e, "has rows over %d keys, and others over %d", m->n_keys, n_keys);
+        return sh_fail(e, "some of its rows have %d keys and others %d", m->n_keys, n_keys);
     if (!m->cells)
         m->cells = sh_score_map_new(m->n_tokens, m->n_keys = n_keys, m->mark, m->n_mark);
     return sh_codec_rows_any(b, take_row, to, e);
@@ -86,7 +86,8 @@ static int choose(const struct sh_figure_request *q, int n_layer, int layer[MOST
     if (q->head && sh_read_ints("--head", q->head, head, MOST, &n_head, e))
         return -1;
     if (*n > 1 && n_head > 1 && *n != n_head)
-        return sh_misused(e, "--layer has %d values, --head %d: expected one of either, or as many", *n, n_head);
+        return sh_misused(e, "--layer has %d values and --head has %d: expected one value of either, or "
+                             "equally many", *n, n_head);
     for (int i = 1; i < MOST; i++) {
         if (*n == 1)
             layer[i] = layer[0];
@@ -117,12 +118,12 @@ static int open_source(struct source *from, const char *path, const struct sh_fi
     int id = at >= 0 ? all[at].id : -1;
     sh_stored_sequences_free(all, n);
     if (!n)
-        return sh_fail(e, "%s: holds no run", path);
+        return sh_fail(e, "%s: contains no runs", path);
     if (!from->run && q->run)
         return sh_fail(e, "%s: run %d has no sequence %d", path, q->run, q->sequence),
                sh_hint(e, "shears info %s lists the runs", path);
     if (!from->run)
-        return sh_fail(e, "%s: has no sequence %d, found %d sequences", path, q->sequence, n);
+        return sh_fail(e, "%s: contains no sequence %d, found %d sequences", path, q->sequence, n);
     from->sequence = id;
     int bad = sh_store_tokens(from->store, id, &tokens, &from->n_tokens, e);
     free(tokens);
@@ -161,8 +162,8 @@ static int add_store(struct sh_figure_data *d, struct source *from, const struct
     if (choose(q, from->run->n_layer, layer, head, &more, e))
         return -1;
     if (all->n + more > MOST)
-        return sh_misused(e, "figure heatmap shows 1 to %d score maps: fewer stores, or fewer of --layer and --head",
-                          MOST);
+        return sh_misused(e, "figure heatmap shows 1 to %d score maps: give fewer stores, or fewer of --layer and "
+                          "--head", MOST);
     from->label = q->n_db < 2 ? "" : sh_figure_keep(d, xasprintf("%.60s: ", from->name));
     for (int i = 0; i < more; i++)
         if (one_map(d, from, layer[i], head[i], all, &map[all->n++], e))

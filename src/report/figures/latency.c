@@ -33,7 +33,7 @@ static int lines(struct sh_figure_data *d, const struct sh_latency *at, int n, i
                 y[k - from] = at[k].seconds[which][q] * per_s;
             char *label = xasprintf("%s, %s", at[from].name, q == SH_P50 ? "p50" : "p99");
             line[n_line] = (struct sh_fig_line){sh_figure_keep(d, label), i - from, n_line / SH_N_QUANTILE, q, x + from,
-                                                y};
+                                                y, 0};
             n_line++;
         }
         from = i;

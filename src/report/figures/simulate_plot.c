@@ -75,13 +75,13 @@ int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, const 
         }
         char *label = xasprintf("%.60s%.60s", sh_figure_file(r->cache->name), r->cache->on);
         line[i % n_rate * n_cache + cache] =
-            (struct sh_fig_line){sh_figure_keep(d, label), n, cache, cache / SH_GP_COLOURS, x, y};
+            (struct sh_fig_line){sh_figure_keep(d, label), n, cache, cache / SH_GP_COLOURS, x, y, 0};
         chart[i % n_rate] = (struct sh_fig_chart){
             n_rate < 2 ? "cache in use" :
             sh_figure_keep(d, s->source.is_file
                                   ? xasprintf("%g times as fast", s->source.speed[i % n_rate])
                                   : xasprintf("%g requests/s", s->source.rate * s->source.speed[i % n_rate])),
-            "seconds since the first request", "% of the cache's memory", 0, 0, 100, NULL, n_cache,
+            "seconds since the first request", "cache in use (%)", 0, 0, 100, NULL, n_cache,
             line + i % n_rate * n_cache};
     }
     d->out.occupancy = &(struct sh_fig_charts){n_rate, chart};

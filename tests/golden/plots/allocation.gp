@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1140,426 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1150,426 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.5 dt (16,8) pt 7 ps 0.5
@@ -43,12 +43,11 @@ $layers0 << EOD
 4 51 48 54
 5 56.5 55 58
 EOD
-set cblabel 'tokens' offset 0.5, 0
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01579, screen 0.93897 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01579, screen 0.88263 left  tc rgb '#606060'
-set lmargin at screen 0.07456
-set rmargin at screen 0.43421
+set label 910 'The demo model on its own text' at screen 0.01565, screen 0.93897 left font 'sans-serif,17.03' tc rgb '#111111'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01565, screen 0.88263 left  tc rgb '#606060'
+set lmargin at screen 0.07391
+set rmargin at screen 0.43043
 set tmargin at screen 0.76995
 set bmargin at screen 0.13615
 set title 'h2o, greedy: 37.5 of 256 tokens a head'
@@ -63,8 +62,8 @@ set border 15 ls 21
 unset grid
 plot $plan0 matrix using ($3 == $3 ? $2 : NaN):1:($2-0.5):($2+0.5):($1-0.5):($1+0.5):3 with boxxyerror fs solid noborder lc palette
 unset label
-set lmargin at screen 0.55702
-set rmargin at screen 0.91667
+set lmargin at screen 0.55652
+set rmargin at screen 0.91304
 set tmargin at screen 0.76995
 set bmargin at screen 0.13615
 set title 'by layer: mean, range of heads'

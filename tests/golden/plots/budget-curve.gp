@@ -108,22 +108,22 @@ $s0c8 << EOD
 0.5 0.33203125 0.31640625 0.35546875 0.71484375 0.4365234375 0.208984375
 EOD
 lost(v) = v <= 0.9999 ? 1 - v : NaN
+seen(v) = v >= 0.0001 ? v : NaN
 set xrange [0:1]
 set xtics 0, 0.25, 1
 set multiplot
 set label 910 'The demo model on its own text' at screen 0.01800, screen 0.96927 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01800, screen 0.94090 left  tc rgb '#606060'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01800, screen 0.94090 left  tc rgb '#606060'
 set arrow 201 from screen 0.02000, screen 0.02600 to screen 0.05000, screen 0.02600 nohead lc rgb '#c8c8c8' lw 0.8 dt 1
 set label 1 'others, or more than the budget' at screen 0.05600, screen 0.02600 left
-set object 202 rectangle from screen 0.34000, screen 0.01891 to screen 0.37000, screen 0.03310 front fc rgb '#a0a0a0' fs solid 0.6 noborder
-set label 2 '95 % interval' at screen 0.37600, screen 0.02600 left
+set object 202 rectangle from screen 0.30328, screen 0.01891 to screen 0.33328, screen 0.03310 front fc rgb '#a0a0a0' fs solid 0.6 noborder
+set label 2 '95 % interval' at screen 0.33928, screen 0.02600 left
 set lmargin at screen 0.07000
 set rmargin at screen 0.37000
 set tmargin at screen 0.88416
 set bmargin at screen 0.52955
 set title 'mass lost (1 − kept)'
 set xlabel ''
-unset logscale y
 set logscale y 10
 set yrange [0.0390625:0.820703]
 set ytics ('0.05' 0.05, '0.1' 0.1, '0.2' 0.2, '0.5' 0.5)
@@ -158,17 +158,16 @@ set tmargin at screen 0.88416
 set bmargin at screen 0.52955
 set title 'without sinks, newest'
 set xlabel ''
-unset logscale y
 set logscale y 10
 set yrange [0.21218:0.874414]
 set ytics ('0.3' 0.3, '0.4' 0.4, '0.6' 0.6, '0.8' 0.8)
-set label 300 'roco' at graph 1.02, graph 0.0790 left tc rgb '#D55E00'
-set label 301 'oracle' at graph 1.02, graph 0.2690 left tc rgb '#000000'
-set label 302 'window' at graph 1.02, graph 0.3240 left tc rgb '#E69F00'
-set label 303 'random' at graph 1.02, graph 0.5403 left tc rgb '#56B4E9'
-set label 304 'snapkv' at graph 1.02, graph 0.7030 left tc rgb '#CC79A7'
-set label 305 'h2o:recent=5' at graph 1.02, graph 0.7580 left tc rgb '#009E73'
-set label 306 'tova' at graph 1.02, graph 0.8130 left tc rgb '#0072B2'
+set label 300 'random' at graph 1.02, graph 0.5403 left tc rgb '#56B4E9'
+set label 301 'oracle' at graph 1.02, graph 0.5953 left tc rgb '#000000'
+set label 302 'roco' at graph 1.02, graph 0.6503 left tc rgb '#D55E00'
+set label 303 'h2o:recent=5' at graph 1.02, graph 0.7173 left tc rgb '#009E73'
+set label 304 'window' at graph 1.02, graph 0.7723 left tc rgb '#E69F00'
+set label 305 'tova' at graph 1.02, graph 0.8273 left tc rgb '#0072B2'
+set label 306 'snapkv' at graph 1.02, graph 0.8823 left tc rgb '#CC79A7'
 plot $s0c7 using 1:(lost($5)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
     $s0c8 using 1:(lost($5)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
     $s0c0 using 1:(lost($5)) with lines lc rgb '#000000' lw 2.2 dt 1, \
@@ -185,27 +184,27 @@ set lmargin at screen 0.07000
 set rmargin at screen 0.37000
 set tmargin at screen 0.45863
 set bmargin at screen 0.10402
-set title 'pivotal tokens kept'
+set title 'pivotal tokens lost'
 set xlabel 'budget as a share of the length'
-unset logscale y
-set yrange [0.2:1.01]
-set ytics 0.2
-set label 300 'oracle' at graph 1.02, graph 0.1353 left tc rgb '#000000'
-set label 301 'random' at graph 1.02, graph 0.2233 left tc rgb '#56B4E9'
-set label 302 'window' at graph 1.02, graph 0.3499 left tc rgb '#E69F00'
-set label 303 'snapkv' at graph 1.02, graph 0.4524 left tc rgb '#CC79A7'
-set label 304 'h2o:recent=5' at graph 1.02, graph 0.5235 left tc rgb '#009E73'
-set label 305 'tova' at graph 1.02, graph 0.8225 left tc rgb '#0072B2'
-set label 306 'roco' at graph 1.02, graph 0.8775 left tc rgb '#D55E00'
-plot $s0c7 using 1:6 with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
-    $s0c8 using 1:6 with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
-    $s0c0 using 1:6 with lines lc rgb '#000000' lw 2.2 dt 1, \
-    $s0c1 using 1:6 with linespoints ls 1 dt 1 pt 7 ps 0.4, \
-    $s0c2 using 1:6 with linespoints ls 2 dt 1 pt 7 ps 0.4, \
-    $s0c3 using 1:6 with linespoints ls 3 dt 1 pt 7 ps 0.4, \
-    $s0c4 using 1:6 with linespoints ls 4 dt 1 pt 7 ps 0.4, \
-    $s0c5 using 1:6 with linespoints ls 5 dt 1 pt 7 ps 0.4, \
-    $s0c6 using 1:6 with linespoints ls 6 dt 1 pt 7 ps 0.4
+set logscale y 10
+set yrange [0.0443892:0.772363]
+set ytics ('0.05' 0.05, '0.1' 0.1, '0.2' 0.2, '0.5' 0.5)
+set label 300 'tova' at graph 1.02, graph 0.3862 left tc rgb '#0072B2'
+set label 301 'random' at graph 1.02, graph 0.7450 left tc rgb '#56B4E9'
+set label 302 'h2o:recent=5' at graph 1.02, graph 0.8000 left tc rgb '#009E73'
+set label 303 'oracle' at graph 1.02, graph 0.8550 left tc rgb '#000000'
+set label 304 'roco' at graph 1.02, graph 0.9100 left tc rgb '#D55E00'
+set label 305 'snapkv' at graph 1.02, graph 0.9650 left tc rgb '#CC79A7'
+set label 306 'window' at graph 1.02, graph 1.0200 left tc rgb '#E69F00'
+plot $s0c7 using 1:(lost($6)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c8 using 1:(lost($6)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c0 using 1:(lost($6)) with lines lc rgb '#000000' lw 2.2 dt 1, \
+    $s0c1 using 1:(lost($6)) with linespoints ls 1 dt 1 pt 7 ps 0.4, \
+    $s0c2 using 1:(lost($6)) with linespoints ls 2 dt 1 pt 7 ps 0.4, \
+    $s0c3 using 1:(lost($6)) with linespoints ls 3 dt 1 pt 7 ps 0.4, \
+    $s0c4 using 1:(lost($6)) with linespoints ls 4 dt 1 pt 7 ps 0.4, \
+    $s0c5 using 1:(lost($6)) with linespoints ls 5 dt 1 pt 7 ps 0.4, \
+    $s0c6 using 1:(lost($6)) with linespoints ls 6 dt 1 pt 7 ps 0.4
 unset label
 unset arrow
 unset object
@@ -215,25 +214,25 @@ set tmargin at screen 0.45863
 set bmargin at screen 0.10402
 set title 'error of the output'
 set xlabel 'budget as a share of the length'
-unset logscale y
-set yrange [0:0.5086]
-set ytics 0.1
-set label 300 'h2o:recent=5' at graph 1.02, graph 0.0941 left tc rgb '#009E73'
-set label 301 'window' at graph 1.02, graph 0.1709 left tc rgb '#E69F00'
-set label 302 'random' at graph 1.02, graph 0.2746 left tc rgb '#56B4E9'
-set label 303 'oracle' at graph 1.02, graph 0.3296 left tc rgb '#000000'
-set label 304 'roco' at graph 1.02, graph 0.4320 left tc rgb '#D55E00'
-set label 305 'snapkv' at graph 1.02, graph 0.4870 left tc rgb '#CC79A7'
-set label 306 'tova' at graph 1.02, graph 0.7220 left tc rgb '#0072B2'
-plot $s0c7 using 1:7 with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
-    $s0c8 using 1:7 with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
-    $s0c0 using 1:7 with lines lc rgb '#000000' lw 2.2 dt 1, \
-    $s0c1 using 1:7 with linespoints ls 1 dt 1 pt 7 ps 0.4, \
-    $s0c2 using 1:7 with linespoints ls 2 dt 1 pt 7 ps 0.4, \
-    $s0c3 using 1:7 with linespoints ls 3 dt 1 pt 7 ps 0.4, \
-    $s0c4 using 1:7 with linespoints ls 4 dt 1 pt 7 ps 0.4, \
-    $s0c5 using 1:7 with linespoints ls 5 dt 1 pt 7 ps 0.4, \
-    $s0c6 using 1:7 with linespoints ls 6 dt 1 pt 7 ps 0.4
+set logscale y 10
+set yrange [0.0372869:0.532813]
+set ytics ('0.04' 0.04, '0.05' 0.05, '0.07' 0.07, '0.1' 0.1, '0.15' 0.15, '0.2' 0.2, '0.3' 0.3, '0.4' 0.4, '0.5' 0.5)
+set label 300 'oracle' at graph 1.02, graph 0.5316 left tc rgb '#000000'
+set label 301 'random' at graph 1.02, graph 0.5866 left tc rgb '#56B4E9'
+set label 302 'h2o:recent=5' at graph 1.02, graph 0.6416 left tc rgb '#009E73'
+set label 303 'window' at graph 1.02, graph 0.6966 left tc rgb '#E69F00'
+set label 304 'tova' at graph 1.02, graph 0.8600 left tc rgb '#0072B2'
+set label 305 'snapkv' at graph 1.02, graph 0.9150 left tc rgb '#CC79A7'
+set label 306 'roco' at graph 1.02, graph 0.9700 left tc rgb '#D55E00'
+plot $s0c7 using 1:(seen($7)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c8 using 1:(seen($7)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
+    $s0c0 using 1:(seen($7)) with lines lc rgb '#000000' lw 2.2 dt 1, \
+    $s0c1 using 1:(seen($7)) with linespoints ls 1 dt 1 pt 7 ps 0.4, \
+    $s0c2 using 1:(seen($7)) with linespoints ls 2 dt 1 pt 7 ps 0.4, \
+    $s0c3 using 1:(seen($7)) with linespoints ls 3 dt 1 pt 7 ps 0.4, \
+    $s0c4 using 1:(seen($7)) with linespoints ls 4 dt 1 pt 7 ps 0.4, \
+    $s0c5 using 1:(seen($7)) with linespoints ls 5 dt 1 pt 7 ps 0.4, \
+    $s0c6 using 1:(seen($7)) with linespoints ls 6 dt 1 pt 7 ps 0.4
 unset label
 unset arrow
 unset object

@@ -29,15 +29,15 @@ set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#268
 unset key
 set multiplot
 set label 910 'The demo model on its own text' at screen 0.01856, screen 0.89600 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01856, screen 0.80000 left  tc rgb '#606060'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01856, screen 0.80000 left  tc rgb '#606060'
 set object 201 rectangle from screen 0.02062, screen 0.06400 to screen 0.05155, screen 0.11200 front fc ls 1 fs solid noborder
 set label 1 'weights' at screen 0.05773, screen 0.08800 left
 set object 202 rectangle from screen 0.14845, screen 0.06400 to screen 0.17938, screen 0.11200 front fc ls 2 fs solid noborder
 set label 2 'cache' at screen 0.18557, screen 0.08800 left
-set object 203 rectangle from screen 0.27629, screen 0.06400 to screen 0.30722, screen 0.11200 front fc ls 3 fs solid noborder
-set label 3 'left over' at screen 0.31340, screen 0.08800 left
-set arrow 204 from screen 0.43608, screen 0.08800 to screen 0.46701, screen 0.08800 nohead lc rgb '#000000' lw 1.6
-set label 4 'usable memory' at screen 0.47320, screen 0.08800 left
+set object 203 rectangle from screen 0.26031, screen 0.06400 to screen 0.29124, screen 0.11200 front fc ls 3 fs solid noborder
+set label 3 'left over' at screen 0.29742, screen 0.08800 left
+set arrow 204 from screen 0.38814, screen 0.08800 to screen 0.41907, screen 0.08800 nohead lc rgb '#000000' lw 1.6
+set label 4 'usable memory' at screen 0.42526, screen 0.08800 left
 set lmargin at screen 0.14340
 set rmargin at screen 0.85340
 set tmargin at screen 0.69600

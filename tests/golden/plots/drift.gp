@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1124,890 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1119,866 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.5 dt (16,8) pt 7 ps 0.5
@@ -67,21 +67,21 @@ $p2l0 << EOD
 5 4.734375 NaN NaN
 EOD
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01601, screen 0.97079 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01601, screen 0.94382 left  tc rgb '#606060'
-set arrow 201 from screen 0.01779, screen 0.02472 to screen 0.04448, screen 0.02472 nohead ls 1
-set label 1 'window' at screen 0.04982, screen 0.02472 left
-set arrow 202 from screen 0.13125, screen 0.02472 to screen 0.15794, screen 0.02472 nohead ls 2
-set label 2 'h2o:recent=25' at screen 0.16328, screen 0.02472 left
-set lmargin at screen 0.08007
-set rmargin at screen 0.48932
-set tmargin at screen 0.88989
-set bmargin at screen 0.54157
+set label 910 'The demo model on its own text' at screen 0.01609, screen 0.96998 left font 'sans-serif,17.03' tc rgb '#111111'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01609, screen 0.94226 left  tc rgb '#606060'
+set arrow 201 from screen 0.01787, screen 0.02540 to screen 0.04468, screen 0.02540 nohead ls 1
+set label 1 'window' at screen 0.05004, screen 0.02540 left
+set arrow 202 from screen 0.12967, screen 0.02540 to screen 0.15648, screen 0.02540 nohead ls 2
+set label 2 'h2o:recent=25' at screen 0.16184, screen 0.02540 left
+set lmargin at screen 0.08937
+set rmargin at screen 0.50045
+set tmargin at screen 0.88684
+set bmargin at screen 0.52887
 set title 'demo model'
-set xlabel 'times smaller'
+set xlabel ''
 set ylabel 'perplexity'
 unset logscale
-set xrange [*:*]
+set xrange [0:5]
 set xtics 1
 set yrange [0:8]
 set ytics 2
@@ -91,36 +91,34 @@ plot $p0l1 using 1:3:4 with filledcurves ls 2 fs transparent solid 0.25 noborder
 unset label
 unset arrow
 unset object
-set lmargin at screen 0.56228
-set rmargin at screen 0.97153
-set tmargin at screen 0.88989
-set bmargin at screen 0.54157
+set lmargin at screen 0.56032
+set rmargin at screen 0.97140
+set tmargin at screen 0.88684
+set bmargin at screen 0.52887
 set title 'demo model'
 set xlabel 'times smaller'
-set ylabel 'perplexity'
+set ylabel ''
 unset logscale
-set xrange [*:*]
 set logscale x 10
 set xrange [1:5]
 set xtics ('1' 1, '2' 2, '3' 3, '4' 4, '5' 5)
 set logscale y 10
 set yrange [1.64062:8.53789]
-set ytics ('2' 2, '5' 5)
+set ytics ('2' 2, '3' 3, '4' 4, '5' 5, '7' 7)
 plot $p1l1 using 1:3:4 with filledcurves ls 2 fs transparent solid 0.25 noborder, \
     $p1l0 using 1:2 with linespoints ls 1 pt 7 ps 0.5, \
     $p1l1 using 1:2 with linespoints ls 2 pt 7 ps 0.5
 unset label
 unset arrow
 unset object
-set lmargin at screen 0.08007
-set rmargin at screen 0.48932
-set tmargin at screen 0.44944
-set bmargin at screen 0.10112
+set lmargin at screen 0.08937
+set rmargin at screen 0.50045
+set tmargin at screen 0.45958
+set bmargin at screen 0.10162
 set title 'demo model'
 set xlabel 'times smaller'
 set ylabel 'perplexity'
 unset logscale
-set xrange [*:*]
 set logscale x 10
 set xrange [1:5]
 set xtics ('1' 1, '2' 2, '3' 3, '4' 4, '5' 5)

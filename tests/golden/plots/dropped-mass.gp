@@ -40,26 +40,26 @@ set xrange [0:1]
 set xtics 0, 0.2, 1
 set logscale y 10
 set yrange [9.09091e-07:2.97]
-set ytics ('10⁻⁶' 1e-06, '10⁻⁵' 1e-05, '10⁻⁴' 0.0001, '0.001' 0.001, '0.01' 0.01, '0.1' 0.1, '1' 1)
+set ytics ('10⁻⁶' 1e-06, '10⁻⁵' 1e-05, '10⁻⁴' 0.0001, '10⁻³' 0.001, '10⁻²' 0.01, '10⁻¹' 0.1, '1' 1)
 set multiplot
 set label 910 'The demo model on its own text' at screen 0.01793, screen 0.94862 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01793, screen 0.90119 left  tc rgb '#606060'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01793, screen 0.90119 left  tc rgb '#606060'
 set object 201 rectangle from screen 0.01992, screen 0.07115 to screen 0.04980, screen 0.09486 front fc ls 1 fs solid 0.3 noborder
 set label 1 'range over the layers' at screen 0.05578, screen 0.08300 left
-set arrow 202 from screen 0.26770, screen 0.08300 to screen 0.29758, screen 0.08300 nohead ls 1
-set label 2 'dropped mass, measured' at screen 0.30356, screen 0.08300 left
-set arrow 203 from screen 0.51549, screen 0.08300 to screen 0.54537, screen 0.08300 nohead ls 2
-set label 3 'law D' at screen 0.55134, screen 0.08300 left
-set arrow 204 from screen 0.63938, screen 0.08300 to screen 0.66926, screen 0.08300 nohead ls 12 lw 1.8
-set label 4 'law D, scores ≤ 1' at screen 0.67523, screen 0.08300 left
-set arrow 205 from screen 0.01992, screen 0.04348 to screen 0.04980, screen 0.04348 nohead ls 5
-set label 5 '2 × measured (bound)' at screen 0.05578, screen 0.04348 left
-set arrow 206 from screen 0.26770, screen 0.04348 to screen 0.29758, screen 0.04348 nohead ls 12 lw 1.8
-set label 6 '2 D, scores ≤ 1' at screen 0.30356, screen 0.04348 left
-set arrow 207 from screen 0.48451, screen 0.04348 to screen 0.51439, screen 0.04348 nohead ls 4
-set label 7 'Theorem 4.1 as printed' at screen 0.52037, screen 0.04348 left
-set arrow 208 from screen 0.73230, screen 0.04348 to screen 0.76218, screen 0.04348 nohead ls 3
-set label 8 'measured error' at screen 0.76815, screen 0.04348 left
+set arrow 202 from screen 0.23673, screen 0.08300 to screen 0.26661, screen 0.08300 nohead ls 1
+set label 2 'dropped mass, measured' at screen 0.27259, screen 0.08300 left
+set arrow 203 from screen 0.46903, screen 0.08300 to screen 0.49891, screen 0.08300 nohead ls 2
+set label 3 'law D' at screen 0.50488, screen 0.08300 left
+set arrow 204 from screen 0.57743, screen 0.08300 to screen 0.60731, screen 0.08300 nohead ls 12 lw 1.8
+set label 4 'law D, scores ≤ 1' at screen 0.61329, screen 0.08300 left
+set arrow 205 from screen 0.76327, screen 0.08300 to screen 0.79315, screen 0.08300 nohead ls 5
+set label 5 '2 × measured (bound)' at screen 0.79913, screen 0.08300 left
+set arrow 206 from screen 0.01992, screen 0.04348 to screen 0.04980, screen 0.04348 nohead ls 12 lw 1.8
+set label 6 '2 D, scores ≤ 1' at screen 0.05578, screen 0.04348 left
+set arrow 207 from screen 0.19027, screen 0.04348 to screen 0.22015, screen 0.04348 nohead ls 4
+set label 7 'Theorem 4.1 as printed' at screen 0.22613, screen 0.04348 left
+set arrow 208 from screen 0.40708, screen 0.04348 to screen 0.43696, screen 0.04348 nohead ls 3
+set label 8 'measured error' at screen 0.44294, screen 0.04348 left
 set lmargin at screen 0.06972
 set rmargin at screen 0.48805
 set tmargin at screen 0.80632

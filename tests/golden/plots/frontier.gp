@@ -60,13 +60,13 @@ $c1l1 << EOD
 EOD
 set multiplot
 set label 910 'The demo model on its own text' at screen 0.01967, screen 0.94862 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01967, screen 0.90119 left  tc rgb '#606060'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01967, screen 0.90119 left  tc rgb '#606060'
 set arrow 201 from screen 0.02186, screen 0.04348 to screen 0.05464, screen 0.04348 nohead ls 1
 set label 1 'full, p50' at screen 0.06120, screen 0.04348 left
-set arrow 202 from screen 0.19262, screen 0.04348 to screen 0.22541, screen 0.04348 nohead ls 11
-set label 2 'full, p99' at screen 0.23197, screen 0.04348 left
-set arrow 203 from screen 0.36339, screen 0.04348 to screen 0.39617, screen 0.04348 nohead lc rgb '#404040' lw 1.2 dt '-'
-set label 3 'limit' at screen 0.40273, screen 0.04348 left
+set arrow 202 from screen 0.15847, screen 0.04348 to screen 0.19126, screen 0.04348 nohead ls 11
+set label 2 'full, p99' at screen 0.19781, screen 0.04348 left
+set arrow 203 from screen 0.29508, screen 0.04348 to screen 0.32787, screen 0.04348 nohead lc rgb '#404040' lw 1.2 dt '-'
+set label 3 'limit' at screen 0.33443, screen 0.04348 left
 set lmargin at screen 0.10383
 set rmargin at screen 0.49727
 set tmargin at screen 0.80632
@@ -75,11 +75,11 @@ set title 'time to the first token'
 set xlabel 'requests a second'
 set ylabel 'seconds'
 unset logscale
-set xrange [*:*]
 set yrange [*:*]
+set xrange [0:16]
 set xtics 5
 set ytics 0.5
-set yrange [0:*]
+set yrange [0:2.575]
 plot $c0l0 using 1:2 with linespoints ls 1 pt 7 ps 0.5, \
     $c0l1 using 1:2 with linespoints ls 11 pt 6 ps 0.5
 unset label
@@ -93,8 +93,8 @@ set title 'time to the first token'
 set xlabel 'requests a second'
 set ylabel ''
 unset logscale
-set xrange [*:*]
 set yrange [*:*]
+set xrange [0:16]
 set xtics 5
 set ytics 0.5
 set logscale y 10

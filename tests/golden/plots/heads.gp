@@ -48,7 +48,7 @@ unset grid
 set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 behind fc rgb '#c8c8c8' fs solid noborder
 set multiplot
 set label 910 'The demo model on its own text' at screen 0.01875, screen 0.93897 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01875, screen 0.88263 left  tc rgb '#606060'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01875, screen 0.88263 left  tc rgb '#606060'
 set object 201 rectangle from screen 0.02083, screen 0.03756 to screen 0.05208, screen 0.06573 front fc rgb '#c8c8c8' fs solid noborder
 set label 1 'no pivotal token was left' at screen 0.05833, screen 0.05164 left
 set lmargin at screen 0.07812
@@ -78,7 +78,7 @@ set title 'lift, R = 10, K = 5'
 set xlabel 'layer'
 set ylabel ''
 set logscale cb
-set cbtics (0.1, 0.2, 0.5, 1, 2, 5)
+set cbtics (0.1, 0.2, 0.5, 1, 1.5, 2, 3, 4, 5, 7, 10)
 set cblabel 'lift = ratio / chance' offset 0.8, 0
 set xtics 0, 1
 set ytics 0, 1

@@ -63,7 +63,7 @@ set border 15 ls 21
 unset grid
 set multiplot
 set label 910 'The demo model on its own text' at screen 0.01698, screen 0.95710 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01698, screen 0.91749 left  tc rgb '#606060'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01698, screen 0.91749 left  tc rgb '#606060'
 set xtics 2 norotate font ','
 set ytics 2 font ','
 set xtics ('<s>' 0, 'The' 1, ' quick' 2, ' brown' 3, ' fox' 4, ''."'".'s' 5, ' tail' 6, ' is' 7, ' 50' 8, '%%' 9, ' red' 10, '.' 11) font ',8' rotate by 90 right

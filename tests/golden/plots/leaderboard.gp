@@ -40,19 +40,19 @@ $board0 << EOD
 EOD
 set multiplot
 set label 910 'The demo model on its own text' at screen 0.01946, screen 0.93500 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01946, screen 0.87500 left  tc rgb '#606060'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01946, screen 0.87500 left  tc rgb '#606060'
 set object 201 rectangle from screen 0.02162, screen 0.09000 to screen 0.05405, screen 0.12000 front fc rgb '#56B4E9' fs solid 0.75 noborder
 set label 1 'mean height, budgets 0.1 to 0.5' at screen 0.06054, screen 0.10500 left
-set object 202 rectangle from screen 0.36332, screen 0.09000 to screen 0.39575, screen 0.12000 front fc rgb '#404040' fs solid 0.75 noborder
-set label 2 'sees the future' at screen 0.40224, screen 0.10500 left
-set object 203 rectangle from screen 0.56834, screen 0.09000 to screen 0.60077, screen 0.12000 front fc rgb '#c8c8c8' fs solid 0.75 noborder
-set label 3 'keeps more than its budget' at screen 0.60726, screen 0.10500 left
-set label 204 '' at screen 0.03784, screen 0.05500 point ls 2 pt 7 ps 0.8
-set label 4 'at 0.1' at screen 0.06054, screen 0.05500 left
-set label 205 '' at screen 0.17452, screen 0.05500 point ls 4 pt 5 ps 0.8
-set label 5 'at 0.2' at screen 0.19722, screen 0.05500 left
-set label 206 '' at screen 0.31120, screen 0.05500 point ls 3 pt 9 ps 0.8
-set label 6 'at 0.5' at screen 0.33390, screen 0.05500 left
+set object 202 rectangle from screen 0.32376, screen 0.09000 to screen 0.35619, screen 0.12000 front fc rgb '#404040' fs solid 0.75 noborder
+set label 2 'sees the future' at screen 0.36267, screen 0.10500 left
+set object 203 rectangle from screen 0.50839, screen 0.09000 to screen 0.54083, screen 0.12000 front fc rgb '#c8c8c8' fs solid 0.75 noborder
+set label 3 'keeps more than its budget' at screen 0.54731, screen 0.10500 left
+set label 204 '' at screen 0.79317, screen 0.10500 point ls 2 pt 7 ps 0.8
+set label 4 'at 0.1' at screen 0.81587, screen 0.10500 left
+set label 205 '' at screen 0.03784, screen 0.05500 point ls 4 pt 5 ps 0.8
+set label 5 'at 0.2' at screen 0.06054, screen 0.05500 left
+set label 206 '' at screen 0.15533, screen 0.05500 point ls 3 pt 9 ps 0.8
+set label 6 'at 0.5' at screen 0.17804, screen 0.05500 left
 set lmargin at screen 0.13751
 set rmargin at screen 0.96216
 set tmargin at screen 0.81000

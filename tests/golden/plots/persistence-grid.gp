@@ -45,7 +45,7 @@ set logscale cb
 set cbtics (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 set multiplot
 set label 910 'The demo model on its own text' at screen 0.02975, screen 0.91925 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.02975, screen 0.84472 left  tc rgb '#606060'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.02975, screen 0.84472 left  tc rgb '#606060'
 set lmargin at screen 0.14876
 set rmargin at screen 0.84298
 set tmargin at screen 0.69565

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1019,476 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1019,456 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.5 dt (16,8) pt 7 ps 0.5
@@ -71,22 +71,22 @@ $p1m1 << EOD
 2
 EOD
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01766, screen 0.94538 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 912 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01766, screen 0.89496 left  tc rgb '#606060'
-set arrow 201 from screen 0.01963, screen 0.08824 to screen 0.04907, screen 0.08824 nohead ls 1
-set label 1 'demo model' at screen 0.05496, screen 0.08824 left
-set arrow 202 from screen 0.17459, screen 0.08824 to screen 0.20403, screen 0.08824 nohead ls 2
-set label 2 'random twin' at screen 0.20991, screen 0.08824 left
-set arrow 203 from screen 0.32955, screen 0.08824 to screen 0.35899, screen 0.08824 nohead lc rgb '#606060' lw 1.5 dt (16,8)
-set label 3 'chance level (density)' at screen 0.36487, screen 0.08824 left
-set object 204 rectangle from screen 0.57748, screen 0.07563 to screen 0.60692, screen 0.10084 front fc rgb '#a0a0a0' fs solid 0.6 noborder
-set label 4 'range of the heads' at screen 0.61281, screen 0.08824 left
-set label 205 '' at screen 0.03435, screen 0.04622 point lc rgb '#606060' pt 2 ps 0.6
-set label 5 'no pivotal token left' at screen 0.05496, screen 0.04622 left
+set label 910 'The demo model on its own text' at screen 0.01766, screen 0.94298 left font 'sans-serif,17.03' tc rgb '#111111'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01766, screen 0.89035 left  tc rgb '#606060'
+set arrow 201 from screen 0.01963, screen 0.04825 to screen 0.04907, screen 0.04825 nohead ls 1
+set label 1 'demo model' at screen 0.05496, screen 0.04825 left
+set arrow 202 from screen 0.17213, screen 0.04825 to screen 0.20157, screen 0.04825 nohead ls 2
+set label 2 'random twin' at screen 0.20746, screen 0.04825 left
+set arrow 203 from screen 0.32463, screen 0.04825 to screen 0.35407, screen 0.04825 nohead lc rgb '#606060' lw 1.5 dt (16,8)
+set label 3 'chance level (density)' at screen 0.35995, screen 0.04825 left
+set object 204 rectangle from screen 0.53812, screen 0.03509 to screen 0.56757, screen 0.06140 front fc rgb '#a0a0a0' fs solid 0.6 noborder
+set label 4 'range of the heads' at screen 0.57345, screen 0.04825 left
+set label 205 '' at screen 0.73584, screen 0.04825 point lc rgb '#606060' pt 2 ps 0.6
+set label 5 'none: no pivotal token left' at screen 0.75645, screen 0.04825 left
 set lmargin at screen 0.08832
 set rmargin at screen 0.50049
-set tmargin at screen 0.79412
-set bmargin at screen 0.22689
+set tmargin at screen 0.78509
+set bmargin at screen 0.19298
 set title 'all pivotal tokens (R = 0, K = 1)'
 set xlabel 'layer'
 set ylabel 'persistence ratio'
@@ -96,31 +96,34 @@ set yrange [0.1:1.027]
 set ytics 0.2
 plot $p0s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.3 noborder, \
     $p0s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.3 noborder, \
-    $p0s0 using 1:3 with lines ls 11, \
+    $p0s0 using 1:($2 == $2 ? $3 : NaN) with lines ls 11, \
     '' using 1:2 with linespoints ls 1, \
-    $p0s1 using 1:3 with lines ls 12, \
+    $p0s1 using 1:($2 == $2 ? $3 : NaN) with lines ls 12, \
     '' using 1:2 with linespoints ls 2
 unset label
 unset arrow
 unset object
 set lmargin at screen 0.55643
 set rmargin at screen 0.96860
-set tmargin at screen 0.79412
-set bmargin at screen 0.22689
+set tmargin at screen 0.78509
+set bmargin at screen 0.19298
 set title 'beyond recency (R = 10, K = 5)'
 set xlabel 'layer'
 set ylabel ''
 set xtics 0, 1
 set xrange [-0.5:5.5]
-set yrange [0.1:1.027]
+set yrange [-0.006667:1.027]
 set ytics 0.2
+set ytics 0.1, 0.2, 1
+set ytics add ('none' 0.03333)
+set arrow from graph 0, first 0.1 to graph 1, first 0.1 nohead ls 21
 plot $p1s0 using 1:4:5 with filledcurves ls 1 fs transparent solid 0.3 noborder, \
     $p1s1 using 1:4:5 with filledcurves ls 2 fs transparent solid 0.3 noborder, \
-    $p1s0 using 1:3 with lines ls 11, \
+    $p1s0 using 1:($2 == $2 ? $3 : NaN) with lines ls 11, \
     '' using 1:2 with linespoints ls 1, \
-    $p1s1 using 1:3 with lines ls 12, \
+    $p1s1 using 1:($2 == $2 ? $3 : NaN) with lines ls 12, \
     '' using 1:2 with linespoints ls 2, \
-    $p1m1 using ($1 + 0.00):(0.1) with points ls 2 pt 2 ps 0.6
+    $p1m1 using ($1 + 0.00):(0.03333) with points ls 2 pt 2 ps 0.6
 unset label
 unset arrow
 unset object
