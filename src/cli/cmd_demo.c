@@ -13,12 +13,13 @@
 #include "src/base/progress.h"
 #include "src/cli/paths.h"
 #include "src/cli/steps.h"
+#include "src/report/answer.h"
 #include "src/app/persistence/study.h"
 
 /* The steps in their order: commands with %f for the folder, and the file that the output of each goes to. */
 #define SIZE " --length 512 --count 6"
 #define VALUES " --vectors v"
-#define READ " --model %f/demo-opt --text %f/natural.txt --length 512 --count 4 --db %f/trained.db"
+#define READ " --model %f/demo-opt --text %f/natural.txt --length 512 --count 12 --db %f/trained.db"
 #define POLICIES " --policy h2o:recent=10 scissorhands streaming"
 
 static const struct sh_command_step demo_steps[] = {
@@ -33,7 +34,7 @@ static const struct sh_command_step demo_steps[] = {
     {"replay.txt", "replay --db %f/trained.db --policy all h2o:recent=10 --budget 0.1,0.2,0.3,0.5,0.75,1.0", 0},
     {"plan.txt", "plan --db %f/trained.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o "
                  "%f/plan.json", 0},
-    {"eval.txt", "eval" READ POLICIES " --budget 0.1,0.2,0.5", 0},
+    {"eval.txt", "eval" READ POLICIES " --budget 0.1,0.2,0.35,0.5,0.75", 0},
     {"eval-4bit.txt", "eval" READ " --policy full h2o:recent=10 --budget 0.2 --kv-bits 4", 0},
     {"drift.txt", "drift --model %f/demo-opt --db %f/trained.db --policy h2o:recent=10 --budget 0.2 --run 1 "
                   "--count 1", 0},
@@ -193,6 +194,28 @@ static void explain(const struct demo *d, struct sh_out *o)
                     d->folder);
 }
 
+/* The demonstration ends with what a reader wants to know first. */
+static void put_answer(const struct demo *d, struct sh_out *o)
+{
+    struct sh_report r = {.gpu = "H100-SXM", .quiet = 1};
+    struct sh_answer a;
+    struct sh_err ignored;
+    char *db = xasprintf("%s/trained.db", d->folder), *model = xasprintf("%s/demo-opt", d->folder);
+    r.model = model;
+    if (!sh_report_open(&r, (const char *const[]){db}, 1, &ignored) &&
+        sh_answer_read(&a, &r, (double)NAN, &ignored) > 0) {
+        const char *const says[] = {a.small, a.buys, a.on, a.lacks};
+        sh_out_note(o, "%s", "");
+        for (int i = 0; i < 4; i++)
+            if (says[i])
+                sh_out_note(o, "%s", says[i]);
+        sh_answer_clear(&a);
+    }
+    sh_report_close(&r);
+    free(db);
+    free(model);
+}
+
 static int conclude(struct demo *d, double began, struct sh_err *e)
 {
     struct sh_out *o = sh_out_new();
@@ -202,6 +225,7 @@ static int conclude(struct demo *d, double began, struct sh_err *e)
     sh_out_real(o, "seconds", "seconds", sh_now_s() - began, 1);
     sh_out_text(o, "folder", "folder", d->folder);
     explain(d, o);
+    put_answer(d, o);
     return sh_common_write(d->common, o, bad, e);
 }
 

@@ -444,8 +444,8 @@ const struct sh_cmd sh_cmd_eval = {
     .summary = "measure perplexity and task accuracy under a KV budget",
     .about = "Runs the model over texts: once with the full cache, and once for each policy and budget with a real\n"
              "cache of fixed size, from which tokens are evicted one after another. All policies, budgets and plans\n"
-             "go through the model together, layer by layer. Reports perplexity and, compared with the full cache, the\n"
-             "paired change in log-likelihood, the divergence KL(full || compressed) and how often the most likely\n"
+             "go through the model together, layer by layer. Reports perplexity and, compared with the full cache,\n"
+             "the paired change in log-likelihood, the divergence KL(full || compressed) and how often the most likely\n"
              "token is the same. The policies are those of shears replay, driven by the model's own attention.\n"
              "Standard errors are over the texts, or over blocks of 512 tokens of fewer than six texts; with fewer\n"
              "than six of these, over tokens as if they were independent. 95 % bound: what the perplexity increases\n"

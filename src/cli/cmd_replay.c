@@ -220,8 +220,8 @@ static struct sh_out *describe(const struct sh_replay_job *w)
             write_row(o, w, i);
     sh_out_end(o);
     write_areas(o, w);
-    sh_out_note(o, "Output error compares policies on this trace; kept mass describes what they keep. Neither promises");
-    sh_out_note(o, "a perplexity: shears eval measures it.");
+    sh_out_note(o, "Output error compares policies on this trace; kept mass describes what they keep. Neither");
+    sh_out_note(o, "promises a perplexity: shears eval measures it.");
     if (w->q.leave_out_small)
         sh_out_note(o, "A dash marks budgets that the policy's protected tokens alone would fill.");
     if (known)

@@ -2,10 +2,13 @@
 # The report and what its figures draw, read from stores.
 noinst_LIBRARIES += libreport.a
 libreport_a_SOURCES = \
+	%D%/answer.c %D%/answer.h \
 	%D%/report.h \
 	%D%/report_allocation.c \
+	%D%/report_answer.c \
 	%D%/report_capacity.c \
 	%D%/report_drift.c \
+	%D%/report_model.c %D%/report_model.h \
 	%D%/report_models.c \
 	%D%/report_orderless.c \
 	%D%/report_page.c \

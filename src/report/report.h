@@ -11,8 +11,10 @@
 #include "src/base/out.h"
 #include "traces/store.h"
 
-/* The parts in their order: X(name) stands for report_<name>.c and sh_report_<name>. */
+/* The parts in their order, of which the first comes before the page's contents: X(name) stands for report_<name>.c
+ * and sh_report_<name>. */
 #define SH_REPORT_PARTS(X) \
+    X(answer) \
     X(traced) \
     X(persistence) \
     X(orderless) \

@@ -8,74 +8,26 @@
 #include "src/app/capacity/capacity_study.h"
 #include "src/app/store/measured.h"
 #include "src/report/figures/capacity_plot.h"
-#include "src/report/report.h"
+#include "src/report/report_model.h"
 
-#define GPUS "RTX-4090,A100-SXM-80GB,H100-SXM"
+#define GPUS SH_REPORT_GPUS
 
 struct capacity {
     struct sh_report *r;
-    const char *model;
-    char *from_trace;                   /* the model as it was typed when it was traced; owned    */
-    long long length;
+    struct sh_report_model m;
     struct sh_out *o, *how;             /* what fits; how its budgets were measured               */
     char **evidence;                    /* [n_evidence] lines that `how` has                       */
     int n_evidence;
     int n_good;                         /* rows of budgets that were measured                      */
 };
 
-/* The word after --model in a typed command; for free(). NULL: none. */
-static char *typed_model(const char *line)
-{
-    const char *at = strstr(line, "--model");
-    if (!at || (at[7] != ' ' && at[7] != '='))
-        return NULL;
-    const char *word = at + 8;
-    int quoted = *word == '\'';
-    word += quoted;
-    return xasprintf("%.*s", (int)strcspn(word, quoted ? "'" : " "), word);
-}
-
-/* If there is such a model, its positions are the length, unless one was asked for. */
-static int try_model(struct capacity *c, const struct sh_capacity_names *names, const char *name, struct sh_err *e)
-{
-    struct sh_kv_shape shape;
-    if (!name || sh_capacity_model(names, name, 0, &shape, e))
-        return 0;
-    c->model = name;
-    c->length = c->r->length ? c->r->length : shape.f.max_pos > 0 ? shape.f.max_pos : 2048;
-    sh_kv_shape_clear(&shape);
-    return 1;
-}
-
-static int find_model(struct capacity *c, struct sh_err *e)
-{
-    struct sh_capacity_names names;
-    struct sh_err missed = {0};         /* an unknown name is not a failure */
-    int found = 0;
-    if (sh_capacity_names_open(&names, c->r->gpus, NULL, e))
-        return -1;
-    if (c->r->model)
-        found = try_model(c, &names, c->r->model, e);
-    for (int i = 0; i < c->r->n_store && !found && !c->r->model; i++)
-        if (c->r->store[i].n_run) {
-            free(c->from_trace);
-            c->from_trace = typed_model(c->r->store[i].run[0].command);
-            found = try_model(c, &names, c->r->store[i].run[0].model, &missed) ||
-                    try_model(c, &names, c->from_trace, &missed);
-        }
-    if (!found && missed.is_io)
-        *e = missed;
-    sh_capacity_names_close(&names);
-    return !found && (c->r->model || missed.is_io) ? -1 : found;
-}
-
 static struct sh_capacity_args ask(const struct capacity *c)
 {
     struct sh_capacity_args a = sh_capacity_defaults;
-    a.model = c->model;
+    a.model = c->m.name;
     a.gpu = c->r->gpu ? c->r->gpu : GPUS;
     a.gpus = c->r->gpus;
-    a.length = c->length;
+    a.length = c->m.length;
     return a;
 }
 
@@ -191,43 +143,23 @@ static int frontier(struct capacity *c, const char *db, struct sh_err *e)
     return bad;
 }
 
-/* The first store of trained weights whose budgets were measured: *at, -1: none. */
-static int measured(const struct sh_report *r, int *at, struct sh_err *e)
-{
-    *at = -1;
-    for (int i = 0; i < r->n_store && *at < 0; i++) {
-        struct sh_quality_point *point;
-        struct sh_err none = {0};
-        int n;
-        if (r->store[i].n_run && sh_report_is_random(&r->store[i].run[0]))
-            continue;
-        if (sh_quality_read(r->store[i].path, &point, &n, &none)) {
-            if (!none.is_io)
-                continue;
-            *e = none;
-            return -1;
-        }
-        free(point);
-        if (n)
-            *at = i;
-    }
-    return 0;
-}
-
 static int answers(struct capacity *c, struct sh_err *e)
 {
     struct sh_report *r = c->r;
     int at;
-    if (measured(r, &at, e))
+    if (sh_report_measured(r, &at, e))
         return -1;
     const char *db = at < 0 ? NULL : r->store[at].path;
-    char *plain = xasprintf("capacity --model %s --gpu %s --length %lld", c->model, r->gpu ? r->gpu : GPUS, c->length),
+    char *plain = xasprintf("capacity --model %s --gpu %s --length %lld", c->m.name, r->gpu ? r->gpu : GPUS,
+                            c->m.length),
          *limit = xasprintf("%s --db %s --max-ppl-increase 1%%", plain, db ? db : r->store[0].path);
+    const char *slash = strrchr(c->m.name, '/');
     sh_report_say(r, "How many sequences of %lld tokens fit on a GPU at once with the model %s (the largest batch), "
                      "and what is the highest rate at which all of them together can be decoded? Bytes are exact; the "
                      "rate is an upper limit, given by the GPU's memory bandwidth and arithmetic throughput. For each "
-                     "stated quality, the first table shows the smallest measured budget that meets it; the second "
-                     "table shows how that budget was measured.", c->length, c->model);
+                     "stated quality, the first table shows the smallest measured budget that meets it, an increase of "
+                     "perplexity with its 95 %% bound; the second table shows how that budget was measured.",
+                  c->m.length, slash && slash[1] ? slash + 1 : c->m.name);
     c->o = sh_out_new();
     c->how = sh_out_new();
     sh_out_list(c->o, "capacity", "what fits");
@@ -255,7 +187,7 @@ static int answers(struct capacity *c, struct sh_err *e)
 static int write(struct sh_report *r, struct sh_err *e)
 {
     struct capacity c = {.r = r};
-    int found = find_model(&c, e), bad = found < 0;
+    int found = sh_report_find_model(r, &c.m, e), bad = found < 0;
     if (!found) {
         sh_report_fill(r, "report --db STORE --model DIR --gpu " GPUS " -o report.html",
                        "what fits on a GPU: the model's configuration is not known. Name its folder with --model.");
@@ -265,7 +197,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     for (int i = 0; i < c.n_evidence; i++)
         free(c.evidence[i]);
     free(c.evidence);
-    free(c.from_trace);
+    sh_report_model_clear(&c.m);
     return bad;
 }
 

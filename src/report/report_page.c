@@ -72,22 +72,24 @@ static void title(const struct sh_report *r)
         sh_html_text(r->to, r->store[0].path);
 }
 
-static void begin(const struct sh_report *r, const enum state state[N_PART])
+/* answer: what comes before everything else. */
+static void begin(const struct sh_report *r, const enum state state[N_PART], const char *answer)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>shears: ", r->to);
     title(r);
     fprintf(r->to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<header>\n<h1>", sh_report_style);
     title(r);
-    fputs("</h1>\n<p class=\"soft\">How attention persists, what a KV cache of fixed size keeps of it, and what "
+    fputs("</h1>\n</header>\n<main>\n", r->to);
+    fputs(answer, r->to);
+    fputs("<p class=\"soft\">How attention persists, what a KV cache of fixed size keeps of it, and what "
           "that costs and saves. Written by shears " PACKAGE_VERSION "; each part ends with the commands that "
-          "reproduce it.</p>\n"
-          "</header>\n<nav aria-label=\"parts\"><ul>\n", r->to);
+          "reproduce it.</p>\n<nav aria-label=\"parts\"><ul>\n", r->to);
     for (int i = 0; i < N_PART; i++)
         if (state[i] != LEFT_OUT)
             fprintf(r->to, "<li%s><a href=\"#%s\">%s</a></li>\n", state[i] == INCOMPLETE ? " class=\"lacks\"" : "",
                     parts[i]->name, parts[i]->title);
-    fputs("<li><a href=\"#commands\">All commands</a></li>\n</ul></nav>\n<main>\n", r->to);
+    fputs("<li><a href=\"#commands\">All commands</a></li>\n</ul></nav>\n", r->to);
 }
 
 static void end(const struct sh_report *r, const char *typed)
@@ -134,35 +136,42 @@ static int write_part(struct sh_report *r, const struct sh_report_part *part, en
     return bad;
 }
 
-static int write_parts(struct sh_report *r, enum state state[N_PART], struct sh_err *e)
+/* Parts [from, to) as text, for free(). NULL: failed. */
+static char *write_parts(struct sh_report *r, int from, int to, struct sh_progress *progress,
+                         enum state state[N_PART], struct sh_err *e)
 {
-    struct sh_progress progress;
+    char *text = NULL;
+    size_t bytes;
     int bad = 0, caches = has_causal(r);
-    sh_progress_begin(&progress, "writing", "parts", N_PART, r->quiet);
-    progress.uneven = 1;
-    for (int i = 0; i < N_PART && !bad; i++) {
+    r->to = xmemstream(&text, &bytes);
+    for (int i = from; i < to && !bad; i++) {
         if (caches || !strcmp(parts[i]->name, "traced") || !strcmp(parts[i]->name, "orderless"))
             bad = write_part(r, parts[i], &state[i], e);
-        sh_progress_at(&progress, i + 1, parts[i]->name);
+        sh_progress_at(progress, i + 1, parts[i]->name);
     }
-    sh_progress_end(&progress);
-    return bad;
+    xmemclose(r->to, &text, &bytes);
+    if (!bad)
+        return text;
+    free(text);
+    return NULL;
 }
 
 int sh_report_page(struct sh_report *r, const char *typed, FILE *to, struct sh_err *e)
 {
     enum state state[N_PART] = {LEFT_OUT};
-    char *body = NULL;
-    size_t bytes;
-    r->to = xmemstream(&body, &bytes);
-    int bad = write_parts(r, state, e);
-    xmemclose(r->to, &body, &bytes);
+    struct sh_progress progress;
+    sh_progress_begin(&progress, "writing", "parts", N_PART, r->quiet);
+    progress.uneven = 1;
+    char *answer = write_parts(r, 0, 1, &progress, state, e),
+         *body = answer ? write_parts(r, 1, N_PART, &progress, state, e) : NULL;
+    sh_progress_end(&progress);
     r->to = to;
-    if (!bad) {
-        begin(r, state);
-        fwrite(body, 1, bytes, to);
+    if (body) {
+        begin(r, state, answer);
+        fputs(body, to);
         end(r, typed);
     }
+    free(answer);
     free(body);
-    return bad;
+    return body ? 0 : -1;
 }

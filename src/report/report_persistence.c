@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: persistence of importance per layer and head, with random weights as the control. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/figures/figure_persistence.h"
 #include "src/report/report.h"
@@ -72,6 +74,37 @@ static void control(struct sh_report *r, int first)
                     "how much of the ratio is plain arithmetic. Trace them, then name both stores with --db.");
 }
 
+/* Does no head have a lift? */
+static int is_grey(const struct sh_fig_heads *h)
+{
+    for (int k = 0; k < h->n_layers * h->n_heads; k++)
+        if (!h->lift || isfinite(h->lift[k]))
+            return 0;
+    return 1;
+}
+
+/* The maps of heads; traces whose map would be all grey are said in a sentence instead, if others are left. */
+static int maps(struct sh_report *r, const struct sh_figure_data *d, struct sh_err *e)
+{
+    const struct sh_fig_head_maps *all = d->out.heads;
+    struct sh_fig_heads *shown = xcalloc((size_t)all->n + 1, sizeof *shown);
+    struct sh_fig_head_maps some = *all;
+    struct sh_fig_data out = d->out;
+    some.n = 0;
+    for (int i = 0; i < all->n; i++)
+        if (!is_grey(&all->trace[i]))
+            shown[some.n++] = all->trace[i];
+    some.trace = shown;
+    out.heads = &some;
+    for (int i = 0; i < all->n && some.n; i++)
+        if (is_grey(&all->trace[i]))
+            sh_report_say(r, "%s has no map below: beyond recency no token matters to any of its heads.",
+                          all->trace[i].title);
+    int bad = sh_report_figure(r, &sh_figure_heads, NULL, some.n ? &out : &d->out, e);
+    free(shown);
+    return bad;
+}
+
 static int write(struct sh_report *r, struct sh_err *e)
 {
     const char *db[SH_REPORT_STORES];
@@ -103,7 +136,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     int bad = sh_report_figure(r, &sh_figure_persistence, NULL, &d->out, e);
     if (!bad) {
         table(r, d, n, LAYER);
-        bad = sh_report_figure(r, &sh_figure_heads, NULL, &d->out, e);
+        bad = maps(r, d, e);
     }
     if (!bad) {
         table(r, d, n, HEAD);

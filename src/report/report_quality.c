@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "src/app/store/measured.h"
+#include "src/engine/eval_sums.h"
 #include "src/report/report_results.h"
 
 /* The replay of the same policy under the same budget on a trace of the same model and texts, or NULL. */
@@ -53,9 +54,28 @@ static const char *link(const struct sh_report_at *at)
     return predicted(at->more, at->row) ? "#fig-budget-curve" : NULL;
 }
 
+static struct sh_eval_mean change(const struct sh_report_at *at)
+{
+    return (struct sh_eval_mean){sh_result(at->row, "nll_change", -1), sh_result(at->row, "nll_change_stderr", -1)};
+}
+
+static double increase(const struct sh_report_at *at)
+{
+    return 100 * expm1(change(at).value);
+}
+
+/* Over sequences if the errors are, else over tokens. */
+static double bound(const struct sh_report_at *at)
+{
+    double sequences = sh_result(at->row, "error_sequences", -1), tokens = sh_result(at->row, "tokens", -1);
+    return 100 * sh_eval_increase_bound(change(at), (long long)(sequences > 0 ? sequences : tokens));
+}
+
 static const struct sh_report_column eval_columns[] = {
     SH_COL_ON, SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_WEIGHTS,
-    SH_COL_METRIC("tokens", "tokens", 0), SH_COL_METRIC("ppl", "perplexity", 3),
+    SH_COL_METRIC("tokens", "tokens", 0), SH_COL_VALUE("ppl_increase", "perplexity up by, %", 2, increase),
+    SH_COL_VALUE("ppl_increase_bound", "95 % bound, %", 2, bound),
+    SH_COL_METRIC("error_sequences", "sequences", 0), SH_COL_METRIC("ppl", "perplexity", 3),
     SH_COL_METRIC("ppl_stderr", "±", 3), SH_COL_METRIC("nll_change", "nll change, nats", 4),
     SH_COL_METRIC("nll_change_stderr", "±", 4), SH_COL_METRIC("kl", "KL, nats", 4),
     SH_COL_METRIC("top1_agreement", "same top token", 4), SH_COL_METRIC("kv_bytes", "KV bytes", 0),
@@ -83,7 +103,9 @@ static int write(struct sh_report *r, struct sh_err *e)
                          "a number of tokens). The policies are the same as in the replay. The change of the mean "
                          "negative log-likelihood (nll) is relative to the full cache on the same tokens. KL is the "
                          "divergence of the predictions from those with the full cache. Errors (±) are standard "
-                         "errors over texts.");
+                         "errors over the sequences that the table counts; where it counts none, they are over "
+                         "tokens as if these were independent, which makes them too small. The bound is the increase "
+                         "that is not exceeded with 95 %% confidence on texts like these.");
         if (eval.n) {
             struct sh_report_table t = {.key = "eval", .title = "evaluated under a budget", .column = eval_columns,
                                         .link = link, .more = &replay};

@@ -103,14 +103,35 @@ static int tables(struct sh_report *r, struct sh_err *e)
     if (bad)
         sh_out_free(o);
     else
-        sh_report_table(r, NULL, o);
+        sh_report_table(r, "Runs, texts and stores", o);
     return bad;
+}
+
+/* A sentence for each model: the table is for those who want more. */
+static void say_runs(struct sh_report *r)
+{
+    for (int i = 0; i < r->n_store; i++) {
+        const struct sh_stored_run *run = r->store[i].run;
+        long long tokens = 0;
+        int sequences = 0;
+        for (int k = 0; k < r->store[i].n_run; k++) {
+            tokens += run[k].n_tokens;
+            sequences += run[k].n_sequence;
+        }
+        if (r->store[i].n_run && sh_report_is_random(run))
+            sh_report_say(r, "The control: a model of the same shape as %s with random weights read %d sequences of "
+                          "%lld tokens in all.", run->model, sequences, tokens);
+        else if (r->store[i].n_run)
+            sh_report_say(r, "%s (%d layers of %d heads) read %d sequences of %lld tokens in all.", run->model,
+                          run->n_layer, run->n_head, sequences, tokens);
+    }
 }
 
 static int write(struct sh_report *r, struct sh_err *e)
 {
     const char *full[2];                        /* the first trained and the first random one: scores take room */
     int n_full = 0, has[2] = {0, 0};
+    say_runs(r);
     if (tables(r, e))
         return -1;
     for (int i = 0; i < r->n_store; i++)

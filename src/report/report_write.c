@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See report.h: what parts write with, and what they read of a run. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,9 +70,9 @@ int sh_report_figure(struct sh_report *r, const struct sh_figure *f, const char 
         sh_svg_inline(r->to, wide, id, caption, has_own ? "wide" : "both");
         if (has_own)
             sh_svg_inline(r->to, narrow, small, caption, "narrow");
-        fputs("</div><figcaption>", r->to);
-        sh_html_text(r->to, caption);
-        fputs("</figcaption></figure>\n", r->to);
+        fprintf(r->to, "</div><figcaption>%c", *caption ? toupper((unsigned char)*caption) : ' ');
+        sh_html_text(r->to, *caption ? caption + 1 : caption);
+        fprintf(r->to, "%s</figcaption></figure>\n", *caption && caption[strlen(caption) - 1] == '.' ? "" : ".");
         free(small);
         free(caption);
     }

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/report/answer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "src/base/mem.h"
+#include "src/app/capacity/capacity_study.h"
+#include "src/app/store/measured.h"
+#include "src/report/report_model.h"
+
+struct asking {
+    const struct sh_report *r;
+    struct sh_report_model m;
+    const char *db;
+    char gpu[64];
+    char *text;                         /* the label of the texts                                 */
+    const struct sh_quality_point *point;       /* of the choice                                  */
+    long long length;                   /* tokens of a request                                    */
+};
+
+/* ---- words ---- */
+
+/* "81,388" */
+static const char *grouped(unsigned long long n, char to[32])
+{
+    char plain[24];
+    int digits = snprintf(plain, sizeof plain, "%llu", n), k = 0;
+    for (int i = 0; i < digits; i++) {
+        if (i && (digits - i) % 3 == 0)
+            to[k++] = ',';
+        to[k++] = plain[i];
+    }
+    to[k] = '\0';
+    return to;
+}
+
+static void name_share(const struct sh_quality_point *p, char *to, size_t bytes)
+{
+    if (strchr(p->budget, '.'))
+        snprintf(to, bytes, "%.3g %%", 100 * strtod(p->budget, NULL));
+    else
+        snprintf(to, bytes, "%.20s tokens", p->budget);
+}
+
+/* "raises the perplexity by 0.64 %, and by at most 1.19 % with 95 % confidence" */
+static char *cost(const struct sh_quality_point *p)
+{
+    char *change = p->value < 0 ? xasprintf("changes the perplexity by %.2f %%", 100 * p->value)
+                                : xasprintf("raises the perplexity by %.2f %%", 100 * p->value),
+         *bound = isnan(p->bound)  ? xstrdup("; a bound is not known")
+                  : p->bound < 0   ? xstrdup(", and does not raise it with 95 % confidence")
+                                   : xasprintf(", and raises it by at most %.2f %% with 95 %% confidence",
+                                               100 * p->bound),
+         *all = xasprintf("%s%s", change, bound);
+    free(change);
+    free(bound);
+    return all;
+}
+
+static void say_small(struct sh_answer *a, const struct sh_quality_point *p, double asked)
+{
+    char share[48], *says = cost(p);
+    name_share(p, share, sizeof share);
+    if (isnan(a->target))
+        a->small = xasprintf("No measured budget is shown to raise the perplexity by at most %.3g %%: the best, %s "
+                             "of the cache with %s%s, %s.", 100 * asked, share, p->policy,
+                             p->is_plan ? " and a plan" : "", says);
+    else
+        a->small = xasprintf("With %s%s, %s of the cache is enough to stay within %.3g %%: it %s.", p->policy,
+                             p->is_plan ? " and a plan" : "", share, 100 * a->target, says);
+    free(says);
+}
+
+static void say_buys(struct sh_answer *a, const struct asking *q)
+{
+    char more[32], full[32];
+    for (int i = 0; i < a->n_row; i++)
+        if (a->row[i].is_chosen && !isnan(a->target) && a->row[i].requests && a->full)
+            a->buys = xasprintf("On one %s, %.1f times as many requests of %lld tokens fit at once: %s instead of %s.",
+                                a->gpu, (double)a->row[i].requests / (double)a->full, q->length,
+                                grouped(a->row[i].requests, more), grouped(a->full, full));
+}
+
+static void say_on(struct sh_answer *a, const struct asking *q)
+{
+    const struct sh_quality_point *p = q->point;
+    const char *name = *p->on.name ? p->on.name : "a text without a name";
+    char *length = isfinite(p->length) ? xasprintf(" of %.0f tokens", p->length) : xstrdup("");
+    if (p->sequences)
+        a->on = xasprintf("Measured on %d sequences from %d text%s%s, %s.", p->sequences, p->on.texts,
+                          p->on.texts == 1 ? "" : "s", length, name);
+    else
+        a->on = xasprintf("Measured on %d text%s%s, %s: too few for an error over texts, so the bound treats tokens as "
+                          "independent and is too small.", p->on.texts, p->on.texts == 1 ? "" : "s", length, name);
+    a->lacks = xasprintf("Not shown: other kinds of text, %s%s.",
+                         p->length > 0 && (double)q->length > 1.1 * p->length ? "texts as long as these requests"
+                                                                              : "longer texts",
+                         strstr(p->settings, "prefill=0\n") ? ", and prompts that are compressed at once" : "");
+    free(length);
+}
+
+/* ---- the choice ---- */
+
+static int is_one(const struct sh_capacity_row *row)
+{
+    return row->measured && row->measured->kind == SH_QUALITY_PPL && row->measured->bits == 16;
+}
+
+static double kept(const struct asking *q, const struct sh_capacity_row *row)
+{
+    return sh_quality_kept(row->measured, (uint64_t)q->length);
+}
+
+/* The smallest within the limit, of equal ones that of the smallest bound; limit infinite: the smallest bound. */
+static const struct sh_capacity_row *choose(const struct asking *q, const struct sh_capacity_study *s, double limit)
+{
+    const struct sh_capacity_row *best = NULL;
+    for (int i = 0; i < s->n_row; i++) {
+        const struct sh_capacity_row *row = &s->row[i];
+        if (!is_one(row) || !(row->measured->bound <= limit))
+            continue;
+        double more = !best || isinf(limit) ? 0 : kept(q, row) - kept(q, best);
+        if (!best || more < 0 || (more <= 0 && row->measured->bound < best->measured->bound))
+            best = row;
+    }
+    return best;
+}
+
+static int smallest_first(const void *x, const void *y)
+{
+    const struct sh_answer_row *a = x, *b = y;
+    return (a->share > b->share) - (a->share < b->share);
+}
+
+/* The budgets of the chosen policy and settings, and the full cache. */
+static void fill_rows(struct sh_answer *a, const struct asking *q, const struct sh_capacity_study *s)
+{
+    const struct sh_quality_point *p = q->point;
+    a->row = xcalloc((size_t)s->n_row + 1, sizeof *a->row);
+    for (int i = 0; i < s->n_row; i++) {
+        const struct sh_capacity_row *row = &s->row[i];
+        if (!is_one(row) || strcmp(row->measured->policy, p->policy) || strcmp(row->measured->knobs, p->knobs) ||
+            strcmp(row->measured->settings, p->settings))
+            continue;
+        struct sh_answer_row *to = &a->row[a->n_row++];
+        name_share(row->measured, to->label, sizeof to->label);
+        to->share = kept(q, row) / (double)q->length;
+        to->increase = row->measured->value;
+        to->bound = row->measured->bound;
+        to->requests = row->fits ? row->max_batch : 0;
+        to->is_chosen = row->measured == p;
+    }
+    qsort(a->row, (size_t)a->n_row, sizeof *a->row, smallest_first);
+    struct sh_answer_row whole = {.label = "all", .share = 1, .requests = a->full};
+    a->row[a->n_row++] = whole;
+}
+
+/* The texts of the most sequences, or those asked for, and how long they are. NULL: nothing was evaluated. */
+static char *choose_text(struct asking *q, struct sh_err *e)
+{
+    struct sh_quality_point *point;
+    struct sh_texts_met met = {0};
+    const struct sh_quality_point *best = NULL;
+    int n;
+    if (sh_quality_read(q->db, &point, &n, e))
+        return NULL;
+    for (int i = 0; i < n; i++) {
+        const struct sh_quality_point *p = &point[i];
+        sh_texts_meet(&met, &p->on);
+        if (p->kind != SH_QUALITY_PPL || p->bits != 16 ||
+            (q->r->measured_on && !sh_text_answers(&p->on, q->r->measured_on)))
+            continue;
+        if (!best || p->sequences > best->sequences ||
+            (p->sequences == best->sequences && p->tokens > best->tokens))
+            best = p;
+    }
+    char *label = best ? sh_text_label(&met, &best->on) : NULL;
+    q->length = q->r->length ? q->r->length : best && best->length >= 1 ? llround(best->length) : 0;
+    free(met.at);
+    free(point);
+    return label;
+}
+
+static struct sh_capacity_args ask(const struct asking *q)
+{
+    struct sh_capacity_args args = sh_capacity_defaults;
+    args.model = q->m.name;
+    args.gpu = q->gpu;
+    args.gpus = q->r->gpus;
+    args.length = q->length;
+    return args;
+}
+
+/* Requests that fit with the full cache; 0: none, or not known. */
+static unsigned long long fit_whole(const struct asking *q)
+{
+    struct sh_capacity_study s;
+    struct sh_err ignored;
+    struct sh_capacity_args args = ask(q);
+    unsigned long long n = !sh_capacity_study(&s, &args, &ignored) && s.n_row && s.row[0].fits ? s.row[0].max_batch : 0;
+    sh_capacity_study_clear(&s);
+    return n;
+}
+
+static void decide(struct sh_answer *a, struct asking *q, const struct sh_capacity_study *s, double target)
+{
+    static const double usual[] = {0.01, 0.02, 0.05, 0.1};
+    const struct sh_capacity_row *chosen = NULL;
+    double limit = target;
+    for (int i = 0; i < (isnan(target) ? 4 : 1) && !chosen; i++) {
+        limit = isnan(target) ? usual[i] : target;
+        chosen = choose(q, s, limit);
+    }
+    a->target = chosen ? limit : (double)NAN;
+    chosen = chosen ? chosen : choose(q, s, (double)INFINITY);
+    if (!chosen)
+        return;
+    q->point = chosen->measured;
+    snprintf(a->policy, sizeof a->policy, "%s", q->point->policy);
+    fill_rows(a, q, s);
+    say_small(a, q->point, limit);
+    say_buys(a, q);
+    say_on(a, q);
+}
+
+static int answer(struct sh_answer *a, struct asking *q, double target, struct sh_err *e)
+{
+    struct sh_capacity_study s;
+    struct sh_capacity_args args;
+    snprintf(q->gpu, sizeof q->gpu, "%.*s", q->r->gpu ? (int)strcspn(q->r->gpu, ",") : 8,
+             q->r->gpu && strcasecmp(q->r->gpu, "all") ? q->r->gpu : "H100-SXM");
+    snprintf(a->gpu, sizeof a->gpu, "%s", q->gpu);
+    q->length = q->length ? q->length : q->m.length;
+    args = ask(q);
+    args.db = q->db;
+    args.measured_on = q->text;
+    int bad = sh_capacity_study(&s, &args, e);
+    if (!bad) {
+        a->full = fit_whole(q);
+        decide(a, q, &s, target);
+    }
+    sh_capacity_study_clear(&s);
+    return bad ? -1 : a->small != NULL;
+}
+
+int sh_answer_read(struct sh_answer *a, const struct sh_report *r, double target, struct sh_err *e)
+{
+    struct asking q = {.r = r};
+    int at, found = sh_report_measured(r, &at, e);
+    *a = (struct sh_answer){.target = (double)NAN};
+    if (!found && at >= 0) {
+        q.db = r->store[at].path;
+        e->text[0] = '\0';
+        q.text = choose_text(&q, e);
+        found = q.text ? sh_report_find_model(r, &q.m, e) : *e->text ? -1 : 0;
+        if (found > 0)
+            found = answer(a, &q, target, e);
+        sh_report_model_clear(&q.m);
+        free(q.text);
+    }
+    return found;
+}
+
+void sh_answer_clear(struct sh_answer *a)
+{
+    free(a->small);
+    free(a->buys);
+    free(a->on);
+    free(a->lacks);
+    free(a->row);
+}

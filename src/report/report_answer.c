@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Report: the answer, which a reader of 20 seconds takes away: three sentences, each linked to its evidence, and the
+ * measured budgets as bars. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/report/answer.h"
+
+static void sentence(const struct sh_report *r, const char *text, const char *more, const char *link, const char *what)
+{
+    if (!text)
+        return;
+    fputs("<p>", r->to);
+    sh_html_text(r->to, text);
+    if (more) {
+        fputc(' ', r->to);
+        sh_html_text(r->to, more);
+    }
+    fprintf(r->to, " <a href=\"#%s\">%s</a></p>\n", link, what);
+}
+
+/* The width of the bars, as an increase: what is decided must be seen well. */
+static double scale(const struct sh_answer *a)
+{
+    double most = isnan(a->target) ? 0 : 2.5 * a->target;
+    for (int i = 0; i < a->n_row; i++)
+        if (a->row[i].is_chosen)
+            most = fmax(most, 1.3 * a->row[i].bound);
+    return most > 0 ? most : 0.1;
+}
+
+static double percent(double x, double of)
+{
+    return 100 * fmin(fmax(x / of, 0), 1);
+}
+
+static void bar(const struct sh_report *r, const struct sh_answer *a, const struct sh_answer_row *row, double of)
+{
+    double fits = row->requests && a->full ? (double)row->requests / (double)a->full : 0;
+    int is_full = row == &a->row[a->n_row - 1];
+    fprintf(r->to, "<tr%s><th scope=\"row\">", row->is_chosen ? " class=\"is\"" : "");
+    sh_html_text(r->to, row->label);
+    fputs("</th><td class=\"track\"><div>", r->to);
+    if (!is_full)
+        fprintf(r->to, "<i class=\"most\" style=\"width:%.1f%%\"></i><i class=\"seen\" style=\"width:%.1f%%\"></i>",
+                percent(row->bound, of), percent(row->increase, of));
+    if (!isnan(a->target))
+        fprintf(r->to, "<i class=\"limit\" style=\"left:%.1f%%\"></i>", percent(a->target, of));
+    fputs("</div></td><td>", r->to);
+    if (is_full)
+        fputs("0", r->to);
+    else if (isnan(row->bound))
+        fprintf(r->to, "%+.2f %%", 100 * row->increase);
+    else
+        fprintf(r->to, "%+.2f %%, at most %+.2f %%", 100 * row->increase, 100 * row->bound);
+    if (fits > 0)
+        fprintf(r->to, "</td><td class=\"n\">%.1f ×</td></tr>\n", fits);
+    else
+        fputs("</td><td class=\"n\">-</td></tr>\n", r->to);
+}
+
+static void figure(const struct sh_report *r, const struct sh_answer *a)
+{
+    double of = scale(a);
+    fputs("<figure id=\"fig-answer\"><table class=\"bars\">\n<thead><tr><th>kept<span class=\"of\"> of the cache</span>"
+          "</th><th>perplexity goes up by</th><th></th><th class=\"n\">requests</th></tr></thead><tbody>\n", r->to);
+    for (int i = 0; i < a->n_row; i++)
+        bar(r, a, &a->row[i], of);
+    fputs("</tbody></table><figcaption>", r->to);
+    fputs("Each bar is the increase that was measured with ", r->to);
+    sh_html_text(r->to, a->policy);
+    fputs("; its lighter end is the 95 % bound.", r->to);
+    if (!isnan(a->target))
+        fprintf(r->to, " The line is %.3g %%, which the bound must not pass.", 100 * a->target);
+    fputs(" Requests are those that fit at once on one ", r->to);
+    sh_html_text(r->to, a->gpu);
+    fputs(", compared with the full cache.</figcaption></figure>\n", r->to);
+}
+
+static int write(struct sh_report *r, struct sh_err *e)
+{
+    struct sh_answer a;
+    int found = sh_answer_read(&a, r, (double)NAN, e);
+    if (found > 0) {
+        fputs("<div class=\"answer\">\n", r->to);
+        sentence(r, a.small, NULL, "quality", "how that was measured");
+        sentence(r, a.buys, NULL, "capacity", "what else fits");
+        sentence(r, a.on, a.lacks, "traced", "the texts");
+        fputs("</div>\n", r->to);
+        figure(r, &a);
+    } else if (!found) {
+        sh_report_fill(r, "eval --model MODEL --text FILE --policy window h2o scissorhands --budget 0.1,0.2,0.35,0.5,"
+                       "0.75 --db STORE", "the answer: what a small cache costs this model was not measured on a model "
+                       "whose configuration is known.");
+    }
+    int bad = found < 0 && sh_report_lacks(r, NULL, e);
+    sh_answer_clear(&a);
+    return bad ? -1 : 0;
+}
+
+const struct sh_report_part sh_report_answer = {
+    .name = "answer", .title = "How small can the cache be?", .write = write};
