@@ -67,6 +67,10 @@ unit_tests += %D%/unit/test_torch_file
 tests_unit_test_gguf_SOURCES = %D%/unit/test_gguf.c %D%/unit/reference.c %D%/unit/reference.h \
 	%D%/unit/pass.c %D%/unit/pass.h %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
 tests_unit_test_gguf_LDADD   = $(tests_unit_test_forward_LDADD)
+tests_unit_test_coded_SOURCES = %D%/unit/test_coded.c %D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_coded_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+unit_tests += %D%/unit/test_coded
+EXTRA_DIST += %D%/golden/coded %D%/oracle/coded.py
 tests_unit_test_gguf_refused_SOURCES = %D%/unit/test_gguf_refused.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_gguf_refused_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 unit_tests += %D%/unit/test_gguf %D%/unit/test_gguf_refused
@@ -363,6 +367,7 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_torch_file \
 	%D%/fuzz/fuzz_gguf \
 	%D%/fuzz/fuzz_capacity \
+	%D%/fuzz/fuzz_coded \
 	%D%/fuzz/fuzz_config \
 	%D%/fuzz/fuzz_model \
 	%D%/fuzz/fuzz_plan \
@@ -397,6 +402,8 @@ tests_fuzz_fuzz_gguf_SOURCES        = %D%/fuzz/fuzz_gguf.c $(fuzz_driver)
 tests_fuzz_fuzz_gguf_LDADD          = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_capacity_SOURCES    = %D%/fuzz/fuzz_capacity.c $(fuzz_driver)
 tests_fuzz_fuzz_capacity_LDADD      = libapp.a libpolicy.a libcapacity.a libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_coded_SOURCES       = %D%/fuzz/fuzz_coded.c $(fuzz_driver)
+tests_fuzz_fuzz_coded_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_config_SOURCES      = %D%/fuzz/fuzz_config.c $(fuzz_driver)
 tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_model_SOURCES       = %D%/fuzz/fuzz_model.c $(fuzz_driver)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/mem.h"
+#include "src/model/coded.h"
 #include "src/model/files/gguf.h"
 #include "src/model/model.h"
 #include "src/model/weights.h"
@@ -27,6 +29,22 @@ static unsigned read_values(const struct sh_gguf *g)
     return sum;
 }
 
+static unsigned read_numbers(const struct sh_stored *t)
+{
+    size_t rows = 1, cols = t->shape[t->rank - 1];
+    unsigned sum = 0;
+    for (int i = 0; i + 1 < t->rank; i++)
+        rows *= t->shape[i];
+    float *x = xcalloc(cols, sizeof *x);
+    for (size_t row = 0; row < rows; row++) {
+        sh_stored_rows(t, row, 1, x);
+        for (size_t i = 0; i < cols; i++)
+            sum += x[i] > 0;
+    }
+    free(x);
+    return sum;
+}
+
 static unsigned read_tensors(const struct sh_weights *w)
 {
     struct sh_err e;
@@ -38,6 +56,7 @@ static unsigned read_tensors(const struct sh_weights *w)
         sh_stored_type(t, &type, &e);
         for (size_t k = 0; k < t->bytes; k++)
             sum += t->at[k];
+        sum += t->packed && t->bytes ? read_numbers(t) : 0;
         if (sh_weights_find(w, t->name) != t || strlen(sh_stored_shape(t, shape, sizeof shape)) >= sizeof shape)
             abort();
     }

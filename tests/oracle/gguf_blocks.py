@@ -17,7 +17,8 @@ from gguf_files import STRING, write
 
 # Where the f16 scales lie in a block; IQ1_M has its scale in the upper bits of four words.
 SCALES = {T.Q2_K: (80, 82), T.Q3_K: (108,), T.MXFP4: ()}
-KINDS = [T.Q2_K, T.Q3_K, T.MXFP4, T.IQ1_S, T.IQ1_M, T.IQ2_XXS, T.IQ2_XS, T.IQ2_S, T.IQ3_XXS, T.IQ3_S, T.IQ4_NL, T.IQ4_XS]
+KINDS = [T.Q2_K, T.Q3_K, T.MXFP4, T.IQ1_S, T.IQ1_M, T.IQ2_XXS, T.IQ2_XS, T.IQ2_S, T.IQ3_XXS, T.IQ3_S, T.IQ4_NL,
+         T.IQ4_XS]
 
 
 def blocks(kind, n, g):

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Coded matrices of every format: bit for bit the numbers that their codes, scales and zero points stand for
+ * (tests/oracle/coded.py), in any pieces of rows; and versions of the same checkpoints with one thing wrong, each
+ * refused by the name of what is wrong. test_families.c has whole models. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/model/coded.h"
+#include "src/model/config.h"
+#include "tests/tap.h"
+#include "tests/unit/scratch.h"
+
+static struct sh_err e;
+
+static const char *golden(const char *folder, const char *file)
+{
+    static char path[4096];
+    char name[200];
+    snprintf(name, sizeof name, "coded/%s/%s", folder, file);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(tap_golden(name));
+    snprintf(path, sizeof path, "%s", tap_golden(name));
+    return path;
+}
+
+/* ---- numbers ---- */
+
+static struct sh_weights *joined(const char *config, const char *file)
+{
+    struct sh_quant q;
+    struct sh_config *c = sh_config_open(config, &e);
+    struct sh_weights *w = c && !sh_config_quant_read(c, &q, &e) ? sh_weights_open(file, &e) : NULL;
+    if (w && sh_weights_join(w, &q, &e)) {
+        sh_weights_close(w);
+        w = NULL;
+    }
+    sh_config_close(c);
+    return w;
+}
+
+static void check_matrix(const struct sh_stored *t, const struct sh_stored *wanted)
+{
+    size_t rows = 1, cols = wanted->shape[wanted->rank - 1];
+    CU_ASSERT_FATAL(t && t->coded && t->rank == wanted->rank);
+    CU_ASSERT_FATAL(!memcmp(t->shape, wanted->shape, (size_t)t->rank * sizeof *t->shape));
+    for (int i = 0; i + 1 < t->rank; i++)
+        rows *= t->shape[i];
+    float *x = xcalloc(rows * cols, sizeof *x);
+    for (size_t some = 1; some <= 17; some += 8) {
+        memset(x, 0, rows * cols * sizeof *x);
+        for (size_t row = 0; row < rows; row += some)
+            sh_stored_rows(t, row, rows - row < some ? rows - row : some, x + row * cols);
+        if (memcmp(x, wanted->at, rows * cols * sizeof *x))
+            printf("# %s (%s): other numbers, in pieces of %zu rows\n", t->name, t->dtype, some);
+        CU_ASSERT(!memcmp(x, wanted->at, rows * cols * sizeof *x));
+    }
+    free(x);
+}
+
+/* All matrices of the folder; what is left is whole: "whole.weight", say. */
+static void check_folder(const char *folder, const char *format, size_t n_matrix, size_t n_whole)
+{
+    struct sh_weights *wanted = sh_weights_open(golden(folder, "expected.safetensors"), &e);
+    char *config = xstrdup(golden(folder, "config.json"));
+    struct sh_weights *w = joined(config, golden(folder, "model.safetensors"));
+    if (!w)
+        printf("# %s: %s\n", folder, e.text);
+    CU_ASSERT_FATAL(wanted != NULL && w != NULL);
+    CU_ASSERT(sh_weights_count(wanted) == n_matrix && sh_weights_count(w) == n_matrix + n_whole);
+    for (size_t i = 0; i < sh_weights_count(wanted); i++)
+        check_matrix(sh_weights_find(w, sh_weights_at(wanted, i)->name), sh_weights_at(wanted, i));
+    const struct sh_stored *first = sh_weights_find(w, sh_weights_at(wanted, 0)->name);
+    enum sh_type type;
+    CU_ASSERT_STRING_EQUAL(first->dtype, format);
+    CU_ASSERT(!sh_stored_type(first, &type, &e) && type == SH_F32);
+    sh_weights_close(wanted);
+    sh_weights_close(w);
+    free(config);
+}
+
+static void numbers(void)
+{
+    check_folder("fp8", "FP8 E4M3", 4, 1);
+    check_folder("fp8_tensor", "FP8 E4M3", 2, 0);
+    check_folder("compressed", "INT4", 5, 1);
+    check_folder("gptq", "GPTQ 4-bit", 2, 2);
+    check_folder("gptq_v2", "GPTQ 8-bit", 2, 0);
+    check_folder("awq", "AWQ 4-bit", 2, 0);
+    check_folder("bnb", "NF4", 3, 1);
+    check_folder("mxfp4", "MXFP4", 1, 1);
+}
+
+/* ---- one thing wrong ---- */
+
+struct file {
+    json_t *header;
+    unsigned char *data;
+    size_t n;
+};
+
+static void read_file(const char *path, struct file *f)
+{
+    FILE *from = fopen(path, "rb");
+    unsigned char length[8];
+    CU_ASSERT_FATAL(from != NULL && fread(length, 1, 8, from) == 8);
+    size_t n = length[0] | (size_t)length[1] << 8;
+    char *text = xmalloc(n);
+    CU_ASSERT_FATAL(fread(text, 1, n, from) == n);
+    f->header = json_loadb(text, n, 0, NULL);
+    free(text);
+    f->data = xmalloc(1 << 16);
+    f->n = fread(f->data, 1, 1 << 16, from);
+    CU_ASSERT_FATAL(f->header != NULL && f->n < 1 << 16);
+    fclose(from);
+}
+
+static size_t offset(const json_t *facts, size_t i)
+{
+    return (size_t)json_integer_value(json_array_get(json_object_get(facts, "data_offsets"), i));
+}
+
+/* What is wrong with a checkpoint, and what the refusal says. */
+struct wrong {
+    const char *folder, *config;        /* config: keys in place of those of quantization_config  */
+    const char *name, *facts;           /* a tensor; null: it is left out; {"dtype", "shape", "bytes"}: zeros instead of
+                                         * it; [shape]: another shape; "name": another name       */
+    const char *says;
+};
+
+static json_t *changed(const json_t *facts, const json_t *change)
+{
+    json_t *t = json_deep_copy(facts);
+    if (json_is_object(change))
+        json_object_update(t, (json_t *)(uintptr_t)change);
+    if (json_is_array(change))
+        json_object_set(t, "shape", (json_t *)(uintptr_t)change);
+    return t;
+}
+
+static void write_file(const struct file *f, const char *name, const char *facts)
+{
+    json_t *header = json_object(), *t, *change = json_loads(facts, JSON_DECODE_ANY, NULL);
+    unsigned char *data = xcalloc(1, 1 << 17);
+    size_t n = 0;
+    const char *key;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(change);
+    json_object_foreach(f->header, key, t) {
+        int is_it = !strcmp(key, name), is_new = is_it && json_is_object(change);
+        size_t bytes = is_new ? (size_t)json_integer_value(json_object_get(change, "bytes"))
+                              : offset(t, 1) - offset(t, 0);
+        if (is_it && json_is_null(change))
+            continue;
+        json_t *copy = is_it ? changed(t, change) : json_deep_copy(t);
+        if (!is_new)
+            memcpy(data + n, f->data + offset(t, 0), bytes);
+        json_object_set_new(copy, "data_offsets", json_pack("[II]", (json_int_t)n, (json_int_t)(n + bytes)));
+        json_object_set_new(header, is_it && json_is_string(change) ? json_string_value(change) : key, copy);
+        n += bytes;
+    }
+    char *text = json_dumps(header, 0);
+    scratch_safetensors("model.safetensors", text, data, n);
+    free(text);
+    free(data);
+    json_decref(header);
+    json_decref(change);
+}
+
+static void write_config(const char *folder, const char *patch)
+{
+    json_t *config = json_load_file(golden(folder, "config.json"), 0, NULL), *more = json_loads(patch, 0, NULL);
+    CU_ASSERT_FATAL(config != NULL && more != NULL);
+    json_object_update(json_object_get(config, "quantization_config"), more);
+    char *text = json_dumps(config, 0);
+    scratch_write("config.json", text, strlen(text));
+    free(text);
+    json_decref(more);
+    json_decref(config);
+}
+
+/* With `to`, `from` becomes `to` in the tensor's data, or its first four bytes do. */
+static void check_refused(const struct wrong *c, const char *from, const char *to)
+{
+    struct file f;
+    read_file(golden(c->folder, "model.safetensors"), &f);
+    if (to) {
+        const json_t *t = json_object_get(f.header, c->name);
+        unsigned char *at = f.data + offset(t, 0);
+        while (from && memcmp(at, from, strlen(from)))
+            at++;
+        memcpy(at, to, from ? strlen(from) : 4);
+    }
+    write_config(c->folder, c->config);
+    write_file(&f, to ? "" : c->name, to ? "null" : c->facts);
+    free(f.data);
+    json_decref(f.header);
+    char *path = xstrdup(scratch_path("config.json"));
+    struct sh_weights *w = joined(path, scratch_path("model.safetensors"));
+    int good = !w && e.status == SH_FAILED && strstr(e.text, c->says);
+    if (!good)
+        printf("# %s, %s %s: expected \"%s\", found: %s\n", c->folder, c->name, c->facts, c->says,
+               w ? "taken" : e.text);
+    CU_ASSERT(good);
+    sh_weights_close(w);
+    free(path);
+    scratch_clear();
+}
+
+#define ZEROS(type, shape, bytes) "{\"dtype\": \"" type "\", \"shape\": " shape ", \"bytes\": " bytes "}"
+static const struct wrong tensors[] = {
+    {"fp8", "{}", "a.weight_scale_inv", "[9]", "found shape [9], expected [3, 3] (blocks of 16 x 32)"},
+    {"fp8", "{}", "a.weight_scale_inv", ZEROS("F32", "[3, 2]", "24"), "expected [3, 3]"},
+    {"fp8", "{}", "c.weight_scale_inv", ZEROS("U8", "[2, 2]", "4"), "found dtype U8, expected one of F32 F16"},
+    {"fp8", "{}", "stack_scale_inv", ZEROS("F32", "[2, 2]", "16"), "expected [3, 2, 2]"},
+    {"fp8", "{}", "a.weight", ZEROS("F8_E4M3", "[0, 70]", "0"), "found shape [0, 70], expected a matrix"},
+    {"fp8", "{}", "a.weight", ZEROS("F8_E4M3", "[70]", "70"), "found shape [70], expected a matrix"},
+    {"fp8_tensor", "{}", "b.weight_scale", ZEROS("F32", "[5]", "20"), "expected [9, 1] (one scale a row)"},
+    {"compressed", "{}", "a.weight_shape", ZEROS("I64", "[2]", "16"), "found [0, 0], expected the shape of a matrix"},
+    {"compressed", "{}", "a.weight_shape", ZEROS("I64", "[3]", "24"), "expected [2] (rows, columns)"},
+    {"compressed", "{}", "a.weight_shape", ZEROS("F32", "[2]", "8"), "found dtype F32"},
+    {"compressed", "{}", "a.weight_zero_point", ZEROS("I32", "[11, 3]", "132"), "expected [2, 3] (zero points"},
+    {"compressed", "{}", "a.weight_zero_point", "null", "is missing: the codes of 'a.weight'"},
+    {"compressed", "{}", "a.weight_g_idx", ZEROS("I32", "[39]", "156"), "expected [40] (inputs)"},
+    {"compressed", "{}", "a.weight_scale", ZEROS("BF16", "[11, 4]", "88"), "expected [11, 3] (groups of 16)"},
+    {"compressed", "{}", "a.weight_packed", ZEROS("I32", "[11, 6]", "264"), "found 6 words in a row, expected 5"},
+    {"compressed", "{}", "b.weight_packed", ZEROS("I32", "[6, 0]", "0"), "expected a matrix"},
+    {"compressed", "{}", "d.weight_zero_point", ZEROS("I8", "[6, 1]", "6"), "expected [7, 1]"},
+    {"gptq", "{}", "a.scales", ZEROS("F16", "[2, 16]", "64"), "expected [3, 16] (groups of 16, 16 outputs)"},
+    {"gptq", "{}", "a.qzeros", ZEROS("I32", "[3, 3]", "36"), "expected [3, 2]"},
+    {"gptq", "{}", "a.qzeros", "null", "is missing"},
+    {"gptq", "{}", "a.qweight", ZEROS("I64", "[6, 16]", "768"), "found dtype I64, expected I32"},
+    {"gptq", "{}", "a.qweight", ZEROS("I32", "[6, 15]", "360"), "'a.weight': found 15 outputs, expected"},
+    {"gptq", "{}", "whole.weight", "\"a.weight\"", "'a.qweight': found 'a.weight' as well"},
+    {"gptq", "{}", "b.g_idx", ZEROS("I32", "[47]", "188"), "expected [48] (inputs)"},
+    {"awq", "{}", "b.scales", ZEROS("F16", "[1, 16]", "32"), "expected [1, 24]"},
+    {"awq", "{}", "b.qzeros", ZEROS("I32", "[1, 24]", "96"), "expected [1, 3]"},
+    {"awq", "{}", "b.scales", "null", "is missing"},
+    {"bnb", "{}", "a.weight.absmax", "null", "is missing"},
+    {"bnb", "{}", "a.weight.absmax", ZEROS("F32", "[2]", "8"), "expected [3] (blocks of codes)"},
+    {"bnb", "{}", "a.weight.quant_map", ZEROS("F32", "[15]", "60"), "expected [16] (codes of 4 bits)"},
+    {"bnb", "{}", "a.weight.quant_state.bitsandbytes__nf4", "null", "is missing"},
+    {"bnb", "{}", "a.weight.quant_state.bitsandbytes__nf4", ZEROS("U8", "[4]", "4"), "not valid JSON"},
+    {"bnb", "{}", "a.weight", ZEROS("U8", "[17, 1]", "17"), "the shape [5, 7], expected that of a matrix"},
+    {"bnb", "{}", "c.weight.nested_quant_map", ZEROS("F32", "[255]", "1020"), "expected [256]"},
+    {"bnb", "{}", "c.weight.nested_absmax", ZEROS("F32", "[11]", "44"), "expected [12]"},
+    {"bnb", "{}", "a.weight.absmax", ZEROS("U8", "[3]", "3"), "without 'nested_blocksize'"},
+    {"mxfp4", "{}", "experts.up_scales", ZEROS("U8", "[3, 5]", "15"), "expected [3, 5, 2] (one scale a block)"},
+    {"mxfp4", "{}", "experts.up_blocks", ZEROS("U8", "[3, 5, 2, 8]", "240"), "expected blocks of 16 bytes"},
+    {"mxfp4", "{}", "experts.up_scales", "null", "is missing: the codes of 'experts.up'"}};
+
+/* The checkpoints under another quantization_config. */
+#define FOURS(group) \
+    "{\"config_groups\": {\"g\": {\"weights\": {\"num_bits\": 4, \"type\": \"int\", \"group_size\": " group "}}}}"
+static const struct wrong configs[] = {
+    {"fp8", "{\"weight_block_size\": [16, 16]}", "", "null",
+     "'a.weight_scale_inv': found shape [3, 3], expected [3, 5]"},
+    {"fp8", "{\"weight_block_size\": [0, 32]}", "", "null", "'quantization_config.weight_block_size.0': found 0"},
+    {"fp8", "{\"quant_method\": \"quip\"}", "", "null",
+     "'quantization_config.quant_method': found \"quip\", expected one of fp8"},
+    {"compressed", "{\"config_groups\": {}}", "", "null", "'quantization_config.config_groups'"},
+    {"compressed", FOURS("32"), "", "null", "'a.weight_scale': found shape [11, 3], expected [11, 2] (groups of 32)"},
+    {"compressed", FOURS("16"), "", "null",
+     "'b.weight_packed': found 8-bit int codes, expected those of quantization_config"},
+    {"gptq", "{\"group_size\": 8}", "", "null", "'a.scales': found shape [3, 16], expected [6, 16]"},
+    {"gptq", "{\"group_size\": -2}", "", "null", "'quantization_config.group_size': found -2"},
+    {"gptq", "{\"bits\": 8}", "", "null", "'a.scales': found shape [3, 16], expected [2, 16]"},
+    {"gptq", "{\"bits\": 3}", "", "null", "'quantization_config.bits': found 3, expected 4 or 8"},
+    {"awq", "{\"group_size\": 40}", "", "null", "'a.scales': found shape [3, 16], expected [1, 16]"},
+    {"bnb", "{\"load_in_4bit\": false, \"load_in_8bit\": true}", "", "null", "'quantization_config.load_in_8bit'"}};
+
+static void tensors_refused(void)
+{
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        check_refused(&tensors[i], NULL, NULL);
+}
+
+static void configs_refused(void)
+{
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        check_refused(&configs[i], NULL, NULL);
+}
+
+static void data_refused(void)
+{
+#define STATE ".weight.quant_state.bitsandbytes__nf4"
+    static const struct { const char *folder, *name, *from, *to, *says; } cases[] = {
+        {"gptq", "b.g_idx", NULL, "\3\0\0", "'b.g_idx': element 0 is 3, expected a group from 0 to 2"},
+        {"gptq", "b.g_idx", NULL, "\xff\xff\xff\xff", "'b.g_idx': element 0 is -1"},
+        {"compressed", "a.weight_g_idx", NULL, "\xff\xff\xff\x7f", "'a.weight_g_idx': element 0 is 2147483647"},
+        {"compressed", "a.weight_shape", NULL, "\xff\xff\xff\x7f", "'a.weight_shape': found [2147483647, 40]"},
+        {"bnb", "a" STATE, "[5, 7]", "[5,-7}", "not valid JSON"},
+        {"bnb", "a" STATE, "[5, 7]", "[5,-7]", "'shape' is not a pair of whole numbers"},
+        {"bnb", "a" STATE, "[5, 7]", "[8, 7]", "found the shape [8, 7], expected that of a matrix"},
+        {"bnb", "a" STATE, ": 16", ": -1", "'blocksize' is not a whole number above 0"},
+        {"bnb", "a" STATE, ": 16", ": 18", "'a.weight.absmax': found shape [3], expected [2]"},
+        {"bnb", "c" STATE, "nested_off", "nested_oof", "'nested_offset'"},
+        {"bnb", "c" STATE, "ize\": 4", "ize\": 0", "'nested_blocksize'"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_refused(&(struct wrong){cases[i].folder, "{}", cases[i].name, "", cases[i].says}, cases[i].from,
+                      cases[i].to);
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"numbers of every format", numbers}, {"tensors that do not fit are refused", tensors_refused},
+        {"so is a config that does not fit the tensors", configs_refused},
+        {"and numbers out of range", data_refused}, {NULL, NULL}};
+    return tap_run("coded matrices", tests);
+}
