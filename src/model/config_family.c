@@ -282,7 +282,8 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
     if (sh_config_quant_read(c, &ignored, e))
         return -1;
     struct sh_arch a = f->start;
-    if (check_only(c, f, e) || read_tables(c, f, 0, &a, e) || check_count(c, f, offsetof(struct sh_arch, d_ff), &a, e) ||
+    if (check_only(c, f, e) || read_tables(c, f, 0, &a, e) ||
+        check_count(c, f, offsetof(struct sh_arch, d_ff), &a, e) ||
         check_count(c, f, offsetof(struct sh_arch, max_pos), &a, e) || complete(c, f, &a, e) ||
         (f->finish && f->finish(&a, c, e)))
         return -1;

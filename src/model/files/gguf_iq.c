@@ -10,8 +10,8 @@
  *                                                                              8 s with d in their upper four bits
  *     IQ4_NL   blocks of 32, d, 16 bytes: x = d t[q] of a table        IQ4_XS  256, d, 2 + 4 bytes s: x = d s t[q]
  *
- * Seven bits stand for eight signs; the eighth makes their number even. Products have at most 24 bits, so they are
- * exact in f32. */
+ * Seven bits stand for eight signs; the eighth makes their number even. Products have at most 24 bits, so they
+ * are exact in f32. */
 #include "src/base/num.h"
 #include "src/model/files/gguf_iq_grid.h"
 #include "src/model/files/gguf_tensors.h"
