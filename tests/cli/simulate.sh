@@ -169,7 +169,7 @@ misuse "no model" "simulate .*--model" --gpu A100-SXM-80GB
 misuse "no workload" "simulate .*--workload" $base
 misuse "both workloads" "--rate .*--workload" $base --workload w.csv --rate 4
 misuse "a rate of nothing" "expected more than 0" $base --rate 0 --prompt 5 --output 5
-misuse "no length" "expected tokens" $base --rate 1 --prompt none --output 5
+misuse "no length" "prompt: found .none." $base --rate 1 --prompt none --output 5
 misuse "a highest rate without limits" "slo-ttft" $base --prompt 5 --output 5 --max-rate
 misuse "an unknown efficiency" "expected weights=F" $base --rate 1 --prompt 5 --output 5 --efficiency speed=2
 misuse "a number of GPUs to be found" "--tp: .*numbers" $base --rate 1 --prompt 5 --output 5 --tp auto

@@ -77,8 +77,8 @@ broken() { # description, sentence, record
 }
 broken "not JSON" "not valid JSON" '{"premise": "The'
 broken "no object" "expected a JSON object" '[1, 2]'
-broken "a field that is not there" 'field "premise": found nothing, expected a text' '{"choice1": "a"}'
-broken "a field of another kind" 'field "choice1": found an integer, expected a text' \
+broken "a field that is not there" 'field "premise": found nothing' '{"choice1": "a"}'
+broken "a field of another kind" 'field "choice1": found an integer' \
     '{"premise": "A b.", "question": "cause", "choice1": 7, "choice2": "b", "label": 0}'
 broken "a label that is none of the choices" 'field "label": found 2, expected a whole number from 0 to 1' \
     '{"premise": "A b.", "question": "cause", "choice1": "a", "choice2": "b", "label": 2}'
