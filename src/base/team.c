@@ -24,9 +24,10 @@ enum {
     LOST_NS = 50000,                    /* between two looks: somebody else had the processor, ...        */
     SLEEPS = 64,                        /* ... so many waits are without looking, ...                     */
     BUSY_NS = 1000000000,               /* ... and for so long ...                                        */
-    WORTH_NS = 50000,                   /* ... the caller does alone what takes less, and ...             */
+    WORTH_NS = 80000,                   /* ... the caller does alone what takes less, and ...             */
     LITTLE_NS = 8000,                   /* ... what takes less than this always: to share it costs more   */
-    STOPPED_NS = 20000000,              /* a run that takes less and still too long may have been stopped */
+    STOPPED_NS = 20000000,              /* a run that takes less and still too long may have been stopped, ... */
+    STOPS = 3,                          /* ... but not so many in turn                                    */
     KNOWN = 64,                         /* kinds of work whose time is remembered                         */
     LOOKS = 32                          /* between two looks at the clock                                 */
 };
@@ -42,6 +43,7 @@ struct sh_share {
 struct known {
     uintptr_t work;
     double piece_ns;
+    int longer;                         /* last runs that took more than twice as long                 */
 };
 
 struct worker {
@@ -244,17 +246,19 @@ static struct known *known_of(struct team *t, uintptr_t work)
     return k;
 }
 
-/* A thread that the system stopped for a moment seems to work on a long piece. Such a run counts as twice of what is
- * known at most, so that little work stays known as little; work that has grown is known after a few runs. */
+/* A thread that the system stopped for a moment seems to work on a long piece: such a run does not count, unless it is
+ * one of several. */
 static void learn(struct known *k, int64_t ns, int pieces)
 {
     double piece_ns = (double)ns / pieces;
-    if (!(k->piece_ns > 0))
+    int is_longer = piece_ns > 2 * k->piece_ns, is_other = is_longer || piece_ns < k->piece_ns / 2;
+    if (!(k->piece_ns > 0)) {
         k->piece_ns = piece_ns;
-    else if (piece_ns > 2 * k->piece_ns && ns < STOPPED_NS)
-        k->piece_ns *= 2;
-    else
-        k->piece_ns += (piece_ns - k->piece_ns) / 2;
+        return;
+    }
+    k->longer = is_longer ? k->longer + (k->longer < STOPS) : 0;
+    if (!is_longer || k->longer == STOPS || ns >= STOPPED_NS)
+        k->piece_ns += (piece_ns - k->piece_ns) / (is_other ? 2 : 8);
 }
 
 /* piece_ns: what a piece takes; who takes far longer was stopped. */
