@@ -399,7 +399,7 @@ const struct sh_cmd sh_cmd_plan = {
     .summary = "find the smallest KV budget that meets a target, per layer and head",
     .about = "With --model: how small can the cache be if the perplexity may increase by 1 %?\n"
              "\n"
-             "  shears plan --model opt-125m --text book.txt --target-ppl-increase 1% --db plan.db -o plan.json\n"
+             "  shears plan --model DIR --text FILE --length 512 --target-ppl-increase 1% --db plan.db -o plan.json\n"
              "\n"
              "The texts are cut into sequences and divided at random (--seed). On one part the model runs with one\n"
              "layer at a time under a small budget, to see what it costs; budgets are divided accordingly, and\n"

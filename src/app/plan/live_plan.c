@@ -94,8 +94,8 @@ static void add_usual(const struct sh_live_plan *w, int all, struct sh_policy_sp
 
 enum { POLICIES = 64, ALLOCATORS = 16 };
 
-/* The next of some names with knobs, "h2o:recent=5,score=sum,window": a comma ends one unless a knob follows. *list moves
- * on; NULL: there is none. For free(). */
+/* The next of some names with knobs, "h2o:recent=5,score=sum,window": a comma ends one unless a knob follows. *list
+ * moves on; NULL: there is none. For free(). */
 static char *next_name(const char **list)
 {
     const char *from = *list, *end = from;
