@@ -126,6 +126,11 @@ tests_unit_test_allocators_LDADD   = libreplay.a liballocator.a libpolicy.a libb
 unit_tests += %D%/unit/test_allocators
 EXTRA_DIST += %D%/golden/allocators.json %D%/oracle/allocators.py
 
+tests_unit_test_plan_bound_SOURCES = %D%/unit/test_plan_bound.c
+tests_unit_test_plan_bound_LDADD   = libapp.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+unit_tests += %D%/unit/test_plan_bound
+EXTRA_DIST += %D%/golden/plan_bounds.json %D%/oracle/plan_bounds.py
+
 tests_unit_test_powerlaw_SOURCES = %D%/unit/test_powerlaw.c %D%/unit/heads.c %D%/unit/heads.h
 tests_unit_test_powerlaw_LDADD   = libtheory.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_theory_SOURCES = %D%/unit/test_theory.c %D%/unit/heads.c %D%/unit/heads.h
@@ -322,7 +327,7 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/capacity.sh %D%
 	%D%/cli/generate.sh %D%/cli/bounds.sh \
 	%D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
 	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/persistence.sh \
-	%D%/cli/plan.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh %D%/cli/shard_files.sh \
+	%D%/cli/plan.sh %D%/cli/plan_loss.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh %D%/cli/shard_files.sh \
 	%D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
 	%D%/cli/texts.sh %D%/cli/theory.sh \
 	%D%/cli/timing.sh %D%/cli/trace.sh %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/windowed.sh

@@ -110,10 +110,6 @@ static int read_request(const struct plan_args *a, const struct sh_common *commo
 {
     const struct sh_live_plan_args *live = &a->live;
     int asked = (a->budget != NULL) + !isnan(a->recall) + !isnan(a->error) + !isnan(a->ppl);
-    if (live->live.model || live->text.n || live->jsonl || live->tokens || live->answers || live->length ||
-        live->least || live->sequences || live->seconds > 0)
-        return sh_misused(e, "--model, texts and what goes with them require --target-ppl-increase, --target-kl or "
-                             "--target-answers");
     if (a->measured_on && isnan(a->ppl))
         return sh_misused(e, "--measured-on requires --target-ppl, the only target that looks up evaluations");
     if (a->plan && (asked || live->policy.n || live->live.prefill))
@@ -374,7 +370,12 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     const struct plan_args *a = args;
     if (!isnan(a->increase) || !isnan(a->kl) || !isnan(a->exact))
         return run_live(a, common, positional, e);
-    const char *path = sh_store_path_of("plan", a->live.db, positional, e);
+    const struct sh_live_plan_args *live = &a->live;
+    if (live->live.model || live->text.n || live->jsonl || live->tokens || live->answers || live->length ||
+        live->least || live->sequences || live->seconds > 0)
+        return sh_misused(e, "--model, texts and what goes with them require --target-ppl-increase, --target-kl or "
+                             "--target-answers");
+    const char *path = sh_store_path_of("plan", live->db, positional, e);
     if (!path || sh_output_differs("-o", a->out, path, e))
         return -1;
     struct work *w = xcalloc(1, sizeof *w);
@@ -398,7 +399,7 @@ const struct sh_cmd sh_cmd_plan = {
     .summary = "find the smallest KV budget that meets a target, per layer and head",
     .about = "With --model: how small can the cache be if the perplexity may increase by 1 %?\n"
              "\n"
-             "  shears plan --model opt-125m --text book.txt --target-ppl-increase 1% --db plan.db -o plan.json\n"
+             "  shears plan --model DIR --text FILE --length 512 --target-ppl-increase 1% --db plan.db -o plan.json\n"
              "\n"
              "The texts are cut into sequences and divided at random (--seed). On one part the model runs with one\n"
              "layer at a time under a small budget, to see what it costs; budgets are divided accordingly, and\n"

@@ -27,7 +27,8 @@ char *sh_live_setting_name(const struct sh_live_setting *s)
 {
     char allocator[SH_ALLOT_TEXT], knobs[SH_POLICY_TEXT];
     char *full = xasprintf("%s:%s", s->policy.policy->name, sh_policy_knobs(&s->policy, knobs));
-    char *policy = sh_policy_label(full, NULL);
+    int is_bound;
+    char *policy = sh_policy_label(full, &is_bound);
     char *name = xasprintf("%s, %s", policy, sh_allot_text(&s->allocator, allocator));
     free(policy);
     free(full);
@@ -93,46 +94,82 @@ static void add_usual(const struct sh_live_plan *w, int all, struct sh_policy_sp
 
 enum { POLICIES = 64, ALLOCATORS = 16 };
 
+/* The next of some names with knobs, "h2o:recent=5,score=sum,window": a comma ends one unless a knob follows. *list
+ * moves on; NULL: there is none. For free(). */
+static char *next_name(const char **list)
+{
+    const char *from = *list, *end = from;
+    for (end += strcspn(end, ","); *end; end += 1 + strcspn(end + 1, ","))
+        if (end[1 + strcspn(end + 1, ":=,")] != '=')
+            break;
+    *list = *end ? end + 1 : end;
+    return *from ? xasprintf("%.*s", (int)(end - from), from) : NULL;
+}
+
+static int read_policy(const struct sh_live_plan *w, const char *text, struct sh_policy_spec *to, int *n,
+                       struct sh_err *e)
+{
+    struct sh_policy_spec s;
+    if (!strcmp(text, "all")) {
+        add_usual(w, 1, to, n);
+        return 0;
+    }
+    if (sh_policy_parse(text, &s, e))
+        return sh_err_prefix(e, "--policy");
+    if (check_policy(w, &s, e))
+        return -1;
+    if (*n >= POLICIES)
+        return sh_misused(e, "--policy: more than %d policies", POLICIES);
+    add_policy(to, n, &s);
+    return 0;
+}
+
 static int read_policies(const struct sh_live_plan *w, struct sh_policy_spec *to, int *n, struct sh_err *e)
 {
     const struct sh_list *typed = &w->a->policy;
     if (!typed->n)
         add_usual(w, 0, to, n);
-    if (typed->n > POLICIES / 2)
-        return sh_misused(e, "--policy: more than %d policies", POLICIES / 2);
     for (int i = 0; i < typed->n; i++) {
-        struct sh_policy_spec s;
-        if (!strcmp(typed->at[i], "all")) {
-            add_usual(w, 1, to, n);
-            continue;
+        const char *list = typed->at[i];
+        for (char *name; (name = next_name(&list));) {
+            int bad = read_policy(w, name, to, n, e);
+            free(name);
+            if (bad)
+                return -1;
         }
-        if (sh_policy_parse(typed->at[i], &s, e))
-            return sh_err_prefix(e, "--policy");
-        if (check_policy(w, &s, e))
-            return -1;
-        add_policy(to, n, &s);
     }
     return *n ? 0 : sh_misused(e, "--length: found %d tokens, too few for any policy to leave out some", w->n_token);
+}
+
+static int read_allocators(const struct sh_live_plan *w, struct sh_allocator_spec *to, int *n, struct sh_err *e)
+{
+    const struct sh_list *typed = &w->a->allocator;
+    if (!typed->n)
+        return sh_allocator_parse("loss", &to[(*n)++], e);
+    for (int i = 0; i < typed->n; i++) {
+        const char *list = typed->at[i];
+        for (char *name; (name = next_name(&list));) {
+            int bad = *n == ALLOCATORS ? sh_misused(e, "--allocator: more than %d allocators", ALLOCATORS)
+                                       : sh_allocator_parse(name, &to[(*n)++], e) && sh_err_prefix(e, "--allocator");
+            free(name);
+            if (bad)
+                return -1;
+        }
+    }
+    return *n ? 0 : sh_misused(e, "--allocator: found no name");
 }
 
 /* Every policy under every allocator. */
 static int read_settings(struct sh_live_plan *w, struct sh_err *e)
 {
-    static const char *const loss = "loss";
-    const struct sh_list usual = {(const char **)&loss, 1}, *typed = w->a->allocator.n ? &w->a->allocator : &usual;
     struct sh_policy_spec policy[POLICIES + 32];
     struct sh_allocator_spec allocator[ALLOCATORS];
-    int n = 0;
-    if (typed->n > ALLOCATORS)
-        return sh_misused(e, "--allocator: more than %d allocators", ALLOCATORS);
-    for (int i = 0; i < typed->n; i++)
-        if (sh_allocator_parse(typed->at[i], &allocator[i], e))
-            return sh_err_prefix(e, "--allocator");
-    if (read_policies(w, policy, &n, e))
+    int n = 0, n_allocator = 0;
+    if (read_allocators(w, allocator, &n_allocator, e) || read_policies(w, policy, &n, e))
         return -1;
-    w->setting = xcalloc((size_t)n * (size_t)typed->n, sizeof *w->setting);
+    w->setting = xcalloc((size_t)n * (size_t)n_allocator, sizeof *w->setting);
     for (int p = 0; p < n; p++)
-        for (int i = 0; i < typed->n; i++)
+        for (int i = 0; i < n_allocator; i++)
             w->setting[w->n_setting++] = (struct sh_live_setting){.policy = policy[p], .allocator = allocator[i]};
     return 0;
 }

@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# shears plan in the live model: a target that is met is met on the judged texts by the program's own evaluation, one that
+# is not is not promised, killed work resumes to the same bytes, and what cannot be planned is refused.
+. "$(dirname "$0")/lib.sh"
+
+python3 - <<'P'
+import random
+r = random.Random(3)
+for name, n in ("texts", 40), ("few", 14), ("one", 1):
+    with open(f"{name}.jsonl", "w") as f:
+        for _ in range(n):
+            print([r.randrange(4, 128) for _ in range(40)], file=f)
+P
+model=$checkpoints/opt
+plan() { run plan -q --model "$model" --tokens texts.jsonl --policy h2o:recent=3 "$@"; }
+
+# ---- met ----
+
+plan --target-kl 0.002 --json -o met.json
+cp log/out met.out
+holds "met: the keys, and bounds that meet the target" python - <<'P'
+import json
+r, p = json.load(open("met.out")), json.load(open("met.json"))
+assert r["status"] == "met" == p["status"] and r["policy"] == "h2o" and r["allocator"] == "loss", r["status"]
+assert r["sequences"] == r["sequences_searched"] == 20 and r["confidence"] == 0.95 and r["sequences_more"] is None
+assert r["kl"] < r["kl_bound"] <= 0.002 and r["ppl_increase"] < r["ppl_increase_bound"]
+flat = [b for row in p["budgets"] for b in row]
+assert sum(flat) == r["total_tokens"] == p["total_tokens"] and all(4 <= b <= 40 for b in flat), flat
+assert abs(r["share"] - sum(flat) / 8 / 40) < 1e-9 and 0.1 < r["share"] < 1
+e = {v["metric"]: v for v in p["evidence"]}
+assert set(e) == {"ppl_increase", "kl"} and p["target"] == {"metric": "kl", "value": 0.002}
+for v in e.values():
+    assert v["sequences"] == 20 and v["tokens"] == 800 and v["confidence"] == 0.95 and len(v["text_hash"]) == 16
+    assert v["low"] < v["value"] < v["high"] and v["text"] == "texts.jsonl"
+assert abs(e["kl"]["high"] - r["kl_bound"]) < 1e-9
+mean = [j["mean_tokens"] for j in r["judged"]]
+assert mean == sorted(mean, reverse=True) and sum(j["chosen"] for j in r["judged"]) == 1
+chosen = next(i for i, j in enumerate(r["judged"]) if j["chosen"])
+assert all(j["bound"] <= 0.002 for j in r["judged"][:chosen + 1]) and mean[chosen] == r["mean_tokens"]
+assert chosen + 1 == len(mean) or r["judged"][chosen + 1]["bound"] > 0.002
+P
+run eval -q --json --model "$model" --tokens texts.jsonl --plan met.json
+holds "the plan, evaluated on all texts: about what was judged on half of them" python - <<'P'
+import json
+live, r = json.load(open("log/out"))["results"][0], json.load(open("met.out"))
+assert abs(live["kl"] - r["kl"]) < 0.001 and live["budget_tokens"] == r["mean_tokens"], (live["kl"], r["kl"])
+P
+plan --target-kl 0.002 --json --seed 5 -o other.json
+holds "another seed, other judged texts" python - <<'P'
+import json
+a, b = (json.load(open(f))["evidence"][0]["text_hash"] for f in ("met.json", "other.json"))
+assert a != b
+P
+plan --target-ppl-increase 2% --json
+cp log/out percent.out
+plan --target-ppl-increase 0.02 --json
+holds "2% and 0.02 are the same" cmp log/out percent.out
+plan --target-kl 0.02 --policy h2o:recent=3 streaming:sinks=2 keydiff --allocator greedy,x
+expect "an unknown allocator" 2 '' 'unknown allocator "x"'
+plan --target-kl 0.02 --policy h2o:recent=3,sinks=0,streaming:sinks=2 keydiff --allocator loss,greedy uniform adakv \
+    entropy persistence pyramid funnel --json
+holds "policies and allocators: the fewest tokens that hold on the searched texts" python - <<'P'
+import json
+r = json.load(open("log/out"))
+s = r["searched"]
+assert len(s) == 24 and {(x["policy"], x["allocator"]) for x in s} >= {("keydiff", "loss"), ("h2o", "funnel")}
+best = [x for x in s if x["chosen"]]
+assert len(best) == 1 and best[0]["holds"] and best[0]["mean_tokens"] == min(x["mean_tokens"] for x in s if x["holds"])
+assert r["status"] == "met" and (r["policy"], r["allocator"]) == (best[0]["policy"], best[0]["allocator"])
+P
+plan --target-kl 0.02 --policy all --time 1ms --json
+holds "all policies with a time: the first is tried" python - <<'P'
+import json
+r = json.load(open("log/out"))
+assert len(r["searched"]) == 1 and r["policy"] == "h2o" and r["status"] == "met"
+P
+plan --target-kl 0.02 --policy all --allocator uniform --json
+holds "all policies: each that a live cache can run" python - <<'P'
+import json
+names = {s["policy"] for s in json.load(open("log/out"))["searched"]}
+assert {"h2o", "window", "tova", "keydiff", "r-kv", "caote"} <= names and not names & {"full", "oracle", "observed"}, names
+P
+
+# ---- from a trace ----
+
+run trace -q --model "$model" --tokens texts.jsonl --db traced.db
+run plan -q --json --model "$model" --db traced.db --policy h2o:recent=3 --target-kl 0.002
+holds "the texts of a trace: the same plan" python - <<'P'
+import json
+a, b = json.load(open("log/out")), json.load(open("met.out"))
+assert [l["heads"] for l in a["layers"]] == [l["heads"] for l in b["layers"]] and a["kl_bound"] == b["kl_bound"]
+P
+refuse "a trace of another model" 1 'texts of another model' plan -q --model "$checkpoints/llama_gqa" --db traced.db \
+    --target-kl 0.002
+refuse "loss without a live model" 2 'needs the losses of the live model' plan -q --db traced.db --policy h2o:recent=3 \
+    --budget 0.5 --allocator loss
+
+# ---- not shown ----
+
+run plan -q --json --model "$model" --tokens few.jsonl --policy h2o:recent=3 --target-kl 0.02 -o few.json
+cp log/out few.out
+holds "too few sequences: nothing is shown, and how many more would do" python - <<'P'
+import json
+r, p = json.load(open("few.out")), json.load(open("few.json"))
+assert r["status"] == "not_shown" == p["status"] and r["sequences"] == 7 and r["sequences_more"] >= 5, r
+assert "not shown" in r["verdict"] and "more would do" in r["verdict"] and p["total_tokens"] > 0
+P
+run eval -q --model "$model" --tokens few.jsonl --plan few.json
+expect "it is a plan all the same" 0 'h2o' ''
+plan --target-kl 1e-9 --json -o none.json
+cp log/out none.out
+holds "a target that cannot be met: the best there is" python - <<'P'
+import json
+r = json.load(open("none.out"))
+assert r["status"] == "not_shown" and "the best there is" in r["verdict"] and r["kl_bound"] > 1e-9, r["verdict"]
+assert r["kl_bound"] == min(j["bound"] for j in r["judged"]) and json.load(open("none.json"))["status"] == "not_shown"
+P
+
+# ---- killed and resumed ----
+
+again() { run plan -q --json --model "$model" --tokens texts.jsonl --policy h2o:recent=3 window --target-kl 0.002 "$@"; }
+mkdir whole half
+again --db whole/p.db -o whole/p.json
+cp log/out whole/out
+cp whole/p.db half/p.db
+python - <<'P'
+import sqlite3
+db = sqlite3.connect("half/p.db")
+last = [s for s, in db.execute("SELECT settings FROM result GROUP BY settings ORDER BY min(rowid)")]
+for s in last[len(last) // 2:]:
+    db.execute("DELETE FROM result WHERE settings = ?", (s,))
+db.commit()
+P
+again --db half/p.db -o half/p.json
+holds "half of what was measured: the rest is measured again, to the same bytes" cmp half/p.json whole/p.json
+cp log/out half/out
+sed -i 's/half\//whole\//' half/out
+holds "and the same results" cmp half/out whole/out
+mkdir killed
+for t in 0.05 0.15 0.3 0.6; do
+    "$SHEARS" plan -q --model "$model" --tokens texts.jsonl --policy h2o:recent=3 window --target-kl 0.002 \
+        --db killed/p.db -o killed/p.json >/dev/null 2>&1 &
+    sleep $t
+    kill -9 $! 2>/dev/null
+    wait $! 2>/dev/null
+done
+again --db killed/p.db -o killed/p.json
+holds "killed four times: the same bytes" cmp killed/p.json whole/p.json
+
+# ---- refused ----
+
+cp -r "$model" nan && chmod -R u+w nan
+python - <<'P'
+import json, struct
+path = "nan/model.safetensors"
+data = bytearray(open(path, "rb").read())
+n = struct.unpack("<Q", data[:8])[0]
+tensors = json.loads(data[8:8 + n])
+for name in tensors:                    # finite numbers whose sum is not
+    if name.endswith("fc2.bias"):
+        at = 8 + n + tensors[name]["data_offsets"][0]
+        data[at:at + 4] = struct.pack("<f", 3e38)
+open(path, "wb").write(data)
+P
+refuse "logits that are no numbers" 1 'nan: .*texts.jsonl.*logits that are not finite' plan -q --model nan --tokens \
+    texts.jsonl --policy h2o:recent=3 --target-kl 0.002 -o out/nan.json --db out/nan.db
+refuse "one sequence" 1 'found 1 sequence' plan -q --model "$model" --tokens one.jsonl --target-kl 0.002
+refuse "two targets" 2 'exactly one target' plan -q --model "$model" --tokens texts.jsonl --target-kl 1 --target-ppl-increase 1%
+refuse "a replay's target with it" 2 'exactly one target' plan -q --model "$model" --tokens texts.jsonl --target-kl 1 \
+    --target-recall 0.9
+refuse "no model" 2 'requires --model' plan -q --tokens texts.jsonl --target-kl 1
+refuse "no texts" 2 'requires one of --text' plan -q --model "$model" --target-kl 1
+refuse "no store" 1 'absent.db' plan -q --model "$model" --db out/absent.db --target-kl 1
+refuse "texts without such a target" 2 'require --target-ppl-increase' plan -q --model "$model" --tokens texts.jsonl \
+    --policy h2o --budget 0.5
+refuse "an increase that is none" 2 'target-ppl-increase' plan -q --model "$model" --tokens texts.jsonl \
+    --target-ppl-increase nan
+refuse "more than all answers" 2 'target-answers' plan -q --model "$model" --tokens texts.jsonl --target-answers 1.5
+refuse "answers without a field" 2 'requires --answers' plan -q --model "$model" --tokens texts.jsonl --target-answers 0.5
+refuse "the future" 2 'future attention' plan -q --model "$model" --tokens texts.jsonl --target-kl 1 --policy oracle
+refuse "the full cache" 2 'keeps every token' plan -q --model "$model" --tokens texts.jsonl --target-kl 1 --policy full
+refuse "a policy that protects all" 2 'protects 64 tokens' plan -q --model "$model" --tokens texts.jsonl --target-kl 1 \
+    --policy h2o:recent=64
+refuse "a prompt's policy without prompt" 2 'requires --prefill' plan -q --model "$model" --tokens texts.jsonl \
+    --target-kl 1 --policy observed
+refuse "the plan into the texts" 2 'texts.jsonl' plan -q --model "$model" --tokens texts.jsonl --target-kl 1 -o texts.jsonl
+sed 's/"not_shown"/"perhaps"/' few.json >bad.json
+refuse "a plan with another status" 1 'bad.json: .*status.*perhaps' eval -q --model "$model" --tokens texts.jsonl \
+    --plan bad.json
+finish

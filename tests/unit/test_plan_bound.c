@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bounds of a mean over sequences: those of an independent implementation (tests/oracle/plan_bounds.py), and what holds
+ * for all of them. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/app/plan/plan_bound.h"
+#include "src/base/mem.h"
+#include "tests/tap.h"
+
+static double *numbers(const json_t *o, const char *key, int *n)
+{
+    const json_t *all = json_object_get(o, key);
+    *n = (int)json_array_size(all);
+    double *x = xcalloc((size_t)*n + 1, sizeof *x);
+    for (int i = 0; i < *n; i++)
+        x[i] = json_number_value(json_array_get(all, (size_t)i));
+    return x;
+}
+
+static double number(const json_t *o, const char *key)
+{
+    return json_number_value(json_object_get(o, key));
+}
+
+static void golden(void)
+{
+    json_error_t error;
+    const char *path = tap_golden("plan_bounds.json");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(path);
+    json_t *root = json_load_file(path, 0, &error), *cases = json_object_get(root, "cases"), *c;
+    size_t i;
+    CU_ASSERT_FATAL(json_array_size(cases) >= 50);
+    json_array_foreach(cases, i, c) {
+        int n;
+        double *x = numbers(c, "x", &n), *w = numbers(c, "w", &n), confidence = number(c, "confidence");
+        struct sh_bound b = json_is_true(json_object_get(c, "is_share")) ? sh_bound_of_share(x, w, n, confidence)
+                                                                         : sh_bound_of(x, w, n, confidence);
+        CU_ASSERT_EQUAL(b.n, (int)number(c, "n"));
+        CU_ASSERT_DOUBLE_EQUAL(b.mean, number(c, "mean"), 1e-12);
+        CU_ASSERT_DOUBLE_EQUAL(b.error, number(c, "error"), 1e-12);
+        CU_ASSERT_DOUBLE_EQUAL(b.low, number(c, "low"), 1e-5 * (1 + fabs(b.low)));
+        CU_ASSERT_DOUBLE_EQUAL(b.high, number(c, "high"), 1e-5 * (1 + fabs(b.high)));
+        free(x);
+        free(w);
+    }
+    json_decref(root);
+}
+
+static void few(void)
+{
+    const double x[] = {0.3, 5, 0.1}, w[] = {10, 0, 10}, all[] = {4, 3, 5};
+    struct sh_bound none = sh_bound_of(x, w + 1, 1, 0.95), one = sh_bound_of(x, w, 2, 0.95);
+    CU_ASSERT(none.n == 0 && isnan(none.mean) && isnan(none.high));
+    CU_ASSERT(one.n == 1 && one.mean == 0.03 && isnan(one.error) && isnan(one.high));
+    CU_ASSERT_EQUAL(sh_bound_of(x, w, 3, 0.95).n, 2);           /* without tokens a sequence does not count */
+    struct sh_bound right = sh_bound_of_share(all, all, 3, 0.95);
+    CU_ASSERT(right.mean == 1 && right.high == 1 && right.low < 0.9 && right.low > 0.7);
+}
+
+/* So many sequences like these would do, and one less would not. */
+static void needed(void)
+{
+    double x[400], w[400];
+    for (int i = 0; i < 400; i++) {
+        x[i] = i % 2 ? 4 : 8;
+        w[i] = 1;
+    }
+    struct sh_bound b = sh_bound_of(x, w, 12, 0.95);
+    int n = sh_bound_needs(&b, 6.5, 0.95);
+    CU_ASSERT(b.high > 6.5 && n > 12 && n < 100);
+    CU_ASSERT(sh_bound_of(x, w, n + n % 2 + 4, 0.95).high <= 6.5);
+    CU_ASSERT(sh_bound_of(x, w, n - n % 2 - 4, 0.95).high > 6.5);
+    CU_ASSERT_EQUAL(sh_bound_needs(&b, 6, 0.95), 0);
+    CU_ASSERT_EQUAL(sh_bound_needs(&b, 5, 0.95), 0);
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"bounds are those of an independent implementation", golden},
+        {"few sequences, and shares that are all right", few},
+        {"how many sequences a bound needs", needed},
+        {0}};
+    return tap_run("plan_bound", tests);
+}
