@@ -25,6 +25,7 @@
     X(simulate) \
     X(plot) \
     X(report) \
+    X(study) \
     X(reproduce) \
     X(help)
 
