@@ -331,7 +331,7 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/capacity.sh %D%
 	%D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
 	%D%/cli/texts.sh %D%/cli/theory.sh \
 	%D%/cli/timing.sh %D%/cli/trace.sh %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/windowed.sh
-slow_scripts = %D%/cli/reading.sh %D%/cli/demo.sh %D%/cli/cuda.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \
+slow_scripts = %D%/cli/reading.sh %D%/cli/demo.sh %D%/cli/cuda.sh %D%/cli/study.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \
 	%D%/cli/ranks.sh %D%/cli/ranks_apart.sh %D%/cli/ranks_cuda.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh \
 	%D%/cli/ranks_lost.sh %D%/cli/ranks_progress.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh %D%/cli/slurm.sh \
 	%D%/cli/slurm_scripts.sh %D%/cli/faults.sh %D%/cli/thread.sh

@@ -203,7 +203,7 @@ static void put_answer(const struct demo *d, struct sh_out *o)
     char *db = xasprintf("%s/trained.db", d->folder), *model = xasprintf("%s/demo-opt", d->folder);
     r.model = model;
     if (!sh_report_open(&r, (const char *const[]){db}, 1, &ignored) &&
-        sh_answer_read(&a, &r, (double)NAN, &ignored) > 0) {
+        sh_answer_read(&a, &r, &ignored) > 0) {
         const char *const says[] = {a.small, a.buys, a.on, a.lacks};
         sh_out_note(o, "%s", "");
         for (int i = 0; i < 4; i++)

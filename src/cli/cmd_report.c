@@ -7,6 +7,7 @@
 #include "plots/gnuplot.h"
 #include "src/base/file.h"
 #include "src/base/mem.h"
+#include "src/app/capacity/capacity_quality.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/report.h"
@@ -14,7 +15,7 @@
 
 struct report_args {
     struct sh_list db, plan;
-    const char *out, *model, *gpu, *gpus, *measured_on;
+    const char *out, *model, *gpu, *gpus, *measured_on, *target;
     long long length;
 };
 
@@ -29,6 +30,8 @@ static const struct sh_opt opts[] = {
     SH_TEXT("model", F(model), "NAME|DIR", "model for the capacity section (default: the traced model, if known)"),
     SH_TEXT("gpu", F(gpu), "NAME,...", "GPUs for the capacity section (default: RTX-4090,A100-SXM-80GB,H100-SXM)"),
     SH_GPUS_OPT(F(gpus)),
+    SH_TEXT("target-ppl-increase", F(target), "F", "what the perplexity may increase by in the answer, such as 1%\n"
+        "(default: the least of 1, 2, 5 and 10 % that a budget is shown to meet)"),
     SH_INT("length", F(length), "N", 1, 1e9, "tokens per sequence for the capacity section (default: the model's "
         "context\nlength)"),
     {0}};
@@ -80,14 +83,17 @@ static int tell(const struct sh_common *common, const char *out, struct sh_err *
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct report_args *a = args;
-    if (check(a, positional, e))
+    double target = 0;
+    if (check(a, positional, e) ||
+        (a->target && sh_quality_increase("--target-ppl-increase", a->target, &target, e)))
         return -1;
     char *what = xasprintf("report %s", a->out), *gnuplot = sh_gnuplot_need(what, e);
     free(what);
     if (!gnuplot)
         return -1;
     free(gnuplot);
-    struct sh_report r = {.plan = a->plan.at, .n_plan = a->plan.n, .model = a->model, .gpu = a->gpu, .gpus = a->gpus,
+    struct sh_report r = {.target = target, .plan = a->plan.at, .n_plan = a->plan.n, .model = a->model,
+                          .gpu = a->gpu, .gpus = a->gpus,
                           .measured_on = a->measured_on, .length = a->length, .threads = (int)common->threads,
                           .quiet = common->quiet};
     struct sh_file *page = sh_report_open(&r, a->db.at, a->db.n, e) || sh_report_check_text(&r, e)

@@ -26,6 +26,7 @@
     X(calibrate) \
     X(plot) \
     X(report) \
+    X(study) \
     X(reproduce) \
     X(help)
 

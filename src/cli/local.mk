@@ -25,6 +25,7 @@ shears_SOURCES = \
 	%D%/cmd_report.c \
 	%D%/cmd_reproduce.c \
 	%D%/cmd_simulate.c \
+	%D%/cmd_study.c \
 	%D%/cmd_theory.c \
 	%D%/cmd_trace.c \
 	%D%/cmd_verify.c \

@@ -52,8 +52,8 @@ static char *cost(const struct sh_quality_point *p)
                                 : xasprintf("raises the perplexity by %.2f %%", 100 * p->value),
          *bound = isnan(p->bound)  ? xstrdup("; a bound is not known")
                   : p->bound < 0   ? xstrdup(", and does not raise it with 95 % confidence")
-                                   : xasprintf(", and raises it by at most %.2f %% with 95 %% confidence",
-                                               100 * p->bound),
+                                   : xasprintf(", and %sby at most %.2f %% with 95 %% confidence",
+                                               p->value < 0 ? "raises it " : "", 100 * p->bound),
          *all = xasprintf("%s%s", change, bound);
     free(change);
     free(bound);
@@ -205,13 +205,13 @@ static unsigned long long fit_whole(const struct asking *q)
     return n;
 }
 
-static void decide(struct sh_answer *a, struct asking *q, const struct sh_capacity_study *s, double target)
+static void decide(struct sh_answer *a, struct asking *q, const struct sh_capacity_study *s)
 {
     static const double usual[] = {0.01, 0.02, 0.05, 0.1};
     const struct sh_capacity_row *chosen = NULL;
-    double limit = target;
-    for (int i = 0; i < (isnan(target) ? 4 : 1) && !chosen; i++) {
-        limit = isnan(target) ? usual[i] : target;
+    double limit = q->r->target;
+    for (int i = 0; i < (q->r->target > 0 ? 1 : 4) && !chosen; i++) {
+        limit = q->r->target > 0 ? q->r->target : usual[i];
         chosen = choose(q, s, limit);
     }
     a->target = chosen ? limit : (double)NAN;
@@ -226,7 +226,7 @@ static void decide(struct sh_answer *a, struct asking *q, const struct sh_capaci
     say_on(a, q);
 }
 
-static int answer(struct sh_answer *a, struct asking *q, double target, struct sh_err *e)
+static int answer(struct sh_answer *a, struct asking *q, struct sh_err *e)
 {
     struct sh_capacity_study s;
     struct sh_capacity_args args;
@@ -240,13 +240,13 @@ static int answer(struct sh_answer *a, struct asking *q, double target, struct s
     int bad = sh_capacity_study(&s, &args, e);
     if (!bad) {
         a->full = fit_whole(q);
-        decide(a, q, &s, target);
+        decide(a, q, &s);
     }
     sh_capacity_study_clear(&s);
     return bad ? -1 : a->small != NULL;
 }
 
-int sh_answer_read(struct sh_answer *a, const struct sh_report *r, double target, struct sh_err *e)
+int sh_answer_read(struct sh_answer *a, const struct sh_report *r, struct sh_err *e)
 {
     struct asking q = {.r = r};
     int at, found = sh_report_measured(r, &at, e);
@@ -257,7 +257,7 @@ int sh_answer_read(struct sh_answer *a, const struct sh_report *r, double target
         q.text = choose_text(&q, e);
         found = q.text ? sh_report_find_model(r, &q.m, e) : *e->text ? -1 : 0;
         if (found > 0)
-            found = answer(a, &q, target, e);
+            found = answer(a, &q, e);
         sh_report_model_clear(&q.m);
         free(q.text);
     }

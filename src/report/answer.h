@@ -23,9 +23,9 @@ struct sh_answer {
     char gpu[64], policy[64];
 };
 
-/* From the first store of trained weights that has evaluations. target: NaN: the least of 1, 2, 5 and 10 % that some
- * budget is shown to meet. 1: there is an answer, to be cleared; 0: nothing was evaluated; -1. */
-int sh_answer_read(struct sh_answer *a, const struct sh_report *r, double target, struct sh_err *e);
+/* From the first store of trained weights that has evaluations. Without r->target it is the least of 1, 2, 5 and 10 %
+ * that some budget is shown to meet. 1: there is an answer, to be cleared; 0: nothing was evaluated; -1. */
+int sh_answer_read(struct sh_answer *a, const struct sh_report *r, struct sh_err *e);
 void sh_answer_clear(struct sh_answer *a);
 
 #endif

@@ -48,6 +48,7 @@ struct sh_report {
     const char *model, *gpu, *gpus;     /* for capacity; NULL: the traced one, common GPUs        */
     const char *measured_on;            /* the text of results; NULL: of each store every one, apart */
     long long length;                   /* 0: the model's positions                               */
+    double target;                      /* increase of the perplexity, as a share; 0: the least usual one that is met */
     int threads, quiet;
     int is_missing;                     /* the open part lacks something                          */
     char **command;                     /* [n_command] what repeats the numbers, each once        */

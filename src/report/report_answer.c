@@ -81,7 +81,7 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
 static int write(struct sh_report *r, struct sh_err *e)
 {
     struct sh_answer a;
-    int found = sh_answer_read(&a, r, (double)NAN, e);
+    int found = sh_answer_read(&a, r, e);
     if (found > 0) {
         fputs("<div class=\"answer\">\n", r->to);
         sentence(r, a.small, NULL, "quality", "how that was measured");

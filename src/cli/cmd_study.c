@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shears study: how small the cache of the user's own model can be, from its trace to the page that answers it, as
+ * ordinary commands whose results go to one folder. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/app/capacity/capacity_quality.h"
+#include "src/base/file.h"
+#include "src/base/mem.h"
+#include "src/cli/options.h"
+#include "src/cli/paths.h"
+#include "src/cli/steps.h"
+#include "src/model/model.h"
+#include "src/report/answer.h"
+
+/* The steps in order. %d: the folder of results, %m: the model, %t: --text FILE... or --jsonl FILE --field NAME, and
+ * --min-tokens, %l: --length, %n: sequences that are evaluated, %c: those that are traced, %b: budgets, %g: GPUs, %h:
+ * the first of them, %r: tokens to write, %q: tokens of a prompt, %p: the target, %v: --model DIR if Theorem 3.1 can be
+ * tested. */
+#define T " --db %d/trained.db"
+#define READ "eval --model %m %t --length %l --count %n" T
+
+static const struct sh_command_step study_steps[] = {
+    {"trace.txt", "trace --model %m" T " %t --length %l --count %c --vectors qkv", 0},
+    {"trace-random.txt", "trace --model %m --db %d/random.db %t --length %l --count %c --random-weights", 0},
+    {"persistence.txt", "persistence" T " --alpha 5/t --recent 10", 0},
+    {"persistence-random.txt", "persistence --db %d/random.db --alpha 5/t --recent 10", 0},
+    {"replay.txt", "replay" T " --policy all h2o:recent=10 --budget %b,1.0", 0},
+    {"eval.txt", READ " --policy window streaming h2o:recent=10 tova scissorhands --budget %b", 0},
+    {"plan.txt", "plan" T " --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o %d/plan.json", 0},
+    {"eval-plan.txt", READ " --plan %d/plan.json", 0},
+    {"eval-4bit.txt", READ " --policy full h2o:recent=10 --budget 0.5 --kv-bits 4", 0},
+    {"eval-weights-4bit.txt", READ " --policy full h2o:recent=10 --budget 0.5 --weight-bits 4", 0},
+    {"drift.txt", "drift --model %m" T " --policy h2o:recent=10 --budget 0.35 --count 1", 0},
+    {"theory.txt", "theory" T " %v", 0},
+    {"repetition.txt", "repetition --model %m %t --length %l --count 2 --max-tokens %r --policy h2o:recent=10 "
+     "--budget 0.5" T, 0},
+    {"capacity.txt", "capacity --model %m --gpu %g --length %l" T, 0},
+    {"simulate.txt", "simulate --model %m --gpu %h --rate 4,8 --prompt %q --output %r --budget 0.5" T, 0},
+    {"report.txt", "report" T " %d/random.db --plan %d/plan.json --model %m --gpu %g --target-ppl-increase %p "
+     "-o %d/report.html", 1},
+    {0}};
+
+enum { LENGTH = 512, TRACED = 6, SEQUENCES = 24, LEAST_SEQUENCES = 12, ROOM_FOR_TENTH = 120 };
+
+struct study_args {
+    struct sh_list text;
+    const char *model, *jsonl, *field, *gpu, *out, *target;
+    long long length, count;
+};
+
+#define F(name) offsetof(struct study_args, name)
+static const struct sh_opt opts[] = {
+    SH_MODEL_OPT(F(model)),
+    SH_TEXT_OPT(F(text)),
+    SH_JSONL_OPT(F(jsonl)),
+    SH_FIELD_OPT(F(field)),
+    SH_TEXT("gpu", F(gpu), "NAME,...", "GPUs that the answer is for; the first one stands in its sentences (default:\n"
+                                       "H100-SXM)"),
+    SH_TEXT("target-ppl-increase", F(target), "F", "what the perplexity may increase by, such as 1% (default: 1%)"),
+    SH_INT("length", F(length), "N", 64, 1 << 22, "tokens per sequence (default: 512, or the model's context length)"),
+    SH_INT("count", F(count), "N", 1, 1e9, "sequences to evaluate (default: 24; fewer than 12 show little)"),
+    {"output", SH_OPT_TEXT, F(out), "DIR", "output folder (default: shears-study)", 0, 0, 'o'},
+    {0}};
+
+static const struct study_args defaults = {.field = "text", .gpu = "H100-SXM", .target = "1%", .out = "shears-study",
+                                           .count = SEQUENCES};
+
+struct study {
+    const struct study_args *a;
+    const struct sh_common *common;
+    double target;
+    int length, is_plain;               /* plain: scores are of x W_Q and x W_K themselves         */
+    char *left[sizeof study_steps / sizeof *study_steps];       /* "theory: why", owned           */
+    int n_left, failed, done, known, gnuplot_absent;
+};
+
+static int readable(const char *path, struct sh_err *e)
+{
+    return path && access(path, R_OK) ? sh_fail(e, "%s: cannot be read: %s", path, strerror(errno)) : 0;
+}
+
+static int check(struct study *y, const struct sh_list *positional, struct sh_err *e)
+{
+    const struct study_args *a = y->a;
+    const struct sh_need needs[] = {{"--model DIR", a->model != NULL}, {0}};
+    if (sh_args_none("study", positional, e) || sh_args_need("study", needs, e))
+        return -1;
+    if (!a->text.n == !a->jsonl)
+        return sh_misused(e, "study requires either --text FILE... or --jsonl FILE");
+    if (sh_quality_increase("--target-ppl-increase", a->target, &y->target, e) || readable(a->jsonl, e))
+        return -1;
+    if (!(y->target > 0))
+        return sh_misused(e, "--target-ppl-increase: found %s, expected more than 0, such as 1%%", a->target);
+    for (int i = 0; i < a->text.n; i++)
+        if (readable(a->text.at[i], e))
+            return -1;
+    struct sh_model *m = sh_model_open(a->model, e);
+    if (!m)
+        return -1;
+    const struct sh_arch *arch = sh_model_arch(m);
+    y->length = a->length ? (int)a->length : LENGTH;
+    y->length = y->length < arch->max_pos ? y->length : arch->max_pos;
+    y->is_plain = arch->pos != SH_POS_ROTARY && !(arch->flags & SH_HAS_QK_NORM);
+    sh_model_close(m);
+    return sh_folder_make(a->out, e);
+}
+
+/* ---- the steps ---- */
+
+static void leave(struct study *y, const struct sh_command_step *s, const char *why)
+{
+    y->left[y->n_left++] = xasprintf("%.*s: %s", (int)strcspn(s->output, "."), s->output, why);
+}
+
+static int run_steps(struct study *y, const struct sh_step_name *names, struct sh_err *e)
+{
+    struct sh_steps run = {.common = y->common, .folder = y->a->out, .name = names, .again = "the same command",
+                           .keeps = 1};
+    int bad = 0;
+    for (const struct sh_command_step *s = study_steps; s->line && !bad; s++) {
+        int status = sh_steps_run(&run, s, e);
+        bad = status < 0;
+        if (s->draws && status == SH_ABSENT)
+            leave(y, s, "gnuplot is not installed");
+        else if (status > 0)
+            leave(y, s, "failed (see the message above)");
+        y->failed += status > 0 && !(s->draws && status == SH_ABSENT);
+        if (s == study_steps && status > 0)
+            bad = sh_fail(e, "study: the model was not traced; all further steps require its trace");
+    }
+    y->gnuplot_absent = run.gnuplot_absent;
+    y->done = run.done;
+    y->known = run.known;
+    return bad;
+}
+
+static int steps(struct study *y, struct sh_err *e)
+{
+    const struct study_args *a = y->a;
+    const char **text = xcalloc((size_t)a->text.n + 6, sizeof *text);
+    int n = 0, has_tenth = y->length >= ROOM_FOR_TENTH;
+    text[n++] = a->jsonl ? "--jsonl" : "--text";
+    if (a->jsonl) {
+        text[n++] = a->jsonl;
+        text[n++] = "--field";
+        text[n++] = a->field;
+    }
+    for (int i = 0; i < a->text.n; i++)
+        text[n++] = a->text.at[i];
+    text[n++] = "--min-tokens";         /* of a tenth, or a fifth, the newest ten tokens and one more */
+    text[n++] = has_tenth ? "110" : "55";
+    char number[5][24], *first = xasprintf("%.*s", (int)strcspn(a->gpu, ","), a->gpu);
+    const int made = y->length / 4 < 64 ? y->length / 4 : 64;
+    const long long value[] = {y->length, a->count, a->count < TRACED ? a->count : TRACED, made, y->length - made};
+    const char *at[5], *budgets = has_tenth ? "0.1,0.2,0.35,0.5,0.75" : "0.2,0.35,0.5,0.75",
+               *theorem[] = {"--model", a->model}, *const gpu = first;
+    for (int i = 0; i < 5; i++) {
+        snprintf(number[i], sizeof number[i], "%lld", value[i]);
+        at[i] = number[i];
+    }
+    const struct sh_step_name names[] = {
+        {'d', &a->out, 1}, {'m', &a->model, 1}, {'t', text, n}, {'b', &budgets, 1}, {'l', &at[0], 1}, {'n', &at[1], 1},
+        {'c', &at[2], 1}, {'r', &at[3], 1}, {'q', &at[4], 1}, {'g', &a->gpu, 1}, {'h', &gpu, 1}, {'p', &a->target, 1},
+        {'v', theorem, y->is_plain ? 2 : 0}, {0}};
+    int bad = run_steps(y, names, e);
+    free(first);
+    free(text);
+    return bad;
+}
+
+/* ---- the answer ---- */
+
+static int conclude(const struct study *y, struct sh_err *e)
+{
+    const struct study_args *a = y->a;
+    struct sh_report r = {.model = a->model, .gpu = a->gpu, .target = y->target, .quiet = 1};
+    struct sh_answer answer = {0};
+    struct sh_out *o = sh_out_new();
+    char *db = xasprintf("%s/trained.db", a->out);
+    int found = sh_report_open(&r, (const char *const[]){db}, 1, e) ? -1 : sh_answer_read(&answer, &r, e);
+    sh_out_text(o, "status", "status", found <= 0 ? NULL : isnan(answer.target) ? "not_shown" : "met");
+    sh_out_text(o, "answer", "answer", answer.small);
+    sh_out_text(o, "buys", "what it buys", answer.buys);
+    sh_out_text(o, "measured", "measured", answer.on);
+    sh_out_text(o, "not_shown", "not shown", answer.lacks);
+    sh_out_list(o, "left_out", "left out");
+    for (int i = 0; i < y->n_left; i++) {
+        sh_out_item(o);
+        sh_out_text(o, "step", "step and why", y->left[i]);
+    }
+    sh_out_end(o);
+    sh_out_int(o, "steps_run", "steps run now", y->done);
+    sh_out_int(o, "steps_known", "steps already done", y->known);
+    sh_out_int(o, "steps_failed", "failed", y->failed);
+    if (!y->gnuplot_absent)
+        sh_out_note(o, "Open %s/report.html; next to it is the output of each step.", a->out);
+    if (found > 0 && isnan(answer.target) && a->count < LEAST_SEQUENCES)
+        sh_out_note(o, "Fewer than %d sequences show little: give a larger --count.", LEAST_SEQUENCES);
+    sh_answer_clear(&answer);
+    sh_report_close(&r);
+    free(db);
+    int bad = sh_common_write(y->common, o, found < 0, e);
+    if (!bad && y->failed)
+        bad = sh_fail(e, "study: %d step%s failed; run the same command again to retry", y->failed,
+                      y->failed > 1 ? "s" : "");
+    return bad;
+}
+
+static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
+{
+    struct study y = {.a = args, .common = common};
+    int bad = check(&y, positional, e) || steps(&y, e) || conclude(&y, e);
+    for (int i = 0; i < y.n_left; i++)
+        free(y.left[i]);
+    return bad ? -1 : 0;
+}
+
+const struct sh_cmd sh_cmd_study = {
+    .name = "study",
+    .usage = "--model DIR (--text FILE... | --jsonl FILE [--field NAME]) [--gpu LIST] [--target-ppl-increase F]\n"
+             "        [-o DIR]",
+    .summary = "answer how small the cache of your own model can be, on one page",
+    .about = "Traces the model and the same model with random weights, measures persistence, replays policies,\n"
+             "evaluates budgets and a plan in the live model, computes what then fits on the GPUs, simulates a\n"
+             "server, and writes a page that begins with the answer: the smallest budget whose 95 % bound is within\n"
+             "the target, how many more requests that is, on which texts, and what was not shown. Each step is an\n"
+             "ordinary command, shown as it runs, and its output is kept. A finished step is not run again: run the\n"
+             "same command again to resume. Changes to input files are not detected: after changing one, use a new\n"
+             "output folder.\n"
+             "\n"
+             "  shears study --model opt-125m --text book.txt --gpu H100-SXM --target-ppl-increase 1%",
+    .opts = opts, .args_bytes = sizeof(struct study_args), .defaults = &defaults, .run = run};
