@@ -27,33 +27,34 @@ BOARDS = {'H100': 'hopper', 'H200': 'hopper', 'B200': 'blackwell', 'GB200': 'bla
 
 # name: start, group of the engines' factors, deviations of the logarithm: base, generation
 CONSTANTS = {
-    'dense_memory': (0.75, 'memory', 0.1, 0.08),
-    'narrow_memory': (0.5, 'memory', 0.2, 0.1),
-    'expert_memory': (0.70, 'memory', 0.2, 0.15),
-    'cache_memory': (0.60, 'memory', 0.3, 0.2),
-    'state_memory': (0.50, 'memory', 0.4, 0.1),
-    'decode_products': (0.40, 'products', 0.4, 0.3),
-    'decode_experts': (0.10, 'products', 0.4, 0.3),
-    'decode_attention': (0.40, 'products', 0.4, 0.2),
-    'prompt_products': (0.60, 'prompts', 0.2, 0.2),
-    'prompt_experts': (0.20, 'prompts', 0.3, 0.2),
-    'prompt_attention': (0.40, 'prompts', 0.3, 0.2),
-    'vectors': (12, 'prompts', 0.4, 0.15),
-    'routed': (6, 'prompts', 0.5, 0.15),
-    'layer': (25e-6, 'layers', 0.25, 0.12),
-    'experts': (35e-6, 'layers', 0.3, 0.3),
-    'latent': (30e-6, 'layers', 0.4, 0.2),
-    'linear': (40e-6, 'layers', 0.4, 0.2),
-    'indexed': (50e-6, 'layers', 0.4, 0.2),
-    'blocks': (15e-6, 'layers', 0.4, 0.3),
-    'launch': (15, 'launch', 0.5, 0.2),
-    'sum': (5e-6, 'sums', 0.3, 0.2),
-    'sum_more': (0.8e-6, 'sums', 0.4, 0.2),
-    'link': (0.5, 'sums', 0.3, 0.2),
-    'step': (0.7e-3, 'host', 0.5, 0.2),
-    'sequence': (6e-6, 'host', 0.5, 0.2),
-    'request': (15e-3, 'requests', 0.5, 0.01),
-    'token': (2e-6, 'requests', 0.5, 0.01),
+    'dense_memory': (0.75, 'memory', 0.1, 0.064),
+    'narrow_memory': (0.5, 'memory', 0.2, 0.08),
+    'expert_memory': (0.70, 'memory', 0.2, 0.12),
+    'cache_memory': (0.60, 'memory', 0.3, 0.16),
+    'state_memory': (0.50, 'memory', 0.4, 0.08),
+    'decode_products': (0.40, 'products', 0.4, 0.24),
+    'decode_experts': (0.10, 'products', 0.4, 0.24),
+    'decode_attention': (0.40, 'products', 0.4, 0.16),
+    'prompt_products': (0.60, 'prompts', 0.2, 0.16),
+    'prompt_experts': (0.20, 'prompts', 0.3, 0.16),
+    'prompt_attention': (0.40, 'prompts', 0.3, 0.16),
+    'vectors': (12, 'prompts', 0.4, 0.12),
+    'routed': (6, 'prompts', 0.5, 0.12),
+    'layer': (25e-6, 'layers', 0.25, 0.096),
+    'experts': (35e-6, 'layers', 0.3, 0.24),
+    'latent': (30e-6, 'layers', 0.4, 0.16),
+    'linear': (40e-6, 'layers', 0.4, 0.16),
+    'indexed': (50e-6, 'layers', 0.4, 0.16),
+    'quantised': (10e-6, 'layers', 0.4, 0.16),
+    'blocks': (15e-6, 'layers', 0.4, 0.16),
+    'launch': (15, 'launch', 0.5, 0.16),
+    'sum': (5e-6, 'sums', 0.3, 0.16),
+    'sum_more': (0.8e-6, 'sums', 0.4, 0.16),
+    'link': (0.5, 'sums', 0.3, 0.16),
+    'step': (0.7e-3, 'host', 0.5, 0.16),
+    'sequence': (6e-6, 'host', 0.5, 0.16),
+    'request': (15e-3, 'requests', 0.5, 0.008),
+    'token': (2e-6, 'requests', 0.5, 0.008),
 }
 GROUP_DEVIATION = {'memory': 0.07, 'products': 0.2, 'prompts': 0.2, 'layers': 0.15, 'launch': 0.4, 'sums': 0.15,
                    'host': 0.4, 'requests': 0.4}
@@ -75,7 +76,7 @@ N = len(NAMES)
 SIZE = 2 * N + 2 * len(ENGINES) * len(GROUPS)
 DEVIATION = np.array([CONSTANTS[k][2] for k in NAMES] + [CONSTANTS[k][3] for k in NAMES] +
                      [GROUP_DEVIATION[g] for _ in ENGINES for g in GROUPS] +
-                     [GROUP_DEVIATION[g] * 0.5 for _ in ENGINES for g in GROUPS])
+                     [GROUP_DEVIATION[g] * 0.3 for _ in ENGINES for g in GROUPS])
 
 
 def constants(theta, engine, generation, bump=None):
@@ -144,7 +145,7 @@ class Table:
         return np.concatenate([np.log(tpot / self.tpot), np.log(ttft / self.ttft)])
 
 
-NOISE, FIRST = 0.12, 0.5        # of a row's logarithm: rows of a curve err alike, so one tells little; weight of a TTFT
+NOISE, FIRST = 0.3, 0.5        # of a row's logarithm: rows of a curve err alike, so one tells little; weight of a TTFT
 FAR = 0.08                      # beyond it the absolute error counts
 
 
