@@ -96,10 +96,13 @@ def constants(theta, engine, generation, bump=None):
 
 
 def profile(theta, engine, units, release, fitted, errors=(), bump=None):
+    """theta None: nothing but what the GPUs' numbers allow."""
     lines = [f'engine\t{engine}', f'release\t{release}', f'fitted\t{fitted}']
     for k, (low, high) in RULES[engine].items():
         lines.append(f'rule\t{k}\t{low:g}\t{high:g}\t' + '\t'.join(RULE_TEXT[k]))
-    values = [constants(theta, engine, g, bump) for g in GENERATIONS]
+    values = [[1 if k in SHARES else 1e-7 if k == 'step' else 1e-6 if k == 'request' else 0.1 if k in ('vectors', 'launch')
+               else 0.01 if k == 'routed' else 1e-8 for k in NAMES] if theta is None
+              else constants(theta, engine, g, bump) for g in GENERATIONS]
     for i, k in enumerate(NAMES):
         unit, text = units.get(k, ('-', '-'))
         lines.append(f'constant\t{k}\t{values[0][i]:.5g}\t{values[1][i]:.5g}\t{unit}\t{text}')
@@ -269,10 +272,11 @@ def main():
         out = r
         if not a.only:
             out = left_out(table, theta, r, 'model', pool)
+        if a.write:
+            write(a, table, theta, out)
+        if not a.only:
             left_out(table, theta, r, 'gpu', pool)
             left_out(table, theta, r, 'engine', pool)
-    if a.write:
-        write(a, table, theta, out)
 
 
 def write(a, table, theta, out):
@@ -281,23 +285,26 @@ def write(a, table, theta, out):
     board = np.array([BOARDS[r['gpu'].split('-')[0]] for r in table.rows])
     kind = np.array(table.kind)
     engine = np.array([r['engine'] for r in table.rows])
+    allowed = table.predict(None)[0] <= table.tpot
+    print(f'{np.sum(~allowed)} runs are faster than the GPUs allow (cached prompts?), and do not count in the files')
     for e in ENGINES:
         rows = []
         for g in GENERATIONS:
             for k in sorted(set(kind)):
-                x = errors(out, (engine == e) & (board == g) & (kind == k))
+                x = errors(out, allowed & (engine == e) & (board == g) & (kind == k))
                 if x[0]:
                     first = '-' if np.isnan(x[3]) else f'{100 * x[3]:.1f}'
                     rows.append(f'error\t{g}\t{k}\t{x[0]}\t{100 * x[1]:.1f}\t{first}')
         mine = [r for r in table.rows if r['engine'] == e]
         versions = sorted({r['version'].split('-')[0] for r in mine if r['version'][0].isdigit()})
+        dates = [r['date'] for r in mine if r['date'] != '-']
         fitted = (f'{len(mine)} runs of {len({r["model"] for r in mine})} models on '
                   f'{", ".join(sorted({r["gpu"] for r in mine}))}, '
-                  f'{min(r["date"] for r in mine)} to {max(r["date"] for r in mine)}')
+                  f'{min(dates)} to {max(dates)}')
         head = ('# SPDX-License-Identifier: Apache-2.0\n'
                 '# Constants of an engine (planner/clock/engine.h explains the rows), made by bench/fit_serving.py from\n'
                 '# measurements of InferenceX and AIConfigurator (Apache-2.0). The rows "error" are of models that were '
-                'left out\n# of the fit: mean |predicted / measured - 1|, per cent, of TPOT and of TTFT.\n')
+                'left out\n# of the fit: mean |predicted / measured - 1|, per cent, of TPOT and of TTFT;\n# runs that are faster than the GPUs allow do not count.\n')
         with open(os.path.join(a.write, e + '.tsv'), 'w') as f:
             f.write(head + profile(theta, e, units, f'{versions[0]} to {versions[-1]}', fitted, rows))
 
