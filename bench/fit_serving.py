@@ -27,33 +27,34 @@ BOARDS = {'H100': 'hopper', 'H200': 'hopper', 'B200': 'blackwell', 'GB200': 'bla
 
 # name: start, group of the engines' factors, deviations of the logarithm: base, generation
 CONSTANTS = {
-    'dense_memory': (0.75, 'memory', 0.1, 0.08),
-    'narrow_memory': (0.5, 'memory', 0.2, 0.1),
-    'expert_memory': (0.70, 'memory', 0.2, 0.15),
-    'cache_memory': (0.60, 'memory', 0.3, 0.2),
-    'state_memory': (0.50, 'memory', 0.4, 0.1),
-    'decode_products': (0.40, 'products', 0.4, 0.3),
-    'decode_experts': (0.10, 'products', 0.4, 0.3),
-    'decode_attention': (0.40, 'products', 0.4, 0.2),
-    'prompt_products': (0.60, 'prompts', 0.2, 0.2),
-    'prompt_experts': (0.20, 'prompts', 0.3, 0.2),
-    'prompt_attention': (0.40, 'prompts', 0.3, 0.2),
-    'vectors': (12, 'prompts', 0.4, 0.15),
-    'routed': (6, 'prompts', 0.5, 0.15),
-    'layer': (25e-6, 'layers', 0.25, 0.12),
-    'experts': (35e-6, 'layers', 0.3, 0.3),
-    'latent': (30e-6, 'layers', 0.4, 0.2),
-    'linear': (40e-6, 'layers', 0.4, 0.2),
-    'indexed': (50e-6, 'layers', 0.4, 0.2),
-    'blocks': (15e-6, 'layers', 0.4, 0.3),
-    'launch': (15, 'launch', 0.5, 0.2),
-    'sum': (5e-6, 'sums', 0.3, 0.2),
-    'sum_more': (0.8e-6, 'sums', 0.4, 0.2),
-    'link': (0.5, 'sums', 0.3, 0.2),
-    'step': (0.7e-3, 'host', 0.5, 0.2),
-    'sequence': (6e-6, 'host', 0.5, 0.2),
-    'request': (15e-3, 'requests', 0.5, 0.01),
-    'token': (2e-6, 'requests', 0.5, 0.01),
+    'dense_memory': (0.75, 'memory', 0.1, 0.064),
+    'narrow_memory': (0.5, 'memory', 0.2, 0.08),
+    'expert_memory': (0.70, 'memory', 0.2, 0.12),
+    'cache_memory': (0.60, 'memory', 0.3, 0.16),
+    'state_memory': (0.50, 'memory', 0.4, 0.08),
+    'decode_products': (0.40, 'products', 0.4, 0.24),
+    'decode_experts': (0.10, 'products', 0.4, 0.24),
+    'decode_attention': (0.40, 'products', 0.4, 0.16),
+    'prompt_products': (0.60, 'prompts', 0.2, 0.16),
+    'prompt_experts': (0.20, 'prompts', 0.3, 0.16),
+    'prompt_attention': (0.40, 'prompts', 0.3, 0.16),
+    'vectors': (12, 'prompts', 0.4, 0.12),
+    'routed': (6, 'prompts', 0.5, 0.12),
+    'layer': (25e-6, 'layers', 0.25, 0.096),
+    'experts': (35e-6, 'layers', 0.3, 0.24),
+    'latent': (30e-6, 'layers', 0.4, 0.16),
+    'linear': (40e-6, 'layers', 0.4, 0.16),
+    'indexed': (50e-6, 'layers', 0.4, 0.16),
+    'quantised': (10e-6, 'layers', 0.4, 0.16),
+    'blocks': (15e-6, 'layers', 0.4, 0.16),
+    'launch': (15, 'launch', 0.5, 0.16),
+    'sum': (5e-6, 'sums', 0.3, 0.16),
+    'sum_more': (0.8e-6, 'sums', 0.4, 0.16),
+    'link': (0.5, 'sums', 0.3, 0.16),
+    'step': (0.7e-3, 'host', 0.5, 0.16),
+    'sequence': (6e-6, 'host', 0.5, 0.16),
+    'request': (15e-3, 'requests', 0.5, 0.008),
+    'token': (2e-6, 'requests', 0.5, 0.008),
 }
 GROUP_DEVIATION = {'memory': 0.07, 'products': 0.2, 'prompts': 0.2, 'layers': 0.15, 'launch': 0.4, 'sums': 0.15,
                    'host': 0.4, 'requests': 0.4}
@@ -75,7 +76,7 @@ N = len(NAMES)
 SIZE = 2 * N + 2 * len(ENGINES) * len(GROUPS)
 DEVIATION = np.array([CONSTANTS[k][2] for k in NAMES] + [CONSTANTS[k][3] for k in NAMES] +
                      [GROUP_DEVIATION[g] for _ in ENGINES for g in GROUPS] +
-                     [GROUP_DEVIATION[g] * 0.5 for _ in ENGINES for g in GROUPS])
+                     [GROUP_DEVIATION[g] * 0.3 for _ in ENGINES for g in GROUPS])
 
 
 def constants(theta, engine, generation, bump=None):
@@ -95,10 +96,13 @@ def constants(theta, engine, generation, bump=None):
 
 
 def profile(theta, engine, units, release, fitted, errors=(), bump=None):
+    """theta None: nothing but what the GPUs' numbers allow."""
     lines = [f'engine\t{engine}', f'release\t{release}', f'fitted\t{fitted}']
     for k, (low, high) in RULES[engine].items():
         lines.append(f'rule\t{k}\t{low:g}\t{high:g}\t' + '\t'.join(RULE_TEXT[k]))
-    values = [constants(theta, engine, g, bump) for g in GENERATIONS]
+    values = [[1 if k in SHARES else 1e-7 if k == 'step' else 1e-6 if k == 'request' else 0.1 if k in ('vectors', 'launch')
+               else 0.01 if k == 'routed' else 1e-8 for k in NAMES] if theta is None
+              else constants(theta, engine, g, bump) for g in GENERATIONS]
     for i, k in enumerate(NAMES):
         unit, text = units.get(k, ('-', '-'))
         lines.append(f'constant\t{k}\t{values[0][i]:.5g}\t{values[1][i]:.5g}\t{unit}\t{text}')
@@ -144,7 +148,7 @@ class Table:
         return np.concatenate([np.log(tpot / self.tpot), np.log(ttft / self.ttft)])
 
 
-NOISE, FIRST = 0.12, 0.5        # of a row's logarithm: rows of a curve err alike, so one tells little; weight of a TTFT
+NOISE, FIRST = 0.3, 0.5        # of a row's logarithm: rows of a curve err alike, so one tells little; weight of a TTFT
 FAR = 0.08                      # beyond it the absolute error counts
 
 
@@ -268,10 +272,11 @@ def main():
         out = r
         if not a.only:
             out = left_out(table, theta, r, 'model', pool)
+        if a.write:
+            write(a, table, theta, out)
+        if not a.only:
             left_out(table, theta, r, 'gpu', pool)
             left_out(table, theta, r, 'engine', pool)
-    if a.write:
-        write(a, table, theta, out)
 
 
 def write(a, table, theta, out):
@@ -280,23 +285,26 @@ def write(a, table, theta, out):
     board = np.array([BOARDS[r['gpu'].split('-')[0]] for r in table.rows])
     kind = np.array(table.kind)
     engine = np.array([r['engine'] for r in table.rows])
+    allowed = table.predict(None)[0] <= table.tpot
+    print(f'{np.sum(~allowed)} runs are faster than the GPUs allow (cached prompts?), and do not count in the files')
     for e in ENGINES:
         rows = []
         for g in GENERATIONS:
             for k in sorted(set(kind)):
-                x = errors(out, (engine == e) & (board == g) & (kind == k))
+                x = errors(out, allowed & (engine == e) & (board == g) & (kind == k))
                 if x[0]:
                     first = '-' if np.isnan(x[3]) else f'{100 * x[3]:.1f}'
                     rows.append(f'error\t{g}\t{k}\t{x[0]}\t{100 * x[1]:.1f}\t{first}')
         mine = [r for r in table.rows if r['engine'] == e]
         versions = sorted({r['version'].split('-')[0] for r in mine if r['version'][0].isdigit()})
+        dates = [r['date'] for r in mine if r['date'] != '-']
         fitted = (f'{len(mine)} runs of {len({r["model"] for r in mine})} models on '
                   f'{", ".join(sorted({r["gpu"] for r in mine}))}, '
-                  f'{min(r["date"] for r in mine)} to {max(r["date"] for r in mine)}')
+                  f'{min(dates)} to {max(dates)}')
         head = ('# SPDX-License-Identifier: Apache-2.0\n'
                 '# Constants of an engine (planner/clock/engine.h explains the rows), made by bench/fit_serving.py from\n'
                 '# measurements of InferenceX and AIConfigurator (Apache-2.0). The rows "error" are of models that were '
-                'left out\n# of the fit: mean |predicted / measured - 1|, per cent, of TPOT and of TTFT.\n')
+                'left out\n# of the fit: mean |predicted / measured - 1|, per cent, of TPOT and of TTFT;\n# runs that are faster than the GPUs allow do not count.\n')
         with open(os.path.join(a.write, e + '.tsv'), 'w') as f:
             f.write(head + profile(theta, e, units, f'{versions[0]} to {versions[-1]}', fitted, rows))
 

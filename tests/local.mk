@@ -267,6 +267,10 @@ tests_unit_test_load_LDADD   = libapp.a $(kernel_libs) libtap.a $(CUNIT_LIBS) -l
 unit_tests += %D%/unit/test_load
 
 # The calculator's tests link neither SQLite nor kernels.
+unit_tests += %D%/unit/test_clock
+tests_unit_test_clock_SOURCES = %D%/unit/test_clock.c
+tests_unit_test_clock_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+EXTRA_DIST += %D%/golden/clock.json %D%/oracle/clock.py
 unit_tests += %D%/unit/test_capacity %D%/unit/test_catalog %D%/unit/test_capacity_config %D%/unit/test_simulate \
 	%D%/unit/test_workload
 tests_unit_test_simulate_SOURCES = %D%/unit/test_simulate.c
@@ -321,7 +325,7 @@ EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py
 # Tests of the built program. `make check` runs the quick ones, which decide most changes; `make check-slow` those that
 # kill, starve, wait or do the same in many orders, and the demonstration; `make check-full` both. Built with sanitizers,
 # `make check` leaves the scripts to hostile input and one run of every command.
-quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/capacity.sh %D%/cli/capacity_engine.sh \
+quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/calibrate.sh %D%/cli/capacity.sh %D%/cli/capacity_engine.sh \
 	%D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/figures.sh %D%/cli/findings.sh \
 	%D%/cli/generate.sh %D%/cli/bounds.sh \

@@ -46,6 +46,7 @@ extern const char *const sh_scheduler_names[SH_N_SCHED];
     X(latent, "s", 1e-9, 1e-3, "the same in addition, of a layer with latent attention") \
     X(linear, "s", 1e-9, 1e-3, "the same in addition, of a layer with a recurrent state") \
     X(indexed, "s", 1e-9, 1e-3, "the same in addition, of a layer that chooses tokens by an index") \
+    X(quantised, "s", 1e-9, 1e-3, "the same in addition, of a layer whose attention has operands of 8 or 4 bits") \
     X(blocks, "s", 1e-9, 1e-3, "the same in addition, of a layer of f8 weights scaled in blocks") \
     X(launch, "times", 0.1, 1000, "as long as the layers' own time is that of their launches in a step with prompts") \
     X(sum, "s", 1e-8, 1e-3, "latency of a sum over two GPUs") \

@@ -104,11 +104,13 @@ static void put_layers(const struct sh_capacity_ask *a, struct sh_clock *c)
     const struct sh_kv_facts *f = &a->shape->f;
     int tp = c->layout.tp, all = tp * c->layout.dp;
     int is_block = a->weights.matrices.bits == 8 && (a->weights.matrices.block || f->experts);
+    int is_quantised = attention_type(&a->weights)->f8_math || is_narrow(attention_type(&a->weights));
     double vector = 2.0 * f->hidden, extra = k[SH_CLOCK_sum], more = k[SH_CLOCK_sum_more];
     for (int i = 0; i < f->layers; i++) {
         const struct sh_kv_layer *l = &a->shape->layer[i];
         int latent = l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED;
         c->layer_s += k[SH_CLOCK_layer] + (latent ? k[SH_CLOCK_latent] : 0) + (is_block ? k[SH_CLOCK_blocks] : 0) +
+                      (is_quantised ? k[SH_CLOCK_quantised] : 0) +
                       (l->mix == SH_MIX_INDEXED ? k[SH_CLOCK_indexed] : 0) +
                       (l->mix == SH_MIX_STATE ? k[SH_CLOCK_linear] : 0);
         c->vector_bytes += vector * k[SH_CLOCK_vectors] / tp;
@@ -148,6 +150,15 @@ int sh_clock(const struct sh_engine *g, const struct sh_gpu *b, const struct sh_
     return 0;
 }
 
+/* Small sums are made in one go, each GPU reading what all the others have; large ones in two, as a ring moves them. */
+static double sums(const struct sh_clock *c, double tokens)
+{
+    if (!(c->sum_bytes > 0))
+        return 0;
+    double ring = tokens * c->sum_bytes / (c->constant[SH_CLOCK_link] * c->link), gpus = c->layout.tp * c->layout.dp;
+    return fmin(c->sum_s + ring * gpus / 2, 1.5 * c->sum_s + ring);
+}
+
 double sh_clock_step(const struct sh_clock *c, const struct sh_clock_work *w, double term[SH_N_TERM])
 {
     const double *k = c->constant;
@@ -170,7 +181,7 @@ double sh_clock_step(const struct sh_clock *c, const struct sh_clock_work *w, do
     for (int i = 0; i < SH_TERM_LAYERS; i++)
         busy += t[i];
     t[SH_TERM_LAYERS] = w->prompt_tokens > 0 ? hypot(busy, k[SH_CLOCK_launch] * c->layer_s) - busy : c->layer_s;
-    t[SH_TERM_SUMS] = c->sum_s + (c->sum_bytes > 0 ? tokens * c->sum_bytes / (k[SH_CLOCK_link] * c->link) : 0);
+    t[SH_TERM_SUMS] = sums(c, tokens);
     t[SH_TERM_HOST] = k[SH_CLOCK_step] + k[SH_CLOCK_sequence] * w->all_sequences;
     double sum = 0;
     for (int i = 0; i < SH_N_TERM; i++)

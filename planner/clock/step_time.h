@@ -11,7 +11,8 @@
  *     vectors   what tokens move between products / bandwidth
  *     layers    launches and small kernels, by kind of layer; with prompts, which are launched one by one and not as
  *               a graph, so many times that | all above, less what is above
- *     sums      latency of a sum over GPUs + ring bytes / (eff link, one direction)
+ *     sums      the less of: latency + (GPUs - 1) vectors / (eff link, one direction), as kernels that sum in one go;
+ *               1.5 latencies + 2 (GPUs - 1) / GPUs vectors / (eff link), as a ring
  *     host      of a step + of each sequence
  *
  * n tokens touch 1 - (1 - k/E)^n of the experts. A pipeline of pp stages passes pp parts of the batch at once, so a

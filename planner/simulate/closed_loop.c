@@ -49,14 +49,16 @@ static const struct sh_clock_sequence *node(struct server *s, size_t i)
     return &s->grid[i];
 }
 
+/* A prompt's pairs grow with the square of its length, so those of one token are what is linear. */
 static struct sh_clock_sequence at(struct server *s, double length)
 {
     size_t i = (size_t)(length / GRID);
     struct sh_clock_sequence high = *node(s, i + 1), low = *node(s, i);
-    double u = length / GRID - (double)i, v = 1 - u;
+    double u = length / GRID - (double)i, v = 1 - u, pairs = v * low.prompt_flops / (double)(i ? i * GRID : 1) +
+                                                             u * high.prompt_flops / (double)((i + 1) * GRID);
     return (struct sh_clock_sequence){
         v * low.cache_bytes + u * high.cache_bytes, high.state_bytes, v * low.decode_flops + u * high.decode_flops,
-        v * low.prompt_flops + u * high.prompt_flops, v * low.held_bytes + u * high.held_bytes};
+        length * pairs, v * low.held_bytes + u * high.held_bytes};
 }
 
 /* ---- the heap of those that decode ---- */
@@ -348,10 +350,12 @@ static int run(struct server *s, struct sh_err *e)
         if (!running(s))
             s->now = fmax(s->now, s->slot[s->wait[s->head]].ready);
         look(s);
-        if (prompt_step(s, &done, e) || (!done && s->n_heap && decode_steps(s, e)))
+        if (prompt_step(s, &done, e))
             return -1;
-        if (!done && !running(s) && s->n_seen)
+        if (!done && !s->n_heap)
             return sh_fail(e, "the simulation makes no progress at %g s", s->now);
+        if (!done && decode_steps(s, e))
+            return -1;
         if (s->a->stopped && ++turns % 65536 == 0 && s->a->stopped())
             return sh_fail(e, "interrupted after %llu requests", (unsigned long long)s->r->ttft.n);
     }

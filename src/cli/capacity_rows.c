@@ -90,6 +90,19 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_real(o, "expected_room_bytes_per_gpu_high", "to", r->room_high, 0);
     sh_out_int(o, "expected_max_batch_low", "batch from", shown(r->batch_low));
     sh_out_int(o, "expected_max_batch_high", "to", shown(r->batch_high));
+    if (r->engine)
+        sh_capacity_show_expected(o, r);
+}
+
+void sh_capacity_show_expected(struct sh_out *o, const struct sh_capacity_row *r)
+{
+    sh_out_text(o, "engine", "engine", r->engine);
+    sh_out_real(o, "expected_time_per_token_s", "expected s per token", r->expected_s, 5);
+    sh_out_real(o, "expected_tokens_per_s", "expected tokens/s", r->expected_rate, 1);
+    sh_out_real(o, "expected_time_to_first_token_s", "expected s to the first", r->expected_first_s, 4);
+    sh_out_real(o, "expected_error", "+-", r->error, 3);
+    sh_out_real(o, "expected_first_token_error", "+- of the first", r->first_error, 3);
+    sh_out_int(o, "expected_error_runs", "of runs", r->error_runs);
 }
 
 /* What the budget of row i costs, as far as a result says, in few words: the result's policy, and its value. */
@@ -143,6 +156,8 @@ static void text_row(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_int(o, "max_length", "max. length", shown(r->max_length));
     sh_out_real(o, "decode", "decode tokens/s", r->decode_rate, 0);
     sh_out_real(o, "prefill", "prefill tokens/s", r->prefill_rate, 0);
+    if (r->engine)
+        sh_out_real(o, "expected", "expected", r->expected_rate, 0);
     if (r->priced)
         sh_out_real(o, "usd", "USD/Mtoken", r->usd, 4);
     sh_out_text(o, "bound", "bound", r->fits ? r->bound : fits);

@@ -259,6 +259,14 @@ static void speeds(struct sh_out *o, const struct sh_capacity_answer *a, const s
     snprintf(line, sizeof line, "%.1f tokens/s, %.3f s to the first token, bound by %s", r->prefill_rate, r->prefill_s,
              r->prefill_bound);
     sh_out_text(o, "prefill", "one prompt, at most", line);
+    if (r->engine) {
+        char says[SH_ENGINE_TEXT];
+        snprintf(line, sizeof line, "%.1f tokens/s, %.2f ms per token, %.3f s to the first of one prompt",
+                 r->expected_rate, r->expected_s * 1e3, r->expected_first_s);
+        sh_out_text(o, "expected", "expected", line);
+        sh_out_text(o, "expected_error", "  error",
+                    sh_engine_says(a->engine, a->board, a->ask->shape, says));
+    }
     if (r->priced) {
         snprintf(line, sizeof line, "%.4f USD at %g USD per GPU and hour", r->usd, a->price);
         sh_out_text(o, "cost", "cost per million tokens", line);

@@ -18,4 +18,7 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
 /* The lists terms, server, stages and frontier inside the open item (JSON). */
 void sh_capacity_show_lists(struct sh_out *o, const struct sh_capacity_answer *a, int is_text);
 
+/* The columns of what an engine is expected to reach (capacity_rows.c). */
+void sh_capacity_show_expected(struct sh_out *o, const struct sh_capacity_row *r);
+
 #endif

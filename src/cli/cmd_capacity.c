@@ -37,6 +37,8 @@ static const struct sh_opt opts[] = {
         "2048 or 8192)"),
     SH_TEXT("draft", F(draft), "MODEL", "speculative draft model loaded as well"),
     SH_INT("max-seqs", F(sampled), "N", 1, 1e6, "sequences that a server warms up for (servers use 256 or 1024)"),
+    SH_TEXT("engine", F(engine), "NAME|FILE", "also expected speeds of vllm, sglang, trtllm or a profile of shears\n"
+        "calibrate"),
     SH_REAL("price", F(price), "USD", 0, 1e6, "price per GPU-hour"),
     SH_TEXT("plot-memory", F(plot_memory), "FILE", "plot how memory is used (" SH_GP_NAMES ")"),
     SH_TEXT("plot-frontier", F(plot_frontier), "FILE", "plot batch, speed and quality against the budget"),

@@ -57,6 +57,10 @@ ln -s shears-demo/demo-opt opt-125m
 cp shears-demo/*.db .
 head -c 2000 shears-demo/natural.txt >book.txt
 printf '%s\n' arrival_s,prompt_tokens,output_tokens 0,100,20 0.5,200,30 >trace.csv
+for clients in 8 64; do
+    printf '{"max_concurrency": %d, "completed": 80, "total_input_tokens": 80000, "total_output_tokens": 8000,
+        "mean_ttft_ms": %d, "mean_tpot_ms": 9}\n' "$clients" $((clients * 9)) >"c$clients.json"
+done
 printf '{"text": "%s"}\n' "And it came to pass" "In those days" >prompts.jsonl
 run help --man log
 examples manual manual log/shears-*.1

@@ -187,13 +187,13 @@ static void roofline(void)
                             .token_flops = 2e10,
                             .head_flops = 1e9, .link_bytes = 1e6, .bandwidth = 1e12, .peak = 1e14, .link = 1e11,
                             .ranks = 1};
-    struct sh_step_work w = {1, 1, 2e9, 3e9};
+    struct sh_step_work w = {.tokens = 1, .logits = 1, .cache_bytes = 2e9, .attention_flops = 3e9};
     struct sh_step_time s = sh_roofline_step(&r, &w);
     CU_ASSERT_DOUBLE_EQUAL(s.bytes, 16e9, 1);
     CU_ASSERT_DOUBLE_EQUAL(s.flops, 2.4e10, 1);
     CU_ASSERT_DOUBLE_EQUAL(s.s, 16e-3 + 1e-5, 1e-12);
     CU_ASSERT(s.bound == SH_BOUND_BANDWIDTH);
-    w = (struct sh_step_work){1000, 0, 0, 0};
+    w = (struct sh_step_work){.tokens = 1000};
     s = sh_roofline_step(&r, &w);       /* no logits: the head is not read; all experts are */
     CU_ASSERT_DOUBLE_EQUAL(s.bytes, 17e9, 1);
     CU_ASSERT(s.bound == SH_BOUND_COMPUTE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/app/calibrate/serving.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,6 +34,24 @@ int sh_engine_open(const char *name, struct sh_engine *out, struct sh_err *e)
     free(rows);
     free(text);
     return bad ? -1 : 0;
+}
+
+const char *sh_engine_says(const struct sh_engine *g, const struct sh_gpu *b, const struct sh_kv_shape *s, char *text)
+{
+    enum sh_generation gen;
+    const char *kind = sh_clock_kind(s), *engine = sh_scheduler_names[g->scheduler];
+    const struct sh_engine_error *x = sh_clock_generation(b, &gen) ? sh_engine_error(g, gen, kind) : NULL;
+    char first[64] = "";
+    if (!x) {
+        snprintf(text, SH_ENGINE_TEXT, "%s on %s, %s: nothing like it was measured; the constants are those of %s",
+                 engine, b->name, kind, sh_generation_names[gen]);
+        return text;
+    }
+    if (!isnan(x->ttft))
+        snprintf(first, sizeof first, ", first token +-%.0f %%", 100 * x->ttft);
+    snprintf(text, SH_ENGINE_TEXT, "%s on %s, %s: +-%.0f %%%s, %d runs", engine, b->name, kind, 100 * x->tpot, first,
+             x->runs);
+    return text;
 }
 
 int sh_serving_open(const struct sh_capacity_args *a, const struct sh_capacity_settings *t,

@@ -10,6 +10,9 @@
 /* "vllm", "sglang", "trtllm", or a file that calibrate wrote. */
 int sh_engine_open(const char *name, struct sh_engine *out, struct sh_err *e);
 
+/* The engine's error on such a server in words; `text` has room for SH_ENGINE_TEXT. */
+const char *sh_engine_says(const struct sh_engine *g, const struct sh_gpu *b, const struct sh_kv_shape *s, char *text);
+
 struct sh_serving {
     struct sh_capacity_ask ask;
     struct sh_clock clock;

@@ -18,7 +18,7 @@ enum { SH_CAPACITY_WORD = 1024 };
 struct sh_capacity_args {
     const char *model, *gpu, *kv, *weights, *weights_attention, *tp, *budget, *windows, *gpus, *models, *draft;
     const char *plan, *db, *policy, *max_ppl, *min_recall, *measured_on;        /* where measured budgets come from */
-    const char *plot_memory, *plot_frontier;
+    const char *plot_memory, *plot_frontier, *engine;
     struct sh_page_args paper;
     long long length, batch, pp, ep, page, headroom, prefix, state, chunk, sampled;
     size_t memory, overhead;            /* memory 0: the board's                                  */

@@ -28,6 +28,27 @@ static void expected(const struct sh_capacity_answer *a, struct sh_capacity_row 
     r->batch_high = batch_in(r->room_high, kv, a->ask->ep);
 }
 
+/* The clock's layers are those of one stage; its cache is that of the ask. */
+static void clocked(const struct sh_capacity_answer *a, struct sh_capacity_row *r)
+{
+    struct sh_capacity_ask k = *a->ask;
+    enum sh_generation gen;
+    const struct sh_engine_error *x = NULL;
+    r->expected_s = r->expected_rate = r->expected_first_s = r->error = r->first_error = (double)NAN;
+    r->engine = a->engine ? sh_scheduler_names[a->engine->scheduler] : NULL;
+    if (!a->engine || !r->fits || !r->batch)
+        return;
+    k.pp = k.ep = 1;
+    r->expected_s = sh_loop_decode_s(&a->clock, &k, (double)r->batch, r->length, NULL);
+    r->expected_rate = (double)r->batch / r->expected_s;
+    r->expected_first_s = sh_loop_prompt_s(&a->clock, &k, r->length, a->chunk);
+    if (sh_clock_generation(a->board, &gen))
+        x = sh_engine_error(a->engine, gen, sh_clock_kind(k.shape));
+    r->error_runs = x ? x->runs : 0;
+    r->error = x ? x->tpot : (double)NAN;
+    r->first_error = x ? x->ttft : (double)NAN;
+}
+
 void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row *out)
 {
     const struct sh_capacity_ask *k = a->ask;
@@ -51,5 +72,6 @@ void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row 
     snprintf(r.weights, sizeof r.weights, "%.24s%s%.24s", k->weights.stored ? "stored" : k->weights.matrices.name,
              experts ? ", experts " : "", experts ? experts : "");
     expected(a, &r);
+    clocked(a, &r);
     *out = r;
 }

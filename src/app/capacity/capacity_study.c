@@ -81,6 +81,21 @@ static const char *keep_line(struct sh_capacity_study *s, char *line)
     return s->evidence[s->n_evidence++] = line;
 }
 
+/* What the engine is expected to need for it. Ranks of ep have their own sequences, so their attention is a copy. */
+static int expect(struct sh_capacity_study *s, const struct sh_capacity_question *q, struct sh_err *e)
+{
+    const struct sh_capacity_ask *k = &s->ask;
+    struct sh_clock_layout l = {k->tp, k->ep, k->ep, k->pp};
+    struct sh_serving v;
+    if (sh_serving_open(s->args, &s->settings, q, &s->engine, &l, &v, e))
+        return -1;
+    s->answer.engine = &s->engine;
+    s->answer.clock = v.clock;
+    s->answer.chunk = v.chunk;
+    sh_serving_clear(&v);
+    return 0;
+}
+
 static int answer(struct sh_capacity_study *s, const struct sh_capacity_question *q, const struct variant *v,
                   struct sh_err *e)
 {
@@ -97,7 +112,7 @@ static int answer(struct sh_capacity_study *s, const struct sh_capacity_question
     s->answer = (struct sh_capacity_answer){.ask = &s->ask, .board = q->board, .budget = budget, .kv = q->kv,
                                             .evidence = line, .measured = v->measured, .price = s->args->price,
                                             .server = sh_capacity_server(s->args, q->board)};
-    return sh_capacity(&s->ask, &s->answer.c, e);
+    return (s->args->engine && expect(s, q, e)) || sh_capacity(&s->ask, &s->answer.c, e) ? -1 : 0;
 }
 
 static void keep(struct sh_capacity_study *s)
@@ -248,6 +263,8 @@ int sh_capacity_study(struct sh_capacity_study *s, struct sh_capacity_args *a, s
     if (excludes(a, e))
         return -1;
     a->has_plan = a->plan || a->db;
+    if (a->engine && sh_engine_open(a->engine, &s->engine, e))
+        return -1;
     return sh_capacity_settings(a, &s->settings, e) || sh_capacity_names_open(&s->names, a->gpus, a->models, e) ||
                    add_all(s, "--model", a->model, add_model, e) || add_all(s, "--gpu", a->gpu, add_board, e) ||
                    (a->draft && sh_capacity_model(&s->names, a->draft, 0, &s->draft, e)) ||

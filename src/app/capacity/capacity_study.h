@@ -4,6 +4,7 @@
 #define SH_APP_CAPACITY_STUDY_H
 
 #include "src/app/capacity/capacity_ask.h"
+#include "src/app/calibrate/serving.h"
 #include "src/app/capacity/capacity_names.h"
 #include "src/app/capacity/capacity_quality.h"
 
@@ -26,6 +27,10 @@ struct sh_capacity_row {
     const char *bound, *prefill_bound;
     double room_low, room_high;         /* what a server's own terms leave of the room             */
     uint64_t batch_low, batch_high;
+    const char *engine;                 /* of what is expected; NULL: nothing is                   */
+    double expected_s, expected_rate, expected_first_s; /* time per token, tokens/s, time to the first token */
+    double error, first_error;          /* mean relative error of such servers; NaN: none was measured */
+    int error_runs;
 };
 
 /* What a row is made of. */
@@ -37,6 +42,9 @@ struct sh_capacity_answer {
     double price;                       /* of one GPU and hour; below 0: not given                 */
     struct sh_server server;
     struct sh_capacity c;
+    const struct sh_engine *engine;     /* NULL: none was named                                   */
+    struct sh_clock clock;              /* with an engine                                         */
+    uint32_t chunk;
 };
 
 void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row *out);
@@ -56,6 +64,7 @@ struct sh_capacity_study {
     struct sh_capacity_ask ask;         /* its question                                           */
     uint64_t *layers;                   /* and what its budget points at                           */
     struct sh_plan plan;
+    struct sh_engine engine;            /* where args->engine                                     */
     struct sh_quality_point *point;     /* of the store                                           */
     int n_point;
     char **evidence;                    /* lines that rows point at                                */

@@ -18,9 +18,6 @@ struct sh_closed {
     struct sh_closed_row *row;          /* [n], for each cache one for each concurrency, in order  */
     int n, gpus;
     struct sh_engine engine;
-    enum sh_generation generation;
-    const struct sh_engine_error *error;        /* known of such servers; NULL: none was measured  */
-    const char *kind;
 };
 
 /* Names the first option that has no meaning in a closed loop. */
@@ -29,8 +26,5 @@ int sh_closed_options(const struct sh_simulate_args *a, struct sh_err *e);
 /* s: with args and common set, nothing else; it is then filled as far as needed. Clear both in any case. */
 int sh_closed_run(struct sh_sim_study *s, struct sh_closed *out, struct sh_err *e);
 void sh_closed_clear(struct sh_closed *c);
-
-/* The engine's error on such a server in words; `text` has room for SH_ENGINE_TEXT. */
-const char *sh_engine_says(const struct sh_engine *g, const struct sh_gpu *b, const struct sh_kv_shape *s, char *text);
 
 #endif

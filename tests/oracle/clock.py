@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A second clock and a second closed loop, from their descriptions (planner/clock/step_time.h, planner/simulate/
+closed_loop.h), token by token and sequence by sequence, for small models whose tensors are counted here by hand.
+
+    python3 tests/oracle/clock.py tests/golden/clock.json
+"""
+import json
+import math
+import random
+import sys
+
+CONSTANTS = ('dense_memory narrow_memory expert_memory cache_memory state_memory decode_products decode_experts '
+             'decode_attention prompt_products prompt_experts prompt_attention vectors routed layer experts latent linear '
+             'indexed quantised blocks launch sum sum_more link step sequence request token').split()
+SHARES = {'dense_memory', 'narrow_memory', 'expert_memory', 'cache_memory', 'state_memory', 'decode_products',
+          'decode_experts', 'decode_attention', 'prompt_products', 'prompt_experts', 'prompt_attention', 'link'}
+SECONDS = {'step': 2e-4, 'sequence': 3e-6, 'request': 4e-3, 'token': 1e-6, 'sum': 4e-6, 'sum_more': 6e-7}
+GPU = 'toy gb=80 gbps=2000 f16=500 f8=1000 f4=2000 gen=hopper link=400'
+BANDWIDTH, PEAK, LINK = 2000e9, {'f16': 500e12, 'f8': 1000e12, 'nvfp4': 2000e12}, 200e9
+BITS = {'f16': 16, 'f8': 8, 'nvfp4': 4.5}
+
+DENSE = 'dense layers=4 hidden=512 heads=8 kv_heads=4 head_dim=64 ffn=1024 vocab=1000 max_pos=65536 gated'
+MOE = ('moe layers=4 hidden=512 heads=8 kv_heads=4 head_dim=64 vocab=1000 max_pos=65536 gated experts=16 used=2 '
+       'expert_ffn=256')
+LATENT = ('latent layers=4 hidden=512 heads=8 kv_heads=8 ffn=1024 vocab=1000 max_pos=65536 gated experts=16 used=2 '
+          'expert_ffn=256 latent=128 rope_dim=32 nope_dim=64 v_dim=64 dense_first=1 shared_ffn=256 q_latent=192')
+
+
+class Clock:
+    """A model on GPUs: what a step costs one of them."""
+
+    def __init__(self, model, weights, attention, k, tp, ep, dp, pp):
+        self.k, self.tp, self.dp, self.pp, self.model = k, tp, dp, pp, model
+        h, d, layers, vocab = 512, 64, 4, 1000
+        moe = {'dense': 0, 'moe': 4, 'latent': 3}[model]
+        gpus = tp * dp
+        self.latent = model == 'latent'
+        if self.latent:
+            mix = 192 * h + 8 * 96 * 192 + (128 + 32) * h + 8 * (64 + 64) * 128 + h * 8 * 64
+            norms = 2 * h + 192 + 128
+        else:
+            mix, norms = h * 8 * d + 2 * h * 4 * d + h * 8 * d, 2 * h
+        feed = 3 * h * 1024 * (layers - moe)
+        shared = 3 * h * 256 * moe if self.latent else 0
+        router = 16 * h * moe
+        expert = 16 * 3 * h * 256 * moe
+        size = lambda n, t: n * BITS[t] / 8
+        self.narrow = ((size(mix * layers, attention) if attention == 'nvfp4' else 0) +
+                       (size(feed + shared, weights) if weights == 'nvfp4' else 0)) / tp
+        self.dense = (size(mix * layers, attention) + size(feed + shared, weights) + 2 * router +
+                      2 * norms * layers) / tp
+        self.expert = size(expert, weights) / gpus
+        self.head = 2 * vocab * h / tp
+        self.ends = self.head + 2 * vocab * h / tp + 2 * h / tp
+        self.dense_s = 2 * (mix * layers / PEAK[attention] + (feed + shared) / PEAK[weights] +
+                            router / PEAK['f16']) / tp
+        self.expert_s = 2 * expert * (2 / 16) / PEAK[weights] / gpus
+        self.head_s = 2 * vocab * h / PEAK['f16'] / tp
+        self.share = 2 / 16 if moe else 0
+        self.layer_s = layers * (k['layer'] + (k['latent'] if self.latent else 0) +
+                                 (k['blocks'] if moe and weights == 'f8' else 0) +
+                                 (k['quantised'] if attention != 'f16' else 0)) + moe * k['experts']
+        self.moved = 2 * h * layers * (1 + k['vectors'] / tp) + moe * 2 * h * 2 * k['routed'] / tp
+        self.sum_s = self.ring = 0
+        for i in range(layers):
+            apart = gpus if i >= layers - moe else tp
+            if tp > 1:
+                self.sum_s += k['sum'] + k['sum_more'] * (tp - 2)
+                self.ring += 2 * (tp - 1) / tp * 2 * h
+            if apart > 1:
+                self.sum_s += k['sum'] + k['sum_more'] * (apart - 2)
+                self.ring += 2 * (apart - 1) / apart * 2 * h * (dp if apart > tp else 1)
+        self.cell = layers * ((128 + 32) * 2 if self.latent else max(1, -(-4 // tp)) * 2 * d * 2)
+        self.pair = layers * (2 * 8 * (2 * 128 + 32) if self.latent else 4 * 8 * d) / tp
+        self.prompt_pair = layers * (2 * 8 * (96 + 64) if self.latent else 4 * 8 * d) / tp
+
+    def step(self, w):
+        k = self.k
+        tokens = w['decoding'] + w['prompt']
+        touched = 1 - (1 - self.share) ** w['all'] if self.share else 0
+        part = w['decoding'] / tokens
+        plain = self.dense - self.narrow + (self.head if w['logits'] else 0)
+        t = [math.hypot((plain / k['dense_memory'] + self.narrow / k['narrow_memory']) / BANDWIDTH,
+                        (w['decoding'] * self.dense_s + w['logits'] * self.head_s) / k['decode_products'] +
+                        w['prompt'] * self.dense_s / k['prompt_products']),
+             math.hypot(self.expert * touched / k['expert_memory'] / BANDWIDTH,
+                        w['all'] * self.expert_s * (part / k['decode_experts'] + (1 - part) / k['prompt_experts'])),
+             math.hypot(w['cache'] / k['cache_memory'] / BANDWIDTH,
+                        w['decode_flops'] / k['decode_attention'] / PEAK['f16']) +
+             w['prompt_flops'] / k['prompt_attention'] / PEAK['f16'],
+             0.0, tokens * self.moved / BANDWIDTH]
+        busy = sum(t)
+        t.append(math.hypot(busy, k['launch'] * self.layer_s) - busy if w['prompt'] else self.layer_s)
+        ring = tokens * self.ring / k['link'] / LINK
+        gpus = self.tp * self.dp
+        t.append(min(self.sum_s + ring * gpus / 2, 1.5 * self.sum_s + ring) if self.ring else 0.0)
+        t.append(k['step'] + k['sequence'] * w['sequences'])
+        return t
+
+
+def loop(clock, engine, clients, requests, prompt, output, chunk):
+    """Mean TTFT and TPOT; one rank, room for all, fixed lengths."""
+    now, sent, k = 0.0, 0, clock.k
+    wait, reading, running, ttft, tpot = [], [], [], [], []
+
+    def send():
+        nonlocal sent
+        if sent < requests:
+            sent += 1
+            wait.append({'sent': now, 'ready': now + k['request'] + k['token'] * prompt, 'read': 0, 'made': 0})
+    for _ in range(clients):
+        send()
+    while wait or reading or running:
+        if not reading and not running:
+            now = max(now, wait[0]['ready'])
+        seen = [q for q in wait if q['ready'] <= now + 1e-12]
+        decodes = len(running) if engine != 'sglang' else 0
+        room, parts = chunk - decodes, []
+        for q in reading + seen:
+            n = min(prompt - q['read'], room)
+            if n < 1 or (engine == 'trtllm' and q in seen and prompt <= chunk and prompt > room):
+                break
+            parts.append((q, n))
+            room -= n
+        w = {'decoding': 0, 'prompt': sum(n for _, n in parts), 'cache': 0, 'decode_flops': 0, 'prompt_flops': 0,
+             'logits': 0, 'sequences': len(parts)}
+        for q, n in parts:
+            if q in wait:
+                wait.remove(q)
+                reading.append(q)
+            a, b = q['read'], q['read'] + n
+            w['prompt_flops'] += clock.prompt_pair * (b * (b + 1) - a * (a + 1)) / 2
+            w['cache'] += clock.cell * a
+            q['read'] = b
+            w['logits'] += b == prompt
+        if not parts or decodes:
+            for q in running:
+                n = prompt + q['made']
+                w['decoding'] += 1
+                w['logits'] += 1
+                w['sequences'] += 1
+                w['cache'] += clock.cell * n
+                w['decode_flops'] += clock.pair * n
+        w['all'] = w['decoding'] + w['prompt']
+        now += sum(clock.step(w))
+        if w['decoding']:
+            for q in running[:]:
+                q['made'] += 1
+                if q['made'] == output:
+                    running.remove(q)
+                    tpot.append((now - q['first']) / (output - 1))
+                    send()
+        for q in reading[:]:
+            if q['read'] == prompt:
+                reading.remove(q)
+                q['first'], q['made'] = now, 1
+                ttft.append(now - q['sent'])
+                running.append(q)
+    return sum(ttft) / len(ttft), sum(tpot) / len(tpot)
+
+
+def profile(engine, k):
+    rows = [f'engine\t{engine}', 'release\ttest', 'fitted\tby nobody']
+    rows += [f'rule\t{r}\t{x}\t{x}\t-\t-' for r, x in (('chunk', 1024), ('sequences', 256), ('memory', 0.9), ('poll', 1),
+                                                       ('poll_busy', 1))]
+    return rows + [f'constant\t{n}\t{k[n]!r}\t{k[n]!r}\t-\t-' for n in CONSTANTS]
+
+
+def main():
+    rng = random.Random(7)
+    steps, loops = [], []
+    for model, row in (('dense', DENSE), ('moe', MOE), ('latent', LATENT)):
+        for weights, attention, tp, ep, dp in (('f16', 'f16', 1, 1, 1), ('f8', 'f8', 2, 1, 1), ('nvfp4', 'f16', 4, 2, 1),
+                                               ('nvfp4', 'nvfp4', 2, 2, 2)):
+            ep, dp = (ep, dp) if model != 'dense' else (1, 1)
+            k = {n: rng.uniform(0.2, 0.9) if n in SHARES else SECONDS.get(n, 5e-6) * rng.uniform(0.5, 2)
+                 for n in CONSTANTS}
+            k.update(vectors=rng.uniform(5, 20), routed=rng.uniform(1, 9), launch=rng.uniform(5, 20))
+            clock = Clock(model, weights, attention, k, tp, ep, dp, 1)
+            case = {'model': row, 'gpu': GPU, 'weights': weights, 'attention': attention, 'tp': tp, 'ep': ep, 'dp': dp}
+            for decoding, prompt in ((3, 0), (0, 700), (5, 300)):
+                w = {'decoding': decoding, 'prompt': prompt, 'logits': decoding + (prompt > 0),
+                     'all': (decoding + prompt) * dp, 'sequences': decoding + 1, 'cache': rng.uniform(1e5, 1e7),
+                     'decode_flops': rng.uniform(1e6, 1e9) if decoding else 0,
+                     'prompt_flops': rng.uniform(1e8, 1e10) if prompt else 0}
+                steps.append({**case, 'profile': profile('vllm', k), 'work': w, 'terms': clock.step(w)})
+            if dp == 1:
+                for engine in ('vllm', 'sglang', 'trtllm'):
+                    for clients, requests, p, o, chunk in ((1, 3, 300, 40, 1024), (4, 20, 500, 60, 1024),
+                                                           (6, 18, 1500, 20, 1024)):
+                        first, each = loop(clock, engine, clients, requests, p, o, chunk)
+                        loops.append({**case, 'profile': profile(engine, k), 'clients': clients, 'requests': requests,
+                                      'prompt': p, 'output': o, 'chunk': chunk, 'ttft_s': first, 'tpot_s': each})
+    with open(sys.argv[1], 'w', encoding='utf-8') as f:
+        json.dump({'steps': steps, 'loops': loops}, f, indent=0)
+        f.write('\n')
+
+
+if __name__ == '__main__':
+    main()
