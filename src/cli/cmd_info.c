@@ -200,6 +200,10 @@ static void info_sizes(struct sh_out *o, const struct sh_model *m)
     }
     sh_out_int(o, "parameters", "parameters", (long long)sh_model_parameters(m));
     sh_out_text(o, "dtype", "weights stored as", sh_model_stored_as(m));
+    char *formats = sh_model_formats(m);
+    if (formats)
+        sh_out_text(o, "formats", "formats of the weights", formats);
+    free(formats);
     sh_out_int(o, "weights_bytes", "weights, bytes", bytes);
     sh_out_int(o, "layer_bytes", "largest layer, bytes", most);
     sh_out_int(o, "kv_bytes_per_token_f16", "KV cache, bytes per token in f16",

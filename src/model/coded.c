@@ -98,8 +98,10 @@ static void finish_row(const struct sh_coded *c, size_t row, struct spans *s, fl
     for (size_t g = 0, k = 0; !groups && g < c->groups; g++) {
         size_t end = c->cols - k < c->span_cols ? c->cols : k + c->span_cols;
         float zero = s->zero[g], scale = s->scale[g];
-        for (; k < end; k++)
-            x[k] = (x[k] - zero) * scale;
+        #pragma omp simd
+        for (size_t i = k; i < end; i++)
+            x[i] = (x[i] - zero) * scale;
+        k = end;
     }
 }
 
@@ -130,6 +132,7 @@ static void fp8(const struct sh_coded *c, size_t first, size_t n, float *out)
 static void int8(const struct sh_coded *c, size_t first, size_t n, float *out)
 {
     const unsigned char *at = c->piece[SH_PIECE_CODES]->at + first * c->cols;
+    #pragma omp simd
     for (size_t i = 0; i < n * c->cols; i++)
         out[i] = (float)(int8_t)at[i];
 }
@@ -138,46 +141,72 @@ static void along_rows(const struct sh_coded *c, size_t first, size_t n, float *
 {
     unsigned bits = (unsigned)c->bits, mask = (1u << bits) - 1;
     size_t per = 32 / bits, words = (c->cols + per - 1) / per;
-    for (size_t row = 0; row < n; row++)
-        for (size_t k = 0; k < c->cols; k++) {
-            uint32_t word = word_at(c->piece[SH_PIECE_CODES], (first + row) * words + k / per);
-            out[row * c->cols + k] = (float)(word >> bits * (k % per) & mask);
+    for (size_t row = 0; row < n; row++, out += c->cols)
+        for (size_t k = 0, i = 0; i < words; i++) {
+            uint32_t word = word_at(c->piece[SH_PIECE_CODES], (first + row) * words + i);
+            for (size_t end = c->cols - k < per ? c->cols : k + per; k < end; k++, word >>= bits)
+                out[k] = (float)(word & mask);
+        }
+}
+
+/* Some rows of a matrix whose words lie [cols, rows], TILE columns at a time: the rows of `out` are far apart. */
+enum { TILE = 64 };
+
+typedef void fill_tile(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[AT_ONCE][TILE]);
+
+static void tiled(const struct sh_coded *c, size_t first, size_t n, float *out, fill_tile *fill)
+{
+    float tile[AT_ONCE][TILE];
+    for (size_t col = 0; col < c->cols; col += TILE) {
+        size_t some = c->cols - col < TILE ? c->cols - col : TILE;
+        fill(c, first, n, col, tile);
+        for (size_t row = 0; row < n; row++)
+            memcpy(out + row * c->cols + col, tile[row], some * sizeof *out);
+    }
+}
+
+static void fill_columns(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[AT_ONCE][TILE])
+{
+    unsigned bits = (unsigned)c->bits, mask = (1u << bits) - 1, per = 32 / bits;
+    for (size_t k0 = 0; k0 < TILE && col + k0 < c->cols; k0 += per)
+        for (size_t row = 0; row < n; row++) {
+            uint32_t word = word_at(c->piece[SH_PIECE_CODES], (col + k0) / per * c->rows + first + row);
+            for (size_t k = 0; k < per; k++, word >>= bits)
+                tile[row][k0 + k] = (float)(word & mask);
         }
 }
 
 static void along_columns(const struct sh_coded *c, size_t first, size_t n, float *out)
 {
-    unsigned bits = (unsigned)c->bits, mask = (1u << bits) - 1;
-    size_t per = 32 / bits;
-    for (size_t k0 = 0; k0 < c->cols; k0 += per)
+    tiled(c, first, n, out, fill_columns);
+}
+
+static void fill_awq(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[AT_ONCE][TILE])
+{
+    for (size_t k = 0; k < TILE && col + k < c->cols; k++)
         for (size_t row = 0; row < n; row++) {
-            uint32_t word = word_at(c->piece[SH_PIECE_CODES], k0 / per * c->rows + first + row);
-            for (size_t k = k0; k < k0 + per && k < c->cols; k++, word >>= bits)
-                out[row * c->cols + k] = (float)(word & mask);
+            uint32_t word = word_at(c->piece[SH_PIECE_CODES], (col + k) * (c->rows / 8) + (first + row) / 8);
+            tile[row][k] = (float)(word >> awq_shift(first + row) & 15);
         }
 }
 
 static void awq(const struct sh_coded *c, size_t first, size_t n, float *out)
 {
-    for (size_t k = 0; k < c->cols; k++)
-        for (size_t row = 0; row < n; row++) {
-            uint32_t word = word_at(c->piece[SH_PIECE_CODES], k * (c->rows / 8) + (first + row) / 8);
-            out[row * c->cols + k] = (float)(word >> awq_shift(first + row) & 15);
-        }
+    tiled(c, first, n, out, fill_awq);
 }
 
 /* The rows run on, and so do the spans: a row may begin within a byte. */
 static void in_table(const struct sh_coded *c, size_t first, size_t n, float *out)
 {
     const unsigned char *at = c->piece[SH_PIECE_CODES]->at;
-    float table[16], scale = 0;
+    float table[16];
     for (size_t i = 0; i < 16; i++)
         table[i] = f32_at(c->piece[SH_PIECE_TABLE], i);
-    size_t begin = first * c->cols, end = begin + n * c->cols;
-    for (size_t i = begin; i < end; i++) {
-        if (i == begin || i % c->span_cols == 0)
-            scale = scale_at(c, i / c->span_cols);
-        out[i - begin] = table[i % 2 ? at[i / 2] & 15 : at[i / 2] >> 4] * scale;
+    for (size_t i = first * c->cols, end = i + n * c->cols; i < end;) {
+        size_t span = i / c->span_cols, rest = (span + 1) * c->span_cols;
+        float scale = scale_at(c, span);
+        for (rest = rest < end ? rest : end; i < rest; i++)
+            *out++ = table[i % 2 ? at[i / 2] & 15 : at[i / 2] >> 4] * scale;
     }
 }
 
@@ -185,9 +214,13 @@ static void in_table(const struct sh_coded *c, size_t first, size_t n, float *ou
 static void mxfp4(const struct sh_coded *c, size_t first, size_t n, float *out)
 {
     const unsigned char *at = c->piece[SH_PIECE_CODES]->at, *scale = c->piece[SH_PIECE_SCALES]->at;
-    for (size_t i = first * c->groups; i < (first + n) * c->groups; i++, out += 32)
-        for (size_t k = 0; k < 32; k++)
-            out[k] = sh_fp4_twice(at[i * 16 + k / 2] >> 4 * (k % 2) & 15u) * sh_e8m0_half(scale[i]);
+    for (size_t i = first * c->groups; i < (first + n) * c->groups; i++, out += 32) {
+        float half = sh_e8m0_half(scale[i]);
+        for (size_t k = 0; k < 16; k++) {
+            out[2 * k] = sh_fp4_twice(at[i * 16 + k] & 15u) * half;
+            out[2 * k + 1] = sh_fp4_twice(at[i * 16 + k] >> 4) * half;
+        }
+    }
 }
 
 void sh_coded_rows(const struct sh_coded *c, size_t first, size_t n, float *out)

@@ -485,25 +485,61 @@ enum sh_type sh_model_type(const struct sh_model *m)
     return most;
 }
 
+enum { MOST_FORMATS = 64 };
+
+struct format {
+    const char *name;
+    size_t bytes;                       /* in arithmetic */
+};
+
+/* The formats of the tensors, by their names; returns how many. plain: of those not coded; NULL: their types. */
+static size_t count_formats(const struct sh_model *m, const char *plain, struct format *of)
+{
+    size_t n = 0, k;
+    for (size_t i = 0; i < m->n_bound; i++) {
+        const struct bound *b = &m->bound[i];
+        int is_coded = b->stored && sh_stored_is_coded(b->stored);
+        const char *name = is_coded ? b->stored->dtype : plain ? plain : sh_type_name(b->type);
+        for (k = 0; k < n && strcmp(of[k].name, name); k++)
+            continue;
+        if (k == n && n < MOST_FORMATS && b->name)
+            of[n++] = (struct format){name, 0};
+        if (k < n)
+            of[k].bytes += bytes_of(b);
+    }
+    return n;
+}
+
+static int most_first(const void *a, const void *b)
+{
+    const struct format *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->name, y->name);
+}
+
 const char *sh_model_stored_as(const struct sh_model *m)
 {
-    enum { N_FORMAT = 64 };
-    struct { const char *name; size_t bytes; } of[N_FORMAT] = {{sh_type_name(sh_model_type(m)), 0}};
-    size_t n = 1, most = 0;             /* the first: of those that lie one by one */
-    for (size_t i = 0; i < m->n_bound; i++) {
-        const struct sh_stored *t = m->bound[i].stored;
-        size_t k = 0;
-        if (t && sh_stored_is_coded(t))
-            for (k = 1; k < n && strcmp(of[k].name, t->dtype); k++)
-                continue;
-        if (k == n && n < N_FORMAT)
-            of[n++].name = t->dtype;
-        if (k < n)
-            of[k].bytes += bytes_of(&m->bound[i]);
-    }
-    for (size_t i = 1; i < n; i++)
-        most = of[i].bytes > of[most].bytes ? i : most;
-    return of[most].name;
+    struct format of[MOST_FORMATS];
+    size_t n = count_formats(m, sh_type_name(sh_model_type(m)), of);
+    qsort(of, n, sizeof *of, most_first);
+    return of[0].name;
+}
+
+char *sh_model_formats(const struct sh_model *m)
+{
+    struct format of[MOST_FORMATS];
+    size_t n = count_formats(m, NULL, of), bytes;
+    char *text;
+    int any = 0;
+    for (size_t i = 0; i < m->n_bound; i++)
+        any |= m->bound[i].stored && sh_stored_is_coded(m->bound[i].stored);
+    if (!any)
+        return NULL;
+    qsort(of, n, sizeof *of, most_first);
+    FILE *to = xmemstream(&text, &bytes);
+    for (size_t i = 0; i < n; i++)
+        fprintf(to, "%s%s", i ? ", " : "", of[i].name);
+    xmemclose(to, &text, &bytes);
+    return text;
 }
 
 const struct sh_arch *sh_model_arch(const struct sh_model *m)

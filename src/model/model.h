@@ -71,6 +71,8 @@ size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* n
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */
 const char *sh_model_stored_as(const struct sh_model *m);           /* the same in the file: "f32", "Q4_K" */
+/* All of them, most numbers first: "INT4, FP8 E4M3, bf16"; for free(). NULL: each tensor has a plain type. */
+char *sh_model_formats(const struct sh_model *m);
 const char *sh_model_name(const struct sh_model *m);                /* for people                 */
 const char *sh_model_family(const struct sh_model *m);              /* "opt"                      */
 

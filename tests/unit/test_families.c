@@ -277,20 +277,11 @@ static void check_family(const struct sh_family *f)
     CU_ASSERT(n > 0);
 }
 
-/* The beginning of a sequence of the family's last fixture on the module, against the CPU. */
-static void check_on_module(const struct sh_family *f)
+/* The beginning of a sequence on the module, against the CPU. */
+static void check_beginning(const char *name)
 {
-    const struct fixture *last = NULL;
     const int32_t *tokens;
-    if (is_modern(f->name)) {
-        tap_skip("tests/unit/test_modern has it");
-        return;
-    }
-    for (int i = 0; i < N_FIXTURE; i++)
-        if (!strcmp(fixtures[i].family, f->name))
-            last = &fixtures[i];
-    CU_ASSERT_PTR_NOT_NULL_FATAL(last);
-    struct reference *r = reference_open(last->name);
+    struct reference *r = reference_open(name);
     CU_ASSERT_PTR_NOT_NULL_FATAL(r);
     struct sh_model *m = sh_model_open(reference_folder(r), &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(m);
@@ -305,13 +296,37 @@ static void check_on_module(const struct sh_family *f)
         off = fmax(off, share_off(there->hidden[layer + 1], here->hidden[layer + 1], pass_states(here)));
     }
     if (here) {
-        printf("# %s: off by %.1e in attention, %.1e in hidden states\n", last->name, rows_off, off);
+        printf("# %s: off by %.1e in attention, %.1e in hidden states\n", name, rows_off, off);
         CU_ASSERT(rows_off <= 2e-5 && off <= 2e-5);
         pass_free(here);
         pass_free(there);
     }
     sh_model_close(m);
     reference_close(r);
+}
+
+/* The family's last fixture. */
+static void check_on_module(const struct sh_family *f)
+{
+    const struct fixture *last = NULL;
+    if (is_modern(f->name)) {
+        tap_skip("tests/unit/test_modern has it");
+        return;
+    }
+    for (int i = 0; i < N_FIXTURE; i++)
+        if (!strcmp(fixtures[i].family, f->name))
+            last = &fixtures[i];
+    CU_ASSERT_PTR_NOT_NULL_FATAL(last);
+    check_beginning(last->name);
+}
+
+static void coded_on_module(void)
+{
+    for (size_t i = 0; i < sizeof coded / sizeof *coded && tap_fixture("modern/checkpoints.json"); i++) {
+        char name[80];
+        snprintf(name, sizeof name, "modern/%s", coded[i].name);
+        check_beginning(name);
+    }
 }
 
 /* A family that is only counted says so, with any architectures. */
@@ -405,6 +420,7 @@ int main(void)
 {
 #define FAMILY_ROW(name) {#name, test_##name}, {#name " (module)", test_module_##name},
     static const struct tap_test tests[] = {SH_FAMILIES(FAMILY_ROW)
-        {"coded matrices", coded_matrices}, {"which layers have a window", windows}, {0}};
+        {"coded matrices", coded_matrices}, {"coded matrices (module)", coded_on_module},
+        {"which layers have a window", windows}, {0}};
     return tap_run("families", tests);
 }

@@ -63,7 +63,7 @@ static void check_line(struct sh_model *m, const char *role_name, int layer,
 {
     struct sh_tensor t;
     int role = 0;
-    while (role < SH_N_ROLE && strcmp(roles[role], role_name))
+    while (role < SH_N_ROLE && (!roles[role] || strcmp(roles[role], role_name)))
         role++;
     CU_ASSERT_FATAL(role < SH_N_ROLE);
     CU_ASSERT_FATAL(sh_model_tensor(m, (enum sh_role)role, layer, &t, &e) == 0);

@@ -69,7 +69,7 @@ void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row 
         .prefill_bound = c->unfit ? "memory" : sh_bound_names[c->prompt.bound], .priced = a->price >= 0,
         .usd = a->price >= 0 ? a->price * k->tp * k->pp * k->ep / 3600 / c->decode_rate * 1e6 : (double)NAN};
     const char *experts = strcmp(k->weights.experts.name, k->weights.matrices.name) ? k->weights.experts.name : NULL;
-    snprintf(r.weights, sizeof r.weights, "%.24s%s%.24s", k->weights.stored ? "stored" : k->weights.matrices.name,
+    snprintf(r.weights, sizeof r.weights, "%.47s%s%.47s", k->weights.stored ? "stored" : k->weights.matrices.name,
              experts ? ", experts " : "", experts ? experts : "");
     expected(a, &r);
     clocked(a, &r);
