@@ -107,10 +107,11 @@ struct sh_gate {
     float knob[4];                      /* of acts that have some                                  */
 };
 
-/* out[i] = x[row[i]]; x f32, out of its own type, dense. */
+/* out[i] = share[i] * x[row[i]]; both of one type. */
 struct sh_gather {
     struct sh_mat out, x;
     const int *row;                     /* [out.rows]                                              */
+    const float *share;                 /* [out.rows]; NULL: 1                                     */
 };
 
 /* out[row[i]] += by * share[i] * x[i]; both f32. */

@@ -46,8 +46,19 @@ int sh_arch_mixes_f32(const struct sh_arch *a)
 
 unsigned sh_arch_flags(const struct sh_arch *a, int layer)
 {
-    (void)layer;
-    return a->flags;
+    int mixes = a->mix.n && !(a->mix.dense[layer / 64] >> layer % 64 & 1);
+    return a->flags | (mixes ? SH_EXPERT_LAYER : 0) | (mixes && a->mix.shared_width ? SH_SHARED_LAYER : 0);
+}
+
+void sh_arch_keep_dense(struct sh_arch *a, int layer)
+{
+    a->mix.dense[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+int sh_arch_widest_ff(const struct sh_arch *a)
+{
+    int most = a->d_ff > a->mix.width ? a->d_ff : a->mix.width;
+    return most > a->mix.shared_width ? most : a->mix.shared_width;
 }
 
 float sh_arch_scale(const struct sh_arch *a, int layer)
@@ -100,6 +111,10 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_HEAD: return a->d_head;
     case SH_DIM_HEADS: return a->n_head;
     case SH_DIM_KV_HEADS: return a->n_kv_head;
+    case SH_DIM_ONE_ROW: return 1;
+    case SH_DIM_EXPERTS: return a->mix.n;
+    case SH_DIM_EXPERT_FF: return a->mix.width;
+    case SH_DIM_SHARED_FF: return a->mix.shared_width;
     }
     return 0;
 }
@@ -137,7 +152,8 @@ struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a
 {
     struct sh_layout l = {.rows = rows_of(a, p), .cols = p->rows == SH_ONE ? 1 : sh_dim_size(a, p->cols),
                           .is_transposed = (p->form & SH_TRANSPOSED) && p->rows != SH_ONE};
-    int blocks = p->form & SH_INTERLEAVED ? a->n_kv_head : p->form & SH_IN_FOURTHS ? 4 : 1;
+    int blocks = p->form & SH_INTERLEAVED ? a->n_kv_head : p->form & SH_IN_FOURTHS ? 4
+                 : p->form & SH_ALTERNATING ? rows_of(a, p) : 1;
     for (const struct sh_param *other = f->params; other->name; other++) {
         if (strcmp(other->name, p->name) || !sh_param_exists(other, a, layer))
             continue;

@@ -26,6 +26,11 @@ enum sh_role {
     SH_Q_NORM_B, SH_K_NORM_B,
     SH_O_NORM_W, SH_DOWN_NORM_W,            /* before the last product of each block              */
     SH_ATTN_GATE_W,                         /* [query heads x head width, d_model]                */
+    SH_ROUTER_W, SH_ROUTER_B,               /* [experts, d_model], [1, experts]                   */
+    SH_ROUTER_CHOICE,                       /* [1, experts]: added to scores to choose, not to weigh */
+    SH_EXPERT_GATE_W, SH_EXPERT_GATE_B, SH_EXPERT_UP_W, SH_EXPERT_UP_B, SH_EXPERT_DOWN_W, SH_EXPERT_DOWN_B,
+                                            /* numbered                                           */
+    SH_SHARED_GATE_W, SH_SHARED_UP_W, SH_SHARED_DOWN_W, SH_SHARED_SCALE_W,  /* the last: [1, d_model] */
     SH_ACT_AP, SH_ACT_AN, SH_ACT_BETA, SH_ACT_EPS,  /* [1]: of xIELU                              */
     SH_N_ROLE
 };
@@ -40,7 +45,9 @@ enum sh_dim {
     SH_DIM_POS,                             /* max_pos + pos_offset                               */
     SH_DIM_Q, SH_DIM_KV,                    /* n_head * d_head, n_kv_head * d_head                */
     SH_DIM_HEAD,                            /* d_head                                             */
-    SH_DIM_HEADS, SH_DIM_KV_HEADS           /* n_head, n_kv_head                                  */
+    SH_DIM_HEADS, SH_DIM_KV_HEADS,          /* n_head, n_kv_head                                  */
+    SH_DIM_ONE_ROW,                         /* of a matrix with one row                           */
+    SH_DIM_EXPERTS, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF      /* of struct sh_mixture               */
 };
 
 enum sh_key_kind {
@@ -78,7 +85,8 @@ enum sh_form {
     SH_WHOLE_NAME = 1,                      /* `name` has no prefix                               */
     SH_TRANSPOSED = 2,                      /* the whole tensor is [cols, rows]                   */
     SH_INTERLEAVED = 4,                     /* for each KV head its rows of every part            */
-    SH_IN_FOURTHS = 8                       /* for each fourth of the heads the same              */
+    SH_IN_FOURTHS = 8,                      /* for each fourth of the heads the same              */
+    SH_ALTERNATING = 16                     /* one row of every part in turn                      */
 };
 
 struct sh_param {
