@@ -43,6 +43,8 @@ enum sh_arch_flag {
     SH_ATTENTION_GATE = 1 << 21,/* what attention gives is multiplied by sigmoid(gate x)          */
     SH_TEMPER_STILL = 1 << 22,  /* queries are scaled by position only in layers that do not turn */
     SH_MIX_NORMED = 1 << 23,    /* the weights of a token's experts are divided by their sum      */
+    SH_Q_LATENT = 1 << 25,      /* queries come from a latent of their own                        */
+    SH_HAS_CORRECTION = 1 << 24,/* the choice of experts is corrected (SH_ROUTER_CHOICE)          */
     SH_SHARED_LAYER = 1 << 29,  /* of a layer (sh_arch_flags): its mixture has a shared expert    */
     SH_EXPERT_LAYER = 1 << 30   /* of a layer (sh_arch_flags): its feed-forward block is a mixture */
 };
@@ -68,6 +70,13 @@ struct sh_mixture {
     float scale;                            /* of the weights                                     */
     float jitter;                           /* sparsemixer: how near                              */
     uint64_t dense[SH_MOST_LAYERS / 64];    /* bit of a layer: it has a plain feed-forward block  */
+};
+
+/* Latent attention (latent.c): queries maybe from a latent of their own, one latent for keys and values. Then d_head is
+ * d_rope + rank, n_kv_head 1. */
+struct sh_latent {
+    int rank, q_rank;                       /* widths of the latents; rank 0: no such attention, q_rank 0: none */
+    int d_rope, d_nope, d_v;                /* of a head: rotary and other elements of queries and keys; of values */
 };
 
 struct sh_arch {
@@ -97,6 +106,7 @@ struct sh_arch {
     uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: full attention despite the window  */
     uint64_t still[SH_MOST_LAYERS / 64];    /* bit of a layer: it does not rotate                 */
     struct sh_mixture mix;
+    struct sh_latent latent;
     unsigned flags;                         /* enum sh_arch_flag                                  */
 };
 
@@ -119,6 +129,9 @@ int sh_arch_scales(const struct sh_arch *a);
 
 /* Attention gives f32 whatever the operands' type: a norm or a product of numbers follows. */
 int sh_arch_mixes_f32(const struct sh_arch *a);
+
+/* The output product reads something else than what attention gives. */
+int sh_arch_has_sub(const struct sh_arch *a);
 
 /* enum sh_arch_flag, with what the layer is. */
 unsigned sh_arch_flags(const struct sh_arch *a, int layer);

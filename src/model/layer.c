@@ -71,11 +71,11 @@ static int read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
 static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1, [SH_DOWN_W] = 1,
     [SH_ATTN_GATE_W] = 1, [SH_ROUTER_W] = 1, [SH_SHARED_GATE_W] = 1, [SH_SHARED_UP_W] = 1, [SH_SHARED_DOWN_W] = 1,
-    [SH_SHARED_SCALE_W] = 1};
+    [SH_SHARED_SCALE_W] = 1, [SH_Q_A_W] = 1, [SH_Q_B_W] = 1, [SH_KV_A_W] = 1};
 
 /* What is loaded by other ways. */
 static const unsigned char is_apart[SH_N_ROLE] = {
-    [SH_ROUTER_CHOICE] = 1, [SH_EXPERT_GATE_W] = 1, [SH_EXPERT_GATE_B] = 1, [SH_EXPERT_UP_W] = 1,
+    [SH_KV_B_W] = 1, [SH_ROUTER_CHOICE] = 1, [SH_EXPERT_GATE_W] = 1, [SH_EXPERT_GATE_B] = 1, [SH_EXPERT_UP_W] = 1,
     [SH_EXPERT_UP_B] = 1, [SH_EXPERT_DOWN_W] = 1, [SH_EXPERT_DOWN_B] = 1, [SH_ACT_AP] = 1, [SH_ACT_AN] = 1,
     [SH_ACT_BETA] = 1, [SH_ACT_EPS] = 1};
 
@@ -94,7 +94,7 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
         bad = is_matrix[role] ? sh_layer_matrix(b, d, m, role, layer, dtype, &l->matrix[role], e)
                               : sh_layer_vector(b, d, m, role, layer, &l->vector[role], e);
     }
-    bad = bad || sh_mixture_load(l, m, dtype, e);
+    bad = bad || sh_latent_load(l, m, dtype, e) || sh_mixture_load(l, m, dtype, e);
     sh_model_drop(m, layer);
     if (bad) {
         sh_layer_drop(l);
@@ -111,6 +111,7 @@ void sh_layer_drop(struct sh_layer *l)
         l->b->drop(l->d, l->matrix[role]);
         l->b->release(l->d, l->vector[role]);
     }
+    sh_latent_drop(l);
     sh_mixture_drop(l);
     free(l);
 }
@@ -190,10 +191,15 @@ static struct sh_mat finished(const struct sh_layer *l, const struct sh_activati
     const struct sh_arch *c = a->arch;
     struct sh_mat mixed = sh_layer_attend(c, l->index, x.rows, a->dtype).out, sub = mixed;
     mixed.at = a->mixed;
-    if (!sh_arch_mixes_f32(c))
+    if (!sh_arch_has_sub(c))
         return mixed;
     sub.at = a->sub;
     sub.type = a->dtype;
+    if (l->n_latent) {
+        sub = sh_dense(a->sub, a->dtype, x.rows, c->n_head * c->latent.d_v);
+        sh_latent_values(l, a, sub, mixed);
+        return sub;
+    }
     if (c->flags & SH_HAS_SUB_NORM) {
         norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
     } else {
@@ -218,16 +224,22 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     attend.n_seq = n_seq;
     attend.start = start;
     attend.tap = tap ? *tap : (struct sh_tap){0};
+    struct sh_mat v = attend.v;
     const struct sh_linear qkv[] = {product(l, attend.q, x, SH_Q_W, SH_Q_B, SH_ACT_NONE, 0),
                                     product(l, attend.k, x, SH_K_W, SH_K_B, SH_ACT_NONE, 0),
                                     product(l, attend.v, x, SH_V_W, SH_V_B, SH_ACT_NONE, 0)};
-    sh_layer_linears(l, qkv, 3);
+    if (l->n_latent)
+        sh_latent_project(l, a, attend.q, attend.k, x);
+    else
+        sh_layer_linears(l, qkv, 3);
     norm_queries_keys(l, a->arch, &attend, 0);
     for (int i = 0; i < 3; i++)
         clip(l, a->arch->clip, qkv[i].out);
     if ((sh_arch_turns(a->arch, l->index) || sh_arch_tempers(a->arch, l->index)) && !(own && own->turns))
         sh_activations_turn(a, l->index, x.rows, n_seq, start, own);
     norm_queries_keys(l, a->arch, &attend, 1);
+    if (l->n_latent)
+        l->b->cast(l->d, v, attend.k);
     if (own)
         own->attend(own->to, l->index, &attend);
     else

@@ -38,6 +38,8 @@ struct sh_activations {
     void *sub, *attn_gate;              /* [rows, q]: what the output product reads, dtype, where that is not mixed; */
                                         /* f32: its factors                                  */
     void *mix_logits, *mix_row, *mix_share; /* of a mixture: f32 [rows, experts]; int32, f32 [rows * used] */
+    void *latent_a, *latent_x, *latent_q, *latent_kv;   /* of latent attention: [rows, q_rank] f32 and dtype; */
+                                        /* [rows, n_head * (d_nope + d_rope)] dtype; [rows, rank + d_rope] f32 */
     void *mix_x, *mix_out;              /* [rows, d_model]: what an expert reads, dtype; gives, f32 */
     struct sh_turns turns[2];           /* of arch->rope, arch->local_rope                   */
     void *temper;                       /* [positions] f32: sh_arch's factors of queries     */

@@ -19,6 +19,8 @@ struct sh_layer {
     float knob[4];                      /* of an activation that has some                         */
     struct sh_expert *expert;           /* [n_expert]                                             */
     int n_expert;
+    struct sh_latent_head { struct sh_weight *key, *value; } *latent;   /* [n_latent]: of each head */
+    int n_latent;
     float *choice;                      /* host: SH_ROUTER_CHOICE; NULL: none                     */
 };
 
@@ -36,5 +38,15 @@ void sh_mixture_drop(struct sh_layer *l);
 /* out (+)= what the experts that tokens of x choose give; add 0: the first of it replaces what was there. */
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                     int add);
+
+/* The same of latent attention: what makes its keys and values. */
+int sh_latent_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e);
+void sh_latent_drop(struct sh_layer *l);
+/* Queries [rows, n_head * d_head] and keys [rows, d_head] of x, not yet turned. */
+void sh_latent_project(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat q, struct sh_mat k,
+                       struct sh_mat x);
+/* out [rows, n_head * d_v]: the heads' values of what attention gave. */
+void sh_latent_values(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out,
+                      struct sh_mat mixed);
 
 #endif

@@ -12,6 +12,7 @@ libmodel_a_SOURCES = \
 	%D%/facts.h \
 	%D%/head.c \
 	%D%/layer.c %D%/layer.h \
+	%D%/latent.c \
 	%D%/layer_parts.h \
 	%D%/layout.c \
 	%D%/mixture.c \

@@ -89,12 +89,18 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_HEAD] = {"head width", offsetof(struct sh_arch, d_head)},
         [SH_DIM_HEADS] = {"query heads", offsetof(struct sh_arch, n_head)},
         [SH_DIM_KV_HEADS] = {"KV heads", offsetof(struct sh_arch, n_kv_head)},
+        [SH_DIM_Q_RANK] = {"query latent", offsetof(struct sh_arch, latent.q_rank)},
+        [SH_DIM_KV_RANK] = {"latent", offsetof(struct sh_arch, latent.rank)},
+        [SH_DIM_KV_A] = {"latent + rotary width", 0},
+        [SH_DIM_Q_B] = {"query heads x width of their queries", 0},
+        [SH_DIM_KV_B] = {"query heads x width of keys and values in the latent", 0},
+        [SH_DIM_VALUES] = {"query heads x width of values", 0},
         [SH_DIM_ONE_ROW] = {"1", 0},
         [SH_DIM_EXPERTS] = {"experts", offsetof(struct sh_arch, mix.n)},
         [SH_DIM_EXPERT_FF] = {"expert width", offsetof(struct sh_arch, mix.width)},
         [SH_DIM_SHARED_FF] = {"shared expert width", offsetof(struct sh_arch, mix.shared_width)}};
     const char *name = NULL;
-    if (dim != SH_ONE && dim != SH_DIM_Q && dim != SH_DIM_KV && dim != SH_DIM_ONE_ROW)
+    if (dims[dim].field && dim != SH_DIM_Q && dim != SH_DIM_KV)
         name = sh_config_count_name(m->config, m->family, dims[dim].field);
     return name ? name : dims[dim].own;
 }

@@ -13,7 +13,8 @@
     X(llama4) X(olmo) X(olmo2) X(olmo3) X(granite) X(cohere) X(cohere2) X(stablelm) X(starcoder2) X(gpt_bigcode) \
     X(phi) X(codegen) X(nemotron) X(exaone4) X(ernie4_5) X(glm) X(glm4) X(hunyuan_v1_dense) X(seed_oss) X(ministral) \
     X(ministral3) X(smollm3) X(arcee) X(helium) X(apertus) X(persimmon) X(biogpt) X(xglm) X(bitnet) X(vaultgemma) \
-    X(nanochat) X(olmoe) X(flex_olmo) X(granitemoe) X(phimoe) X(ernie4_5_moe) X(glm4_moe) X(dots1) X(afmoe)
+    X(nanochat) X(olmoe) X(flex_olmo) X(granitemoe) X(phimoe) X(ernie4_5_moe) X(glm4_moe) X(dots1) X(afmoe) \
+    X(youtu)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
