@@ -107,10 +107,11 @@ struct sh_gate {
     float knob[4];                      /* of acts that have some                                  */
 };
 
-/* out[i] = x[row[i]]; x f32, out of its own type, dense. */
+/* out[i] = share[i] * x[row[i]]; both of one type. */
 struct sh_gather {
     struct sh_mat out, x;
     const int *row;                     /* [out.rows]                                              */
+    const float *share;                 /* [out.rows]; NULL: 1                                     */
 };
 
 /* out[row[i]] += by * share[i] * x[i]; both f32. */
@@ -234,7 +235,7 @@ struct sh_backend {
     void  (*embed) (struct sh_dev *d, const struct sh_embed *a);
     void  (*linear)(struct sh_dev *d, const struct sh_linear *a);
     void  (*norm)  (struct sh_dev *d, const struct sh_norm *a);
-    void  (*cast)  (struct sh_dev *d, struct sh_mat out, struct sh_mat x);  /* x f32; out of its own type; both dense */
+    void  (*cast)  (struct sh_dev *d, struct sh_mat out, struct sh_mat x);  /* of any types and strides */
     void  (*rotary)(struct sh_dev *d, const struct sh_rotary *a);
     void  (*gate)  (struct sh_dev *d, const struct sh_gate *a);
     void  (*gather)(struct sh_dev *d, const struct sh_gather *a);

@@ -263,8 +263,19 @@ static void gate(const struct sh_gate *a, int n_threads)
 static void gather_row(void *arg, int i)
 {
     const struct sh_gather *a = arg;
-    store_floats((char *)a->out.at + (size_t)i * a->out.stride * sh_type_bytes(a->out.type), a->out.type,
-                 (const float *)a->x.at + (size_t)a->row[i] * a->x.stride, (size_t)a->out.cols);
+    size_t n = (size_t)a->out.cols, bytes = sh_type_bytes(a->out.type);
+    char *out = (char *)a->out.at + (size_t)i * a->out.stride * bytes;
+    const char *x = (const char *)a->x.at + (size_t)a->row[i] * a->x.stride * bytes;
+    if (!a->share)
+        memcpy(out, x, n * bytes);
+    for (size_t at = 0; at < n && a->share; at += CHUNK) {
+        float y[CHUNK];
+        size_t m = chunk_at(at, n);
+        load_floats(y, a->x.type, x + at * bytes, m);
+        for (size_t k = 0; k < m; k++)
+            y[k] *= a->share[i];
+        store_floats(out + at * bytes, a->out.type, y, m);
+    }
 }
 
 static void gather(const struct sh_gather *a, int n_threads)

@@ -149,11 +149,13 @@ void cuda_gate(struct sh_dev *d, const struct sh_gate *a)
 /* ---- rows from and to other places, one block a row ---- */
 
 template <typename T>
-__global__ void gather_rows(T *out, size_t out_stride, const float *x, size_t stride, const int *row, int cols)
+__global__ void gather_rows(T *out, size_t out_stride, const T *x, size_t stride, const int *row, const float *share,
+                            int cols)
 {
-    const float *from = x + (size_t)row[blockIdx.x] * stride;
+    const T *from = x + (size_t)row[blockIdx.x] * stride;
     for (int i = (int)threadIdx.x; i < cols; i += THREADS)
-        out[blockIdx.x * out_stride + (size_t)i] = from_float<T>(from[i]);
+        out[blockIdx.x * out_stride + (size_t)i] =
+            share ? from_float<T>(to_float(from[i]) * share[blockIdx.x]) : from[i];
 }
 
 void cuda_gather(struct sh_dev *d, const struct sh_gather *a)
@@ -162,7 +164,7 @@ void cuda_gather(struct sh_dev *d, const struct sh_gather *a)
         return;
     BY_TYPE(a->out.type, T,
             SH_LAUNCH((gather_rows<T>), dim3((unsigned)a->out.rows), dim3(THREADS), d->compute, (T *)a->out.at,
-                      a->out.stride, (const float *)a->x.at, a->x.stride, a->row, a->out.cols));
+                      a->out.stride, (const T *)a->x.at, a->x.stride, a->row, a->share, a->out.cols));
     cuda_end(d, "gather");
 }
 

@@ -27,13 +27,15 @@ static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
 static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
 {
     const struct sh_kv_facts *f = &s->f;
-    size_t n = strlen(f->pattern);
+    size_t n = strlen(f->pattern), n_feed = strlen(f->feeds);
     for (int i = 0; i < f->layers; i++) {
         struct sh_kv_layer *l = &s->layer[i];
         if (letter(f->pattern[(size_t)i % n], f, l))
             return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I", f->name,
                            f->pattern[(size_t)i % n]);
-        if (l->feed == SH_FEED_PLAIN && f->experts && !strchr(f->pattern, 'E') && i >= f->dense_first &&
+        if (n_feed)
+            l->feed = f->feeds[(size_t)i % n_feed] == 'E' ? SH_FEED_EXPERTS : SH_FEED_PLAIN;
+        else if (l->feed == SH_FEED_PLAIN && f->experts && !strchr(f->pattern, 'E') && i >= f->dense_first &&
             i % f->moe_every == f->moe_offset)
             l->feed = SH_FEED_EXPERTS;
         if ((l->mix == SH_MIX_WINDOW || l->mix == SH_MIX_CHUNK) && !f->window)

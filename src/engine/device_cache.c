@@ -125,8 +125,8 @@ static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setu
 {
     const struct sh_arch *a = r->arch;
     const struct sh_resident_setup *u = &r->setup;
-    int q = a->n_head * a->d_head, start[] = {0, rows};
-    const int shape[][2] = {{a->d_model, q}, {q, a->d_model}, {a->d_model, a->d_ff}, {a->d_ff, a->d_model}};
+    int q = a->n_head * a->d_head, ff = sh_arch_widest_ff(a), start[] = {0, rows};
+    const int shape[][2] = {{a->d_model, q}, {q, a->d_model}, {a->d_model, ff}, {ff, a->d_model}};
     size_t most = 0, attend = 0, narrow = 0;
     for (int i = 0; i < 4; i++) {
         size_t n = u->backend->linear_bytes(u->device, rows, shape[i][0], shape[i][1], u->dtype, u->weight_bits);
@@ -208,13 +208,13 @@ static int largest_budget(const struct sh_resident *r, const struct sh_slots_set
     return low;
 }
 
-/* Is a step the same work each time? Not where rotary tables follow what has come, or a text's length: another
- * session of the resident may have filled them for its own. */
+/* Is a step the same work each time? Not where tokens choose experts, nor where rotary tables follow what has
+ * come, or a text's length: another session of the resident may have filled them for its own. */
 static void make_graphs(struct sh_device_cache *c)
 {
     const struct sh_arch *a = c->r->arch;
     size_t n = (size_t)c->setup.n_seq + 1;
-    if (!c->r->setup.backend->graph || sh_arch_follows_length(a))
+    if (!c->r->setup.backend->graph || sh_arch_follows_length(a) || a->mix.n)
         return;
     c->graph = xcalloc(n, sizeof *c->graph);
     c->has_run = xcalloc(n, sizeof *c->has_run);

@@ -7,26 +7,34 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 16 };
+enum { N_PART = 25 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
 static void parts(struct sh_activations *a, struct part part[N_PART])
 {
     const struct sh_arch *c = a->arch;
-    size_t n = (size_t)a->rows, operand = sh_type_bytes(a->dtype), wide = n * (size_t)c->d_ff;
+    size_t n = (size_t)a->rows, operand = sh_type_bytes(a->dtype), wide = n * (size_t)sh_arch_widest_ff(c);
     size_t q = n * (size_t)c->n_head * (size_t)c->d_head, kv = n * (size_t)c->n_kv_head * (size_t)c->d_head;
     size_t hidden = n * (size_t)c->d_model, reach = (size_t)a->positions;
     size_t turns = c->pos == SH_POS_ROTARY ? reach * (size_t)(c->n_rot / 2) : 0;
     size_t local = c->local_rope.base > 0 ? turns : 0, f32 = sizeof(float);
+    const struct sh_latent *t = &c->latent;
+    size_t q_rank = (size_t)t->q_rank;
+    size_t experts = (size_t)c->mix.n, used = (size_t)c->mix.used;
     int f32_up = c->flags & (SH_GATED | SH_HAS_SUB_NORM) || c->act == SH_ACT_XIELU;
     int has_block = c->norm_place == SH_NORM_BOTH || c->norm_place == SH_NORM_OUT || sh_arch_scales(c);
     const struct part all[N_PART] = {
         {&a->x, hidden * operand}, {&a->q, q * f32}, {&a->k, kv * f32}, {&a->v, kv * f32},
         {&a->mixed, q * (sh_arch_mixes_f32(c) ? f32 : operand)}, {&a->up, wide * operand},
         {&a->gate, f32_up ? wide * f32 : 0}, {&a->gated, c->flags & SH_GATED ? wide * f32 : 0},
-        {&a->block, has_block ? hidden * f32 : 0}, {&a->sub, sh_arch_mixes_f32(c) ? q * operand : 0},
+        {&a->block, has_block ? hidden * f32 : 0}, {&a->sub, sh_arch_has_sub(c) ? q * operand : 0},
         {&a->attn_gate, c->flags & SH_ATTENTION_GATE ? q * f32 : 0}, {&a->temper, c->temper > 0 ? reach * f32 : 0},
+        {&a->latent_a, n * q_rank * f32}, {&a->latent_x, n * q_rank * operand},
+        {&a->latent_q, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_Q_B) * operand : 0},
+        {&a->latent_kv, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_KV_A) * f32 : 0},
+        {&a->mix_logits, n * experts * f32}, {&a->mix_row, n * used * sizeof(int)}, {&a->mix_share, n * used * f32},
+        {&a->mix_x, experts ? hidden * operand : 0}, {&a->mix_out, experts ? hidden * f32 : 0},
         {&a->turns[0].cosine, turns * f32}, {&a->turns[0].sine, turns * f32},
         {&a->turns[1].cosine, local * f32}, {&a->turns[1].sine, local * f32}};
     memcpy(part, all, sizeof all);

@@ -42,10 +42,42 @@ enum sh_arch_flag {
     SH_HAS_TWO_NORMS = 1 << 20, /* parallel: each block reads a norm of its own                   */
     SH_ATTENTION_GATE = 1 << 21,/* what attention gives is multiplied by sigmoid(gate x)          */
     SH_TEMPER_STILL = 1 << 22,  /* queries are scaled by position only in layers that do not turn */
+    SH_MIX_NORMED = 1 << 23,    /* the weights of a token's experts are divided by their sum      */
+    SH_Q_LATENT = 1 << 25,      /* queries come from a latent of their own                        */
+    SH_HAS_CORRECTION = 1 << 24,/* the choice of experts is corrected (SH_ROUTER_CHOICE)          */
+    SH_SHARED_LAYER = 1 << 29,  /* of a layer (sh_arch_flags): its mixture has a shared expert    */
     SH_EXPERT_LAYER = 1 << 30   /* of a layer (sh_arch_flags): its feed-forward block is a mixture */
 };
 
+/* How the scores of experts are made of the router's products, and the chosen ones' weights of them. */
+enum sh_route {
+    SH_ROUTE_SOFTMAX,           /* softmax over all experts                                       */
+    SH_ROUTE_CHOSEN,            /* softmax over the chosen ones                                   */
+    SH_ROUTE_SIGMOID,
+    SH_ROUTE_SPARSEMIXER        /* two, each by a softmax over those near it (arXiv 2409.12136)   */
+};
+
 enum { SH_MOST_LAYERS = 10048 };            /* a multiple of 64                                   */
+
+/* A mixture of experts in place of a feed-forward block (mixture.c). */
+struct sh_mixture {
+    int n, used, width;                     /* experts; of a token; feed-forward width of each; n 0: none */
+    int shared_width;                       /* of one that every token uses; 0: none              */
+    int groups, used_groups;                /* only the best groups of experts are chosen from; 0: all are */
+    int by_best_two;                        /* … a group ranks by the sum of its two best scores, else by its best */
+    enum sh_route route;
+    int weighs_input;                       /* they multiply what an expert reads, not what it gives */
+    float scale;                            /* of the weights                                     */
+    float jitter;                           /* sparsemixer: how near                              */
+    uint64_t dense[SH_MOST_LAYERS / 64];    /* bit of a layer: it has a plain feed-forward block  */
+};
+
+/* Latent attention (latent.c): queries maybe from a latent of their own, one latent for keys and values. Then d_head is
+ * d_rope + rank, n_kv_head 1. */
+struct sh_latent {
+    int rank, q_rank;                       /* widths of the latents; rank 0: no such attention, q_rank 0: none */
+    int d_rope, d_nope, d_v;                /* of a head: rotary and other elements of queries and keys; of values */
+};
 
 struct sh_arch {
     int n_layer, n_head, n_kv_head;         /* query head h uses KV head h / (n_head / n_kv_head) */
@@ -61,6 +93,7 @@ struct sh_arch {
     float softcap, head_softcap;            /* of scores and of logits, see sh_attend; 0: none    */
     float embed_scale;                      /* of the token embedding                             */
     float residual_scale, logit_scale;      /* of what a block adds; of the logits before their cap */
+    float knob[2];                          /* of an activation that has some (kernels/backend.h)  */
     float clip;                             /* queries, keys and values lie within [-clip, clip]; 0: anywhere */
     /* Position p scales queries by 1 + temper * ln(1 + floor((p + temper_offset) / temper_length)); temper 0: not */
     float temper, temper_length;
@@ -72,6 +105,8 @@ struct sh_arch {
     int window;                             /* 0: no layer has one                                */
     uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: full attention despite the window  */
     uint64_t still[SH_MOST_LAYERS / 64];    /* bit of a layer: it does not rotate                 */
+    struct sh_mixture mix;
+    struct sh_latent latent;
     unsigned flags;                         /* enum sh_arch_flag                                  */
 };
 
@@ -85,11 +120,18 @@ void sh_arch_keep_still(struct sh_arch *a, int layer);
 /* The factors of the layer's queries by position: do they differ? */
 int sh_arch_tempers(const struct sh_arch *a, int layer);
 
+void sh_arch_keep_dense(struct sh_arch *a, int layer);
+/* The widest feed-forward block, experts among them. */
+int sh_arch_widest_ff(const struct sh_arch *a);
+
 /* Is what a block adds multiplied by a number? */
 int sh_arch_scales(const struct sh_arch *a);
 
 /* Attention gives f32 whatever the operands' type: a norm or a product of numbers follows. */
 int sh_arch_mixes_f32(const struct sh_arch *a);
+
+/* The output product reads something else than what attention gives. */
+int sh_arch_has_sub(const struct sh_arch *a);
 
 /* enum sh_arch_flag, with what the layer is. */
 unsigned sh_arch_flags(const struct sh_arch *a, int layer);

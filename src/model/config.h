@@ -58,6 +58,7 @@ int sh_config_has(const struct sh_config *c, const char *key);      /* null coun
 int sh_config_is_filled(const struct sh_config *c, const char *key); /* an object with keys        */
 int sh_config_is_set(const struct sh_config *c, const char *key);   /* … more than null, false, 0 or an empty list */
 int sh_config_is(const struct sh_config *c, const char *key, const char *json); /* absent, null, or this value */
+int sh_config_check_only(const struct sh_config *c, const char *only, struct sh_err *e); /* of a family's `only` */
 int sh_config_length(const struct sh_config *c, const char *key);   /* of a list; -1: not a list */
 /* The name of key i of an object; NULL: there are fewer. */
 const char *sh_config_key_at(const struct sh_config *c, const char *key, int i);

@@ -60,19 +60,33 @@ static int refuse_unknown(const struct sh_config *c, const struct sh_family *f, 
 
 /* ---- from the shape ---- */
 
-/* The shortest pattern that, repeated, gives all layers. */
-static int pattern(const struct sh_config *c, const struct sh_arch *a, struct sh_kv_facts *f, struct sh_err *e)
+typedef int layer_kind(const struct sh_arch *a, int layer);
+
+static int has_window(const struct sh_arch *a, int layer)
+{
+    return sh_arch_window(a, layer) > 0;
+}
+
+static int has_experts(const struct sh_arch *a, int layer)
+{
+    return (sh_arch_flags(a, layer) & SH_EXPERT_LAYER) != 0;
+}
+
+/* The shortest pattern that, repeated, gives all layers: letters[0] for the layers that are not of the kind, else
+ * letters[1]. */
+static int pattern(const struct sh_config *c, const struct sh_arch *a, layer_kind *is, const char *letters, char *to,
+                   struct sh_err *e)
 {
     int period = 1;
     for (int i = 1; i < a->n_layer && period < SH_FACTS_PATTERN; i++)
-        if (!sh_arch_window(a, i) != !sh_arch_window(a, i % period)) {
+        if (is(a, i) != is(a, i % period)) {
             period++;
             i = period - 1;
         }
     if (period >= SH_FACTS_PATTERN)
         return sh_config_refuse(c, "num_hidden_layers", "fewer than 1024 layers if windows follow no pattern", e);
     for (int i = 0; i < period; i++)
-        f->pattern[i] = sh_arch_window(a, i) ? 'L' : 'G';
+        to[i] = letters[is(a, i)];
     return 0;
 }
 
@@ -109,10 +123,20 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     f->qk_norm = each > 0 && !(a.flags & (SH_QK_NORM_WIDE | SH_QK_NORM_EACH));
     f->qk_norm_wide = each > 0 && !f->qk_norm && !(a.flags & SH_QK_NORM_EACH);
     f->norm_more += f->qk_norm || f->qk_norm_wide ? 0 : each;
-    f->gated = numbers_of(family, &a, SH_GATE_W, 0) > 0;
+    int mixes = has_experts(&a, 0);
+    f->gated = numbers_of(family, &a, mixes ? SH_EXPERT_GATE_W : SH_GATE_W, 0) > 0;
     f->qkv_bias = numbers_of(family, &a, SH_Q_B, 0) > 0;
     f->o_bias = numbers_of(family, &a, SH_O_B, 0) > 0;
-    f->mlp_bias = numbers_of(family, &a, SH_UP_B, 0) > 0;
+    f->mlp_bias = numbers_of(family, &a, mixes ? SH_EXPERT_UP_B : SH_UP_B, 0) > 0;
+    int last_mix = a.n_layer - 1;
+    while (last_mix && !has_experts(&a, last_mix))
+        last_mix--;
+    f->experts = a.mix.n;
+    f->used = a.mix.used;
+    f->expert_ffn = a.mix.width;
+    f->shared_ffn = a.mix.shared_width;
+    f->router_bias = numbers_of(family, &a, SH_ROUTER_B, last_mix) > 0;
+    f->shared_gate = numbers_of(family, &a, SH_SHARED_SCALE_W, last_mix) > 0;
     f->query_gate = numbers_of(family, &a, SH_ATTN_GATE_W, 0) > 0;
 }
 
@@ -132,8 +156,10 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
     snprintf(f->family, sizeof f->family, "%s", family->model_types[0]);
     if (family->params)
         from_table(family, a, f);
+    if (family->params && a->mix.n && pattern(c, a, has_experts, "-E", f->feeds, e))
+        return -1;
     if (!family->pattern)
-        return pattern(c, a, f, e);
+        return pattern(c, a, has_window, "GL", f->pattern, e);
     snprintf(f->pattern, sizeof f->pattern, "%s", family->pattern);
     return sh_facts_layer_types(c, f, e) < 0 ? -1 : 0;
 }

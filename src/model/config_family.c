@@ -231,6 +231,21 @@ int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct
     return 0;
 }
 
+static int check_mixture(const struct sh_config *c, struct sh_mixture *m, struct sh_err *e)
+{
+    m->scale = m->scale > 0 ? m->scale : 1;
+    if (m->n && (m->used < 1 || m->used > m->n || m->width < 1))
+        return sh_fail(e, "%s: found %d experts of width %d, of which each token uses %d; expected at least 1, and no "
+                       "more used than there are", sh_config_path(c), m->n, m->width, m->used);
+    if (m->groups < 2 || m->used_groups >= m->groups)
+        m->used_groups = 0;
+    if (m->used_groups && (m->n % m->groups || m->n / m->groups * m->used_groups < m->used))
+        return sh_fail(e, "%s: found %d groups of %d experts, of which %d are used; expected groups of one size with "
+                       "at least the %d experts that a token uses", sh_config_path(c), m->groups, m->n, m->used_groups,
+                       m->used);
+    return 0;
+}
+
 static int complete(const struct sh_config *c, const struct sh_family *f, struct sh_arch *a, struct sh_err *e)
 {
     const char *heads = sh_config_count_name(c, f, offsetof(struct sh_arch, n_head));
@@ -250,6 +265,8 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
     a->embed_scale = a->embed_scale > 0 ? a->embed_scale : 1;
     a->residual_scale = a->residual_scale > 0 ? a->residual_scale : 1;
     a->logit_scale = a->logit_scale > 0 ? a->logit_scale : 1;
+    if (check_mixture(c, &a->mix, e))
+        return -1;
     if (!a->n_rot)
         a->n_rot = a->pos == SH_POS_ROTARY ? (int)((float)a->d_head * a->rotary_share) : 0;
     if (a->pos == SH_POS_ROTARY && (a->n_rot < 2 || a->n_rot % 2 || a->n_rot > a->d_head))
@@ -258,15 +275,19 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
     return 0;
 }
 
+int sh_config_check_only(const struct sh_config *c, const char *only, struct sh_err *e)
+{
+    char key[80];
+    const char *value = strchr(only, '=') + 1;
+    snprintf(key, sizeof key, "%.*s", (int)(value - only - 1), only);
+    return sh_config_is(c, key, value) ? 0 : sh_config_refuse(c, key, value, e);
+}
+
 static int check_only(const struct sh_config *c, const struct sh_family *f, struct sh_err *e)
 {
-    for (const char *const *only = f->only; only && *only; only++) {
-        char key[80];
-        const char *value = strchr(*only, '=') + 1;
-        snprintf(key, sizeof key, "%.*s", (int)(value - *only - 1), *only);
-        if (!sh_config_is(c, key, value))
-            return sh_config_refuse(c, key, value, e);
-    }
+    for (const char *const *only = f->only; only && *only; only++)
+        if (sh_config_check_only(c, *only, e))
+            return -1;
     return 0;
 }
 

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See layer.h. This is the transformer: what a layer does, in the order it does it. */
-#include "src/model/layer.h"
+#include "src/model/layer_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-
-struct sh_layer {
-    int index;
-    const struct sh_backend *b;
-    struct sh_dev *d;
-    struct sh_weight *matrix[SH_N_ROLE];
-    float *vector[SH_N_ROLE];
-    float knob[4];                      /* of an activation that has some                         */
-};
 
 static int find(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *t, struct sh_err *e)
 {
@@ -63,6 +54,7 @@ int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
 /* xIELU's numbers, of which two are stored before their softplus; others are the architecture's. */
 static int read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
 {
+    memcpy(l->knob, sh_model_arch(m)->knob, sizeof sh_model_arch(m)->knob);
     static const enum sh_role roles[] = {SH_ACT_AP, SH_ACT_AN, SH_ACT_BETA, SH_ACT_EPS};
     for (int i = 0; i < 4 && sh_model_arch(m)->act == SH_ACT_XIELU; i++) {
         struct sh_tensor t;
@@ -78,7 +70,14 @@ static int read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
 /* What is a matrix is said by the role: a matrix may have one row. */
 static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1, [SH_DOWN_W] = 1,
-    [SH_ATTN_GATE_W] = 1};
+    [SH_ATTN_GATE_W] = 1, [SH_ROUTER_W] = 1, [SH_SHARED_GATE_W] = 1, [SH_SHARED_UP_W] = 1, [SH_SHARED_DOWN_W] = 1,
+    [SH_SHARED_SCALE_W] = 1, [SH_Q_A_W] = 1, [SH_Q_B_W] = 1, [SH_KV_A_W] = 1};
+
+/* What is loaded by other ways. */
+static const unsigned char is_apart[SH_N_ROLE] = {
+    [SH_KV_B_W] = 1, [SH_ROUTER_CHOICE] = 1, [SH_EXPERT_GATE_W] = 1, [SH_EXPERT_GATE_B] = 1, [SH_EXPERT_UP_W] = 1,
+    [SH_EXPERT_UP_B] = 1, [SH_EXPERT_DOWN_W] = 1, [SH_EXPERT_DOWN_B] = 1, [SH_ACT_AP] = 1, [SH_ACT_AN] = 1,
+    [SH_ACT_BETA] = 1, [SH_ACT_EPS] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
                                enum sh_type dtype, struct sh_err *e)
@@ -90,9 +89,12 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
     int bad = read_knobs(l, m, e);
     for (int i = SH_LAYER_ROLE; i < SH_N_ROLE && !bad; i++) {
         enum sh_role role = (enum sh_role)i;
+        if (is_apart[role])
+            continue;
         bad = is_matrix[role] ? sh_layer_matrix(b, d, m, role, layer, dtype, &l->matrix[role], e)
                               : sh_layer_vector(b, d, m, role, layer, &l->vector[role], e);
     }
+    bad = bad || sh_latent_load(l, m, dtype, e) || sh_mixture_load(l, m, dtype, e);
     sh_model_drop(m, layer);
     if (bad) {
         sh_layer_drop(l);
@@ -109,6 +111,8 @@ void sh_layer_drop(struct sh_layer *l)
         l->b->drop(l->d, l->matrix[role]);
         l->b->release(l->d, l->vector[role]);
     }
+    sh_latent_drop(l);
+    sh_mixture_drop(l);
     free(l);
 }
 
@@ -128,8 +132,7 @@ static void linear(const struct sh_layer *l, struct sh_mat out, struct sh_mat x,
     l->b->linear(l->d, &a);
 }
 
-/* Several products of one x. */
-static void linears(const struct sh_layer *l, const struct sh_linear *a, int n)
+void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n)
 {
     if (l->b->linears)
         l->b->linears(l->d, a, n);
@@ -188,10 +191,15 @@ static struct sh_mat finished(const struct sh_layer *l, const struct sh_activati
     const struct sh_arch *c = a->arch;
     struct sh_mat mixed = sh_layer_attend(c, l->index, x.rows, a->dtype).out, sub = mixed;
     mixed.at = a->mixed;
-    if (!sh_arch_mixes_f32(c))
+    if (!sh_arch_has_sub(c))
         return mixed;
     sub.at = a->sub;
     sub.type = a->dtype;
+    if (l->n_latent) {
+        sub = sh_dense(a->sub, a->dtype, x.rows, c->n_head * c->latent.d_v);
+        sh_latent_values(l, a, sub, mixed);
+        return sub;
+    }
     if (c->flags & SH_HAS_SUB_NORM) {
         norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
     } else {
@@ -216,72 +224,93 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     attend.n_seq = n_seq;
     attend.start = start;
     attend.tap = tap ? *tap : (struct sh_tap){0};
+    struct sh_mat v = attend.v;
     const struct sh_linear qkv[] = {product(l, attend.q, x, SH_Q_W, SH_Q_B, SH_ACT_NONE, 0),
                                     product(l, attend.k, x, SH_K_W, SH_K_B, SH_ACT_NONE, 0),
                                     product(l, attend.v, x, SH_V_W, SH_V_B, SH_ACT_NONE, 0)};
-    linears(l, qkv, 3);
+    if (l->n_latent)
+        sh_latent_project(l, a, attend.q, attend.k, x);
+    else
+        sh_layer_linears(l, qkv, 3);
     norm_queries_keys(l, a->arch, &attend, 0);
     for (int i = 0; i < 3; i++)
         clip(l, a->arch->clip, qkv[i].out);
     if ((sh_arch_turns(a->arch, l->index) || sh_arch_tempers(a->arch, l->index)) && !(own && own->turns))
         sh_activations_turn(a, l->index, x.rows, n_seq, start, own);
     norm_queries_keys(l, a->arch, &attend, 1);
+    if (l->n_latent)
+        l->b->cast(l->d, v, attend.k);
     if (own)
         own->attend(own->to, l->index, &attend);
     else
         l->b->attend(l->d, &attend);
 }
 
-/* hidden += what the block's last product gives, normed or scaled first where the model does that */
-static void add_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x,
-                      enum sh_role w, enum sh_role bias, enum sh_role post)
+/* hidden += what a->block holds, normed or scaled first where the model does that */
+static void add_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, enum sh_role post)
 {
     int normed = a->arch->norm_place == SH_NORM_BOTH || a->arch->norm_place == SH_NORM_OUT;
-    if (!a->block) {
-        linear(l, h, x, w, bias, SH_ACT_NONE, 1);
-        return;
-    }
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
     struct sh_scatter add = {.out = h, .x = block, .by = a->arch->residual_scale};
-    linear(l, block, x, w, bias, SH_ACT_NONE, 0);
     if (normed)
         norm(l, a->arch, h, block, post, SH_N_ROLE, 1);
     else
         l->b->scatter(l->d, &add);
 }
 
-/* out = act(gate x) * (up x), or act(up x), in the buffers of the width of `out` */
-static void feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x)
+/* hidden += what the block's last product gives */
+static void add_product(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x,
+                        enum sh_role w, enum sh_role bias, enum sh_role post)
+{
+    struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
+    linear(l, a->block ? block : h, x, w, bias, SH_ACT_NONE, !a->block);
+    if (a->block)
+        add_block(l, a, h, post);
+}
+
+void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
+                   const struct sh_expert *w)
 {
     const struct sh_arch *c = a->arch;
-    struct sh_mat wide = sh_dense(a->gate, SH_F32, out.rows, out.cols);
-    struct sh_gate gate = {.out = out, .gate = wide, .act = c->act};
+    struct sh_gate gate = {.out = out, .gate = sh_dense(a->gate, SH_F32, out.rows, out.cols),
+                           .up = sh_dense(c->flags & SH_GATED ? a->gated : NULL, SH_F32, out.rows, out.cols),
+                           .act = c->act};
+    struct sh_linear up = {.out = gate.up.at ? gate.up : gate.gate, .x = x, .w = w->up, .bias = w->up_bias};
+    const struct sh_linear both[] = {{.out = gate.gate, .x = x, .w = w->gate, .bias = w->gate_bias}, up};
     memcpy(gate.knob, l->knob, sizeof gate.knob);
     if (c->flags & SH_GATED) {
-        gate.up = sh_dense(a->gated, SH_F32, out.rows, out.cols);
-        const struct sh_linear both[] = {product(l, gate.gate, x, SH_GATE_W, SH_GATE_B, SH_ACT_NONE, 0),
-                                         product(l, gate.up, x, SH_UP_W, SH_UP_B, SH_ACT_NONE, 0)};
-        linears(l, both, 2);
+        sh_layer_linears(l, both, 2);
         l->b->gate(l->d, &gate);
     } else if (c->act == SH_ACT_XIELU) {
-        linear(l, wide, x, SH_UP_W, SH_UP_B, SH_ACT_NONE, 0);
+        l->b->linear(l->d, &up);
         l->b->gate(l->d, &gate);
     } else {
-        linear(l, out, x, SH_UP_W, SH_UP_B, c->act, 0);
+        up.out = out;
+        up.act = c->act;
+        l->b->linear(l->d, &up);
     }
 }
 
 static void feed_forward(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x)
 {
     const struct sh_arch *c = a->arch;
+    const struct sh_expert w = {.gate = l->matrix[SH_GATE_W], .gate_bias = l->vector[SH_GATE_B],
+                                .up = l->matrix[SH_UP_W], .up_bias = l->vector[SH_UP_B]};
     struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, c->d_ff), wide = sh_dense(a->gate, SH_F32, x.rows, c->d_ff);
+    if (l->n_expert) {
+        struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
+        sh_mixture_run(l, a, a->block ? block : h, x, !a->block);
+        if (a->block)
+            add_block(l, a, h, SH_MLP_POST_W);
+        return;
+    }
     if (c->flags & SH_HAS_SUB_NORM) {
-        feed(l, a, wide, x);
+        sh_layer_feed(l, a, wide, x, &w);
         norm(l, c, up, wide, SH_DOWN_NORM_W, SH_N_ROLE, 0);
     } else {
-        feed(l, a, up, x);
+        sh_layer_feed(l, a, up, x, &w);
     }
-    add_block(l, a, h, up, SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W);
+    add_product(l, a, h, up, SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W);
 }
 
 void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
@@ -302,7 +331,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     struct sh_mat mixed = finished(l, a, x);
     if (parallel && !(c->flags & SH_ONE_NORM))
         norm(l, c, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
-    add_block(l, a, h, mixed, SH_O_W, SH_O_B, SH_ATTN_POST_W);
+    add_product(l, a, h, mixed, SH_O_W, SH_O_B, SH_ATTN_POST_W);
     if (post)
         norm(l, c, h, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
     if (bare)

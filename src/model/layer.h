@@ -31,12 +31,16 @@ struct sh_activations {
     const struct sh_arch *arch;
     enum sh_type dtype;
     int rows, positions;                /* positions: rows of the rotary tables              */
-    void *x, *q, *k, *v, *mixed, *up;   /* x [rows, d_model], mixed [rows, q], up [rows, d_ff]: dtype; mixed: */
-                                        /* f32 where sh_arch_mixes_f32                       */
-    void *gate, *gated;                 /* [rows, d_ff] f32: the factors of up, where it is gated or normed */
+    void *x, *q, *k, *v, *mixed, *up;   /* x [rows, d_model], mixed [rows, q], up [rows, the widest d_ff]: dtype; */
+                                        /* mixed: f32 where sh_arch_mixes_f32                */
+    void *gate, *gated;                 /* f32, like up: its factors, where it is gated or normed */
     void *block;                        /* [rows, d_model] f32: what a block adds, where it is normed or scaled */
     void *sub, *attn_gate;              /* [rows, q]: what the output product reads, dtype, where that is not mixed; */
                                         /* f32: its factors                                  */
+    void *mix_logits, *mix_row, *mix_share; /* of a mixture: f32 [rows, experts]; int32, f32 [rows * used] */
+    void *latent_a, *latent_x, *latent_q, *latent_kv;   /* of latent attention: [rows, q_rank] f32 and dtype; */
+                                        /* [rows, n_head * (d_nope + d_rope)] dtype; [rows, rank + d_rope] f32 */
+    void *mix_x, *mix_out;              /* [rows, d_model]: what an expert reads, dtype; gives, f32 */
     struct sh_turns turns[2];           /* of arch->rope, arch->local_rope                   */
     void *temper;                       /* [positions] f32: sh_arch's factors of queries     */
     int tempered;                       /* it is filled                                      */

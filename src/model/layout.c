@@ -44,10 +44,26 @@ int sh_arch_mixes_f32(const struct sh_arch *a)
     return (a->flags & (SH_HAS_SUB_NORM | SH_ATTENTION_GATE)) != 0;
 }
 
+int sh_arch_has_sub(const struct sh_arch *a)
+{
+    return sh_arch_mixes_f32(a) || a->latent.rank;
+}
+
 unsigned sh_arch_flags(const struct sh_arch *a, int layer)
 {
-    (void)layer;
-    return a->flags;
+    int mixes = a->mix.n && !(a->mix.dense[layer / 64] >> layer % 64 & 1);
+    return a->flags | (mixes ? SH_EXPERT_LAYER : 0) | (mixes && a->mix.shared_width ? SH_SHARED_LAYER : 0);
+}
+
+void sh_arch_keep_dense(struct sh_arch *a, int layer)
+{
+    a->mix.dense[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+int sh_arch_widest_ff(const struct sh_arch *a)
+{
+    int most = a->d_ff > a->mix.width ? a->d_ff : a->mix.width;
+    return most > a->mix.shared_width ? most : a->mix.shared_width;
 }
 
 float sh_arch_scale(const struct sh_arch *a, int layer)
@@ -100,6 +116,16 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_HEAD: return a->d_head;
     case SH_DIM_HEADS: return a->n_head;
     case SH_DIM_KV_HEADS: return a->n_kv_head;
+    case SH_DIM_Q_RANK: return a->latent.q_rank;
+    case SH_DIM_KV_RANK: return a->latent.rank;
+    case SH_DIM_KV_A: return a->latent.rank + a->latent.d_rope;
+    case SH_DIM_Q_B: return a->n_head * (a->latent.d_nope + a->latent.d_rope);
+    case SH_DIM_KV_B: return a->n_head * (a->latent.d_nope + a->latent.d_v);
+    case SH_DIM_VALUES: return a->n_head * a->latent.d_v;
+    case SH_DIM_ONE_ROW: return 1;
+    case SH_DIM_EXPERTS: return a->mix.n;
+    case SH_DIM_EXPERT_FF: return a->mix.width;
+    case SH_DIM_SHARED_FF: return a->mix.shared_width;
     }
     return 0;
 }
@@ -109,7 +135,7 @@ int sh_role_is_norm(enum sh_role role)
     static const unsigned char norms[SH_N_ROLE] = {
         [SH_FINAL_NORM_W] = 1, [SH_EMBED_NORM_W] = 1, [SH_ATTN_NORM_W] = 1, [SH_MLP_NORM_W] = 1,
         [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_ATTN_POST_W] = 1, [SH_MLP_POST_W] = 1,
-        [SH_O_NORM_W] = 1, [SH_DOWN_NORM_W] = 1};
+        [SH_O_NORM_W] = 1, [SH_DOWN_NORM_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_KV_A_NORM_W] = 1};
     return norms[role];
 }
 
@@ -137,7 +163,8 @@ struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a
 {
     struct sh_layout l = {.rows = rows_of(a, p), .cols = p->rows == SH_ONE ? 1 : sh_dim_size(a, p->cols),
                           .is_transposed = (p->form & SH_TRANSPOSED) && p->rows != SH_ONE};
-    int blocks = p->form & SH_INTERLEAVED ? a->n_kv_head : p->form & SH_IN_FOURTHS ? 4 : 1;
+    int blocks = p->form & SH_INTERLEAVED ? a->n_kv_head : p->form & SH_IN_FOURTHS ? 4
+                 : p->form & SH_ALTERNATING ? rows_of(a, p) : 1;
     for (const struct sh_param *other = f->params; other->name; other++) {
         if (strcmp(other->name, p->name) || !sh_param_exists(other, a, layer))
             continue;
@@ -150,6 +177,11 @@ struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a
         l.n_rot = a->n_rot;
         l.d_head = a->d_head;
     }
+    if ((p->role == SH_Q_B_W || p->role == SH_KV_A_W) && a->flags & SH_IN_PAIRS) {
+        l.n_rot = a->latent.d_rope;
+        l.still = p->role == SH_Q_B_W ? a->latent.d_nope : a->latent.rank;
+        l.d_head = l.still + l.n_rot;
+    }
     return l;
 }
 
@@ -161,8 +193,8 @@ int sh_layout_is_plain(const struct sh_layout *l)
 /* Neighbouring pairs become pairs of halves: the first elements of all, then the second ones. */
 static int parted(const struct sh_layout *l, int row)
 {
-    int j = l->n_rot ? row % l->d_head : 0, half = l->n_rot / 2;
-    if (!l->n_rot || j >= l->n_rot)
+    int j = l->n_rot ? row % l->d_head - l->still : 0, half = l->n_rot / 2;
+    if (!l->n_rot || j < 0 || j >= l->n_rot)
         return row;
     return row - j + (j < half ? 2 * j : 2 * (j - half) + 1);
 }

@@ -16,7 +16,10 @@ libmodel_a_SOURCES = \
 	%D%/facts.h \
 	%D%/head.c \
 	%D%/layer.c %D%/layer.h \
+	%D%/latent.c \
+	%D%/layer_parts.h \
 	%D%/layout.c \
+	%D%/mixture.c \
 	%D%/model.c %D%/model.h \
 	%D%/numbers.c \
 	%D%/quant.h \
@@ -24,6 +27,7 @@ libmodel_a_SOURCES = \
 	%D%/weights.c %D%/weights.h \
 	%D%/families/families.h \
 	%D%/families/family.h \
+	%D%/families/family_afmoe.c \
 	%D%/families/family_apertus.c \
 	%D%/families/family_arcee.c \
 	%D%/families/family_biogpt.c \
@@ -37,6 +41,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_gemma2.c \
 	%D%/families/family_gemma4.c \
 	%D%/families/family_glm.c \
+	%D%/families/family_glm4_moe.c \
 	%D%/families/family_gpt2.c \
 	%D%/families/family_gpt_neo.c \
 	%D%/families/family_gpt_neox.c \
@@ -47,13 +52,14 @@ libmodel_a_SOURCES = \
 	%D%/families/family_jamba.c \
 	%D%/families/family_llama.c \
 	%D%/families/family_llama4.c \
-	%D%/families/family_minimax_m2.c \
 	%D%/families/family_ministral.c \
+	%D%/families/family_mixtral.c \
 	%D%/families/family_mpt.c \
 	%D%/families/family_nanochat.c \
 	%D%/families/family_nemotron.c \
 	%D%/families/family_nemotron_h.c \
 	%D%/families/family_olmo.c \
+	%D%/families/family_olmoe.c \
 	%D%/families/family_opt.c \
 	%D%/families/family_persimmon.c \
 	%D%/families/family_phi.c \

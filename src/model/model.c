@@ -89,9 +89,19 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_KV] = {"KV heads x head width", offsetof(struct sh_arch, d_head)},
         [SH_DIM_HEAD] = {"head width", offsetof(struct sh_arch, d_head)},
         [SH_DIM_HEADS] = {"query heads", offsetof(struct sh_arch, n_head)},
-        [SH_DIM_KV_HEADS] = {"KV heads", offsetof(struct sh_arch, n_kv_head)}};
+        [SH_DIM_KV_HEADS] = {"KV heads", offsetof(struct sh_arch, n_kv_head)},
+        [SH_DIM_Q_RANK] = {"query latent", offsetof(struct sh_arch, latent.q_rank)},
+        [SH_DIM_KV_RANK] = {"latent", offsetof(struct sh_arch, latent.rank)},
+        [SH_DIM_KV_A] = {"latent + rotary width", 0},
+        [SH_DIM_Q_B] = {"query heads x width of their queries", 0},
+        [SH_DIM_KV_B] = {"query heads x width of keys and values in the latent", 0},
+        [SH_DIM_VALUES] = {"query heads x width of values", 0},
+        [SH_DIM_ONE_ROW] = {"1", 0},
+        [SH_DIM_EXPERTS] = {"experts", offsetof(struct sh_arch, mix.n)},
+        [SH_DIM_EXPERT_FF] = {"expert width", offsetof(struct sh_arch, mix.width)},
+        [SH_DIM_SHARED_FF] = {"shared expert width", offsetof(struct sh_arch, mix.shared_width)}};
     const char *name = NULL;
-    if (dim != SH_ONE && dim != SH_DIM_Q && dim != SH_DIM_KV)
+    if (dims[dim].field && dim != SH_DIM_Q && dim != SH_DIM_KV)
         name = sh_config_count_name(m->config, m->family, dims[dim].field);
     return name ? name : dims[dim].own;
 }
@@ -409,7 +419,7 @@ int sh_model_numbered(struct sh_model *m, enum sh_role role, int layer, int numb
         role = SH_TOK_EMBED;
     struct bound *b = place(m, role, layer, number);
     *out = (struct sh_tensor){0};
-    if (!b->name)
+    if (number >= sh_model_count(m, role) || !b->name)
         return 0;
     size_t first = (b->slice + (size_t)b->layout.first * (size_t)b->layout.cols) * sh_type_bytes(b->type);
     int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0 &&
@@ -445,6 +455,17 @@ void sh_model_drop(struct sh_model *m, int layer)
         if (b->stored)
             sh_stored_drop(b->stored);
     }
+}
+
+void sh_model_drop_numbered(struct sh_model *m, enum sh_role role, int layer, int number)
+{
+    struct bound *b = place(m, role, layer, number);
+    if (number >= sh_model_count(m, role))
+        return;
+    if (b->stored && !is_sliced(b->param))      /* the pages of slices go with their layer */
+        sh_stored_drop(b->stored);
+    free(b->own);
+    b->own = NULL;
 }
 
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer)

@@ -66,6 +66,9 @@ void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const
 /* The layer's weights are not needed for now: their memory is released. -1: the weights outside the layers. */
 void sh_model_drop(struct sh_model *m, int layer);
 
+/* The same for one of a numbered role. */
+void sh_model_drop_numbered(struct sh_model *m, enum sh_role role, int layer, int number);
+
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outside the layers     */
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */

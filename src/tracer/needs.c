@@ -13,7 +13,7 @@ enum { ROUNDING = 1 << 20 };                    /* of a layer's vectors, which a
 /* Of a layer's inputs and outputs. */
 static int widest(const struct sh_arch *c)
 {
-    int q = c->n_head * c->d_head, most = c->d_ff > q ? c->d_ff : q;
+    int q = c->n_head * c->d_head, ff = sh_arch_widest_ff(c), most = ff > q ? ff : q;
     return c->d_model > most ? c->d_model : most;
 }
 
@@ -24,7 +24,9 @@ static size_t coded_layer_bytes(const struct sh_sweep *s)
     int q = c->n_head * c->d_head, kv = c->n_kv_head * c->d_head, n_up = c->flags & SH_GATED ? 2 : 1;
     const int shape[][3] = {                    /* how many, rows, columns                                */
         {1, q, c->d_model}, {2, kv, c->d_model}, {1, c->d_model, q}, {n_up, c->d_ff, c->d_model},
-        {1, c->d_model, c->d_ff}};
+        {1, c->d_model, c->d_ff}, {c->mix.n * n_up, c->mix.width, c->d_model}, {c->mix.n, c->d_model, c->mix.width},
+        {c->mix.shared_width ? n_up : 0, c->mix.shared_width, c->d_model},
+        {c->mix.shared_width ? 1 : 0, c->d_model, c->mix.shared_width}};
     size_t bytes = 0;
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
         bytes += (size_t)shape[i][0] * sh_code_bytes(shape[i][1], shape[i][2], s->weight_bits);

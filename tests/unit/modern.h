@@ -14,7 +14,13 @@
     X(falcon, falcon) X(falcon, falcon_new) X(mpt, mpt) X(mpt, mpt_clip) X(gpt_bigcode, gpt_bigcode) \
     X(persimmon, persimmon) X(xglm, xglm) X(biogpt, biogpt) X(helium, helium) X(apertus, apertus) \
     X(ministral, ministral) X(ministral3, ministral3) X(ministral3, ministral3_nested) X(nanochat, nanochat) \
-    X(bitnet, bitnet) X(vaultgemma, vaultgemma)
+    X(bitnet, bitnet) X(vaultgemma, vaultgemma) \
+    X(mixtral, mixtral) X(mixtral, mixtral_window) X(qwen2_moe, qwen2_moe) X(qwen2_moe, qwen2_moe_sparse_step) \
+    X(qwen3_moe, qwen3_moe) X(qwen3_moe, qwen3_moe_mixed) X(olmoe, olmoe) X(phimoe, phimoe) \
+    X(granitemoe, granitemoe) X(ernie4_5_moe, ernie4_5_moe) X(glm4_moe, glm4_moe) X(minimax_m2, minimax_m2) \
+    X(dots1, dots1) X(flex_olmo, flex_olmo) X(afmoe, afmoe) \
+    X(deepseek, deepseek_v2_lite) X(deepseek, deepseek_v2) X(deepseek, deepseek_v3) X(deepseek, deepseek_v3_noyarn) \
+    X(youtu, youtu)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

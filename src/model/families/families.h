@@ -13,7 +13,8 @@
     X(llama4) X(olmo) X(olmo2) X(olmo3) X(granite) X(cohere) X(cohere2) X(stablelm) X(starcoder2) X(gpt_bigcode) \
     X(phi) X(codegen) X(nemotron) X(exaone4) X(ernie4_5) X(glm) X(glm4) X(hunyuan_v1_dense) X(seed_oss) X(ministral) \
     X(ministral3) X(smollm3) X(arcee) X(helium) X(apertus) X(persimmon) X(biogpt) X(xglm) X(bitnet) X(vaultgemma) \
-    X(nanochat)
+    X(nanochat) X(olmoe) X(flex_olmo) X(granitemoe) X(phimoe) X(ernie4_5_moe) X(glm4_moe) X(dots1) X(afmoe) \
+    X(youtu)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -69,6 +70,45 @@ extern const struct sh_gguf_form sh_llama_gguf;
      .unless = SH_EXPERT_LAYER}
 #define SH_LLAMA_PLAIN_FEED SH_DENSE(UP, "mlp.up_proj", FF, MODEL), SH_DENSE(DOWN, "mlp.down_proj", MODEL, FF)
 #define SH_LLAMA_FEED SH_DENSE(GATE, "mlp.gate_proj", FF, MODEL), SH_LLAMA_PLAIN_FEED
+
+/* A mixture of experts: its router, its experts one by one and the one that every token uses. */
+#define SH_EXPERT_PART(part, tensor, out, in, how) \
+    {.role = SH_EXPERT_##part##_W, .name = SH_LAYER tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, \
+     .needs = SH_EXPERT_LAYER, .form = how, .count = SH_DIM_EXPERTS}
+#define SH_EXPERTS(stem, gate, up, down) \
+    SH_EXPERT_PART(GATE, stem ".@." gate ".weight", EXPERT_FF, MODEL, 0), \
+    SH_EXPERT_PART(UP, stem ".@." up ".weight", EXPERT_FF, MODEL, 0), \
+    SH_EXPERT_PART(DOWN, stem ".@." down ".weight", MODEL, EXPERT_FF, 0)
+#define SH_LLAMA_EXPERTS SH_EXPERTS("mlp.experts", "gate_proj", "up_proj", "down_proj")
+#define SH_MIXTRAL_EXPERTS SH_EXPERTS("block_sparse_moe.experts", "w1", "w3", "w2")
+#define SH_ROUTER(tensor) \
+    {.role = SH_ROUTER_W, .name = SH_LAYER tensor, .rows = SH_DIM_EXPERTS, .cols = SH_DIM_MODEL, \
+     .needs = SH_EXPERT_LAYER}
+#define SH_CHOICE(tensor) \
+    {.role = SH_ROUTER_CHOICE, .name = SH_LAYER tensor, .cols = SH_DIM_EXPERTS, .needs = SH_EXPERT_LAYER}
+#define SH_SHARED_PART(part, tensor, out, in) \
+    {.role = SH_SHARED_##part##_W, .name = SH_LAYER tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, \
+     .needs = SH_SHARED_LAYER}
+#define SH_SHARED(stem) \
+    SH_SHARED_PART(GATE, stem ".gate_proj.weight", SHARED_FF, MODEL), \
+    SH_SHARED_PART(UP, stem ".up_proj.weight", SHARED_FF, MODEL), \
+    SH_SHARED_PART(DOWN, stem ".down_proj.weight", MODEL, SHARED_FF)
+
+/* Keys of mixtures, under the names that DeepSeek and its relatives give them. */
+#define SH_DEEPSEEK_MIXTURE \
+    SH_COUNT_KEY(mix.n, 1e5, "n_routed_experts", "num_experts"), SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok"), \
+    SH_COUNT_KEY(mix.width, 1e8, "moe_intermediate_size"), SH_COUNT_KEY(mix.groups, 1e5, "n_group"), \
+    SH_COUNT_KEY(mix.used_groups, 1e5, "topk_group"), SH_FLAG_KEY(SH_MIX_NORMED, "norm_topk_prob", "route_norm"), \
+    SH_REAL_KEY(mix.scale, 1e6, "routed_scaling_factor", "route_scale")
+
+/* -1: the count, which this key gives, is missing. */
+int sh_mixture_needs(const struct sh_config *c, int count, const char *key, struct sh_err *e);
+/* As many shared experts as the key says, as one. */
+int sh_mixture_shared(struct sh_arch *a, const struct sh_config *c, const char *key, struct sh_err *e);
+/* The first so many layers are plain. */
+int sh_mixture_after(struct sh_arch *a, const struct sh_config *c, const char *key, int usual, struct sh_err *e);
+/* Experts as wide as intermediate_size, in every layer. */
+sh_shape sh_mixture_shape;
 
 /* Layer norms and rotary positions. */
 #define SH_LAYER_NORM_START \

@@ -26,6 +26,12 @@ enum sh_role {
     SH_Q_NORM_B, SH_K_NORM_B,
     SH_O_NORM_W, SH_DOWN_NORM_W,            /* before the last product of each block              */
     SH_ATTN_GATE_W,                         /* [query heads x head width, d_model]                */
+    SH_Q_A_W, SH_Q_A_NORM_W, SH_Q_B_W, SH_KV_A_W, SH_KV_A_NORM_W, SH_KV_B_W,    /* latent attention; Q_B: also alone */
+    SH_ROUTER_W, SH_ROUTER_B,               /* [experts, d_model], [1, experts]                   */
+    SH_ROUTER_CHOICE,                       /* [1, experts]: added to scores to choose, not to weigh */
+    SH_EXPERT_GATE_W, SH_EXPERT_GATE_B, SH_EXPERT_UP_W, SH_EXPERT_UP_B, SH_EXPERT_DOWN_W, SH_EXPERT_DOWN_B,
+                                            /* numbered                                           */
+    SH_SHARED_GATE_W, SH_SHARED_UP_W, SH_SHARED_DOWN_W, SH_SHARED_SCALE_W,  /* the last: [1, d_model] */
     SH_ACT_AP, SH_ACT_AN, SH_ACT_BETA, SH_ACT_EPS,  /* [1]: of xIELU                              */
     SH_N_ROLE
 };
@@ -40,7 +46,11 @@ enum sh_dim {
     SH_DIM_POS,                             /* max_pos + pos_offset                               */
     SH_DIM_Q, SH_DIM_KV,                    /* n_head * d_head, n_kv_head * d_head                */
     SH_DIM_HEAD,                            /* d_head                                             */
-    SH_DIM_HEADS, SH_DIM_KV_HEADS           /* n_head, n_kv_head                                  */
+    SH_DIM_HEADS, SH_DIM_KV_HEADS,          /* n_head, n_kv_head                                  */
+    SH_DIM_Q_RANK, SH_DIM_KV_RANK, SH_DIM_KV_A,     /* of struct sh_latent: q_rank, rank, rank + d_rope */
+    SH_DIM_Q_B, SH_DIM_KV_B, SH_DIM_VALUES, /* n_head times d_nope + d_rope, d_nope + d_v, d_v     */
+    SH_DIM_ONE_ROW,                         /* of a matrix with one row                           */
+    SH_DIM_EXPERTS, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF      /* of struct sh_mixture               */
 };
 
 enum sh_key_kind {
@@ -78,7 +88,8 @@ enum sh_form {
     SH_WHOLE_NAME = 1,                      /* `name` has no prefix                               */
     SH_TRANSPOSED = 2,                      /* the whole tensor is [cols, rows]                   */
     SH_INTERLEAVED = 4,                     /* for each KV head its rows of every part            */
-    SH_IN_FOURTHS = 8                       /* for each fourth of the heads the same              */
+    SH_IN_FOURTHS = 8,                      /* for each fourth of the heads the same              */
+    SH_ALTERNATING = 16                     /* one row of every part in turn                      */
 };
 
 struct sh_param {
@@ -193,7 +204,7 @@ struct sh_layout {                          /* of a vector the elements are the 
     int total;                              /* rows of the whole tensor                           */
     int first, run, step;                   /* `run` rows from `first` on, again every `step` rows */
     int is_transposed;                      /* the tensor is [cols, total]                        */
-    int n_rot, d_head;                      /* the first n_rot of each d_head rows are in pairs; 0: none */
+    int n_rot, d_head, still;               /* n_rot of each d_head rows, after `still`, are in pairs; 0: none */
 };
 
 int sh_dim_size(const struct sh_arch *a, enum sh_dim dim);

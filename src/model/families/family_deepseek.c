@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DeepSeek-V2 and V3 and Kimi-K2: latent attention and experts; DeepSeek-V3.2 and GLM-5: latent attention to the
- * tokens that an index chooses. Their memory is counted. */
+/* DeepSeek-V2 and V3 and Kimi-K2: latent attention and experts, whose groups V2 ranks by their best score and V3 by
+ * their two best. Youtu-LLM (Tencent, 2025): latent attention alone. DeepSeek-V3.2 and GLM-5: latent attention to the
+ * tokens that an index chooses; their memory is counted. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +17,10 @@
 #define KNOWS " moe_layer_freq num_nextn_predict_layers "
 #define INDEX_KNOWS KNOWS "layer_types mlp_layer_types num_local_experts "
 
+static const struct sh_fact_key latent_facts[] = {
+    SH_NEEDED_FACT(latent, "kv_lora_rank"), SH_FACT(rope_dim, 1, "qk_rope_head_dim"),
+    SH_FACT(nope_dim, 1, "qk_nope_head_dim"), SH_FACT(v_dim, 1, "v_head_dim"), SH_FACT(q_latent, 1, "q_lora_rank"),
+    {.json = {NULL}}};
 static const struct sh_fact_key facts[] = {LATENT, SH_FACT(q_latent, 1, "q_lora_rank"), {.json = {NULL}}};
 static const struct sh_fact_key index_facts[] = {
     LATENT, SH_NEEDED_FACT(index_dim, "index_head_dim"), SH_NEEDED_FACT(index_heads, "index_n_heads"),
@@ -85,10 +91,107 @@ static int count_indexed(struct sh_kv_facts *f, const struct sh_config *c, struc
     return count(f, c, e) || listed_feeds(c, f, e) || index_pattern(c, f, e) ? -1 : 0;
 }
 
+/* ---- what runs ---- */
+
+#define LATENT_KEYS \
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"), \
+    SH_COUNT_KEY(latent.rank, 1e6, "kv_lora_rank"), SH_COUNT_KEY(latent.q_rank, 1e6, "q_lora_rank"), \
+    SH_COUNT_KEY(latent.d_rope, 1e5, "qk_rope_head_dim"), SH_COUNT_KEY(latent.d_nope, 1e5, "qk_nope_head_dim"), \
+    SH_COUNT_KEY(latent.d_v, 1e5, "v_head_dim")
+
+static const struct sh_key keys[] = {LATENT_KEYS, SH_DEEPSEEK_MIXTURE, {.json = {NULL}}};
+static const struct sh_key keys_youtu[] = {LATENT_KEYS, {.json = {NULL}}};
+
+#define A SH_LAYER "self_attn."
+#define LATENT_PARAMS \
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_FEED, \
+    {.role = SH_Q_A_W, .name = A "q_a_proj.weight", .rows = SH_DIM_Q_RANK, .cols = SH_DIM_MODEL, \
+     .needs = SH_Q_LATENT}, \
+    {.role = SH_Q_A_NORM_W, .name = A "q_a_layernorm.weight", .cols = SH_DIM_Q_RANK, .needs = SH_Q_LATENT}, \
+    {.role = SH_Q_B_W, .name = A "q_b_proj.weight", .rows = SH_DIM_Q_B, .cols = SH_DIM_Q_RANK, .needs = SH_Q_LATENT}, \
+    {.role = SH_Q_B_W, .name = A "q_proj.weight", .rows = SH_DIM_Q_B, .cols = SH_DIM_MODEL, .unless = SH_Q_LATENT}, \
+    SH_MATRIX(KV_A_W, A "kv_a_proj_with_mqa.weight", KV_A, MODEL, 0), \
+    SH_NORM_WEIGHT(KV_A_NORM, A "kv_a_layernorm.weight", KV_RANK, 0), \
+    SH_MATRIX(KV_B_W, A "kv_b_proj.weight", KV_B, KV_RANK, 0), SH_MATRIX(O_W, A "o_proj.weight", MODEL, VALUES, 0)
+
+static const struct sh_param params[] = {
+    LATENT_PARAMS, SH_ROUTER("mlp.gate.weight"), SH_LLAMA_EXPERTS, SH_SHARED("mlp.shared_experts"),
+    {.role = SH_ROUTER_CHOICE, .name = SH_LAYER "mlp.gate.e_score_correction_bias", .cols = SH_DIM_EXPERTS,
+     .needs = SH_EXPERT_LAYER | SH_HAS_CORRECTION},
+    {.name = NULL}};
+static const struct sh_param params_youtu[] = {LATENT_PARAMS, {.name = NULL}};
+
+static int shape_youtu(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    const struct sh_latent *t = &a->latent;
+    if (t->q_rank)
+        a->flags |= SH_Q_LATENT;
+    return sh_mixture_needs(c, t->rank, "kv_lora_rank", e) || sh_mixture_needs(c, t->d_rope, "qk_rope_head_dim", e) ||
+           sh_mixture_needs(c, t->d_nope, "qk_nope_head_dim", e) || sh_mixture_needs(c, t->d_v, "v_head_dim", e)
+               ? -1 : 0;
+}
+
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    static const struct sh_word scores[] = {{"softmax", 0}, {"sigmoid", 1}, {NULL, 0}};
+    static const struct sh_word methods[] = {{"greedy", 0}, {"group_limited_greedy", 1}, {"noaux_tc", 2}, {NULL, 0}};
+    const char *type = "";
+    if (sh_config_word(c, "model_type", &type, e))
+        return -1;
+    int older = !strcmp(type, "deepseek_v2"), sigmoid = !older, method = older ? 0 : 2;
+    if (shape_youtu(a, c, e) || sh_mixture_needs(c, a->mix.n, "n_routed_experts", e) ||
+        sh_mixture_needs(c, a->mix.used, "num_experts_per_tok", e) ||
+        sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
+        sh_mixture_shared(a, c, "n_shared_experts", e) || sh_mixture_after(a, c, "first_k_dense_replace", 0, e) ||
+        sh_config_choice(c, "scoring_func", scores, &sigmoid, e) ||
+        sh_config_choice(c, "topk_method", methods, &method, e))
+        return -1;
+    if (older && a->flags & SH_MIX_NORMED)
+        return sh_config_refuse(c, "norm_topk_prob", "false", e);
+    a->mix.route = sigmoid ? SH_ROUTE_SIGMOID : SH_ROUTE_SOFTMAX;
+    a->mix.by_best_two = method == 2;
+    a->mix.groups = method ? a->mix.groups : 0;
+    a->flags |= method == 2 ? SH_HAS_CORRECTION : 0;
+    return 0;
+}
+
+/* One KV head of [rotary key, latent]. YaRN sharpens the scores by mscale_all_dim, too. */
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    const struct sh_latent *t = &a->latent;
+    float weight = 0;
+    int pairs = 1;
+    long long width = (long long)a->n_head * (t->rank + t->d_rope), b = (long long)a->n_head * (t->d_nope + t->d_rope);
+    if (width > 100000000 || b > 100000000 || (long long)a->n_head * (t->d_nope + t->d_v) > 100000000 || t->d_rope % 2)
+        return sh_config_refuse(c, "kv_lora_rank", "a latent of at most 10^8 numbers over all heads, and an even "
+                                "qk_rope_head_dim", e);
+    a->n_kv_head = 1;
+    a->n_rot = t->d_rope;
+    a->d_head = t->d_rope + t->rank;
+    if (sh_config_flag(c, "rope_interleave", &pairs, e) || sh_config_classic_rope(a, c, e) ||
+        sh_config_real(c, "rope_parameters.mscale_all_dim", 1e6, &weight, e) ||
+        sh_config_real(c, "rope_scaling.mscale_all_dim", 1e6, &weight, e))
+        return -1;
+    a->flags |= pairs ? SH_IN_PAIRS : 0;
+    double sharper = a->rope.kind == SH_ROPE_YARN && weight > 0
+                         ? sh_rope_sharpening((double)a->rope.factor, (double)weight) : 1;
+    a->scale = (float)(sharper * sharper / sqrt((double)(t->d_nope + t->d_rope)));
+    return 0;
+}
+
 const struct sh_family sh_family_deepseek = {
     .name = "deepseek", .model_types = SH_WORDS("deepseek_v2", "deepseek_v3", "kimi_k2"),
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .facts = facts, .knows = KNOWS, .count = count};
+    .architectures = SH_WORDS("DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3Model", "DeepseekV2Model"),
+    .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS}, .keys = keys, .params = params,
+    .only = SH_WORDS("attention_bias=false", "moe_layer_freq=1"), .facts = facts, .knows = KNOWS, .shape = shape,
+    .finish = finish, .count = count};
+
+const struct sh_family sh_family_youtu = {
+    .name = "youtu", .model_types = SH_WORDS("youtu"), .architectures = SH_WORDS("YoutuForCausalLM", "YoutuModel"),
+    .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
+    .keys = keys_youtu, .params = params_youtu, .only = SH_WORDS("attention_bias=false", "mlp_bias=false"),
+    .facts = latent_facts, .shape = shape_youtu, .finish = finish};
 
 const struct sh_family sh_family_deepseek_v32 = {
     .name = "deepseek_v32", .model_types = SH_WORDS("deepseek_v32"),

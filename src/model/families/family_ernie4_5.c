@@ -14,3 +14,39 @@ const struct sh_family sh_family_ernie4_5 = {
               .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1, .rope = {.base = 500000}, .d_head = 128,
               .flags = SH_LLAMA_FLAGS | SH_IN_PAIRS | SH_TIED_HEAD},
     .keys = keys, .params = sh_llama_params, .finish = sh_config_classic_rope};
+
+/* The mixtures: a softmax and a correction choose, the experts that every token uses are one. */
+static const struct sh_key keys_moe[] = {
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    SH_COUNT_KEY(mix.n, 1e5, "moe_num_experts"), SH_COUNT_KEY(mix.used, 1e5, "moe_k"),
+    SH_COUNT_KEY(mix.width, 1e8, "moe_intermediate_size"), {.json = {NULL}}};
+
+static const struct sh_param params_moe[] = {
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_FEED,
+    SH_ROUTER("mlp.gate.weight"), SH_CHOICE("mlp.moe_statics.e_score_correction_bias"), SH_LLAMA_EXPERTS,
+    SH_SHARED("mlp.shared_experts"), {.name = NULL}};
+
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int first = 1, last = -1, every = 1;
+    if (sh_mixture_needs(c, a->mix.n, "moe_num_experts", e) ||
+        sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
+        sh_mixture_shared(a, c, "moe_num_shared_experts", e) ||
+        sh_config_at_least(c, "moe_layer_start_index", 0, 100000000, &first, e) ||
+        sh_config_at_least(c, "moe_layer_end_index", -1, 100000000, &last, e) ||
+        sh_config_count(c, "moe_layer_interval", 100000000, &every, e))
+        return -1;
+    for (int i = 0; i < a->n_layer; i++)
+        if (i < first || (last >= 0 && i > last) || (i + 1) % every)
+            sh_arch_keep_dense(a, i);
+    return 0;
+}
+
+const struct sh_family sh_family_ernie4_5_moe = {
+    .name = "ernie4_5_moe", .model_types = SH_WORDS("ernie4_5_moe"),
+    .architectures = SH_WORDS("Ernie4_5_MoeForCausalLM", "Ernie4_5_MoeModel"), .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
+              .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1, .rope = {.base = 500000},
+              .mix = {.n = 64, .used = 6}, .flags = SH_LLAMA_FLAGS | SH_IN_PAIRS | SH_TIED_HEAD | SH_MIX_NORMED},
+    .keys = keys_moe, .params = params_moe, .only = SH_WORDS("use_bias=false", "moe_use_aux_free=true"),
+    .knows = " moe_num_experts num_nextn_predict_layers ", .shape = shape, .finish = sh_config_classic_rope};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The models of Qwen, and MiMo. */
+#include <stdio.h>
 #include <string.h>
 
 #include "src/model/config.h"
@@ -62,30 +63,65 @@ const struct sh_family sh_family_qwen3 = {
     .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_3, .knows = KNOWS, .shape = qwen_shape,
     .finish = sh_config_whole_rope};
 
-/* Qwen 1.5, 2 and 3 as mixtures of experts (Yang et al., 2024; 2025); Qwen 2 has one more expert, used by every token.
- * Their memory is counted. */
-static const struct sh_fact_key mixture[] = {
-    SH_USUAL_FACT(moe_every, 1, 1, "decoder_sparse_step"), SH_FACT(shared_ffn, 0, "shared_expert_intermediate_size"),
-    SH_NEEDED_FACT(experts, "num_experts", "num_local_experts"), SH_NEEDED_FACT(used, "num_experts_per_tok"),
-    SH_NEEDED_FACT(expert_ffn, "moe_intermediate_size"), {.json = {NULL}}};
+/* Qwen 1.5, 2 and 3 as mixtures of experts (Yang et al., 2024; 2025); Qwen 2 has one more expert, used by every token
+ * as far as a sigmoid says. */
+static const struct sh_key mixture_keys[] = {
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    SH_COUNT_KEY(mix.n, 1e5, "num_experts", "num_local_experts"), SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok"),
+    SH_COUNT_KEY(mix.width, 1e8, "moe_intermediate_size"), SH_FLAG_KEY(SH_MIX_NORMED, "norm_topk_prob"),
+    {.json = {NULL}}};
 
-/* Every layer has experts, or every decoder_sparse_step-th; a list of plain layers is not known here. */
-static int count_mixture(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
+#define MIXTURE \
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_QK_NORMS, SH_LLAMA_FEED, \
+    SH_ROUTER("mlp.gate.weight"), SH_LLAMA_EXPERTS
+static const struct sh_param mixture_3[] = {MIXTURE, {.name = NULL}};
+static const struct sh_param mixture_2[] = {
+    MIXTURE, SH_SHARED("mlp.shared_expert"), SH_SHARED_PART(SCALE, "mlp.shared_expert_gate.weight", ONE_ROW, MODEL),
+    {.name = NULL}};
+
+/* Every layer has experts, or every decoder_sparse_step-th, but for those of a list. */
+static int mixture_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    f->moe_offset = f->moe_every - 1;
-    f->shared_gate = !f->qk_norm;
-    return sh_config_has(c, "mlp_only_layers.0") ? sh_config_refuse(c, "mlp_only_layers", "an empty list", e) : 0;
+    int step = 1, n = sh_config_length(c, "mlp_only_layers");
+    if (qwen_shape(a, c, e) || sh_mixture_needs(c, a->mix.n, "num_experts", e) ||
+        sh_mixture_needs(c, a->mix.used, "num_experts_per_tok", e) ||
+        sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
+        sh_config_count(c, "decoder_sparse_step", (int)1e8, &step, e))
+        return -1;
+    for (int i = 0; i < a->n_layer; i++)
+        if ((i + 1) % step)
+            sh_arch_keep_dense(a, i);
+    for (int i = 0; i < n; i++) {
+        char key[48];
+        int layer = -1;
+        snprintf(key, sizeof key, "mlp_only_layers.%d", i);
+        if (sh_config_at_least(c, key, 0, a->n_layer - 1, &layer, e))
+            return -1;
+        if (layer >= 0)
+            sh_arch_keep_dense(a, layer);
+    }
+    return n < 0 ? sh_config_refuse(c, "mlp_only_layers", "a list of layers", e) : 0;
+}
+
+static int mixture_shape_2(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    a->flags = (a->flags | SH_HAS_BIAS) & ~(unsigned)SH_HAS_OUT_BIAS;
+    return sh_config_at_least(c, "shared_expert_intermediate_size", 0, (int)1e8, &a->mix.shared_width, e) ||
+           mixture_shape(a, c, e) ? -1 : 0;
 }
 
 const struct sh_family sh_family_qwen2_moe = {
     .name = "qwen2_moe", .model_types = SH_WORDS("qwen2_moe"),
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
-    .facts = mixture, .knows = KNOWS, .shape = qwen_shape, .count = count_mixture};
+    .architectures = SH_WORDS("Qwen2MoeForCausalLM", "Qwen2MoeModel"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS}, .keys = mixture_keys, .params = mixture_2,
+    .knows = KNOWS, .shape = mixture_shape_2, .finish = sh_config_whole_rope};
 
 const struct sh_family sh_family_qwen3_moe = {
-    .name = "qwen3_moe", .model_types = SH_WORDS("qwen3_moe", "qwen3_vl_moe_text", "qwen3_vl_moe"),
-    .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
-    .facts = mixture, .knows = KNOWS, .shape = qwen_shape, .count = count_mixture};
+    .name = "qwen3_moe", .model_types = SH_WORDS("qwen3_moe"),
+    .counted_types = SH_WORDS("qwen3_vl_moe_text", "qwen3_vl_moe"),
+    .architectures = SH_WORDS("Qwen3MoeForCausalLM", "Qwen3MoeModel"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM}, .keys = mixture_keys,
+    .params = mixture_3, .knows = KNOWS, .shape = mixture_shape, .finish = sh_config_whole_rope};
 
 /* Qwen3-Next and Qwen 3.5: three layers of the gated delta rule to one that attends. Their memory is counted. */
 #define DELTA_RULE \

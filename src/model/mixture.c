@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A mixture of experts: the router's products come to the host, which chooses; then each expert that some token has
+ * chosen, in the order of their numbers, multiplies the rows of its tokens, gathered, and its results go back to their
+ * rows with their weights. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/model/layer_parts.h"
+
+/* ---- loading ---- */
+
+static int load_numbered(struct sh_layer *l, struct sh_model *m, enum sh_role role, int number, enum sh_type dtype,
+                         struct sh_weight **matrix, float **vector, struct sh_err *e)
+{
+    struct sh_tensor t;
+    if (sh_model_numbered(m, role, l->index, number, &t, e) || sh_model_check_finite(&t, e))
+        return -1;
+    if (t.at && matrix && !(*matrix = l->b->weight(l->d, t.at, t.type, t.rows, t.cols, dtype, e)))
+        return sh_err_prefix(e, "%s", t.name);
+    if (t.at && vector) {
+        float *host = xmalloc((size_t)t.cols * sizeof *host);
+        for (size_t i = 0; i < (size_t)t.cols; i++)
+            host[i] = sh_tensor_element(&t, i);
+        *vector = l->b->vector(l->d, host, (size_t)t.cols, e);
+        free(host);
+        if (!*vector)
+            return -1;
+    }
+    sh_model_drop_numbered(m, role, l->index, number);
+    return 0;
+}
+
+int sh_mixture_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e)
+{
+    const struct sh_arch *c = sh_model_arch(m);
+    struct sh_tensor t;
+    if (!(sh_arch_flags(c, l->index) & SH_EXPERT_LAYER))
+        return 0;
+    if (sh_model_tensor(m, SH_ROUTER_CHOICE, l->index, &t, e) || sh_model_check_finite(&t, e))
+        return -1;
+    l->n_expert = c->mix.n;
+    l->expert = xcalloc((size_t)l->n_expert, sizeof *l->expert);
+    l->choice = t.at ? xcalloc((size_t)l->n_expert, sizeof *l->choice) : NULL;
+    for (int i = 0; i < l->n_expert && t.at; i++)
+        l->choice[i] = sh_tensor_element(&t, (size_t)i);
+    for (int i = 0; i < l->n_expert; i++) {
+        struct sh_expert *x = &l->expert[i];
+        if (load_numbered(l, m, SH_EXPERT_GATE_W, i, dtype, &x->gate, NULL, e) ||
+            load_numbered(l, m, SH_EXPERT_UP_W, i, dtype, &x->up, NULL, e) ||
+            load_numbered(l, m, SH_EXPERT_DOWN_W, i, dtype, &x->down, NULL, e) ||
+            load_numbered(l, m, SH_EXPERT_GATE_B, i, dtype, NULL, &x->gate_bias, e) ||
+            load_numbered(l, m, SH_EXPERT_UP_B, i, dtype, NULL, &x->up_bias, e) ||
+            load_numbered(l, m, SH_EXPERT_DOWN_B, i, dtype, NULL, &x->down_bias, e))
+            return -1;
+    }
+    return 0;
+}
+
+void sh_mixture_drop(struct sh_layer *l)
+{
+    for (int i = 0; i < l->n_expert; i++) {
+        struct sh_expert *x = &l->expert[i];
+        l->b->drop(l->d, x->gate);
+        l->b->drop(l->d, x->up);
+        l->b->drop(l->d, x->down);
+        l->b->release(l->d, x->gate_bias);
+        l->b->release(l->d, x->up_bias);
+        l->b->release(l->d, x->down_bias);
+    }
+    free(l->expert);
+    free(l->choice);
+}
+
+/* ---- routing, one token on the host ---- */
+
+/* The greatest of the scores, the first of equal ones; -1: all are -INFINITY or NaN. */
+static int best_of(const float *score, int n)
+{
+    int at = -1;
+    for (int i = 0; i < n; i++)
+        if (score[i] > -INFINITY && (at < 0 || score[i] > score[at]))
+            at = i;
+    return at;
+}
+
+static void softmax(float *x, int n)
+{
+    float top = -INFINITY, sum = 0;
+    for (int i = 0; i < n; i++)
+        top = fmaxf(top, x[i]);
+    for (int i = 0; i < n; i++)
+        sum += x[i] = expf(x[i] - top);
+    for (int i = 0; i < n; i++)
+        x[i] /= sum;
+}
+
+/* Scores outside the best groups become -INFINITY. */
+static void keep_groups(const struct sh_mixture *m, float *score)
+{
+    int size = m->n / m->groups;
+    float *rank = xmalloc((size_t)m->groups * sizeof *rank);
+    unsigned char *kept = xcalloc((size_t)m->groups, 1);
+    for (int g = 0; g < m->groups; g++) {
+        float *own = score + g * size, best[2] = {-INFINITY, -INFINITY};
+        for (int i = 0; i < size; i++) {
+            best[1] = fmaxf(best[1], fminf(best[0], own[i]));
+            best[0] = fmaxf(best[0], own[i]);
+        }
+        rank[g] = m->by_best_two && size > 1 ? best[0] + best[1] : best[0];
+    }
+    for (int i = 0; i < m->used_groups; i++) {
+        int g = best_of(rank, m->groups);
+        if (g < 0)
+            break;
+        kept[g] = 1;
+        rank[g] = -INFINITY;
+    }
+    for (int i = 0; i < m->n; i++)
+        score[i] = kept[i / size] ? score[i] : -INFINITY;
+    free(rank);
+    free(kept);
+}
+
+/* Sparsemixer: the best, and its share among those that are near; then the same without it. */
+static void mix_sparsely(const struct sh_mixture *m, const float *logit, int *chosen, float *weight)
+{
+    float *left = xmalloc((size_t)m->n * sizeof *left);
+    memcpy(left, logit, (size_t)m->n * sizeof *left);
+    for (int k = 0; k < m->used; k++) {
+        int at = best_of(left, m->n);
+        chosen[k] = at < 0 ? k : at;
+        float top = logit[chosen[k]], sum = 0;
+        for (int i = 0; i < m->n; i++)
+            if (left[i] > -INFINITY && !((top - logit[i]) / fmaxf(fabsf(logit[i]), top) > 2 * m->jitter))
+                sum += expf(logit[i] - top);
+        weight[k] = 1 / sum;
+        left[chosen[k]] = -INFINITY;
+    }
+    free(left);
+}
+
+/* The `used` experts of a token with these products, and their weights. score: [2, n] of scratch. */
+static void route(const struct sh_mixture *m, int is_normed, const float *choice, const float *logit, float *score,
+                  int *chosen, float *weight)
+{
+    float *rank = score + m->n, sum = 0;
+    if (m->route == SH_ROUTE_SPARSEMIXER) {
+        mix_sparsely(m, logit, chosen, weight);
+        return;
+    }
+    for (int i = 0; i < m->n; i++)
+        score[i] = m->route == SH_ROUTE_SIGMOID ? 1 / (1 + expf(-logit[i])) : logit[i];
+    if (m->route == SH_ROUTE_SOFTMAX)
+        softmax(score, m->n);
+    for (int i = 0; i < m->n; i++)
+        rank[i] = score[i] + (choice ? choice[i] : 0);
+    if (m->used_groups)
+        keep_groups(m, rank);
+    for (int k = 0; k < m->used; k++) {
+        int at = best_of(rank, m->n);
+        chosen[k] = at < 0 ? k : at;
+        weight[k] = score[chosen[k]];
+        rank[chosen[k]] = -INFINITY;
+    }
+    if (m->route == SH_ROUTE_CHOSEN)
+        softmax(weight, m->used);
+    for (int k = 0; k < m->used; k++)
+        sum += weight[k];
+    for (int k = 0; k < m->used; k++)
+        weight[k] *= m->scale / (is_normed ? sum + 1e-20f : 1);
+}
+
+/* ---- a layer's rows ---- */
+
+struct routed {                         /* host; experts one after another, rows ascending        */
+    int *first;                         /* [n + 1]: of each expert's                              */
+    int *row;                           /* [rows * used]                                          */
+    float *share;
+};
+
+static struct routed route_rows(const struct sh_layer *l, const struct sh_arch *c, const float *logits, int rows)
+{
+    const struct sh_mixture *m = &c->mix;
+    size_t all = (size_t)rows * (size_t)m->used;
+    struct routed r = {xcalloc((size_t)m->n + 2, sizeof *r.first), xmalloc(all * sizeof *r.row),
+                       xmalloc(all * sizeof *r.share)};
+    int *chosen = xmalloc(all * sizeof *chosen);
+    float *weight = xmalloc(all * sizeof *weight), *score = xmalloc(2 * (size_t)m->n * sizeof *score);
+    for (int row = 0; row < rows; row++) {
+        size_t at = (size_t)row * (size_t)m->used;
+        route(m, (c->flags & SH_MIX_NORMED) != 0, l->choice, logits + (size_t)row * (size_t)m->n, score, chosen + at,
+              weight + at);
+        for (int k = 0; k < m->used; k++)
+            r.first[chosen[at + (size_t)k] + 2]++;
+    }
+    for (int i = 2; i <= m->n; i++)
+        r.first[i + 1] += r.first[i];
+    for (size_t i = 0; i < all; i++) {
+        int to = r.first[chosen[i] + 1]++;
+        r.row[to] = (int)(i / (size_t)m->used);
+        r.share[to] = weight[i];
+    }
+    free(chosen);
+    free(weight);
+    free(score);
+    return r;
+}
+
+static void run_expert(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
+                       int number, int first, int n)
+{
+    const struct sh_mixture *m = &a->arch->mix;
+    const struct sh_expert *w = &l->expert[number];
+    const int *row = (const int *)a->mix_row + first;
+    const float *share = (const float *)a->mix_share + first;
+    struct sh_mat own = sh_dense(a->mix_x, a->dtype, n, x.cols), up = sh_dense(a->up, a->dtype, n, m->width);
+    struct sh_mat y = sh_dense(a->mix_out, SH_F32, n, x.cols);
+    struct sh_gather gather = {.out = own, .x = x, .row = row, .share = m->weighs_input ? share : NULL};
+    struct sh_linear down = {.out = y, .x = up, .w = w->down, .bias = w->down_bias};
+    struct sh_scatter scatter = {.out = out, .x = y, .row = row, .share = m->weighs_input ? NULL : share, .by = 1};
+    l->b->gather(l->d, &gather);
+    sh_layer_feed(l, a, up, own, w);
+    l->b->linear(l->d, &down);
+    l->b->scatter(l->d, &scatter);
+}
+
+/* out = or += the expert that every token uses, maybe by sigmoid(scale x). */
+static void run_shared(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
+                       int add)
+{
+    const struct sh_expert w = {.gate = l->matrix[SH_SHARED_GATE_W], .up = l->matrix[SH_SHARED_UP_W]};
+    struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, a->arch->mix.shared_width);
+    struct sh_mat y = sh_dense(a->mix_out, SH_F32, x.rows, x.cols);
+    struct sh_linear down = {.out = out, .x = up, .w = l->matrix[SH_SHARED_DOWN_W], .add = add};
+    sh_layer_feed(l, a, up, x, &w);
+    if (!l->matrix[SH_SHARED_SCALE_W]) {
+        l->b->linear(l->d, &down);
+        return;
+    }
+    struct sh_linear scale = {.out = sh_dense(a->mix_share, SH_F32, x.rows, 1), .x = x, .act = SH_ACT_SIGMOID,
+                              .w = l->matrix[SH_SHARED_SCALE_W]};
+    struct sh_scatter scatter = {.out = out, .x = y, .share = a->mix_share, .by = 1};
+    down.out = y;
+    down.add = 0;
+    l->b->linear(l->d, &down);
+    l->b->linear(l->d, &scale);
+    l->b->scatter(l->d, &scatter);
+}
+
+static void clear(const struct sh_layer *l, struct sh_mat out)
+{
+    size_t n = (size_t)out.rows * (size_t)out.cols;
+    float *zeros = xcalloc(n, sizeof *zeros);
+    l->b->put(l->d, out.at, zeros, n * sizeof *zeros);
+    free(zeros);
+}
+
+void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
+                    int add)
+{
+    const struct sh_mixture *m = &a->arch->mix;
+    size_t all = (size_t)x.rows * (size_t)m->used, n_logit = (size_t)x.rows * (size_t)m->n;
+    float *logits = xcalloc(n_logit, sizeof *logits);
+    struct sh_linear router = {.out = sh_dense(a->mix_logits, SH_F32, x.rows, m->n), .x = x,
+                               .w = l->matrix[SH_ROUTER_W], .bias = l->vector[SH_ROUTER_B]};
+    l->b->linear(l->d, &router);
+    l->b->get(l->d, logits, a->mix_logits, n_logit * sizeof *logits);
+    struct routed r = route_rows(l, a->arch, logits, x.rows);
+    int fills = m->shared_width && !l->matrix[SH_SHARED_SCALE_W];       /* all of `out` */
+    if (!add && !fills)
+        clear(l, out);
+    if (m->shared_width)
+        run_shared(l, a, out, x, add);
+    l->b->put(l->d, a->mix_row, r.row, all * sizeof *r.row);
+    l->b->put(l->d, a->mix_share, r.share, all * sizeof *r.share);
+    for (int i = 0; i < m->n; i++)
+        if (r.first[i + 1] > r.first[i])
+            run_expert(l, a, out, x, i, r.first[i], r.first[i + 1] - r.first[i]);
+    free(logits);
+    free(r.first);
+    free(r.row);
+    free(r.share);
+}
