@@ -175,6 +175,6 @@ misuse "an unknown efficiency" "expected weights=F" $base --rate 1 --prompt 5 --
 misuse "a number of GPUs to be found" "--tp: .*numbers" $base --rate 1 --prompt 5 --output 5 --tp auto
 misuse "an unknown GPU" "A100" --model opt-125m --gpu A1000 --rate 1 --prompt 5 --output 5
 run simulate --model llama-3.1-70b --gpu A100-SXM-80GB --rate 1 --prompt 5 --output 5
-expect "weights that do not fit" 1 "" "no room for weights, [0-9]+ bytes"
+expect "weights that do not fit" 1 "" "no room for weights: .* [0-9]+ bytes"
 
 finish
