@@ -218,7 +218,7 @@ P
 printf 'arrival_s,prompt_tokens,output_tokens\n0,10,5\n1,4000,5\n' >w.csv
 run simulate --model "$checkpoints/opt" --gpu H100-SXM --workload w.csv --quality-db q.db --max-ppl-increase 1000% --json
 check "a budget in tokens does not hold for a request longer than what was measured" "'.' in rows[1]['plan'] and
-    'longer ones are not measured' in rows[1]['evidence']"
+    'longer texts were not measured' in rows[1]['evidence']"
 unserved() { # description, status, message, words...
     local what=$1 wanted=$2 says=$3
     shift 3

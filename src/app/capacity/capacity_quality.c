@@ -272,14 +272,13 @@ char *sh_quality_text(const struct sh_quality_point *p, const char *db, const ch
     if (!sh_capacity_same_model(p->model, model))
         snprintf(other, sizeof other, "measured on another model, %.150s: ", *p->model ? p->model : "unnamed");
     if (isfinite(p->low) && isfinite(p->high))
-        snprintf(range, sizeof range, is_ppl ? " (95 %% interval %.2f to %.2f)" : " (95 %% interval %.4g to %.4g)",
-                 unit * p->low, unit * p->high);
+        snprintf(range, sizeof range, " (95 %% interval %.4g to %.4g)", p->low, p->high);
     else if (isfinite(p->bound) && p->sequences)
-        snprintf(range, sizeof range, " (at most %.4g with 95 %% confidence, by %d sequences of %d text%s)",
-                 unit * p->bound, p->sequences, p->on.texts, p->on.texts == 1 ? "" : "s");
+        snprintf(range, sizeof range, " (at most %+.2f %% with 95 %% confidence, by %d sequences of %d text%s)",
+                 100 * p->bound, p->sequences, p->on.texts, p->on.texts == 1 ? "" : "s");
     else if (isfinite(p->bound))
-        snprintf(range, sizeof range, " (at most %.4g with 95 %% confidence if tokens were independent, which they are "
-                 "not)", unit * p->bound);
+        snprintf(range, sizeof range, " (at most %+.2f %% with 95 %% confidence if tokens were independent, which they "
+                 "are not)", 100 * p->bound);
     snprintf(value, sizeof value, is_ppl ? "perplexity changes by %+.2f %%" : "kept mass %.4g", unit * p->value);
     if (p->is_plan)
         snprintf(spread, sizeof spread, " on average, spread by a plan");
