@@ -34,8 +34,8 @@ static const struct sh_opt opts[] = {
     SH_INT("length", F(live.length), "N", 2, 1 << 22, "tokens per sequence (default: 512, or the model's context "
         "length)"),
     SH_INT("min-tokens", F(live.least), "N", 2, 1 << 22, "skip texts and documents shorter than N tokens"),
-    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24, at most half of the "
-        "texts);\na promise takes 12"),
+    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24, but 12 or half of the\n"
+        "texts remain to search on); a promise takes 12"),
     SH_REAL("confidence", F(live.confidence), "F", 0.5, 0.9999, "of the bound that must meet the target (default: "
         "0.95)"),
     SH_SECONDS("time", F(live.seconds), 0.001, 1e9, "try no further policy after S seconds (default: all of them)"),

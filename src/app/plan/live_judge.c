@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk on the judged texts, with the setting that the search chose: down from large budgets, as long as the bound
  * holds. Budgets lie close together near the mean that the search found, and far apart above, where they hold nearly
- * always; if one up there fails, those between it and the one before come next. */
+ * always. Then come those between the last that holds and the one that fails, again from large to small. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "src/base/mem.h"
 
 enum { MOST = 512, BATCH = 5, WIDE = 8 };
-static const double step = 1.03, stride = 1.2;
+static const double step = 1.03, stride = 1.2, finest = 1.005;
 
 static void add(int *mean, int *n, double x, int floor_, int below)
 {
@@ -43,30 +43,39 @@ static int judge(struct sh_live_plan *w, const int *mean, int n, struct sh_err *
     return held == n;
 }
 
-/* The first means: far apart from the whole text on, then close together down to what the search found. */
+/* The first means: far apart from the whole text on, then close together down to what the search found, if it did. */
 static int first_means(const struct sh_live_plan *w, int *mean)
 {
     const struct sh_live_setting *s = &w->setting[w->best];
-    int n = 0;
-    double near = s->mean;
+    int n = 0, floor_ = s->allot.floor;
+    double top = w->n_token / step, near = s->mean;
     for (int k = 0; k < WIDE; k++)
         near *= step;
-    for (double x = w->n_token / step; x > near; x /= stride)
-        add(mean, &n, x, s->allot.floor, w->n_token);
-    for (int k = WIDE; k >= 0; k--, near /= step)
-        if (near < w->n_token / step)
-            add(mean, &n, near, s->allot.floor, w->n_token);
+    for (double x = top; x > (s->meets ? near : floor_ / stride); x /= stride)
+        add(mean, &n, x, floor_, w->n_token);
+    for (int k = WIDE; k >= 0 && s->meets; k--, near /= step)
+        if (near < top)
+            add(mean, &n, near, floor_, w->n_token);
     if (!n)
-        add(mean, &n, w->n_token / step, s->allot.floor, w->n_token);
+        add(mean, &n, top, floor_, w->n_token);
     return n;
 }
 
-/* Between the last that held and the one that failed. */
-static int means_between(const struct sh_live_plan *w, int *mean)
+/* Between one that holds and one that fails. */
+static int means_between(int holds, int fails, double ratio, int *mean)
 {
-    int n = 0, from = w->chosen < 0 ? w->n_token : w->judged[w->chosen].mean, to = w->judged[w->n_judged - 1].mean;
-    for (double x = from / step; x > to; x /= step)
-        add(mean, &n, x, to + 1, from);
+    int n = 0;
+    for (double x = holds / ratio; x > fails && n < MOST; x /= ratio)
+        add(mean, &n, x, fails + 1, holds);
+    return n;
+}
+
+/* Down from one that holds. */
+static int means_below(int holds, int floor_, int *mean)
+{
+    int n = 0;
+    for (double x = holds / step; n < BATCH && (!n || mean[n - 1] > floor_); x /= step)
+        add(mean, &n, x < holds - 0.5 ? x : holds - 1, floor_, holds);
     return n;
 }
 
@@ -74,17 +83,16 @@ int sh_live_judge(struct sh_live_plan *w, struct sh_err *e)
 {
     int mean[MOST], n = first_means(w, mean), floor_ = w->setting[w->best].allot.floor;
     w->chosen = -1;
-    if (!n)
-        return 0;
     int holds = judge(w, mean, n, e);
-    if (!holds && (n = means_between(w, mean)) > 0)
-        return judge(w, mean, n, e) < 0 ? -1 : 0;
-    while (holds > 0 && w->judged[w->n_judged - 1].mean > floor_) {
-        int last = w->judged[w->n_judged - 1].mean;
-        n = 0;
-        for (double x = last / step; n < BATCH && (!n || mean[n - 1] > floor_); x /= step)
-            add(mean, &n, x < last - 0.5 ? x : last - 1, floor_, last);
+    while (holds > 0 && w->judged[w->chosen].mean > floor_) {
+        n = means_below(w->judged[w->chosen].mean, floor_, mean);
         holds = judge(w, mean, n, e);
+    }
+    int fails = holds ? 0 : w->judged[w->n_judged - 1].mean;
+    for (double ratio = step; fails && holds >= 0 && ratio > finest; ratio = 1 + (ratio - 1) / 3) {
+        n = means_between(w->chosen < 0 ? w->n_token : w->judged[w->chosen].mean, fails, ratio, mean);
+        holds = n ? judge(w, mean, n, e) : 1;
+        fails = holds ? fails : w->judged[w->n_judged - 1].mean;
     }
     return holds < 0 ? -1 : 0;
 }

@@ -225,7 +225,8 @@ static int open_texts(struct sh_live_plan *w, struct sh_err *e)
     return a->answers ? sh_eval_answers_read(&w->answers, &w->source, a->answers, e) : 0;
 }
 
-/* Shuffled by the seed (Fisher and Yates); half of them are judged, or as many as were asked for. */
+/* Shuffled by the seed (Fisher and Yates). As many as were asked for are judged if half of the texts or 12 are left to
+ * search on. */
 static void split(struct sh_live_plan *w)
 {
     int n = w->source.texts.n, asked = w->a->sequences ? (int)w->a->sequences : SH_LIVE_JUDGED;
@@ -235,7 +236,8 @@ static void split(struct sh_live_plan *w)
         w->order[i] = w->order[k];
         w->order[k] = i;
     }
-    w->n_judge = n / 2 < asked ? n / 2 : asked;
+    int least = n / 2 < SH_LIVE_LEAST ? n / 2 : SH_LIVE_LEAST;
+    w->n_judge = n - least < asked ? n - least : asked;
     if (w->n_judge < SH_LIVE_LEAST && w->n_judge < asked && n >= SH_LIVE_LEAST + 4)
         w->n_judge = asked < SH_LIVE_LEAST ? asked : SH_LIVE_LEAST;
     int most = asked > SH_LIVE_LEAST ? asked : SH_LIVE_LEAST;
