@@ -38,7 +38,8 @@ static void vector(struct sum *s, enum sh_kv_part part, int n)
 /* `rows` outputs of `n` inputs each. */
 static void matrix(struct sum *s, enum sh_kv_part part, uint64_t copies, int rows, int n)
 {
-    const struct sh_kv_type *t = part == SH_PART_EXPERTS ? &s->t->experts : &s->t->matrices;
+    const struct sh_kv_type *t = part == SH_PART_EXPERTS                          ? &s->t->experts
+                                 : part == SH_PART_MIX && s->t->attention.bits ? &s->t->attention : &s->t->matrices;
     s->p->parameters[part] += copies * (uint64_t)rows * (uint64_t)n;
     s->p->bytes[part] += copies * sh_kv_type_matrix(t, (uint64_t)rows, (uint64_t)n);
 }
@@ -157,7 +158,8 @@ static void experts(struct sum *s, const struct sh_kv_facts *f)
 int sh_weight_types_published(const struct sh_kv_facts *f, struct sh_weight_types *out, struct sh_err *e)
 {
     if (sh_kv_type_parse(f->published[0] ? f->published : "f16", &out->matrices, e) ||
-        sh_kv_type_parse(f->published_experts[0] ? f->published_experts : out->matrices.name, &out->experts, e))
+        sh_kv_type_parse(f->published_experts[0] ? f->published_experts : out->matrices.name, &out->experts, e) ||
+        sh_kv_type_parse(f->published_attention[0] ? f->published_attention : out->matrices.name, &out->attention, e))
         return sh_err_prefix(e, "%s: published", f->name);
     return 0;
 }
