@@ -31,7 +31,8 @@ static const struct { const char *key; size_t field; int min, max; enum kind kin
     FLAG(head_bias), FLAG(router_bias), FLAG(sinks), FLAG(qk_norm), FLAG(qk_norm_wide), FLAG(query_gate),
     FLAG(embed_norm), FLAG(post_norm), FLAG(shared_gate), FLAG(keys_are_values), FLAG(router_scale),
     KEY(family, 0, SH_FACTS_NAME, WORD), KEY(pattern, 0, SH_FACTS_PATTERN, WORD), KEY(published, 0, 48, WORD),
-    KEY(published_experts, 0, 48, WORD), KEY(vision, 0, 0, COUNT), KEY(parameters, 0, 0, COUNT)};
+    KEY(published_experts, 0, 48, WORD), KEY(published_attention, 0, 48, WORD),
+    KEY(vision, 0, 0, COUNT), KEY(parameters, 0, 0, COUNT)};
 
 enum { N_KEY = sizeof keys / sizeof *keys };
 

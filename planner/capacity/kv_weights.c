@@ -159,7 +159,8 @@ static void experts(struct sum *s, const struct sh_kv_facts *f)
 int sh_weight_types_published(const struct sh_kv_facts *f, struct sh_weight_types *out, struct sh_err *e)
 {
     if (sh_kv_type_parse(f->published[0] ? f->published : "f16", &out->matrices, e) ||
-        sh_kv_type_parse(f->published_experts[0] ? f->published_experts : out->matrices.name, &out->experts, e))
+        sh_kv_type_parse(f->published_experts[0] ? f->published_experts : out->matrices.name, &out->experts, e) ||
+        sh_kv_type_parse(f->published_attention[0] ? f->published_attention : out->matrices.name, &out->attention, e))
         return sh_err_prefix(e, "%s: published", f->name);
     return 0;
 }

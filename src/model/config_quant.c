@@ -40,7 +40,8 @@ static int read_block(const struct sh_config *c, const char *key, int block[2], 
 
 static int fp8(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
 {
-    static const struct sh_word formats[] = {{"e4m3", 0}, {"e5m2", 0}, {NULL, 0}};
+    static const struct sh_word formats[] = {{"e4m3", 0}, {"e5m2", 0}, {"float8_e4m3fn", 0},
+                                             {"float8_e5m2", 0}, {NULL, 0}};
     struct sh_quant_scheme s = {.is_float = 1, .bits = 8, .span = SH_SPAN_CHANNEL};
     int ignored;
     if (sh_config_choice(c, QUANT ".fmt", formats, &ignored, e))
@@ -216,35 +217,6 @@ int sh_config_quant_read(const struct sh_config *c, struct sh_quant *out, struct
 
 /* ---- capacity ---- */
 
-/* Which weights stay at 16 bits: the head must, routers and vision towers may, and in Kimi-K2.5 (three expressions) all
- * but the experts. Lists of single layers are not supported. */
-static int left_out(const struct sh_config *c, int *experts_alone, struct sh_err *e)
-{
-    static const char *const blocks[] = {"re:.*self_attn.*", "re:.*shared_experts.*",
-                                         "re:.*mlp\\.(gate|up|gate_up|down)_proj.*"};
-    const char *name = "";
-    int head = 0, block = 0;
-    for (int i = 0; name; i++) {
-        char key[64];
-        snprintf(key, sizeof key, QUANT ".ignore.%d", i);
-        name = NULL;
-        if (sh_config_word(c, key, &name, e))
-            return -1;
-        size_t n = name ? strlen(name) : 0, was = (size_t)block;
-        if (!name || strstr(name, "vision") || strstr(name, "visual") || (n > 5 && !strcmp(name + n - 5, ".gate")))
-            continue;
-        for (int k = 0; k < 3; k++)
-            block |= !strcmp(name, blocks[k]) << k;
-        int is_head = n >= 7 && !strcmp(name + n - 7, "lm_head");
-        head |= is_head;
-        if (!is_head && (size_t)block == was)
-            return sh_config_refuse(c, key, "lm_head, routers, vision towers, or all blocks except the experts", e);
-    }
-    *experts_alone = block == 7;
-    return head && (!block || block == 7) ? 0
-               : sh_config_refuse(c, QUANT ".ignore", "lm_head, and all other blocks except the experts or none", e);
-}
-
 /* The scheme as a format of planner/capacity/kv_type.h; groups take whole bytes. */
 static void format_of(const struct sh_quant *q, char *to, size_t bytes)
 {
@@ -265,9 +237,11 @@ static void format_of(const struct sh_quant *q, char *to, size_t bytes)
 
 int sh_config_quant_published(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
+    char whole[sizeof f->published], format[sizeof f->published];
     struct sh_quant q;
-    int alone = 0, has_groups = sh_config_is_filled(c, QUANT ".config_groups");
-    if (sh_config_quant(c, &q, e) || (has_groups && left_out(c, &alone, e)))
+    struct sh_left_whole left = {0};
+    if (sh_config_quant(c, &q, e) ||
+        (sh_config_is_filled(c, QUANT ".config_groups") && sh_config_left_whole(c, f, &left, e)))
         return -1;
     if (q.method == SH_QUANT_NONE)
         return 0;
@@ -281,6 +255,13 @@ int sh_config_quant_published(const struct sh_config *c, struct sh_kv_facts *f, 
         return sh_config_refuse(c, QUANT ".config_groups", "one group", e);
     if (q.scheme[0].span == SH_SPAN_BLOCK && q.scheme[0].block[0] != q.scheme[0].block[1])
         return sh_config_refuse(c, QUANT ".weight_block_size", "square blocks", e);
-    format_of(&q, alone ? f->published_experts : f->published, sizeof f->published);
+    format_of(&q, format, sizeof format);
+    memcpy(whole, f->published, sizeof whole);
+    if (!left.feed)
+        memcpy(f->published, format, sizeof format);
+    if (left.feed)
+        memcpy(f->published_experts, format, sizeof format);
+    if (left.attention != left.feed)
+        memcpy(f->published_attention, left.attention ? whole : format, sizeof whole);
     return 0;
 }

@@ -11,7 +11,7 @@ enum { SH_FACTS_PATTERN = 1024, SH_FACTS_NAME = 96 };
 struct sh_kv_facts {
     char name[SH_FACTS_NAME], family[SH_FACTS_NAME], pattern[SH_FACTS_PATTERN];
     char feeds[SH_FACTS_PATTERN];       /* -: plain, E: experts, as pattern; empty: dense_first and so on say it */
-    char published[48], published_experts[48];
+    char published[48], published_experts[48], published_attention[48];   /* the last two: "" as the first */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocab, max_pos;
     int gated, tied, norm, norms, qkv_bias, o_bias, mlp_bias, head_bias, router_bias, sinks;
     int qk_norm, qk_norm_wide, query_gate, embed_norm, post_norm, positions, embed_width, window;

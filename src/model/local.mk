@@ -12,6 +12,7 @@ libmodel_a_SOURCES = \
 	%D%/config_family.c \
 	%D%/config_quant.c \
 	%D%/config_rope.c \
+	%D%/config_whole.c \
 	%D%/embed.c \
 	%D%/facts.h \
 	%D%/head.c \

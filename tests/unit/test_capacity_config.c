@@ -222,8 +222,13 @@ static const struct { const char *text, *all, *experts, *says; } published[] = {
      "'quantization_config.format'"},
     {TENSORS GROUP("8", "float", "") "\"ignore\": []", NULL, NULL, "'quantization_config.ignore'"},
     {TENSORS "\"config_groups\": {\"group_0\": {}, \"group_1\": {}}, " HEAD, NULL, NULL, "config_groups'"},
-    {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\"]", NULL, NULL,
-     "'quantization_config.ignore'"},
+    {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\"]", "f8", "", "attention f16"},
+    {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"a.layers.1.mlp*\", \"a.layers.0.mlp*\"]", "f16", "f8",
+     "attention f8"},
+    {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"a.layers.1.mlp*\", \"a.layers.2.*\"]", NULL, NULL,
+     "'quantization_config.ignore.2'"},
+    {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"a.layers.1.mlp.odd\"]", NULL, NULL,
+     "'quantization_config.ignore.1'"},
     {"\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 64", "int4:group=64:scale=16:zero=8", "", ""},
     {"\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": -1", "int4:group=0:scale=16:zero=8", "", ""},
     {"\"quant_method\": \"gptq\", \"bits\": 8", "int8:group=128:scale=16:zero=8", "", ""},
@@ -252,7 +257,9 @@ static void quantised(void)
                  "\"quantization_config\": {%s}}", published[i].text);
         int bad = sh_config_facts(scratch_write("config.json", text, strlen(text)), &f, &e);
         int good = published[i].all ? !bad && !strcmp(f.published, published[i].all) &&
-                                      !strcmp(f.published_experts, published[i].experts)
+                                      !strcmp(f.published_experts, published[i].experts) &&
+                                      (published[i].says[0] ? !strcmp(f.published_attention, published[i].says + 10)
+                                                            : !f.published_attention[0])
                                 : bad && strstr(e.text, published[i].says);
         if (!good)
             printf("# %s: %s\n", text, bad ? e.text : f.published);

@@ -221,7 +221,7 @@ static int weights(const char *word, const struct sh_kv_shape *s, struct sh_weig
         return sh_weight_types_published(&s->f, t, e);
     if (sh_kv_type_parse(word, &t->matrices, e))
         return sh_err_prefix(e, "--weights");
-    t->experts = t->matrices;
+    t->experts = t->attention = t->matrices;
     return 0;
 }
 

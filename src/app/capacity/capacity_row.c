@@ -49,6 +49,17 @@ static void clocked(const struct sh_capacity_answer *a, struct sh_capacity_row *
     r->first_error = x ? x->ttft : (double)NAN;
 }
 
+/* "f16, experts nvfp4" */
+static void weights_in_words(const struct sh_weight_types *t, char *to, size_t bytes)
+{
+    const struct { const char *name; const struct sh_kv_type *type; } others[] = {
+        {"experts", &t->experts}, {"attention", &t->attention}};
+    size_t used = (size_t)snprintf(to, bytes, "%s", t->stored ? "stored" : t->matrices.name);
+    for (int i = 0; i < 2; i++)
+        if (others[i].type->bits && strcmp(others[i].type->name, t->matrices.name) && used < bytes)
+            used += (size_t)snprintf(to + used, bytes - used, ", %s %s", others[i].name, others[i].type->name);
+}
+
 void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row *out)
 {
     const struct sh_capacity_ask *k = a->ask;
@@ -68,9 +79,7 @@ void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row 
         .cache_share = c->cache_share, .bound = c->unfit ? "memory" : sh_bound_names[c->step.bound],
         .prefill_bound = c->unfit ? "memory" : sh_bound_names[c->prompt.bound], .priced = a->price >= 0,
         .usd = a->price >= 0 ? a->price * k->tp * k->pp * k->ep / 3600 / c->decode_rate * 1e6 : (double)NAN};
-    const char *experts = strcmp(k->weights.experts.name, k->weights.matrices.name) ? k->weights.experts.name : NULL;
-    snprintf(r.weights, sizeof r.weights, "%.47s%s%.47s", k->weights.stored ? "stored" : k->weights.matrices.name,
-             experts ? ", experts " : "", experts ? experts : "");
+    weights_in_words(&k->weights, r.weights, sizeof r.weights);
     expected(a, &r);
     clocked(a, &r);
     *out = r;

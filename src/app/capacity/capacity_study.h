@@ -15,7 +15,7 @@ struct sh_capacity_row {
     const char *model, *gpu, *budget, *kv;
     const char *evidence;               /* what the budget was measured to cost; NULL: nothing was */
     const struct sh_quality_point *measured;    /* by which result; NULL: none, or a plan's        */
-    char weights[112];
+    char weights[176];
     int tp, pp, ep, fits, max_pos, priced;
     int order;                          /* in which it was asked                                  */
     double sort;                        /* of rows that fit alike the smaller comes first          */
