@@ -181,6 +181,7 @@ struct sh_attend {
     /* host, [n_head]: a further score of every row, which takes part in the softmax, has no key and no value and is in
      * no row that is handed out, so that a row sums to less than 1; NULL: none */
     const float *sinks;
+    float *mass;                        /* [rows, n_head]: what the sinks take of each row; NULL: not wanted */
     int chunk;                          /* the window: a query sees no key before the last multiple of it; 0: it does */
     int n_seq;
     const int *start;                   /* host, [n_seq + 1]                                       */

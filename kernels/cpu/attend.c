@@ -73,8 +73,10 @@ static void softmax_row(struct scratch *w, const struct sh_attend *a, const stru
         p[j] = exp_of_negative(s[j] - top);
         sum += p[j];
     }
-    if (a->sinks)
-        sum += expf(fminf(a->sinks[b->head] - top, 80));
+    float sink = a->sinks ? expf(fminf(a->sinks[b->head] - top, 80)) : 0;
+    sum += sink;
+    if (a->sinks && a->mass)
+        a->mass[(size_t)(a->start[b->sequence] + b->q0 + i) * (size_t)a->n_head + (size_t)b->head] = sink / sum;
     memset(p - from, 0, (size_t)from * sizeof *p);
     memset(p + n, 0, (size_t)(b->width - to) * sizeof *p);
     w->top[i] = top;

@@ -201,7 +201,9 @@ static void attend_tile(struct sh_dev *d, const struct sh_attend *a, const struc
         return;
     cuda_stage_begin(d, SH_STAGE_SOFTMAX);
     struct cuda_bends bends = {a->softcap, a->scale, a->slopes ? (const float *)d->slopes.at : NULL,
-                               a->sinks ? (const float *)d->sinks.at : NULL, a->rounds_slopes};
+                               a->sinks ? (const float *)d->sinks.at : NULL, NULL, a->rounds_slopes};
+    if (a->sinks && a->mass)
+        bends.mass = a->mass + (size_t)(row0 + t->first_row) * (size_t)a->n_head;
     cuda_softmax(t, &bends, d->fault, sequence + 1, d->compute);
     cuda_stage_end(d);
     if (a->out.at) {

@@ -37,7 +37,10 @@ __global__ void softmax(struct cuda_tile t, struct cuda_bends bends, int *fault,
     for (int j = i; j < n; j += THREADS)
         sum += expf(s[j] - top);
     sum = block_sum<THREADS>(part, sum);
-    sum += bends.sinks ? expf(fminf(bends.sinks[head] - top, 80.0f)) : 0.0f;
+    float sink = bends.sinks ? expf(fminf(bends.sinks[head] - top, 80.0f)) : 0.0f;
+    sum += sink;
+    if (bends.mass && i == 0)
+        bends.mass[(size_t)row * (size_t)t.n_head + (size_t)head] = sink / sum;
     size_t at = (size_t)head * (size_t)t.n_rows + (size_t)row;
     if (i == 0) {
         t.top[at] = top;

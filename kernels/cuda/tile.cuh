@@ -19,6 +19,7 @@ struct cuda_tile {
 struct cuda_bends {                     /* of scores before softmax; as struct sh_attend            */
     float softcap, scale;
     const float *slopes, *sinks;        /* device, [n_head] or NULL                                 */
+    float *mass;                        /* of the tile's first row: [n_rows, n_head]; NULL: not wanted */
     int rounds_slopes;
 };
 

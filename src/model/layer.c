@@ -238,6 +238,7 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     attend.out.at = probabilities_only ? NULL : a->mixed;
     attend.slopes = a->slopes;
     attend.sinks = l->sinks;
+    attend.mass = a->sink;
     attend.n_seq = n_seq;
     attend.start = start;
     attend.tap = tap ? *tap : (struct sh_tap){0};
