@@ -163,7 +163,10 @@ struct sh_tap {
     const struct sh_tap *beside;        /* NULL, or, where this one packs scores, sets of the same rows: they are */
 };                                      /* handed out there, too, each time after the scores      */
 
-/* Causal attention of n_seq sequences laid one after another: sequence s has the rows
+/* The score before softmax may take another form of ALiBi, Falcon's: slopes and slopes times the key's position j are
+ * rounded to bf16, and scaled as q k is: cap(scale * q k) + scale * bf16(bf16(slopes[head]) * j).
+ *
+ * Causal attention of n_seq sequences laid one after another: sequence s has the rows
  * [start[s], start[s + 1]) of q, k, v and out. Query i of a sequence sees its keys j <= i, with a
  * window only those with i - j < window. The score before softmax is
  *     cap(scale * q k) + slopes[head] * (j - i),  cap(x) = softcap * tanh(x / softcap), or x. */
@@ -174,6 +177,12 @@ struct sh_attend {
     int window;                         /* 0: none                                                 */
     float scale, softcap;               /* softcap 0: none                                         */
     const float *slopes;                /* host, [n_head] (ALiBi); NULL: none                      */
+    int rounds_slopes;                  /* 1: Falcon's form                                        */
+    /* host, [n_head]: a further score of every row, which takes part in the softmax, has no key and no value and is in
+     * no row that is handed out, so that a row sums to less than 1; NULL: none */
+    const float *sinks;
+    float *mass;                        /* [rows, n_head]: what the sinks take of each row; NULL: not wanted */
+    int chunk;                          /* the window: a query sees no key before the last multiple of it; 0: it does */
     int n_seq;
     const int *start;                   /* host, [n_seq + 1]                                       */
     struct sh_tap tap;

@@ -325,14 +325,13 @@ EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py
 # Tests of the built program. `make check` runs the quick ones, which decide most changes; `make check-slow` those that
 # kill, starve, wait or do the same in many orders, and the demonstration; `make check-full` both. Built with sanitizers,
 # `make check` leaves the scripts to hostile input and one run of every command.
-quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/calibrate.sh %D%/cli/capacity.sh %D%/cli/capacity_engine.sh \
-	%D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
+quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/cli/calibrate.sh %D%/cli/capacity.sh \
+	%D%/cli/capacity_engine.sh %D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/figures.sh %D%/cli/findings.sh \
-	%D%/cli/generate.sh %D%/cli/bounds.sh \
-	%D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
-	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/persistence.sh \
-	%D%/cli/plan.sh %D%/cli/plan_loss.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh %D%/cli/shard_files.sh \
-	%D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
+	%D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
+	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/modern.sh \
+	%D%/cli/persistence.sh %D%/cli/plan.sh %D%/cli/plan_loss.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh \
+	%D%/cli/shard_files.sh %D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
 	%D%/cli/texts.sh %D%/cli/theory.sh \
 	%D%/cli/timing.sh %D%/cli/trace.sh %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/windowed.sh
 slow_scripts = %D%/cli/reading.sh %D%/cli/demo.sh %D%/cli/cuda.sh %D%/cli/study.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \

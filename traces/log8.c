@@ -111,7 +111,7 @@ void sh_log8_scores(float *to, const uint8_t *code, int n)
     float level[256];
     int i = 0;
     pthread_once(&built, build);
-    if (n == 1) {
+    if (n == 1 && code[0] <= 2) {       /* higher codes: a sink took some of it */
         to[0] = 1;
         return;
     }

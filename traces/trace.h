@@ -70,7 +70,7 @@ struct sh_block {                       /* of scores, vectors or head_stats */
     enum { SH_BLOCK_SCORES, SH_BLOCK_VECTORS, SH_BLOCK_STATS } kind;
     int head, first_row, n_rows, window;
     int codec;                          /* enum sh_codec, plus SH_CODEC_SPARSE                     */
-    char vector;                        /* 'q', 'k', 'v'                                           */
+    char vector;                        /* 'q', 'k', 'v'; 's': what the sink takes of each row      */
     unsigned char *blob;                /* owned                                                   */
     size_t bytes;
 };

@@ -30,6 +30,11 @@ static void row_columns(const struct sh_attend *a, const struct block *b, int i,
     *to = b->q0 + i + 1 - b->first_column;
 }
 
+static float to_bf16(float x)
+{
+    return sh_bf16_to_f32(sh_f32_to_bf16(x));
+}
+
 static void adjust_rows(struct scratch *w, const struct sh_attend *a, const struct block *b)
 {
     float slope = a->slopes ? a->slopes[b->head] : 0, cap = a->softcap;
@@ -40,9 +45,14 @@ static void adjust_rows(struct scratch *w, const struct sh_attend *a, const stru
         if (cap > 0)
             for (int j = from; j < to; j++)
                 s[j] = cap * tanh_of(s[j] / cap);
-        if (a->slopes)
+        if (a->slopes && !a->rounds_slopes)
             for (int j = from; j < to; j++)
                 s[j] += slope * (float)(j + 1 - to);
+        for (int j = from; j < to && a->rounds_slopes; j++)
+            s[j] += a->scale * to_bf16(to_bf16(slope) * (float)(b->first_column + j));
+        int hidden = a->chunk ? (b->q0 + i) / a->chunk * a->chunk - b->first_column : from;
+        for (int j = from; j < hidden; j++)
+            s[j] = -INFINITY;
     }
 }
 
@@ -63,6 +73,10 @@ static void softmax_row(struct scratch *w, const struct sh_attend *a, const stru
         p[j] = exp_of_negative(s[j] - top);
         sum += p[j];
     }
+    float sink = a->sinks ? expf(fminf(a->sinks[b->head] - top, 80)) : 0;
+    sum += sink;
+    if (a->sinks && a->mass)
+        a->mass[(size_t)(a->start[b->sequence] + b->q0 + i) * (size_t)a->n_head + (size_t)b->head] = sink / sum;
     memset(p - from, 0, (size_t)from * sizeof *p);
     memset(p + n, 0, (size_t)(b->width - to) * sizeof *p);
     w->top[i] = top;
@@ -104,7 +118,7 @@ static void attend_head(struct scratch *w, const struct sh_attend *a, int sequen
         unsigned long long since = sh_stage_begin(w->stages);
         CPU_NAME(cpu_multiply_keys)(w, a, &b);
         since = sh_stage_end(w->stages, SH_STAGE_ATTENTION, since, w->sharers);
-        if (a->softcap > 0 || a->slopes)
+        if (a->softcap > 0 || a->slopes || a->chunk)
             adjust_rows(w, a, &b);
         sh_stage_end(w->stages, SH_STAGE_SOFTMAX, since, w->sharers);
         softmax_rows(w, a, &b, is_wanted(a, sequence));

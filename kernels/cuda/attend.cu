@@ -111,7 +111,7 @@ size_t cuda_attend_bytes(const struct sh_dev *d, const struct sh_attend *a)
     struct plan p = plan_of(a, MOST_ROWS);
     size_t sum = whole(p.score_bytes, 512) + whole(p.weight_bytes, 512) + whole(p.row_bytes, 512) + 1024 +
                  whole(p.out_bytes, 512) + CUDA_SLOTS * whole(p.layout.bytes, 512);
-    return sum + (a->slopes ? whole((size_t)a->n_head * sizeof(float), 512) : 0);
+    return sum + (size_t)((a->slopes != NULL) + (a->sinks != NULL)) * whole((size_t)a->n_head * sizeof(float), 512);
 }
 
 static const float *floats_at(const struct sh_mat *m, int row)
@@ -200,8 +200,11 @@ static void attend_tile(struct sh_dev *d, const struct sh_attend *a, const struc
     if (cuda_has_failed(d))
         return;
     cuda_stage_begin(d, SH_STAGE_SOFTMAX);
-    cuda_softmax(t, a->softcap, a->slopes ? (const float *)d->slopes.at : NULL, d->fault, sequence + 1,
-                 d->compute);
+    struct cuda_bends bends = {a->softcap, a->scale, a->slopes ? (const float *)d->slopes.at : NULL,
+                               a->sinks ? (const float *)d->sinks.at : NULL, NULL, a->rounds_slopes};
+    if (a->sinks && a->mass)
+        bends.mass = a->mass + (size_t)(row0 + t->first_row) * (size_t)a->n_head;
+    cuda_softmax(t, &bends, d->fault, sequence + 1, d->compute);
     cuda_stage_end(d);
     if (a->out.at) {
         cuda_stage_begin(d, SH_STAGE_ATTENTION);
@@ -223,6 +226,9 @@ void cuda_attend(struct sh_dev *d, const struct sh_attend *a)
     t.top = (float *)cuda_scratch_at(d, &d->rows, p.row_bytes);
     t.n_head = a->n_head;
     t.window = a->window;
+    t.chunk = a->chunk;
+    if (a->sinks && cuda_scratch_at(d, &d->sinks, (size_t)a->n_head * sizeof(float)))
+        cuda_put(d, d->sinks.at, a->sinks, (size_t)a->n_head * sizeof(float));
     if (a->slopes && cuda_scratch_at(d, &d->slopes, (size_t)a->n_head * sizeof(float)))
         cuda_put(d, d->slopes.at, a->slopes, (size_t)a->n_head * sizeof(float));
     struct sh_mat out = a->out;

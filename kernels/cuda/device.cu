@@ -156,7 +156,8 @@ static void close_device(struct sh_dev *d)
     cudaSetDevice(d->ordinal);
     cuda_drain_free(d->drain);
     struct cuda_scratch *scratch[] = {&d->linear,  &d->panel, &d->embed, &d->out, &d->scores,
-                                      &d->weights, &d->rows,  &d->slopes};
+                                      &d->weights, &d->rows,  &d->slopes,
+                                      &d->sinks};
     for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
         cuda_scratch_free(d, scratch[i]);
     cuda_stages_free(&d->stages_compute);

@@ -7,28 +7,40 @@
 
 enum { THREADS = 128 };
 
-static __device__ __forceinline__ float bent(float x, float softcap, float slope, int distance)
+static __device__ __forceinline__ float bent(float x, const struct cuda_bends &b, int head, int key, int distance)
 {
-    x = softcap > 0 ? softcap * tanhf(x / softcap) : x;
-    return x - slope * (float)distance;
+    x = b.softcap > 0 ? b.softcap * tanhf(x / b.softcap) : x;
+    if (!b.slopes)
+        return x;
+    if (!b.rounds_slopes)
+        return x - b.slopes[head] * (float)distance;
+    float slope = to_float(__float2bfloat16_rn(b.slopes[head]));
+    return x + b.scale * to_float(__float2bfloat16_rn(slope * (float)key));
 }
 
-__global__ void softmax(struct cuda_tile t, float softcap, const float *slopes, int *fault, int blame)
+__global__ void softmax(struct cuda_tile t, struct cuda_bends bends, int *fault, int blame)
 {
     SH_SHARED(float, part, SUM_PARTS(THREADS));
     int row = (int)blockIdx.x, head = (int)blockIdx.y, i = (int)threadIdx.x;
     int position = t.first_row + row, first = tile_first_key(position, t.window), n = position - first + 1;
+    int hidden = t.chunk > 0 ? position / t.chunk * t.chunk - first : 0;
     float *s = t.s + tile_row(t, head, row);
-    float slope = slopes ? slopes[head] : 0.0f, top = -INFINITY, sum = 0;
+    float top = -INFINITY, sum = 0;
     for (int j = i; j < n; j += THREADS) {
-        if (softcap > 0 || slopes)
-            s[j] = bent(s[j], softcap, slope, n - 1 - j);
+        if (bends.softcap > 0 || bends.slopes)
+            s[j] = bent(s[j], bends, head, first + j, n - 1 - j);
+        if (j < hidden)
+            s[j] = -INFINITY;
         top = fmaxf(top, s[j]);
     }
     top = block_max<THREADS>(part, top);
     for (int j = i; j < n; j += THREADS)
         sum += expf(s[j] - top);
     sum = block_sum<THREADS>(part, sum);
+    float sink = bends.sinks ? expf(fminf(bends.sinks[head] - top, 80.0f)) : 0.0f;
+    sum += sink;
+    if (bends.mass && i == 0)
+        bends.mass[(size_t)row * (size_t)t.n_head + (size_t)head] = sink / sum;
     size_t at = (size_t)head * (size_t)t.n_rows + (size_t)row;
     if (i == 0) {
         t.top[at] = top;
@@ -47,11 +59,10 @@ __global__ void softmax(struct cuda_tile t, float softcap, const float *slopes, 
     }
 }
 
-void cuda_softmax(const struct cuda_tile *t, float softcap, const float *slopes, int *fault, int blame,
+void cuda_softmax(const struct cuda_tile *t, const struct cuda_bends *bends, int *fault, int blame,
                   cudaStream_t stream)
 {
-    SH_LAUNCH(softmax, dim3((unsigned)t->n_rows, (unsigned)t->n_head), dim3(THREADS), stream, *t, softcap, slopes,
-              fault, blame);
+    SH_LAUNCH(softmax, dim3((unsigned)t->n_rows, (unsigned)t->n_head), dim3(THREADS), stream, *t, *bends, fault, blame);
 }
 
 template <typename T> __global__ void pack_rows(struct cuda_tile t, T *out)

@@ -13,7 +13,14 @@ struct cuda_tile {
     float *top, *sum;                   /* [n_head][n_rows]: of each row, largest and sum of exp   */
     int n_head, n_rows, width;          /* width: keys, rounded up                                 */
     int first_row, first_key;           /* position of row 0 and of column 0                       */
-    int window;                         /* 0: none                                                 */
+    int window, chunk;                  /* 0: none                                                 */
+};
+
+struct cuda_bends {                     /* of scores before softmax; as struct sh_attend            */
+    float softcap, scale;
+    const float *slopes, *sinks;        /* device, [n_head] or NULL                                 */
+    float *mass;                        /* of the tile's first row: [n_rows, n_head]; NULL: not wanted */
+    int rounds_slopes;
 };
 
 /* The first key that the query at `row` sees. */
@@ -54,8 +61,8 @@ static __device__ __forceinline__ float tile_probability(float s, float top, flo
 }
 
 /* tile.cu: cap and slopes are applied to s in place; then top, sum and p. `fault` gets `blame` when
- * some row's sum is not a number. slopes: device, [n_head] or NULL. */
-void cuda_softmax(const struct cuda_tile *t, float softcap, const float *slopes, int *fault, int blame,
+ * some row's sum is not a number. */
+void cuda_softmax(const struct cuda_tile *t, const struct cuda_bends *bends, int *fault, int blame,
                   cudaStream_t stream);
 
 /* The rows of all heads, one head after another, each as sh_tap wants them. */

@@ -175,20 +175,21 @@ static void step(struct sh_replay *r, int i_cell, const struct row *row, const f
 }
 
 /* Lay a query head's row out by position. */
-static int lay_out(struct query *q, int t, int first_key, float limit, const float *score, struct sh_err *e)
+static int lay_out(struct query *q, int t, int first_key, float limit, int has_sinks, const float *score,
+                   struct sh_err *e)
 {
     int n = t + 1 - first_key;
     memcpy(q->score + 1 + first_key, score, (size_t)n * sizeof *score);
     if (first_key > 0)                  /* the window moves one key at a time */
         q->score[first_key] = 0;
-    return sh_row_shares(score, t, first_key, limit, &q->of, e);
+    return sh_row_shares(score, t, first_key, limit, has_sinks, &q->of, e);
 }
 
 int sh_replay_row(struct sh_replay *r, int t, int first_key, const float *const *score, struct sh_err *e)
 {
     struct row row = {.t = t, .limit = sh_round_down(1.0 / (t + 1 - first_key))};
     for (int g = 0; g < r->setup.group; g++)
-        if (lay_out(&r->query[g], t, first_key, row.limit, score[g], e))
+        if (lay_out(&r->query[g], t, first_key, row.limit, r->setup.has_sinks, score[g], e))
             return -1;
     row.with_error = r->error && t % r->setup.error_rows == 0;
     if (row.with_error)

@@ -33,6 +33,7 @@ struct sh_replay_setup {
     uint64_t seed;
     const double *received;             /* [n_token]: all attention that each key gets, mean over the
                                          * group; NULL unless a policy needs the future           */
+    int has_sinks;                      /* rows sum to less than 1                                */
     int error_rows;                     /* take the output error once in this many rows; 0: never */
 };
 

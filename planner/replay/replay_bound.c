@@ -28,6 +28,7 @@ struct sh_replay_bound *sh_replay_bound_new(const struct sh_replay_setup *setup)
     b->setup = *setup;
     b->most = setup->window > 0 && setup->window < setup->n_token ? setup->window : setup->n_token;
     sh_replay_query_begin(&b->query, setup->n_token, setup->group);
+    b->query.has_sinks = setup->has_sinks;
     b->sorted = xcalloc(n + 1, sizeof *b->sorted);
     b->spare = xcalloc(n + 1, sizeof *b->spare);
     b->pivots = xcalloc(n + 2, sizeof *b->pivots);

@@ -96,11 +96,12 @@ SH_CLONES double sh_row_sum(const float *score, int n, float limit, int *above)
 /* Mass below this is rounding of the row's sum, and no share of it means anything. */
 static const double least_mass = 1e-6;
 
-int sh_row_shares(const float *score, int t, int first_key, float limit, struct sh_row_shares *out, struct sh_err *e)
+int sh_row_shares(const float *score, int t, int first_key, float limit, int has_sinks, struct sh_row_shares *out,
+                  struct sh_err *e)
 {
     struct sh_row_shares s;
     s.mass = sh_row_sum(score, t + 1 - first_key, limit, &s.above);
-    if (!(s.mass > 0.95 && s.mass < 1.05))
+    if (!(s.mass > (has_sinks ? 0 : 0.95) && s.mass < 1.05))
         return sh_fail(e, "row %d sums to %g, expected 1", t, s.mass);
     s.no_sink = s.mass - (t >= SH_REPLAY_SINKS ? (double)score[t - first_key] : 0);
     for (int j = first_key; j < SH_REPLAY_SINKS && j <= t; j++)
@@ -202,7 +203,7 @@ int sh_replay_query_row(struct sh_replay_query *q, int t, int first_key, const f
     q->has[SH_KEPT_MASS] = q->group;
     q->has[SH_KEPT_MASS_NO_SINK] = q->has[SH_PIVOTAL_RECALL] = 0;
     for (int g = 0; g < q->group; g++) {
-        if (sh_row_shares(score[g], t, first_key, q->limit, &s[g], e))
+        if (sh_row_shares(score[g], t, first_key, q->limit, q->has_sinks, &s[g], e))
             return -1;
         q->has[SH_KEPT_MASS_NO_SINK] += s[g].no_sink > 0;
         q->has[SH_PIVOTAL_RECALL] += s[g].above > 0;

@@ -29,7 +29,8 @@ struct sh_row_shares {
 
 /* Row t, scores of the keys from first_key on. -1: it does not sum to 1 (within 5 %, the most that log8 makes of
  * it). */
-int sh_row_shares(const float *score, int t, int first_key, float limit, struct sh_row_shares *out, struct sh_err *e);
+int sh_row_shares(const float *score, int t, int first_key, float limit, int has_sinks, struct sh_row_shares *out,
+                  struct sh_err *e);
 
 /* The group's recorded queries at row t, [group, d_head], copied to `to`, which is returned. */
 const float *sh_replay_queries(const struct sh_replay_setup *s, int t, float *to);
@@ -55,7 +56,7 @@ void sh_replay_look_ahead(const struct sh_replay_setup *s, int t, int first_key,
 enum { SH_N_LINEAR = SH_PIVOTAL_RECALL + 1 };   /* the figures above, the first ones of the enum */
 
 struct sh_replay_query {
-    int n_token, group;                 /* set once                                               */
+    int n_token, group, has_sinks;      /* set once; the last one after _begin: rows sum to less than 1 */
     int t, first_key;
     float limit;                        /* 1/n, n keys that the row sees                          */
     int has[SH_N_LINEAR];               /* is the figure defined?                                 */

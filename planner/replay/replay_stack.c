@@ -86,6 +86,7 @@ struct sh_replay_stack *sh_replay_stack_new(const struct sh_replay_setup *setup,
     s->setup = *setup;
     s->window = setup->window > 0 && setup->window < setup->n_token ? setup->window : setup->n_token;
     sh_replay_query_begin(&s->query, setup->n_token, setup->group);
+    s->query.has_sinks = setup->has_sinks;
     s->pos = xcalloc(n + 31, sizeof *s->pos);
     s->age = xmalloc((n + 1) * sizeof *s->age);
     for (int i = 0; i < setup->n_token; i++) {

@@ -260,9 +260,12 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (positional->n > 1)
         return sh_misused(e, "info: unexpected argument \"%s\", expected one", positional->at[1]);
     if (!positional->n)
-        return sh_misused(e, "info requires a store, --model DIR, or one of backends, gpus, models, policies");
+        return sh_misused(e, "info requires a store, --model DIR, or one of backends, families, gpus, models, "
+                             "policies");
     if (!strcmp(positional->at[0], "backends"))
         return sh_info_backends(common, e);
+    if (!strcmp(positional->at[0], "families"))
+        return sh_info_families(common, e);
     if (!strcmp(positional->at[0], "gpus"))
         return sh_info_gpus(common, e);
     if (!strcmp(positional->at[0], "models"))
@@ -276,19 +279,20 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     int bad = model ? info_model(model, common, e) : info_store(what, common, e);
     free(model);
     if (bad && access(what, F_OK))
-        sh_hint_near(e, what, strlen(what), "backends\ngpus\nmodels\npolicies", "");
+        sh_hint_near(e, what, strlen(what), "backends\nfamilies\ngpus\nmodels\npolicies", "");
     return bad;
 }
 
 const struct sh_cmd sh_cmd_info = {
     .name = "info",
-    .usage = "[FILE.db [--hash] | DIR | FILE.gguf | --model DIR | backends | gpus | models | policies]",
+    .usage = "[FILE.db [--hash] | DIR | FILE.gguf | --model DIR | backends | families | gpus | models | policies]",
     .summary = "describe a trace store, a checkpoint or this program",
     .about = "  shears info traces.db          runs, sizes, bytes per score and the entropy of the score codes\n"
              "  shears info traces.db --hash   a hash of the content; merged shards hash the same as the unsplit job\n"
              "  shears info opt-125m           a checkpoint's shape, size, windowed layers and the memory needed to "
              "trace it\n"
              "  shears info backends           usable backends and devices, and why others are not\n"
+             "  shears info families           model families: which run, and which are only counted\n"
              "  shears info gpus               GPUs that shears capacity knows by name\n"
              "  shears info models             models that shears capacity knows by name\n"
              "  shears info policies           eviction policies: what they need, and their knobs\n"

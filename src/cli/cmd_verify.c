@@ -28,6 +28,8 @@ struct layer_check {
     const struct sh_stored_run *run;
     int n_tokens;
     int head, next_row;                 /* scores: what must come next */
+    float *sink;                        /* [n_head, n_tokens]: what sinks take of each row; NULL: nothing */
+    int row;                            /* of the block on its way */
     int n_stats;
     long long n_vectors;
     long long blocks, rows;
@@ -40,6 +42,9 @@ static int count_row(void *to, const struct sh_row *row)
     int n = row->sparse ? row->n_stored : row->n;
     for (int i = 0; i < n; i++)
         sum += row->score[i];
+    if (c->sink)
+        sum += (double)c->sink[(size_t)c->head * (size_t)c->n_tokens + (size_t)c->row];
+    c->row++;
     if (!(sum > 0.9 && sum < 1.1))              /* a row of attention sums to 1, log8 within 4 % */
         return 1;
     c->rows++;
@@ -60,6 +65,7 @@ static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
                           "sequence of %d tokens", b->head, b->first_row, b->n_rows,
                        c->n_tokens);
     long long before = c->rows;
+    c->row = b->first_row;
     if (sh_codec_rows_any(b, count_row, c, e))
         return sh_err_prefix(e, "head %d, row %d", b->head, b->first_row);
     if (c->rows - before != b->n_rows)
@@ -100,12 +106,13 @@ static int check_vectors(void *to, const struct sh_block *b, struct sh_err *e)
 {
     struct layer_check *c = to;
     unsigned char *plain;
-    int n_head = b->vector == 'q' ? c->run->n_head : c->run->n_kv_head;
-    if (!b->vector || !strchr(c->run->vectors, b->vector) || b->head < 0 || b->head >= n_head ||
+    int is_sink = b->vector == 's', n_head = b->vector == 'q' || is_sink ? c->run->n_head : c->run->n_kv_head;
+    if (!b->vector || (!is_sink && !strchr(c->run->vectors, b->vector)) || b->head < 0 || b->head >= n_head ||
         (b->codec != SH_CODEC_F32 && b->codec != SH_CODEC_F16))
         return sh_fail(e, "found vectors '%c' of head %d in codec %d, expected one of \"%s\", %d heads, codec 0 or 1",
                        b->vector ? b->vector : '?', b->head, b->codec, c->run->vectors, n_head);
-    size_t n, expected = (size_t)c->n_tokens * (size_t)c->run->d_head * (b->codec == SH_CODEC_F32 ? 4 : 2);
+    size_t width = is_sink ? 1 : (size_t)c->run->d_head;
+    size_t n, expected = (size_t)c->n_tokens * width * (b->codec == SH_CODEC_F32 ? 4 : 2);
     if (sh_codec_unbytes(b->blob, b->bytes, expected, &plain, &n, e))
         return sh_err_prefix(e, "%c of head %d", b->vector, b->head);
     free(plain);
@@ -114,6 +121,20 @@ static int check_vectors(void *to, const struct sh_block *b, struct sh_err *e)
     c->n_vectors++;
     c->blocks++;
     return 0;
+}
+
+/* What sinks take, before the rows are looked at. */
+static int take_sinks(void *to, const struct sh_block *b, struct sh_err *e)
+{
+    struct layer_check *c = to;
+    size_t n = (size_t)c->n_tokens;
+    if (b->vector != 's')
+        return 0;
+    if (b->head < 0 || b->head >= c->run->n_head)
+        return sh_fail(e, "found a sink of head %d, expected 0 to %d", b->head, c->run->n_head - 1);
+    if (!c->sink)
+        c->sink = xcalloc((size_t)c->run->n_head * n, sizeof *c->sink);
+    return sh_codec_floats(b, c->sink + (size_t)b->head * n, n, e);
 }
 
 static int check_layer(struct sh_store *s, const struct sh_stored_run *run, const struct sh_stored_sequence *q,
@@ -129,7 +150,12 @@ static int check_layer(struct sh_store *s, const struct sh_stored_run *run, cons
     long long vectors = 0;
     for (const char *v = run->vectors; *v; v++)
         vectors += *v == 'q' ? run->n_head : run->n_kv_head;
-    if (sh_store_blocks(s, SH_BLOCK_SCORES, q->id, layer, -1, check_scores, c, e) ||
+    c->sink = NULL;
+    int bad = sh_store_blocks(s, SH_BLOCK_VECTORS, q->id, layer, -1, take_sinks, c, e) ||
+              sh_store_blocks(s, SH_BLOCK_SCORES, q->id, layer, -1, check_scores, c, e);
+    vectors += c->sink ? run->n_head : 0;
+    free(c->sink);
+    if (bad ||
         sh_store_blocks(s, SH_BLOCK_STATS, q->id, layer, -1, check_stats, c, e) ||
         sh_store_blocks(s, SH_BLOCK_VECTORS, q->id, layer, -1, check_vectors, c, e))
         return -1;

@@ -14,6 +14,7 @@ int sh_info_gpus(const struct sh_common *common, struct sh_err *e);
 int sh_info_models(const struct sh_common *common, struct sh_err *e);
 
 /* info_policies.c: what each eviction policy does, needs, and can be set. */
+int sh_info_families(const struct sh_common *common, struct sh_err *e);
 int sh_info_policies(const struct sh_common *common, struct sh_err *e);
 
 #endif

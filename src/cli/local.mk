@@ -36,6 +36,7 @@ shears_SOURCES = \
 	%D%/info.h \
 	%D%/info_backends.c \
 	%D%/info_catalog.c \
+	%D%/info_families.c \
 	%D%/info_policies.c \
 	%D%/man.c \
 	%D%/options.c %D%/options.h \

@@ -103,7 +103,9 @@ static void attend(const struct work *w, int row)
     struct sh_slots_attend a = {
         .k = &w->k, .v = &w->v, .pos = b->h->place ? w->place : c->pos, .n_slot = c->n_slot, .group = w->group, .q = q,
         .position = b->h->place ? at : t, .window = what->window, .scale = what->scale, .softcap = what->softcap,
-        .slopes = what->slopes ? what->slopes + b->head * w->group : NULL, .out = b->mixed + wide_at(w, row),
+        .slopes = what->slopes ? what->slopes + b->head * w->group : NULL,
+        .rounds_slopes = what->rounds_slopes, .sinks = what->sinks ? what->sinks + b->head * w->group : NULL,
+        .span = what->chunk, .out = b->mixed + wide_at(w, row),
         .probs = w->probs, .chunk = w->chunk, .stages = b->stages, .sharers = b->sharers};
     int n_row = sh_slots_attend(&a);
     if (!b->observes && !b->watch)

@@ -82,6 +82,8 @@ static int check_places(const struct sh_session_setup *s, struct sh_err *e)
     const struct sh_arch *a = s->arch;
     int places, slots;
     int late = (a->flags & SH_QK_NORM_LATE) != 0;
+    if (s->positions == SH_POSITIONS_CACHE && a->flags & (SH_CHUNKED | SH_ROUNDS_SLOPES))
+        return sh_misused(e, "positions inside the cache: the model's chunks or slopes are those of its own positions");
     if (s->positions == SH_POSITIONS_CACHE && (late || a->temper > 0))
         return sh_misused(e, "positions inside the cache: the model %s, which are known only by their own positions",
                           late ? "norms queries and keys after their rotation" : "scales queries by position");

@@ -99,6 +99,8 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
         why = "the backend has none";
     else if (a->d_head > SH_SLOTS_WIDEST || a->n_head / a->n_kv_head > SH_SLOTS_MOST_GROUP)
         why = "its heads are too wide or too many";
+    else if (a->flags & (SH_HAS_SINKS | SH_CHUNKED | SH_ROUNDS_SLOPES))
+        why = "its scores have sinks, chunks or rounded slopes";
     else if (too_large)
         why = "it has more sequences, slots or rows to look back on than the device can number";
     else if (s->positions != SH_POSITIONS_ORIGINAL)

@@ -90,8 +90,9 @@ static void token(struct sh_host_cache *own, const struct rows *p, struct sh_kv_
         .k = &h->k, .v = &h->v, .pos = h->place ? h->place : c->pos, .turn = turn, .n_slot = c->n_slot, .group = group,
         .q = turned(turn, p->q + wide, group, d, c->n - 1, q), .position = h->place ? c->n - 1 : t,
         .window = w->window, .scale = w->scale, .softcap = w->softcap,
-        .slopes = w->slopes ? w->slopes + head * group : NULL, .out = p->mixed ? p->mixed + wide : NULL, .probs = probs,
-        .chunk = chunk, .stages = stages, .sharers = sharers};
+        .slopes = w->slopes ? w->slopes + head * group : NULL, .rounds_slopes = w->rounds_slopes,
+        .sinks = w->sinks ? w->sinks + head * group : NULL, .span = w->chunk,
+        .out = p->mixed ? p->mixed + wide : NULL, .probs = probs, .chunk = chunk, .stages = stages, .sharers = sharers};
     int n_row = sh_slots_attend(&a);
     const struct sh_piece *piece = own->piece;
     if (!policy->observe && !piece->watch)

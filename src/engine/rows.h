@@ -144,6 +144,8 @@ struct sh_slots_attend {
     int position, window;               /* of the queries; window 0: none                         */
     float scale, softcap;               /* softcap 0: none                                        */
     const float *slopes;                /* [group] (ALiBi); NULL: none                            */
+    const float *sinks;                 /* [group]; this, and these two: as in struct sh_attend   */
+    int rounds_slopes, span;            /* span: its chunk                                        */
     float *out;                         /* [group, d_head]; NULL: not wanted                      */
     float *probs;                       /* [group, n_slot], out: the probabilities by slot        */
     float *chunk;                       /* scratch: [SH_ROWS_AT_ONCE, d_head]                     */

@@ -110,7 +110,8 @@ SH_CLONES static float settle(float *restrict score, const int *restrict pos, in
     return most;
 }
 
-SH_CLONES static void softmax(float *restrict p, float most, int n)
+/* rest: a score without a slot; -INFINITY: none */
+SH_CLONES static void softmax(float *restrict p, float most, int n, float rest)
 {
     float part[LANES] = {0};
     int j = 0;
@@ -128,7 +129,7 @@ SH_CLONES static void softmax(float *restrict p, float most, int n)
     for (int step = LANES / 2; step; step /= 2)
         for (int k = 0; k < step; k++)
             part[k] += part[k + step];
-    float by = 1 / part[0];
+    float by = 1 / (part[0] + (rest > -INFINITY ? expf(fminf(rest - most, 80)) : 0));
     for (j = 0; j < n; j++)
         p[j] *= by;
 }
@@ -193,10 +194,17 @@ static void mix_all(const struct sh_slots_attend *a)
     }
 }
 
+static float to_bf16(float x)
+{
+    return sh_bf16_to_f32(sh_f32_to_bf16(x));
+}
+
 int sh_slots_attend(const struct sh_slots_attend *a)
 {
     int n = a->n_slot, oldest = a->window > 0 ? a->position + 1 - a->window : 0, seen = 0;
     oldest = oldest < 0 ? 0 : oldest;
+    if (a->span && oldest < a->position / a->span * a->span)
+        oldest = a->position / a->span * a->span;
     unsigned long long since = sh_stage_begin(a->stages);
     all_products(a);
     since = sh_stage_end(a->stages, SH_STAGE_ATTENTION, since, a->sharers);
@@ -204,7 +212,11 @@ int sh_slots_attend(const struct sh_slots_attend *a)
         float *row = a->probs + (size_t)g * (size_t)n;
         for (int j = 0; j < n && a->softcap > 0; j++)
             row[j] = a->softcap * tanhf(row[j] / a->softcap);
-        softmax(row, settle(row, a->pos, n, a->slopes ? a->slopes[g] : 0, a->position, oldest), n);
+        float slope = a->slopes ? a->slopes[g] : 0;
+        for (int j = 0; j < n && a->rounds_slopes; j++)
+            row[j] += a->scale * to_bf16(to_bf16(slope) * (float)a->pos[j]);
+        softmax(row, settle(row, a->pos, n, a->rounds_slopes ? 0 : slope, a->position, oldest), n,
+                a->sinks ? a->sinks[g] : -INFINITY);
     }
     since = sh_stage_end(a->stages, SH_STAGE_SOFTMAX, since, a->sharers);
     if (a->out)

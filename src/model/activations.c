@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 25 };
+enum { N_PART = 26 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
@@ -30,6 +30,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->gate, f32_up ? wide * f32 : 0}, {&a->gated, c->flags & SH_GATED ? wide * f32 : 0},
         {&a->block, has_block ? hidden * f32 : 0}, {&a->sub, sh_arch_has_sub(c) ? q * operand : 0},
         {&a->attn_gate, c->flags & SH_ATTENTION_GATE ? q * f32 : 0}, {&a->temper, c->temper > 0 ? reach * f32 : 0},
+        {&a->sink, c->flags & SH_HAS_SINKS ? n * (size_t)c->n_head * f32 : 0},
         {&a->latent_a, n * q_rank * f32}, {&a->latent_x, n * q_rank * operand},
         {&a->latent_q, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_Q_B) * operand : 0},
         {&a->latent_kv, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_KV_A) * f32 : 0},

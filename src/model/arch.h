@@ -33,7 +33,7 @@ enum sh_arch_flag {
     SH_SCALED_BY_LAYER = 2048,  /* the scores of layer l are divided by l + 1, too                */
     SH_QK_NORM_WIDE = 1 << 12,  /* … that norm is one over all heads together                     */
     SH_QK_NORM_EACH = 1 << 13,  /* … each head has its own weights                                */
-    SH_QK_NORM_LATE = 1 << 14,  /* … and it comes after the rotation                              */
+    SH_QK_NORM_LATE = 1 << 14,  /* … and it comes after the rotation, in layers that have one     */
     SH_ONE_NORM = 1 << 15,      /* parallel: both blocks read one norm's output                   */
     SH_HAS_HEAD_BIAS = 1 << 16, /* the output head has a bias                                     */
     SH_HAS_EMBED_NORM = 1 << 17,/* a norm on the embedding, even without weights                  */
@@ -45,6 +45,9 @@ enum sh_arch_flag {
     SH_MIX_NORMED = 1 << 23,    /* the weights of a token's experts are divided by their sum      */
     SH_Q_LATENT = 1 << 25,      /* queries come from a latent of their own                        */
     SH_HAS_CORRECTION = 1 << 24,/* the choice of experts is corrected (SH_ROUTER_CHOICE)          */
+    SH_HAS_SINKS = 1 << 26,     /* each head has a score without a key (sh_attend)                */
+    SH_CHUNKED = 1 << 27,       /* windows are chunks: sh_attend's `chunk`                        */
+    SH_ROUNDS_SLOPES = 1 << 28, /* ALiBi in Falcon's form                                         */
     SH_SHARED_LAYER = 1 << 29,  /* of a layer (sh_arch_flags): its mixture has a shared expert    */
     SH_EXPERT_LAYER = 1 << 30   /* of a layer (sh_arch_flags): its feed-forward block is a mixture */
 };

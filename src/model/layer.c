@@ -75,9 +75,21 @@ static const unsigned char is_matrix[SH_N_ROLE] = {
 
 /* What is loaded by other ways. */
 static const unsigned char is_apart[SH_N_ROLE] = {
-    [SH_KV_B_W] = 1, [SH_ROUTER_CHOICE] = 1, [SH_EXPERT_GATE_W] = 1, [SH_EXPERT_GATE_B] = 1, [SH_EXPERT_UP_W] = 1,
+    [SH_KV_B_W] = 1, [SH_SINKS] = 1, [SH_ROUTER_CHOICE] = 1, [SH_EXPERT_GATE_W] = 1,
+    [SH_EXPERT_GATE_B] = 1, [SH_EXPERT_UP_W] = 1,
     [SH_EXPERT_UP_B] = 1, [SH_EXPERT_DOWN_W] = 1, [SH_EXPERT_DOWN_B] = 1, [SH_ACT_AP] = 1, [SH_ACT_AN] = 1,
     [SH_ACT_BETA] = 1, [SH_ACT_EPS] = 1};
+
+static int read_sinks(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
+{
+    struct sh_tensor t;
+    if (find(m, SH_SINKS, l->index, &t, e))
+        return -1;
+    l->sinks = t.at ? xcalloc((size_t)t.cols, sizeof *l->sinks) : NULL;
+    for (int i = 0; i < t.cols && l->sinks; i++)
+        l->sinks[i] = sh_tensor_element(&t, (size_t)i);
+    return 0;
+}
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
                                enum sh_type dtype, struct sh_err *e)
@@ -86,7 +98,7 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
     l->index = layer;
     l->b = b;
     l->d = d;
-    int bad = read_knobs(l, m, e);
+    int bad = read_knobs(l, m, e) || read_sinks(l, m, e);
     for (int i = SH_LAYER_ROLE; i < SH_N_ROLE && !bad; i++) {
         enum sh_role role = (enum sh_role)i;
         if (is_apart[role])
@@ -112,6 +124,7 @@ void sh_layer_drop(struct sh_layer *l)
         l->b->release(l->d, l->vector[role]);
     }
     sh_latent_drop(l);
+    free(l->sinks);
     sh_mixture_drop(l);
     free(l);
 }
@@ -156,7 +169,9 @@ struct sh_attend sh_layer_attend(const struct sh_arch *c, int layer, int rows, e
         .q = sh_dense(NULL, SH_F32, rows, q), .k = sh_dense(NULL, SH_F32, rows, kv),
         .v = sh_dense(NULL, SH_F32, rows, kv), .out = sh_dense(NULL, sh_arch_mixes_f32(c) ? SH_F32 : dtype, rows, q),
         .n_head = c->n_head, .n_kv_head = c->n_kv_head, .d_head = c->d_head,
-        .window = sh_arch_window(c, layer), .scale = sh_arch_scale(c, layer), .softcap = c->softcap};
+        .window = sh_arch_window(c, layer), .scale = sh_arch_scale(c, layer), .softcap = c->softcap,
+        .rounds_slopes = (c->flags & SH_ROUNDS_SLOPES) != 0,
+        .chunk = c->flags & SH_CHUNKED ? sh_arch_window(c, layer) : 0};
 }
 
 /* Of queries or keys: each head by itself, or all of a token together. */
@@ -172,7 +187,8 @@ static void norm_heads(const struct sh_layer *l, const struct sh_arch *c, struct
 
 static void norm_queries_keys(const struct sh_layer *l, const struct sh_arch *c, const struct sh_attend *a, int late)
 {
-    if (!(c->flags & SH_HAS_QK_NORM) || (c->flags & SH_QK_NORM_LATE) != (late ? SH_QK_NORM_LATE : 0))
+    int is_late = (c->flags & SH_QK_NORM_LATE) != 0;
+    if (!(c->flags & SH_HAS_QK_NORM) || is_late != late || (late && !sh_arch_turns(c, l->index)))
         return;
     norm_heads(l, c, a->q, SH_Q_NORM_W, SH_Q_NORM_B);
     norm_heads(l, c, a->k, SH_K_NORM_W, SH_K_NORM_B);
@@ -221,6 +237,8 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     attend.v.at = a->v;
     attend.out.at = probabilities_only ? NULL : a->mixed;
     attend.slopes = a->slopes;
+    attend.sinks = l->sinks;
+    attend.mass = a->sink;
     attend.n_seq = n_seq;
     attend.start = start;
     attend.tap = tap ? *tap : (struct sh_tap){0};

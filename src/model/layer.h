@@ -35,6 +35,7 @@ struct sh_activations {
                                         /* mixed: f32 where sh_arch_mixes_f32                */
     void *gate, *gated;                 /* f32, like up: its factors, where it is gated or normed */
     void *block;                        /* [rows, d_model] f32: what a block adds, where it is normed or scaled */
+    void *sink;                         /* [rows, n_head] f32: what sinks took of each row   */
     void *sub, *attn_gate;              /* [rows, q]: what the output product reads, dtype, where that is not mixed; */
                                         /* f32: its factors                                  */
     void *mix_logits, *mix_row, *mix_share; /* of a mixture: f32 [rows, experts]; int32, f32 [rows * used] */

@@ -21,6 +21,7 @@ struct sh_layer {
     int n_expert;
     struct sh_latent_head { struct sh_weight *key, *value; } *latent;   /* [n_latent]: of each head */
     int n_latent;
+    float *sinks;                       /* host, [n_head]; NULL: none                             */
     float *choice;                      /* host: SH_ROUTER_CHOICE; NULL: none                     */
 };
 

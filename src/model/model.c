@@ -388,8 +388,10 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
     b->own = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!b->own)
         return sh_fail(e, "%s: tensor '%s': no memory for its %zu bytes", m->path, b->name, bytes);
+    struct sh_layout in_stack = b->layout;      /* rows are counted through all matrices of a stack */
+    in_stack.first += (int)(b->slice / (size_t)b->layout.cols);
     if (b->stored && (sh_stored_is_coded(b->stored) || is_paired(b)))
-        sh_gguf_gather(b->stored, &b->layout, is_paired(b) ? m->arch.d_head : 0, sh_type_bytes(b->type), b->own);
+        sh_gguf_gather(b->stored, &in_stack, is_paired(b) ? m->arch.d_head : 0, sh_type_bytes(b->type), b->own);
     else if (b->stored)
         sh_layout_gather(&b->layout, b->stored->at + b->slice * sh_type_bytes(b->type), b->own,
                          sh_type_bytes(b->type));

@@ -77,19 +77,20 @@ static int embed_chunk(struct state *st, const struct sh_chunk *c, struct sh_err
     return 0;
 }
 
-/* One of q, k, v of one sequence, head by head. */
+/* One of q, k, v of one sequence, head by head; 's': what the sink took of each row, a number of a query head. */
 static void take_vectors(const struct lane *lane, const struct sh_chunk *c, int i, char kind, struct sh_batch *b)
 {
     const struct sh_sweep *s = lane->st->s;
     const struct sh_arch *a = lane->st->arch;
-    int n_head = kind == 'q' ? a->n_head : a->n_kv_head, d = a->d_head, n = c->start[i + 1] - c->start[i];
-    const float *from = kind == 'q' ? lane->act.q : kind == 'k' ? lane->act.k : lane->act.v;
+    int is_sink = kind == 's', n_head = kind == 'q' || is_sink ? a->n_head : a->n_kv_head;
+    int d = is_sink ? 1 : a->d_head, n = c->start[i + 1] - c->start[i];
+    const float *from = kind == 'q' ? lane->act.q : kind == 'k' ? lane->act.k : is_sink ? lane->act.sink : lane->act.v;
     size_t width = (size_t)n_head * (size_t)d, count = (size_t)n * width;
     size_t per_head = (size_t)n * (size_t)d;
     float *host = xmalloc(count * sizeof *host), *one = xmalloc(per_head * sizeof *one);
     uint16_t *half = xmalloc(per_head * sizeof *half);
     s->backend->get(lane->device, host, from + (size_t)c->start[i] * width, count * sizeof *host);
-    enum sh_codec codec = s->record.codec == SH_CODEC_F32 ? SH_CODEC_F32 : SH_CODEC_F16;
+    enum sh_codec codec = is_sink || s->record.codec == SH_CODEC_F32 ? SH_CODEC_F32 : SH_CODEC_F16;
     unsigned long long since = sh_stage_begin(s->stages);
     for (int h = 0; h < n_head; h++) {
         struct sh_block block = {.kind = SH_BLOCK_VECTORS, .head = h, .codec = codec, .vector = kind};
@@ -153,6 +154,8 @@ static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, con
             sh_recorder_take(r, i, &b);
             for (const char *v = s->vectors; *v; v++)
                 take_vectors(lane, c, i, *v, &b);
+            if (lane->st->arch->flags & SH_HAS_SINKS)
+                take_vectors(lane, c, i, 's', &b);
             bad = sh_writer_push(s->writer, &b, e);
         }
         sh_recorder_free(r);

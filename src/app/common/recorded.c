@@ -143,6 +143,10 @@ static int take(void *to, const struct sh_block *b, struct sh_err *e)
 {
     struct taking *t = to;
     const char *at = b->vector ? strchr(kinds, b->vector) : NULL;
+    if (b->vector == 's') {
+        t->r->has_sinks = 1;
+        return 0;
+    }
     if (!at)
         return sh_fail(e, "found vectors of kind %d, expected q, k or v", b->vector);
     int k = (int)(at - kinds), n_head = heads_of(t->r, k);
@@ -178,7 +182,7 @@ int sh_recorded_read(struct sh_recorded *r, int with_vectors, struct sh_err *e)
 {
     if (sh_store_blocks(r->store, SH_BLOCK_SCORES, r->sequence->id, r->layer, -1, sh_store_keep, &r->scores, e))
         return -1;
-    return with_vectors && *r->run->vectors ? read_vectors(r, e) : 0;
+    return with_vectors ? read_vectors(r, e) : 0;
 }
 
 int sh_recorded_end(struct sh_recorded *r, int bad, struct sh_err *e)

@@ -40,6 +40,7 @@ struct sh_recorded {                    /* set the first four, the rest zero    
     const struct sh_stored_sequence *sequence;
     int layer;
     struct sh_batch scores;             /* the blocks of all heads, in order of head and row      */
+    int has_sinks;                      /* rows sum to less than 1; known if vectors were asked for */
     float *vector[3];                   /* of q, k, v: [heads][n_tokens][d_head], f32; NULL: not read */
 };
 

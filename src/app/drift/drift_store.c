@@ -95,7 +95,7 @@ static struct sh_replay *begin_replay(const struct layer *l, int head, struct sh
         .prefill = (int)q->live->options->prefill, .layer = l->r.layer, .head = head, .n_layer = run->n_layer,
         .group = group, .rows = q->rows, .q = sh_recorded_vectors(&l->r, 'q', head * group),
         .k = sh_recorded_vectors(&l->r, 'k', head), .v = sh_recorded_vectors(&l->r, 'v', head),
-        .d_head = run->d_head, .seed = q->live->seed};
+        .d_head = run->d_head, .seed = q->live->seed, .has_sinks = l->r.has_sinks};
     struct sh_replay *r = sh_replay_new(&setup, cell, 1);
     sh_replay_set_watch(r, see_replayed, l->s);
     return r;

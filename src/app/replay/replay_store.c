@@ -158,7 +158,8 @@ static struct sh_replay_pass *begin_replay(const struct layer *l, int kv_head, c
         .n_layer = run->n_layer, .group = group, .rows = q->rows,
         .q = sh_recorded_vectors(&l->r, 'q', kv_head * group),
         .k = sh_recorded_vectors(&l->r, 'k', kv_head), .v = sh_recorded_vectors(&l->r, 'v', kv_head),
-        .d_head = run->d_head, .seed = q->seed, .received = received, .error_rows = q->error_every};
+        .d_head = run->d_head, .seed = q->seed, .received = received, .has_sinks = l->r.has_sinks,
+        .error_rows = q->error_every};
     int each_step = q->dump || (setup.v && setup.error_rows);
     struct sh_replay_pass *r = sh_replay_pass_new(&setup, cell, q->n_spec, q->n_budget, each_step);
     free(cell);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Falcon (Almazrouei et al., 2023): layer norms, rotary positions. The new architecture (40B and later) has groups of
- * queries, of which num_kv_heads counts the KV heads, and mostly a norm for each block; the old one has one KV head
- * with multi_query and else as many as heads. Both blocks read the layer's input, or one norm of it. */
+/* Falcon (Almazrouei et al., 2023): layer norms, rotary positions or ALiBi. The new architecture (40B and later) has
+ * groups of queries, of which num_kv_heads counts the KV heads, and mostly a norm for each block; the old one has one
+ * KV head with multi_query and else as many as heads. Both blocks read the layer's input, or one norm of it. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -42,12 +42,22 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return sh_four_wide(a, c, e);
 }
 
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int alibi = 0;
+    if (sh_config_flag(c, "alibi", &alibi, e) || (!alibi && sh_config_classic_rope(a, c, e)))
+        return -1;
+    a->pos = alibi ? SH_POS_ALIBI : SH_POS_ROTARY;
+    a->flags |= alibi ? SH_ROUNDS_SLOPES : 0;
+    return 0;
+}
+
 const struct sh_family sh_family_falcon = {
     .name = "falcon", .model_types = SH_WORDS("falcon"), .architectures = SH_WORDS("FalconForCausalLM", "FalconModel"),
     .prefixes = SH_WORDS("transformer.", ""),
     .start = {SH_LAYER_NORM_START, .act = SH_ACT_GELU, .max_pos = 2048, .rotary_share = 1,
               .flags = SH_TIED_HEAD | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_PARALLEL},
     .keys = keys, .params = params,
-    .only = SH_WORDS("alibi=false", "apply_residual_connection_post_layernorm=false"),
+    .only = SH_WORDS("apply_residual_connection_post_layernorm=false"),
     .knows = " multi_query new_decoder_architecture num_ln_in_parallel_attn ", .shape = shape,
-    .finish = sh_config_classic_rope};
+    .finish = finish};
