@@ -22,6 +22,8 @@ libmodel_a_SOURCES = \
 	%D%/layout.c \
 	%D%/mixture.c \
 	%D%/model.c %D%/model.h \
+	%D%/model_bound.h \
+	%D%/model_contents.c \
 	%D%/numbers.c \
 	%D%/quant.h \
 	%D%/rope.c %D%/rope.h \

@@ -12,36 +12,9 @@
 #include "src/base/rng.h"
 #include "src/model/coded.h"
 #include "src/model/config.h"
+#include "src/model/model_bound.h"
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/families/family.h"
-#include "src/model/weights.h"
-
-#define N_LAYER_ROLE (SH_N_ROLE - SH_LAYER_ROLE)
-
-struct bound {
-    char *name;
-    const struct sh_param *param;
-    const struct sh_stored *stored;     /* NULL in a random model                                 */
-    void *own;                          /* made, or copied because it does not lie as it is wanted */
-    enum sh_type type;
-    int rows, cols;
-    struct sh_layout layout;            /* of the parameter within `stored`, or within its slice  */
-    size_t slice;                       /* elements before it                                     */
-};
-
-struct sh_model {
-    char *path, *name;                  /* as given, for messages; for people                     */
-    struct sh_config *config;
-    const struct sh_family *family;
-    struct sh_family *gguf_family;      /* the same with GGUF's names, else NULL                  */
-    struct sh_arch arch;
-    struct sh_weights *file;            /* NULL in a random model                                 */
-    uint64_t seed;
-    double pruned;                      /* share of each matrix of a layer                         */
-    struct bound *bound;
-    size_t n_bound, per_layer;          /* places of a layer                                      */
-    size_t first[N_LAYER_ROLE + 1];     /* of a layer's places, by role                           */
-};
 
 /* `number`: 0, or of a numbered role. */
 static struct bound *place(const struct sh_model *m, enum sh_role role, int layer, int number)
@@ -68,11 +41,6 @@ static struct bound *places(const struct sh_model *m, int layer, struct bound **
 {
     *from = layer < 0 ? m->bound : place(m, SH_LAYER_ROLE, layer, 0);
     return *from + (layer < 0 ? (size_t)SH_LAYER_ROLE : m->per_layer);
-}
-
-static size_t bytes_of(const struct bound *b)
-{
-    return (size_t)b->rows * (size_t)b->cols * sh_type_bytes(b->type);
 }
 
 /* What config.json calls the dimension, for people who look for their mistake. */
@@ -384,7 +352,7 @@ static int is_pruned(const struct sh_model *m, const struct bound *b)
 /* Made weights, and weights that do not lie in their file as they are wanted, get memory of their own. */
 static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_err *e)
 {
-    size_t bytes = bytes_of(b);
+    size_t bytes = sh_bound_bytes(b);
     b->own = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!b->own)
         return sh_fail(e, "%s: tensor '%s': no memory for its %zu bytes", m->path, b->name, bytes);
@@ -475,7 +443,7 @@ size_t sh_model_layer_parameters(const struct sh_model *m, int layer)
     size_t n = 0;
     struct bound *b, *end = places(m, layer, &b);
     for (; b < end; b++)
-        n += bytes_of(b) / sh_type_bytes(b->type);
+        n += sh_bound_bytes(b) / sh_type_bytes(b->type);
     return n;
 }
 
@@ -492,77 +460,8 @@ size_t sh_model_layer_bytes(const struct sh_model *m, int layer)
     size_t bytes = 0;
     struct bound *b, *end = places(m, layer, &b);
     for (; b < end; b++)
-        bytes += bytes_of(b);
+        bytes += sh_bound_bytes(b);
     return bytes;
-}
-
-enum sh_type sh_model_type(const struct sh_model *m)
-{
-    size_t bytes[3] = {0};
-    for (size_t i = 0; i < m->n_bound; i++)
-        bytes[m->bound[i].type] += bytes_of(&m->bound[i]);
-    enum sh_type most = SH_F32;
-    for (enum sh_type t = SH_F16; t <= SH_BF16; t++)
-        if (bytes[t] > bytes[most])
-            most = t;
-    return most;
-}
-
-enum { MOST_FORMATS = 64 };
-
-struct format {
-    const char *name;
-    size_t bytes;                       /* in arithmetic */
-};
-
-/* The formats of the tensors, by their names; returns how many. plain: of those not coded; NULL: their types. */
-static size_t count_formats(const struct sh_model *m, const char *plain, struct format *of)
-{
-    size_t n = 0, k;
-    for (size_t i = 0; i < m->n_bound; i++) {
-        const struct bound *b = &m->bound[i];
-        int is_coded = b->stored && sh_stored_is_coded(b->stored);
-        const char *name = is_coded ? b->stored->dtype : plain ? plain : sh_type_name(b->type);
-        for (k = 0; k < n && strcmp(of[k].name, name); k++)
-            continue;
-        if (k == n && n < MOST_FORMATS && b->name)
-            of[n++] = (struct format){name, 0};
-        if (k < n)
-            of[k].bytes += bytes_of(b);
-    }
-    return n;
-}
-
-static int most_first(const void *a, const void *b)
-{
-    const struct format *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->name, y->name);
-}
-
-const char *sh_model_stored_as(const struct sh_model *m)
-{
-    struct format of[MOST_FORMATS];
-    size_t n = count_formats(m, sh_type_name(sh_model_type(m)), of);
-    qsort(of, n, sizeof *of, most_first);
-    return of[0].name;
-}
-
-char *sh_model_formats(const struct sh_model *m)
-{
-    struct format of[MOST_FORMATS];
-    size_t n = count_formats(m, NULL, of), bytes;
-    char *text;
-    int any = 0;
-    for (size_t i = 0; i < m->n_bound; i++)
-        any |= m->bound[i].stored && sh_stored_is_coded(m->bound[i].stored);
-    if (!any)
-        return NULL;
-    qsort(of, n, sizeof *of, most_first);
-    FILE *to = xmemstream(&text, &bytes);
-    for (size_t i = 0; i < n; i++)
-        fprintf(to, "%s%s", i ? ", " : "", of[i].name);
-    xmemclose(to, &text, &bytes);
-    return text;
 }
 
 const struct sh_arch *sh_model_arch(const struct sh_model *m)
@@ -578,49 +477,4 @@ const char *sh_model_name(const struct sh_model *m)
 const char *sh_model_family(const struct sh_model *m)
 {
     return m->family->name;
-}
-
-/* FNV-1a; the length goes in too, so that neighbouring strings cannot trade characters. */
-static uint64_t hash(uint64_t h, const void *at, size_t bytes)
-{
-    const unsigned char *p = at;
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ p[i]) * 0x100000001b3u;
-    return (h ^ bytes) * 0x100000001b3u;
-}
-
-/* A small tensor wholly; of others 64 places of 16 bytes, from the first to the last, so that what is done to a head or
- * a block of rows does not slip between them. */
-static uint64_t hash_tensor(uint64_t h, const struct sh_stored *t)
-{
-    h = hash(h, t->name, strlen(t->name));
-    h = hash(h, t->dtype, strlen(t->dtype));
-    h = hash(h, t->shape, (size_t)t->rank * sizeof *t->shape);
-    if (t->bytes <= 1 << 16)
-        h = hash(h, t->at, t->bytes);
-    for (size_t k = 0; k < 64 && t->bytes > 1 << 16; k++)
-        h = hash(h, t->at + (t->bytes - 16) / 63 * k, 16);
-    for (int i = 0; t->coded && i < SH_N_PIECE; i++)
-        h = t->coded->piece[i] ? hash_tensor(h, t->coded->piece[i]) : h;
-    return h;
-}
-
-uint64_t sh_model_fingerprint_unpruned(const struct sh_model *m)
-{
-    size_t bytes;
-    const void *text = sh_config_text(m->config, &bytes);
-    uint64_t h = hash(0xcbf29ce484222325u, text, bytes);
-    if (!m->file)
-        return sh_rng(hash(h, "random", 6), m->seed);
-    bytes = sh_weights_file_bytes(m->file);
-    h = hash(h, &bytes, sizeof bytes);
-    for (size_t i = 0; i < m->n_bound; i++)
-        h = m->bound[i].stored ? hash_tensor(h, m->bound[i].stored) : h;
-    return sh_rng(h, 0);
-}
-
-uint64_t sh_model_fingerprint(const struct sh_model *m)
-{
-    uint64_t h = sh_model_fingerprint_unpruned(m);
-    return m->pruned > 0 ? hash(h, &m->pruned, sizeof m->pruned) : h;
 }

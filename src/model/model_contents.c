@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a model consists of: the formats of its tensors, and its fingerprint. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/rng.h"
+#include "src/model/coded.h"
+#include "src/model/config.h"
+#include "src/model/model_bound.h"
+
+enum sh_type sh_model_type(const struct sh_model *m)
+{
+    size_t bytes[3] = {0};
+    for (size_t i = 0; i < m->n_bound; i++)
+        bytes[m->bound[i].type] += sh_bound_bytes(&m->bound[i]);
+    enum sh_type most = SH_F32;
+    for (enum sh_type t = SH_F16; t <= SH_BF16; t++)
+        if (bytes[t] > bytes[most])
+            most = t;
+    return most;
+}
+
+enum { MOST_FORMATS = 64 };
+
+struct format {
+    const char *name;
+    size_t bytes;                       /* in arithmetic */
+};
+
+/* The formats of the tensors, by their names; returns how many. plain: of those not coded; NULL: their types. */
+static size_t count_formats(const struct sh_model *m, const char *plain, struct format *of)
+{
+    size_t n = 0, k;
+    for (size_t i = 0; i < m->n_bound; i++) {
+        const struct bound *b = &m->bound[i];
+        int is_coded = b->stored && sh_stored_is_coded(b->stored);
+        const char *name = is_coded ? b->stored->dtype : plain ? plain : sh_type_name(b->type);
+        for (k = 0; k < n && strcmp(of[k].name, name); k++)
+            continue;
+        if (k == n && n < MOST_FORMATS && b->name)
+            of[n++] = (struct format){name, 0};
+        if (k < n)
+            of[k].bytes += sh_bound_bytes(b);
+    }
+    return n;
+}
+
+static int most_first(const void *a, const void *b)
+{
+    const struct format *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+const char *sh_model_stored_as(const struct sh_model *m)
+{
+    struct format of[MOST_FORMATS];
+    size_t n = count_formats(m, sh_type_name(sh_model_type(m)), of);
+    qsort(of, n, sizeof *of, most_first);
+    return of[0].name;
+}
+
+char *sh_model_formats(const struct sh_model *m)
+{
+    struct format of[MOST_FORMATS];
+    size_t n = count_formats(m, NULL, of), bytes;
+    char *text;
+    int any = 0;
+    for (size_t i = 0; i < m->n_bound; i++)
+        any |= m->bound[i].stored && sh_stored_is_coded(m->bound[i].stored);
+    if (!any)
+        return NULL;
+    qsort(of, n, sizeof *of, most_first);
+    FILE *to = xmemstream(&text, &bytes);
+    for (size_t i = 0; i < n; i++)
+        fprintf(to, "%s%s", i ? ", " : "", of[i].name);
+    xmemclose(to, &text, &bytes);
+    return text;
+}
+
+/* FNV-1a; the length goes in too, so that neighbouring strings cannot trade characters. */
+static uint64_t hash(uint64_t h, const void *at, size_t bytes)
+{
+    const unsigned char *p = at;
+    for (size_t i = 0; i < bytes; i++)
+        h = (h ^ p[i]) * 0x100000001b3u;
+    return (h ^ bytes) * 0x100000001b3u;
+}
+
+/* A small tensor wholly; of others 64 places of 16 bytes, from the first to the last, so that what is done to a head or
+ * a block of rows does not slip between them. */
+static uint64_t hash_tensor(uint64_t h, const struct sh_stored *t)
+{
+    h = hash(h, t->name, strlen(t->name));
+    h = hash(h, t->dtype, strlen(t->dtype));
+    h = hash(h, t->shape, (size_t)t->rank * sizeof *t->shape);
+    if (t->bytes <= 1 << 16)
+        h = hash(h, t->at, t->bytes);
+    for (size_t k = 0; k < 64 && t->bytes > 1 << 16; k++)
+        h = hash(h, t->at + (t->bytes - 16) / 63 * k, 16);
+    for (int i = 0; t->coded && i < SH_N_PIECE; i++)
+        h = t->coded->piece[i] ? hash_tensor(h, t->coded->piece[i]) : h;
+    return h;
+}
+
+uint64_t sh_model_fingerprint_unpruned(const struct sh_model *m)
+{
+    size_t bytes;
+    const void *text = sh_config_text(m->config, &bytes);
+    uint64_t h = hash(0xcbf29ce484222325u, text, bytes);
+    if (!m->file)
+        return sh_rng(hash(h, "random", 6), m->seed);
+    bytes = sh_weights_file_bytes(m->file);
+    h = hash(h, &bytes, sizeof bytes);
+    for (size_t i = 0; i < m->n_bound; i++)
+        h = m->bound[i].stored ? hash_tensor(h, m->bound[i].stored) : h;
+    return sh_rng(h, 0);
+}
+
+uint64_t sh_model_fingerprint(const struct sh_model *m)
+{
+    uint64_t h = sh_model_fingerprint_unpruned(m);
+    return m->pruned > 0 ? hash(h, &m->pruned, sizeof m->pruned) : h;
+}
