@@ -44,7 +44,7 @@ static const struct sh_opt opts[] = {
     SH_LIST("allocator", F(live.allocator), "NAME[:knob=value,...]...", "how the total is split over layers and heads: "
         "uniform (default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where "
         "measured persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves); with --model\n"
-        "several of them, and loss (by the live model's losses; default)"),
+        "several of them, and loss (by the live model's losses); its default\nis loss and greedy"),
     SH_STORE_OPT(F(live.db)),
     SH_TEXT("budget", F(budget), "F", "mean over heads: tokens (17) or a fraction of the longest sequence (0.2)"),
     SH_REAL("target-recall", F(recall), "F", 0, 1, "minimum kept mass, 0 to 1; promises no perplexity"),

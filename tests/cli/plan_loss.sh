@@ -17,7 +17,7 @@ plan() { run plan -q --model "$model" --tokens texts.jsonl --policy h2o:recent=3
 
 # ---- met ----
 
-plan --target-kl 0.002 --json -o met.json
+plan --allocator loss --target-kl 0.002 --json -o met.json
 cp log/out met.out
 holds "met: the keys, and bounds that meet the target" python - <<'P'
 import json
@@ -85,7 +85,8 @@ P
 # ---- from a trace ----
 
 run trace -q --model "$model" --tokens texts.jsonl --db traced.db
-run plan -q --json --model "$model" --db traced.db --policy h2o:recent=3 --target-kl 0.002
+run plan -q --json --model "$model" --db traced.db --policy h2o:recent=3 --target-kl 0.002 \
+    --allocator loss
 holds "the texts of a trace: the same plan" python - <<'P'
 import json
 a, b = json.load(open("log/out")), json.load(open("met.out"))

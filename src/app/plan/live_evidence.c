@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an allocator needs to know: recorded rows of some of the searched texts, in a temporary store, as a trace has
  * them; and losses of layers in the live model. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,18 +30,21 @@ static const char *vectors_of(const struct sh_live_plan *w, char to[4])
     return to;
 }
 
-/* The first of the searched texts, as many as their rows should take room. */
+/* The first of the searched texts, as many as their rows should take room; of a text that is too long alone its
+ * beginning, as shares of the length are what counts. */
 static int choose_recorded(const struct sh_live_plan *w, struct sh_trace_sequence *to)
 {
     const struct sh_arch *a = sh_model_arch(w->live.model);
     double scores = 0;
     int n = 0;
     for (int i = 0; i < w->n_search && n < RECORDED; i++) {
-        const struct sh_trace_sequence *q = &w->source.texts.sequence[w->order[i]];
-        scores += (double)q->n_tokens * q->n_tokens / 2 * a->n_layer * a->n_head;
+        struct sh_trace_sequence q = w->source.texts.sequence[w->order[i]];
+        double heads = (double)a->n_layer * a->n_head, longest = sqrt(2 * most_scores / heads);
+        q.n_tokens = q.n_tokens < longest ? q.n_tokens : (int)longest;
+        scores += (double)q.n_tokens * q.n_tokens / 2 * heads;
         if (n && scores > most_scores)
             break;
-        to[n++] = *q;
+        to[n++] = q;
     }
     return n;
 }
@@ -84,12 +88,17 @@ static int sweep(struct sh_live_plan *w, struct sh_sweep *s, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
+static const char *temporary_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/tmp";
+}
+
 /* Next to the store, or where temporary files are. */
 static char *temporary(const struct sh_live_plan *w, struct sh_err *e)
 {
-    const char *folder = getenv("TMPDIR");
     char *path = w->a->db ? xasprintf("%s.rows-XXXXXX", w->a->db)
-                          : xasprintf("%s/shears-rows-XXXXXX", folder && *folder ? folder : "/tmp");
+                          : xasprintf("%s/shears-rows-XXXXXX", temporary_folder());
     int file = mkstemp(path);
     if (file >= 0) {
         close(file);
@@ -111,7 +120,7 @@ static int record(struct sh_live_plan *w, struct sh_err *e)
                          .model_path = w->a->live.model, .dtype = w->live.dtype,
                          .weight_bits = (int)w->a->live.weight_bits, .last_layer = a->n_layer - 1,
                          .sequence = text, .n = choose_recorded(w, text), .memory_bytes = (size_t)1 << 32,
-                         .spill_folder = ".", .progress = &w->progress, .n_threads = d->n_threads,
+                         .spill_folder = temporary_folder(), .progress = &w->progress, .n_threads = d->n_threads,
                          .record = {.record = SH_RECORD_FULL, .codec = SH_CODEC_LOG8, .n_head = a->n_head}};
     sh_stats_spec_default(&s.record.statistics);
     s.record.statistics.n_alpha = 0;

@@ -144,8 +144,10 @@ static int read_policies(const struct sh_live_plan *w, struct sh_policy_spec *to
 static int read_allocators(const struct sh_live_plan *w, struct sh_allocator_spec *to, int *n, struct sh_err *e)
 {
     const struct sh_list *typed = &w->a->allocator;
-    if (!typed->n)
-        return sh_allocator_parse("loss", &to[(*n)++], e);
+    if (!typed->n) {                                    /* each is the better one on some texts */
+        *n = 2;
+        return sh_allocator_parse("loss", &to[0], e) || sh_allocator_parse("greedy", &to[1], e);
+    }
     for (int i = 0; i < typed->n; i++) {
         const char *list = typed->at[i];
         for (char *name; (name = next_name(&list));) {
