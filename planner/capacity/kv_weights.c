@@ -93,6 +93,7 @@ static void latent_attention(struct sum *s, const struct sh_kv_shape *m)
     vector(s, SH_PART_NORM, f->latent);
     matrix(s, SH_PART_MIX, 1, f->heads * (f->nope_dim + f->v_dim), f->latent);
     matrix(s, SH_PART_MIX, 1, f->hidden, f->heads * f->v_dim);
+    vector(s, SH_PART_MIX, f->norm_more + (f->o_bias ? f->hidden : 0));
 }
 
 /* DeepSeek-V3.2 (2512.02556), 2.1: queries of the index from the queries' latent, one key for all its heads after a

@@ -104,7 +104,7 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
 {
     static const enum sh_role norms[] = {SH_ATTN_NORM_W, SH_MLP_NORM_W, SH_ATTN_POST_W, SH_MLP_POST_W};
     static const enum sh_role more[] = {SH_Q_NORM_B, SH_K_NORM_B, SH_O_NORM_W, SH_DOWN_NORM_W, SH_ACT_AP, SH_ACT_AN,
-                                        SH_ACT_BETA, SH_ACT_EPS};
+                                        SH_ACT_BETA, SH_ACT_EPS, SH_Q_A_B, SH_KV_A_B};
     struct sh_arch a = *shape;
     a.d_head = a.d_head ? a.d_head : a.d_model / a.n_head;
     a.n_kv_head = a.n_kv_head ? a.n_kv_head : a.n_head;

@@ -74,7 +74,8 @@ static int read_long(struct place *p, const struct sh_arch *a, struct sh_rope *r
         return -1;
     if (!(r->attention > 0))
         r->attention = (float)sh_rope_long_attention((double)r->factor, r->original);
-    return 0;
+    return real(p, "short_mscale", 1e6, &r->attention, e) || real(p, "long_mscale", 1e6, &r->long_attention, e)
+               ? -1 : 0;
 }
 
 static int read_kind(struct place *p, struct sh_rope *r, struct sh_err *e)

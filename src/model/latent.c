@@ -75,9 +75,10 @@ static struct sh_mat head_of(struct sh_mat m, int heads, int head, int col, int 
     return (struct sh_mat){(char *)m.at + (size_t)at * sh_type_bytes(m.type), m.type, m.rows, cols, m.stride};
 }
 
-static void multiply(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, const struct sh_weight *w)
+static void multiply(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, const struct sh_weight *w,
+                     const float *bias)
 {
-    struct sh_linear a = {.out = out, .x = x, .w = w};
+    struct sh_linear a = {.out = out, .x = x, .w = w, .bias = bias};
     l->b->linear(l->d, &a);
 }
 
@@ -98,16 +99,17 @@ void sh_latent_project(const struct sh_layer *l, const struct sh_activations *a,
     if (t->q_rank) {
         struct sh_mat narrow = sh_dense(a->latent_a, SH_F32, x.rows, t->q_rank);
         struct sh_mat normed = sh_dense(a->latent_x, a->dtype, x.rows, t->q_rank);
-        multiply(l, narrow, x, l->matrix[SH_Q_A_W]);
+        multiply(l, narrow, x, l->matrix[SH_Q_A_W], l->vector[SH_Q_A_B]);
         norm(l, c, normed, narrow, SH_Q_A_NORM_W);
-        multiply(l, raw, normed, l->matrix[SH_Q_B_W]);
+        multiply(l, raw, normed, l->matrix[SH_Q_B_W], NULL);
     } else {
-        multiply(l, raw, x, l->matrix[SH_Q_B_W]);
+        multiply(l, raw, x, l->matrix[SH_Q_B_W], NULL);
     }
     l->b->cast(l->d, part(q, heads, 0, t->d_rope), part(raw, heads, t->d_nope, t->d_rope));
     for (int h = 0; h < heads; h++)
-        multiply(l, head_of(q, heads, h, t->d_rope, t->rank), head_of(raw, heads, h, 0, t->d_nope), l->latent[h].key);
-    multiply(l, both, x, l->matrix[SH_KV_A_W]);
+        multiply(l, head_of(q, heads, h, t->d_rope, t->rank), head_of(raw, heads, h, 0, t->d_nope), l->latent[h].key,
+                 NULL);
+    multiply(l, both, x, l->matrix[SH_KV_A_W], l->vector[SH_KV_A_B]);
     l->b->cast(l->d, part(k, 1, 0, t->d_rope), part(both, 1, t->rank, t->d_rope));
     norm(l, c, part(k, 1, t->d_rope, t->rank), part(both, 1, 0, t->rank), SH_KV_A_NORM_W);
 }
@@ -118,5 +120,5 @@ void sh_latent_values(const struct sh_layer *l, const struct sh_activations *a, 
     int heads = a->arch->n_head;
     for (int h = 0; h < heads; h++)
         multiply(l, head_of(out, heads, h, 0, t->d_v), head_of(mixed, heads, h, t->d_rope, t->rank),
-                 l->latent[h].value);
+                 l->latent[h].value, NULL);
 }

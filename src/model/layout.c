@@ -177,7 +177,7 @@ struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a
         l.n_rot = a->n_rot;
         l.d_head = a->d_head;
     }
-    if ((p->role == SH_Q_B_W || p->role == SH_KV_A_W) && a->flags & SH_IN_PAIRS) {
+    if ((p->role == SH_Q_B_W || p->role == SH_KV_A_W || p->role == SH_KV_A_B) && a->flags & SH_IN_PAIRS) {
         l.n_rot = a->latent.d_rope;
         l.still = p->role == SH_Q_B_W ? a->latent.d_nope : a->latent.rank;
         l.d_head = l.still + l.n_rot;

@@ -16,6 +16,8 @@
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/families/family.h"
 
+#define MOST_TENSORS ((size_t)10000000)         /* of all layers, those that a model lacks among them */
+
 /* `number`: 0, or of a numbered role. */
 static struct bound *place(const struct sh_model *m, enum sh_role role, int layer, int number)
 {
@@ -142,7 +144,7 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
                 struct sh_err *e)
 {
     struct bound *b = place(m, p->role, layer, number);
-    *b = (struct bound){.name = full_name(p, prefix, layer, number), .param = p, .type = SH_F32,
+    *b = (struct bound){.name = full_name(p, prefix, layer, number), .param = p, .type = SH_F32, .number = number,
                         .layout = sh_layout_of(m->family, &m->arch, p, layer),
                         .rows = sh_dim_size(&m->arch, p->rows), .cols = sh_dim_size(&m->arch, p->cols)};
     if (is_sliced(p))
@@ -233,6 +235,9 @@ static int bind_all(struct sh_model *m, struct sh_err *e)
     if (!prefix)
         return -1;
     lay_out(m);
+    if (m->per_layer > MOST_TENSORS / (size_t)m->arch.n_layer)
+        return sh_fail(e, "%s: found %d layers of %zu tensors, expected at most %zu in all", m->path, m->arch.n_layer,
+                       m->per_layer, MOST_TENSORS);
     m->n_bound = SH_LAYER_ROLE + (size_t)m->arch.n_layer * m->per_layer;
     m->bound = xcalloc(m->n_bound, sizeof *m->bound);
     for (const struct sh_param *p = m->family->params; p->name; p++)
@@ -331,6 +336,8 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
     /* The roles of the embedding's norm, which draws no numbers, are newer: without them a seed keeps its meaning. */
     uint64_t stream = role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
     uint64_t seed = sh_rng(sh_rng(m->seed, stream), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
+    if (b->number)
+        seed = sh_rng(seed, (uint64_t)b->number);
     if (b->param->rows != SH_ONE) {
         sh_random_normal(at, n, seed, m->arch.init_std);
         return;

@@ -90,6 +90,8 @@ void sh_rope_table(const struct sh_rope *r, int n_rot, int length, int first, in
     int half = n_rot / 2;
     float *f = xcalloc((size_t)half, sizeof *f);
     float by = r->kind == SH_ROPE_YARN || r->kind == SH_ROPE_LONG ? r->attention : 1;
+    if (r->kind == SH_ROPE_LONG && length > r->original && r->long_attention > 0)
+        by = r->long_attention;
     sh_rope_frequencies(r, n_rot, length, f);
     struct table t = {f, half, first, by, r->is_backward ? -by : by, cosine, sine};
     sh_team_each(n > 1024 ? 0 : 1, n, table_row, &t);

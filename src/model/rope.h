@@ -23,6 +23,7 @@ struct sh_rope {
     float low, high;                        /* llama3: turns within `original` that bound the ramp */
     float fast, slow;                       /* yarn: the same                                     */
     float attention;                        /* yarn, longrope: cos and sin are multiplied by it   */
+    float long_attention;                   /* longrope: the same for longer sequences; 0: no other */
     int is_backward;                        /* angles are negative                                */
     int is_rough;                           /* yarn: the ramp begins and ends at whole elements   */
     float stretch[2][SH_ROPE_PAIRS];        /* longrope: of sequences up to `original`, and of longer ones */

@@ -229,6 +229,8 @@ double activated(enum sh_act act, double x)
     case SH_ACT_GELU: return 0.5 * x * (1 + erf(x * 0.7071067811865476));
     case SH_ACT_GELU_TANH: return 0.5 * x * (1 + tanh(inner));
     case SH_ACT_SILU: return x / (1 + exp(-x));
+    case SH_ACT_RELU2: return x > 0 ? x * x : 0;
+    case SH_ACT_SIGMOID: return 1 / (1 + exp(-x));
     default: return x;
     }
 }

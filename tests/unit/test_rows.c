@@ -183,7 +183,7 @@ static void try_gate(const struct target *t, int rows, int cols, enum sh_type ty
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < cols; j++) {
             double x = matrix_at(&gate, i, j), u = matrix_at(&up, i, j), y = activated(act, x) * u;
-            compare(&tally, matrix_at(&out, i, j), y, 1e-6 * (1 + fabs(x)) * fabs(u) + rounding(type, y));
+            compare(&tally, matrix_at(&out, i, j), y, 1e-6 * (1 + fabs(x) + fabs(y)) * fabs(u) + rounding(type, y));
         }
     judge(&tally, all, &out, "gate");
     matrix_free(t, &gate);
@@ -197,13 +197,94 @@ static void gates(const struct target *t)
     int turn = 0;
     for (int shape = 0; shape < N_ROWS * N_WIDTHS; shape++)
         for (int type = SH_F32; type <= SH_BF16; type++)
-            for (int act = SH_ACT_NONE; act <= SH_ACT_SILU; act++, turn++)
+            for (int act = SH_ACT_NONE; act <= SH_ACT_SIGMOID; act++, turn++)
                 if (!t->small || turn % 7 == 0)
                     try_gate(t, row_counts[shape / N_WIDTHS], widths[shape % N_WIDTHS], (enum sh_type)type,
                              (enum sh_act)act, &all);
     printf("# worst error: %.2f of the limit\n", all.worst);
 }
 EACH_BACKEND(gates)
+
+/* kernels/backend.h's formulas. */
+static double by_knobs(enum sh_act act, const float *k, double x, double u)
+{
+    if (act == SH_ACT_CLIP)
+        return fmin(fmax(x, -(double)k[0]), (double)k[0]) * u;
+    if (act == SH_ACT_XIELU && x > 0)
+        return ((double)k[0] * x * x + (double)k[2] * x) * u;
+    if (act == SH_ACT_XIELU)
+        return ((double)k[1] * (expm1(fmin(x, (double)k[3])) - x) + (double)k[2] * x) * u;
+    x = fmin(x, (double)k[0]);
+    return x / (1 + exp(-(double)k[1] * x)) * (1 + fmin(fmax(u, -(double)k[0]), (double)k[0]));
+}
+
+static void knobs(const struct target *t)
+{
+    static const enum sh_act acts[] = {SH_ACT_CLIP, SH_ACT_XIELU, SH_ACT_CLAMPED};
+    struct tally all = {0};
+    struct matrix gate = matrix_new(t, SH_F32, 3, 300, 0), up = matrix_new(t, SH_F32, 3, 300, 0);
+    matrix_normal(t, &gate, 21, 2);
+    matrix_normal(t, &up, 22, 2);
+    for (int i = 0; i < 3; i++) {
+        struct matrix out = matrix_new(t, SH_F32, 3, 300, 0);
+        struct sh_gate a = {.out = out.m, .gate = gate.m, .up = up.m, .act = acts[i],
+                            .knob = {1.5f, 1.25f, 0.5f, -1e-6f}};
+        struct tally tally = {0};
+        t->b->gate(t->d, &a);
+        matrix_get(t, &out);
+        for (int row = 0; row < 3; row++)
+            for (int j = 0; j < 300; j++) {
+                double x = matrix_at(&gate, row, j), u = matrix_at(&up, row, j), y = by_knobs(acts[i], a.knob, x, u);
+                compare(&tally, matrix_at(&out, row, j), y, 2e-6 * (1 + fabs(x) + fabs(y)) * (1 + fabs(u)));
+            }
+        judge(&tally, &all, &out, "gate with knobs");
+        matrix_free(t, &out);
+    }
+    matrix_free(t, &gate);
+    matrix_free(t, &up);
+}
+EACH_BACKEND(knobs)
+
+/* Rows taken in another order, with shares, and brought back: out += by * share^2 * x of those that were taken. */
+static void moves(const struct target *t)
+{
+    enum { ROWS = 9, COLS = 300, TAKEN = 4 };
+    static const int order[TAKEN] = {7, 0, 3, 8};
+    static const float share[TAKEN] = {0.5f, 2, 1, 0.25f};
+    struct sh_err e;
+    struct tally all = {0}, tally = {0};
+    struct matrix x = matrix_new(t, SH_F32, ROWS, COLS, 5), some = matrix_new(t, SH_F32, TAKEN, COLS, 3);
+    struct matrix out = matrix_new(t, SH_F32, ROWS, COLS, 1);
+    int *row = t->b->alloc(t->d, sizeof order, &e);
+    float *weight = t->b->alloc(t->d, sizeof share, &e);
+    CU_ASSERT_FATAL(row && weight);
+    t->b->put(t->d, row, order, sizeof order);
+    t->b->put(t->d, weight, share, sizeof share);
+    matrix_normal(t, &x, 31, 1);
+    matrix_normal(t, &out, 32, 1);
+    matrix_get(t, &out);
+    double *before = xmalloc(sizeof(double) * ROWS * COLS);
+    for (int i = 0; i < ROWS * COLS; i++)
+        before[i] = matrix_at(&out, i / COLS, i % COLS);
+    t->b->gather(t->d, &(struct sh_gather){.out = some.m, .x = x.m, .row = row, .share = weight});
+    t->b->scatter(t->d, &(struct sh_scatter){.out = out.m, .x = some.m, .row = row, .share = weight, .by = 3});
+    matrix_get(t, &out);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        double y = before[i];
+        for (int k = 0; k < TAKEN; k++)
+            if (order[k] == i / COLS)
+                y += 3 * (double)share[k] * (double)share[k] * matrix_at(&x, i / COLS, i % COLS);
+        compare(&tally, matrix_at(&out, i / COLS, i % COLS), y, 1e-5);
+    }
+    judge(&tally, &all, &out, "gather and scatter");
+    t->b->release(t->d, row);
+    t->b->release(t->d, weight);
+    free(before);
+    matrix_free(t, &x);
+    matrix_free(t, &some);
+    matrix_free(t, &out);
+}
+EACH_BACKEND(moves)
 
 /* The first of what is no number or infinite, else the first of the greatest. */
 static int expected_best(const struct matrix *x, int row)
@@ -284,6 +365,8 @@ int main(void)
         LIST_BACKENDS("norm: RMS norm to all types, in place, added, with and without weights", norms_rms),
         LIST_BACKENDS("cast: to nearest even, whatever the number", casts),
         LIST_BACKENDS("gate: all activations, to all types", gates),
+        LIST_BACKENDS("gate: activations with knobs", knobs),
+        LIST_BACKENDS("gather and scatter: rows from and to other places", moves),
         {"best: of each row, the first of equal ones, and what is no number (module)", bests_module},
         {0}};
     return tap_run("rows", tests);

@@ -27,6 +27,7 @@ enum sh_role {
     SH_O_NORM_W, SH_DOWN_NORM_W,            /* before the last product of each block              */
     SH_ATTN_GATE_W,                         /* [query heads x head width, d_model]                */
     SH_Q_A_W, SH_Q_A_NORM_W, SH_Q_B_W, SH_KV_A_W, SH_KV_A_NORM_W, SH_KV_B_W,    /* latent attention; Q_B: also alone */
+    SH_Q_A_B, SH_KV_A_B,
     SH_SINKS,                               /* [1, n_head]                                        */
     SH_ROUTER_W, SH_ROUTER_B,               /* [experts, d_model], [1, experts]                   */
     SH_ROUTER_CHOICE,                       /* [1, experts]: added to scores to choose, not to weigh */

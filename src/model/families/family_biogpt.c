@@ -33,6 +33,8 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     a->embed_scale = scales ? (float)sqrt((double)a->d_model) : 1;
     if (a->pos == SH_POS_WAVES && (a->d_model < 4 || a->d_model % 2))
         return sh_config_refuse(c, "d_model", "an even number from 4 on", e);
+    if (a->pos == SH_POS_WAVES && (long long)a->d_model * a->max_pos > 1000000000)
+        return sh_config_refuse(c, "max_position_embeddings", "at most 10^9 / d_model", e);
     return 0;
 }
 

@@ -112,7 +112,10 @@ static const struct sh_key keys_youtu[] = {LATENT_KEYS, {.json = {NULL}}};
     {.role = SH_Q_B_W, .name = A "q_proj.weight", .rows = SH_DIM_Q_B, .cols = SH_DIM_MODEL, .unless = SH_Q_LATENT}, \
     SH_MATRIX(KV_A_W, A "kv_a_proj_with_mqa.weight", KV_A, MODEL, 0), \
     SH_NORM_WEIGHT(KV_A_NORM, A "kv_a_layernorm.weight", KV_RANK, 0), \
-    SH_MATRIX(KV_B_W, A "kv_b_proj.weight", KV_B, KV_RANK, 0), SH_MATRIX(O_W, A "o_proj.weight", MODEL, VALUES, 0)
+    SH_MATRIX(KV_B_W, A "kv_b_proj.weight", KV_B, KV_RANK, 0), SH_MATRIX(O_W, A "o_proj.weight", MODEL, VALUES, 0), \
+    {.role = SH_Q_A_B, .name = A "q_a_proj.bias", .cols = SH_DIM_Q_RANK, .needs = SH_Q_LATENT | SH_HAS_BIAS}, \
+    SH_VECTOR(KV_A_B, A "kv_a_proj_with_mqa.bias", KV_A, SH_HAS_BIAS, 0), \
+    SH_VECTOR(O_B, A "o_proj.bias", MODEL, SH_HAS_OUT_BIAS, 0)
 
 static const struct sh_param params[] = {
     LATENT_PARAMS, SH_ROUTER("mlp.gate.weight"), SH_LLAMA_EXPERTS, SH_SHARED("mlp.shared_experts"),
@@ -184,13 +187,13 @@ const struct sh_family sh_family_deepseek = {
     .architectures = SH_WORDS("DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3Model", "DeepseekV2Model"),
     .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS}, .keys = keys, .params = params,
-    .only = SH_WORDS("attention_bias=false", "moe_layer_freq=1"), .facts = facts, .knows = KNOWS, .shape = shape,
+    .only = SH_WORDS("moe_layer_freq=1"), .facts = facts, .knows = KNOWS, .shape = shape,
     .finish = finish, .count = count};
 
 const struct sh_family sh_family_youtu = {
     .name = "youtu", .model_types = SH_WORDS("youtu"), .architectures = SH_WORDS("YoutuForCausalLM", "YoutuModel"),
     .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
-    .keys = keys_youtu, .params = params_youtu, .only = SH_WORDS("attention_bias=false", "mlp_bias=false"),
+    .keys = keys_youtu, .params = params_youtu, .only = SH_WORDS("mlp_bias=false"),
     .facts = latent_facts, .shape = shape_youtu, .finish = finish};
 
 const struct sh_family sh_family_deepseek_v32 = {

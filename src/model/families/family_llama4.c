@@ -73,9 +73,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    int tempers = 1;
-    if (sh_config_flag(c, "attn_temperature_tuning", &tempers, e))
-        return -1;
+    int tempers = !sh_config_has(c, "attn_temperature_tuning") || sh_config_is_set(c, "attn_temperature_tuning");
     a->temper = tempers ? a->temper : 0;
     return sh_config_whole_rope(a, c, e);
 }
