@@ -22,7 +22,7 @@ static const struct sh_opt opts[] = {
     {"output", SH_OPT_TEXT, F(out), "FILE", "write the fitted profile, which --engine FILE takes", 0, 0, 'o'},
     SH_FLAG("only-errors", F(only_errors), "compare without fitting"),
     SH_FLAG("rows", F(rows), "show each run, measured and predicted"),
-    SH_TEXT("model", F(model), "NAME", "of JSON files: name from shears info models, or folder with config.json"),
+    SH_TEXT("model", F(model), "NAME", "for JSON files: name from shears info models, or folder with config.json"),
     SH_TEXT("gpu", F(gpu), "NAME", "of JSON files: name from shears info gpus"),
     SH_TEXT("weights", F(weights), "TYPE", "of JSON files: weight format (default: as published)"),
     SH_TEXT("weights-attention", F(attention), "TYPE", "of JSON files: format of the matrices of attention (default:\n"

@@ -37,8 +37,8 @@ static const struct sh_opt opts[] = {
         "2048 or 8192)"),
     SH_TEXT("draft", F(draft), "MODEL", "speculative draft model loaded as well"),
     SH_INT("max-seqs", F(sampled), "N", 1, 1e6, "sequences that a server warms up for (servers use 256 or 1024)"),
-    SH_TEXT("engine", F(engine), "NAME|FILE", "also expected speeds of vllm, sglang, trtllm or a profile of shears\n"
-        "calibrate"),
+    SH_TEXT("engine", F(engine), "NAME|FILE", "also show the speed expected of vllm, sglang, trtllm or\n"
+        "a profile written by shears calibrate"),
     SH_REAL("price", F(price), "USD", 0, 1e6, "price per GPU-hour"),
     SH_TEXT("plot-memory", F(plot_memory), "FILE", "plot how memory is used (" SH_GP_NAMES ")"),
     SH_TEXT("plot-frontier", F(plot_frontier), "FILE", "plot batch, speed and quality against the budget"),
@@ -93,12 +93,12 @@ const struct sh_cmd sh_cmd_capacity = {
     .name = "capacity",
     .usage = "--model NAME|DIR|FILE --gpu NAME|all --length N [--batch N] [--kv TYPE] [--budget B] [options]",
     .summary = "compute how many sequences fit on a GPU, and an upper bound on speed",
-    .about = "Computes weights, cache and limits in exact bytes and shows each term: the largest batch at a length,\n"
-             "the largest length at a batch, and the least time of a step that bandwidth and compute allow, hence an\n"
-             "upper bound on speed. Options with comma-separated lists give one table of all combinations: rows that\n"
-             "fit come first, sorted by speed or, with --batch, by memory. A row that does not fit has batch 0 and\n"
-             "says which term is too large and how many bytes are missing. Additional memory that a server needs is\n"
-             "given as a range with its source and is not part of the exact sum.\n"
+    .about = "Computes weights, cache and limits in exact bytes and shows each term. Finds the largest batch at a\n"
+             "length, the largest length at a batch, and the least time per step that bandwidth and compute allow,\n"
+             "which bounds the speed from above. Options with comma-separated lists give one table of all\n"
+             "combinations: rows that fit come first, sorted by speed or, with --batch, by memory. A row that does\n"
+             "not fit has batch 0 and says which term is too large and how many bytes are missing. Additional memory\n"
+             "that a server needs is given as a range with its source and is not part of the exact sum.\n"
              "\n"
              "  shears capacity --model llama-3.1-8b --gpu H100-SXM --length 131072 --util 0.9 --budget 4096\n"
              "  shears capacity --model llama-3.1-70b --gpu all --tp auto --length 8192 --batch 16\n"

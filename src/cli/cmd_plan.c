@@ -23,8 +23,8 @@ struct plan_args {
 #define F(name) offsetof(struct plan_args, name)
 #define L(name) F(live.live.name)
 static const struct sh_opt opts[] = {
-    SH_REAL("target-ppl-increase", F(increase), "F", 0, 1, "most that the perplexity may increase over the full "
-        "cache's: 1% or\n0.01; measured in the live model, judged on texts of its own"),
+    SH_REAL("target-ppl-increase", F(increase), "F", 0, 1, "largest increase of the perplexity over that of the\n"
+        "full cache: 1% or 0.01; measured in the live model, judged on\ntexts that the search did not use"),
     SH_REAL("target-kl", F(kl), "F", 0, 1e6, "largest divergence of the next token's distribution, in nats"),
     SH_REAL("target-answers", F(exact), "F", 0, 1, "least share of exact answers: 80% or 0.8; requires --answers"),
     SH_MODEL_OPT(F(live.live.model)),
@@ -34,13 +34,13 @@ static const struct sh_opt opts[] = {
     SH_INT("length", F(live.length), "N", 2, 1 << 22, "tokens per sequence (default: 512, or the model's context "
         "length)"),
     SH_INT("min-tokens", F(live.least), "N", 2, 1 << 22, "skip texts and documents shorter than N tokens"),
-    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24, but 12 or half of the\n"
-        "texts remain to search on); a promise takes 12"),
+    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24; fewer if otherwise\n"
+        "neither half of the texts nor 12 would remain for the search);\nstatus met requires 12"),
     SH_REAL("confidence", F(live.confidence), "F", 0.5, 0.9999, "of the bound that must meet the target (default: "
         "0.95)"),
     SH_SECONDS("time", F(live.seconds), 0.001, 1e9, "try no further policy after S seconds (default: all of them)"),
-    SH_LIST("policy", F(live.policy), "NAME[:knob=value,...]...", "policy to plan for; with --model several, or all:\n"
-        "the one of fewest tokens is taken (default: h2o, scissorhands,\nwindow and tova)"),
+    SH_LIST("policy", F(live.policy), "NAME[:knob=value,...]...", "policy to plan for; with --model, several or all: the\n"
+        "one that needs the fewest tokens is chosen (default: h2o,\nscissorhands, window and tova)"),
     SH_LIST("allocator", F(live.allocator), "NAME[:knob=value,...]...", "how the total is split over layers and heads: "
         "uniform (default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where "
         "measured persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves); with --model\n"
@@ -285,8 +285,9 @@ static int show(const struct work *w, const char *file, const struct sh_common *
         sh_out_note(o, "greedy uses the upper concave envelope of each head's curve; the split is optimal where the "
                     "curves are concave.");
     if (!strcmp(w->plan.target_metric, "kept_mass") || !strcmp(w->plan.target_metric, "output_error"))
-        sh_out_note(o, "This promises no perplexity: what 1 %% more of it takes differs between texts and policies.\n"
-                    "shears plan --model DIR --text FILE --target-ppl-increase 1%% measures it.");
+        sh_out_note(o, "This does not predict perplexity: the kept mass or output error at which it rises by 1 %%\n"
+                       "differs between texts and policies. shears plan --model DIR --text FILE --target-ppl-increase\n"
+                       "1%% measures it.");
     if (file)
         sh_out_note(o, "The plan was written to %s.", file);
     return sh_common_write(common, o, 0, e);
@@ -401,19 +402,20 @@ const struct sh_cmd sh_cmd_plan = {
              "\n"
              "  shears plan --model DIR --text FILE --length 512 --target-ppl-increase 1% --db plan.db -o plan.json\n"
              "\n"
-             "The texts are cut into sequences and divided at random (--seed). On one part the model runs with one\n"
-             "layer at a time under a small budget, to see what it costs; budgets are divided accordingly, and\n"
-             "policies and allocators compared. On the other part, which nobody has looked at before, the best of\n"
-             "them is judged, from large budgets to small ones, as long as an upper bound of the increase meets the\n"
-             "target. status is met, or not_shown where that takes more sequences or is impossible: then the plan\n"
-             "is the best there is, and the verdict says how many more sequences would do. With --db what was\n"
-             "measured is stored, and the same command resumes after it was stopped.\n"
+             "The texts are cut into sequences and divided at random (--seed). On one part, the model runs with a\n"
+             "small budget in one layer at a time, which shows what evictions cost in each layer. These costs decide\n"
+             "how budgets are divided; then policies and allocators are compared. On the other part, unused until\n"
+             "then, the best of them is judged: budgets are tried from large to small, until the upper bound of the\n"
+             "increase exceeds the target. status is met, or not_shown if it would take more sequences to show that\n"
+             "the target is met, or if it cannot be met. The plan is then the best one found, and the verdict says\n"
+             "how many more sequences would be enough. With --db, measurements are stored: if the command is stopped,\n"
+             "run it again to resume.\n"
              "\n"
              "Without --model: searches budgets by replaying the policy over a trace: first a grid in one pass, then\n"
              "finer grids, until the mean is exact to one token. The plan holds a budget for every layer and KV head\n"
              "and the values measured with them; it is also kept in the store. Kept mass and output error promise no\n"
-             "perplexity. For --target-ppl there is no search: the budget is looked up among the policy's\n"
-             "evaluations in the store.\n"
+             "perplexity. For --target-ppl there is no search: the budget is looked up among the policy's evaluations\n"
+             "in the store.\n"
              "\n"
              "  shears plan --db traces.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o plan.json",
     .opts = opts, .args_bytes = sizeof(struct plan_args), .defaults = &defaults, .run = run};

@@ -309,9 +309,10 @@ const struct sh_cmd sh_cmd_replay = {
              "  stability     Jaccard index of the kept sets of consecutive steps\n"
              "  peak, mean    kept tokens per head\n"
              "Intervals are bootstrapped over sequences. Queries are those of the uncompressed model, so the replay\n"
-             "is exact in the first layer and an approximation in later ones. No figure of a replay promises a\n"
-             "perplexity: what +1 % takes is a kept mass of 0.88 to 0.998, by model, text and policy. shears eval\n"
-             "measures perplexity. Results are kept in the store and reused.\n"
+             "is exact in the first layer and an approximation in later ones. No result of a replay predicts\n"
+             "perplexity: depending on model, text and policy, an increase of 1 % corresponds to a kept mass\n"
+             "between 0.88 and more than 0.998. shears eval measures perplexity. Results are kept in the store and\n"
+             "reused.\n"
              "\n"
              "  shears replay --db traces.db --policy window h2o:recent=10 scissorhands --budget 0.05..0.5/10",
     .opts = opts, .args_bytes = sizeof(struct replay_args), .defaults = &defaults, .run = run};

@@ -30,8 +30,10 @@ static const struct sh_opt opts[] = {
     SH_TEXT("model", F(model), "NAME|DIR", "model for the capacity section (default: the traced model, if known)"),
     SH_TEXT("gpu", F(gpu), "NAME,...", "GPUs for the capacity section (default: RTX-4090,A100-SXM-80GB,H100-SXM)"),
     SH_GPUS_OPT(F(gpus)),
-    SH_TEXT("target-ppl-increase", F(target), "F", "what the perplexity may increase by in the answer, such as 1%\n"
-        "(default: the least of 1, 2, 5 and 10 % that a budget is shown to meet)"),
+    SH_TEXT("target-ppl-increase", F(target), "F", "increase of the perplexity that the answer allows, such as 1% "
+                                                   "(default:\n"
+                                                   "the smallest of 1, 2, 5 and 10 % that some budget is shown to "
+                                                   "meet)"),
     SH_INT("length", F(length), "N", 1, 1e9, "tokens per sequence for the capacity section (default: the model's "
         "context\nlength)"),
     {0}};

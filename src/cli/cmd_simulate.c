@@ -26,8 +26,8 @@ static const struct sh_opt opts[] = {
     SH_TEXT("rate", F(rate), "R,...", "generate R requests per second (Poisson); each rate is one run"),
     SH_TEXT("concurrency", F(concurrency), "N,...", "instead of a rate: N clients, each of which sends its next "
         "request\nwhen its last one is answered; requires --engine"),
-    SH_TEXT("engine", F(engine), "NAME|FILE", "expected times of vllm, sglang, trtllm or a profile of shears\n"
-        "calibrate (default: the least time)"),
+    SH_TEXT("engine", F(engine), "NAME|FILE", "use the step times expected of vllm, sglang, trtllm or a profile\n"
+                                              "written by shears calibrate (default: the least possible time)"),
     SH_INT("requests", F(requests), "N", 1, 1e9, "requests to generate (default: 1000, or 10 for each client)"),
     SH_TEXT("prompt", F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
         "lognormal:512:0.8"),
@@ -48,8 +48,8 @@ static const struct sh_opt opts[] = {
     SH_INT("page", C(page), "N", 1, 1 << 20, "tokens per page (default: 16)"),
     SH_INT("chunk", C(chunk), "N", 1, 1 << 20, "tokens per step (default: 2048, or the engine's)"),
     SH_INT("max-seqs", F(max_seqs), "N", 1, 1e6, "sequences that run at once (default: 256, or the engine's)"),
-    SH_INT("poll", F(poll), "N", 1, 1000, "sglang, with --concurrency: decoding steps between two looks for new\n"
-        "requests (default: the engine's)"),
+    SH_INT("poll", F(poll), "N", 1, 1000, "for sglang with --concurrency: decoding steps between checks for new\n"
+                                          "requests (default: the engine's)"),
     SH_SECONDS("slo-ttft", F(slo_ttft), 0, 1e9, "limit on the time to first token: 0.5, 500ms"),
     SH_SECONDS("slo-tpot", F(slo_tpot), 0, 1e9, "limit on the mean time per output token after the first"),
     SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),
@@ -461,11 +461,11 @@ const struct sh_cmd sh_cmd_simulate = {
              "[options]",
     .summary = "simulate a server under load: latency, throughput and cache use",
     .about = "Simulates continuous batching on one GPU or a tensor-parallel group: chunked prefill, a paged cache and\n"
-             "preemption by recomputation. A step takes the least time that bandwidth and compute allow\n"
-             "(doc/simulate.md gives the rules), or with --engine the time that was measured. The same requests are\n"
-             "served with the full cache, each --budget and\n"
-             "each --plan, on each server (--gpu, --tp, --kv) and at each rate. With --db, results are kept and\n"
-             "reused, and a sweep can be split by --shard or mpirun (doc/scale.md).\n"
+             "preemption by recomputation. A step takes the least time that bandwidth and compute allow or, with\n"
+             "--engine, the time expected from measurements of that engine (doc/simulate.md gives the rules). The\n"
+             "same requests are served with the full cache, each --budget and each --plan, on each server (--gpu,\n"
+             "--tp, --kv) and at each rate. With --db, results are kept and reused, and a sweep can be split by\n"
+             "--shard or mpirun (doc/scale.md).\n"
              "\n"
              "  shears simulate --model llama-3.1-8b --gpu H100-SXM --rate 4,8,16 --prompt lognormal:4000:0.8 \\\n"
              "      --output exp:300 --budget 0.2 --slo-ttft 1 --slo-tpot 0.05\n"

@@ -58,9 +58,10 @@ static const struct sh_opt opts[] = {
     SH_TEXT_OPT(F(text)),
     SH_JSONL_OPT(F(jsonl)),
     SH_FIELD_OPT(F(field)),
-    SH_TEXT("gpu", F(gpu), "NAME,...", "GPUs that the answer is for; the first one stands in its sentences (default:\n"
+    SH_TEXT("gpu", F(gpu), "NAME,...", "GPUs to answer for; the text of the answer names the first one (default:\n"
                                        "H100-SXM)"),
-    SH_TEXT("target-ppl-increase", F(target), "F", "what the perplexity may increase by, such as 1% (default: 1%)"),
+    SH_TEXT("target-ppl-increase", F(target), "F", "largest allowed increase of the perplexity, such as 2% (default: "
+                                                   "1%)"),
     SH_INT("length", F(length), "N", 64, 1 << 22, "tokens per sequence (default: 512, or the model's context length)"),
     SH_INT("count", F(count), "N", 1, 1e9, "sequences to evaluate (default: 24; fewer than 12 show little)"),
     {"output", SH_OPT_TEXT, F(out), "DIR", "output folder (default: shears-study)", 0, 0, 'o'},
