@@ -23,8 +23,8 @@ struct plan_args {
 #define F(name) offsetof(struct plan_args, name)
 #define L(name) F(live.live.name)
 static const struct sh_opt opts[] = {
-    SH_REAL("target-ppl-increase", F(increase), "F", 0, 1, "largest increase of the perplexity over that of the\n"
-        "full cache: 1% or 0.01; measured in the live model, judged on\ntexts that the search did not use"),
+    SH_REAL("target-ppl-increase", F(increase), "F", 0, 1, "largest increase of the perplexity over that of\n"
+        "the full cache: 1% or 0.01; measured in the live model, judged on\ntexts that the search did not use"),
     SH_REAL("target-kl", F(kl), "F", 0, 1e6, "largest divergence of the next token's distribution, in nats"),
     SH_REAL("target-answers", F(exact), "F", 0, 1, "least share of exact answers: 80% or 0.8; requires --answers"),
     SH_MODEL_OPT(F(live.live.model)),
