@@ -167,7 +167,7 @@ for table in re.findall(r"<tbody>(.*?)</tbody>", page, re.S):
     assert len({len(r) for r in rows}) == 1, rows[:2]
     assert not any(set(column) == {"-"} for column in zip(*rows)), rows[:2]
 said = re.findall(r"<figcaption>(.*?)</figcaption>", page)
-assert "Perplexity, against the compression of the cache." in said, said
+assert "Perplexity against the compression of the cache." in said, said
 assert all(s[0].isupper() and s[-1] == "." for s in said), said
 assert not any("strips" in s or "accuracy" in s for s in said), said
 title = re.search(r"<h1>(.*?)</h1>", page).group(1)

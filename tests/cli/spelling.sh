@@ -150,7 +150,7 @@ holds "  a long name goes on in a line of its own" grep -q "^    drop=0.25,windo
 run replay --policy $long --db store.db -q --budget 0.5 --columns policy,knobs,budget_tokens
 expect "  named columns show what they hold" 0 "^  h2o +sinks=0,recent=4,score=sum,gamma=0.99 +[0-9.]+\$" ""
 run replay --policy $long --db store.db -q --budget 0.5 --csv
-expect "  and --csv has all of them" 0 "^policy,knobs,allocator,budget,budget_tokens,kept_mass,.*,stability,peak_tokens,mean_tokens,resident_bytes" ""
+expect "  and --csv has all of them" 0 "^policy,knobs,allocator,budget,budget_tokens,output_error,.*,kept_mass,.*,stability,peak_tokens,mean_tokens,resident_bytes" ""
 
 # ---- a model's files ----
 
