@@ -80,7 +80,7 @@ static void unpack_iq2_xs(const unsigned char *b, float *out)
 static void unpack_iq2_s(const unsigned char *b, float *out)
 {
     for (int i = 0; i < 32; i++) {
-        unsigned index = b[2 + i] | (b[66 + i / 4] >> 2 * (i % 4) & 3u) << 8;
+        unsigned index = b[2 + i] | ((unsigned)b[66 + i / 4] >> 2 * (i % 4) & 3) << 8;
         put_8(iq2_s_grid[index], b[34 + i], scale_2(b, b + 74, i), out + 8 * i);
     }
 }
@@ -98,9 +98,9 @@ static void unpack_iq3_xxs(const unsigned char *b, float *out)
 static void unpack_iq3_s(const unsigned char *b, float *out)
 {
     for (int i = 0; i < 64; i++) {
-        unsigned index = b[2 + i] | (b[66 + i / 8] >> i % 8 & 1u) << 8;
+        unsigned index = b[2 + i] | ((unsigned)b[66 + i / 8] >> i % 8 & 1) << 8;
         int s = b[106 + i / 16] >> 4 * (i / 8 % 2) & 15;
-        put_4(iq3_s_grid[index], b[74 + i / 2] >> 4 * (i % 2), half_at(b) * (float)(1 + 2 * s), 1, 2, out + 4 * i);
+        put_4(iq3_s_grid[index], (unsigned)b[74 + i / 2] >> 4 * (i % 2), half_at(b) * (float)(1 + 2 * s), 1, 2, out + 4 * i);
     }
 }
 
@@ -126,7 +126,7 @@ static void unpack_iq1_m(const unsigned char *b, float *out)
     for (int i = 0; i < 4; i++)
         d |= bytes_at(b + 48 + 2 * i, 2) >> 12 << 4 * i;
     for (int i = 0; i < 32; i++) {
-        unsigned h = b[32 + i / 2] >> 4 * (i % 2) & 15u;
+        unsigned h = (unsigned)b[32 + i / 2] >> 4 * (i % 2) & 15;
         uint32_t s = bytes_at(b + 48 + i / 8 * 2, 2) >> 3 * (i / 2 % 4) & 7;
         float scale = sh_f16_to_f32((uint16_t)d) * (float)(2 * s + 1);
         put_ternary(iq1_grid[b[i] | (h & 7) << 8], h >> 3 & 1, scale, out + 8 * i);
@@ -151,7 +151,7 @@ static void unpack_iq4_nl(const unsigned char *b, float *out)
 static void unpack_iq4_xs(const unsigned char *b, float *out)
 {
     for (int run = 0; run < 8; run++) {
-        uint32_t high = bytes_at(b + 2, 2) >> 2 * run & 3, low = b[4 + run / 2] >> 4 * (run % 2) & 15u;
+        uint32_t high = bytes_at(b + 2, 2) >> 2 * run & 3, low = (uint32_t)b[4 + run / 2] >> 4 * (run % 2) & 15;
         put_32(b + 8 + 16 * run, half_at(b) * (float)((int)(low | high << 4) - 32), out + 32 * run);
     }
 }
