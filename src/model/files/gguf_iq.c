@@ -100,7 +100,8 @@ static void unpack_iq3_s(const unsigned char *b, float *out)
     for (int i = 0; i < 64; i++) {
         unsigned index = b[2 + i] | ((unsigned)b[66 + i / 8] >> i % 8 & 1) << 8;
         int s = b[106 + i / 16] >> 4 * (i / 8 % 2) & 15;
-        put_4(iq3_s_grid[index], (unsigned)b[74 + i / 2] >> 4 * (i % 2), half_at(b) * (float)(1 + 2 * s), 1, 2, out + 4 * i);
+        put_4(iq3_s_grid[index], (unsigned)b[74 + i / 2] >> 4 * (i % 2), half_at(b) * (float)(1 + 2 * s), 1, 2,
+              out + 4 * i);
     }
 }
 
