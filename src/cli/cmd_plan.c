@@ -36,6 +36,8 @@ static const struct sh_opt opts[] = {
     SH_INT("min-tokens", F(live.least), "N", 2, 1 << 22, "skip texts and documents shorter than N tokens"),
     SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24; fewer if otherwise\n"
         "neither half of the texts nor 12 would remain for the search);\nstatus met requires 12"),
+    SH_INT("search-first", F(live.known), "N", 1, 1e9, "search on the first N sequences and never judge on them: those"
+        "\nthat were traced, for example"),
     SH_REAL("confidence", F(live.confidence), "F", 0.5, 0.9999, "of the bound that must meet the target (default: "
         "0.95)"),
     SH_SECONDS("time", F(live.seconds), 0.001, 1e9, "try no further policy after S seconds (default: all of them)"),
@@ -373,7 +375,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return run_live(a, common, positional, e);
     const struct sh_live_plan_args *live = &a->live;
     if (live->live.model || live->text.n || live->jsonl || live->tokens || live->answers || live->length ||
-        live->least || live->sequences || live->seconds > 0)
+        live->least || live->sequences || live->known || live->seconds > 0)
         return sh_misused(e, "--model, texts and what goes with them require --target-ppl-increase, --target-kl or "
                              "--target-answers");
     const char *path = sh_store_path_of("plan", live->db, positional, e);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "src/app/capacity/capacity_quality.h"
+#include "src/app/common/text_source.h"
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/options.h"
@@ -19,8 +20,9 @@
 /* The steps in order. %d: the folder of results, %m: the model, %t: --text FILE... or --jsonl FILE --field NAME, and
  * --min-tokens, %l: --length, %n: sequences that are evaluated, %c: those that are traced, %b: budgets, %g: GPUs, %h:
  * the first of them, %r: tokens to write, %q: tokens of a prompt, %p: the target, %v: --model DIR if Theorem 3.1 can be
- * tested. */
+ * tested, %k: --plan FILE if the plan was made. The plan comes late: another target repeats only it and the page. */
 #define T " --db %d/trained.db"
+#define PLAN_OUTPUT "plan.txt"
 #define READ "eval --model %m %t --length %l --count %n" T
 
 static const struct sh_command_step study_steps[] = {
@@ -30,8 +32,6 @@ static const struct sh_command_step study_steps[] = {
     {"persistence-random.txt", "persistence --db %d/random.db --alpha 5/t --recent 10", 0},
     {"replay.txt", "replay" T " --policy all h2o:recent=10 --budget %b,1.0", 0},
     {"eval.txt", READ " --policy window streaming h2o:recent=10 tova scissorhands --budget %b", 0},
-    {"plan.txt", "plan" T " --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o %d/plan.json", 0},
-    {"eval-plan.txt", READ " --plan %d/plan.json", 0},
     {"eval-4bit.txt", READ " --policy full h2o:recent=10 --budget 0.5 --kv-bits 4", 0},
     {"eval-weights-4bit.txt", READ " --policy full h2o:recent=10 --budget 0.5 --weight-bits 4", 0},
     {"drift.txt", "drift --model %m" T " --policy h2o:recent=10 --budget 0.35 --count 1", 0},
@@ -40,11 +40,14 @@ static const struct sh_command_step study_steps[] = {
      "--budget 0.5" T, 0},
     {"capacity.txt", "capacity --model %m --gpu %g --length %l" T, 0},
     {"simulate.txt", "simulate --model %m --gpu %h --rate 4,8 --prompt %q --output %r --budget 0.5" T, 0},
-    {"report.txt", "report" T " %d/random.db --plan %d/plan.json --model %m --gpu %g --target-ppl-increase %p "
+    {PLAN_OUTPUT, "plan --model %m %t --length %l --sequences %n --search-first %c --target-ppl-increase %p" T
+     " -o %d/plan.json", 0},
+    {"report.txt", "report" T " %d/random.db %k --model %m --gpu %g --target-ppl-increase %p "
      "-o %d/report.html", 1},
     {0}};
 
-enum { LENGTH = 512, TRACED = 6, SEQUENCES = 24, LEAST_SEQUENCES = 12, ROOM_FOR_TENTH = 120 };
+enum { LENGTH = 512, TRACED = 6, SEQUENCES = 24, LEAST_SEQUENCES = 12, ROOM_FOR_TENTH = 120,
+       LEAST_FOR_TENTH = 110, LEAST_FOR_FIFTH = 55 };   /* tokens of a text: a tenth holds the newest ten, one more */
 
 struct study_args {
     struct sh_list text;
@@ -63,7 +66,8 @@ static const struct sh_opt opts[] = {
     SH_TEXT("target-ppl-increase", F(target), "F", "largest allowed increase of the perplexity, such as 2% (default: "
                                                    "1%)"),
     SH_INT("length", F(length), "N", 64, 1 << 22, "tokens per sequence (default: 512, or the model's context length)"),
-    SH_INT("count", F(count), "N", 1, 1e9, "sequences to evaluate (default: 24; fewer than 12 show little)"),
+    SH_INT("count", F(count), "N", 1, 1e9, "sequences to evaluate, and to judge the plan on\n"
+           "(default: 24; a promise takes 12)"),
     {"output", SH_OPT_TEXT, F(out), "DIR", "output folder (default: shears-study)", 0, 0, 'o'},
     {0}};
 
@@ -75,6 +79,7 @@ struct study {
     const struct sh_common *common;
     double target;
     int length, is_plain;               /* plain: scores are of x W_Q and x W_K themselves         */
+    int traced, is_planned;             /* sequences that are traced; the plan was made           */
     char *left[sizeof study_steps / sizeof *study_steps];       /* "theory: why", owned           */
     int n_left, failed, done, known, gnuplot_absent;
 };
@@ -82,6 +87,29 @@ struct study {
 static int readable(const char *path, struct sh_err *e)
 {
     return path && access(path, R_OK) ? sh_fail(e, "%s: cannot be read: %s", path, strerror(errno)) : 0;
+}
+
+static int least(const struct study *y)
+{
+    return y->length >= ROOM_FOR_TENTH ? LEAST_FOR_TENTH : LEAST_FOR_FIFTH;
+}
+
+/* At most a third of the sequences are traced: no plan is judged on those. */
+static int count_texts(struct study *y, struct sh_err *e)
+{
+    const struct study_args *a = y->a;
+    struct sh_text_source s = {.path = a->model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
+                               .length = y->length, .count = 3 * TRACED, .least = least(y)};
+    int bad = sh_text_source_open(&s, e);
+    if (!bad && s.texts.n < 2) {
+        sh_fail(e, "%s: found 1 sequence of at most %d tokens, expected at least 2: one to trace, one to judge on",
+                a->jsonl ? a->jsonl : a->text.at[0], y->length);
+        bad = sh_hint(e, "an answer takes %d judged sequences: give more text, or a smaller --length", LEAST_SEQUENCES);
+    }
+    y->traced = s.texts.n / 3 > 1 ? s.texts.n / 3 : 1;
+    y->traced = a->count < y->traced ? (int)a->count : y->traced;
+    sh_text_source_close(&s);
+    return bad;
 }
 
 static int check(struct study *y, const struct sh_list *positional, struct sh_err *e)
@@ -94,8 +122,9 @@ static int check(struct study *y, const struct sh_list *positional, struct sh_er
         return sh_misused(e, "study requires either --text FILE... or --jsonl FILE");
     if (sh_quality_increase("--target-ppl-increase", a->target, &y->target, e) || readable(a->jsonl, e))
         return -1;
-    if (!(y->target > 0))
-        return sh_misused(e, "--target-ppl-increase: found %s, expected more than 0, such as 1%%", a->target);
+    if (!(y->target > 0 && y->target <= 1))
+        return sh_misused(e, "--target-ppl-increase: found %s, expected more than 0 and at most 100%%, such as 1%%",
+                          a->target);
     for (int i = 0; i < a->text.n; i++)
         if (readable(a->text.at[i], e))
             return -1;
@@ -107,7 +136,7 @@ static int check(struct study *y, const struct sh_list *positional, struct sh_er
     y->length = y->length < arch->max_pos ? y->length : arch->max_pos;
     y->is_plain = arch->pos != SH_POS_ROTARY && !(arch->flags & SH_HAS_QK_NORM);
     sh_model_close(m);
-    return sh_folder_make(a->out, e);
+    return count_texts(y, e) || sh_folder_make(a->out, e);
 }
 
 /* ---- the steps ---- */
@@ -117,7 +146,8 @@ static void leave(struct study *y, const struct sh_command_step *s, const char *
     y->left[y->n_left++] = xasprintf("%.*s: %s", (int)strcspn(s->output, "."), s->output, why);
 }
 
-static int run_steps(struct study *y, const struct sh_step_name *names, struct sh_err *e)
+/* plan, among the names: its words are left out if it could not be made. */
+static int run_steps(struct study *y, struct sh_step_name *names, struct sh_step_name *plan, struct sh_err *e)
 {
     struct sh_steps run = {.common = y->common, .folder = y->a->out, .name = names, .again = "the same command",
                            .keeps = 1};
@@ -125,6 +155,10 @@ static int run_steps(struct study *y, const struct sh_step_name *names, struct s
     for (const struct sh_command_step *s = study_steps; s->line && !bad; s++) {
         int status = sh_steps_run(&run, s, e);
         bad = status < 0;
+        if (!strcmp(s->output, PLAN_OUTPUT)) {
+            y->is_planned = status == SH_OK;
+            plan->n = y->is_planned ? 2 : 0;
+        }
         if (s->draws && status == SH_ABSENT)
             leave(y, s, "gnuplot is not installed");
         else if (status > 0)
@@ -152,33 +186,54 @@ static int steps(struct study *y, struct sh_err *e)
     }
     for (int i = 0; i < a->text.n; i++)
         text[n++] = a->text.at[i];
-    text[n++] = "--min-tokens";         /* of a tenth, or a fifth, the newest ten tokens and one more */
-    text[n++] = has_tenth ? "110" : "55";
-    char number[5][24], *first = xasprintf("%.*s", (int)strcspn(a->gpu, ","), a->gpu);
+    text[n++] = "--min-tokens";
+    char number[6][24], *plan = xasprintf("%s/plan.json", a->out);
+    char *first = xasprintf("%.*s", (int)strcspn(a->gpu, ","), a->gpu);
     const int made = y->length / 4 < 64 ? y->length / 4 : 64;
-    const long long value[] = {y->length, a->count, a->count < TRACED ? a->count : TRACED, made, y->length - made};
-    const char *at[5], *budgets = has_tenth ? "0.1,0.2,0.35,0.5,0.75" : "0.2,0.35,0.5,0.75",
-               *theorem[] = {"--model", a->model}, *const gpu = first;
-    for (int i = 0; i < 5; i++) {
+    const long long value[] = {y->length, a->count, y->traced, made, y->length - made, least(y)};
+    const char *at[6], *budgets = has_tenth ? "0.1,0.2,0.35,0.5,0.75" : "0.2,0.35,0.5,0.75",
+               *theorem[] = {"--model", a->model}, *planned[] = {"--plan", plan},
+               *const gpu = first;
+    for (int i = 0; i < 6; i++) {
         snprintf(number[i], sizeof number[i], "%lld", value[i]);
         at[i] = number[i];
     }
-    const struct sh_step_name names[] = {
+    text[n++] = at[5];
+    struct sh_step_name names[] = {
+        {'k', planned, 2},
         {'d', &a->out, 1}, {'m', &a->model, 1}, {'t', text, n}, {'b', &budgets, 1}, {'l', &at[0], 1}, {'n', &at[1], 1},
         {'c', &at[2], 1}, {'r', &at[3], 1}, {'q', &at[4], 1}, {'g', &a->gpu, 1}, {'h', &gpu, 1}, {'p', &a->target, 1},
         {'v', theorem, y->is_plain ? 2 : 0}, {0}};
-    int bad = run_steps(y, names, e);
+    int bad = run_steps(y, names, &names[0], e);
     free(first);
+    free(plan);
     free(text);
     return bad;
 }
 
 /* ---- the answer ---- */
 
+static void put_numbers(struct sh_out *o, const struct sh_answer *a)
+{
+    const struct sh_answer_row none = {.share = (double)NAN, .increase = (double)NAN, .bound = (double)NAN};
+    const struct sh_answer_row *row = &none;
+    for (int i = 0; i < a->n_row; i++)
+        row = a->row[i].is_chosen ? &a->row[i] : row;
+    sh_out_text(o, "policy", "policy", *a->planned ? a->planned : *a->policy ? a->policy : NULL);
+    sh_out_real(o, "share", "share of the cache", row->share, 4);
+    sh_out_real(o, "ppl_increase", "more perplexity", row->increase, 4);
+    sh_out_real(o, "ppl_increase_bound", "at most", row->bound, 4);
+    sh_out_real(o, "confidence", "confidence", a->n_row ? a->confidence : (double)NAN, 4);
+    sh_out_int(o, "sequences", "judged sequences", a->sequences);
+}
+
 static int conclude(const struct study *y, struct sh_err *e)
 {
     const struct study_args *a = y->a;
-    struct sh_report r = {.model = a->model, .gpu = a->gpu, .target = y->target, .quiet = 1};
+    char *plan = xasprintf("%s/plan.json", a->out);
+    const char *const plans[] = {plan};
+    struct sh_report r = {.model = a->model, .gpu = a->gpu, .target = y->target, .plan = plans,
+                          .n_plan = y->is_planned, .quiet = 1};
     struct sh_answer answer = {0};
     struct sh_out *o = sh_out_new();
     char *db = xasprintf("%s/trained.db", a->out);
@@ -188,6 +243,7 @@ static int conclude(const struct study *y, struct sh_err *e)
     sh_out_text(o, "buys", "what it buys", answer.buys);
     sh_out_text(o, "measured", "measured", answer.on);
     sh_out_text(o, "not_shown", "not shown", answer.lacks);
+    put_numbers(o, &answer);
     sh_out_list(o, "left_out", "left out");
     for (int i = 0; i < y->n_left; i++) {
         sh_out_item(o);
@@ -204,6 +260,7 @@ static int conclude(const struct study *y, struct sh_err *e)
     sh_answer_clear(&answer);
     sh_report_close(&r);
     free(db);
+    free(plan);
     int bad = sh_common_write(y->common, o, found < 0, e);
     if (!bad && y->failed)
         bad = sh_fail(e, "study: %d step%s failed; run the same command again to retry", y->failed,
@@ -226,9 +283,10 @@ const struct sh_cmd sh_cmd_study = {
              "        [-o DIR]",
     .summary = "answer how small the cache of your own model can be, on one page",
     .about = "Traces the model and the same model with random weights, measures persistence, replays policies,\n"
-             "evaluates budgets and a plan in the live model, computes what then fits on the GPUs, simulates a\n"
-             "server, and writes a page that begins with the answer: the smallest budget whose 95 % bound is within\n"
-             "the target, how many more requests that is, on which texts, and what was not shown. Each step is an\n"
+             "evaluates budgets in the live model, computes what fits on the GPUs, simulates a server, makes a plan\n"
+             "for the target (see shears plan), and writes a page that begins with the answer: how small the cache\n"
+             "can be by this plan, what that costs with its 95 % bound, how many more requests that is, on which\n"
+             "texts, and what was not shown. The plan is judged on texts that were not traced. Each step is an\n"
              "ordinary command, shown as it runs, and its output is kept. A finished step is not run again: run the\n"
              "same command again to resume. Changes to input files are not detected: after changing one, use a new\n"
              "output folder.\n"

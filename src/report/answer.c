@@ -9,6 +9,7 @@
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_study.h"
 #include "src/app/store/measured.h"
+#include "src/report/answer_plan.h"
 #include "src/report/report_model.h"
 
 struct asking {
@@ -17,6 +18,10 @@ struct asking {
     const char *db;
     char gpu[64];
     char *text;                         /* the label of the texts                                 */
+    struct sh_answer_plan plan;         /* path NULL: none answers                                */
+    struct sh_quality_point promised;   /* its evidence                                           */
+    double confidence;                  /* of the bounds                                          */
+    double asked;                       /* the target; 0: the least usual one that is met         */
     const struct sh_quality_point *point;       /* of the choice                                  */
     long long length;                   /* tokens of a request                                    */
 };
@@ -46,28 +51,31 @@ static void name_share(const struct sh_quality_point *p, char *to, size_t bytes)
 }
 
 /* "raises the perplexity by 0.64 %, and by at most 1.19 % with 95 % confidence" */
-static char *cost(const struct sh_quality_point *p)
+static char *cost(const struct asking *q)
 {
+    const struct sh_quality_point *p = q->point;
+    double sure = 100 * q->confidence;
     char *change = p->value < 0 ? xasprintf("changes the perplexity by %.2f %%", 100 * p->value)
                                 : xasprintf("raises the perplexity by %.2f %%", 100 * p->value),
          *bound = isnan(p->bound)  ? xstrdup("; a bound is not known")
-                  : p->bound < 0   ? xstrdup(", and does not raise it with 95 % confidence")
-                                   : xasprintf(", and %sby at most %.2f %% with 95 %% confidence",
-                                               p->value < 0 ? "raises it " : "", 100 * p->bound),
+                  : p->bound < 0   ? xasprintf(", and does not raise it with %.4g %% confidence", sure)
+                                   : xasprintf(", and %sby at most %.2f %% with %.4g %% confidence",
+                                               p->value < 0 ? "raises it " : "", 100 * p->bound, sure),
          *all = xasprintf("%s%s", change, bound);
     free(change);
     free(bound);
     return all;
 }
 
-static void say_small(struct sh_answer *a, const struct sh_quality_point *p, double asked)
+static void say_small(struct sh_answer *a, const struct asking *q, double asked)
 {
-    char share[48], *says = cost(p);
+    const struct sh_quality_point *p = q->point;
+    char share[48], *says = cost(q);
     name_share(p, share, sizeof share);
     if (isnan(a->target))
         a->small = xasprintf("No measured budget is shown to raise the perplexity by at most %.3g %%: the best, %s "
-                             "of the cache with %s%s, %s.", 100 * asked, share, p->policy,
-                             p->is_plan ? " and a plan" : "", says);
+                             "of the cache with %s%s, %s%s.", 100 * asked, share, p->policy,
+                             p->is_plan ? " and a plan" : "", says, q->plan.lacks);
     else
         a->small = xasprintf("With %s%s, %s of the cache is enough to stay within %.3g %%: it %s.", p->policy,
                              p->is_plan ? " and a plan" : "", share, 100 * a->target, says);
@@ -89,7 +97,10 @@ static void say_on(struct sh_answer *a, const struct asking *q)
     const struct sh_quality_point *p = q->point;
     const char *name = *p->on.name ? p->on.name : "a text without a name";
     char *length = isfinite(p->length) ? xasprintf(" of %.0f tokens", p->length) : xstrdup("");
-    if (p->sequences)
+    if (q->plan.path)
+        a->on = xasprintf("Measured on %d sequence%s%s, %s, which the search for the plan did not see.", p->sequences,
+                          p->sequences == 1 ? "" : "s", length, name);
+    else if (p->sequences)
         a->on = xasprintf("Measured on %d sequences from %d text%s%s, %s.", p->sequences, p->on.texts,
                           p->on.texts == 1 ? "" : "s", length, name);
     else
@@ -103,6 +114,28 @@ static void say_on(struct sh_answer *a, const struct asking *q)
 }
 
 /* ---- the choice ---- */
+
+static struct sh_capacity_args ask(const struct asking *q)
+{
+    struct sh_capacity_args args = sh_capacity_defaults;
+    args.model = q->m.name;
+    args.gpu = q->gpu;
+    args.gpus = q->r->gpus;
+    args.length = q->length;
+    return args;
+}
+
+/* Requests that fit with a plan, NULL: with the full cache; 0: none, or not known. */
+static unsigned long long fit(const struct asking *q, const char *plan)
+{
+    struct sh_capacity_study s;
+    struct sh_err ignored;
+    struct sh_capacity_args args = ask(q);
+    args.plan = plan;
+    unsigned long long n = !sh_capacity_study(&s, &args, &ignored) && s.n_row && s.row[0].fits ? s.row[0].max_batch : 0;
+    sh_capacity_study_clear(&s);
+    return n;
+}
 
 static int is_one(const struct sh_capacity_row *row)
 {
@@ -135,12 +168,21 @@ static int smallest_first(const void *x, const void *y)
     return (a->share > b->share) - (a->share < b->share);
 }
 
-/* The budgets of the chosen policy and settings, and the full cache. */
-static void fill_rows(struct sh_answer *a, const struct asking *q, const struct sh_capacity_study *s)
+/* The plan, the measured budgets of the policy and settings of `p` (NULL: none), and the full cache. */
+static void fill_rows(struct sh_answer *a, const struct asking *q, const struct sh_capacity_study *s,
+                      const struct sh_quality_point *p)
 {
-    const struct sh_quality_point *p = q->point;
-    a->row = xcalloc((size_t)s->n_row + 1, sizeof *a->row);
-    for (int i = 0; i < s->n_row; i++) {
+    a->row = xcalloc((size_t)s->n_row + 2, sizeof *a->row);
+    if (q->plan.path) {
+        struct sh_answer_row *to = &a->row[a->n_row++];
+        to->share = strtod(q->promised.budget, NULL);
+        to->increase = q->promised.value;
+        to->bound = q->promised.bound;
+        to->requests = fit(q, q->plan.path);
+        to->is_chosen = 1;
+        snprintf(to->label, sizeof to->label, "plan, %.3g %%", 100 * to->share);
+    }
+    for (int i = 0; i < s->n_row && p; i++) {
         const struct sh_capacity_row *row = &s->row[i];
         if (!is_one(row) || strcmp(row->measured->policy, p->policy) || strcmp(row->measured->knobs, p->knobs) ||
             strcmp(row->measured->settings, p->settings))
@@ -151,7 +193,7 @@ static void fill_rows(struct sh_answer *a, const struct asking *q, const struct 
         to->increase = row->measured->value;
         to->bound = row->measured->bound;
         to->requests = row->fits ? row->max_batch : 0;
-        to->is_chosen = row->measured == p;
+        to->is_chosen = row->measured == q->point;
     }
     qsort(a->row, (size_t)a->n_row, sizeof *a->row, smallest_first);
     struct sh_answer_row whole = {.label = "all", .share = 1, .requests = a->full};
@@ -178,57 +220,42 @@ static char *choose_text(struct asking *q, struct sh_err *e)
             best = p;
     }
     char *label = best ? sh_text_label(&met, &best->on) : NULL;
-    q->length = q->r->length ? q->r->length : best && best->length >= 1 ? llround(best->length) : 0;
+    if (!q->length)
+        q->length = best && best->length >= 1 ? llround(best->length) : 0;
     free(met.at);
     free(point);
     return label;
-}
-
-static struct sh_capacity_args ask(const struct asking *q)
-{
-    struct sh_capacity_args args = sh_capacity_defaults;
-    args.model = q->m.name;
-    args.gpu = q->gpu;
-    args.gpus = q->r->gpus;
-    args.length = q->length;
-    return args;
-}
-
-/* Requests that fit with the full cache; 0: none, or not known. */
-static unsigned long long fit_whole(const struct asking *q)
-{
-    struct sh_capacity_study s;
-    struct sh_err ignored;
-    struct sh_capacity_args args = ask(q);
-    unsigned long long n = !sh_capacity_study(&s, &args, &ignored) && s.n_row && s.row[0].fits ? s.row[0].max_batch : 0;
-    sh_capacity_study_clear(&s);
-    return n;
 }
 
 static void decide(struct sh_answer *a, struct asking *q, const struct sh_capacity_study *s)
 {
     static const double usual[] = {0.01, 0.02, 0.05, 0.1};
     const struct sh_capacity_row *chosen = NULL;
-    double limit = q->r->target;
-    for (int i = 0; i < (q->r->target > 0 ? 1 : 4) && !chosen; i++) {
-        limit = q->r->target > 0 ? q->r->target : usual[i];
+    double limit = q->asked;
+    for (int i = 0; i < (q->asked > 0 ? 1 : 4) && !chosen; i++) {
+        limit = q->asked > 0 ? q->asked : usual[i];
         chosen = choose(q, s, limit);
     }
-    a->target = chosen ? limit : (double)NAN;
+    a->target = (q->plan.path ? q->plan.is_met : chosen != NULL) ? limit : (double)NAN;
     chosen = chosen ? chosen : choose(q, s, (double)INFINITY);
-    if (!chosen)
+    q->point = q->plan.path ? &q->promised : chosen ? chosen->measured : NULL;
+    if (!q->point)
         return;
-    q->point = chosen->measured;
-    snprintf(a->policy, sizeof a->policy, "%s", q->point->policy);
-    fill_rows(a, q, s);
-    say_small(a, q->point, limit);
+    if (chosen)
+        snprintf(a->policy, sizeof a->policy, "%s", chosen->measured->policy);
+    if (q->plan.path)
+        snprintf(a->planned, sizeof a->planned, "%s", q->promised.policy);
+    a->confidence = q->confidence;
+    a->sequences = q->point->sequences;
+    fill_rows(a, q, s, chosen ? chosen->measured : NULL);
+    say_small(a, q, limit);
     say_buys(a, q);
     say_on(a, q);
 }
 
 static int answer(struct sh_answer *a, struct asking *q, struct sh_err *e)
 {
-    struct sh_capacity_study s;
+    struct sh_capacity_study s = {0};
     struct sh_capacity_args args;
     snprintf(q->gpu, sizeof q->gpu, "%.*s", q->r->gpu ? (int)strcspn(q->r->gpu, ",") : 8,
              q->r->gpu && strcasecmp(q->r->gpu, "all") ? q->r->gpu : "H100-SXM");
@@ -237,30 +264,51 @@ static int answer(struct sh_answer *a, struct asking *q, struct sh_err *e)
     args = ask(q);
     args.db = q->db;
     args.measured_on = q->text;
-    int bad = sh_capacity_study(&s, &args, e);
+    int bad = q->text && sh_capacity_study(&s, &args, e);
     if (!bad) {
-        a->full = fit_whole(q);
+        a->full = fit(q, NULL);
         decide(a, q, &s);
     }
     sh_capacity_study_clear(&s);
     return bad ? -1 : a->small != NULL;
 }
 
+/* The evidence of the plan that answers as a measured budget. */
+static void take_plan(struct asking *q)
+{
+    const struct sh_answer_plan *p = &q->plan;
+    struct sh_quality_point *to = &q->promised;
+    *to = (struct sh_quality_point){.kind = SH_QUALITY_PPL, .bits = 16, .is_plan = 1, .value = p->value,
+                                    .bound = p->bound, .sequences = p->sequences, .length = p->n_token};
+    snprintf(to->policy, sizeof to->policy, "%s", p->policy);
+    snprintf(to->settings, sizeof to->settings, "prefill=%d\n", p->prefill);
+    snprintf(to->on.name, sizeof to->on.name, "%s", p->text);
+    snprintf(to->budget, sizeof to->budget, "%.6f", p->share);
+    q->confidence = p->confidence;
+    q->asked = p->target;
+    q->length = q->length ? q->length : p->n_token;
+}
+
 int sh_answer_read(struct sh_answer *a, const struct sh_report *r, struct sh_err *e)
 {
-    struct asking q = {.r = r};
-    int at, found = sh_report_measured(r, &at, e);
+    struct asking q = {.r = r, .asked = r->target, .length = r->length, .confidence = 0.95};
+    int at;
     *a = (struct sh_answer){.target = (double)NAN};
-    if (!found && at >= 0) {
+    int planned = sh_answer_plan_find(&q.plan, r, e);
+    if (planned < 0 || sh_report_measured(r, &at, e))
+        return -1;
+    if (planned)
+        take_plan(&q);
+    e->text[0] = '\0';
+    if (at >= 0) {
         q.db = r->store[at].path;
-        e->text[0] = '\0';
         q.text = choose_text(&q, e);
-        found = q.text ? sh_report_find_model(r, &q.m, e) : *e->text ? -1 : 0;
-        if (found > 0)
-            found = answer(a, &q, e);
-        sh_report_model_clear(&q.m);
-        free(q.text);
     }
+    int found = *e->text ? -1 : q.text || planned ? sh_report_find_model(r, &q.m, e) : 0;
+    if (found > 0)
+        found = answer(a, &q, e);
+    sh_report_model_clear(&q.m);
+    free(q.text);
     return found;
 }
 

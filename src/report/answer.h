@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a page and the demonstration answer first: how small the cache can be, at what measured cost, what that buys on
- * which GPU, on which texts, and what was not shown. In sentences, and as the measured budgets that they rest on. */
+ * which GPU, on which texts, and what was not shown. In sentences, and as the measured budgets that they rest on.
+ * A plan that was judged for the target (shears plan --target-ppl-increase) is the answer; without one, the smallest
+ * evaluated budget is. */
 #ifndef SH_REPORT_ANSWER_H
 #define SH_REPORT_ANSWER_H
 
 #include "src/report/report.h"
 
-struct sh_answer_row {                  /* a measured budget of the policy of the answer          */
-    char label[48];                     /* "20 %", "64 tokens", "all"                             */
+struct sh_answer_row {                  /* the plan, or a measured budget of one policy           */
+    char label[48];                     /* "20 %", "64 tokens", "plan, 20 %", "all"               */
     double share;                       /* kept of a text of the length that is answered for      */
     double increase, bound;             /* of the perplexity, as shares                           */
     unsigned long long requests;        /* that fit on the GPU; 0: not known                      */
@@ -20,10 +22,14 @@ struct sh_answer {
     struct sh_answer_row *row;          /* [n_row] from the smallest; the last one is the full cache; owned */
     int n_row;
     unsigned long long full;            /* requests that fit with the full cache                  */
-    char gpu[64], policy[64];
+    char gpu[64];
+    char policy[64], planned[64];       /* of the evaluated rows, of the plan; "": there are none, none */
+    double confidence;                  /* of the bounds                                          */
+    int sequences;                      /* that the answer was measured on; 0: errors are over tokens */
 };
 
-/* From the first store of trained weights that has evaluations. Without r->target it is the least of 1, 2, 5 and 10 %
+/* From the first of r->plan that was judged for r->target, and from the first store of trained weights that has
+ * evaluations. Without a plan and r->target it is the least of 1, 2, 5 and 10 %
  * that some budget is shown to meet. 1: there is an answer, to be cleared; 0: nothing was evaluated; -1. */
 int sh_answer_read(struct sh_answer *a, const struct sh_report *r, struct sh_err *e);
 void sh_answer_clear(struct sh_answer *a);

@@ -3,6 +3,7 @@
 noinst_LIBRARIES += libreport.a
 libreport_a_SOURCES = \
 	%D%/answer.c %D%/answer.h \
+	%D%/answer_plan.c %D%/answer_plan.h \
 	%D%/report.h \
 	%D%/report_allocation.c \
 	%D%/report_answer.c \

@@ -71,7 +71,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     struct sh_out *o = sh_out_new(), *evidence = sh_out_new();
     struct sh_plan plan[SH_REPORT_STORES] = {0};
-    int bad = 0;
+    int bad = 0, is_judged = 0;
     sh_out_list(o, "plans", "plans: tokens that each KV head keeps");
     sh_out_list(evidence, "evidence", "measured under the plans");
     for (int i = 0; i < r->n_plan && !bad; i++)
@@ -88,10 +88,12 @@ static int write(struct sh_report *r, struct sh_err *e)
     bad = !d || sh_report_figure(r, &sh_figure_allocation, NULL, &d->out, e);
     sh_figure_data_free(d);
     for (int i = 0; i < r->n_plan; i++) {
-        if (!bad)
+        if (!bad && !*plan[i].status)
             command(r, r->plan[i], &plan[i]);
+        is_judged |= *plan[i].status != '\0';
         sh_plan_clear(&plan[i]);
     }
+    bad = bad || (is_judged && sh_report_typed(r, "plan", e));
     return bad ? -1 : 0;
 }
 

@@ -68,9 +68,21 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
     for (int i = 0; i < a->n_row; i++)
         bar(r, a, &a->row[i], of);
     fputs("</tbody></table><figcaption>", r->to);
-    fputs("Each bar is the increase that was measured with ", r->to);
-    sh_html_text(r->to, a->policy);
-    fputs("; its lighter end is the 95 % bound.", r->to);
+    if (*a->planned) {
+        fputs("Each bar is a measured increase; its lighter end is the bound. The plan divides its tokens among the "
+              "heads and was judged on texts of its own, with ", r->to);
+        sh_html_text(r->to, a->planned);
+        fputs(".", r->to);
+    }
+    if (*a->planned && *a->policy) {
+        fputs(" The other bars give each head the same number, with ", r->to);
+        sh_html_text(r->to, a->policy);
+        fputs(", on the evaluated texts.", r->to);
+    } else if (*a->policy) {
+        fputs("Each bar is the increase that was measured with ", r->to);
+        sh_html_text(r->to, a->policy);
+        fputs("; its lighter end is the 95 % bound.", r->to);
+    }
     if (!isnan(a->target))
         fprintf(r->to, " The line is %.3g %%, which the bound must not pass.", 100 * a->target);
     fputs(" Requests are those that fit at once on one ", r->to);
@@ -84,9 +96,9 @@ static int write(struct sh_report *r, struct sh_err *e)
     int found = sh_answer_read(&a, r, e);
     if (found > 0) {
         fputs("<div class=\"answer\">\n", r->to);
-        sentence(r, a.small, NULL, "quality", "how that was measured");
+        sentence(r, a.small, NULL, *a.planned ? "allocation" : "quality", "how that was measured");
         sentence(r, a.buys, NULL, "capacity", "what else fits");
-        sentence(r, a.on, a.lacks, "traced", "the texts");
+        sentence(r, a.on, a.lacks, *a.planned ? "allocation" : "traced", "the texts");
         fputs("</div>\n", r->to);
         figure(r, &a);
     } else if (!found) {

@@ -52,6 +52,18 @@ import json
 a, b = (json.load(open(f))["evidence"][0]["text_hash"] for f in ("met.json", "other.json"))
 assert a != b
 P
+plan --target-kl 0.002 --json --search-first 30 -o first.json
+cp log/out first.out
+sed -n '31,$p' texts.jsonl >rest.jsonl
+run eval -q --json --model "$model" --tokens rest.jsonl --plan first.json
+holds "the first 30 are searched; exactly the others are judged" python - <<'P'
+import json
+live, r = json.load(open("log/out"))["results"][0], json.load(open("first.out"))
+assert (r["sequences"], r["sequences_searched"]) == (10, 30) and r["status"] == "not_shown", r
+assert abs(live["kl"] - r["kl"]) < 1e-5, (live["kl"], r["kl"])
+P
+plan --target-kl 0.002 --search-first 40
+expect "none to judge" 2 '' '--search-first: found 40, expected fewer than the 40 sequences'
 plan --target-ppl-increase 2% --json
 cp log/out percent.out
 plan --target-ppl-increase 0.02 --json

@@ -219,6 +219,9 @@ static int open_texts(struct sh_live_plan *w, struct sh_err *e)
                 is_recorded ? a->db : w->source.texts.sequence[0].source, w->source.texts.n, w->source.length);
         return sh_hint(e, "a promise takes %d judged sequences: give more text, or a smaller --length", SH_LIVE_LEAST);
     }
+    if (a->known >= w->source.texts.n)
+        return sh_misused(e, "--search-first: found %lld, expected fewer than the %d sequences: some must be judged",
+                          a->known, w->source.texts.n);
     w->n_token = sh_text_source_longest(&w->source);
     for (int i = 0; i < w->source.texts.n; i++)
         if (w->source.texts.sequence[i].n_tokens > most)
@@ -227,23 +230,39 @@ static int open_texts(struct sh_live_plan *w, struct sh_err *e)
     return a->answers ? sh_eval_answers_read(&w->answers, &w->source, a->answers, e) : 0;
 }
 
+/* Moves the first of the texts to the front, without changing the order otherwise. */
+static void known_first(int *order, int n, int known)
+{
+    for (int i = 0, front = 0; i < n && front < known; i++) {
+        int text = order[i];
+        if (text >= known)
+            continue;
+        memmove(order + front + 1, order + front, (size_t)(i - front) * sizeof *order);
+        order[front++] = text;
+    }
+}
+
 /* Shuffled by the seed (Fisher and Yates). As many as were asked for are judged if half of the texts or 12 are left to
  * search on. */
 static void split(struct sh_live_plan *w)
 {
     int n = w->source.texts.n, asked = w->a->sequences ? (int)w->a->sequences : SH_LIVE_JUDGED;
+    int known = (int)w->a->known;
     w->order = xcalloc((size_t)n, sizeof *w->order);
     for (int i = 0; i < n; i++) {
         int k = (int)(sh_rng((uint64_t)w->common->seed, (uint64_t)i) % (uint64_t)(i + 1));
         w->order[i] = w->order[k];
         w->order[k] = i;
     }
+    known_first(w->order, n, known);
     int least = n / 2 < SH_LIVE_LEAST ? n / 2 : SH_LIVE_LEAST;
     w->n_judge = n - least < asked ? n - least : asked;
     if (w->n_judge < SH_LIVE_LEAST && w->n_judge < asked && n >= SH_LIVE_LEAST + 4)
         w->n_judge = asked < SH_LIVE_LEAST ? asked : SH_LIVE_LEAST;
     int most = asked > SH_LIVE_LEAST ? asked : SH_LIVE_LEAST;
+    w->n_judge = w->n_judge < n - known ? w->n_judge : n - known;
     w->n_search = n - w->n_judge < most ? n - w->n_judge : most;
+    w->n_search = w->n_search > known ? w->n_search : known;
 }
 
 static int open_all(struct sh_live_plan *w, struct sh_err *e)

@@ -31,6 +31,7 @@ struct sh_live_plan_args {
     struct sh_list text, policy, allocator;
     const char *jsonl, *field, *tokens, *answers, *db;
     long long length, least, sequences, run;            /* length 0: 512, or the model's positions */
+    long long known;                    /* the first of the texts, which are searched, never judged */
     enum sh_live_target target;
     double value;                       /* an increase of the perplexity, nats, or a share of answers */
     double confidence, seconds;         /* seconds 0: no limit                                    */
