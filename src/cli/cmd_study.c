@@ -79,7 +79,7 @@ struct study {
     const struct sh_common *common;
     double target;
     int length, is_plain;               /* plain: scores are of x W_Q and x W_K themselves         */
-    int traced, is_planned;             /* sequences that are traced; the plan was made           */
+    int traced, is_single, is_planned;  /* sequences that are traced; there is one; the plan was made */
     char *left[sizeof study_steps / sizeof *study_steps];       /* "theory: why", owned           */
     int n_left, failed, done, known, gnuplot_absent;
 };
@@ -94,18 +94,14 @@ static int least(const struct study *y)
     return y->length >= ROOM_FOR_TENTH ? LEAST_FOR_TENTH : LEAST_FOR_FIFTH;
 }
 
-/* At most a third of the sequences are traced: no plan is judged on those. */
+/* At most a third of the sequences are traced: no plan is judged on those, and of a single one none is made. */
 static int count_texts(struct study *y, struct sh_err *e)
 {
     const struct study_args *a = y->a;
     struct sh_text_source s = {.path = a->model, .text = &a->text, .jsonl = a->jsonl, .field = a->field,
                                .length = y->length, .count = 3 * TRACED, .least = least(y)};
     int bad = sh_text_source_open(&s, e);
-    if (!bad && s.texts.n < 2) {
-        sh_fail(e, "%s: found 1 sequence of at most %d tokens, expected at least 2: one to trace, one to judge on",
-                a->jsonl ? a->jsonl : a->text.at[0], y->length);
-        bad = sh_hint(e, "an answer takes %d judged sequences: give more text, or a smaller --length", LEAST_SEQUENCES);
-    }
+    y->is_single = s.texts.n < 2;
     y->traced = s.texts.n / 3 > 1 ? s.texts.n / 3 : 1;
     y->traced = a->count < y->traced ? (int)a->count : y->traced;
     sh_text_source_close(&s);
@@ -153,6 +149,11 @@ static int run_steps(struct study *y, struct sh_step_name *names, struct sh_step
                            .keeps = 1};
     int bad = 0;
     for (const struct sh_command_step *s = study_steps; s->line && !bad; s++) {
+        if (!strcmp(s->output, PLAN_OUTPUT) && y->is_single) {
+            plan->n = 0;
+            leave(y, s, "found 1 sequence, expected at least 2: one to trace, one to judge on");
+            continue;
+        }
         int status = sh_steps_run(&run, s, e);
         bad = status < 0;
         if (!strcmp(s->output, PLAN_OUTPUT)) {

@@ -21,8 +21,6 @@ refuse "no such text" 1 "nowhere.txt: cannot be read" study --model model --text
 refuse "1 is 100 %" 2 "found 1, which is 100 %" study --model model --jsonl docs.jsonl --target-ppl-increase 1 -o out/x
 refuse "a target of nothing" 2 "expected more than 0" study --model model --jsonl docs.jsonl --target-ppl-increase 0 -o out/x
 refuse "a target of nine times as much" 2 "at most 100%" study --model model --jsonl docs.jsonl --target-ppl-increase 900% -o out/x
-head -n 1 docs.jsonl >one.jsonl
-refuse "one text" 1 "one.jsonl: found 1 sequence" study --model model --jsonl one.jsonl --length 64 -o out/x
 
 run study "${given[@]}" --target-ppl-increase 90% -o out/s
 if ! command -v gnuplot >/dev/null; then skip "a study" "gnuplot is not here"; finish; exit; fi
@@ -86,4 +84,7 @@ said, plan = json.load(open("log/out")), json.load(open("out/s/plan.json"))
 assert said["status"] == plan["status"] == "not_shown" and said["answer"].startswith("No measured budget is shown"), said
 assert said["buys"] is None and said["steps_run"] == 2 and said["ppl_increase_bound"] > 1e-6, said
 P
+head -n 1 docs.jsonl >one.jsonl
+run study --model model --jsonl one.jsonl --gpu L4 --length 64 -q --json -o out/one
+expect "one text: all but a plan" 0 '"step": "plan: found 1 sequence, expected at least 2' ""
 finish
