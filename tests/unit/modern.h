@@ -20,7 +20,8 @@
     X(granitemoe, granitemoe) X(ernie4_5_moe, ernie4_5_moe) X(glm4_moe, glm4_moe) X(minimax_m2, minimax_m2) \
     X(dots1, dots1) X(flex_olmo, flex_olmo) X(afmoe, afmoe) \
     X(deepseek, deepseek_v2_lite) X(deepseek, deepseek_v2) X(deepseek, deepseek_v3) X(deepseek, deepseek_v3_noyarn) \
-    X(youtu, youtu) X(gpt_oss, gpt_oss) X(llama4, llama4_text) X(llama4, llama4_text_interleaved) \
+    X(youtu, youtu) X(gpt_oss, gpt_oss) X(gpt_oss, gpt_oss_mxfp4) X(llama4, llama4_text) \
+    X(llama4, llama4_text_interleaved) \
     X(llama4, llama4_nested) X(falcon, falcon_rw)
 
 /* Is the family among them? */
