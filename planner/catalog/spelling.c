@@ -12,7 +12,7 @@ enum { MOST_WORDS = 16, LONGEST = 32 };
 struct words {
     int n;
     char at[MOST_WORDS][LONGEST];
-    char all[MOST_WORDS * LONGEST];     /* in the order of the name, joined                       */
+    char all[MOST_WORDS * LONGEST];     /* in the order of the name, joined, without points       */
 };
 
 static int says_nothing(const char *word)
@@ -40,7 +40,10 @@ static void add(struct words *w, char *word)
     if (!*word || says_nothing(word) || w->n == MOST_WORDS)
         return;
     size_t used = strlen(w->all);
-    snprintf(w->all + used, sizeof w->all - used, "%s", word);
+    for (const char *c = word; *c && used < sizeof w->all - 1; c++)
+        if (*c != '.')
+            w->all[used++] = *c;
+    w->all[used] = '\0';
     if (!has(w, word))
         snprintf(w->at[w->n++], LONGEST, "%s", word);
 }
@@ -52,7 +55,9 @@ static struct words words_of(const char *name, size_t length)
     int n = 0;
     for (size_t i = 0; i <= length; i++) {
         unsigned char c = (unsigned char)(i < length ? name[i] : ' ');
-        if (isalnum(c) && n < LONGEST - 1) {
+        int is_version = c == '.' && n && isdigit((unsigned char)word[n - 1]) && i + 1 < length &&
+                         isdigit((unsigned char)name[i + 1]);
+        if ((isalnum(c) || is_version) && n < LONGEST - 1) {    /* 3.3 is not 3 */
             word[n++] = (char)tolower(c);
         } else {
             word[n] = 0;

@@ -17,6 +17,7 @@ libapp_a_SOURCES = \
 	%D%/common/devices.c %D%/common/devices.h \
 	%D%/common/live_session.c %D%/common/live_session.h \
 	%D%/common/page_args.h \
+	%D%/common/quality_limit.c %D%/common/quality_limit.h \
 	%D%/common/recorded.c %D%/common/recorded.h \
 	%D%/common/text_source.c %D%/common/text_source.h \
 	%D%/drift/drift_store.c %D%/drift/drift_store.h \

@@ -9,6 +9,7 @@
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/cli/plan_show.h"
+#include "src/app/common/quality_limit.h"
 #include "src/app/plan/plan_measure.h"
 #include "src/app/common/recorded.h"
 #include "traces/store.h"
@@ -16,14 +17,15 @@
 struct plan_args {
     struct sh_live_plan_args live;      /* also policies, allocators, store, prefill and run of the other forms */
     const char *budget, *out, *rows, *plan, *measured_on;
-    double recall, error, ppl, increase, kl, exact;     /* NaN: not asked for */
+    const char *increase;               /* NULL: not asked for */
+    double recall, error, ppl, kl, exact;               /* NaN: not asked for */
     long long error_every;
 };
 
 #define F(name) offsetof(struct plan_args, name)
 #define L(name) F(live.live.name)
 static const struct sh_opt opts[] = {
-    SH_REAL("target-ppl-increase", F(increase), "F", 0, 1, "largest increase of the perplexity over that of\n"
+    SH_TEXT("target-ppl-increase", F(increase), "F", "largest increase of the perplexity over that of\n"
         "the full cache: 1% or 0.01; measured in the live model, judged on\ntexts that the search did not use"),
     SH_REAL("target-kl", F(kl), "F", 0, 1e6, "largest divergence of the next token's distribution, in nats"),
     SH_REAL("target-answers", F(exact), "F", 0, 1, "least share of exact answers: 80% or 0.8; requires --answers"),
@@ -67,7 +69,7 @@ static const struct sh_opt opts[] = {
 
 static const struct plan_args defaults = {
     .live = {.live = {.dtype = "f32", .weight_bits = 16, .kv_group = 64}, .field = "text", .confidence = 0.95},
-    .recall = (double)NAN, .error = (double)NAN, .ppl = (double)NAN, .increase = (double)NAN, .kl = (double)NAN,
+    .recall = (double)NAN, .error = (double)NAN, .ppl = (double)NAN, .kl = (double)NAN,
     .exact = (double)NAN};
 
 struct work {
@@ -322,7 +324,7 @@ static int read_live(const struct plan_args *a, struct sh_live_plan_args *live, 
     *live = a->live;
     if (sh_args_none("plan", positional, e))
         return -1;
-    if (!isnan(a->increase) + !isnan(a->kl) + !isnan(a->exact) != 1 || a->budget || a->plan || a->measured_on ||
+    if ((a->increase != NULL) + !isnan(a->kl) + !isnan(a->exact) != 1 || a->budget || a->plan || a->measured_on ||
         !isnan(a->recall) || !isnan(a->error) || !isnan(a->ppl))
         return sh_misused(e, "plan requires exactly one target, and neither --budget nor --plan with one in the live "
                              "model");
@@ -337,8 +339,12 @@ static int read_live(const struct plan_args *a, struct sh_live_plan_args *live, 
     if (live->answers ? !live->jsonl : !isnan(a->exact))
         return sh_misused(e, "%s", live->answers ? "--answers requires --jsonl FILE"
                                                  : "--target-answers requires --answers NAME");
-    live->target = !isnan(a->increase) ? SH_TARGET_PPL : !isnan(a->kl) ? SH_TARGET_KL : SH_TARGET_ANSWERS;
-    live->value = !isnan(a->increase) ? a->increase : !isnan(a->kl) ? a->kl : a->exact;
+    live->target = a->increase ? SH_TARGET_PPL : !isnan(a->kl) ? SH_TARGET_KL : SH_TARGET_ANSWERS;
+    live->value = !isnan(a->kl) ? a->kl : a->exact;
+    if (a->increase && sh_quality_increase("--target-ppl-increase", a->increase, &live->value, e))
+        return -1;
+    if (a->increase && live->value > 1)
+        return sh_misused(e, "--target-ppl-increase: found %s, expected at most 100%%, such as 1%%", a->increase);
     for (int i = 0; i <= live->text.n; i++) {
         const struct sh_file_use files[] = {
             {"-o", a->out, 1}, {"--db", live->db, 1}, {"--tokens", live->tokens, 0}, {"--jsonl", live->jsonl, 0},
@@ -371,7 +377,7 @@ static int run_live(const struct plan_args *a, const struct sh_common *common, c
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct plan_args *a = args;
-    if (!isnan(a->increase) || !isnan(a->kl) || !isnan(a->exact))
+    if (a->increase || !isnan(a->kl) || !isnan(a->exact))
         return run_live(a, common, positional, e);
     const struct sh_live_plan_args *live = &a->live;
     if (live->live.model || live->text.n || live->jsonl || live->tokens || live->answers || live->length ||

@@ -7,7 +7,7 @@
 #include "plots/gnuplot.h"
 #include "src/base/file.h"
 #include "src/base/mem.h"
-#include "src/app/capacity/capacity_quality.h"
+#include "src/app/common/quality_limit.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/report/report.h"

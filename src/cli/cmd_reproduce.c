@@ -251,14 +251,7 @@ static int run_model(struct work *w, const struct subject *m, struct sh_err *e)
     int has_tenth = length >= ROOM_FOR_TENTH;
     const char *least = has_tenth ? LEAST_FOR_TENTH : LEAST;
     const char *budgets = has_tenth ? "0.1,0.2,0.3333,0.5,0.75,1.0" : "0.2,0.3333,0.5,0.75,1.0";
-    text[n++] = a->jsonl ? "--jsonl" : "--text";
-    if (a->jsonl) {
-        text[n++] = a->jsonl;
-        text[n++] = "--field";
-        text[n++] = a->field;
-    }
-    for (int i = 0; i < a->text.n; i++)
-        text[n++] = a->text.at[i];
+    n = sh_step_texts(&a->text, a->jsonl, a->field, text);
     text[n++] = "--min-tokens";
     text[n++] = least;
     for (int i = 0; i < 6; i++) {

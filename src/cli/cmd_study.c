@@ -2,12 +2,16 @@
 /* shears study: how small the cache of the user's own model can be, from its trace to the page that answers it, as
  * ordinary commands whose results go to one folder. */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "src/app/capacity/capacity_quality.h"
+#include "src/app/capacity/capacity_ask.h"
+#include "src/app/capacity/capacity_names.h"
+#include "src/app/common/quality_limit.h"
 #include "src/app/common/text_source.h"
 #include "src/base/file.h"
 #include "src/base/mem.h"
@@ -16,6 +20,7 @@
 #include "src/cli/steps.h"
 #include "src/model/model.h"
 #include "src/report/answer.h"
+#include "traces/store.h"
 
 /* The steps in order. %d: the folder of results, %m: the model, %t: --text FILE... or --jsonl FILE --field NAME, and
  * --min-tokens, %l: --length, %n: sequences that are evaluated, %c: those that are traced, %b: budgets, %g: GPUs, %h:
@@ -78,6 +83,7 @@ struct study {
     const struct study_args *a;
     const struct sh_common *common;
     double target;
+    char fingerprint[24];               /* of the model                                           */
     int length, is_plain;               /* plain: scores are of x W_Q and x W_K themselves         */
     int traced, is_single, is_planned;  /* sequences that are traced; there is one; the plan was made */
     char *left[sizeof study_steps / sizeof *study_steps];       /* "theory: why", owned           */
@@ -108,6 +114,37 @@ static int count_texts(struct study *y, struct sh_err *e)
     return bad;
 }
 
+/* All names, before a step has taken hours. */
+static int check_gpus(const char *gpus, struct sh_err *e)
+{
+    struct sh_capacity_names names;
+    struct sh_capacity_words list;
+    struct sh_gpu board;
+    int bad = sh_capacity_names_open(&names, NULL, NULL, e) || sh_capacity_split("--gpu", gpus, &list, e);
+    for (int i = 0; i < list.n && !bad && strcmp(gpus, "all"); i++)
+        bad = sh_capacity_board(&names, list.at[i], 0, &board, e) != 0;
+    sh_capacity_names_close(&names);
+    return bad ? -1 : 0;
+}
+
+/* A folder belongs to one model: another's traces in the same store would make every step after them fail. */
+static int check_folder(const struct study *y, struct sh_err *e)
+{
+    char *db = xasprintf("%s/trained.db", y->a->out);
+    struct sh_store *s = access(db, F_OK) ? NULL : sh_store_open(db, e);
+    struct sh_stored_run *run = NULL;
+    int n = 0, bad = !access(db, F_OK) && (!s || sh_store_runs(s, &run, &n, e));
+    for (int i = 0; i < n && !bad; i++)
+        if (strcmp(run[i].fingerprint, y->fingerprint)) {
+            sh_misused(e, "%s: holds a study of another model (%s)", y->a->out, run[i].model);
+            bad = sh_hint(e, "give a folder of its own with -o DIR");
+        }
+    sh_stored_runs_free(run, n);
+    sh_store_close(s);
+    free(db);
+    return bad ? -1 : 0;
+}
+
 static int check(struct study *y, const struct sh_list *positional, struct sh_err *e)
 {
     const struct study_args *a = y->a;
@@ -128,11 +165,14 @@ static int check(struct study *y, const struct sh_list *positional, struct sh_er
     if (!m)
         return -1;
     const struct sh_arch *arch = sh_model_arch(m);
-    y->length = a->length ? (int)a->length : LENGTH;
-    y->length = y->length < arch->max_pos ? y->length : arch->max_pos;
+    int too_long = a->length > arch->max_pos, positions = arch->max_pos;
+    y->length = a->length ? (int)a->length : LENGTH < positions ? LENGTH : positions;
     y->is_plain = arch->pos != SH_POS_ROTARY && !(arch->flags & SH_HAS_QK_NORM);
+    snprintf(y->fingerprint, sizeof y->fingerprint, "%016" PRIx64, sh_model_fingerprint(m));
     sh_model_close(m);
-    return count_texts(y, e) || sh_folder_make(a->out, e);
+    if (too_long)
+        return sh_misused(e, "--length %lld: the model has %d positions", a->length, positions);
+    return check_gpus(a->gpu, e) || check_folder(y, e) || count_texts(y, e) || sh_folder_make(a->out, e);
 }
 
 /* ---- the steps ---- */
@@ -179,14 +219,7 @@ static int steps(struct study *y, struct sh_err *e)
     const struct study_args *a = y->a;
     const char **text = xcalloc((size_t)a->text.n + 6, sizeof *text);
     int n = 0, has_tenth = y->length >= ROOM_FOR_TENTH;
-    text[n++] = a->jsonl ? "--jsonl" : "--text";
-    if (a->jsonl) {
-        text[n++] = a->jsonl;
-        text[n++] = "--field";
-        text[n++] = a->field;
-    }
-    for (int i = 0; i < a->text.n; i++)
-        text[n++] = a->text.at[i];
+    n = sh_step_texts(&a->text, a->jsonl, a->field, text);
     text[n++] = "--min-tokens";
     char number[6][24], *plan = xasprintf("%s/plan.json", a->out);
     char *first = xasprintf("%.*s", (int)strcspn(a->gpu, ","), a->gpu);
@@ -239,7 +272,8 @@ static int conclude(const struct study *y, struct sh_err *e)
     struct sh_out *o = sh_out_new();
     char *db = xasprintf("%s/trained.db", a->out);
     int found = sh_report_open(&r, (const char *const[]){db}, 1, e) ? -1 : sh_answer_read(&answer, &r, e);
-    sh_out_text(o, "status", "status", found <= 0 ? NULL : isnan(answer.target) ? "not_shown" : "met");
+    int is_met = !isnan(answer.target) && answer.sequences >= LEAST_SEQUENCES;
+    sh_out_text(o, "status", "status", found <= 0 ? NULL : is_met ? "met" : "not_shown");
     sh_out_text(o, "answer", "answer", answer.small);
     sh_out_text(o, "buys", "what it buys", answer.buys);
     sh_out_text(o, "measured", "measured", answer.on);

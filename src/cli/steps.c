@@ -207,3 +207,17 @@ int sh_steps_run(struct sh_steps *s, const struct sh_command_step *step, struct 
     free(line);
     return status;
 }
+
+int sh_step_texts(const struct sh_list *text, const char *jsonl, const char *field, const char **to)
+{
+    int n = 0;
+    to[n++] = jsonl ? "--jsonl" : "--text";
+    if (jsonl) {
+        to[n++] = jsonl;
+        to[n++] = "--field";
+        to[n++] = field;
+    }
+    for (int i = 0; i < text->n; i++)
+        to[n++] = text->at[i];
+    return n;
+}

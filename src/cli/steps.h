@@ -35,6 +35,10 @@ struct sh_steps {
  * interrupted or its file cannot be written. The command itself reports its errors. */
 int sh_steps_run(struct sh_steps *s, const struct sh_command_step *step, struct sh_err *e);
 
+/* The words of a step that say what to read: --text FILE..., or --jsonl FILE --field NAME. to: room for text->n + 4 of
+ * them; returns how many. */
+int sh_step_texts(const struct sh_list *text, const char *jsonl, const char *field, const char **to);
+
 /* The command quoted for a shell; caller frees. */
 char *sh_step_line(const struct sh_steps *s, const struct sh_command_step *step);
 

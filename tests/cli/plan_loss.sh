@@ -189,6 +189,7 @@ refuse "texts without such a target" 2 'require --target-ppl-increase' plan -q -
     --policy h2o --budget 0.5
 refuse "an increase that is none" 2 'target-ppl-increase' plan -q --model "$model" --tokens texts.jsonl \
     --target-ppl-increase nan
+refuse "1 is 100 %" 2 'found 1, which is 100 %' plan -q --model "$model" --tokens texts.jsonl --target-ppl-increase 1
 refuse "more than all answers" 2 'target-answers' plan -q --model "$model" --tokens texts.jsonl --target-answers 1.5
 refuse "answers without a field" 2 'requires --answers' plan -q --model "$model" --tokens texts.jsonl --target-answers 0.5
 refuse "the future" 2 'future attention' plan -q --model "$model" --tokens texts.jsonl --target-kl 1 --policy oracle

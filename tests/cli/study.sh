@@ -22,6 +22,16 @@ refuse "1 is 100 %" 2 "found 1, which is 100 %" study --model model --jsonl docs
 refuse "a target of nothing" 2 "expected more than 0" study --model model --jsonl docs.jsonl --target-ppl-increase 0 -o out/x
 refuse "a target of nine times as much" 2 "at most 100%" study --model model --jsonl docs.jsonl --target-ppl-increase 900% -o out/x
 
+refuse "a GPU that is not known, before anything runs" 2 'GPU "H10O" is not known' study --model model --jsonl docs.jsonl \
+    --gpu L4,H10O -o out/x
+refuse "longer than the model's positions" 2 "--length 8192: the model has" study --model model --jsonl docs.jsonl \
+    --length 8k -o out/x
+golden_tokens opt >tokens.jsonl
+mkdir other
+run trace -q --model "$checkpoints/opt" --tokens tokens.jsonl --db other/trained.db
+refuse "a folder with the study of another model" 2 "other: holds a study of another model" study "${given[@]}" -o other
+holds "  which stays as it was" test "$(ls other)" = trained.db
+
 run study "${given[@]}" --target-ppl-increase 90% -o out/s
 if ! command -v gnuplot >/dev/null; then skip "a study" "gnuplot is not here"; finish; exit; fi
 cp log/out first.json

@@ -81,9 +81,4 @@ char *sh_quality_policy(const struct sh_quality_point *p);
 char *sh_quality_name(const struct sh_quality_point *const *all, int n, const struct sh_quality_point *p);
 void sh_quality_settings(const json_t *settings, int bits, char *to, size_t bytes);
 
-/* "1%", "0.01" */
-int sh_quality_share(const char *option, const char *text, double *out, struct sh_err *e);
-/* The same without shares of 1 and more, which are mostly meant as per cent: those need the sign. */
-int sh_quality_increase(const char *option, const char *text, double *out, struct sh_err *e);
-
 #endif

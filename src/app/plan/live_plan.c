@@ -390,9 +390,12 @@ static void say(struct sh_live_plan *w, const struct sh_candidate *c)
     double share = (double)sh_plan_total(&w->plan) / w->plan.n_layer / w->plan.n_kv_head / w->n_token;
     if (w->is_met)
         w->verdict = xasprintf("met: %s on %d sequences, with %.1f %% of the cache", range, w->n_judge, 100 * share);
+    else if (w->n_judge < 2)
+        w->verdict = xasprintf("not shown: one sequence has no bound; a promise takes %d, so at least %d more",
+                               SH_LIVE_LEAST, SH_LIVE_LEAST - w->n_judge);
     else if (w->n_judge < SH_LIVE_LEAST)
-        w->verdict = xasprintf("not shown: %s on %d sequence%s, too few for a promise (%d); %s", range, w->n_judge,
-                               w->n_judge > 1 ? "s" : "", SH_LIVE_LEAST, more);
+        w->verdict = xasprintf("not shown: %s on %d sequences, too few for a promise (%d); %s", range, w->n_judge,
+                               SH_LIVE_LEAST, more);
     else
         w->verdict = xasprintf("not shown: %s on %d sequences with the best there is, %d of %d tokens a head; %s",
                                range, w->n_judge, c->mean, w->n_token, more);
