@@ -85,7 +85,7 @@ void sh_plan_show(struct sh_out *o, const struct sh_plan *p)
 
 /* ---- a plan that was judged ---- */
 
-static void show_goal(struct sh_out *o, const struct sh_live_plan *w, const struct sh_bound *b)
+static void show_goal(struct sh_out *o, const struct sh_live_plan *w, const struct sh_mean_bound *b)
 {
     double value = b->mean, bound = b->high;
     if (w->a->target == SH_TARGET_PPL) {

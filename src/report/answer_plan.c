@@ -26,8 +26,8 @@ static void say_lack(struct sh_answer_plan *to, double low_increase)
         return;
     }
     double mean = log1p(to->value), low = log1p(low_increase), t = sh_student_t(to->confidence, n - 1);
-    struct sh_bound b = {n, mean, (mean - low) / t, low, log1p(to->bound)};
-    int needs = sh_bound_needs(&b, log1p(to->target), to->confidence);
+    struct sh_mean_bound b = {n, mean, (mean - low) / t, low, log1p(to->bound)};
+    int needs = sh_mean_bound_needs(&b, log1p(to->target), to->confidence);
     if (needs > n)
         snprintf(to->lacks, sizeof to->lacks, "; about %d more sequences would show it", needs - n);
 }

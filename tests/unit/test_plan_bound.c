@@ -35,8 +35,8 @@ static void golden(void)
     json_array_foreach(cases, i, c) {
         int n;
         double *x = numbers(c, "x", &n), *w = numbers(c, "w", &n), confidence = number(c, "confidence");
-        struct sh_bound b = json_is_true(json_object_get(c, "is_share")) ? sh_bound_of_share(x, w, n, confidence)
-                                                                         : sh_bound_of(x, w, n, confidence);
+        struct sh_mean_bound b = json_is_true(json_object_get(c, "is_share")) ? sh_mean_bound_of_share(x, w, n, confidence)
+                                                                         : sh_mean_bound_of(x, w, n, confidence);
         CU_ASSERT_EQUAL(b.n, (int)number(c, "n"));
         CU_ASSERT_DOUBLE_EQUAL(b.mean, number(c, "mean"), 1e-12);
         CU_ASSERT_DOUBLE_EQUAL(b.error, number(c, "error"), 1e-12);
@@ -51,11 +51,11 @@ static void golden(void)
 static void few(void)
 {
     const double x[] = {0.3, 5, 0.1}, w[] = {10, 0, 10}, all[] = {4, 3, 5};
-    struct sh_bound none = sh_bound_of(x, w + 1, 1, 0.95), one = sh_bound_of(x, w, 2, 0.95);
+    struct sh_mean_bound none = sh_mean_bound_of(x, w + 1, 1, 0.95), one = sh_mean_bound_of(x, w, 2, 0.95);
     CU_ASSERT(none.n == 0 && isnan(none.mean) && isnan(none.high));
     CU_ASSERT(one.n == 1 && one.mean == 0.03 && isnan(one.error) && isnan(one.high));
-    CU_ASSERT_EQUAL(sh_bound_of(x, w, 3, 0.95).n, 2);           /* without tokens a sequence does not count */
-    struct sh_bound right = sh_bound_of_share(all, all, 3, 0.95);
+    CU_ASSERT_EQUAL(sh_mean_bound_of(x, w, 3, 0.95).n, 2);           /* without tokens a sequence does not count */
+    struct sh_mean_bound right = sh_mean_bound_of_share(all, all, 3, 0.95);
     CU_ASSERT(right.mean == 1 && right.high == 1 && right.low < 0.9 && right.low > 0.7);
 }
 
@@ -67,13 +67,13 @@ static void needed(void)
         x[i] = i % 2 ? 4 : 8;
         w[i] = 1;
     }
-    struct sh_bound b = sh_bound_of(x, w, 12, 0.95);
-    int n = sh_bound_needs(&b, 6.5, 0.95);
+    struct sh_mean_bound b = sh_mean_bound_of(x, w, 12, 0.95);
+    int n = sh_mean_bound_needs(&b, 6.5, 0.95);
     CU_ASSERT(b.high > 6.5 && n > 12 && n < 100);
-    CU_ASSERT(sh_bound_of(x, w, n + n % 2 + 4, 0.95).high <= 6.5);
-    CU_ASSERT(sh_bound_of(x, w, n - n % 2 - 4, 0.95).high > 6.5);
-    CU_ASSERT_EQUAL(sh_bound_needs(&b, 6, 0.95), 0);
-    CU_ASSERT_EQUAL(sh_bound_needs(&b, 5, 0.95), 0);
+    CU_ASSERT(sh_mean_bound_of(x, w, n + n % 2 + 4, 0.95).high <= 6.5);
+    CU_ASSERT(sh_mean_bound_of(x, w, n - n % 2 - 4, 0.95).high > 6.5);
+    CU_ASSERT_EQUAL(sh_mean_bound_needs(&b, 6, 0.95), 0);
+    CU_ASSERT_EQUAL(sh_mean_bound_needs(&b, 5, 0.95), 0);
 }
 
 int main(void)

@@ -426,7 +426,7 @@ static int conclude(struct sh_live_plan *w, struct sh_err *e)
     w->kl = sh_live_bound(w, SH_TARGET_KL, c->at, n);
     w->exact = sh_live_bound(w, SH_TARGET_ANSWERS, c->at, n);
     w->is_met = n >= SH_LIVE_LEAST && w->chosen >= 0;
-    int needs = w->is_met ? 0 : sh_bound_needs(&c->goal, w->goal, w->a->confidence);
+    int needs = w->is_met ? 0 : sh_mean_bound_needs(&c->goal, w->goal, w->a->confidence);
     needs = needs && needs < SH_LIVE_LEAST ? SH_LIVE_LEAST : needs;
     w->more = needs > n ? needs - n : 0;
     fill_plan(w, c);

@@ -44,7 +44,7 @@ struct sh_candidate {                   /* budgets of one policy                
     int mean;                           /* tokens a head                                          */
     int *budget;                        /* [n_layer][n_kv_head] of a text of n_token; owned       */
     struct sh_text_sums *at;            /* [texts that were read]; owned                          */
-    struct sh_bound goal;               /* what the target bounds, on these texts                 */
+    struct sh_mean_bound goal;               /* what the target bounds, on these texts                 */
 };
 
 struct sh_live_setting {
@@ -53,7 +53,7 @@ struct sh_live_setting {
     struct sh_allot allot;
     int is_tried, meets;
     int mean;                           /* the least that holds on the searched texts, else the largest tried */
-    struct sh_bound goal;               /* there                                                  */
+    struct sh_mean_bound goal;               /* there                                                  */
 };
 
 struct sh_live_plan {
@@ -75,7 +75,7 @@ struct sh_live_plan {
     struct sh_candidate *judged;        /* [n_judged], from large budgets to small ones           */
     int n_judged, chosen;               /* -1: not even the largest holds                         */
     int is_met;
-    struct sh_bound ppl, kl, exact;     /* of the plan on the judged texts: nats, nats, share     */
+    struct sh_mean_bound ppl, kl, exact;     /* of the plan on the judged texts: nats, nats, share     */
     double full_ppl, full_exact;        /* of the full cache there                                */
     int more;                           /* judged sequences with which the plan would hold; 0: none would */
     struct sh_measured on;              /* the judged texts                                       */
@@ -98,7 +98,7 @@ void sh_candidates_free(struct sh_candidate *c, int n);
 int sh_live_read_candidates(struct sh_live_plan *w, const struct sh_policy_spec *policy, struct sh_candidate *c, int n,
                             const int *text, int n_text, const char *what, struct sh_err *e);
 /* One of the sums over each of n texts, and what the mean is over: bounds in nats; of answers, as a share. */
-struct sh_bound sh_live_bound(const struct sh_live_plan *w, enum sh_live_target of, const struct sh_text_sums *at,
+struct sh_mean_bound sh_live_bound(const struct sh_live_plan *w, enum sh_live_target of, const struct sh_text_sums *at,
                               int n);
 
 /* live_evidence.c: opens s->allot with all that its allocator needs. */
@@ -109,7 +109,7 @@ void sh_live_rows_drop(struct sh_live_plan *w);
 struct sh_candidate *sh_live_candidates(const struct sh_live_plan *w, const struct sh_live_setting *s, const int *mean,
                                         int n, struct sh_err *e);
 int sh_live_search(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e);
-int sh_live_meets(const struct sh_live_plan *w, const struct sh_bound *b);
+int sh_live_meets(const struct sh_live_plan *w, const struct sh_mean_bound *b);
 
 /* live_judge.c: walks down with the best setting; fills judged and chosen. */
 int sh_live_judge(struct sh_live_plan *w, struct sh_err *e);

@@ -246,7 +246,7 @@ int sh_live_read_candidates(struct sh_live_plan *w, const struct sh_policy_spec 
         if (!bad)
             c[i].goal = sh_live_bound(w, w->a->target, c[i].at, n_text);
         if (w->a->target == SH_TARGET_ANSWERS)          /* the larger the better: the other way round */
-            c[i].goal = (struct sh_bound){c[i].goal.n, -c[i].goal.mean, c[i].goal.error, -c[i].goal.high,
+            c[i].goal = (struct sh_mean_bound){c[i].goal.n, -c[i].goal.mean, c[i].goal.error, -c[i].goal.high,
                                           -c[i].goal.low};
         free(settings[i]);
     }
@@ -254,7 +254,7 @@ int sh_live_read_candidates(struct sh_live_plan *w, const struct sh_policy_spec 
     return bad ? -1 : 0;
 }
 
-struct sh_bound sh_live_bound(const struct sh_live_plan *w, enum sh_live_target of, const struct sh_text_sums *at,
+struct sh_mean_bound sh_live_bound(const struct sh_live_plan *w, enum sh_live_target of, const struct sh_text_sums *at,
                               int n)
 {
     double *x = xcalloc(2 * (size_t)n + 1, sizeof *x), *weight = x + n;
@@ -262,8 +262,8 @@ struct sh_bound sh_live_bound(const struct sh_live_plan *w, enum sh_live_target 
         x[i] = of == SH_TARGET_PPL ? at[i].change : of == SH_TARGET_KL ? at[i].kl : at[i].right;
         weight[i] = of == SH_TARGET_PPL ? at[i].tokens : of == SH_TARGET_KL ? at[i].rows : at[i].answers;
     }
-    struct sh_bound b = of == SH_TARGET_ANSWERS ? sh_bound_of_share(x, weight, n, w->a->confidence)
-                                                : sh_bound_of(x, weight, n, w->a->confidence);
+    struct sh_mean_bound b = of == SH_TARGET_ANSWERS ? sh_mean_bound_of_share(x, weight, n, w->a->confidence)
+                                                : sh_mean_bound_of(x, weight, n, w->a->confidence);
     free(x);
     return b;
 }

@@ -9,7 +9,7 @@
 
 enum { GRID = 24, FINER = 3 };
 
-int sh_live_meets(const struct sh_live_plan *w, const struct sh_bound *b)
+int sh_live_meets(const struct sh_live_plan *w, const struct sh_mean_bound *b)
 {
     return b->high <= w->goal;          /* not if it is NaN */
 }

@@ -12,9 +12,9 @@ static double skewed(double t, double skew, int n)
     return a > 1e-6 ? (cbrt(1 + 3 * a * (-t - a / 2)) - 1) / a : -t;
 }
 
-struct sh_bound sh_bound_of(const double *x, const double *w, int n, double confidence)
+struct sh_mean_bound sh_mean_bound_of(const double *x, const double *w, int n, double confidence)
 {
-    struct sh_bound b = {0, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    struct sh_mean_bound b = {0, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
     double sum = 0, weight = 0, squares = 0, cubes = 0;
     for (int i = 0; i < n; i++)
         if (w[i] > 0) {
@@ -39,9 +39,9 @@ struct sh_bound sh_bound_of(const double *x, const double *w, int n, double conf
     return b;
 }
 
-struct sh_bound sh_bound_of_share(const double *x, const double *w, int n, double confidence)
+struct sh_mean_bound sh_mean_bound_of_share(const double *x, const double *w, int n, double confidence)
 {
-    struct sh_bound b = sh_bound_of(x, w, n, confidence);
+    struct sh_mean_bound b = sh_mean_bound_of(x, w, n, confidence);
     double all = 0;
     for (int i = 0; i < n; i++)
         all += w[i] > 0 ? w[i] : 0;
@@ -54,7 +54,7 @@ struct sh_bound sh_bound_of_share(const double *x, const double *w, int n, doubl
     return b;
 }
 
-int sh_bound_needs(const struct sh_bound *b, double target, double confidence)
+int sh_mean_bound_needs(const struct sh_mean_bound *b, double target, double confidence)
 {
     enum { MOST = 100000 };
     double spread = b->error * sqrt(b->n), per_t = (b->high - b->mean) / b->error / sh_student_t(confidence, b->n - 1);

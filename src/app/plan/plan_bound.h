@@ -3,7 +3,7 @@
 #ifndef SH_APP_PLAN_BOUND_H
 #define SH_APP_PLAN_BOUND_H
 
-struct sh_bound {
+struct sh_mean_bound {
     int n;                              /* sequences that count                                   */
     double mean;                        /* sum of x / sum of w; NaN: none counts                  */
     double error;                       /* standard error over sequences; NaN with fewer than two */
@@ -19,13 +19,13 @@ struct sh_bound {
  * A few sequences of large losses are what makes a loss skew, and those that were not drawn make the t bound too low.
  * The correction is Hall's (1992, "On the removal of skewness by transformation"): with a = g / (3 sqrt(n)),
  * T = (cbrt(1 + 3 a (-t - a / 2)) - 1) / a. */
-struct sh_bound sh_bound_of(const double *x, const double *w, int n, double confidence);
+struct sh_mean_bound sh_mean_bound_of(const double *x, const double *w, int n, double confidence);
 
 /* The same for the share x / w of answers that are right, whose bounds say something even if all are: also at least as
  * far away as Wilson's (1927) for as many independent answers. */
-struct sh_bound sh_bound_of_share(const double *x, const double *w, int n, double confidence);
+struct sh_mean_bound sh_mean_bound_of_share(const double *x, const double *w, int n, double confidence);
 
 /* Sequences with which `high` would meet the target if they are like these; 0: no number would. */
-int sh_bound_needs(const struct sh_bound *b, double target, double confidence);
+int sh_mean_bound_needs(const struct sh_mean_bound *b, double target, double confidence);
 
 #endif
