@@ -35,8 +35,8 @@ static void golden(void)
     json_array_foreach(cases, i, c) {
         int n;
         double *x = numbers(c, "x", &n), *w = numbers(c, "w", &n), confidence = number(c, "confidence");
-        struct sh_mean_bound b = json_is_true(json_object_get(c, "is_share")) ? sh_mean_bound_of_share(x, w, n, confidence)
-                                                                         : sh_mean_bound_of(x, w, n, confidence);
+        int is_share = json_is_true(json_object_get(c, "is_share"));
+        struct sh_mean_bound b = (is_share ? sh_mean_bound_of_share : sh_mean_bound_of)(x, w, n, confidence);
         CU_ASSERT_EQUAL(b.n, (int)number(c, "n"));
         CU_ASSERT_DOUBLE_EQUAL(b.mean, number(c, "mean"), 1e-12);
         CU_ASSERT_DOUBLE_EQUAL(b.error, number(c, "error"), 1e-12);
