@@ -159,20 +159,26 @@ static double sums(const struct sh_clock *c, double tokens)
     return fmin(c->sum_s + ring * gpus / 2, 1.5 * c->sum_s + ring);
 }
 
+// Not hypot(): its newest symbol asks for glibc 2.35, and nothing here comes near the limits that it guards.
+static double hypotenuse(double a, double b)
+{
+    return sqrt(a * a + b * b);
+}
+
 double sh_clock_step(const struct sh_clock *c, const struct sh_clock_work *w, double term[SH_N_TERM])
 {
     const double *k = c->constant;
     double t[SH_N_TERM], tokens = w->decoding + w->prompt_tokens, decoded = tokens > 0 ? w->decoding / tokens : 0;
     double touched = c->share > 0 ? 1 - pow(1 - c->share, w->all_tokens) : 0;
     double bytes = c->dense_bytes - c->narrow_bytes + (w->logits > 0 ? c->head_bytes : 0);
-    t[SH_TERM_DENSE] = hypot((bytes / k[SH_CLOCK_dense_memory] + c->narrow_bytes / k[SH_CLOCK_narrow_memory]) /
+    t[SH_TERM_DENSE] = hypotenuse((bytes / k[SH_CLOCK_dense_memory] + c->narrow_bytes / k[SH_CLOCK_narrow_memory]) /
                                  c->bandwidth,
                              (w->decoding * c->dense_s + w->logits * c->head_s) / k[SH_CLOCK_decode_products] +
                              w->prompt_tokens * c->dense_s / k[SH_CLOCK_prompt_products]);
-    t[SH_TERM_EXPERTS] = hypot(c->expert_bytes * touched / (k[SH_CLOCK_expert_memory] * c->bandwidth),
+    t[SH_TERM_EXPERTS] = hypotenuse(c->expert_bytes * touched / (k[SH_CLOCK_expert_memory] * c->bandwidth),
                                w->all_tokens * c->expert_s * (decoded / k[SH_CLOCK_decode_experts] +
                                                               (1 - decoded) / k[SH_CLOCK_prompt_experts]));
-    t[SH_TERM_ATTENTION] = hypot(w->cache_bytes / (k[SH_CLOCK_cache_memory] * c->bandwidth),
+    t[SH_TERM_ATTENTION] = hypotenuse(w->cache_bytes / (k[SH_CLOCK_cache_memory] * c->bandwidth),
                                  w->decode_flops / (k[SH_CLOCK_decode_attention] * c->peak)) +
                            w->prompt_flops / (k[SH_CLOCK_prompt_attention] * c->peak);
     t[SH_TERM_STATES] = 2 * w->state_bytes / (k[SH_CLOCK_state_memory] * c->bandwidth);
@@ -180,7 +186,7 @@ double sh_clock_step(const struct sh_clock *c, const struct sh_clock_work *w, do
     double busy = 0;
     for (int i = 0; i < SH_TERM_LAYERS; i++)
         busy += t[i];
-    t[SH_TERM_LAYERS] = w->prompt_tokens > 0 ? hypot(busy, k[SH_CLOCK_launch] * c->layer_s) - busy : c->layer_s;
+    t[SH_TERM_LAYERS] = w->prompt_tokens > 0 ? hypotenuse(busy, k[SH_CLOCK_launch] * c->layer_s) - busy : c->layer_s;
     t[SH_TERM_SUMS] = sums(c, tokens);
     t[SH_TERM_HOST] = k[SH_CLOCK_step] + k[SH_CLOCK_sequence] * w->all_sequences;
     double sum = 0;
