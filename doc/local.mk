@@ -30,18 +30,18 @@ install-data-local: all-local
 	$(INSTALL_DATA) %D%/man/shears.fish '$(DESTDIR)$(fishcompletiondir)/shears.fish'
 	$(INSTALL_DATA) %D%/man/shears.zsh '$(DESTDIR)$(zshcompletiondir)/_shears'
 uninstall-local:
-	rm -f '$(DESTDIR)$(man1dir)'/shears.1 '$(DESTDIR)$(man1dir)'/shears-*.1
+	rm -f '$(DESTDIR)$(libdir)/libshears.so' '$(DESTDIR)$(man1dir)'/shears.1 '$(DESTDIR)$(man1dir)'/shears-*.1
 	rm -f '$(DESTDIR)$(bashcompletiondir)/shears' '$(DESTDIR)$(fishcompletiondir)/shears.fish'
 	rm -f '$(DESTDIR)$(zshcompletiondir)/_shears'
 # Folders that are empty now go, up to the prefix; of a system's own prefix those that are everyone's stay.
 uninstall-hook:
 	keep=' / $(prefix) '; \
 	case '$(prefix)' in /usr|/usr/local) keep="$$keep$(bindir) $(libdir) $(datadir) $(mandir) $(man1dir) " ;; esac; \
-	for dir in '$(slurmdir)' '$(documentsdir)' '$(docdir)' '$(man1dir)' '$(bashcompletiondir)' '$(fishcompletiondir)' \
-		'$(zshcompletiondir)' '$(moduledir)' '$(pkgdatadir)' '$(bindir)'; do \
+	for dir in '$(slurmdir)' '$(documentsdir)' '$(examplesdir)' '$(docdir)' '$(man1dir)' '$(bashcompletiondir)' '$(fishcompletiondir)' \
+		'$(zshcompletiondir)' '$(moduledir)' '$(pkgdatadir)' '$(pkgconfigdir)' '$(libdir)' '$(includedir)' '$(bindir)'; do \
 		while case "$$keep" in *" $$dir "*) false ;; esac && rmdir "$(DESTDIR)$$dir" 2>/dev/null; do \
 			dir=`dirname "$$dir"`; \
 		done; \
 	done
 clean-local:
-	rm -rf %D%/man
+	rm -rf %D%/man dist

@@ -29,6 +29,7 @@ src/jobs|^(src/(base|ranks|tracer)/|traces/|kernels/load\.h)
 src/app|^(src/(base|model|tokenizer|engine|tracer|jobs)/|kernels/|traces/|planner/)
 src/report|^(src/(base|model|engine|app)/|traces/|planner/|plots/)
 src/cli|.
+src/lib|^(src/(base|app|cli)/|traces/|planner/|plots/figure\.h)
 src/main.c|^src/(base|cli)/'
 
 n=0

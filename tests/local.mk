@@ -285,6 +285,11 @@ tests_unit_test_catalog_LDADD    = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS
 tests_unit_test_capacity_config_SOURCES = %D%/unit/test_capacity_config.c %D%/unit/modern.h %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_capacity_config_LDADD   = libapp.a libpolicy.a libcapacity.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
+tests_unit_test_library_SOURCES = %D%/unit/test_library.c %D%/fuzz/store_fixture.c %D%/fuzz/store_fixture.h \
+	%D%/unit/scratch.c %D%/unit/scratch.h
+tests_unit_test_library_LDADD   = libtap.a $(library_libs) $(CUNIT_LIBS)
+unit_tests += %D%/unit/test_library
+
 check_PROGRAMS += $(unit_tests)
 TESTS          += $(unit_tests)
 endif
@@ -329,7 +334,7 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/c
 	%D%/cli/capacity_engine.sh %D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/figures.sh %D%/cli/findings.sh \
 	%D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
-	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/modern.sh \
+	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/library.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/modern.sh \
 	%D%/cli/persistence.sh %D%/cli/plan.sh %D%/cli/plan_loss.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh \
 	%D%/cli/shard_files.sh %D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
 	%D%/cli/texts.sh %D%/cli/theory.sh \
@@ -351,6 +356,7 @@ check-full:
 	$(MAKE) check TESTS="$(sort $(TESTS) $(quick_scripts) $(slow_scripts))"
 .PHONY: check-slow check-full
 EXTRA_DIST += $(quick_scripts) $(slow_scripts)
+EXTRA_DIST += %D%/cli/abi.c %D%/golden/abi.txt
 EXTRA_DIST += %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/dumps.py %D%/cli/evals.py %D%/cli/examples.py \
 	%D%/cli/figures.py %D%/cli/generate_many.py %D%/cli/hostile.py %D%/cli/kept.py %D%/cli/lib.sh \
 	%D%/cli/maps.py %D%/cli/ranks_lib.sh %D%/cli/reader.py %D%/cli/scores.py %D%/cli/tasks.py %D%/cli/theory.py \
@@ -389,6 +395,7 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_workload \
 	%D%/fuzz/fuzz_npy \
 	%D%/fuzz/fuzz_sql \
+	%D%/fuzz/fuzz_library \
 	%D%/fuzz/fuzz_store
 fuzz_driver = %D%/fuzz/driver.c %D%/fuzz/afl.c %D%/fuzz/afl.h %D%/fuzz/fuzz.h %D%/fuzz/input.c \
 	%D%/unit/scratch.c %D%/unit/scratch.h
@@ -447,6 +454,13 @@ tests_fuzz_fuzz_sql_LDADD           = libtraces.a libstats.a librows.a libbase.a
 tests_fuzz_fuzz_store_SOURCES       = %D%/fuzz/fuzz_store.c %D%/fuzz/store_fixture.c %D%/fuzz/store_fixture.h $(fuzz_driver)
 tests_fuzz_fuzz_store_LDADD         = libtraces.a libstats.a librows.a libbase.a $(SQLITE_LIBS) $(ZSTD_LIBS) \
 	$(JANSSON_LIBS) -lpthread -lm
+
+# The library by its public header, as its users see it; the store is made by what is within.
+library_libs = libapi.a libcli.a $(app_libs) $(kernel_libs) $(SQLITE_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) \
+	$(UTF8PROC_LIBS) -lpthread -lm
+tests_fuzz_fuzz_library_SOURCES     = %D%/fuzz/fuzz_library.c %D%/fuzz/store_fixture.c %D%/fuzz/store_fixture.h \
+	$(fuzz_driver)
+tests_fuzz_fuzz_library_LDADD       = $(library_libs)
 
 check_PROGRAMS += $(fuzz_tests)
 TESTS          += $(fuzz_tests)

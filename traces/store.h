@@ -144,10 +144,10 @@ int sh_store_is_empty(struct sh_store *s);
 /* Is this (sequence, layer) marked as done? 1, 0, or -1. */
 int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err *e);
 
-/* The results of a command, grouped by settings, or (settings not NULL) those of these settings. Strings are valid
- * during the callback. */
+/* The results of a command (NULL: of all), grouped by settings, or (settings not NULL) those of these settings. Strings
+ * are valid during the callback. */
 struct sh_stored_result {
-    const char *settings, *metric;
+    const char *command, *settings, *metric;
     int layer, head;                        /* -1: whole model, whole layer */
     double value;                           /* NaN: undefined */
 };

@@ -251,14 +251,17 @@ int sh_store_is_empty(struct sh_store *s)
 int sh_store_read_results(struct sh_store *s, const char *command, const char *settings, sh_result_fn fn, void *to,
                           struct sh_err *e)
 {
-#define COLUMNS "SELECT settings, metric, layer, head, value, id FROM result WHERE command = ?"
-    sqlite3_stmt *q = settings ? sh_db_query(s, e, COLUMNS " AND settings = ? ORDER BY id", "tt", command, settings)
-                               : sh_db_query(s, e, COLUMNS " ORDER BY settings, id", "t", command);
+#define COLUMNS "SELECT settings, metric, layer, head, value, id, command FROM result"
+    sqlite3_stmt *q = !command ? sh_db_query(s, e, COLUMNS " ORDER BY command, settings, id", "")
+                      : settings ? sh_db_query(s, e, COLUMNS " WHERE command = ? AND settings = ? ORDER BY id", "tt",
+                                               command, settings)
+                                 : sh_db_query(s, e, COLUMNS " WHERE command = ? ORDER BY settings, id", "t", command);
 #undef COLUMNS
     struct sh_columns c = sh_columns_of(s, q, "result", "reading results", e);
     while (sh_columns_next(&c)) {
         c.row = sh_column_long(&c, 5);
-        struct sh_stored_result r = {.settings = sh_column_text(&c, 0), .metric = sh_column_text(&c, 1),
+        struct sh_stored_result r = {.command = sh_column_text(&c, 6), .settings = sh_column_text(&c, 0),
+                                     .metric = sh_column_text(&c, 1),
                                      .layer = sh_column_int_or(&c, 2, 0, MOST_LAYERS, -1),
                                      .head = sh_column_int_or(&c, 3, 0, MOST_HEADS, -1),
                                      .value = sh_column_real_or_nan(&c, 4)};

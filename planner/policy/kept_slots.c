@@ -49,8 +49,9 @@ struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup)
     k->sinks = (int)sh_policy_knob(setup->spec, "sinks", 0);
     k->recent = (int)sh_policy_knob(setup->spec, "recent", 0);
     k->drop = sh_policy_drop(setup->spec, budget);
-    k->head = (struct sh_policy_head){.knob = setup->spec->knob, .layer = setup->layer, .head = setup->head,
-                                      .n_layer = setup->n_layer, .budget = budget, .prefill = setup->prefill,
+    k->head = (struct sh_policy_head){.policy = setup->spec->policy, .knob = setup->spec->knob,
+                                      .layer = setup->layer, .head = setup->head, .n_layer = setup->n_layer,
+                                      .budget = budget, .prefill = setup->prefill,
                                       .capacity = capacity, .n_token = setup->n_token, .d_head = setup->d_head,
                                       .seed = setup->seed};
     k->pos = xcalloc(3 * (size_t)capacity + 31, sizeof *k->pos);

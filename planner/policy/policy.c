@@ -58,9 +58,15 @@ static int find_policy(const char *name, size_t length, const struct sh_policy *
 
 int sh_policy_parse(const char *text, struct sh_policy_spec *out, struct sh_err *e)
 {
-    struct sh_policy_spec s = {0};
+    return sh_policy_parse_own(text, NULL, out, e);
+}
+
+int sh_policy_parse_own(const char *text, const struct sh_policy *own, struct sh_policy_spec *out, struct sh_err *e)
+{
+    struct sh_policy_spec s = {.policy = own};
     size_t name = strcspn(text, ":");
-    if (find_policy(text, name, &s.policy, e) ||
+    int is_own = own && strlen(own->name) == name && !memcmp(own->name, text, name);
+    if ((!is_own && find_policy(text, name, &s.policy, e)) ||
         sh_knobs_parse(s.policy->name, s.policy->knobs, text + name, s.knob, e))
         return -1;
     *out = s;

@@ -57,6 +57,7 @@ struct sh_policy_spec {
 
 /* One head of one sequence, before its first token. */
 struct sh_policy_head {
+    const struct sh_policy *policy;     /* NULL where none looks                                  */
     const double *knob;
     int layer, head, n_layer;           /* KV head                                                */
     int budget, prefill;
@@ -175,6 +176,9 @@ extern const struct sh_policy *const sh_policies[];             /* NULL ends */
 
 /* "streaming:sinks=4,recent=10". Unknown names are errors that name the nearest ones. */
 int sh_policy_parse(const char *text, struct sh_policy_spec *out, struct sh_err *e);
+
+/* The same for a policy that is not in the list; NULL: it is. */
+int sh_policy_parse_own(const char *text, const struct sh_policy *own, struct sh_policy_spec *out, struct sh_err *e);
 
 /* Knobs in text (knob_text.c), for all that have them. Values are in the order of `knobs` (NULL: none), defaults where
  * the text does not name them. `text` follows the owner's name: ":beta=20,window=32" or empty. Unknown knobs are errors

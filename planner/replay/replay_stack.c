@@ -61,8 +61,9 @@ static void begin_walk(struct walk *w, const struct sh_replay_stack *s, const st
     w->spec = spec;
     w->sinks = (int)sh_policy_knob(spec, "sinks", 0);
     w->recent = (int)sh_policy_knob(spec, "recent", 0);
-    w->head = (struct sh_policy_head){.knob = spec->knob, .layer = setup->layer, .head = setup->head,
-                                      .n_layer = setup->n_layer, .budget = setup->n_token, .prefill = setup->prefill,
+    w->head = (struct sh_policy_head){.policy = spec->policy, .knob = spec->knob,
+                                      .layer = setup->layer, .head = setup->head, .n_layer = setup->n_layer,
+                                      .budget = setup->n_token, .prefill = setup->prefill,
                                       .capacity = setup->n_token, .n_token = setup->n_token,
                                       .d_head = setup->d_head, .seed = setup->seed};
     w->state = sh_state_new(spec->policy, &w->head);

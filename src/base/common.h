@@ -3,6 +3,9 @@
 #ifndef SH_BASE_COMMON_H
 #define SH_BASE_COMMON_H
 
+struct sh_out;
+struct sh_policy;
+
 struct sh_list {
     const char **at;
     int n;
@@ -24,6 +27,8 @@ struct sh_common {
     /* How the command writes its result: */
     int json, csv, help;
     const char *columns;
+    struct sh_out **result;             /* it goes there instead, for the caller to free; NULL: it is printed */
+    const struct sh_policy *policy;     /* of the caller's own, which --policy also knows; NULL: none */
 };
 
 #endif

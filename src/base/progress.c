@@ -2,13 +2,16 @@
 /* See progress.h. */
 #include "src/base/progress.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/mem.h"
 #include "src/base/utf8.h"
 
 double sh_now_s(void)
@@ -63,19 +66,43 @@ void sh_progress_show(struct sh_progress *p, double done, const char *detail)
     fflush(stderr);
 }
 
-static void (*told)(void *to, double share);
-static void *told_to;
+static _Thread_local void (*told)(void *to, double share);
+static _Thread_local void *told_to;
+static _Thread_local const struct sh_listener *listener;
+static _Thread_local double share_now, listened_s;
+static _Thread_local int is_stopped;
 
-void sh_progress_listen(void (*listener)(void *to, double share), void *to)
+void sh_listen(const struct sh_listener *l)
 {
-    told = listener;
+    listener = l;
+    share_now = (double)NAN;
+    listened_s = 0;
+    is_stopped = 0;
+}
+
+/* Work asks thousands of times a second. */
+static void ask_listener(void)
+{
+    double now = listener && !is_stopped ? sh_now_s() : 0;
+    if (now - listened_s < 0.05)
+        return;
+    listened_s = now;
+    is_stopped = listener->progress(listener->to, share_now);
+}
+
+void sh_progress_listen(void (*fn)(void *to, double share), void *to)
+{
+    told = fn;
     told_to = to;
 }
 
 void sh_progress_at(struct sh_progress *p, double done, const char *detail)
 {
+    share_now = p->total > 0 ? done / p->total : 0;
     if (told)
-        told(told_to, p->total > 0 ? done / p->total : 0);
+        told(told_to, share_now);
+    else if (listener)
+        ask_listener();
     else
         sh_progress_show(p, done, detail);
 }
@@ -107,6 +134,12 @@ static void add(struct line *l, const char *text, size_t n)
 void sh_say(const char *label, const char *text)
 {
     struct line l = {.n = 0};
+    if (listener) {
+        char *whole = xasprintf("%s%s", strncmp(label, "shears: ", 8) ? label : label + 8, text);
+        listener->remark(listener->to, whole);
+        free(whole);
+        return;
+    }
     add(&l, label, strlen(label));
     for (int n, is_shown; *text; text += n) {
         n = sh_utf8_plain(text, &is_shown);
@@ -159,5 +192,6 @@ void sh_interrupt_install(void)
 
 int sh_interrupted(void)
 {
-    return (int)caught;
+    ask_listener();
+    return caught ? (int)caught : is_stopped ? SIGINT : 0;
 }

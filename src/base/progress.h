@@ -24,9 +24,19 @@ void sh_progress_begin(struct sh_progress *p, const char *what, const char *unit
 void sh_progress_at(struct sh_progress *p, double done, const char *detail);
 void sh_progress_end(struct sh_progress *p);
 
-/* From now on sh_progress_at passes the completed fraction to `listener` and shows nothing: for a process whose
+/* A program that works within another one says nothing on stderr: from now on, what this thread would show goes to the
+ * listener, and the listener may ask the work to stop. NULL: as before. It must outlive the work. */
+struct sh_listener {
+    int (*progress)(void *to, double share);            /* of the work, in [0, 1], NaN: not known, at most some times a
+                                                         * second; nonzero: stop at the next whole transaction */
+    void (*remark)(void *to, const char *text);
+    void *to;
+};
+void sh_listen(const struct sh_listener *l);
+
+/* From now on sh_progress_at passes the completed fraction to `fn` and shows nothing: for a process whose
  * progress another one shows. NULL: as before. sh_progress_show always shows. */
-void sh_progress_listen(void (*listener)(void *to, double share), void *to);
+void sh_progress_listen(void (*fn)(void *to, double share), void *to);
 void sh_progress_show(struct sh_progress *p, double done, const char *detail);
 
 /* ---- remarks and errors ---- */
@@ -42,6 +52,6 @@ int sh_report_error(const struct sh_err *e);
 
 /* Ctrl-C and SIGTERM ask long work to stop at the next whole transaction; a second one kills. */
 void sh_interrupt_install(void);
-int sh_interrupted(void);           /* the signal's number, or 0 */
+int sh_interrupted(void);           /* the signal's number, or 0; SIGINT if the listener asks to stop */
 
 #endif

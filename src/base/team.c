@@ -294,9 +294,18 @@ static void end_team(void *argument)
 
 static int has_key;
 
+/* After fork() the child has none of the team's threads: it starts others, and the old team's memory stays. */
+static void forget_team(void)
+{
+    own_team = NULL;
+    is_inside = 0;
+    if (has_key)
+        pthread_setspecific(end_key, NULL);
+}
+
 static void make_key(void)
 {
-    has_key = !pthread_key_create(&end_key, end_team);
+    has_key = !pthread_key_create(&end_key, end_team) && !pthread_atfork(NULL, NULL, forget_team);
 }
 
 /* The calling thread's team, with room for n threads, or NULL. If the system starts fewer, these do the work. */

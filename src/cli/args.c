@@ -32,6 +32,15 @@ void sh_list_free(struct sh_list *l)
     *l = (struct sh_list){0};
 }
 
+void sh_args_free(const struct sh_cmd *c, void *args, struct sh_list *positional)
+{
+    for (const struct sh_opt *o = c->opts; o && o->name; o++)
+        if (o->kind == SH_OPT_LIST)
+            sh_list_free((void *)((char *)args + o->field));
+    free(args);
+    sh_list_free(positional);
+}
+
 static void push(struct sh_list *l, const char *value)
 {
     l->at = xreallocarray(l->at, (size_t)l->n + 1, sizeof *l->at);
@@ -45,6 +54,10 @@ enum sh_out_format sh_common_format(const struct sh_common *c)
 
 int sh_common_write(const struct sh_common *c, struct sh_out *o, int bad, struct sh_err *e)
 {
+    if (c->result && !bad) {
+        *c->result = o;
+        return 0;
+    }
     sh_out_columns(o, c->columns);
     bad = bad || sh_out_write(o, sh_common_format(c), stdout, e);
     sh_out_free(o);
@@ -214,6 +227,37 @@ int sh_args_need(const char *command, const struct sh_need *needs, struct sh_err
 int sh_args_none(const char *command, const struct sh_list *positional, struct sh_err *e)
 {
     return positional->n ? sh_misused(e, "%s: unexpected argument \"%.80s\"", command, positional->at[0]) : 0;
+}
+
+/* ---- as typed ---- */
+
+/* The word quoted for a shell, if it needs quotes; a quote within is written '\''. Caller frees. */
+static char *quoted(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
+    if (word[0] && word[strspn(word, plain)] == '\0')
+        return xstrdup(word);
+    char *out = xmalloc(4 * strlen(word) + 3), *to = out;
+    *to++ = '\'';
+    for (; *word; word++)
+        if (*word == '\'')
+            to = stpcpy(to, "'\\''");
+        else
+            *to++ = *word;
+    stpcpy(to, "'");
+    return out;
+}
+
+char *sh_args_typed(const char *command, int argc, char *const *argv)
+{
+    char *line = xstrdup(command);
+    for (int i = 0; i < argc; i++) {
+        char *word = quoted(argv[i]), *longer = xasprintf("%s %s", line, word);
+        free(word);
+        free(line);
+        line = longer;
+    }
+    return line;
 }
 
 /* ---- --help ---- */

@@ -62,6 +62,12 @@ int sh_args_parse(const struct sh_cmd *c, int argc, char **argv, struct sh_commo
 void sh_args_help(const struct sh_cmd *c, FILE *to);
 void sh_list_free(struct sh_list *l);
 
+/* Frees a command's struct, its lists, and the list of what has no name. */
+void sh_args_free(const struct sh_cmd *c, void *args, struct sh_list *positional);
+
+/* "trace --model 'my model' …", quoted for a shell; caller frees. */
+char *sh_args_typed(const char *command, int argc, char *const *argv);
+
 /* Options that a command requires; an option of NULL ends the list. */
 struct sh_need {
     const char *option;                 /* "--db FILE"                                            */
@@ -77,7 +83,8 @@ int sh_args_none(const char *command, const struct sh_list *positional, struct s
 /* The format that the common options ask for. */
 enum sh_out_format sh_common_format(const struct sh_common *c);
 
-/* Writes a result to stdout in that format, unless it is `bad`, and frees it. -1 if it is bad or cannot be written. */
+/* Writes a result to stdout in that format, unless it is `bad`, and frees it; or hands it to the caller of the command.
+ * -1 if it is bad or cannot be written. */
 int sh_common_write(const struct sh_common *c, struct sh_out *o, int bad, struct sh_err *e);
 
 #endif

@@ -60,7 +60,7 @@ static int add_policy(struct sh_replay_job *w, const char *text, struct sh_err *
 {
     if (w->q.n_spec == SH_REPLAY_POLICIES)
         return sh_misused(e, "--policy: more than %d policies", SH_REPLAY_POLICIES);
-    return sh_policy_parse(text, &w->spec[w->q.n_spec], e) ? -1 : (w->q.n_spec++, 0);
+    return sh_policy_parse_own(text, w->cluster.common.policy, &w->spec[w->q.n_spec], e) ? -1 : (w->q.n_spec++, 0);
 }
 
 static int read_policies(struct sh_replay_job *w, const struct sh_list *list, struct sh_err *e)
@@ -233,7 +233,8 @@ static int replay(const struct replay_args *a, const char *path, struct sh_repla
 {
     if (w->cluster.ranks)
         return sh_replay_work_ranks(w, path, e);
-    if (!a->force && !a->dump && sh_replay_rows_find(w->row, w->settings, w->n_row, 0, w->store, e))
+    if (!a->force && !a->dump && !w->cluster.common.policy &&
+        sh_replay_rows_find(w->row, w->settings, w->n_row, 0, w->store, e))
         return -1;
     struct sh_file *f = a->dump ? sh_file_begin(a->dump, e) : NULL;
     if (a->dump && !f)
@@ -273,7 +274,7 @@ static int work(const struct replay_args *a, const char *path, struct sh_replay_
     sh_store_close(w->store);
     if (bad || !sh_job_is_first(&w->cluster))
         return bad ? -1 : 0;
-    if (!w->shard.parts && !w->cluster.ranks)
+    if (!w->shard.parts && !w->cluster.ranks && !common->policy)    /* a policy may change under its name */
         keep_results(w, path);
     return sh_common_write(common, describe(w), 0, e);
 }

@@ -46,38 +46,9 @@ int sh_command_unknown(const char *name, struct sh_err *e)
     return sh_hint_near(e, name, strlen(name), all, "shears --help lists the commands");
 }
 
-/* The word quoted for a shell, if it needs quotes; a quote within is written '\''. Caller frees. */
-static char *quoted(const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
-    if (word[0] && word[strspn(word, plain)] == '\0')
-        return xstrdup(word);
-    char *out = xmalloc(4 * strlen(word) + 3), *to = out;
-    *to++ = '\'';
-    for (; *word; word++)
-        if (*word == '\'')
-            to = stpcpy(to, "'\\''");
-        else
-            *to++ = *word;
-    stpcpy(to, "'");
-    return out;
-}
-
-char *sh_command_typed(const char *command, int argc, char *const *argv)
-{
-    char *line = xstrdup(command);
-    for (int i = 0; i < argc; i++) {
-        char *word = quoted(argv[i]), *longer = xasprintf("%s %s", line, word);
-        free(word);
-        free(line);
-        line = longer;
-    }
-    return line;
-}
-
 int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
 {
-    char *line = sh_command_typed(c->name, argc, argv);
+    char *line = sh_args_typed(c->name, argc, argv);
     struct sh_err e = {0};
     struct sh_common common = {.backend = "auto", .threads = sh_team_threads(), .line = line};
     struct sh_list positional = {0};
@@ -91,11 +62,7 @@ int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
         sh_args_help(c, stdout);
     else if (c->run(&common, args, &positional, &e))
         status = sh_report_error(&e);
-    for (const struct sh_opt *o = c->opts; o && o->name; o++)
-        if (o->kind == SH_OPT_LIST)
-            sh_list_free((void *)((char *)args + o->field));
-    free(args);
+    sh_args_free(c, args, &positional);
     free(line);
-    sh_list_free(&positional);
     return status;
 }

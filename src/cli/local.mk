@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The program: options, help, and what commands print. One file per subcommand.
-bin_PROGRAMS += shears
-shears_SOURCES = \
-	src/main.c \
+noinst_LIBRARIES += libcli.a
+libcli_a_SOURCES = \
 	%D%/args.c %D%/args.h \
 	%D%/capacity_rows.c \
 	%D%/capacity_show.c %D%/capacity_show.h \
@@ -44,7 +43,9 @@ shears_SOURCES = \
 	%D%/plan_show.c %D%/plan_show.h \
 	%D%/simulate_closed.c %D%/simulate_closed.h \
 	%D%/steps.c %D%/steps.h
+bin_PROGRAMS += shears
+shears_SOURCES = src/main.c
 app_libs = libreport.a libapp.a libjobs.a libranks.a libtracer.a libengine.a libsimulate.a libclock.a libcapacity.a libreplay.a \
 	liballocator.a libpolicy.a libtheory.a libplots.a libtokenizer.a libmodel.a libtraces.a libstats.a librows.a
-shears_LDADD = libdemo.a $(app_libs) $(kernel_libs) $(SQLITE_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) \
+shears_LDADD = libcli.a libdemo.a $(app_libs) $(kernel_libs) $(SQLITE_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) \
 	$(UTF8PROC_LIBS) -lpthread -lm

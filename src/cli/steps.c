@@ -102,7 +102,7 @@ char *sh_step_line(const struct sh_steps *s, const struct sh_command_step *step)
     struct words w;
     split(s, step->line, &w);
     add_common(s->common, &w);
-    char *line = sh_command_typed(w.at[0], w.n - 1, w.at + 1);
+    char *line = sh_args_typed(w.at[0], w.n - 1, w.at + 1);
     release(&w);
     return line;
 }

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libshears: attention traces, eviction policies and capacity plans in C. Link with `pkg-config --libs shears`.
+ *
+ *     struct shears_error *e = NULL;
+ *     const struct shears_option options[] = {{"db", "t.db"}, {"policy", "h2o:recent=25"}, {"budget", "0.2"}, {0}};
+ *     struct shears_result *r = shears_ask("replay", options, NULL, &e);
+ *     const struct shears_column *mass = shears_column(shears_table(r, "results"), "kept_mass");
+ *     printf("%g\n", mass->reals[0]);
+ *     shears_result_free(r);
+ *
+ * Errors. A function that can fail returns NULL or -1 and, where `e` is not NULL, sets *e to a new error, which the
+ * caller frees. Whatever a caller passes (NULL, indices out of range, damaged files), the answer is an error. After a
+ * failure outputs hold nothing of use.
+ *
+ * Memory. What a function returns by a pointer to non-const is the caller's, who frees it with the function named
+ * there. What it returns by a pointer to const belongs to the object that was asked and lives as long as it. Strings
+ * are UTF-8, end with a zero byte and are copied. If a small allocation fails, the process ends with a message on
+ * stderr, as the program does.
+ *
+ * Threads. Any thread may use any object, but one thread at a time. Different objects are independent, also two stores
+ * opened from one file. Long work starts threads of its own, which end with the thread that asked. After fork() the
+ * child may ask for new work but must not touch a store that was open before. The library keeps no state outside its
+ * objects, installs no signal handler, and writes nothing to stdout.
+ *
+ * Indices count from 0. A row of attention is the softmax of one query over the keys that it sees. */
+#ifndef SHEARS_H
+#define SHEARS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SHEARS_API __attribute__((visibility("default")))
+
+/* "0.1.0", of the library that is loaded. */
+SHEARS_API const char *shears_version(void);
+
+/* ---- errors ---- */
+
+enum shears_status {
+    SHEARS_OK = 0,
+    SHEARS_FAILED = 1,                  /* the work could not be done: bad file, full disk, stopped */
+    SHEARS_MISUSED = 2,                 /* the request makes no sense: unknown option, impossible value */
+    SHEARS_ABSENT = 3                   /* something optional is not here: GPU, module, gnuplot    */
+};
+
+struct shears_error;
+
+SHEARS_API enum shears_status shears_error_status(const struct shears_error *e);        /* NULL: SHEARS_OK */
+SHEARS_API const char *shears_error_message(const struct shears_error *e);  /* the next three parts in one line     */
+SHEARS_API const char *shears_error_what(const struct shears_error *e);     /* the file, row or option in question  */
+SHEARS_API const char *shears_error_found(const struct shears_error *e);    /* what is wrong there                  */
+SHEARS_API const char *shears_error_expected(const struct shears_error *e); /* what would be right; may be ""       */
+SHEARS_API const char *shears_error_hint(const struct shears_error *e);     /* what to do about it; may be ""       */
+SHEARS_API void shears_error_free(struct shears_error *e);                  /* NULL is fine                         */
+
+/* ---- results ---- */
+
+/* What a question is answered with: the tables that the program's --json has, by the same names. The table "" holds the
+ * single values, in one row. The items of a list are the rows of the table of its name. A list within an item is a
+ * table "results.layers", whose first column "parent" is the row of "results" that an item is of. A value in an object
+ * "ttft_s": {"p50": ...} is the column "ttft_s.p50". */
+struct shears_result;
+struct shears_table;
+
+enum shears_kind { SHEARS_INT, SHEARS_REAL, SHEARS_TEXT, SHEARS_BOOL };
+
+struct shears_column {
+    const char *name;                   /* with its unit: "resident_bytes", "ttft_s.p50"           */
+    enum shears_kind kind;              /* which of these is not NULL:                             */
+    const int64_t *ints;                /* [rows] of INT and BOOL (0 or 1)                         */
+    const double *reals;                /* [rows] of REAL; NaN: not defined                        */
+    const char *const *texts;           /* [rows] of TEXT; NULL: null                              */
+};
+
+SHEARS_API size_t shears_result_tables(const struct shears_result *r);
+SHEARS_API const struct shears_table *shears_result_table(const struct shears_result *r, size_t i); /* NULL: none    */
+SHEARS_API const struct shears_table *shears_table(const struct shears_result *r, const char *name); /* NULL: none   */
+SHEARS_API const char *shears_table_name(const struct shears_table *t);
+SHEARS_API size_t shears_table_rows(const struct shears_table *t);
+SHEARS_API size_t shears_table_columns(const struct shears_table *t);
+SHEARS_API const struct shears_column *shears_table_column(const struct shears_table *t, size_t i); /* NULL: none    */
+SHEARS_API const struct shears_column *shears_column(const struct shears_table *t, const char *name); /* NULL: none  */
+
+/* The result as the program prints it: "text", "json", "csv" or "html" (a fragment). NULL: another word. */
+SHEARS_API const char *shears_result_text(struct shears_result *r, const char *format, struct shears_error **e);
+
+/* Remarks, such as where a value is from, each of one or more sentences. NULL: i is after the last. */
+SHEARS_API const char *shears_result_remark(const struct shears_result *r, size_t i);
+SHEARS_API void shears_result_free(struct shears_result *r);            /* NULL is fine */
+
+/* ---- questions ---- */
+
+/* Options are those of the program's commands, by the same names, without the dashes. */
+struct shears_option {
+    const char *name;                   /* "budget"; "": an argument that has no name; NULL ends the list */
+    const char *value;                  /* "0.2"; NULL: an option without a value ("force")        */
+};
+
+/* Who watches long work. */
+struct shears_watch {
+    /* Called in the thread that asked, at most twenty times a second: the share of the work done, in [0, 1], or NaN.
+     * Nonzero stops the work at the next whole transaction, with an error of status SHEARS_FAILED. */
+    int (*progress)(void *to, double share);
+    void *to;
+};
+
+/* Asks a command: persistence, replay, theory, plan, capacity, simulate, calibrate, info, verify, trace, import, merge,
+ * eval, drift, repetition, report. `shears COMMAND --help` and doc/commands.md describe options and results. info
+ * takes an argument: {"", "policies"}, gpus, models, families, backends, or a store. An option with several
+ * values is repeated. options and watch may be NULL. Free with shears_result_free. */
+SHEARS_API struct shears_result *shears_ask(const char *command, const struct shears_option *options,
+                                            const struct shears_watch *watch, struct shears_error **e);
+
+/* A figure as text of SVG, with the options of `shears plot` but -o; or of capacity ("capacity", "frontier") or
+ * simulate ("latency", "occupancy") with the options of these. Needs gnuplot. Free with shears_text_free. */
+SHEARS_API char *shears_figure(const char *name, const struct shears_option *options, const struct shears_watch *watch,
+                               struct shears_error **e);
+SHEARS_API void shears_text_free(char *text);                           /* NULL is fine */
+
+/* ---- stores ---- */
+
+struct shears_store;
+
+SHEARS_API struct shears_store *shears_store_open(const char *path, struct shears_error **e);   /* must exist; reads  */
+SHEARS_API struct shears_store *shears_store_create(const char *path, struct shears_error **e); /* opens or makes     */
+SHEARS_API void shears_store_close(struct shears_store *s);             /* NULL is fine */
+SHEARS_API const char *shears_store_path(const struct shears_store *s);
+
+/* The tables "runs" (run, model, n_layer, n_head, n_kv_head, d_head, record, codec, vectors, ...) and "sequences" (id,
+ * run, tokens, source), in order of recording. Free with shears_result_free. */
+SHEARS_API struct shears_result *shears_store_describe(struct shears_store *s, struct shears_error **e);
+
+/* The table "results": what commands computed from the store (command, settings, metric, layer, value). layer -1: the
+ * whole model; settings: JSON. command NULL: of all. Free with shears_result_free. */
+SHEARS_API struct shears_result *shears_store_results(struct shears_store *s, const char *command,
+                                                      struct shears_error **e);
+
+/* Token ids, int32 [n], -1 where they are not known. `room`: numbers that `to` has room for; to NULL: only count.
+ * Returns n, or -1; no more than room are written. sequence: an id of the table "sequences". */
+SHEARS_API int64_t shears_store_tokens(struct shears_store *s, int sequence, int32_t *to, size_t room,
+                                       struct shears_error **e);
+
+/* The attention of one query head: scores [rows, keys], f32, row-major, 0 where a key is masked or its score was not
+ * stored. shears_store_shape gives rows and keys; `to` has room for rows * keys numbers. -1: no such head, missing
+ * rows, or damage. */
+SHEARS_API int shears_store_shape(struct shears_store *s, int sequence, int layer, int head, size_t *rows, size_t *keys,
+                                  struct shears_error **e);
+SHEARS_API int shears_store_scores(struct shears_store *s, int sequence, int layer, int head, float *to, size_t rows,
+                                   size_t keys, struct shears_error **e);
+
+/* The same row by row: query q sees the keys [first_key, first_key + n), score [n], f32; rest: the mass of scores that
+ * were not stored. The pointer is valid during the call. Nonzero stops, with an error of status SHEARS_FAILED. */
+struct shears_row {
+    int q, first_key, n;
+    float rest;
+    const float *score;
+};
+SHEARS_API int shears_store_rows(struct shears_store *s, int sequence, int layer, int head,
+                                 int (*row)(void *to, const struct shears_row *row), void *to, struct shears_error **e);
+
+/* Queries 'q', keys 'k' or values 'v' of a head (of k and v a KV head), f32 [tokens, d_head]; 's': what the sink takes
+ * of each row, f32 [tokens]. `room`: numbers that `to` has room for; to NULL: only count. Returns their number, or -1;
+ * nothing is written if they do not fit. */
+SHEARS_API int64_t shears_store_vectors(struct shears_store *s, int sequence, int layer, char kind, int head, float *to,
+                                        size_t room, struct shears_error **e);
+
+/* ---- eviction policies from outside ---- */
+
+/* A policy only gives every cached token a score; the tokens of least score leave. For token t, with n cached tokens
+ * and budget B:
+ *   1. if t >= prefill and n >= B: the max(drop, n - B + 1) tokens of least score leave, of equal score the older
+ *      first; the first `sinks` positions and the `recent` newest tokens never leave;
+ *   2. token t takes a free slot: admit;
+ *   3. the query of t attends over the cached tokens, itself included;
+ *   4. the policy observes that row: observe.
+ * With grouped heads the row is the mean over the query heads that share the KV head. Heads are replayed by several
+ * threads at once, each with a state of its own: callbacks share nothing but what they only read. The same rows, seed
+ * and knobs must give the same scores. */
+struct shears_head {                    /* one KV head of one sequence                             */
+    const double *knob;                 /* [knobs], in the order of the policy's                   */
+    int layer, head, n_layer;
+    int budget, prefill, capacity;      /* tokens; slots                                           */
+    int n_token, d_head;                /* tokens that will come; numbers of a key, 0: none        */
+    uint64_t seed;
+};
+
+struct shears_cache {
+    const struct shears_head *head;
+    int n_slot, n;                      /* slots [0, n_slot) have been used; n of them are live    */
+    int newest;                         /* the slot of the newest token                            */
+    const int *pos;                     /* [n_slot]: the token in a slot; -1: free                 */
+    const float *k, *v;                 /* keys, values: [.., d_head] by position, or NULL         */
+    int d_head, rows_by_slot;           /* 1: k and v are by slot                                  */
+};
+
+struct shears_step {
+    int t, n_row;                       /* the token; entries that the row's softmax ran over      */
+    const float *row;                   /* observe: [n_slot], by slot, 0 in free ones              */
+    const float *q;                     /* observe: [n_query, d_head] or NULL                      */
+    int n_query;
+    const float *future;                /* not for policies from outside: NULL                     */
+};
+
+enum { SHEARS_NEEDS_KEYS = 2, SHEARS_NEEDS_VALUES = 4, SHEARS_NEEDS_QUERIES = 8, SHEARS_NEEDS_PROMPT = 16 };
+
+struct shears_knob {
+    const char *name;                   /* NULL ends the list                                      */
+    double value, least, most;          /* by default, and the limits                              */
+    int is_whole;                       /* whole numbers only                                      */
+};
+
+struct shears_policy {
+    size_t bytes;                       /* sizeof (struct shears_policy)                           */
+    const char *name;                   /* [a-z0-9_]: what {"policy", "NAME:knob=value"} calls it  */
+    const struct shears_knob *knobs;    /* at most 8; NULL: none. Those named sinks, recent and drop are the cache's */
+    unsigned needs;                     /* SHEARS_NEEDS_...                                        */
+    unsigned rows;                      /* of state: f32 [rows, capacity]; a slot's are 0 when a token comes */
+    /* Each may be NULL. state: NULL without rows. */
+    void (*admit)(float *state, int slot, const struct shears_cache *c, const struct shears_step *s);
+    void (*observe)(float *state, const struct shears_cache *c, const struct shears_step *s);
+    /* The score of every slot, to score [n_slot]; s->t is the token that comes. NULL: the position, so that the oldest
+     * leaves. A score that is not a number counts as the least. */
+    void (*score)(float *state, const struct shears_cache *c, const struct shears_step *s, float *score);
+};
+
+/* As shears_ask("replay", ...), with one policy more. Its results are not kept in the store. */
+SHEARS_API struct shears_result *shears_replay(const struct shears_policy *policy, const struct shears_option *options,
+                                               const struct shears_watch *watch, struct shears_error **e);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

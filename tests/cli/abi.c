@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the layout of what shears.h makes public, for tests/cli/library.sh to compare with tests/golden/abi.txt: a
+ * program that was built with another one would read the wrong bytes. */
+#include <stddef.h>
+#include <stdio.h>
+
+#include <shears.h>
+
+#define SIZE(type) printf("struct %s: %zu bytes\n", #type, sizeof(struct type))
+#define AT(type, field) \
+    printf("  %s at %zu, %zu bytes\n", #field, offsetof(struct type, field), sizeof((struct type *)0)->field)
+#define NUMBER(name) printf("%s = %d\n", #name, (int)name)
+
+static void print_inputs(void)
+{
+    SIZE(shears_option);
+    AT(shears_option, name);
+    AT(shears_option, value);
+    SIZE(shears_watch);
+    AT(shears_watch, progress);
+    AT(shears_watch, to);
+    SIZE(shears_column);
+    AT(shears_column, name);
+    AT(shears_column, kind);
+    AT(shears_column, ints);
+    AT(shears_column, reals);
+    AT(shears_column, texts);
+    SIZE(shears_row);
+    AT(shears_row, q);
+    AT(shears_row, first_key);
+    AT(shears_row, n);
+    AT(shears_row, rest);
+    AT(shears_row, score);
+}
+
+static void print_policy(void)
+{
+    SIZE(shears_head);
+    AT(shears_head, knob);
+    AT(shears_head, layer);
+    AT(shears_head, head);
+    AT(shears_head, n_layer);
+    AT(shears_head, budget);
+    AT(shears_head, prefill);
+    AT(shears_head, capacity);
+    AT(shears_head, n_token);
+    AT(shears_head, d_head);
+    AT(shears_head, seed);
+    SIZE(shears_cache);
+    AT(shears_cache, head);
+    AT(shears_cache, n_slot);
+    AT(shears_cache, n);
+    AT(shears_cache, newest);
+    AT(shears_cache, pos);
+    AT(shears_cache, k);
+    AT(shears_cache, v);
+    AT(shears_cache, d_head);
+    AT(shears_cache, rows_by_slot);
+    SIZE(shears_step);
+    AT(shears_step, t);
+    AT(shears_step, n_row);
+    AT(shears_step, row);
+    AT(shears_step, q);
+    AT(shears_step, n_query);
+    AT(shears_step, future);
+    SIZE(shears_knob);
+    AT(shears_knob, name);
+    AT(shears_knob, value);
+    AT(shears_knob, least);
+    AT(shears_knob, most);
+    AT(shears_knob, is_whole);
+    SIZE(shears_policy);
+    AT(shears_policy, bytes);
+    AT(shears_policy, name);
+    AT(shears_policy, knobs);
+    AT(shears_policy, needs);
+    AT(shears_policy, rows);
+    AT(shears_policy, admit);
+    AT(shears_policy, observe);
+    AT(shears_policy, score);
+}
+
+int main(void)
+{
+    print_inputs();
+    print_policy();
+    NUMBER(SHEARS_OK);
+    NUMBER(SHEARS_FAILED);
+    NUMBER(SHEARS_MISUSED);
+    NUMBER(SHEARS_ABSENT);
+    NUMBER(SHEARS_INT);
+    NUMBER(SHEARS_REAL);
+    NUMBER(SHEARS_TEXT);
+    NUMBER(SHEARS_BOOL);
+    NUMBER(SHEARS_NEEDS_KEYS);
+    NUMBER(SHEARS_NEEDS_VALUES);
+    NUMBER(SHEARS_NEEDS_QUERIES);
+    NUMBER(SHEARS_NEEDS_PROMPT);
+    return 0;
+}
