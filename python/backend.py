@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel (PEP 517), with nothing but Python and what the program's own build needs. The wheel holds libshears
-and the shared libraries that it is linked with, other than the C library.
+and the shared libraries that it is linked with, other than those of C and C++, which every system with NumPy has.
 
 SHEARS_BUILD: a folder where `configure` has run, whose library is taken; else the sources' folder if it has run there;
 else the library is built in a temporary one."""
 import base64
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -18,7 +19,7 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 LIBRARY = "libshears.so.0"
-SYSTEM = re.compile(r"^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libutil)[.-]")
+SYSTEM = re.compile(r"^(linux-vdso|ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libutil|libstdc\+\+|libgcc_s)[.]")
 
 
 def run(*command, **more):
@@ -72,13 +73,25 @@ def build_library(folder):
     clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     run("make", jobs, "libshears.o", cwd=build, env=clean)
     path = os.path.join(folder, LIBRARY)
-    run("make", "lib_shared", "LIB_SHARED=" + path, "LIB_LDFLAGS=-Wl,-rpath,'$$ORIGIN',--disable-new-dtags", cwd=build,
+    run("make", "lib_shared", "LIB_SHARED=" + path, "LIB_LDFLAGS=-s -Wl,-rpath,'$$ORIGIN',--disable-new-dtags", cwd=build,
         env=clean)
     return path
 
 
+def make_example(folder, library):
+    """A small store, recorded by the library from a tiny model of the tests."""
+    path, tokens = os.path.join(folder, "example.db"), os.path.join(folder, "tokens.jsonl")
+    model = os.path.join(TOP, "tests", "golden", "checkpoints", "opt")
+    with open(os.path.join(model, "ref.json"), encoding="utf-8") as f, open(tokens, "w", encoding="utf-8") as to:
+        to.writelines(json.dumps(one["tokens"]) + "\n" for one in json.load(f)["sequences"])
+    code = "import shears, sys; shears.ask('trace', model=sys.argv[1], db=sys.argv[2], tokens=sys.argv[3], vectors='qkv')"
+    run(sys.executable, "-c", code, model, path, tokens, cwd=HERE,
+        env=dict(os.environ, SHEARS_LIBRARY=library, PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=HERE))
+    return path
+
+
 def needed(library):
-    """The shared libraries that it is linked with, but for the C library's."""
+    """The shared libraries that it is linked with, but for the system's."""
     lines = run("ldd", library).splitlines()
     found = [line.split() for line in lines if "=>" in line]
     missing = [words[0] for words in found if words[2] == "not"]
@@ -130,6 +143,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
                 wheel.add_file("shears/" + name, os.path.join(package, name))
         with tempfile.TemporaryDirectory() as folder:
             library = build_library(folder)
+            wheel.add_file("shears/example.db", make_example(folder, library))
             for name, path in [(LIBRARY, library)] + needed(library):
                 wheel.add_file("shears/lib/" + name, path, 0o755)
     return write_wheel(wheel_directory, content)

@@ -10,13 +10,18 @@
 
 Arguments have the names of the program's options, with _ for -. Long work takes `progress`: True shows a bar, a function
 is told the share that is done; Ctrl-C stops it. Errors are `ShearsError`, with what, found, expected and hint."""
-from ._ask import ask, figure
+from __future__ import annotations
+
+import os
+from typing import Any, Sequence
+
+from ._ask import Progress, ask, figure
 from ._lib import AbsentError, MisusedError, ShearsError
 from ._store import Store
 from ._table import Figure, Result, Table
 
 __all__ = ["AbsentError", "Cache", "Figure", "MisusedError", "Result", "ShearsError", "Store", "Table", "ask", "capacity",
-           "figure", "gpus", "models", "open", "policies", "record", "simulate", "version"]
+           "example", "figure", "gpus", "models", "open", "policies", "record", "simulate", "version"]
 
 # Needs PyTorch, which is imported when these are first used.
 _LATER = {"record": ".record", "Cache": ".cache"}
@@ -30,72 +35,92 @@ def __getattr__(name):
     return value
 
 
-def version():
+def version() -> str:
     """The version of the library that is loaded."""
     from ._lib import library, text
     return text(library().shears_version())
 
 
-def open(path):
+for _kind in AbsentError, MisusedError, ShearsError:
+    _kind.__module__ = __name__                     # as they are called by those who catch them
+
+
+def example() -> str:
+    """The path of a small store that comes with the package: two texts of 40 and 88 tokens, read by a model with two
+    layers of four heads; scores, queries, keys and values."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "example.db")
+    if not os.path.exists(path):
+        raise AbsentError(path + ": is not here", path, "is not here", "", "pip install ./python puts it there", 3)
+    return path
+
+
+def open(path: str | os.PathLike) -> Store:
     """Opens a trace store for reading.
 
     >>> import shears
-    >>> shears.open("t.db").runs["model"].tolist()
-    ['tiny']
+    >>> shears.open(shears.example()).runs["model"].tolist()
+    ['opt']
     >>> shears.open("missing.db")
     Traceback (most recent call last):
-    shears._lib.ShearsError: missing.db: cannot open: No such file or directory
+    shears.ShearsError: missing.db: cannot be opened: No such file or directory
     """
     return Store(path)
 
 
-def capacity(model=None, gpu=None, length=None, *, batch=None, kv=None, budget=None, tp=None, progress=None, **options):
+def capacity(model: str | Sequence[str] | None = None, gpu: str | Sequence[str] | None = None, length: int | None = None,
+             *, batch: int | None = None, kv: str | Sequence[str] | None = None,
+             budget: float | str | Sequence | None = None, tp: int | str | Sequence | None = None,
+             progress: Progress = None, **options: Any) -> Result:
     """How many sequences of `length` tokens fit on a GPU, in exact bytes, and how fast a step can be at most. Lists of
-    models, GPUs, formats, budgets (tokens or shares kept per layer and KV head) and tensor parallelism give one row for
-    each combination. With one row the `Result` has its single values: batch, weights_bytes, step_s, ...; else the table
-    "rows".
+    models, GPUs, formats, budgets (tokens or shares kept per layer and KV head) and tensor parallelism give a row for each
+    combination: the table "results" with batch, weights_bytes, decode_tokens_per_s, ... With one row there are the tables
+    "results.terms", which says what takes the memory, and "results.frontier".
 
     >>> import shears
-    >>> shears.capacity(model="llama-3.1-8b", gpu="H100-SXM", length=8192)["kv_bytes_per_token"]
-    131072
-    >>> shears.capacity(model="llama-3.1-8b", gpu="H100", length=8192)
+    >>> c = shears.capacity(model="llama-3.1-8b", gpu="H100-SXM", length=8192, budget=[0.1, 0.2])
+    >>> c.results["batch"].tolist(), c.results["gpus"].tolist()
+    ([646, 323], [1, 1])
+    >>> shears.capacity(model="llama-3.1-8b", gpu="H100-SMX", length=8192)
     Traceback (most recent call last):
-    shears._lib.MisusedError: ...
+    shears.MisusedError: GPU "H100-SMX" is not known
+    hint: did you mean H100-SXM or H200-SXM? shears info gpus lists them
     """
     return ask("capacity", model=model, gpu=gpu, length=length, batch=batch, kv=kv,
                budget=budget, tp=tp, progress=progress, **options)
 
 
-def simulate(model=None, gpu=None, *, rate=None, prompt=None, output=None, budget=None, concurrency=None, progress=None,
-             **options):
+def simulate(model: str | None = None, gpu: str | Sequence[str] | None = None, *,
+             rate: float | Sequence[float] | None = None, prompt: int | str | None = None,
+             output: int | str | None = None, budget: float | str | Sequence | None = None,
+             concurrency: int | Sequence[int] | None = None, progress: Progress = None, **options: Any) -> Result:
     """A server under load: latency, throughput and use of the cache. rate: requests per second; prompt, output: tokens
     (400, "lognormal:4000:0.8", "819-1024"); budget: also with a cache of that size; concurrency: clients in a closed
     loop instead of a rate. A `Result` with the table "results".
 
     >>> import shears
     >>> s = shears.simulate(model="llama-3.1-8b", gpu="H100-SXM", rate=[2, 4], prompt=400, output=20, requests=50)
-    >>> len(s.results), s.results["rate_requests_per_s"].tolist()
-    (2, [2.0, 4.0])
+    >>> s.results["requests"].tolist(), bool((s.results["ttft_s.p50"] < 0.1).all())
+    ([50, 50], True)
     """
     return ask("simulate", model=model, gpu=gpu, rate=rate, prompt=prompt, output=output,
                budget=budget, concurrency=concurrency, progress=progress, **options)
 
 
-def policies():
-    """A `Table` of the eviction policies: name, what they need, their knobs.
+def policies() -> Table:
+    """A `Table` of the eviction policies: policy, needs, knobs, ...
 
     >>> import shears
-    >>> "h2o" in shears.policies()["name"]
+    >>> "h2o" in shears.policies()["policy"]
     True
     """
     return ask("info", "policies")["policies"]
 
 
-def gpus():
+def gpus() -> Table:
     """A `Table` of the GPUs that `capacity` knows by name."""
     return ask("info", "gpus")["gpus"]
 
 
-def models():
+def models() -> Table:
     """A `Table` of the models that `capacity` knows by name."""
     return ask("info", "models")["models"]

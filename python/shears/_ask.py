@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions to the library: keyword arguments as options, progress, Ctrl-C."""
+from __future__ import annotations
+
 import os
 import sys
 from contextlib import contextmanager
+from typing import Any, Callable, Union
 
 from . import _lib
 from ._table import Figure, Result
+
+
+# None: nothing is shown; True: a bar; a function is told the share of the work that is done, in [0, 1].
+Progress = Union[None, bool, Callable[[float], None]]
 
 
 def option_words(name, value):
@@ -56,6 +63,26 @@ def shown(progress, what):
                 yield lambda share: bar.update(100 * share - bar.n)
 
 
+@contextmanager
+def held_interrupt():
+    """Ctrl-C does not interrupt Python code that the library calls, where nothing could be raised: a list gets it, for
+    that code to look at, and the handler of before is called afterwards."""
+    import signal
+    import threading
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield []
+        return
+    caught = []
+    signal.signal(signal.SIGINT, lambda *arguments: caught.append(arguments))
+    try:
+        yield caught
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if caught:
+        handler(*caught[0])
+
+
 def answer(function, name, positional, options, progress):
     """Calls shears_`function`. What the progress function raises, and Ctrl-C, stop the work and are raised here."""
     raised = []
@@ -64,40 +91,36 @@ def answer(function, name, positional, options, progress):
             try:
                 if show and share == share:
                     show(share)
-                return 0
-            except BaseException as e:              # KeyboardInterrupt, too
+                return len(caught) + len(raised)
+            except BaseException as e:
                 raised.append(e)
                 return 1
-        watch = _lib.Watch(_lib.PROGRESS(told), None)
-        try:
-            result = _lib.call(function, name.encode(), options_of(positional, options), watch)
-        except _lib.ShearsError:
-            if raised:
-                raise raised[0] from None
-            raise
-    if raised:
-        if function == "figure":
-            _lib.library().shears_text_free(result)
-        else:
-            _lib.library().shears_result_free(result)
-        raise raised[0]
+        words = options_of(positional, options)
+        result = failed = None
+        with held_interrupt() as caught:
+            try:
+                result = _lib.call(function, name.encode(), words, _lib.Watch(_lib.PROGRESS(told), None))
+            except _lib.ShearsError as e:
+                failed = e
+    if raised or failed:
+        raise (raised or [failed])[0] from None
     return result
 
 
-def ask(command, *positional, progress=None, **options):
+def ask(command: str, *positional: str, progress: Progress = None, **options: Any) -> Result:
     """The answer of a command of shears, such as "persistence" or "info", as a `Result`.
 
     Keyword arguments are the command's options: `max_ppl_increase="1%"` is `--max-ppl-increase 1%`, True is an option
     without a value, a list is an option with several values. Positional arguments are those without a name.
 
     >>> import shears
-    >>> "H100-SXM" in shears.ask("info", "gpus")["gpus"]["name"]
+    >>> "H100-SXM" in shears.ask("info", "gpus")["gpus"]["gpu"]
     True
     """
     return Result(answer("ask", command, positional, options, progress))
 
 
-def figure(name, *, progress=None, **options):
+def figure(name: str, *, progress: Progress = None, **options: Any) -> Figure:
     """A figure as SVG, drawn by gnuplot: one that `shears plot` draws, with its options, or "capacity", "frontier",
     "latency" and "occupancy" with those of `capacity` and `simulate`.
 

@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the library answers with: single values and tables of columns."""
+from __future__ import annotations
+
 import json
+import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from . import _lib
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
 
 INT, REAL, TEXT, BOOL = range(4)
 
@@ -26,20 +34,20 @@ class Table(Mapping):
         self._columns = {_lib.text(c.name): c for c in columns}
 
     @property
-    def columns(self):
+    def columns(self) -> list[str]:
         """Their names."""
         return list(self._columns)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._rows
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
     def __bool__(self):
         return self._rows > 0
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> numpy.ndarray:
         if name not in self._kept:
             self._kept[name] = self._array(self._columns[name])
         return self._kept[name]
@@ -61,12 +69,12 @@ class Table(Mapping):
         array = numpy.ctypeslib.as_array(at, shape=(n,)).copy() if n else numpy.empty(0, "f8" if column.kind == REAL else "i8")
         return array.astype(bool) if column.kind == BOOL else array
 
-    def rows(self):
+    def rows(self) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
         columns = {name: self[name].tolist() for name in self._columns}
         return [dict(zip(columns, values)) for values in zip(*columns.values())]
 
-    def to_pandas(self):
+    def to_pandas(self) -> pandas.DataFrame:
         """A pandas.DataFrame of the columns."""
         import pandas
         return pandas.DataFrame({name: self[name] for name in self._columns})
@@ -94,25 +102,26 @@ class Result(Mapping):
         self._tables = {table.name: table for table in tables[1:]}
 
     @property
-    def tables(self):
+    def tables(self) -> list[str]:
         """The tables' names."""
         return list(self._tables)
 
     @property
-    def remarks(self):
+    def remarks(self) -> list[str]:
+        """Sentences about the values: where they are from, what they do not say."""
         found = []
         while (one := _lib.library().shears_result_remark(self._at, len(found))) is not None:
             found.append(_lib.text(one))
         return found
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._single.columns) + len(self._tables)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         yield from self._single.columns
         yield from self._tables
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         return self._tables[name] if name in self._tables else _plain(self._single[name][0])
 
     def __getattr__(self, name):
@@ -126,11 +135,11 @@ class Result(Mapping):
     def _text(self, form):
         return _lib.text(_lib.call("result_text", self._at, form.encode()))
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """All values as the program's --json has them."""
         return json.loads(self._text("json"))
 
-    def to_pandas(self, table=None):
+    def to_pandas(self, table: str | None = None) -> pandas.DataFrame:
         """A pandas.DataFrame of a table: the one named, or the first."""
         if table is None and not self._tables:
             return self._single.to_pandas()
@@ -146,10 +155,10 @@ class Result(Mapping):
 class Figure:
     """A figure. A notebook shows it; `svg` is its text."""
 
-    def __init__(self, svg):
+    def __init__(self, svg: str):
         self.svg = svg
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Writes the SVG to a file."""
         with open(path, "w", encoding="utf-8") as to:
             to.write(self.svg)
