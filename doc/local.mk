@@ -2,8 +2,8 @@
 # Help, manual pages and README name the documents; their figures lie beside them.
 documentsdir = $(docdir)/doc
 dist_documents_DATA = %D%/adding.md %D%/architecture.md %D%/capacity.md %D%/commands.md %D%/decisions.md \
-	%D%/figures.md %D%/glossary.md %D%/import.md %D%/performance.md %D%/planning.md %D%/policies.md %D%/quality.md \
-	%D%/reproduce.md %D%/scale.md %D%/simulate.md %D%/trace-format.md \
+	%D%/figures.md %D%/glossary.md %D%/import.md %D%/library.md %D%/performance.md %D%/planning.md %D%/policies.md \
+	%D%/python.md %D%/quality.md %D%/reproduce.md %D%/scale.md %D%/simulate.md %D%/trace-format.md %D%/notebook.ipynb \
 	%D%/allocation.svg %D%/budget-curve.svg %D%/compression.svg %D%/compression-texts.svg %D%/drift.svg \
 	%D%/dropped-mass.svg %D%/leaderboard.svg %D%/lost-attention.svg %D%/quant.svg %D%/score-change.svg
 slurmdir = $(documentsdir)/slurm
@@ -36,9 +36,9 @@ uninstall-local:
 # Folders that are empty now go, up to the prefix; of a system's own prefix those that are everyone's stay.
 uninstall-hook:
 	keep=' / $(prefix) '; \
-	case '$(prefix)' in /usr|/usr/local) keep="$$keep$(bindir) $(libdir) $(datadir) $(mandir) $(man1dir) " ;; esac; \
-	for dir in '$(slurmdir)' '$(documentsdir)' '$(examplesdir)' '$(docdir)' '$(man1dir)' '$(bashcompletiondir)' '$(fishcompletiondir)' \
-		'$(zshcompletiondir)' '$(moduledir)' '$(pkgdatadir)' '$(pkgconfigdir)' '$(libdir)' '$(includedir)' '$(bindir)'; do \
+	case '$(prefix)' in /usr|/usr/local) keep="$$keep$(bindir) $(libdir) $(datadir) $(mandir) $(man1dir) $(man3dir) $(includedir) $(pkgconfigdir) " ;; esac; \
+	for dir in '$(slurmdir)' '$(documentsdir)' '$(examplesdir)' '$(docdir)' '$(man1dir)' '$(man3dir)' \
+		'$(bashcompletiondir)' '$(fishcompletiondir)' '$(zshcompletiondir)' '$(moduledir)' '$(pkgdatadir)' '$(pkgconfigdir)' '$(libdir)' '$(includedir)' '$(bindir)'; do \
 		while case "$$keep" in *" $$dir "*) false ;; esac && rmdir "$(DESTDIR)$$dir" 2>/dev/null; do \
 			dir=`dirname "$$dir"`; \
 		done; \

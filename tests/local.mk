@@ -356,6 +356,7 @@ check-full:
 	$(MAKE) check TESTS="$(sort $(TESTS) $(quick_scripts) $(slow_scripts))"
 .PHONY: check-slow check-full
 EXTRA_DIST += $(quick_scripts) $(slow_scripts)
+EXTRA_DIST += %D%/oracle/shears_trace.py
 EXTRA_DIST += %D%/cli/abi.c %D%/cli/python.py %D%/golden/abi.txt
 EXTRA_DIST += %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/dumps.py %D%/cli/evals.py %D%/cli/examples.py \
 	%D%/cli/figures.py %D%/cli/generate_many.py %D%/cli/hostile.py %D%/cli/kept.py %D%/cli/lib.sh \

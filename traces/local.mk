@@ -51,7 +51,3 @@ shears_sql_so_SOURCES = %D%/sql_extension.c %D%/codec.c %D%/log8.c \
 shears_sql_so_CFLAGS  = $(AM_CFLAGS) $(JANSSON_CFLAGS) -fPIC -fvisibility=hidden
 shears_sql_so_LINK    = $(CC) -shared $(SH_SAN_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
 shears_sql_so_LDADD   = $(ZSTD_LIBS) $(JANSSON_LIBS) -lpthread -lm
-
-# The same from Python, without a line of C. One file among the package's data: where Python looks by itself
-# depends on who packaged it (Debian's does not look below /usr/local/lib/python3).
-dist_pkgdata_DATA = %D%/shears_trace.py

@@ -12,6 +12,7 @@ libapi_a_SOURCES = \
 	%D%/shears.h \
 	%D%/store.c
 include_HEADERS = %D%/shears.h
+dist_man_MANS = %D%/libshears.3
 EXTRA_DIST += %D%/shears.map
 examplesdir = $(docdir)/examples
 dist_examples_DATA = %D%/examples/policy.c %D%/examples/read.c

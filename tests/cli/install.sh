@@ -12,7 +12,8 @@ makes() { make -s -C "$built" "$@" prefix="$p" >log/make 2>&1 </dev/null; }
 mkdir -p "$p/share/zsh" && touch "$p/share/zsh/others"
 holds "make install" makes install || cat log/make
 for file in bin/shears share/man/man1/shears-trace.1 share/bash-completion/completions/shears \
-    share/fish/vendor_completions.d/shears.fish share/zsh/site-functions/_shears share/shears/shears_trace.py \
+    share/fish/vendor_completions.d/shears.fish share/zsh/site-functions/_shears include/shears.h lib/libshears.so.0 lib/libshears.so lib/libshears.a \
+    lib/pkgconfig/shears.pc share/man/man3/libshears.3 share/doc/shears/examples/policy.c \
     share/doc/shears/README.md share/doc/shears/doc/lost-attention.svg; do
     holds "  $file" test -s "$p/$file"
 done

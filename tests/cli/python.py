@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package against the program: python.py WHAT [STORE], see python.sh."""
+import ast
 import inspect
 import json
 import multiprocessing
@@ -245,6 +246,30 @@ def hints():
         lacks = [name for name in names + ["return"] if name not in f.__annotations__]
         assert not lacks, (f, lacks)
     assert len(functions) > 20
+
+
+def notebook(path):
+    """Runs the code cells in order, as Jupyter does; figures only where gnuplot is. The value of a cell's last line has
+    what a notebook shows."""
+    with open(path, encoding="utf-8") as f:
+        cells = json.load(f)["cells"]
+    assert len(cells) == 15, len(cells)
+    os.chdir(os.path.dirname(os.path.abspath(path)))
+    names, shown = {}, 0
+    for cell in cells:
+        if cell["cell_type"] != "code":
+            continue
+        tree = ast.parse("".join(cell["source"]))
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        try:
+            exec(compile(tree, "cell", "exec"), names)
+            value = eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None
+        except shears.AbsentError as e:
+            assert "gnuplot" in str(e), e
+            continue
+        if value is not None:
+            shown += "<svg" in value._repr_svg_() if hasattr(value, "_repr_svg_") else "<table" in value._repr_html_()
+    assert shown >= 4 and names["planned"].results["batch"][0] > names["whole"].results["batch"][0], shown
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ holds "progress, and what stops the work" py "$cli/python.py" progress
 holds "Ctrl-C" py "$cli/python.py" interrupt
 holds "two threads, a forked process, a store that is closed" py "$cli/python.py" threads
 holds "type hints: of every function and method" py "$cli/python.py" hints
+holds "the notebook, cell by cell" py "$cli/python.py" notebook "$SH_TOP/doc/notebook.ipynb"
 
 # ---- the wheel where nothing else is ----
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The Python reader (traces/shears_trace.py) against the program: every codec and level, rows that are not
-# causal, vectors, statistics, damaged blobs.
+# A second reader (tests/oracle/shears_trace.py), written from doc/trace-format.md, against the program: every codec and
+# level, rows that are not causal, vectors, statistics, damaged blobs.
 . "$(dirname "$0")/lib.sh"
 find_numeric
-reader() { PYTHONPATH=$cli:${SH_TOP:?the source tree}/traces PYTHONDONTWRITEBYTECODE=1 "$numeric" "$@"; }
+reader() { PYTHONPATH=$cli:${SH_TOP:?the source tree}/tests/oracle PYTHONDONTWRITEBYTECODE=1 "$numeric" "$@"; }
 
 opt=$checkpoints/opt
 golden_tokens opt >tokens.jsonl
@@ -67,7 +67,7 @@ for db in f32 f16 log8 sparse-f32 sparse-log8 window both summary; do
     [ $db = summary ] && both=
     holds "damaged blobs of $db${both:+, as shears_sql takes them}" reader "$cli/reader.py" fuzz $db.db "$both"
 done
-sed -n '/^## Reading it from Python/,/^`shears_trace/s/^    //p' "$SH_TOP/doc/trace-format.md" >short.py
+sed -n '/^## Reading it from Python/,/^This reader/s/^    //p' "$SH_TOP/doc/trace-format.md" >short.py
 for db in f32 f16 both; do
     [ $db = both ] && rm both.db && run import --db both.db --attention "$opt/ref.safetensors" --kind bidirectional --codec f32 -q
     run export --db $db.db --sequence 1 --layer 1 --head 2 -o program.npy

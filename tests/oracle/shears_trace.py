@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a shears trace store from Python: needs numpy, and libzstd, which every Debian has (dpkg uses it).
+"""A second reader of trace stores, written from doc/trace-format.md: needs numpy, and libzstd.
 
     import shears_trace
     store = shears_trace.Store("traces.db")
@@ -11,8 +11,7 @@
     store.persistence_per_layer()                    # [{"model": ..., "alpha": ..., "recent": ..., "layer": ...}, ...]
     store.sequence_sums()                            # {settings of an evaluation: float64 [sequences, 5], ...}
 
-One file, to be copied or found where `make install` puts it. What is damaged raises ValueError. The format
-is that of doc/trace-format.md."""
+What is damaged raises ValueError."""
 import ctypes
 import ctypes.util
 import json
