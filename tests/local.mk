@@ -387,6 +387,8 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_answers \
 	%D%/fuzz/fuzz_task \
 	%D%/fuzz/fuzz_workload \
+	%D%/fuzz/fuzz_benchmark \
+	%D%/fuzz/fuzz_engine \
 	%D%/fuzz/fuzz_npy \
 	%D%/fuzz/fuzz_sql \
 	%D%/fuzz/fuzz_store
@@ -437,6 +439,11 @@ tests_fuzz_fuzz_task_LDADD          = libengine.a $(tests_fuzz_fuzz_tokenizer_LD
 tests_fuzz_fuzz_workload_SOURCES    = %D%/fuzz/fuzz_workload.c $(fuzz_driver)
 tests_fuzz_fuzz_workload_LDADD      = libsimulate.a libclock.a libcapacity.a libbase.a -lm
 
+tests_fuzz_fuzz_benchmark_SOURCES   = %D%/fuzz/fuzz_benchmark.c $(fuzz_driver)
+tests_fuzz_fuzz_benchmark_LDADD     = libapp.a libsimulate.a libclock.a libcapacity.a libpolicy.a libmodel.a libbase.a \
+	$(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_engine_SOURCES      = %D%/fuzz/fuzz_engine.c $(fuzz_driver)
+tests_fuzz_fuzz_engine_LDADD        = $(tests_fuzz_fuzz_benchmark_LDADD)
 tests_fuzz_fuzz_npy_SOURCES         = %D%/fuzz/fuzz_npy.c $(fuzz_driver) \
 	src/tracer/dump.c src/tracer/dump.h
 tests_fuzz_fuzz_npy_LDADD           = libmodel.a libbase.a $(JANSSON_LIBS) -lm
