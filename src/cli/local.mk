@@ -20,6 +20,7 @@ shears_SOURCES = \
 	%D%/cmd_persistence.c \
 	%D%/cmd_plan.c \
 	%D%/cmd_plot.c \
+	%D%/cmd_recommend.c \
 	%D%/cmd_repetition.c \
 	%D%/cmd_replay.c \
 	%D%/cmd_report.c \
