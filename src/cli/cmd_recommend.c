@@ -191,10 +191,11 @@ static void note_row(struct sh_out *o, const struct sh_recommend *r, int i)
 
 static void notes(struct sh_out *o, const struct sh_recommend *r)
 {
-    double tail = (1 - r->args->goal) * (double)r->args->requests;
+    double tail = (1 - r->args->goal) * (double)r->args->requests, enough = 0;
     int budgets = 0, guessed = 0;
     for (int i = 0; i < r->n_row; i++) {
         note_row(o, r, i);
+        enough = fmax(enough, 20 * r->args->slo_ttft * r->args->rate / r->row[i].replicas);
         budgets |= r->row[i].cache->budget != NULL;
         guessed |= r->row[i].cache->budget && !r->row[i].cache->measured;
     }
@@ -210,6 +211,9 @@ static void notes(struct sh_out *o, const struct sh_recommend *r)
         sh_out_note(o, "Servers refuse tp %d: %s.", r->layouts.refused[i].tp, r->layouts.refused[i].why);
     if (isnan(r->row[0].usd))
         sh_out_note(o, "No prices are known, so the fewest GPUs come first; see --price.");
+    if (enough > (double)r->args->requests)
+        sh_out_note(o, "The runs are short compared with the limit on TTFT, so a queue that grows slowly may not be "
+                    "seen; --requests %.0f would do.", ceil(enough));
     if (tail < 9.5)
         sh_out_note(o, "The share within the limits rests on %.0f of %lld requests; --requests %.0f would do.",
                     ceil(tail - 1e-9), r->args->requests, ceil(10 / fmax(1 - r->args->goal, 1e-5) - 1e-6));

@@ -144,35 +144,41 @@ static int screen_all(struct sh_recommend *r, struct sh_err *e)
     return 0;
 }
 
-/* The fewest replicas that hold, from those of the arithmetic on: doubling steps, then bisection; or fewer. */
-static int simulate(struct sh_recommend *r, struct sh_candidate *c, struct sh_err *e)
+/* The fewest replicas above `low`, which is too few, and up to those of c->at, which hold. low 0: nobody knows. */
+static int fewest_that_hold(struct sh_recommend *r, struct sh_candidate *c, int low, struct sh_err *e)
 {
-    int most = (int)(r->args->most / c->gpus), low = 0, high = c->replicas, step = 1, holds;
-    struct sh_judged at;
-    while (!(holds = sh_recommend_judge(r, c, high, &at, e)) && high < most) {
-        low = high;
-        high = high + step < most ? high + step : most;
-        step *= 2;
-    }
-    if (holds < 0)
-        return -1;
-    c->is_simulated = 1;
-    c->at = at;
-    c->replicas = high;
-    if (!holds)
-        lacks_gpus(r, c);
-    while (holds && c->replicas - low > 1) {    /* below what arithmetic says one by one            */
+    while (c->replicas - low > 1) {     /* below what arithmetic says one by one                  */
         int middle = low ? low + (c->replicas - low) / 2 : c->replicas - 1;
-        int got = sh_recommend_judge(r, c, middle, &at, e);
-        if (got < 0)
+        struct sh_judged at;
+        int holds = sh_recommend_judge(r, c, middle, 0, &at, e);
+        if (holds < 0)
             return -1;
-        if (got) {
+        if (holds) {
             c->at = at;
             c->replicas = middle;
         } else {
             low = middle;
         }
     }
+    c->is_simulated = 1;
+    return 0;
+}
+
+/* Simulates the replicas that it has, or a few more where there are many: either they hold, and the fewest that do are
+ * found, or it has more from now on, and others may cost less. */
+static int simulate(struct sh_recommend *r, struct sh_candidate *c, struct sh_err *e)
+{
+    int most = (int)(r->args->most / c->gpus), low = c->is_tried ? c->replicas - 1 : 0;
+    int tried = c->replicas + c->replicas / 16 < most ? c->replicas + c->replicas / 16 : most;
+    int holds = sh_recommend_judge(r, c, tried, 0, &c->at, e);
+    if (holds < 0)
+        return -1;
+    c->is_tried = 1;
+    c->replicas = tried + !holds;
+    if (holds)
+        return fewest_that_hold(r, c, low, e);
+    if (c->replicas > most)
+        lacks_gpus(r, c);
     return 0;
 }
 
@@ -201,7 +207,7 @@ static int fails(struct sh_recommend *r, const struct sh_candidate *c, int repli
     sh_serving_clear(&v);
     if (!open)
         return 0;
-    int holds = sh_recommend_judge(r, c, replicas, at, e);
+    int holds = sh_recommend_judge(r, c, replicas, 1, at, e);
     if (holds)
         return holds;
     int first = at->ttft[3] / r->load.slo_ttft > at->tpot[3] / r->load.slo_tpot;
@@ -242,7 +248,7 @@ static int next_smaller(struct sh_recommend *r, struct sh_recommend_row *row, st
     int replicas = most / next->gpus, holds = fails(r, next, replicas, &at, why, e);
     if (holds > 0) {
         next->is_out = 0;
-        next->is_simulated = 1;
+        next->is_simulated = next->is_tried = 1;
         next->replicas = replicas;
         next->at = at;
     }

@@ -86,8 +86,8 @@ struct sh_recommend_cache {
 /* A board, a cache and a layout. */
 struct sh_candidate {
     int board, cache, layout, gpus;     /* gpus: of a replica                                     */
-    int replicas;                       /* the fewest; by arithmetic until is_simulated            */
-    int is_simulated, is_out;           /* is_out: it serves with no number of replicas; see why   */
+    int replicas;                       /* the fewest; until is_simulated those not ruled out      */
+    int is_tried, is_simulated, is_out; /* a number was simulated; the fewest is found; none serves, see why */
     struct sh_judged at;                /* with these replicas                                     */
     char why[SH_REASON];
 };
@@ -143,9 +143,10 @@ int sh_recommend_search(struct sh_recommend *r, struct sh_err *e);
 int sh_recommend_server(const struct sh_recommend *r, const struct sh_candidate *c, struct sh_serving *out,
                         struct sh_err *e);
 
-/* One of its replicas, when there are so many: 1 if it is within the limits, 0 if not, -1 error. */
-int sh_recommend_judge(struct sh_recommend *r, const struct sh_candidate *c, int replicas, struct sh_judged *out,
-                       struct sh_err *e);
+/* One of its replicas, when there are so many: 1 if it is within the limits, 0 if not, -1 error. Unless the run is to
+ * be whole, it may end when it is clear that it is not; *out is then of what was served. */
+int sh_recommend_judge(struct sh_recommend *r, const struct sh_candidate *c, int replicas, int whole,
+                       struct sh_judged *out, struct sh_err *e);
 void sh_recommend_sizes_clear(struct sh_recommend *r);
 
 /* Sets vllm and sglang: commands that start a replica, with options that these servers have (recommend_command.c). */

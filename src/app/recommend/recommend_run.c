@@ -15,11 +15,20 @@ struct sh_recommend_sizes {
     struct sh_sim_cost cost;
 };
 
+/* The requests and what became of them. */
 struct record {
-    double *ttft, *tpot;                /* [n_most], of those that finished                        */
-    uint64_t n, good;
+    struct sh_workload base;            /* passes on those of `from`, until too many were late     */
+    struct sh_workload_random from;
+    double *ttft, *tpot;                /* of those that are over                                  */
+    uint64_t n, good, most_late;
     double request_s, token_s, slo_ttft, slo_tpot;
 };
+
+static int next(struct sh_workload *base, struct sh_request *out, struct sh_err *e)
+{
+    struct record *r = (struct record *)base;
+    return r->n - r->good > r->most_late ? 0 : r->from.base.next(&r->from.base, out, e);
+}
 
 static void done(void *to, const struct sh_sim_done *d)
 {
@@ -86,38 +95,39 @@ void sh_recommend_sizes_clear(struct sh_recommend *r)
     r->sizes = NULL;
 }
 
-int sh_recommend_judge(struct sh_recommend *r, const struct sh_candidate *c, int replicas, struct sh_judged *out,
-                       struct sh_err *e)
+int sh_recommend_judge(struct sh_recommend *r, const struct sh_candidate *c, int replicas, int whole,
+                       struct sh_judged *out, struct sh_err *e)
 {
     struct sh_recommend_sizes *s = sizes(r, c, e);
     struct sh_serving v;
     if (!s || sh_recommend_server(r, c, &v, e))
         return -1;
     uint64_t n = (uint64_t)r->args->requests;
-    const double *k = v.clock.constant;
-    struct record to = {xcalloc(n, sizeof *to.ttft), xcalloc(n, sizeof *to.tpot), 0, 0, k[SH_CLOCK_request],
-                        k[SH_CLOCK_token], r->load.slo_ttft, r->load.slo_tpot};
+    const double *k = v.clock.constant, goal = r->load.goal;
+    struct record to = {.base = {next}, .from = {.prompt = r->prompt, .output = r->output},
+                        .ttft = xcalloc(n, sizeof *to.ttft), .tpot = xcalloc(n, sizeof *to.tpot),
+                        .most_late = whole ? n : (uint64_t)((1 - goal) * (double)n + 1e-9),
+                        .request_s = k[SH_CLOCK_request], .token_s = k[SH_CLOCK_token],
+                        .slo_ttft = r->load.slo_ttft, .slo_tpot = r->load.slo_tpot};
     uint32_t ranks = (uint32_t)v.clock.layout.dp;
     struct sh_sim_ask ask = {.step_tokens = v.chunk * ranks, .max_running = v.sequences * ranks,
                              .memory = SH_SIM_PAGED, .evict = SH_EVICT_PROMPT, .slo_ttft_s = INFINITY,
                              .slo_tpot_s = INFINITY, .speed = 1, .done = done, .to = &to, .stopped = sh_interrupted};
-    struct sh_workload_random w = {.prompt = r->prompt, .output = r->output};
     struct sh_sim_result *result = xmalloc(sizeof *result);
-    sh_workload_random(&w, r->load.rate / replicas, n, (uint64_t)r->args->seed);
-    int bad = sh_sim_cost_clock(&s->cost, &v.clock, v.memory, e) ||
-              sh_simulate(&ask, &s->cost, &w.base, result, e);
+    sh_workload_random(&to.from, r->load.rate / replicas, n, (uint64_t)r->args->seed);
+    int bad = sh_sim_cost_clock(&s->cost, &v.clock, v.memory, e) || sh_simulate(&ask, &s->cost, &to.base, result, e);
     if (!bad) {
-        double whole = result->end_s - result->start_s;
-        *out = (struct sh_judged){.good = (double)to.good / (double)n, .running = result->running_mean,
-                                  .busy = whole > 0 ? result->busy_s / whole : 0,
+        double span = result->end_s - result->start_s;
+        *out = (struct sh_judged){.good = (double)to.good / (double)to.n, .running = result->running_mean,
+                                  .busy = span > 0 ? result->busy_s / span : 0,
                                   .occupancy = result->occupancy_mean};
-        summary(to.ttft, n, r->load.goal, out->ttft);
-        summary(to.tpot, n, r->load.goal, out->tpot);
+        summary(to.ttft, to.n, goal, out->ttft);
+        summary(to.tpot, to.n, goal, out->tpot);
     }
     free(result);
     free(to.ttft);
     free(to.tpot);
     sh_serving_clear(&v);
     r->simulations++;
-    return bad ? -1 : out->good >= r->load.goal - 1e-12;
+    return bad ? -1 : to.n == n && out->good >= goal - 1e-12;
 }

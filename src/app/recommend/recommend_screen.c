@@ -60,21 +60,20 @@ int sh_screen_serves(const struct sh_screen *s, double rate)
 {
     const struct sh_load *q = s->load;
     double ranks = s->v->clock.layout.dp, chunk = s->v->chunk * ranks, t = 0, batch = 0, f = 0;
-    for (int i = 0; i < STEPS; i++) {
-        double tokens = fmax(f > 0 ? rate * q->prompt * t / f : 0, fmin(q->prompt, chunk));
-        if (tokens > chunk * 1.001)
-            return 0;
+    double most = q->output > 1 ? q->slo_tpot : q->slo_ttft;
+    for (int i = 0; i < STEPS && t < 4 * most; i++) {
+        f = fmin(fmax(f, rate * t * q->prompt / chunk), 1);
+        double tokens = fmin(fmax(f > 0 ? rate * q->prompt * t / f : 0, q->prompt), chunk);
         batch = rate * (q->output - 1) * t;
         double alone = step(s, batch, 0), mixed = step(s, batch, tokens), came = -expm1(-rate * alone);
-        f = fmin(fmax(came / (exp(-rate * mixed) + came), rate * t * q->prompt / chunk), 1);
+        f = came / (exp(-rate * mixed) + came);
         double next = (1 - f) * alone + f * mixed;
-        if (q->output > 1 ? next > q->slo_tpot : next > q->slo_ttft)
-            return 0;
         if (fabs(next - t) < 1e-3 * next)
             break;
-        t = next;
+        t = i ? (t + next) / 2 : next;  /* halfway, so as not to pass it by                       */
     }
-    return batch * s->context.held_bytes <= s->pool * ranks && batch <= s->v->sequences * ranks;
+    return t <= most && rate * q->prompt * t <= 1.01 * chunk && batch * s->context.held_bytes <= s->pool * ranks &&
+           batch <= s->v->sequences * ranks;
 }
 
 double sh_screen_rate(const struct sh_screen *s)
