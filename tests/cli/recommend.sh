@@ -86,6 +86,20 @@ run recommend --model deepseek-v3 --rate 4 --prompt 500 --output 50 --slo-ttft 2
 check "a mixture: expert parallelism has its option" 'all(("--enable-expert-parallel" in w["vllm"]) == (w["ep"] > 1) and
     ("--enable-dp-attention" in w["sglang"]) == (w["dp"] > 1) for w in rows) and rows'
 
+# ---- measured budgets ----
+
+golden_tokens opt >tokens.jsonl
+run trace -q --model "$checkpoints/opt" --tokens tokens.jsonl --db q.db
+run eval -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy h2o --budget 0.2,0.6 --db q.db
+tiny="--model $checkpoints/opt --gpu H100-SXM --rate 2 --prompt 40 --output 8 --slo-ttft 1 --slo-tpot 0.05"
+run recommend $tiny --db q.db --max-ppl-increase 1000% --json
+check "the smallest measured budget, with its evidence" 'sorted(w["plan"] for w in rows) == ["0.2", "full"] and
+    all(("q.db" in (w["evidence"] or "")) == (w["plan"] != "full") for w in rows)'
+run recommend $tiny --db q.db --min-recall 0.5
+expect "no budget was measured this way" 1 "" "q.db"
+run recommend $tiny --db q.db --max-ppl-increase 1000% --min-recall 0.5
+expect "two limits" 2 "" "expected one of them"
+
 # ---- what cannot be answered ----
 
 wrong() { # description, exit status, text, options
