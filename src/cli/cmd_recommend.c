@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/app/recommend/recommend.h"
 #include "src/base/mem.h"
@@ -192,6 +193,7 @@ static void note_row(struct sh_out *o, const struct sh_recommend *r, int i)
 static void notes(struct sh_out *o, const struct sh_recommend *r)
 {
     double tail = (1 - r->args->goal) * (double)r->args->requests, enough = 0;
+    const char *kv = r->settings.kv.at[0];
     int budgets = 0, guessed = 0;
     for (int i = 0; i < r->n_row; i++) {
         note_row(o, r, i);
@@ -207,6 +209,8 @@ static void notes(struct sh_out *o, const struct sh_recommend *r)
     if (guessed)
         sh_out_note(o, "What a budget without evidence costs in quality is not known: measure it with shears eval, and "
                     "use --db FILE.");
+    if (strncmp(kv, "f16", 3) && strncmp(kv, "bf16", 4) && strncmp(kv, "f8", 2))
+        sh_out_note(o, "The commands have no option for the cache format %s.", kv);
     for (int i = 0; i < r->layouts.n_refused; i++)
         sh_out_note(o, "Servers refuse tp %d: %s.", r->layouts.refused[i].tp, r->layouts.refused[i].why);
     if (isnan(r->row[0].usd))
@@ -243,8 +247,9 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
                                     {"--slo-ttft S", a->slo_ttft > 0}, {"--slo-tpot S", a->slo_tpot > 0}, {0}};
     if (sh_args_none("recommend", positional, e) || sh_args_need("recommend", needs, e))
         return -1;
-    if (a->capacity.link)
-        return sh_misused(e, "--link: the times of an engine count transfers already");
+    if (a->capacity.link || a->capacity.flops > 0)
+        return sh_misused(e, "%s cannot be combined with the times of an engine, which has its own",
+                          a->capacity.link ? "--link" : "--flops");
     a->capacity.has_plan = a->capacity.db != NULL;
     a->seed = common->seed;
     struct sh_recommend *r = xcalloc(1, sizeof *r);

@@ -71,6 +71,12 @@ expect "text: the clock's error and the margin" 0 "clock's error" ""
 run recommend --model llama-3.1-8b $load --gpu A100-SXM-80GB --budget 0.2
 expect "text: nothing like it was measured" 0 "nothing like it was measured" ""
 expect "text: servers have no option for a budget" 0 "option for an eviction budget" ""
+run recommend --model llama-3.1-8b $load --gpu H100-SXM --kv q8_0
+expect "text: a cache format that servers do not have" 0 "no option for the cache format q8_0" ""
+run recommend --model llama-3.1-8b $load --gpu H100-SXM --kv f8 --chunk 4096 --max-seqs 64
+expect "text: formats and settings" 0 "--max-num-seqs 64 --max-num-batched-tokens 4096 .*--kv-cache-dtype fp8" ""
+run recommend --model llama-3.1-8b --rate 40 --prompt 100 --output 20 --slo-ttft 30 --slo-tpot 1 --gpu H100-SXM
+expect "text: runs that are too short for the limit" 0 "a queue that grows slowly" ""
 run recommend --model llama-3.1-8b $load --gpu H100-SXM --csv
 expect "CSV" 0 "^1,H100-SXM,1," ""
 run recommend --model llama-3.1-8b $load --gpu H100-SXM --columns gpu,vllm
@@ -126,6 +132,8 @@ wrong "a store without a limit" 2 "--max-ppl-increase" $load $one --db no.db
 wrong "a store that is not there" 1 "no.db" $load $one --db no.db --max-ppl-increase 1%
 wrong "longer than the context" 2 "2048" --model opt-6.7b --gpu H100-SXM --rate 1 --prompt 2000 --output 100 \
     --slo-ttft 1 --slo-tpot 1
+wrong "times that the engine has" 2 "--flops" $load $one --flops 1e15
+wrong "transfers, too" 2 "--link" $load $one --link
 wrong "an argument" 2 "unexpected argument" $load $one more
 wrong "no time is short enough" 1 "TPOT" $one --rate 8 --prompt 200 --output 20 --slo-ttft 1 --slo-tpot 1us
 wrong "no first token is soon enough" 1 "TTFT" $one --rate 8 --prompt 200 --output 20 --slo-ttft 1us --slo-tpot 1
