@@ -277,7 +277,7 @@ tests_unit_test_simulate_SOURCES = %D%/unit/test_simulate.c
 tests_unit_test_simulate_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_workload_SOURCES = %D%/unit/test_workload.c
 tests_unit_test_workload_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
-EXTRA_DIST += %D%/golden/simulate.json %D%/oracle/simulate.py
+EXTRA_DIST += %D%/golden/simulate.json %D%/oracle/simulate.py %D%/golden/recommend.json %D%/oracle/recommend.py
 tests_unit_test_capacity_SOURCES = %D%/unit/test_capacity.c
 tests_unit_test_capacity_LDADD   = libapp.a libpolicy.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_catalog_SOURCES  = %D%/unit/test_catalog.c
@@ -334,8 +334,9 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/c
 	%D%/cli/capacity_engine.sh %D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/figures.sh %D%/cli/findings.sh \
 	%D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
-	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/library.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/modern.sh \
-	%D%/cli/persistence.sh %D%/cli/plan.sh %D%/cli/plan_loss.sh %D%/cli/python.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh \
+	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/library.sh %D%/cli/limits.sh \
+	%D%/cli/merge.sh %D%/cli/modern.sh %D%/cli/persistence.sh %D%/cli/plan.sh %D%/cli/plan_loss.sh \
+	%D%/cli/python.sh %D%/cli/reader.sh %D%/cli/recommend.sh %D%/cli/replay.sh %D%/cli/report.sh \
 	%D%/cli/shard_files.sh %D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
 	%D%/cli/texts.sh %D%/cli/theory.sh \
 	%D%/cli/timing.sh %D%/cli/trace.sh %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/windowed.sh
@@ -394,6 +395,8 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_answers \
 	%D%/fuzz/fuzz_task \
 	%D%/fuzz/fuzz_workload \
+	%D%/fuzz/fuzz_benchmark \
+	%D%/fuzz/fuzz_engine \
 	%D%/fuzz/fuzz_npy \
 	%D%/fuzz/fuzz_sql \
 	%D%/fuzz/fuzz_library \
@@ -445,6 +448,11 @@ tests_fuzz_fuzz_task_LDADD          = libengine.a $(tests_fuzz_fuzz_tokenizer_LD
 tests_fuzz_fuzz_workload_SOURCES    = %D%/fuzz/fuzz_workload.c $(fuzz_driver)
 tests_fuzz_fuzz_workload_LDADD      = libsimulate.a libclock.a libcapacity.a libbase.a -lm
 
+tests_fuzz_fuzz_benchmark_SOURCES   = %D%/fuzz/fuzz_benchmark.c $(fuzz_driver)
+tests_fuzz_fuzz_benchmark_LDADD     = libapp.a libsimulate.a libclock.a libcapacity.a libpolicy.a libmodel.a libbase.a \
+	$(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_engine_SOURCES      = %D%/fuzz/fuzz_engine.c $(fuzz_driver)
+tests_fuzz_fuzz_engine_LDADD        = $(tests_fuzz_fuzz_benchmark_LDADD)
 tests_fuzz_fuzz_npy_SOURCES         = %D%/fuzz/fuzz_npy.c $(fuzz_driver) \
 	src/tracer/dump.c src/tracer/dump.h
 tests_fuzz_fuzz_npy_LDADD           = libmodel.a libbase.a $(JANSSON_LIBS) -lm

@@ -8,6 +8,7 @@ libbase_a_SOURCES = \
 	%D%/file.c %D%/file.h \
 	%D%/host_memory.c \
 	%D%/json_kind.h \
+	%D%/json_python.c %D%/json_python.h \
 	%D%/mem.c %D%/mem.h \
 	%D%/near.c \
 	%D%/num.h \

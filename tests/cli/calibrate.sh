@@ -98,23 +98,30 @@ run simulate $server --engine mine.tsv --concurrency 4 --prompt 1000 --output 10
 expect "--engine takes it" 0 '"results"' ""
 run calibrate t.tsv --engine mine.tsv --only-errors --rows --json
 check "and it says what the fit said" 'r["before"]["tpot_percent"] < 8 and len(r["rows"]) == 4'
-cat >vllm.json <<'END'
-{"backend": "vllm", "max_concurrency": 8, "completed": 80, "total_input_tokens": 80000, "total_output_tokens": 8000,
- "mean_ttft_ms": 90.5, "mean_tpot_ms": 9.25, "input_lens": [900, 1100], "output_lens": [90, 110]}
-END
+# Files as the three programs write them.
+files=$SH_TOP/tests/fuzz/corpus/benchmark
+cp "$files/ok-vllm.json" vllm.json
 run calibrate vllm.json --engine vllm $server --rows --json
 check "vLLM's file" 'r["runs"] == 1 and r["rows"][0]["concurrency"] == 8 and r["rows"][0]["tpot_s"] == 0.00925'
-(tr '\n' ' ' <vllm.json; echo; tr '\n' ' ' <vllm.json) >sglang.jsonl
-run calibrate sglang.jsonl --engine sglang $server --only-errors --json
-check "SGLang's lines" 'r["runs"] == 2'
-cat >guide.json <<'END'
-{"benchmarks": [{"args": {"strategy": {"type_": "concurrent", "streams": 4}}, "metrics": {
- "prompt_token_count": {"successful": {"min": 1000, "max": 1000}},
- "output_token_count": {"successful": {"min": 100, "max": 100}},
- "time_to_first_token_ms": {"successful": {"mean": 70}}, "inter_token_latency_ms": {"successful": {"mean": 8}}}}]}
-END
-run calibrate guide.json --engine vllm $server --only-errors --json
-check "GuideLLM's file" 'r["runs"] == 1'
+run calibrate "$files/ok-vllm-detailed.json" --engine vllm $server --only-errors --rows --json
+check "vLLM's file with details: a request that failed has no answer" 'r["runs"] == 1'
+run calibrate "$files/ok-vllm-sweep.json" --engine vllm $server --only-errors --rows --json
+check "vLLM's sweep: a list" '[x["concurrency"] for x in r["rows"]] == [4, 8]'
+run calibrate "$files/ok-sglang.jsonl" --engine sglang $server --only-errors --rows --json
+check "SGLang's lines, with Python's Infinity" '[x["concurrency"] for x in r["rows"]] == [16, 4] and
+    r["rows"][0]["ttft_s"] == 0.1105'
+tpot=$(python -c 'import json; print(json.load(open("log/out"))["rows"][0]["tpot_predicted_s"])')
+run simulate $server --engine sglang --concurrency 16 --prompt 512-1024 --output 64-128 --requests 160 --seed 0 --json
+check "SGLang's random lengths are those between its settings" "abs(rows[0]['tpot_s']['mean'] - $tpot) < 1e-9"
+run calibrate "$files/ok-guidellm.json" --engine vllm $server --only-errors --rows --json
+check "GuideLLM's file: synchronous is one client, TPOT is that after the first token" '
+    [(x["concurrency"], x["tpot_s"]) for x in r["rows"]] == [(1, 0.0066), (4, 0.008)]'
+run calibrate "$files/ok-guidellm-0.3.json" --engine vllm $server --only-errors --json
+check "GuideLLM 0.3's file" 'r["runs"] == 1'
+run calibrate "$files/open-loop.json" --engine vllm $server --only-errors
+expect "GuideLLM: an open loop" 1 "" "streams"
+run calibrate "$files/no-clients.json" --engine sglang $server --only-errors
+expect "SGLang: no --max-concurrency" 1 "" "max_concurrency"
 
 bad() { # description, text that must be there, table or file
     [ -e "$3" ] || table "$3"
@@ -142,7 +149,7 @@ bad "JSON: clients that cannot be" "max_concurrency" huge.json
 echo '{"x": [1, 2' >cut.json
 bad "JSON: cut off" "cut.json" cut.json
 echo '[1]' >list.json
-bad "JSON: a list" "an array" list.json
+bad "JSON: a list of numbers" "element 1: found an integer" list.json
 run calibrate vllm.json --engine vllm --gpu H100-SXM
 expect "JSON: of which model?" 1 "" "model"
 table "$row${row/H100-SXM/B200}"
