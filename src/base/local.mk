@@ -26,7 +26,7 @@ libbase_a_SOURCES = \
 	%D%/utf8.h \
 	%D%/module_path.c
 libbase_a_CFLAGS   = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
+libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_BINDIR='"$(bindir)"' -DSH_PKGLIBDIR='"$(pkglibdir)"'
 
 # What runs over every row of attention; sums keep their order, so that they are the same everywhere.
 noinst_LIBRARIES += librows.a

@@ -114,7 +114,7 @@ int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *
     *to = (struct sh_sim_server){0};
     int bad = (!s->args->capacity.uneven && sh_capacity_divides(&s->model, q.tp, e)) ||
               sh_capacity_ask_fill(&s->args->capacity, &s->settings, &q, &ask, &to->layers, e) ||
-              (v->plan && sh_capacity_plan(v->plan, v->path, &s->model, q.tp, &ask.rule, &to->layers, e));
+              (v->plan && sh_capacity_plan(v->plan, v->path, &s->model, q.tp, &ask.rule, e));
     if (!v->plan && !v->budget)
         ask.rule.state = ask.rule.headroom = 0;         /* these belong to a policy */
     ask.ep = 1;                         /* an engine's is its clock's                             */
