@@ -76,21 +76,36 @@ int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e)
     return l->model ? 0 : -1;
 }
 
+static struct sh_resident_setup setup_for(struct sh_live *l, int positions)
+{
+    int most = sh_model_arch(l->model)->max_pos;
+    return (struct sh_resident_setup){.backend = l->devices.backend, .device = l->devices.at[0], .model = l->model,
+                                      .dtype = l->dtype, .weight_bits = (int)l->options->weight_bits,
+                                      .positions = positions < most ? positions : most, .stages = l->devices.stages,
+                                      .on_host = sh_live_say_host, .on_eager = sh_live_say_eager, .to = &l->note};
+}
+
+static int load(struct sh_live *l, const struct sh_resident_setup *setup, struct sh_err *e)
+{
+    l->resident = sh_resident_open(setup, e);
+    return l->resident ? 0 : sh_err_prefix(e, "%s", l->options->model);
+}
+
 int sh_live_load(struct sh_live *l, int positions, int rows, int block, struct sh_err *e)
 {
     struct sh_props props;
-    int most = sh_model_arch(l->model)->max_pos;
+    struct sh_resident_setup setup = setup_for(l, positions);
     l->devices.backend->props(l->devices.at[0], &props);
-    struct sh_resident_setup setup = {.backend = l->devices.backend, .device = l->devices.at[0], .model = l->model,
-                                      .dtype = l->dtype, .weight_bits = (int)l->options->weight_bits,
-                                      .rows = props.rows_at_once < rows ? props.rows_at_once : rows,
-                                      .positions = positions < most ? positions : most,
-                                      .stages = l->devices.stages,
-                                      .on_host = sh_live_say_host, .on_eager = sh_live_say_eager, .to = &l->note};
-    if (setup.rows < block)
-        setup.rows = block;
-    l->resident = sh_resident_open(&setup, e);
-    return l->resident ? 0 : sh_err_prefix(e, "%s", l->options->model);
+    setup.rows = props.rows_at_once < rows ? props.rows_at_once : rows;
+    setup.rows = setup.rows < block ? block : setup.rows;
+    return load(l, &setup, e);
+}
+
+int sh_live_load_texts(struct sh_live *l, int longest, long long all, struct sh_err *e)
+{
+    struct sh_resident_setup setup = setup_for(l, longest);
+    sh_resident_for_texts(&setup, longest, all, 1);
+    return load(l, &setup, e);
 }
 
 void sh_live_close(struct sh_live *l)

@@ -55,6 +55,9 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
  * that many rows at a time if that suits the device, and at least `block`. */
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e);
 int sh_live_load(struct sh_live *l, int positions, int rows, int block, struct sh_err *e);
+/* For whole texts, of `longest` tokens at most and `all` together, that go through one layer after another
+ * (engine/eval.h): weights that do not fit stay on disk, but for one layer. */
+int sh_live_load_texts(struct sh_live *l, int longest, long long all, struct sh_err *e);
 void sh_live_close(struct sh_live *l);                  /* {0} is fine */
 
 /* A policy as typed, and one budget for all heads. */

@@ -279,7 +279,7 @@ static int open_all(struct sh_live_plan *w, struct sh_err *e)
     long long tokens = sh_text_source_tokens(&w->source);
     split(w);
     w->goal = a->target == SH_TARGET_PPL ? log1p(a->value) : a->target == SH_TARGET_KL ? a->value : -a->value;
-    return sh_live_load(&w->live, w->n_token, tokens < 1 << 22 ? (int)tokens : 1 << 22, w->n_token, e);
+    return sh_live_load_texts(&w->live, w->n_token, tokens, e);
 }
 
 /* ---- the search ---- */
