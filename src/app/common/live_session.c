@@ -151,15 +151,26 @@ static int shape_prompt(const struct sh_live *l, struct sh_live_shape *s, struct
     return 0;
 }
 
+static int most_of(const struct sh_plan *p, int n_token)
+{
+    int most = 0;
+    for (int i = 0; i < p->n_layer * p->n_kv_head; i++) {
+        int b = sh_plan_tokens(p, i / p->n_kv_head, i % p->n_kv_head, n_token);
+        most = b > most ? b : most;
+    }
+    return most;
+}
+
 int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
                   struct sh_live_shape *out, struct sh_err *e)
 {
     const struct sh_arch *a = sh_model_arch(l->model);
     const struct sh_policy *p = c->policy->policy;
-    if (!c->budget && !sh_live_keeps_all(c->policy, a->n_layer))
+    if (!c->budget && !c->plan && !sh_live_keeps_all(c->policy, a->n_layer))
         return sh_misused(e, "--policy %s requires --budget: how many tokens each head keeps", p->name);
-    *out = (struct sh_live_shape){.n_prompt = n_prompt, .n_token = n_token,
-                                  .budget = c->budget ? sh_budget_tokens(c->budget, n_token) : 0,
+    *out = (struct sh_live_shape){.n_prompt = n_prompt, .n_token = n_token, .plan_token = c->plan ? n_token : 0,
+                                  .budget = c->plan ? most_of(c->plan, n_token)
+                                                    : c->budget ? sh_budget_tokens(c->budget, n_token) : 0,
                                   .length = p->needs & SH_NEEDS_LENGTH ? n_token : 0,
                                   .angles = sh_arch_follows_length(a) ? sh_rope_length(&a->rope, n_prompt) : 0};
     out->fits = (!out->budget || n_token <= out->budget) | (!a->window || n_token <= a->window) << 1;
@@ -168,8 +179,9 @@ int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_
 
 int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *other)
 {
-    if (s->budget != other->budget || s->fits != other->fits || s->length != other->length ||
-        s->angles != other->angles || s->prefill != other->prefill || s->block_asked != other->block_asked)
+    if (s->budget != other->budget || s->plan_token != other->plan_token || s->fits != other->fits ||
+        s->length != other->length || s->angles != other->angles || s->prefill != other->prefill ||
+        s->block_asked != other->block_asked)
         return 0;
     s->n_prompt = other->n_prompt > s->n_prompt ? other->n_prompt : s->n_prompt;
     s->n_token = other->n_token > s->n_token ? other->n_token : s->n_token;
@@ -184,7 +196,8 @@ static struct sh_session_setup setup_of(const struct sh_live *l, const struct sh
     const struct sh_arch *a = sh_model_arch(l->model);
     *budget = xcalloc((size_t)(a->n_layer * a->n_kv_head), sizeof **budget);
     for (int i = 0; i < a->n_layer * a->n_kv_head; i++)
-        (*budget)[i] = shape->budget ? shape->budget : shape->n_token;
+        (*budget)[i] = c->plan ? sh_plan_tokens(c->plan, i / a->n_kv_head, i % a->n_kv_head, shape->plan_token)
+                               : shape->budget ? shape->budget : shape->n_token;
     return (struct sh_session_setup){.spec = c->policy, .budget = *budget, .n_seq = n_seq, .n_token = shape->n_token,
                                      .length = shape->angles, .prefill = shape->prefill,
                                      .whole = l->prefill_mode == SH_PREFILL_ONCE, .block = shape->block,
