@@ -79,6 +79,19 @@ void sh_resident_room(const struct sh_resident_setup *s, size_t *needs, size_t *
     *left = props.is_host ? sh_host_memory_free() : props.memory_bytes;
 }
 
+void sh_resident_for_texts(struct sh_resident_setup *s, int longest, long long all, int least)
+{
+    struct sh_props props;
+    size_t needs, left, whole = sh_activations_bytes(sh_model_arch(s->model), longest, s->dtype);
+    s->backend->props(s->device, &props);
+    s->rows = props.rows_at_once < all ? props.rows_at_once : (int)all;
+    s->rows = s->rows < least ? least : s->rows;
+    sh_resident_room(s, &needs, &left);
+    if (longest > s->rows && (!left || whole < left / 4))
+        s->rows = longest;
+    s->streams = left && needs > left;
+}
+
 /* Weights that cannot fit are refused before the first is read, with the width that would do. */
 static int check_room(const struct sh_resident *r, struct sh_err *e)
 {

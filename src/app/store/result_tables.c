@@ -246,6 +246,18 @@ static const struct sh_setting plan_setting[] = {
     WHOLE("prefill"), HASH("model"), HASH("texts"), TEXT("dtype"), WHOLE("weight_bits"), UNSIGNED("seed"),
     REAL_6("weight_prune"), {NULL, 0}};
 
+static const struct sh_metric judged[SH_N_JUDGED_METRIC] = {
+    [SH_J_SEQUENCES] = {"sequences", "sequences", 0, COUNT_FROM_1}, [SH_J_TOKENS] = {"tokens", "tokens", 0, COUNT},
+    [SH_J_INCREASE] = {"ppl_increase", "ppl up by", 4, -1, DBL_MAX},
+    [SH_J_BOUND] = {"ppl_increase_bound", "at most", 4, -1, DBL_MAX},
+    [SH_J_KL] = {"kl", "kl", 4, FINITE}, [SH_J_KL_BOUND] = {"kl_bound", "at most", 4, FINITE}};
+METRICS(sh_judged_metrics, judged);
+
+static const struct sh_setting judged_setting[] = {
+    POLICY, TEXT("allocator"), WHOLE("kv_bits"), WHOLE("group"), WHOLE("prefill"), HASH("model"), HASH("texts"),
+    TEXT("dtype"), WHOLE("weight_bits"), UNSIGNED("seed"), REAL_6("weight_prune"), REAL_6("confidence"), HASH("plan"),
+    {NULL, 0}};
+
 const struct sh_result_kind sh_result_kinds[] = {
     {"replay", 1, replay_setting, {&sh_replay_metrics}},
     {"eval", 1, eval_setting, {&sh_eval_metrics, &sh_eval_answer_metrics,      /* parts have figures of both */
@@ -257,4 +269,5 @@ const struct sh_result_kind sh_result_kinds[] = {
     {"persistence", 0, persistence_setting, {&sh_persistence_metrics}},
     {"repetition", 0, repetition_setting, {&sh_repetition_metrics, &repetition_all_metrics}},
     {"plan", 0, plan_setting, {&plan_metrics}},
+    {"judged", 0, judged_setting, {&sh_judged_metrics}},
     {NULL, 0, NULL, {NULL}}};

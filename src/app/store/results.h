@@ -62,7 +62,8 @@ extern const struct sh_metrics
     sh_theory_metrics,                  /* of enum sh_theory_figure                               */
     sh_theory_at_metrics,               /* of enum sh_theory_at, each at a share: "kept_share@0.2" */
     sh_persistence_metrics,             /* of enum sh_persistence_metric, of layers, too          */
-    sh_repetition_metrics;              /* of enum sh_repetition_metric, each with "_stderr", too */
+    sh_repetition_metrics,              /* of enum sh_repetition_metric, each with "_stderr", too */
+    sh_judged_metrics;                  /* of enum sh_judged_metric                               */
 
 enum sh_drift_metric { SH_D_JACCARD, SH_D_LEAST, SH_D_SAME_FIRST, SH_D_FIRST_DIFFERENCE, SH_N_DRIFT_METRIC };
 
@@ -87,6 +88,12 @@ enum sh_persistence_metric {
 enum sh_repetition_metric {
     SH_REP_4, SH_REP_DISTINCT_1, SH_REP_DISTINCT_2, SH_REP_LONGEST, SH_REP_LIKENESS, SH_REP_CHANCE,
     SH_N_REPETITION_METRIC
+};
+
+/* Of a plan that met its target on unseen texts: increases of the perplexity as shares, divergences in nats, and their
+ * one-sided bounds with the settings' confidence. */
+enum sh_judged_metric {
+    SH_J_SEQUENCES, SH_J_TOKENS, SH_J_INCREASE, SH_J_BOUND, SH_J_KL, SH_J_KL_BOUND, SH_N_JUDGED_METRIC
 };
 
 /* -1: no such metric. */
