@@ -174,12 +174,12 @@ static struct sh_candidate *probes(const struct sh_live_plan *w, const struct sh
 }
 
 /* Losses for a target of perplexity, from divergences [n_layer][n] in place: a divergence times what it raises the nll
- * by. That ratio is about 1, but far from it where the full cache reads some texts badly: evictions then change much and
- * can even help. The change of the nll is too noisy for each point: its variance over T tokens is about 2 kl / T. So a
- * layer has one ratio, from the sums over its points, with a prior of standard deviation 0.25 (as ratios vary between
- * texts and policies) about the ratio of all layers. */
-static void aim_at_perplexity(const struct sh_live_plan *w, const struct sh_candidate *c, int n_layer, int n, int n_text,
-                              double *loss)
+ * by. That ratio is about 1, but far from it where the full cache reads some texts badly: evictions then change much
+ * and can even help. The change of the nll is too noisy for each point: its variance over T tokens is about 2 kl / T.
+ * So a layer has one ratio, from the sums over its points, with a prior of standard deviation 0.25 (as ratios vary
+ * between texts and policies) about the ratio of all layers. */
+static void aim_at_perplexity(const struct sh_live_plan *w, const struct sh_candidate *c, int n_layer, int n,
+                              int n_text, double *loss)
 {
     const double variance = 0.25 * 0.25, least = 0.1, most = 2;
     double *change = xcalloc((size_t)n_layer + 1, sizeof *change), *kl = xcalloc((size_t)n_layer + 1, sizeof *kl);

@@ -1,118 +1,117 @@
-/*  //*  */*   /*  S/*  P/*  D/*  X/*  -/*  L/*  i/*  c/*  e/*  n/*  s/*  e/*  -/*  I/*  d/*  e/*  n/*  t/*  i/*  f/*  i/*  e/*  r/*  :/*   /*  A/*  p/*  a/*  c/*  h/*  e/*  -/*  2/*  ./*  0/*   /*  */*  //*  
-/*  //*  */*   /*  T/*  h/*  e/*   /*  w/*  a/*  l/*  k/*   /*  o/*  n/*   /*  t/*  h/*  e/*   /*  j/*  u/*  d/*  g/*  e/*  d/*   /*  t/*  e/*  x/*  t/*  s/*  ,/*   /*  w/*  i/*  t/*  h/*   /*  t/*  h/*  e/*   /*  s/*  e/*  t/*  t/*  i/*  n/*  g/*   /*  t/*  h/*  a/*  t/*   /*  t/*  h/*  e/*   /*  s/*  e/*  a/*  r/*  c/*  h/*   /*  c/*  h/*  o/*  s/*  e/*  :/*   /*  d/*  o/*  w/*  n/*   /*  f/*  r/*  o/*  m/*   /*  l/*  a/*  r/*  g/*  e/*   /*  b/*  u/*  d/*  g/*  e/*  t/*  s/*  ,/*   /*  a/*  s/*   /*  l/*  o/*  n/*  g/*   /*  a/*  s/*   /*  t/*  h/*  e/*   /*  b/*  o/*  u/*  n/*  d/*  
-/*   /*  */*   /*  h/*  o/*  l/*  d/*  s/*  ./*   /*  T/*  h/*  e/*   /*  o/*  r/*  d/*  e/*  r/*   /*  i/*  s/*   /*  f/*  i/*  x/*  e/*  d/*   /*  b/*  y/*   /*  w/*  h/*  a/*  t/*   /*  t/*  h/*  e/*   /*  s/*  e/*  a/*  r/*  c/*  h/*   /*  f/*  o/*  u/*  n/*  d/*  :/*   /*  a/*   /*  b/*  u/*  d/*  g/*  e/*  t/*   /*  t/*  h/*  a/*  t/*   /*  h/*  o/*  l/*  d/*  s/*   /*  n/*  e/*  a/*  r/*  l/*  y/*   /*  a/*  l/*  w/*  a/*  y/*  s/*  ,/*   /*  t/*  h/*  e/*  n/*   /*  d/*  o/*  w/*  n/*   /*  f/*  r/*  o/*  m/*   /*  h/*  a/*  l/*  f/*   /*  a/*  s/*   /*  m/*  a/*  n/*  y/*  
-/*   /*  */*   /*  t/*  o/*  k/*  e/*  n/*  s/*   /*  a/*  g/*  a/*  i/*  n/*   /*  a/*  s/*   /*  t/*  h/*  e/*   /*  s/*  e/*  a/*  r/*  c/*  h/*   /*  f/*  o/*  u/*  n/*  d/*  ,/*   /*  c/*  l/*  o/*  s/*  e/*   /*  t/*  o/*  g/*  e/*  t/*  h/*  e/*  r/*   /*  f/*  r/*  o/*  m/*   /*  a/*   /*  f/*  i/*  f/*  t/*  h/*   /*  a/*  b/*  o/*  v/*  e/*  ./*   /*  N/*  o/*  t/*  h/*  i/*  n/*  g/*   /*  i/*  s/*   /*  t/*  r/*  i/*  e/*  d/*   /*  b/*  e/*  t/*  w/*  e/*  e/*  n/*   /*  t/*  w/*  o/*   /*  b/*  u/*  d/*  g/*  e/*  t/*  s/*   /*  a/*  f/*  t/*  e/*  r/*   /*  o/*  n/*  e/*   /*  o/*  f/*  
-/*   /*  */*   /*  t/*  h/*  e/*  m/*   /*  h/*  a/*  s/*   /*  f/*  a/*  i/*  l/*  e/*  d/*  :/*   /*  t/*  h/*  a/*  t/*   /*  w/*  o/*  u/*  l/*  d/*   /*  b/*  e/*   /*  a/*  n/*  o/*  t/*  h/*  e/*  r/*   /*  c/*  h/*  a/*  n/*  c/*  e/*   /*  t/*  o/*   /*  b/*  e/*   /*  w/*  r/*  o/*  n/*  g/*  ./*   /*  N/*  o/*  r/*   /*  a/*  r/*  e/*   /*  t/*  h/*  o/*  s/*  e/*   /*  i/*  n/*   /*  b/*  e/*  t/*  w/*  e/*  e/*  n/*   /*  a/*  t/*   /*  t/*  h/*  e/*   /*  t/*  o/*  p/*  ,/*   /*  a/*  s/*   /*  a/*  n/*   /*  i/*  n/*  c/*  r/*  e/*  a/*  s/*  e/*   /*  n/*  e/*  e/*  d/*  
-/*   /*  */*   /*  n/*  o/*  t/*   /*  f/*  a/*  l/*  l/*   /*  w/*  i/*  t/*  h/*   /*  e/*  v/*  e/*  r/*  y/*   /*  t/*  o/*  k/*  e/*  n/*  :/*   /*  t/*  e/*  x/*  t/*  s/*   /*  t/*  h/*  a/*  t/*   /*  t/*  h/*  e/*   /*  f/*  u/*  l/*  l/*   /*  c/*  a/*  c/*  h/*  e/*   /*  r/*  e/*  a/*  d/*  s/*   /*  b/*  a/*  d/*  l/*  y/*   /*  c/*  a/*  n/*   /*  g/*  a/*  i/*  n/*   /*  f/*  r/*  o/*  m/*   /*  e/*  v/*  i/*  c/*  t/*  i/*  o/*  n/*  s/*  ./*   /*  */*  //*  
-/*  #/*  i/*  n/*  c/*  l/*  u/*  d/*  e/*   /*  </*  m/*  a/*  t/*  h/*  ./*  h/*  >/*  
-/*  #/*  i/*  n/*  c/*  l/*  u/*  d/*  e/*   /*  </*  s/*  t/*  d/*  l/*  i/*  b/*  ./*  h/*  >/*  
-/*  #/*  i/*  n/*  c/*  l/*  u/*  d/*  e/*   /*  </*  s/*  t/*  r/*  i/*  n/*  g/*  ./*  h/*  >/*  
-/*  
-/*  #/*  i/*  n/*  c/*  l/*  u/*  d/*  e/*   /*  "/*  s/*  r/*  c/*  //*  a/*  p/*  p/*  //*  p/*  l/*  a/*  n/*  //*  l/*  i/*  v/*  e/*  _/*  p/*  l/*  a/*  n/*  ./*  h/*  "/*  
-/*  #/*  i/*  n/*  c/*  l/*  u/*  d/*  e/*   /*  "/*  s/*  r/*  c/*  //*  a/*  p/*  p/*  //*  s/*  t/*  o/*  r/*  e/*  //*  r/*  e/*  s/*  u/*  l/*  t/*  s/*  ./*  h/*  "/*  
-/*  #/*  i/*  n/*  c/*  l/*  u/*  d/*  e/*   /*  "/*  s/*  r/*  c/*  //*  b/*  a/*  s/*  e/*  //*  f/*  i/*  l/*  e/*  ./*  h/*  "/*  
-/*  #/*  i/*  n/*  c/*  l/*  u/*  d/*  e/*   /*  "/*  s/*  r/*  c/*  //*  b/*  a/*  s/*  e/*  //*  m/*  e/*  m/*  ./*  h/*  "/*  
-/*  
-/*  e/*  n/*  u/*  m/*   /*  {/*   /*  M/*  O/*  S/*  T/*   /*  =/*   /*  5/*  1/*  2/*  ,/*   /*  B/*  A/*  T/*  C/*  H/*   /*  =/*   /*  8/*   /*  }/*  ;/*  
-/*  s/*  t/*  a/*  t/*  i/*  c/*   /*  c/*  o/*  n/*  s/*  t/*   /*  d/*  o/*  u/*  b/*  l/*  e/*   /*  t/*  o/*  p/*   /*  =/*   /*  1/*  ./*  2/*  ,/*   /*  f/*  a/*  r/*   /*  =/*   /*  1/*  ./*  5/*  ,/*   /*  n/*  e/*  a/*  r/*   /*  =/*   /*  1/*  ./*  2/*  ,/*   /*  s/*  t/*  r/*  i/*  d/*  e/*   /*  =/*   /*  1/*  ./*  0/*  8/*  ,/*   /*  s/*  t/*  e/*  p/*   /*  =/*   /*  1/*  ./*  0/*  1/*  5/*  ;/*  
-/*  
-/*  //*  */*   /*  T/*  h/*  e/*   /*  m/*  e/*  a/*  n/*   /*  a/*  f/*  t/*  e/*  r/*   /*  t/*  h/*  i/*  s/*   /*  o/*  n/*  e/*  ,/*   /*  t/*  h/*  e/*   /*  f/*  u/*  l/*  l/*   /*  c/*  a/*  c/*  h/*  e/*   /*  a/*  t/*   /*  f/*  i/*  r/*  s/*  t/*  ;/*   /*  0/*  :/*   /*  i/*  t/*   /*  w/*  a/*  s/*   /*  t/*  h/*  e/*   /*  l/*  e/*  a/*  s/*  t/*  ./*   /*  */*  //*  
-/*  s/*  t/*  a/*  t/*  i/*  c/*   /*  i/*  n/*  t/*   /*  n/*  e/*  x/*  t/*  _/*  m/*  e/*  a/*  n/*  (/*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  p/*  l/*  a/*  n/*   /*  */*  w/*  ,/*   /*  i/*  n/*  t/*   /*  l/*  a/*  s/*  t/*  )/*  
-/*  {/*  
-/*   /*   /*   /*   /*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  s/*  e/*  t/*  t/*  i/*  n/*  g/*   /*  */*  s/*   /*  =/*   /*  &/*  w/*  -/*  >/*  s/*  e/*  t/*  t/*  i/*  n/*  g/*  [/*  w/*  -/*  >/*  b/*  e/*  s/*  t/*  ]/*  ;/*  
-/*   /*   /*   /*   /*  d/*  o/*  u/*  b/*  l/*  e/*   /*  f/*  o/*  u/*  n/*  d/*   /*  =/*   /*  s/*  -/*  >/*  m/*  e/*  e/*  t/*  s/*   /*  ?/*   /*  s/*  -/*  >/*  m/*  e/*  a/*  n/*   /*  :/*   /*  w/*  -/*  >/*  n/*  _/*  t/*  o/*  k/*  e/*  n/*  ,/*   /*  x/*   /*  =/*   /*  l/*  a/*  s/*  t/*   /*  //*   /*  (/*  l/*  a/*  s/*  t/*   /*  >/*   /*  n/*  e/*  a/*  r/*   /*  */*   /*  f/*  o/*  u/*  n/*  d/*   /*  ?/*   /*  s/*  t/*  r/*  i/*  d/*  e/*   /*  :/*   /*  s/*  t/*  e/*  p/*  )/*  ;/*  
-/*   /*   /*   /*   /*  i/*  f/*   /*  (/*  l/*  a/*  s/*  t/*   /*  =/*  =/*   /*  w/*  -/*  >/*  n/*  _/*  t/*  o/*  k/*  e/*  n/*   /*  &/*  &/*   /*  f/*  o/*  u/*  n/*  d/*   /*  </*   /*  l/*  a/*  s/*  t/*   /*  //*   /*  t/*  o/*  p/*  )/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  x/*   /*  =/*   /*  l/*  a/*  s/*  t/*   /*  //*   /*  t/*  o/*  p/*  ;/*  
-/*   /*   /*   /*   /*  e/*  l/*  s/*  e/*   /*  i/*  f/*   /*  (/*  x/*   /*  >/*   /*  f/*  a/*  r/*   /*  */*   /*  f/*  o/*  u/*  n/*  d/*  )/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  x/*   /*  =/*   /*  f/*  a/*  r/*   /*  */*   /*  f/*  o/*  u/*  n/*  d/*  ;/*  
-/*   /*   /*   /*   /*  i/*  n/*  t/*   /*  b/*   /*  =/*   /*  (/*  i/*  n/*  t/*  )/*  (/*  x/*   /*  +/*   /*  0/*  ./*  5/*  )/*   /*  </*   /*  l/*  a/*  s/*  t/*   /*  ?/*   /*  (/*  i/*  n/*  t/*  )/*  (/*  x/*   /*  +/*   /*  0/*  ./*  5/*  )/*   /*  :/*   /*  l/*  a/*  s/*  t/*   /*  -/*   /*  1/*  ;/*  
-/*   /*   /*   /*   /*  b/*   /*  =/*   /*  b/*   /*  </*   /*  s/*  -/*  >/*  a/*  l/*  l/*  o/*  t/*  ./*  f/*  l/*  o/*  o/*  r/*   /*  ?/*   /*  s/*  -/*  >/*  a/*  l/*  l/*  o/*  t/*  ./*  f/*  l/*  o/*  o/*  r/*   /*  :/*   /*  b/*  ;/*  
-/*   /*   /*   /*   /*  r/*  e/*  t/*  u/*  r/*  n/*   /*  b/*   /*  </*   /*  l/*  a/*  s/*  t/*   /*  ?/*   /*  b/*   /*  :/*   /*  0/*  ;/*  
-/*  }/*  
-/*  
-/*  //*  */*   /*  R/*  e/*  a/*  d/*  s/*   /*  t/*  h/*  e/*  s/*  e/*   /*  m/*  e/*  a/*  n/*  s/*   /*  a/*  f/*  t/*  e/*  r/*   /*  t/*  h/*  o/*  s/*  e/*   /*  t/*  h/*  a/*  t/*   /*  w/*  e/*  r/*  e/*   /*  j/*  u/*  d/*  g/*  e/*  d/*  ./*   /*  1/*  :/*   /*  a/*  l/*  l/*   /*  h/*  o/*  l/*  d/*  ;/*   /*  0/*  :/*   /*  o/*  n/*  e/*   /*  d/*  o/*  e/*  s/*   /*  n/*  o/*  t/*  ,/*   /*  a/*  n/*  d/*   /*  t/*  h/*  o/*  s/*  e/*   /*  a/*  f/*  t/*  e/*  r/*   /*  i/*  t/*   /*  a/*  r/*  e/*   /*  l/*  e/*  f/*  t/*   /*  o/*  u/*  t/*  ./*   /*  */*  //*  
-/*  s/*  t/*  a/*  t/*  i/*  c/*   /*  i/*  n/*  t/*   /*  j/*  u/*  d/*  g/*  e/*  (/*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  p/*  l/*  a/*  n/*   /*  */*  w/*  ,/*   /*  c/*  o/*  n/*  s/*  t/*   /*  i/*  n/*  t/*   /*  */*  m/*  e/*  a/*  n/*  ,/*   /*  i/*  n/*  t/*   /*  n/*  ,/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  e/*  r/*  r/*   /*  */*  e/*  )/*  
-/*  {/*  
-/*   /*   /*   /*   /*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  s/*  e/*  t/*  t/*  i/*  n/*  g/*   /*  */*  s/*   /*  =/*   /*  &/*  w/*  -/*  >/*  s/*  e/*  t/*  t/*  i/*  n/*  g/*  [/*  w/*  -/*  >/*  b/*  e/*  s/*  t/*  ]/*  ;/*  
-/*   /*   /*   /*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  c/*  a/*  n/*  d/*  i/*  d/*  a/*  t/*  e/*   /*  */*  c/*   /*  =/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  c/*  a/*  n/*  d/*  i/*  d/*  a/*  t/*  e/*  s/*  (/*  w/*  ,/*   /*  s/*  ,/*   /*  m/*  e/*  a/*  n/*  ,/*   /*  n/*  ,/*   /*  e/*  )/*  ;/*  
-/*   /*   /*   /*   /*  i/*  f/*   /*  (/*  !/*  c/*  )/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  r/*  e/*  t/*  u/*  r/*  n/*   /*  -/*  1/*  ;/*  
-/*   /*   /*   /*   /*  i/*  f/*   /*  (/*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  r/*  e/*  a/*  d/*  _/*  c/*  a/*  n/*  d/*  i/*  d/*  a/*  t/*  e/*  s/*  (/*  w/*  ,/*   /*  &/*  s/*  -/*  >/*  p/*  o/*  l/*  i/*  c/*  y/*  ,/*   /*  c/*  ,/*   /*  n/*  ,/*   /*  w/*  -/*  >/*  o/*  r/*  d/*  e/*  r/*   /*  +/*   /*  w/*  -/*  >/*  n/*  _/*  s/*  e/*  a/*  r/*  c/*  h/*  ,/*   /*  w/*  -/*  >/*  n/*  _/*  j/*  u/*  d/*  g/*  e/*  ,/*   /*  "/*  j/*  u/*  d/*  g/*  i/*  n/*  g/*  "/*  ,/*   /*  e/*  )/*  )/*   /*  {/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  s/*  h/*  _/*  c/*  a/*  n/*  d/*  i/*  d/*  a/*  t/*  e/*  s/*  _/*  f/*  r/*  e/*  e/*  (/*  c/*  ,/*   /*  n/*  )/*  ;/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  r/*  e/*  t/*  u/*  r/*  n/*   /*  -/*  1/*  ;/*  
-/*   /*   /*   /*   /*  }/*  
-/*   /*   /*   /*   /*  i/*  n/*  t/*   /*  h/*  e/*  l/*  d/*   /*  =/*   /*  0/*  ;/*  
-/*   /*   /*   /*   /*  w/*  h/*  i/*  l/*  e/*   /*  (/*  h/*  e/*  l/*  d/*   /*  </*   /*  n/*   /*  &/*  &/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  m/*  e/*  e/*  t/*  s/*  (/*  w/*  ,/*   /*  &/*  c/*  [/*  h/*  e/*  l/*  d/*  ]/*  ./*  g/*  o/*  a/*  l/*  )/*  )/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  h/*  e/*  l/*  d/*  +/*  +/*  ;/*  
-/*   /*   /*   /*   /*  i/*  n/*  t/*   /*  k/*  e/*  p/*  t/*   /*  =/*   /*  h/*  e/*  l/*  d/*   /*  </*   /*  n/*   /*  ?/*   /*  h/*  e/*  l/*  d/*   /*  +/*   /*  1/*   /*  :/*   /*  n/*  ;/*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*  //*  */*   /*  t/*  h/*  e/*   /*  o/*  n/*  e/*   /*  t/*  h/*  a/*  t/*   /*  f/*  a/*  i/*  l/*  e/*  d/*   /*  i/*  s/*   /*  s/*  h/*  o/*  w/*  n/*  ,/*   /*  t/*  o/*  o/*   /*  */*  //*  
-/*   /*   /*   /*   /*  w/*  -/*  >/*  j/*  u/*  d/*  g/*  e/*  d/*   /*  =/*   /*  x/*  r/*  e/*  a/*  l/*  l/*  o/*  c/*  a/*  r/*  r/*  a/*  y/*  (/*  w/*  -/*  >/*  j/*  u/*  d/*  g/*  e/*  d/*  ,/*   /*  (/*  s/*  i/*  z/*  e/*  _/*  t/*  )/*  (/*  w/*  -/*  >/*  n/*  _/*  j/*  u/*  d/*  g/*  e/*  d/*   /*  +/*   /*  k/*  e/*  p/*  t/*  )/*  ,/*   /*  s/*  i/*  z/*  e/*  o/*  f/*   /*  */*  w/*  -/*  >/*  j/*  u/*  d/*  g/*  e/*  d/*  )/*  ;/*  
-/*   /*   /*   /*   /*  m/*  e/*  m/*  c/*  p/*  y/*  (/*  w/*  -/*  >/*  j/*  u/*  d/*  g/*  e/*  d/*   /*  +/*   /*  w/*  -/*  >/*  n/*  _/*  j/*  u/*  d/*  g/*  e/*  d/*  ,/*   /*  c/*  ,/*   /*  (/*  s/*  i/*  z/*  e/*  _/*  t/*  )/*  k/*  e/*  p/*  t/*   /*  */*   /*  s/*  i/*  z/*  e/*  o/*  f/*   /*  */*  c/*  )/*  ;/*  
-/*   /*   /*   /*   /*  w/*  -/*  >/*  n/*  _/*  j/*  u/*  d/*  g/*  e/*  d/*   /*  +/*  =/*   /*  k/*  e/*  p/*  t/*  ;/*  
-/*   /*   /*   /*   /*  w/*  -/*  >/*  c/*  h/*  o/*  s/*  e/*  n/*   /*  =/*   /*  h/*  e/*  l/*  d/*   /*  ?/*   /*  w/*  -/*  >/*  n/*  _/*  j/*  u/*  d/*  g/*  e/*  d/*   /*  -/*   /*  k/*  e/*  p/*  t/*   /*  +/*   /*  h/*  e/*  l/*  d/*   /*  -/*   /*  1/*   /*  :/*   /*  w/*  -/*  >/*  c/*  h/*  o/*  s/*  e/*  n/*  ;/*  
-/*   /*   /*   /*   /*  m/*  e/*  m/*  s/*  e/*  t/*  (/*  c/*  ,/*   /*  0/*  ,/*   /*  (/*  s/*  i/*  z/*  e/*  _/*  t/*  )/*  k/*  e/*  p/*  t/*   /*  */*   /*  s/*  i/*  z/*  e/*  o/*  f/*   /*  */*  c/*  )/*  ;/*  
-/*   /*   /*   /*   /*  s/*  h/*  _/*  c/*  a/*  n/*  d/*  i/*  d/*  a/*  t/*  e/*  s/*  _/*  f/*  r/*  e/*  e/*  (/*  c/*  ,/*   /*  n/*  )/*  ;/*  
-/*   /*   /*   /*   /*  r/*  e/*  t/*  u/*  r/*  n/*   /*  h/*  e/*  l/*  d/*   /*  =/*  =/*   /*  n/*  ;/*  
-/*  }/*  
-/*  
-/*  //*  */*   /*  T/*  h/*  e/*   /*  n/*  e/*  x/*  t/*   /*  o/*  n/*  e/*  s/*  :/*   /*  a/*  t/*   /*  f/*  i/*  r/*  s/*  t/*   /*  d/*  o/*  w/*  n/*   /*  t/*  o/*   /*  w/*  h/*  a/*  t/*   /*  t/*  h/*  e/*   /*  s/*  e/*  a/*  r/*  c/*  h/*   /*  f/*  o/*  u/*  n/*  d/*  ./*   /*  */*  //*  
-/*  s/*  t/*  a/*  t/*  i/*  c/*   /*  i/*  n/*  t/*   /*  n/*  e/*  x/*  t/*  _/*  m/*  e/*  a/*  n/*  s/*  (/*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  p/*  l/*  a/*  n/*   /*  */*  w/*  ,/*   /*  i/*  n/*  t/*   /*  l/*  a/*  s/*  t/*  ,/*   /*  i/*  n/*  t/*   /*  */*  m/*  e/*  a/*  n/*  )/*  
-/*  {/*  
-/*   /*   /*   /*   /*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  s/*  e/*  t/*  t/*  i/*  n/*  g/*   /*  */*  s/*   /*  =/*   /*  &/*  w/*  -/*  >/*  s/*  e/*  t/*  t/*  i/*  n/*  g/*  [/*  w/*  -/*  >/*  b/*  e/*  s/*  t/*  ]/*  ;/*  
-/*   /*   /*   /*   /*  i/*  n/*  t/*   /*  n/*   /*  =/*   /*  0/*  ,/*   /*  i/*  s/*  _/*  f/*  i/*  r/*  s/*  t/*   /*  =/*   /*  l/*  a/*  s/*  t/*   /*  =/*  =/*   /*  w/*  -/*  >/*  n/*  _/*  t/*  o/*  k/*  e/*  n/*   /*  &/*  &/*   /*  s/*  -/*  >/*  m/*  e/*  e/*  t/*  s/*  ;/*  
-/*   /*   /*   /*   /*  w/*  h/*  i/*  l/*  e/*   /*  (/*  n/*   /*  </*   /*  M/*  O/*  S/*  T/*   /*  &/*  &/*   /*  (/*  i/*  s/*  _/*  f/*  i/*  r/*  s/*  t/*   /*  ?/*   /*  l/*  a/*  s/*  t/*   /*  >/*   /*  s/*  -/*  >/*  m/*  e/*  a/*  n/*   /*  :/*   /*  n/*   /*  </*   /*  B/*  A/*  T/*  C/*  H/*  )/*   /*  &/*  &/*   /*  (/*  l/*  a/*  s/*  t/*   /*  =/*   /*  n/*  e/*  x/*  t/*  _/*  m/*  e/*  a/*  n/*  (/*  w/*  ,/*   /*  l/*  a/*  s/*  t/*  )/*  )/*  )/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  m/*  e/*  a/*  n/*  [/*  n/*  +/*  +/*  ]/*   /*  =/*   /*  l/*  a/*  s/*  t/*  ;/*  
-/*   /*   /*   /*   /*  r/*  e/*  t/*  u/*  r/*  n/*   /*  n/*  ;/*  
-/*  }/*  
-/*  
-/*  i/*  n/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  j/*  u/*  d/*  g/*  e/*  (/*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  p/*  l/*  a/*  n/*   /*  */*  w/*  ,/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  e/*  r/*  r/*   /*  */*  e/*  )/*  
-/*  {/*  
-/*   /*   /*   /*   /*  i/*  n/*  t/*   /*  m/*  e/*  a/*  n/*  [/*  M/*  O/*  S/*  T/*  ]/*  ,/*   /*  n/*  ,/*   /*  h/*  o/*  l/*  d/*  s/*   /*  =/*   /*  1/*  ,/*   /*  l/*  a/*  s/*  t/*   /*  =/*   /*  w/*  -/*  >/*  n/*  _/*  t/*  o/*  k/*  e/*  n/*  ;/*  
-/*   /*   /*   /*   /*  w/*  -/*  >/*  c/*  h/*  o/*  s/*  e/*  n/*   /*  =/*   /*  -/*  1/*  ;/*  
-/*   /*   /*   /*   /*  w/*  h/*  i/*  l/*  e/*   /*  (/*  h/*  o/*  l/*  d/*  s/*   /*  >/*   /*  0/*   /*  &/*  &/*   /*  (/*  n/*   /*  =/*   /*  n/*  e/*  x/*  t/*  _/*  m/*  e/*  a/*  n/*  s/*  (/*  w/*  ,/*   /*  l/*  a/*  s/*  t/*  ,/*   /*  m/*  e/*  a/*  n/*  )/*  )/*  )/*   /*  {/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  h/*  o/*  l/*  d/*  s/*   /*  =/*   /*  j/*  u/*  d/*  g/*  e/*  (/*  w/*  ,/*   /*  m/*  e/*  a/*  n/*  ,/*   /*  n/*  ,/*   /*  e/*  )/*  ;/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  l/*  a/*  s/*  t/*   /*  =/*   /*  m/*  e/*  a/*  n/*  [/*  n/*   /*  -/*   /*  1/*  ]/*  ;/*  
-/*   /*   /*   /*   /*  }/*  
-/*   /*   /*   /*   /*  r/*  e/*  t/*  u/*  r/*  n/*   /*  h/*  o/*  l/*  d/*  s/*   /*  </*   /*  0/*   /*  ?/*   /*  -/*  1/*   /*  :/*   /*  0/*  ;/*  
-/*  }/*  
-/*  
-/*  i/*  n/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  k/*  e/*  e/*  p/*  _/*  j/*  u/*  d/*  g/*  e/*  d/*  (/*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  p/*  l/*  a/*  n/*   /*  */*  w/*  ,/*   /*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  c/*  a/*  n/*  d/*  i/*  d/*  a/*  t/*  e/*   /*  */*  c/*  ,/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  e/*  r/*  r/*   /*  */*  e/*  )/*  
-/*  {/*  
-/*   /*   /*   /*   /*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  o/*  p/*  t/*  i/*  o/*  n/*  s/*   /*  */*  o/*   /*  =/*   /*  &/*  w/*  -/*  >/*  a/*  -/*  >/*  l/*  i/*  v/*  e/*  ;/*  
-/*   /*   /*   /*   /*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  k/*  v/*  _/*  f/*  o/*  r/*  m/*  a/*  t/*   /*  */*  f/*   /*  =/*   /*  &/*  w/*  -/*  >/*  l/*  i/*  v/*  e/*  ./*  f/*  o/*  r/*  m/*  a/*  t/*  ;/*  
-/*   /*   /*   /*   /*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  p/*  l/*  a/*  n/*   /*  */*  p/*   /*  =/*   /*  &/*  w/*  -/*  >/*  p/*  l/*  a/*  n/*  ;/*  
-/*   /*   /*   /*   /*  c/*  h/*  a/*  r/*   /*  k/*  n/*  o/*  b/*  s/*  [/*  S/*  H/*  _/*  P/*  O/*  L/*  I/*  C/*  Y/*  _/*  T/*  E/*  X/*  T/*  ]/*  ,/*   /*  a/*  l/*  l/*  o/*  c/*  a/*  t/*  o/*  r/*  [/*  S/*  H/*  _/*  A/*  L/*  L/*  O/*  T/*  _/*  T/*  E/*  X/*  T/*  ]/*  ,/*   /*  b/*  u/*  d/*  g/*  e/*  t/*  [/*  S/*  H/*  _/*  B/*  U/*  D/*  G/*  E/*  T/*  _/*  T/*  E/*  X/*  T/*  ]/*  ;/*  
-/*   /*   /*   /*   /*  d/*  o/*  u/*  b/*  l/*  e/*   /*  t/*  o/*  k/*  e/*  n/*  s/*   /*  =/*   /*  0/*  ,/*   /*  s/*  h/*  a/*  r/*  e/*   /*  =/*   /*  (/*  d/*  o/*  u/*  b/*  l/*  e/*  )/*  s/*  h/*  _/*  p/*  l/*  a/*  n/*  _/*  t/*  o/*  t/*  a/*  l/*  (/*  p/*  )/*   /*  //*   /*  p/*  -/*  >/*  n/*  _/*  l/*  a/*  y/*  e/*  r/*   /*  //*   /*  p/*  -/*  >/*  n/*  _/*  k/*  v/*  _/*  h/*  e/*  a/*  d/*   /*  //*   /*  p/*  -/*  >/*  n/*  _/*  t/*  o/*  k/*  e/*  n/*  ;/*  
-/*   /*   /*   /*   /*  c/*  h/*  a/*  r/*   /*  */*  s/*  e/*  t/*  t/*  i/*  n/*  g/*  s/*   /*  =/*   /*  s/*  h/*  _/*  s/*  e/*  t/*  t/*  i/*  n/*  g/*  s/*  _/*  t/*  e/*  x/*  t/*  (/*  "/*  j/*  u/*  d/*  g/*  e/*  d/*  "/*  ,/*   /*  (/*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  v/*  a/*  l/*  u/*  e/*  [/*  ]/*  )/*  {/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  {/*  "/*  p/*  o/*  l/*  i/*  c/*  y/*  "/*  ,/*   /*  ./*  t/*  e/*  x/*  t/*   /*  =/*   /*  p/*  -/*  >/*  p/*  o/*  l/*  i/*  c/*  y/*  ./*  p/*  o/*  l/*  i/*  c/*  y/*  -/*  >/*  n/*  a/*  m/*  e/*  }/*  ,/*   /*  {/*  "/*  k/*  n/*  o/*  b/*  s/*  "/*  ,/*   /*  ./*  t/*  e/*  x/*  t/*   /*  =/*   /*  s/*  h/*  _/*  p/*  o/*  l/*  i/*  c/*  y/*  _/*  k/*  n/*  o/*  b/*  s/*  (/*  &/*  p/*  -/*  >/*  p/*  o/*  l/*  i/*  c/*  y/*  ,/*   /*  k/*  n/*  o/*  b/*  s/*  )/*  }/*  ,/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  {/*  "/*  b/*  u/*  d/*  g/*  e/*  t/*  "/*  ,/*   /*  ./*  t/*  e/*  x/*  t/*   /*  =/*   /*  s/*  h/*  _/*  b/*  u/*  d/*  g/*  e/*  t/*  _/*  t/*  e/*  x/*  t/*  (/*  &/*  (/*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  b/*  u/*  d/*  g/*  e/*  t/*  )/*  {/*  ./*  s/*  h/*  a/*  r/*  e/*   /*  =/*   /*  s/*  h/*  a/*  r/*  e/*  }/*  ,/*   /*  b/*  u/*  d/*  g/*  e/*  t/*  )/*  }/*  ,/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  {/*  "/*  a/*  l/*  l/*  o/*  c/*  a/*  t/*  o/*  r/*  "/*  ,/*   /*  ./*  t/*  e/*  x/*  t/*   /*  =/*   /*  s/*  h/*  _/*  a/*  l/*  l/*  o/*  t/*  _/*  t/*  e/*  x/*  t/*  (/*  &/*  p/*  -/*  >/*  a/*  l/*  l/*  o/*  c/*  a/*  t/*  o/*  r/*  ,/*   /*  a/*  l/*  l/*  o/*  c/*  a/*  t/*  o/*  r/*  )/*  }/*  ,/*   /*  {/*  "/*  k/*  v/*  _/*  b/*  i/*  t/*  s/*  "/*  ,/*   /*  ./*  w/*  h/*  o/*  l/*  e/*   /*  =/*   /*  f/*  -/*  >/*  b/*  i/*  t/*  s/*  }/*  ,/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  {/*  "/*  g/*  r/*  o/*  u/*  p/*  "/*  ,/*   /*  ./*  w/*  h/*  o/*  l/*  e/*   /*  =/*   /*  f/*  -/*  >/*  b/*  i/*  t/*  s/*   /*  </*   /*  1/*  6/*   /*  ?/*   /*  f/*  -/*  >/*  g/*  r/*  o/*  u/*  p/*   /*  :/*   /*  0/*  }/*  ,/*   /*  {/*  "/*  p/*  r/*  e/*  f/*  i/*  l/*  l/*  "/*  ,/*   /*  ./*  w/*  h/*  o/*  l/*  e/*   /*  =/*   /*  o/*  -/*  >/*  p/*  r/*  e/*  f/*  i/*  l/*  l/*  }/*  ,/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  {/*  "/*  m/*  o/*  d/*  e/*  l/*  "/*  ,/*   /*  ./*  b/*  i/*  t/*  s/*   /*  =/*   /*  s/*  h/*  _/*  m/*  o/*  d/*  e/*  l/*  _/*  f/*  i/*  n/*  g/*  e/*  r/*  p/*  r/*  i/*  n/*  t/*  (/*  w/*  -/*  >/*  l/*  i/*  v/*  e/*  ./*  m/*  o/*  d/*  e/*  l/*  )/*  }/*  ,/*   /*  {/*  "/*  t/*  e/*  x/*  t/*  s/*  "/*  ,/*   /*  ./*  b/*  i/*  t/*  s/*   /*  =/*   /*  w/*  -/*  >/*  o/*  n/*  ./*  h/*  a/*  s/*  h/*  }/*  ,/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  {/*  "/*  d/*  t/*  y/*  p/*  e/*  "/*  ,/*   /*  ./*  t/*  e/*  x/*  t/*   /*  =/*   /*  o/*  -/*  >/*  d/*  t/*  y/*  p/*  e/*  }/*  ,/*   /*  {/*  "/*  w/*  e/*  i/*  g/*  h/*  t/*  _/*  b/*  i/*  t/*  s/*  "/*  ,/*   /*  ./*  w/*  h/*  o/*  l/*  e/*   /*  =/*   /*  o/*  -/*  >/*  w/*  e/*  i/*  g/*  h/*  t/*  _/*  b/*  i/*  t/*  s/*  }/*  ,/*   /*  {/*  "/*  s/*  e/*  e/*  d/*  "/*  ,/*   /*  ./*  b/*  i/*  t/*  s/*   /*  =/*   /*  w/*  -/*  >/*  l/*  i/*  v/*  e/*  ./*  s/*  e/*  e/*  d/*  }/*  ,/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  {/*  "/*  w/*  e/*  i/*  g/*  h/*  t/*  _/*  p/*  r/*  u/*  n/*  e/*  "/*  ,/*   /*  ./*  r/*  e/*  a/*  l/*   /*  =/*   /*  o/*  -/*  >/*  w/*  e/*  i/*  g/*  h/*  t/*  _/*  p/*  r/*  u/*  n/*  e/*  ,/*   /*  ./*  i/*  s/*  _/*  a/*  b/*  s/*  e/*  n/*  t/*   /*  =/*   /*  o/*  -/*  >/*  w/*  e/*  i/*  g/*  h/*  t/*  _/*  p/*  r/*  u/*  n/*  e/*   /*  </*  =/*   /*  0/*  }/*  ,/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  {/*  "/*  c/*  o/*  n/*  f/*  i/*  d/*  e/*  n/*  c/*  e/*  "/*  ,/*   /*  ./*  r/*  e/*  a/*  l/*   /*  =/*   /*  w/*  -/*  >/*  a/*  -/*  >/*  c/*  o/*  n/*  f/*  i/*  d/*  e/*  n/*  c/*  e/*  }/*  ,/*   /*  {/*  "/*  p/*  l/*  a/*  n/*  "/*  ,/*   /*  ./*  b/*  i/*  t/*  s/*   /*  =/*   /*  s/*  h/*  _/*  p/*  l/*  a/*  n/*  _/*  h/*  a/*  s/*  h/*  (/*  p/*  )/*  }/*  ,/*   /*  {/*  0/*  }/*  }/*  )/*  ;/*  
-/*   /*   /*   /*   /*  f/*  o/*  r/*   /*  (/*  i/*  n/*  t/*   /*  i/*   /*  =/*   /*  0/*  ;/*   /*  i/*   /*  </*   /*  w/*  -/*  >/*  n/*  _/*  j/*  u/*  d/*  g/*  e/*  ;/*   /*  i/*  +/*  +/*  )/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  t/*  o/*  k/*  e/*  n/*  s/*   /*  +/*  =/*   /*  c/*  -/*  >/*  a/*  t/*  [/*  i/*  ]/*  ./*  t/*  o/*  k/*  e/*  n/*  s/*  ;/*  
-/*   /*   /*   /*   /*  c/*  o/*  n/*  s/*  t/*   /*  d/*  o/*  u/*  b/*  l/*  e/*   /*  a/*  t/*  [/*  S/*  H/*  _/*  N/*  _/*  J/*  U/*  D/*  G/*  E/*  D/*  _/*  M/*  E/*  T/*  R/*  I/*  C/*  ]/*   /*  =/*   /*  {/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  [/*  S/*  H/*  _/*  J/*  _/*  S/*  E/*  Q/*  U/*  E/*  N/*  C/*  E/*  S/*  ]/*   /*  =/*   /*  w/*  -/*  >/*  n/*  _/*  j/*  u/*  d/*  g/*  e/*  ,/*   /*  [/*  S/*  H/*  _/*  J/*  _/*  T/*  O/*  K/*  E/*  N/*  S/*  ]/*   /*  =/*   /*  t/*  o/*  k/*  e/*  n/*  s/*  ,/*   /*  [/*  S/*  H/*  _/*  J/*  _/*  I/*  N/*  C/*  R/*  E/*  A/*  S/*  E/*  ]/*   /*  =/*   /*  e/*  x/*  p/*  m/*  1/*  (/*  w/*  -/*  >/*  p/*  p/*  l/*  ./*  m/*  e/*  a/*  n/*  )/*  ,/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  [/*  S/*  H/*  _/*  J/*  _/*  B/*  O/*  U/*  N/*  D/*  ]/*   /*  =/*   /*  e/*  x/*  p/*  m/*  1/*  (/*  w/*  -/*  >/*  p/*  p/*  l/*  ./*  h/*  i/*  g/*  h/*  )/*  ,/*   /*  [/*  S/*  H/*  _/*  J/*  _/*  K/*  L/*  ]/*   /*  =/*   /*  w/*  -/*  >/*  k/*  l/*  ./*  m/*  e/*  a/*  n/*  ,/*   /*  [/*  S/*  H/*  _/*  J/*  _/*  K/*  L/*  _/*  B/*  O/*  U/*  N/*  D/*  ]/*   /*  =/*   /*  w/*  -/*  >/*  k/*  l/*  ./*  h/*  i/*  g/*  h/*  }/*  ;/*  
-/*   /*   /*   /*   /*  i/*  n/*  t/*   /*  b/*  a/*  d/*   /*  =/*   /*  s/*  h/*  _/*  r/*  e/*  s/*  u/*  l/*  t/*  _/*  k/*  e/*  e/*  p/*  _/*  a/*  l/*  l/*  (/*  w/*  -/*  >/*  s/*  t/*  o/*  r/*  e/*  ,/*   /*  "/*  j/*  u/*  d/*  g/*  e/*  d/*  "/*  ,/*   /*  s/*  e/*  t/*  t/*  i/*  n/*  g/*  s/*  ,/*   /*  &/*  s/*  h/*  _/*  j/*  u/*  d/*  g/*  e/*  d/*  _/*  m/*  e/*  t/*  r/*  i/*  c/*  s/*  ,/*   /*  a/*  t/*  ,/*   /*  &/*  w/*  -/*  >/*  o/*  n/*  ,/*   /*  e/*  )/*  ;/*  
-/*   /*   /*   /*   /*  f/*  r/*  e/*  e/*  (/*  s/*  e/*  t/*  t/*  i/*  n/*  g/*  s/*  )/*  ;/*  
-/*   /*   /*   /*   /*  r/*  e/*  t/*  u/*  r/*  n/*   /*  b/*  a/*  d/*  ;/*  
-/*  }/*  
-/*  
-/*  i/*  n/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  w/*  r/*  i/*  t/*  e/*  _/*  j/*  u/*  d/*  g/*  e/*  d/*  (/*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  l/*  i/*  v/*  e/*  _/*  p/*  l/*  a/*  n/*   /*  */*  w/*  ,/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  e/*  r/*  r/*   /*  */*  e/*  )/*  
-/*  {/*  
-/*   /*   /*   /*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  f/*  i/*  l/*  e/*   /*  */*  f/*   /*  =/*   /*  s/*  h/*  _/*  f/*  i/*  l/*  e/*  _/*  b/*  e/*  g/*  i/*  n/*  (/*  w/*  -/*  >/*  a/*  -/*  >/*  j/*  u/*  d/*  g/*  e/*  d/*  ,/*   /*  e/*  )/*  ;/*  
-/*   /*   /*   /*   /*  i/*  f/*   /*  (/*  !/*  f/*  )/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  r/*  e/*  t/*  u/*  r/*  n/*   /*  -/*  1/*  ;/*  
-/*   /*   /*   /*   /*  F/*  I/*  L/*  E/*   /*  */*  t/*  o/*   /*  =/*   /*  s/*  h/*  _/*  f/*  i/*  l/*  e/*  _/*  s/*  t/*  r/*  e/*  a/*  m/*  (/*  f/*  )/*  ;/*  
-/*   /*   /*   /*   /*  f/*  o/*  r/*   /*  (/*  i/*  n/*  t/*   /*  i/*   /*  =/*   /*  0/*  ;/*   /*  i/*   /*  </*   /*  w/*  -/*  >/*  n/*  _/*  j/*  u/*  d/*  g/*  e/*  ;/*   /*  i/*  +/*  +/*  )/*   /*  {/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  c/*  o/*  n/*  s/*  t/*   /*  s/*  t/*  r/*  u/*  c/*  t/*   /*  s/*  h/*  _/*  t/*  r/*  a/*  c/*  e/*  _/*  s/*  e/*  q/*  u/*  e/*  n/*  c/*  e/*   /*  */*  q/*   /*  =/*   /*  &/*  w/*  -/*  >/*  s/*  o/*  u/*  r/*  c/*  e/*  ./*  t/*  e/*  x/*  t/*  s/*  ./*  s/*  e/*  q/*  u/*  e/*  n/*  c/*  e/*  [/*  w/*  -/*  >/*  o/*  r/*  d/*  e/*  r/*  [/*  w/*  -/*  >/*  n/*  _/*  s/*  e/*  a/*  r/*  c/*  h/*   /*  +/*   /*  i/*  ]/*  ]/*  ;/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  f/*  o/*  r/*   /*  (/*  i/*  n/*  t/*   /*  k/*   /*  =/*   /*  0/*  ;/*   /*  k/*   /*  </*   /*  q/*  -/*  >/*  n/*  _/*  t/*  o/*  k/*  e/*  n/*  s/*  ;/*   /*  k/*  +/*  +/*  )/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*   /*  f/*  p/*  r/*  i/*  n/*  t/*  f/*  (/*  t/*  o/*  ,/*   /*  "/*  %/*  s/*  %/*  d/*  "/*  ,/*   /*  k/*   /*  ?/*   /*  "/*  ,/*   /*  "/*   /*  :/*   /*  "/*  [/*  "/*  ,/*   /*  q/*  -/*  >/*  t/*  o/*  k/*  e/*  n/*  s/*  [/*  k/*  ]/*  )/*  ;/*  
-/*   /*   /*   /*   /*   /*   /*   /*   /*  f/*  p/*  u/*  t/*  s/*  (/*  "/*  ]/*  \/*  n/*  "/*  ,/*   /*  t/*  o/*  )/*  ;/*  
-/*   /*   /*   /*   /*  }/*  
-/*   /*   /*   /*   /*  r/*  e/*  t/*  u/*  r/*  n/*   /*  s/*  h/*  _/*  f/*  i/*  l/*  e/*  _/*  e/*  n/*  d/*  (/*  f/*  ,/*   /*  0/*  ,/*   /*  e/*  )/*  ;/*  
-/*  }/*  
-/*  
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk on the judged texts, with the setting that the search chose: down from large budgets, as long as the bound
+ * holds. The order is fixed by what the search found: a budget that holds nearly always, then down from half as many
+ * tokens again as the search found, close together from a fifth above. Nothing is tried between two budgets after one
+ * of them has failed: that would be another chance to be wrong. Those between the first two are left out as well, as an
+ * increase need not fall with every token: texts that the full cache reads badly can gain from evictions. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/app/plan/live_plan.h"
+#include "src/app/store/results.h"
+#include "src/base/file.h"
+#include "src/base/mem.h"
+
+enum { MOST = 512, BATCH = 8 };
+static const double top = 1.2, far = 1.5, near = 1.2, stride = 1.08, step = 1.015;
+
+/* The mean after this one, the full cache at first; 0: it was the least. */
+static int next_mean(const struct sh_live_plan *w, int last)
+{
+    const struct sh_live_setting *s = &w->setting[w->best];
+    double found = s->meets ? s->mean : w->n_token, x = last / (last > near * found ? stride : step);
+    if (last == w->n_token && found < last / top)
+        x = last / top;
+    else if (x > far * found)
+        x = far * found;
+    int b = (int)(x + 0.5) < last ? (int)(x + 0.5) : last - 1;
+    b = b < s->allot.floor ? s->allot.floor : b;
+    return b < last ? b : 0;
+}
+
+/* Reads these means after those that were judged. 1: all hold; 0: one does not, and those after it are left out. */
+static int judge(struct sh_live_plan *w, const int *mean, int n, struct sh_err *e)
+{
+    const struct sh_live_setting *s = &w->setting[w->best];
+    struct sh_candidate *c = sh_live_candidates(w, s, mean, n, e);
+    if (!c)
+        return -1;
+    if (sh_live_read_candidates(w, &s->policy, c, n, w->order + w->n_search, w->n_judge, "judging", e)) {
+        sh_candidates_free(c, n);
+        return -1;
+    }
+    int held = 0;
+    while (held < n && sh_live_meets(w, &c[held].goal))
+        held++;
+    int kept = held < n ? held + 1 : n;                 /* the one that failed is shown, too */
+    w->judged = xreallocarray(w->judged, (size_t)(w->n_judged + kept), sizeof *w->judged);
+    memcpy(w->judged + w->n_judged, c, (size_t)kept * sizeof *c);
+    w->n_judged += kept;
+    w->chosen = held ? w->n_judged - kept + held - 1 : w->chosen;
+    memset(c, 0, (size_t)kept * sizeof *c);
+    sh_candidates_free(c, n);
+    return held == n;
+}
+
+/* The next ones: at first down to what the search found. */
+static int next_means(const struct sh_live_plan *w, int last, int *mean)
+{
+    const struct sh_live_setting *s = &w->setting[w->best];
+    int n = 0, is_first = last == w->n_token && s->meets;
+    while (n < MOST && (is_first ? last > s->mean : n < BATCH) && (last = next_mean(w, last)))
+        mean[n++] = last;
+    return n;
+}
+
+int sh_live_judge(struct sh_live_plan *w, struct sh_err *e)
+{
+    int mean[MOST], n, holds = 1, last = w->n_token;
+    w->chosen = -1;
+    while (holds > 0 && (n = next_means(w, last, mean))) {
+        holds = judge(w, mean, n, e);
+        last = mean[n - 1];
+    }
+    return holds < 0 ? -1 : 0;
+}
+
+int sh_live_keep_judged(struct sh_live_plan *w, const struct sh_candidate *c, struct sh_err *e)
+{
+    const struct sh_live_options *o = &w->a->live;
+    const struct sh_kv_format *f = &w->live.format;
+    const struct sh_plan *p = &w->plan;
+    char knobs[SH_POLICY_TEXT], allocator[SH_ALLOT_TEXT], budget[SH_BUDGET_TEXT];
+    double tokens = 0, share = (double)sh_plan_total(p) / p->n_layer / p->n_kv_head / p->n_token;
+    char *settings = sh_settings_text("judged", (const struct sh_value[]){
+        {"policy", .text = p->policy.policy->name}, {"knobs", .text = sh_policy_knobs(&p->policy, knobs)},
+        {"budget", .text = sh_budget_text(&(struct sh_budget){.share = share}, budget)},
+        {"allocator", .text = sh_allot_text(&p->allocator, allocator)}, {"kv_bits", .whole = f->bits},
+        {"group", .whole = f->bits < 16 ? f->group : 0}, {"prefill", .whole = o->prefill},
+        {"model", .bits = sh_model_fingerprint(w->live.model)}, {"texts", .bits = w->on.hash},
+        {"dtype", .text = o->dtype}, {"weight_bits", .whole = o->weight_bits}, {"seed", .bits = w->live.seed},
+        {"weight_prune", .real = o->weight_prune, .is_absent = o->weight_prune <= 0},
+        {"confidence", .real = w->a->confidence}, {"plan", .bits = sh_plan_hash(p)}, {0}});
+    for (int i = 0; i < w->n_judge; i++)
+        tokens += c->at[i].tokens;
+    const double at[SH_N_JUDGED_METRIC] = {
+        [SH_J_SEQUENCES] = w->n_judge, [SH_J_TOKENS] = tokens, [SH_J_INCREASE] = expm1(w->ppl.mean),
+        [SH_J_BOUND] = expm1(w->ppl.high), [SH_J_KL] = w->kl.mean, [SH_J_KL_BOUND] = w->kl.high};
+    int bad = sh_result_keep_all(w->store, "judged", settings, &sh_judged_metrics, at, &w->on, e);
+    free(settings);
+    return bad;
+}
+
+int sh_live_write_judged(const struct sh_live_plan *w, struct sh_err *e)
+{
+    struct sh_file *f = sh_file_begin(w->a->judged, e);
+    if (!f)
+        return -1;
+    FILE *to = sh_file_stream(f);
+    for (int i = 0; i < w->n_judge; i++) {
+        const struct sh_trace_sequence *q = &w->source.texts.sequence[w->order[w->n_search + i]];
+        for (int k = 0; k < q->n_tokens; k++)
+            fprintf(to, "%s%d", k ? ", " : "[", q->tokens[k]);
+        fputs("]\n", to);
+    }
+    return sh_file_end(f, 0, e);
+}
