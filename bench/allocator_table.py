@@ -4,9 +4,9 @@
 
     python3 bench/allocator_table.py ./shears --case recall demo/model demo/text/recall.jsonl
 
-A case is a name, a model and documents, of which those with fewer than --length tokens are left out. The first --search
-of them are searched (rows, probes of layers); --judged others are read under the budgets of each allocator, for each
-mean. Reported: the change of the nll in nats per token, with the standard error of the difference between the last
+A case is a name, a model and documents, cut to --length tokens; those with fewer than --least are left out. The first
+--search of them are searched (rows, probes of layers); --judged others are read under the budgets of each allocator, for
+each mean. Reported: the change of the nll in nats per token, with the standard error of the difference between the last
 allocator and the one before, over sequences.
 """
 import argparse
@@ -43,7 +43,7 @@ def measure(args, model, text, mean, allocator, folder):
     db, out = f"{folder}/table.db", f"{folder}/plan.json"
     done = subprocess.run(
         [args.shears, "plan", "-q", "--json", "--model", model, "--jsonl", text, "--length", str(args.length),
-         "--min-tokens", str(args.length), "--policy", args.policy, "--allocator", allocator, "--budget", str(mean),
+         "--min-tokens", str(args.least), "--policy", args.policy, "--allocator", allocator, "--budget", str(mean),
          "--search-first", str(args.search), "--sequences", str(args.judged), "--db", db, "-o", out],
         capture_output=True, text=True)
     if done.returncode:
@@ -59,6 +59,7 @@ def main():
     p.add_argument("shears", type=os.path.abspath)
     p.add_argument("--case", nargs=3, action="append", required=True, metavar=("NAME", "MODEL", "JSONL"))
     p.add_argument("--length", type=int, default=512)
+    p.add_argument("--least", type=int, default=256)
     p.add_argument("--search", type=int, default=12)
     p.add_argument("--judged", type=int, default=24)
     p.add_argument("--policy", default="h2o:recent=16")
