@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/app/plan/layer_losses.h"
 #include "src/app/plan/live_plan.h"
 #include "src/base/mem.h"
 #include "src/tracer/sweep.h"
@@ -173,49 +174,22 @@ static struct sh_candidate *probes(const struct sh_live_plan *w, const struct sh
     return c;
 }
 
-/* Losses for a target of perplexity, from divergences [n_layer][n] in place: a divergence times what it raises the nll
- * by. That ratio is about 1, but far from it where the full cache reads some texts badly: evictions then change much
- * and can even help. The change of the nll is too noisy for each point: its variance over T tokens is about 2 kl / T.
- * So a layer has one ratio, from the sums over its points, with a prior of standard deviation 0.25 (as ratios vary
- * between texts and policies) about the ratio of all layers. */
-static void aim_at_perplexity(const struct sh_live_plan *w, const struct sh_candidate *c, int n_layer, int n,
-                              int n_text, double *loss)
-{
-    const double variance = 0.25 * 0.25, least = 0.1, most = 2;
-    double *change = xcalloc((size_t)n_layer + 1, sizeof *change), *kl = xcalloc((size_t)n_layer + 1, sizeof *kl);
-    double tokens = 0;
-    for (int i = 0; i < n_layer * n; i++) {
-        double more = sh_live_bound(w, SH_TARGET_PPL, c[i].at, n_text).mean;
-        change[i / n] += more;
-        kl[i / n] += loss[i];
-        change[n_layer] += more;
-        kl[n_layer] += loss[i];
-    }
-    for (int i = 0; i < n_text; i++)
-        tokens += c->at[i].tokens;
-    double usual = kl[n_layer] > 0 ? change[n_layer] / kl[n_layer] : 1, prior = 2 * n / (tokens * variance);
-    usual = usual < 0.5 ? 0.5 : usual < 1.2 ? usual : 1.2;
-    for (int i = 0; i < n_layer * n; i++) {
-        double ratio = (change[i / n] + usual * prior) / (kl[i / n] + prior);
-        loss[i] *= ratio < least ? least : ratio < most ? ratio : most;
-    }
-    free(change);
-    free(kl);
-}
-
 static int measure_losses(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
 {
     int point[MOST_POINTS], n = points(w, s, point), n_text = w->n_search < PROBED ? w->n_search : PROBED;
     int all = s->allot.n_layer * n;
     struct sh_candidate *c = probes(w, s, point, n);
-    double *loss = xcalloc((size_t)all, sizeof *loss);
+    double *loss = xcalloc(2 * (size_t)all, sizeof *loss), *change = loss + all, tokens = 0;
     int bad = sh_live_read_candidates(w, &s->policy, c, all, w->order, n_text, "probing layers with", e);
     for (int i = 0; i < all && !bad; i++) {
         double mean = sh_live_bound(w, SH_TARGET_KL, c[i].at, n_text).mean;
         loss[i] = mean > 0 ? mean : 0;
+        change[i] = sh_live_bound(w, SH_TARGET_PPL, c[i].at, n_text).mean;
     }
+    for (int i = 0; i < n_text && !bad; i++)
+        tokens += c->at[i].tokens;
     if (!bad && w->a->target == SH_TARGET_PPL)
-        aim_at_perplexity(w, c, s->allot.n_layer, n, n_text, loss);
+        sh_layer_losses_aim(loss, change, s->allot.n_layer, n, tokens);
     if (!bad)
         sh_allot_losses(&s->allot, point, loss, n);
     free(loss);
