@@ -28,7 +28,7 @@ def fnv(data):
 
 
 def changes(db, plan, n):
-    """Of each judged sequence, nats per token."""
+    """Of each judged sequence: the change, nats, and its tokens."""
     budgets = [b for row in plan["budgets"] for b in row]
     of = {}
     for settings, metric, value in sqlite3.connect(db).execute(
@@ -36,7 +36,7 @@ def changes(db, plan, n):
             (f"%{fnv(struct.pack(f'{len(budgets)}i', *budgets))}%",)):
         of.setdefault(settings, {})[metric] = value
     judged = list(of.values())[-1]
-    return [judged[f"change_{i}"] / judged[f"tokens_{i}"] for i in range(n)]
+    return [judged[f"change_{i}"] for i in range(n)], [judged[f"tokens_{i}"] for i in range(n)]
 
 
 def measure(args, model, text, mean, allocator, folder):
@@ -49,9 +49,9 @@ def measure(args, model, text, mean, allocator, folder):
     if done.returncode:
         sys.exit(done.stderr)
     shown = json.loads(done.stdout)
-    each = changes(db, json.load(open(out)), shown["sequences"])
-    assert abs(math.log1p(shown["ppl_increase"]) - sum(each) / len(each)) < 1e-6
-    return each
+    change, tokens = changes(db, json.load(open(out)), shown["sequences"])
+    assert abs(math.log1p(shown["ppl_increase"]) - sum(change) / sum(tokens)) < 1e-6
+    return change, tokens
 
 
 def main():
@@ -72,10 +72,10 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             for mean in args.mean:
                 lost = [measure(args, model, text, mean, a, folder) for a in args.allocator]
-                n = len(lost[0])
-                average = [sum(x) / n for x in lost]
-                apart = [a - b for a, b in zip(lost[-1], lost[-2])]
-                error = math.sqrt(sum((d - sum(apart) / n) ** 2 for d in apart) / (n - 1) / n)
+                (more, w), (less, _), n, all_ = lost[-1], lost[-2], len(lost[0][0]), sum(lost[0][1])
+                average = [sum(change) / all_ for change, _ in lost]
+                rest = [(a - b - (average[-1] - average[-2]) * t) * n / all_ for a, b, t in zip(more, less, w)]
+                error = math.sqrt(sum(r * r for r in rest) / (n - 1) / n)
                 print(f"| {name} | {mean} |" + "".join(f" {a:.4f} |" for a in average) +
                       f" {average[-1] - average[-2]:+.4f} ± {error:.4f} | {average[-1] / average[-2]:.2f} |", flush=True)
 
