@@ -36,6 +36,14 @@ within 9000000 eval --model large --tokens ids.jsonl --dtype f32 --threads 1 --s
 expect "token by token it needs all" 1 "" "large: the weights need at least [0-9]* bytes"
 holds "and no store is left" [ ! -e out/e.db ]
 
+# 1.3e8 weights: 0.5 GB in f32, of which a layer is a tenth.
+python3 "$cli/checkpoint.py" holes some num_hidden_layers=10 hidden_size=1024 ffn_dim=4096 vocab_size=1000
+python3 -c 'for i in range(2): print([2, 5, 9, 7, 4 + i, 8, 3, 6])' >two.jsonl
+within 800000 generate --model some --tokens ids.jsonl --max-tokens 2 --threads 1
+expect "weights that do not fit here" 1 "" "some: the weights need at least [0-9]* bytes"
+within 800000 plan -q --model some --tokens two.jsonl --policy h2o:recent=1 --allocator loss --budget 0.5 --threads 1 --json
+expect "plan reads layer by layer, too" 0 '"status": null' ""
+
 # A text's keys and values take 16 MiB.
 python3 "$cli/checkpoint.py" holes small num_hidden_layers=4 hidden_size=256 ffn_dim=256 max_position_embeddings=2048
 python3 -c 'for i in range(1000): print([2, 5 + i % 50, 9])' >many.jsonl

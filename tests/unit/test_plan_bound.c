@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/app/plan/layer_losses.h"
 #include "src/app/plan/plan_bound.h"
 #include "src/base/mem.h"
 #include "tests/tap.h"
@@ -76,12 +77,34 @@ static void needed(void)
     CU_ASSERT_EQUAL(sh_mean_bound_needs(&b, 5, 0.95), 0);
 }
 
+/* Of three layers at two budgets, many tokens: the usual ratio; one that evictions help; one of no loss. */
+static void aimed(void)
+{
+    const double kl[6] = {0.3, 0.1, 0.3, 0.1, 0, 0}, change[6] = {0.33, 0.11, -0.2, -0.01, 0, 0};
+    double loss[6], few[6], alike[6];
+    for (int i = 0; i < 6; i++)
+        loss[i] = few[i] = alike[i] = kl[i];
+    sh_layer_losses_aim(loss, change, 3, 2, 1e6);
+    double prior = 2 * 2 / (1e6 * 0.0625), ratio = (0.44 + 0.5 * prior) / (0.4 + prior);    /* usual: 0.23 / 0.8, at */
+    CU_ASSERT_DOUBLE_EQUAL(loss[0], 0.3 * ratio, 1e-12);                                    /* least 0.5              */
+    CU_ASSERT_DOUBLE_EQUAL(loss[1], 0.1 * ratio, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(loss[2], 0.03, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(loss[3], 0.01, 1e-12);
+    CU_ASSERT(loss[4] == 0 && loss[5] == 0);
+    sh_layer_losses_aim(few, change, 3, 2, 1);                  /* of one token nothing is known but the usual ratio */
+    CU_ASSERT(fabs(few[0] / 0.3 - 0.5) < 0.01 && fabs(few[2] / 0.3 - 0.5) < 0.01);
+    sh_layer_losses_aim(alike, kl, 3, 2, 500);
+    for (int i = 0; i < 6; i++)
+        CU_ASSERT_DOUBLE_EQUAL(alike[i], kl[i], 1e-12);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         {"bounds are those of an independent implementation", golden},
         {"few sequences, and shares that are all right", few},
         {"how many sequences a bound needs", needed},
+        {"layers by what they raise the perplexity by", aimed},
         {0}};
     return tap_run("plan_bound", tests);
 }

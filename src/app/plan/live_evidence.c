@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/app/plan/layer_losses.h"
 #include "src/app/plan/live_plan.h"
 #include "src/base/mem.h"
 #include "src/tracer/sweep.h"
@@ -178,12 +179,17 @@ static int measure_losses(struct sh_live_plan *w, struct sh_live_setting *s, str
     int point[MOST_POINTS], n = points(w, s, point), n_text = w->n_search < PROBED ? w->n_search : PROBED;
     int all = s->allot.n_layer * n;
     struct sh_candidate *c = probes(w, s, point, n);
-    double *loss = xcalloc((size_t)all, sizeof *loss);
+    double *loss = xcalloc(2 * (size_t)all, sizeof *loss), *change = loss + all, tokens = 0;
     int bad = sh_live_read_candidates(w, &s->policy, c, all, w->order, n_text, "probing layers with", e);
     for (int i = 0; i < all && !bad; i++) {
         double mean = sh_live_bound(w, SH_TARGET_KL, c[i].at, n_text).mean;
         loss[i] = mean > 0 ? mean : 0;
+        change[i] = sh_live_bound(w, SH_TARGET_PPL, c[i].at, n_text).mean;
     }
+    for (int i = 0; i < n_text && !bad; i++)
+        tokens += c->at[i].tokens;
+    if (!bad && w->a->target == SH_TARGET_PPL)
+        sh_layer_losses_aim(loss, change, s->allot.n_layer, n, tokens);
     if (!bad)
         sh_allot_losses(&s->allot, point, loss, n);
     free(loss);
