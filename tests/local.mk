@@ -271,6 +271,12 @@ unit_tests += %D%/unit/test_clock
 tests_unit_test_clock_SOURCES = %D%/unit/test_clock.c
 tests_unit_test_clock_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 EXTRA_DIST += %D%/golden/clock.json %D%/oracle/clock.py
+
+unit_tests += %D%/unit/test_prefix
+tests_unit_test_prefix_SOURCES = %D%/unit/test_prefix.c
+tests_unit_test_prefix_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) \
+	$(JANSSON_LIBS) -lm
+EXTRA_DIST += %D%/golden/prefix.json %D%/oracle/prefix.py
 unit_tests += %D%/unit/test_capacity %D%/unit/test_catalog %D%/unit/test_capacity_config %D%/unit/test_simulate \
 	%D%/unit/test_workload
 tests_unit_test_simulate_SOURCES = %D%/unit/test_simulate.c
@@ -337,7 +343,7 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/c
 	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/library.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/modern.sh \
 	%D%/cli/persistence.sh %D%/cli/plan.sh %D%/cli/plan_loss.sh %D%/cli/python.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh \
 	%D%/cli/shard_files.sh %D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
-	%D%/cli/texts.sh %D%/cli/theory.sh \
+	%D%/cli/prefix.sh %D%/cli/texts.sh %D%/cli/theory.sh \
 	%D%/cli/timing.sh %D%/cli/trace.sh %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/windowed.sh
 slow_scripts = %D%/cli/reading.sh %D%/cli/demo.sh %D%/cli/cuda.sh %D%/cli/study.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \
 	%D%/cli/ranks.sh %D%/cli/ranks_apart.sh %D%/cli/ranks_cuda.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh \
@@ -385,6 +391,7 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_coded \
 	%D%/fuzz/fuzz_config \
 	%D%/fuzz/fuzz_model \
+	%D%/fuzz/fuzz_mooncake \
 	%D%/fuzz/fuzz_plan \
 	%D%/fuzz/fuzz_tokenizer \
 	%D%/fuzz/fuzz_sp_model \
@@ -424,6 +431,8 @@ tests_fuzz_fuzz_config_SOURCES      = %D%/fuzz/fuzz_config.c $(fuzz_driver)
 tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_model_SOURCES       = %D%/fuzz/fuzz_model.c $(fuzz_driver)
 tests_fuzz_fuzz_model_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_mooncake_SOURCES    = %D%/fuzz/fuzz_mooncake.c $(fuzz_driver)
+tests_fuzz_fuzz_mooncake_LDADD      = libapp.a libsimulate.a libclock.a libcapacity.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_plan_SOURCES        = %D%/fuzz/fuzz_plan.c $(fuzz_driver)
 tests_fuzz_fuzz_plan_LDADD          = libapp.a libreplay.a liballocator.a libpolicy.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_tokenizer_SOURCES   = %D%/fuzz/fuzz_tokenizer.c $(fuzz_driver)

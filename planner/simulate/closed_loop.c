@@ -12,15 +12,17 @@ enum { GRID = 64 };                     /* tokens between lengths at which atten
 
 struct request {
     double sent, ready, first;
-    double held;                        /* bytes of the cache that are kept for it                 */
+    double most, held;                  /* bytes of the cache that are kept for it; of them, its own alone */
     uint64_t end;                       /* the decoding step with its last token                   */
     uint32_t prompt, output, read;      /* read: tokens of the prompt                             */
+    struct sh_prefix_use use;
 };
 
 struct server {
     const struct sh_loop_ask *a;
     struct sh_loop_result *r;
-    struct sh_workload_random requests;
+    struct sh_workload_random random;
+    struct sh_workload *requests;
     struct sh_clock_sequence *grid;     /* at multiples of GRID tokens; held_bytes below 0: not yet  */
     size_t n_grid;
     struct request *slot;               /* [concurrency]                                          */
@@ -29,6 +31,9 @@ struct server {
     uint32_t head, n_wait, n_seen, n_reading, n_heap;   /* n_seen: of n_wait, those the scheduler knows */
     double now, held, pool, context;    /* context: tokens of all that decode                      */
     uint64_t tick, look_at;             /* decoding steps so far; when it looks for requests again  */
+    int has_prefix, copies;             /* copies: what a request keeps is not what it read        */
+    struct sh_prefix_cache prefix;
+    double load;                        /* seconds of the next step to load blocks                 */
 };
 
 /* ---- what attention costs at a length ---- */
@@ -98,22 +103,54 @@ static uint32_t pop(struct server *s)
     }
 }
 
+/* ---- the prefix cache ---- */
+
+static double ranks(const struct server *s)
+{
+    return s->a->clock->layout.dp;
+}
+
+/* Blocks that it holds are not its own. */
+static void share(struct server *s, struct request *q)
+{
+    double held = fmax(q->most - q->use.held * s->prefix.block_bytes, 0);
+    s->held += held - q->held;
+    q->held = held;
+}
+
+static void fit(struct server *s)
+{
+    if (s->has_prefix)
+        sh_prefix_fit(&s->prefix, s->pool * ranks(s) - s->held);
+}
+
+/* The first `tokens` of its text are there. */
+static void reach(struct server *s, struct request *q, uint32_t tokens)
+{
+    sh_prefix_reach(&s->prefix, &q->use, tokens);
+    share(s, q);
+}
+
 /* ---- the clients ---- */
 
 static int send(struct server *s, uint32_t slot, struct sh_err *e)
 {
     struct sh_request q;
     const double *k = s->a->clock->constant;
-    int got = s->requests.base.next(&s->requests.base, &q, e);
+    int got = s->r->requests < s->a->requests ? s->requests->next(s->requests, &q, e) : 0;
     if (got <= 0)
         return got;
     struct request *to = &s->slot[slot];
-    *to = (struct request){.sent = s->now, .prompt = q.prompt, .output = q.output};
+    *to = (struct request){.sent = s->now, .prompt = q.prompt, .output = q.output, .use = to->use};
     to->ready = s->now + k[SH_CLOCK_request] + k[SH_CLOCK_token] * q.prompt;
-    to->held = at(s, (double)q.prompt + q.output - 1).held_bytes;
-    if (to->held > s->pool)
+    to->most = at(s, (double)q.prompt + q.output - 1).held_bytes;
+    if (s->has_prefix) {
+        sh_prefix_name(&to->use, s->requests->key, s->requests->n_key);
+        to->most += s->copies ? q.prompt / s->prefix.block * s->prefix.block_bytes : 0;
+    }
+    if (to->most > s->pool)
         return sh_fail(e, "%s: a request of %u and %u tokens takes %.2f GiB of each GPU's cache, which has %.2f",
-                       s->a->clock->shape->f.name, q.prompt, q.output, to->held / 0x1p30, s->pool / 0x1p30);
+                       s->a->clock->shape->f.name, q.prompt, q.output, to->most / 0x1p30, s->pool / 0x1p30);
     s->wait[(s->head + s->n_wait++) % s->a->concurrency] = slot;
     s->r->requests++;
     s->r->tokens_in += q.prompt;
@@ -123,21 +160,23 @@ static int send(struct server *s, uint32_t slot, struct sh_err *e)
 
 static int finish(struct server *s, uint32_t slot, struct sh_err *e)
 {
-    const struct request *q = &s->slot[slot];
-    sh_quantile_add(&s->r->ttft, q->first - q->sent);
+    struct request *q = &s->slot[slot];
+    double ttft = q->first - q->sent, tpot = q->output > 1 ? (s->now - q->first) / (q->output - 1) : 0;
+    sh_quantile_add(&s->r->ttft, ttft);
     if (q->output > 1)
-        sh_quantile_add(&s->r->tpot, (s->now - q->first) / (q->output - 1));
+        sh_quantile_add(&s->r->tpot, tpot);
+    s->r->good += (!(s->a->slo_ttft_s > 0) || ttft <= s->a->slo_ttft_s) &&
+                  (!(s->a->slo_tpot_s > 0) || tpot <= s->a->slo_tpot_s);
+    if (s->has_prefix && !s->copies)
+        reach(s, q, q->prompt + q->output - 1);
     s->held -= q->held;
+    sh_prefix_release(&s->prefix, &q->use);
+    fit(s);
     s->r->seconds = s->now;
     return send(s, slot, e);
 }
 
 /* ---- steps ---- */
-
-static double ranks(const struct server *s)
-{
-    return s->a->clock->layout.dp;
-}
 
 static uint32_t running(const struct server *s)
 {
@@ -207,10 +246,34 @@ static void look(struct server *s)
         s->n_seen++;
 }
 
-static int has_room(const struct server *s)
+/* Is there room for the request that waits longest, with what the prefix cache has of it? */
+static int has_room(const struct server *s, struct sh_prefix_match *m)
 {
-    return s->n_seen && running(s) < s->a->sequences &&
-           s->held + s->slot[s->wait[s->head]].held <= s->pool * ranks(s);
+    const struct request *q = &s->slot[s->wait[s->head]];
+    *m = (struct sh_prefix_match){0};
+    if (!s->n_seen || running(s) >= s->a->sequences)
+        return 0;
+    if (!s->has_prefix)
+        return s->held + q->most <= s->pool * ranks(s);
+    *m = sh_prefix_match(&s->prefix, &q->use, q->prompt);
+    double own = fmax(q->most - m->n * s->prefix.block_bytes, 0);
+    return s->held + own + (s->prefix.n_held + m->fresh) * s->prefix.block_bytes <= s->pool * ranks(s);
+}
+
+static void take(struct server *s, const struct sh_prefix_match *m)
+{
+    struct request *q = &s->slot[s->wait[s->head]];
+    s->reading[s->n_reading++] = s->wait[s->head];
+    s->head = (s->head + 1) % s->a->concurrency;
+    s->n_wait--;
+    s->n_seen--;
+    if (s->has_prefix) {
+        s->load += sh_prefix_take(&s->prefix, &q->use, q->prompt, m);
+        q->read = m->n * s->prefix.block;
+        s->r->tokens_reused += q->read;
+    }
+    share(s, q);
+    fit(s);
 }
 
 /* One prompt's part of a step: tokens, and what attention costs. */
@@ -224,37 +287,26 @@ static void read_part(struct server *s, struct request *q, uint32_t n, struct sh
     w->all_tokens += n;
     q->read += n;
     w->logits += q->read == q->prompt;
+    if (s->copies && q->read == q->prompt)
+        w->cache_bytes += 2 * at(s, q->prompt).held_bytes;
 }
 
 /* Prompts of the next step: those that are being read, then new ones. */
 static void take_prompts(struct server *s, double room, struct sh_clock_work *w)
 {
     int whole = s->a->scheduler == SH_SCHED_TRTLLM;
-    for (uint32_t i = 0; ; i++) {
+    for (uint32_t i = 0; room >= 1; i++) {
         if (i == s->n_reading) {
-            if (!has_room(s))
+            struct sh_prefix_match m;
+            if (!has_room(s, &m))
                 return;
-            uint32_t next = s->slot[s->wait[s->head]].prompt;
+            uint32_t next = s->slot[s->wait[s->head]].prompt - m.n * s->prefix.block;
             if (whole && next <= s->a->chunk && next > room)
                 return;
-            s->reading[s->n_reading++] = s->wait[s->head];
-            s->held += s->slot[s->wait[s->head]].held;
-            s->head = (s->head + 1) % s->a->concurrency;
-            s->n_wait--;
-            s->n_seen--;
+            take(s, &m);
         }
         struct request *q = &s->slot[s->reading[i]];
         double n = fmin(q->prompt - q->read, room);
-        if (n < 1) {
-            if (!q->read) {             /* it was only just taken */
-                s->head = (s->head + s->a->concurrency - 1) % s->a->concurrency;
-                s->wait[s->head] = s->reading[--s->n_reading];
-                s->held -= q->held;
-                s->n_wait++;
-                s->n_seen++;
-            }
-            return;
-        }
         read_part(s, q, (uint32_t)n, w);
         room -= floor(n);
     }
@@ -277,9 +329,17 @@ static int end_prompts(struct server *s, struct sh_err *e)
     for (uint32_t i = 0; i < s->n_reading; i++) {
         uint32_t slot = s->reading[i];
         struct request *q = &s->slot[slot];
+        if (s->has_prefix)
+            reach(s, q, q->read);
         if (q->read < q->prompt) {
             s->reading[kept++] = slot;
             continue;
+        }
+        if (s->copies) {
+            sh_prefix_release(&s->prefix, &q->use);
+            q->most -= q->prompt / s->prefix.block * s->prefix.block_bytes;
+            share(s, q);
+            fit(s);
         }
         q->first = s->now;
         q->end = s->tick + q->output - 1;
@@ -310,7 +370,8 @@ static int prompt_step(struct server *s, int *done, struct sh_err *e)
         struct sh_clock_sequence q = at(s, s->context / s->n_heap);
         decode_work(s->a->clock, &q, s->n_heap, &w);
     }
-    double dt = seconds(s->a->clock, w, batch);
+    double dt = seconds(s->a->clock, w, batch) + s->load;
+    s->load = 0;
     s->now += dt;
     s->r->busy_s += dt;
     s->r->most_running = running(s) > s->r->most_running ? running(s) : s->r->most_running;
@@ -362,26 +423,52 @@ static int run(struct server *s, struct sh_err *e)
     return 0;
 }
 
+static void open_requests(struct server *s)
+{
+    const struct sh_loop_ask *a = s->a;
+    s->requests = a->workload ? a->workload : &s->random.base;
+    s->requests->block = a->prefix.block;
+    if (!a->workload)
+        sh_workload_random(&s->random, 1, a->requests, a->seed);
+    s->has_prefix = a->prefix.block > 0;
+    s->copies = s->has_prefix && a->ask->rule.budget != SH_BUDGET_NONE;
+    if (s->has_prefix)
+        sh_prefix_open(&s->prefix, &a->prefix, a->prefix.block * (double)sh_split_cache(a->ask, 0, 1).token,
+                       s->pool * ranks(s));
+}
+
+static void close_server(struct server *s)
+{
+    for (uint32_t i = 0; i < s->a->concurrency; i++)
+        sh_prefix_drop(&s->slot[i].use);
+    sh_prefix_clear(&s->prefix);
+    free(s->random.keys.at);
+    free(s->grid);
+    free(s->slot);
+    free(s->wait);
+    free(s->reading);
+    free(s->heap);
+}
+
 int sh_closed_loop(const struct sh_loop_ask *a, struct sh_loop_result *out, struct sh_err *e)
 {
-    struct server s = {.a = a, .r = out, .requests = {.prompt = a->prompt, .output = a->output}};
+    struct server s = {.a = a, .r = out, .random = {.prompt = a->prompt, .output = a->output}};
     memset(out, 0, sizeof *out);
     s.pool = out->pool = a->memory - a->clock->weight_bytes / a->clock->layout.pp;
     if (!(s.pool > 0))
         return sh_fail(e, "%s: no room for the weights, %.0f bytes of each GPU are missing", a->clock->shape->f.name,
                        -s.pool);
-    sh_workload_random(&s.requests, 1, a->requests, a->seed);
     s.pool *= a->clock->layout.pp;      /* of all stages, as the bytes of a sequence are          */
+    open_requests(&s);
     s.slot = xcalloc(a->concurrency, sizeof *s.slot);
     s.wait = xcalloc(a->concurrency, sizeof *s.wait);
     s.reading = xcalloc(a->concurrency, sizeof *s.reading);
     s.heap = xcalloc(a->concurrency, sizeof *s.heap);
     int bad = run(&s, e);
-    free(s.grid);
-    free(s.slot);
-    free(s.wait);
-    free(s.reading);
-    free(s.heap);
+    if (!bad && !out->requests)
+        bad = sh_fail(e, "the workload has no requests");
+    out->prefix = s.prefix.count;
+    close_server(&s);
     return bad;
 }
 

@@ -57,6 +57,7 @@ libapp_a_SOURCES = \
 	%D%/simulate/simulate_run.c %D%/simulate/simulate_run.h \
 	%D%/simulate/simulate_study.c \
 	%D%/simulate/simulate_sweep.c \
+	%D%/simulate/workload_mooncake.c \
 	%D%/store/describe.c %D%/store/describe.h \
 	%D%/store/result_tables.c \
 	%D%/store/results.c %D%/store/results.h \

@@ -20,18 +20,29 @@ static const struct sh_opt opts[] = {
     SH_TEXT("model", C(model), "NAME", "name from shears info models, folder with config.json, config.json,\n"
         "or .gguf file"),
     SH_TEXT("gpu", C(gpu), "NAME,...", "name from shears info gpus; each is a separate server"),
-    SH_TEXT("workload", F(workload), "FILE", "CSV with arrival_s, prompt_tokens, output_tokens, or with the\n"
-        "columns of the public Azure or BurstGPT traces"),
+    SH_TEXT("workload", F(workload), "FILE", "CSV with arrival_s, prompt_tokens, output_tokens (and session), or a\n"
+        "trace as Azure, BurstGPT (CSV) or Mooncake (JSON lines) publish it"),
     SH_TEXT("speed", F(speed), "F,...", "replay the workload F times as fast (default: 1)"),
     SH_TEXT("rate", F(rate), "R,...", "generate R requests per second (Poisson); each rate is one run"),
     SH_TEXT("concurrency", F(concurrency), "N,...", "instead of a rate: N clients, each of which sends its next "
         "request\nwhen its last one is answered; requires --engine"),
     SH_TEXT("engine", F(engine), "NAME|FILE", "use the step times expected of vllm, sglang, trtllm or a profile\n"
                                               "written by shears calibrate (default: the least possible time)"),
-    SH_INT("requests", F(requests), "N", 1, 1e9, "requests to generate (default: 1000, or 10 for each client)"),
+    SH_INT("requests", F(requests), "N", 1, 1e9, "requests to generate (default: 1000, or 10 for each client), or to\n"
+        "read from the workload (default: all)"),
     SH_TEXT("prompt", F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
         "lognormal:512:0.8"),
     SH_TEXT("output", F(output), "N", "output tokens of generated requests, in the same form"),
+    SH_INT("prefix-tokens", F(prefix_tokens), "N", 1, 1 << 19, "let each generated prompt begin with N tokens that "
+        "others begin\nwith, too"),
+    SH_INT("prefixes", F(prefixes), "N", 1, 1e6, "of N such beginnings, chosen at random (default: 1)"),
+    SH_TEXT("prefix-cache", F(prefix_cache), "SIZE", "keep blocks of prompts for later ones that begin with the same "
+        "text:\nall (what sequences leave free), none (default), BYTES per GPU, or a\nshare of the memory for caches"),
+    SH_INT("block", F(block), "N", 1, 1 << 20, "tokens per block of the prefix cache (default: 16; Mooncake: 512)"),
+    SH_BYTES("host-cache", F(host_cache), "BYTES", 1, 0x1p62, "host memory per GPU for blocks that the GPU forgets"),
+    SH_REAL("host-bandwidth", F(host_bandwidth), "BYTES_PER_S", 1, 1e18, "from there to the GPU"),
+    SH_BYTES("disk-cache", F(disk_cache), "BYTES", 1, 0x1p62, "disk space per GPU for blocks that the host forgets"),
+    SH_REAL("disk-bandwidth", F(disk_bandwidth), "BYTES_PER_S", 1, 1e18, "from there to the GPU"),
     SH_LIST("plan", F(plan), "FILE...", "shears plan files to compare with the full cache"),
     SH_TEXT("budget", C(budget), "B,...", "budgets to compare with the full cache: 0.2 of the length, 4096,\n"
                                           "64/32/... (one per layer)"),
@@ -80,7 +91,7 @@ static const struct sh_simulate_args defaults = {
     .capacity = {.kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 16, .length = 1, .util = -1,
                  .reserve = -1, .bandwidth = -1, .flops = -1, .price = -1},
     .memory = "paged", .evict = "prompt", .slo_ttft = -1, .slo_tpot = -1, .overhead_s = -1, .goal = 0.99,
-    .rank_timeout = SH_RANK_TIMEOUT_S, .dp = 1};
+    .rank_timeout = SH_RANK_TIMEOUT_S, .dp = 1, .host_bandwidth = -1, .disk_bandwidth = -1};
 
 /* ---- the results ---- */
 
@@ -211,6 +222,8 @@ static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_
     if (s->args->max_rate || all)
         sh_out_real(o, "max_rate_requests_per_s", "max. rate",
                     is_text && m[SH_S_MAX_IS_OPEN] > 0 ? (double)INFINITY : m[SH_S_MAX_RATE], 3);
+    if (s->ask.prefix.block)
+        sh_metrics_write(&sh_simulate_prefix_metrics, r->prefix, o);
     if (all)
         details(o, r);
 }
@@ -439,6 +452,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (a->concurrency) {
         const struct sh_need needs[] = {{"--model NAME", a->capacity.model != NULL},
                                         {"--gpu NAME", a->capacity.gpu != NULL}, {0}};
+        a->capacity.has_plan = a->plan.n > 0;
         return sh_args_none("simulate", positional, e) || sh_args_need("simulate", needs, e) ||
                sh_simulate_closed(a, common, e) ? -1 : 0;
     }

@@ -14,17 +14,18 @@ enum { MOST_CLIENTS = 100000 };
 int sh_closed_options(const struct sh_simulate_args *a, struct sh_err *e)
 {
     const struct { const char *option; int is_given; } others[] = {
-        {"--rate", a->rate != NULL}, {"--workload", a->workload != NULL}, {"--speed", a->speed != NULL},
-        {"--max-rate", a->max_rate}, {"--plan", a->plan.n > 0}, {"--db", a->db != NULL}, {"--log", a->log != NULL},
-        {"--timeline", a->timeline}, {"--plot-latency", a->plot_latency != NULL}, {"--shard", a->shard != NULL},
+        {"--rate", a->rate != NULL}, {"--speed", a->speed != NULL}, {"--max-rate", a->max_rate},
+        {"--db", a->db != NULL}, {"--log", a->log != NULL}, {"--timeline", a->timeline}, {"--shard", a->shard != NULL},
         {"--plot-occupancy", a->plot_occupancy != NULL}, {"--efficiency", a->efficiency != NULL},
         {"--step-overhead", a->overhead_s >= 0}, {"--calibrate", a->calibrate != NULL},
-        {"--slo-ttft", a->slo_ttft >= 0}, {"--slo-tpot", a->slo_tpot >= 0}};
+        {"--quality-db", a->capacity.db != NULL}, {"--evict chunk", strcmp(a->evict, "prompt") != 0},
+        {"--allocator slots", strcmp(a->memory, "paged") != 0}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].is_given)
             return sh_misused(e, "--concurrency cannot be combined with %s", others[i].option);
-    if (!a->engine || !a->prompt || !a->output)
-        return sh_misused(e, "--concurrency requires --engine NAME|FILE, --prompt N and --output N");
+    if (!a->engine || (!a->workload && (!a->prompt || !a->output)))
+        return sh_misused(e, "--concurrency requires --engine NAME|FILE, and --prompt N and --output N or --workload "
+                          "FILE");
     return 0;
 }
 
@@ -65,13 +66,36 @@ static void fill(const struct sh_loop_result *r, int gpus, double price, struct 
     to->total_rate = (to->tokens_in + to->tokens_out) / r->seconds;
     to->per_gpu = to->output_rate / gpus;
     to->usd = price >= 0 ? price * gpus / 3600 / to->output_rate * 1e6 : (double)NAN;
+    to->good_share = (double)r->good / to->requests;
+    to->goodput = (double)r->good / r->seconds;
+    sh_sim_prefix_fill(&r->prefix, r->tokens_reused, r->tokens_in, to->prefix);
 }
 
-/* All numbers of clients on one cache. */
-static int run_cache(struct sh_sim_study *s, const char *budget, const int *clients, int n, struct sh_closed *out,
+static int run_clients(struct sh_sim_study *s, const struct sh_serving *v, int clients, struct sh_loop_result *r,
+                       struct sh_err *e)
+{
+    const struct sh_simulate_args *a = s->args;
+    struct sh_loop_ask loop = sh_serving_loop(v, (uint32_t)clients, (uint64_t)a->requests);
+    if (a->workload && !a->requests)
+        loop.requests = UINT64_MAX;     /* all that the file has */
+    s->source.requests = (long long)loop.requests;
+    if (!(loop.workload = sh_sim_source_again(&s->source, e)))
+        return -1;
+    loop.prefix = s->ask.prefix;
+    loop.slo_ttft_s = a->slo_ttft;
+    loop.slo_tpot_s = a->slo_tpot;
+    loop.stopped = sh_interrupted;
+    if (sh_closed_loop(&loop, r, e))
+        return a->workload && !sh_interrupted() ? sh_err_prefix(e, "%s", a->workload) : -1;
+    return 0;
+}
+
+/* All numbers of clients on one cache: the whole one, that of a budget, or that of a plan. */
+static int run_cache(struct sh_sim_study *s, const char *budget, int plan, const int *clients, struct sh_closed *out,
                      struct sh_err *e)
 {
     const struct sh_simulate_args *a = s->args;
+    const char *path = plan < 0 ? NULL : a->plan.at[plan];
     struct sh_clock_layout l = {(int)strtol(a->capacity.tp, NULL, 10), (int)a->capacity.ep, (int)a->dp,
                                 (int)a->capacity.pp};
     struct sh_capacity_args server = a->capacity;
@@ -82,20 +106,16 @@ static int run_cache(struct sh_sim_study *s, const char *budget, const int *clie
         return -1;
     if (a->poll)
         v.poll = v.poll_busy = (uint32_t)a->poll;
-    if (!budget)
+    if (!budget && !path)
         v.ask.rule.state = v.ask.rule.headroom = 0;
     out->gpus = l.tp * l.dp * l.pp;
+    int bad = (path && sh_capacity_plan(&s->plan[plan], path, &s->model, l.tp, &v.ask.rule, &v.layers, e)) ||
+              (s->ask.prefix.block && sh_sim_prefix_suits(&v.ask, e));
     struct sh_loop_result *r = xmalloc(sizeof *r);
-    int bad = 0;
-    for (int i = 0; i < n && !bad; i++) {
-        struct sh_loop_ask loop = sh_serving_loop(&v, (uint32_t)clients[i], (uint64_t)a->requests);
-        loop.prompt = s->source.random.prompt;
-        loop.output = s->source.random.output;
-        loop.seed = (uint64_t)s->common->seed;
-        loop.stopped = sh_interrupted;
+    for (int i = 0; i < out->clients && !bad; i++) {
         struct sh_closed_row *to = &out->row[out->n++];
-        *to = (struct sh_closed_row){.cache = budget ? budget : "full", .concurrency = clients[i]};
-        bad = sh_closed_loop(&loop, r, e);
+        *to = (struct sh_closed_row){.cache = budget ? budget : path ? path : "full", .concurrency = clients[i]};
+        bad = run_clients(s, &v, clients[i], r, e);
         if (!bad)
             fill(r, out->gpus, a->capacity.price, to);
     }
@@ -104,22 +124,33 @@ static int run_cache(struct sh_sim_study *s, const char *budget, const int *clie
     return bad;
 }
 
+static int read_plans(struct sh_sim_study *s, struct sh_err *e)
+{
+    s->plan = xcalloc((size_t)s->args->plan.n + 1, sizeof *s->plan);
+    for (int i = 0; i < s->args->plan.n; i++)
+        if (sh_plan_read(&s->plan[i], s->args->plan.at[i], e))
+            return -1;
+    return 0;
+}
+
 int sh_closed_run(struct sh_sim_study *s, struct sh_closed *out, struct sh_err *e)
 {
     const struct sh_simulate_args *a = s->args;
-    int clients[SH_SIM_RATES], n, bad = 0;
-    if (sh_closed_options(a, e) || sh_read_ints("--concurrency", a->concurrency, clients, SH_SIM_RATES, &n, e) ||
-        sh_lengths_parse("--prompt", a->prompt, &s->source.random.prompt, e) ||
-        sh_lengths_parse("--output", a->output, &s->source.random.output, e))
+    int clients[SH_SIM_RATES], bad = 0, budgets;
+    if (sh_closed_options(a, e) ||
+        sh_read_ints("--concurrency", a->concurrency, clients, SH_SIM_RATES, &out->clients, e) ||
+        sh_sim_source(a, (uint64_t)s->common->seed, &s->source, e) || sh_sim_prefix(a, &s->source, &s->ask.prefix, e))
         return -1;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < out->clients; i++)
         if (clients[i] < 1 || clients[i] > MOST_CLIENTS)
             return sh_misused(e, "--concurrency: found %d, expected 1 to %d clients", clients[i], MOST_CLIENTS);
-    if (sh_engine_open(a->engine, &out->engine, e) || read_server(s, e))
+    if (sh_engine_open(a->engine, &out->engine, e) || read_server(s, e) || read_plans(s, e))
         return -1;
-    out->row = xcalloc((size_t)n * (size_t)(s->settings.budget.n + 1), sizeof *out->row);
-    for (int i = -1; i < s->settings.budget.n && !bad; i++)
-        bad = run_cache(s, i < 0 ? NULL : s->settings.budget.at[i], clients, n, out, e);
+    budgets = s->settings.budget.n;
+    out->row = xcalloc((size_t)out->clients * (size_t)(budgets + a->plan.n + 1), sizeof *out->row);
+    for (int i = -1; i < budgets + a->plan.n && !bad; i++)
+        bad = run_cache(s, i >= 0 && i < budgets ? s->settings.budget.at[i] : NULL, i < budgets ? -1 : i - budgets,
+                        clients, out, e);
     return bad;
 }
 

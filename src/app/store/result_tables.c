@@ -153,13 +153,23 @@ static const struct sh_metric simulate[] = {
 _Static_assert(sizeof simulate / sizeof *simulate == SH_N_SIM_METRIC, "a name for each figure");
 METRICS(sh_simulate_metrics, simulate);
 
+static const struct sh_metric simulate_prefix[SH_N_SIM_PREFIX] = {
+    [SH_SP_SHARE] = {"prefix_hit_share", "reused", 4, SHARE}, [SH_SP_TOKENS] = {"tokens_reused", "reused", 0, COUNT},
+    [SH_SP_ASKED] = {"prefix_blocks", "blocks", 0, COUNT}, [SH_SP_HIT] = {"prefix_hit_blocks", "hits", 0, COUNT},
+    [SH_SP_HIT_HOST] = {"prefix_hit_blocks_host", "of the host", 0, COUNT},
+    [SH_SP_HIT_DISK] = {"prefix_hit_blocks_disk", "of the disk", 0, COUNT},
+    [SH_SP_ROOM] = {"prefix_cache_blocks", "room", 0, COUNT}};
+METRICS_WITH(sh_simulate_prefix_metrics, simulate_prefix, ~(1u << SH_SP_SHARE | 1u << SH_SP_HIT));
+
 /* What stands behind a name, a file or a row of a catalogue, is in "costs" and "requests_hash". Sorted. */
 static const struct sh_setting simulate_setting[] = {
-    TEXT("allocator"), REAL("bandwidth"), TEXT("calibrate"), HASH("costs"), TEXT("efficiency"), TEXT("engine"),
-    WHOLE("ep"), TEXT("evict"),
-    TEXT("evidence"), REAL("flops"), REAL("goal"), TEXT("gpu"), TEXT("gpus"), WHOLE("headroom"), TEXT("kv"),
+    TEXT("allocator"), REAL("bandwidth"), WHOLE("block"), TEXT("calibrate"), HASH("costs"), REAL("disk_bandwidth"),
+    REAL("disk_cache_bytes"), TEXT("efficiency"), TEXT("engine"), WHOLE("ep"), TEXT("evict"), TEXT("evidence"),
+    REAL("flops"), REAL("goal"), TEXT("gpu"), TEXT("gpus"), WHOLE("headroom"), REAL("host_bandwidth"),
+    REAL("host_cache_bytes"), TEXT("kv"),
     BOOL("link"), BOOL("max_rate"), WHOLE("max_seqs"), REAL("memory_bytes"), TEXT("model"), TEXT("models"),
-    TEXT("output"), REAL("overhead_bytes"), WHOLE("page"), TEXT("plan"), TEXT("prompt"), WHOLE("requests"),
+    TEXT("output"), REAL("overhead_bytes"), WHOLE("page"), TEXT("plan"), TEXT("prefix_cache"), WHOLE("prefix_tokens"),
+    WHOLE("prefixes"), TEXT("prompt"), WHOLE("requests"),
     HASH("requests_hash"), REAL("reserve"), WHOLE("seed"), REAL("slo_tpot_s"), REAL("slo_ttft_s"), REAL("speed"),
     WHOLE("state"), REAL("step_overhead_s"), WHOLE("step_tokens"), WHOLE("tp"), REAL("util"), TEXT("weights"),
     TEXT("weights_attention"), TEXT("windows"), TEXT("workload"), {NULL, 0}};
@@ -242,7 +252,7 @@ const struct sh_result_kind sh_result_kinds[] = {
                                &sh_eval_bound_metrics}},
     {"task", 0, task_setting, {&sh_task_metrics}},
     {"drift", 0, drift_setting, {&sh_drift_metrics, &drift_part_metrics}},
-    {"simulate", 1, simulate_setting, {&sh_simulate_metrics}},
+    {"simulate", 1, simulate_setting, {&sh_simulate_metrics, &sh_simulate_prefix_metrics}},
     {"theory", 0, theory_setting, {&sh_theory_metrics, &sh_theory_at_metrics}},
     {"persistence", 0, persistence_setting, {&sh_persistence_metrics}},
     {"repetition", 0, repetition_setting, {&sh_repetition_metrics, &repetition_all_metrics}},

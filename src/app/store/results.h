@@ -58,6 +58,7 @@ extern const struct sh_metrics
     sh_task_metrics,                    /* of enum sh_task_metric                                 */
     sh_drift_metrics,                   /* of enum sh_drift_metric, of layers                     */
     sh_simulate_metrics,                /* of enum sh_sim_metric                                  */
+    sh_simulate_prefix_metrics,         /* of enum sh_sim_prefix_metric, with a prefix cache      */
     sh_theory_metrics,                  /* of enum sh_theory_figure                               */
     sh_theory_at_metrics,               /* of enum sh_theory_at, each at a share: "kept_share@0.2" */
     sh_persistence_metrics,             /* of enum sh_persistence_metric, of layers, too          */
@@ -72,6 +73,10 @@ enum sh_sim_metric {
     SH_S_PREEMPTIONS = SH_S_QUEUE + 4, SH_S_OCCUPANCY, SH_S_OCCUPANCY_PEAK, SH_S_RUNNING, SH_S_LARGEST_BATCH,
     SH_S_STEPS, SH_S_SECONDS, SH_S_BUSY, SH_S_TOKENS_IN, SH_S_TOKENS_OUT, SH_S_RECOMPUTED, SH_S_MAX_RATE,
     SH_S_MAX_SPEED, SH_S_MAX_IS_OPEN, SH_N_SIM_METRIC
+};
+
+enum sh_sim_prefix_metric {             /* blocks, but for the first two                          */
+    SH_SP_SHARE, SH_SP_TOKENS, SH_SP_ASKED, SH_SP_HIT, SH_SP_HIT_HOST, SH_SP_HIT_DISK, SH_SP_ROOM, SH_N_SIM_PREFIX
 };
 
 enum sh_persistence_metric {
