@@ -14,10 +14,10 @@
  *     simulate_cost.h. A chunk does not cross the end of a prompt. The last output token is never stored.
  *
  *  6. With a prefix cache (prefix_cache.h), an admitted sequence takes the blocks that are there and begins to read
- *     after them; the step that admits it lasts longer by the time to load those that come from host or disk. Blocks
- *     are in the cache when the step that computes them ends. What it holds of them counts once for all; blocks that
- *     nobody holds are forgotten when memory is needed. With a budget, a sequence leaves its blocks, which are whole, when
- *     its prompt has been read and goes on with a copy of what it keeps, which that step reads and writes.
+ *     after them; the step that admits it lasts longer by the time to load those of host and disk. Blocks are in the
+ *     cache when the step that computes them ends, and those of running sequences count once. Blocks that nobody holds
+ *     are forgotten when memory is needed. With a budget, a sequence leaves its blocks, which are whole, when its
+ *     prompt has been read, and goes on with a copy of what it keeps, which that step reads and writes.
  *
  * With SH_SIM_SLOTS a sequence takes the most bytes it will ever need when it is admitted, as a cache with fixed slots
  * per head does; nothing is then preempted. */
