@@ -34,6 +34,8 @@ struct server {
     int has_prefix, copies;             /* copies: what a request keeps is not what it read        */
     struct sh_prefix_cache prefix;
     double load;                        /* seconds of the next step to load blocks                 */
+    uint32_t checked;                   /* tokens of a sequence that a decoding step checks        */
+    double gained;                      /* of them, those that it has in the mean                  */
 };
 
 /* ---- what attention costs at a length ---- */
@@ -183,18 +185,18 @@ static uint32_t running(const struct server *s)
     return s->n_heap + s->n_reading;
 }
 
-/* Decoding of `batch` sequences of all ranks. */
-static void decode_work(const struct sh_clock *c, const struct sh_clock_sequence *q, double batch,
+/* Decoding of `batch` sequences of all ranks, `checked` tokens of each. */
+static void decode_work(const struct sh_clock *c, const struct sh_clock_sequence *q, double batch, uint32_t checked,
                         struct sh_clock_work *w)
 {
     double here = ceil(batch / c->layout.dp);
-    w->decoding = here;
-    w->logits += here;
-    w->all_tokens += batch;
+    w->decoding = here * checked;
+    w->logits += here * checked;
+    w->all_tokens += batch * checked;
     w->all_sequences += here;
     w->cache_bytes += here * q->cache_bytes;
     w->state_bytes += here * q->state_bytes;
-    w->decode_flops += here * q->decode_flops;
+    w->decode_flops += here * q->decode_flops * checked;
 }
 
 static void scale(struct sh_clock_work *w, double by)
@@ -213,23 +215,42 @@ static double seconds(const struct sh_clock *c, struct sh_clock_work w, double b
     return sh_clock_step(c, &w, NULL);
 }
 
+/* The time in which tokens are proposed for all that decode. */
+static double propose_s(const struct server *s, const struct sh_clock_sequence *q)
+{
+    struct sh_clock_work w = {0};
+    if (s->checked == 1)
+        return 0;
+    decode_work(s->a->clock, q, s->n_heap, 1, &w);
+    return (s->checked - 1) * seconds(s->a->clock, w, s->n_heap) / s->a->clock->shape->f.layers;
+}
+
 static double decode_s(struct server *s, double further)
 {
     struct sh_clock_work w = {0};
-    struct sh_clock_sequence q = at(s, s->context / s->n_heap + further);
-    decode_work(s->a->clock, &q, s->n_heap, &w);
-    return seconds(s->a->clock, w, s->n_heap);
+    struct sh_clock_sequence q = at(s, s->context / s->n_heap + further * s->gained);
+    decode_work(s->a->clock, &q, s->n_heap, s->checked, &w);
+    return seconds(s->a->clock, w, s->n_heap) + propose_s(s, &q);
+}
+
+/* Decoding steps for the tokens of an answer after the first one. */
+static uint64_t steps_of(const struct server *s, const struct request *q)
+{
+    return (uint64_t)ceil((q->output - 1) / s->gained * (1 - 1e-12));
 }
 
 /* All that decode have `n` more tokens; those that are done go. */
 static int advance(struct server *s, uint64_t n, struct sh_err *e)
 {
     s->tick += n;
-    s->context += (double)n * s->n_heap;
+    s->context += (double)n * s->n_heap * s->gained;
     s->r->steps += n;
     while (s->n_heap && end_of(s, 0) <= s->tick) {
         uint32_t slot = pop(s);
-        s->context -= (double)s->slot[slot].prompt + s->slot[slot].output;
+        const struct request *q = &s->slot[slot];
+        s->context -= (double)q->prompt + 1 + (double)steps_of(s, q) * s->gained;
+        if (!s->n_heap)
+            s->context = 0;             /* what rounding has left */
         if (finish(s, slot, e))
             return -1;
     }
@@ -342,7 +363,7 @@ static int end_prompts(struct server *s, struct sh_err *e)
             fit(s);
         }
         q->first = s->now;
-        q->end = s->tick + q->output - 1;
+        q->end = s->tick + steps_of(s, q);
         if (q->output > 1) {
             s->context += q->prompt + 1;
             push(s, slot);
@@ -359,18 +380,19 @@ static int prompt_step(struct server *s, int *done, struct sh_err *e)
 {
     struct sh_clock_work w = {0};
     int decodes = s->a->scheduler != SH_SCHED_SGLANG && s->n_heap;
-    take_prompts(s, s->a->chunk * ranks(s) - (decodes ? s->n_heap : 0), &w);
+    take_prompts(s, s->a->chunk * ranks(s) - (decodes ? (double)s->n_heap * s->checked : 0), &w);
     *done = w.prompt_tokens > 0;
     if (!*done)
         return 0;
     share_prompts(s, &w);
-    double batch = w.prompts + (decodes ? s->n_heap : 0);
+    double batch = w.prompts + (decodes ? s->n_heap : 0), propose = 0;
     w.all_sequences = w.prompts;
     if (decodes) {
         struct sh_clock_sequence q = at(s, s->context / s->n_heap);
-        decode_work(s->a->clock, &q, s->n_heap, &w);
+        decode_work(s->a->clock, &q, s->n_heap, s->checked, &w);
+        propose = propose_s(s, &q);
     }
-    double dt = seconds(s->a->clock, w, batch) + s->load;
+    double dt = seconds(s->a->clock, w, batch) + propose + s->load;
     s->load = 0;
     s->now += dt;
     s->r->busy_s += dt;
@@ -459,6 +481,8 @@ int sh_closed_loop(const struct sh_loop_ask *a, struct sh_loop_result *out, stru
         return sh_fail(e, "%s: no room for the weights, %.0f bytes of each GPU are missing", a->clock->shape->f.name,
                        -s.pool);
     s.pool *= a->clock->layout.pp;      /* of all stages, as the bytes of a sequence are          */
+    s.checked = a->accept > 0 ? a->draft + 1 : 1;
+    s.gained = a->accept < 1 ? (1 - pow(a->accept, s.checked)) / (1 - a->accept) : s.checked;
     open_requests(&s);
     s.slot = xcalloc(a->concurrency, sizeof *s.slot);
     s.wait = xcalloc(a->concurrency, sizeof *s.wait);
@@ -479,7 +503,7 @@ double sh_loop_decode_s(const struct sh_clock *c, const struct sh_capacity_ask *
 {
     struct sh_clock_sequence q = sh_clock_sequence_at(ask, context);
     struct sh_clock_work w = {0};
-    decode_work(c, &q, batch, &w);
+    decode_work(c, &q, batch, 1, &w);
     if (c->layout.pp > 1)
         scale(&w, fmax(1.0 / c->layout.pp, 1 / batch));
     return sh_clock_step(c, &w, term);

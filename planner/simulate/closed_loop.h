@@ -15,6 +15,11 @@
  *     there when the step that reads them ends, those of an answer when it is over. With a budget, the prompt's blocks
  *     stay whole and the request leaves them once it has its copy of what it keeps, which is read and written in that
  *     step; its answer's tokens are not kept. All ranks share one cache.
+ *  6. With speculation, a decoding step proposes `draft` tokens for each sequence, one after the other, and checks them
+ *     together with the next one. Each is accepted with probability `accept`, if those before it are, so in the mean a
+ *     step has (1 - accept^(draft + 1)) / (1 - accept) tokens (Leviathan et al., 2023, eq. 1); every step has the mean.
+ *     A proposed token takes the time that one layer of the model takes to decode a token, as a layer for multi-token
+ *     prediction does. With accept 0 nothing is proposed.
  *
  * Steps that only decode are the same but for the length of the contexts, so those up to the next event are taken
  * together: their time is that of the first, middle and last (Simpson's rule), with all sequences at their mean length.
@@ -40,6 +45,8 @@ struct sh_loop_ask {
                                          * NULL: generated from prompt, output, seed               */
     struct sh_prefix_ask prefix;        /* block 0: none                                          */
     double slo_ttft_s, slo_tpot_s;      /* 0: none                                                */
+    uint32_t draft;                     /* tokens that are proposed in a step                      */
+    double accept;                      /* probability, 0 to 1                                    */
 };
 
 struct sh_loop_result {

@@ -61,6 +61,9 @@ static const struct sh_opt opts[] = {
     SH_INT("max-seqs", F(max_seqs), "N", 1, 1e6, "sequences that run at once (default: 256, or the engine's)"),
     SH_INT("poll", F(poll), "N", 1, 1000, "for sglang with --concurrency: decoding steps between checks for new\n"
                                           "requests (default: the engine's)"),
+    SH_INT("speculate", F(draft), "N", 1, 64, "with --concurrency: tokens proposed per sequence in each decoding\n"
+        "step, each at the cost of one layer (multi-token prediction)"),
+    SH_REAL("accept", F(accept), "F", 0, 1, "probability that such a token is accepted if those before it are"),
     SH_SECONDS("slo-ttft", F(slo_ttft), 0, 1e9, "limit on the time to first token: 0.5, 500ms"),
     SH_SECONDS("slo-tpot", F(slo_tpot), 0, 1e9, "limit on the mean time per output token after the first"),
     SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),
@@ -91,7 +94,7 @@ static const struct sh_simulate_args defaults = {
     .capacity = {.kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 16, .length = 1, .util = -1,
                  .reserve = -1, .bandwidth = -1, .flops = -1, .price = -1},
     .memory = "paged", .evict = "prompt", .slo_ttft = -1, .slo_tpot = -1, .overhead_s = -1, .goal = 0.99,
-    .rank_timeout = SH_RANK_TIMEOUT_S, .dp = 1, .host_bandwidth = -1, .disk_bandwidth = -1};
+    .rank_timeout = SH_RANK_TIMEOUT_S, .dp = 1, .accept = -1, .host_bandwidth = -1, .disk_bandwidth = -1};
 
 /* ---- the results ---- */
 
@@ -373,9 +376,9 @@ static int read_options(const struct sh_sim_study *s, const struct sh_list *posi
         return -1;
     if (!a->engine && a->capacity.ep > 1)
         return sh_misused(e, "--ep requires --engine NAME|FILE");
-    if (a->dp > 1 || a->capacity.pp > 1 || a->poll || a->capacity.price >= 0)
+    if (a->dp > 1 || a->capacity.pp > 1 || a->poll || a->capacity.price >= 0 || a->draft || a->accept >= 0)
         return sh_misused(e, "%s requires --concurrency N", a->dp > 1 ? "--dp" : a->capacity.pp > 1 ? "--pp"
-                          : a->poll ? "--poll" : "--price");
+                          : a->poll ? "--poll" : a->draft ? "--speculate" : a->accept >= 0 ? "--accept" : "--price");
     if (a->force && !a->db)
         return sh_misused(e, "--force requires --db FILE");
     if ((a->log || a->timeline || a->plot_occupancy) && (s->shard.parts || s->cluster.ranks))

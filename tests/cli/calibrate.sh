@@ -47,6 +47,15 @@ wrong() { # description, text, options
     run simulate "${@:3}"
     expect "$1" 2 "" "$2"
 }
+loop vllm --concurrency 16 --prompt 1024 --output 128
+cp log/out plain
+loop vllm --concurrency 16 --prompt 1024 --output 128 --speculate 3 --accept 0
+holds "speculation: tokens that are never accepted are not proposed" cmp log/out plain
+loop vllm --concurrency 16 --prompt 1024 --output 128 --speculate 3 --accept 0.7
+check "  tokens that are accepted shorten an answer" 'rows[0]["tpot_s"]["mean"] <
+    0.7 * json.load(open("plain"))["results"][0]["tpot_s"]["mean"] and rows[0]["tokens_out"] == 160 * 128'
+wrong "tokens without a probability" "--accept" $server --engine vllm --concurrency 4 --prompt 100 --output 10 --speculate 2
+wrong "speculation in the open loop" "--speculate requires --concurrency" $server --engine vllm --rate 4 --prompt 100 --output 10 --speculate 2 --accept 1
 wrong "no engine" "--engine" $server --concurrency 4 --prompt 100 --output 10
 wrong "an unknown engine" "tgi" $server --engine tgi --concurrency 4 --prompt 100 --output 10
 wrong "no lengths" "--prompt" $server --engine vllm --concurrency 4

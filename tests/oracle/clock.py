@@ -99,8 +99,10 @@ class Clock:
         return t
 
 
-def loop(clock, engine, clients, requests, prompt, output, chunk):
-    """Mean TTFT and TPOT; one rank, room for all, fixed lengths."""
+def loop(clock, engine, clients, requests, prompt, output, chunk, draft=0, accept=0.0):
+    """Mean TTFT and TPOT; one rank, room for all, fixed lengths. draft: tokens proposed for each sequence in a decoding
+    step, the k-th of which is accepted with probability accept^k."""
+    gained = 1 + sum(accept ** k for k in range(1, draft + 1))
     now, sent, k = 0.0, 0, clock.k
     wait, reading, running, ttft, tpot = [], [], [], [], []
 
@@ -115,7 +117,7 @@ def loop(clock, engine, clients, requests, prompt, output, chunk):
         if not reading and not running:
             now = max(now, wait[0]['ready'])
         seen = [q for q in wait if q['ready'] <= now + 1e-12]
-        decodes = len(running) if engine != 'sglang' else 0
+        decodes = len(running) * (draft + 1) if engine != 'sglang' else 0
         room, parts = chunk - decodes, []
         for q in reading + seen:
             n = min(prompt - q['read'], room)
@@ -137,17 +139,22 @@ def loop(clock, engine, clients, requests, prompt, output, chunk):
         if not parts or decodes:
             for q in running:
                 n = prompt + q['made']
-                w['decoding'] += 1
-                w['logits'] += 1
+                w['decoding'] += draft + 1
+                w['logits'] += draft + 1
                 w['sequences'] += 1
                 w['cache'] += clock.cell * n
-                w['decode_flops'] += clock.pair * n
+                w['decode_flops'] += clock.pair * n * (draft + 1)
+            if draft:
+                b, n = len(running), sum(prompt + q['made'] for q in running)
+                one = {'decoding': b, 'prompt': 0, 'logits': b, 'sequences': b, 'cache': clock.cell * n,
+                       'decode_flops': clock.pair * n, 'prompt_flops': 0, 'all': b}
+                now += draft * sum(clock.step(one)) / 4 if b else 0
         w['all'] = w['decoding'] + w['prompt']
         now += sum(clock.step(w))
         if w['decoding']:
             for q in running[:]:
-                q['made'] += 1
-                if q['made'] == output:
+                q['made'] += gained
+                if q['made'] >= output - 1e-9:
                     running.remove(q)
                     tpot.append((now - q['first']) / (output - 1))
                     send()
@@ -169,7 +176,7 @@ def profile(engine, k):
 
 def main():
     rng = random.Random(7)
-    steps, loops = [], []
+    steps, loops, drafts = [], [], []
     for model, row in (('dense', DENSE), ('moe', MOE), ('latent', LATENT)):
         for weights, attention, tp, ep, dp in (('f16', 'f16', 1, 1, 1), ('f8', 'f8', 2, 1, 1), ('nvfp4', 'f16', 4, 2, 1),
                                                ('nvfp4', 'nvfp4', 2, 2, 2)):
@@ -192,8 +199,19 @@ def main():
                         first, each = loop(clock, engine, clients, requests, p, o, chunk)
                         loops.append({**case, 'profile': profile(engine, k), 'clients': clients, 'requests': requests,
                                       'prompt': p, 'output': o, 'chunk': chunk, 'ttft_s': first, 'tpot_s': each})
+    for n, (draft, accept) in enumerate(((1, 0.8), (3, 0.6), (2, 1.0))):
+        case = loops[30 * n + 7 * n]
+        model = {DENSE: 'dense', MOE: 'moe', LATENT: 'latent'}[case['model']]
+        k = {r.split('\t')[1]: float(r.split('\t')[2]) for r in case['profile'] if r.startswith('constant')}
+        clock = Clock(model, case['weights'], case['attention'], k, case['tp'], case['ep'], case['dp'], 1)
+        for engine in ('vllm', 'sglang', 'trtllm'):
+            for clients, requests, p, o, chunk in ((1, 3, 300, 40, 1024), (4, 20, 500, 61, 1024)):
+                first, each = loop(clock, engine, clients, requests, p, o, chunk, draft, accept)
+                drafts.append({**case, 'profile': profile(engine, k), 'clients': clients, 'requests': requests,
+                               'prompt': p, 'output': o, 'chunk': chunk, 'draft': draft, 'accept': accept,
+                               'ttft_s': first, 'tpot_s': each})
     with open(sys.argv[1], 'w', encoding='utf-8') as f:
-        json.dump({'steps': steps, 'loops': loops}, f, indent=0)
+        json.dump({'steps': steps, 'loops': loops, 'drafts': drafts}, f, indent=0)
         f.write('\n')
 
 

@@ -99,12 +99,13 @@ static void steps(void)
     CU_ASSERT(i == 36);
 }
 
-static void loops(void)
+/* Of a list of golden.json; how many. */
+static size_t same_loops(const char *list)
 {
     size_t i;
     const json_t *c;
     struct sh_loop_result *r = xmalloc(sizeof *r);
-    json_array_foreach(json_object_get(golden(), "loops"), i, c) {
+    json_array_foreach(json_object_get(golden(), list), i, c) {
         struct server s;
         open_server(c, &s);
         struct sh_loop_ask a = {.clock = &s.clock, .ask = &s.ask, .scheduler = s.engine.scheduler,
@@ -112,7 +113,8 @@ static void loops(void)
                                 .concurrency = (uint32_t)whole(c, "clients"),
                                 .requests = (uint64_t)whole(c, "requests"), .seed = 1, .memory = 80e9,
                                 .prompt = {SH_SPREAD_FIXED, number(c, "prompt"), 0},
-                                .output = {SH_SPREAD_FIXED, number(c, "output"), 0}};
+                                .output = {SH_SPREAD_FIXED, number(c, "output"), 0},
+                                .draft = (uint32_t)whole(c, "draft"), .accept = number(c, "accept")};
         CU_ASSERT_FATAL(!sh_closed_loop(&a, r, &e));
         double ttft = sh_quantile_mean(&r->ttft), tpot = sh_quantile_mean(&r->tpot);
         if (differs(ttft, number(c, "ttft_s"), 1e-3) || differs(tpot, number(c, "tpot_s"), 1e-3))
@@ -123,8 +125,18 @@ static void loops(void)
         CU_ASSERT(r->requests == (uint64_t)whole(c, "requests") && r->ttft.n == r->requests);
         sh_kv_shape_clear(&s.shape);
     }
-    CU_ASSERT(i == 90);
     free(r);
+    return i;
+}
+
+static void loops(void)
+{
+    CU_ASSERT(same_loops("loops") == 90);
+}
+
+static void speculation(void)
+{
+    CU_ASSERT(same_loops("drafts") == 18);
 }
 
 static void built_in(void)
@@ -190,6 +202,7 @@ int main(void)
     static const struct tap_test tests[] = {
         {"every term of a step as Python has it", steps},
         {"closed loops as a simulator that goes token by token", loops},
+        {"speculation as the same simulator", speculation},
         {"the built-in engines, written and read", built_in},
         {"profiles that are wrong are refused by name", wrong},
         {"layouts that servers refuse", layouts},

@@ -20,9 +20,10 @@ struct sh_simulate_args {
     struct sh_list plan;
     const char *workload, *rate, *speed, *prompt, *output, *memory, *evict, *calibrate, *efficiency, *log;
     const char *plot_latency, *plot_occupancy, *db, *shard, *engine, *concurrency, *prefix_cache;
-    long long requests, max_seqs, dp, poll, block, prefixes, prefix_tokens;
+    long long requests, max_seqs, dp, poll, block, prefixes, prefix_tokens, draft;
     size_t host_cache, disk_cache;      /* bytes for each GPU                                     */
     double host_bandwidth, disk_bandwidth;      /* bytes/s for each GPU; below 0: not given        */
+    double accept;                      /* probability of a proposed token; below 0: not given     */
     double slo_ttft, slo_tpot, goal;    /* below 0: none; goal: share of requests that meets them   */
     double overhead_s;                  /* of a step; below 0: not given                           */
     double rank_timeout;

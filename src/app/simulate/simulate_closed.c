@@ -26,6 +26,8 @@ int sh_closed_options(const struct sh_simulate_args *a, struct sh_err *e)
     if (!a->engine || (!a->workload && (!a->prompt || !a->output)))
         return sh_misused(e, "--concurrency requires --engine NAME|FILE, and --prompt N and --output N or --workload "
                           "FILE");
+    if (!a->draft != !(a->accept >= 0))
+        return sh_misused(e, "--speculate N and --accept F must be given together");
     return 0;
 }
 
@@ -82,6 +84,8 @@ static int run_clients(struct sh_sim_study *s, const struct sh_serving *v, int c
     if (!(loop.workload = sh_sim_source_again(&s->source, e)))
         return -1;
     loop.prefix = s->ask.prefix;
+    loop.draft = (uint32_t)a->draft;
+    loop.accept = fmax(a->accept, 0);
     loop.slo_ttft_s = a->slo_ttft;
     loop.slo_tpot_s = a->slo_tpot;
     loop.stopped = sh_interrupted;
