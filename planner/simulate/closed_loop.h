@@ -61,6 +61,9 @@ struct sh_loop_result {
 /* The result is large: the caller has it on the heap. -1: the weights, or a request by itself, do not fit. */
 int sh_closed_loop(const struct sh_loop_ask *a, struct sh_loop_result *out, struct sh_err *e);
 
+/* Counts an answer of `output` tokens, the first after `ttft` seconds, all others `rest` seconds later. */
+void sh_loop_answered(const struct sh_loop_ask *a, double ttft, double rest, uint32_t output, struct sh_loop_result *r);
+
 /* The time of a step that decodes one token of each of `batch` sequences of `context` tokens, and that of reading one
  * prompt alone in steps of `chunk` tokens. */
 double sh_loop_decode_s(const struct sh_clock *c, const struct sh_capacity_ask *ask, double batch, uint64_t context,

@@ -64,6 +64,14 @@ static const struct sh_opt opts[] = {
     SH_INT("speculate", F(draft), "N", 1, 64, "with --concurrency: tokens proposed per sequence in each decoding\n"
         "step, each at the cost of one layer (multi-token prediction)"),
     SH_REAL("accept", F(accept), "F", 0, 1, "probability that such a token is accepted if those before it are"),
+    SH_INT("prefill-workers", F(prefill_workers), "N", 1, 4096, "with --concurrency: read prompts on N workers of "
+        "their own, and\nsend their caches to those that decode"),
+    SH_INT("prefill-tp", F(prefill_tp), "N", 1, 1024, "tensor parallelism of a prefill worker (default: that of --tp)"),
+    SH_INT("prefill-ep", F(prefill_ep), "N", 1, 1024, "ranks that its experts are spread over (default: 1)"),
+    SH_INT("prefill-dp", F(prefill_dp), "N", 1, 1024, "copies of its attention (default: 1)"),
+    SH_INT("decode-workers", F(decode_workers), "N", 1, 4096, "workers that decode, each of --tp x --dp GPUs (default: "
+        "1)"),
+    SH_REAL("transfer", F(transfer), "BYTES_PER_S", 1, 1e18, "that each GPU of a prefill worker sends to them"),
     SH_SECONDS("slo-ttft", F(slo_ttft), 0, 1e9, "limit on the time to first token: 0.5, 500ms"),
     SH_SECONDS("slo-tpot", F(slo_tpot), 0, 1e9, "limit on the mean time per output token after the first"),
     SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),
@@ -94,7 +102,8 @@ static const struct sh_simulate_args defaults = {
     .capacity = {.kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 16, .length = 1, .util = -1,
                  .reserve = -1, .bandwidth = -1, .flops = -1, .price = -1},
     .memory = "paged", .evict = "prompt", .slo_ttft = -1, .slo_tpot = -1, .overhead_s = -1, .goal = 0.99,
-    .rank_timeout = SH_RANK_TIMEOUT_S, .dp = 1, .accept = -1, .host_bandwidth = -1, .disk_bandwidth = -1};
+    .rank_timeout = SH_RANK_TIMEOUT_S, .dp = 1, .accept = -1, .transfer = -1, .host_bandwidth = -1,
+    .disk_bandwidth = -1};
 
 /* ---- the results ---- */
 
@@ -376,9 +385,15 @@ static int read_options(const struct sh_sim_study *s, const struct sh_list *posi
         return -1;
     if (!a->engine && a->capacity.ep > 1)
         return sh_misused(e, "--ep requires --engine NAME|FILE");
-    if (a->dp > 1 || a->capacity.pp > 1 || a->poll || a->capacity.price >= 0 || a->draft || a->accept >= 0)
-        return sh_misused(e, "%s requires --concurrency N", a->dp > 1 ? "--dp" : a->capacity.pp > 1 ? "--pp"
-                          : a->poll ? "--poll" : a->draft ? "--speculate" : a->accept >= 0 ? "--accept" : "--price");
+    const struct { const char *option; int is_given; } closed[] = {
+        {"--dp", a->dp > 1}, {"--pp", a->capacity.pp > 1}, {"--poll", a->poll > 0}, {"--speculate", a->draft > 0},
+        {"--accept", a->accept >= 0}, {"--prefill-workers", a->prefill_workers > 0},
+        {"--prefill-tp", a->prefill_tp > 0}, {"--prefill-ep", a->prefill_ep > 0}, {"--prefill-dp", a->prefill_dp > 0},
+        {"--transfer", a->transfer > 0}, {"--decode-workers", a->decode_workers > 0},
+        {"--price", a->capacity.price >= 0}};
+    for (size_t i = 0; i < sizeof closed / sizeof *closed; i++)
+        if (closed[i].is_given)
+            return sh_misused(e, "%s requires --concurrency N", closed[i].option);
     if (a->force && !a->db)
         return sh_misused(e, "--force requires --db FILE");
     if ((a->log || a->timeline || a->plot_occupancy) && (s->shard.parts || s->cluster.ranks))

@@ -56,6 +56,21 @@ check "  tokens that are accepted shorten an answer" 'rows[0]["tpot_s"]["mean"] 
     0.7 * json.load(open("plain"))["results"][0]["tpot_s"]["mean"] and rows[0]["tokens_out"] == 160 * 128'
 wrong "tokens without a probability" "--accept" $server --engine vllm --concurrency 4 --prompt 100 --output 10 --speculate 2
 wrong "speculation in the open loop" "--speculate requires --concurrency" $server --engine vllm --rate 4 --prompt 100 --output 10 --speculate 2 --accept 1
+loop vllm --concurrency 1 --prompt 1024 --output 128
+cp log/out plain
+loop vllm --concurrency 1 --prompt 1024 --output 128 --prefill-workers 1 --transfer 1e18
+check "prefill workers: one client, a link without a limit: as on one server" '(lambda a, b: b["gpus"] == 2 and all(
+    abs(a[k]["mean"] / b[k]["mean"] - 1) < 1e-9 for k in ("ttft_s", "tpot_s")))(
+    json.load(open("plain"))["results"][0], rows[0])'
+loop vllm --concurrency 1 --prompt 1024 --output 128 --prefill-workers 1 --transfer 1e9
+check "  a slow link: the bytes of a prompt later" 'abs(rows[0]["tpot_s"]["mean"] - 1024 * 65536 / 1e9 / 127 -
+    json.load(open("plain"))["results"][0]["tpot_s"]["mean"]) < 1e-6'
+loop vllm --concurrency 64 --prompt 1024 --output 128 --prefill-workers 2 --decode-workers 3 --tp 2 --transfer 1e11 --budget 0.5
+check "  several workers, and a budget" 'rows[0]["gpus"] == 2 * 2 + 3 * 2 and len(rows) == 2 and
+    rows[1]["tpot_s"]["mean"] < rows[0]["tpot_s"]["mean"]'
+wrong "a link that is not given" "--transfer" $server --engine vllm --concurrency 4 --prompt 100 --output 10 --prefill-workers 2
+wrong "decode workers alone" "--decode-workers requires" $server --engine vllm --concurrency 4 --prompt 100 --output 10 --decode-workers 2
+wrong "prefill workers in the open loop" "--prefill-workers requires --concurrency" $server --engine vllm --rate 4 --prompt 100 --output 10 --prefill-workers 2 --transfer 1e9
 wrong "no engine" "--engine" $server --concurrency 4 --prompt 100 --output 10
 wrong "an unknown engine" "tgi" $server --engine tgi --concurrency 4 --prompt 100 --output 10
 wrong "no lengths" "--prompt" $server --engine vllm --concurrency 4

@@ -5,11 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/simulate/split_loop.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/base/read_number.h"
 
 enum { MOST_CLIENTS = 100000 };
+
+/* Prompts and answers on different GPUs. */
+static int check_split(const struct sh_simulate_args *a, struct sh_err *e)
+{
+    int others = a->decode_workers || a->prefill_tp || a->prefill_ep || a->prefill_dp;
+    if (!a->prefill_workers != !(a->transfer > 0))
+        return sh_misused(e, "--prefill-workers N and --transfer BYTES_PER_S must be given together");
+    if (!a->prefill_workers && others)
+        return sh_misused(e, "%s requires --prefill-workers N", a->decode_workers ? "--decode-workers" :
+                          a->prefill_tp ? "--prefill-tp" : a->prefill_ep ? "--prefill-ep" : "--prefill-dp");
+    if (a->prefill_workers && (a->capacity.pp > 1 || a->prefix_cache))
+        return sh_misused(e, "--prefill-workers cannot be combined with %s",
+                          a->prefix_cache ? "--prefix-cache" : "--pp");
+    return 0;
+}
 
 int sh_closed_options(const struct sh_simulate_args *a, struct sh_err *e)
 {
@@ -28,7 +44,7 @@ int sh_closed_options(const struct sh_simulate_args *a, struct sh_err *e)
                           "FILE");
     if (!a->draft != !(a->accept >= 0))
         return sh_misused(e, "--speculate N and --accept F must be given together");
-    return 0;
+    return check_split(a, e);
 }
 
 static int read_server(struct sh_sim_study *s, struct sh_err *e)
@@ -73,58 +89,79 @@ static void fill(const struct sh_loop_result *r, int gpus, double price, struct 
     sh_sim_prefix_fill(&r->prefix, r->tokens_reused, r->tokens_in, to->prefix);
 }
 
-static int run_clients(struct sh_sim_study *s, const struct sh_serving *v, int clients, struct sh_loop_result *r,
-                       struct sh_err *e)
+/* A server with a cache: the whole one, that of a budget, or that of a plan (below 0: none). Clear it in any case. */
+static int open_server(struct sh_sim_study *s, const struct sh_clock_layout *l, const char *budget, int plan,
+                       const struct sh_engine *engine, struct sh_serving *v, struct sh_err *e)
 {
     const struct sh_simulate_args *a = s->args;
-    struct sh_loop_ask loop = sh_serving_loop(v, (uint32_t)clients, (uint64_t)a->requests);
-    if (a->workload && !a->requests)
-        loop.requests = UINT64_MAX;     /* all that the file has */
-    s->source.requests = (long long)loop.requests;
-    if (!(loop.workload = sh_sim_source_again(&s->source, e)))
+    struct sh_capacity_args server = a->capacity;
+    struct sh_capacity_question q = {&s->model, NULL, s->board, s->settings.kv.at[0], budget, l->tp};
+    server.sampled = a->max_seqs;
+    if (sh_serving_open(&server, &s->settings, &q, engine, l, v, e))
         return -1;
-    loop.prefix = s->ask.prefix;
-    loop.draft = (uint32_t)a->draft;
-    loop.accept = fmax(a->accept, 0);
-    loop.slo_ttft_s = a->slo_ttft;
-    loop.slo_tpot_s = a->slo_tpot;
-    loop.stopped = sh_interrupted;
-    if (sh_closed_loop(&loop, r, e))
+    if (a->poll)
+        v->poll = v->poll_busy = (uint32_t)a->poll;
+    if (!budget && plan < 0)
+        v->ask.rule.state = v->ask.rule.headroom = 0;
+    return plan >= 0 ? sh_capacity_plan(&s->plan[plan], a->plan.at[plan], &s->model, l->tp, &v->ask.rule, &v->layers, e)
+                     : 0;
+}
+
+/* prefill: the server that reads prompts; NULL: the same one. */
+static int run_clients(struct sh_sim_study *s, const struct sh_serving *v, const struct sh_serving *prefill,
+                       int clients, struct sh_loop_result *r, struct sh_err *e)
+{
+    const struct sh_simulate_args *a = s->args;
+    struct sh_split_ask q = {.loop = sh_serving_loop(v, (uint32_t)clients, (uint64_t)a->requests),
+                             .n_prefill = (uint32_t)a->prefill_workers, .transfer = a->transfer,
+                             .n_decode = (uint32_t)(a->decode_workers ? a->decode_workers : 1)};
+    if (a->workload && !a->requests)
+        q.loop.requests = UINT64_MAX;   /* all that the file has */
+    s->source.requests = (long long)q.loop.requests;
+    if (!(q.loop.workload = sh_sim_source_again(&s->source, e)))
+        return -1;
+    q.loop.prefix = s->ask.prefix;
+    q.loop.draft = (uint32_t)a->draft;
+    q.loop.accept = fmax(a->accept, 0);
+    q.loop.slo_ttft_s = a->slo_ttft;
+    q.loop.slo_tpot_s = a->slo_tpot;
+    q.loop.stopped = sh_interrupted;
+    if (prefill) {
+        q.prefill = &prefill->clock;
+        q.prefill_ask = &prefill->ask;
+    }
+    if (prefill ? sh_split_loop(&q, r, e) : sh_closed_loop(&q.loop, r, e))
         return a->workload && !sh_interrupted() ? sh_err_prefix(e, "%s", a->workload) : -1;
     return 0;
 }
 
-/* All numbers of clients on one cache: the whole one, that of a budget, or that of a plan. */
+/* All numbers of clients on one cache. */
 static int run_cache(struct sh_sim_study *s, const char *budget, int plan, const int *clients, struct sh_closed *out,
                      struct sh_err *e)
 {
     const struct sh_simulate_args *a = s->args;
-    const char *path = plan < 0 ? NULL : a->plan.at[plan];
-    struct sh_clock_layout l = {(int)strtol(a->capacity.tp, NULL, 10), (int)a->capacity.ep, (int)a->dp,
-                                (int)a->capacity.pp};
-    struct sh_capacity_args server = a->capacity;
-    struct sh_capacity_question q = {&s->model, NULL, s->board, s->settings.kv.at[0], budget, l.tp};
-    struct sh_serving v;
-    server.sampled = a->max_seqs;
-    if (sh_serving_open(&server, &s->settings, &q, &out->engine, &l, &v, e))
-        return -1;
-    if (a->poll)
-        v.poll = v.poll_busy = (uint32_t)a->poll;
-    if (!budget && !path)
-        v.ask.rule.state = v.ask.rule.headroom = 0;
-    out->gpus = l.tp * l.dp * l.pp;
-    int bad = (path && sh_capacity_plan(&s->plan[plan], path, &s->model, l.tp, &v.ask.rule, &v.layers, e)) ||
+    int splits = a->prefill_workers > 0, tp = (int)strtol(a->capacity.tp, NULL, 10);
+    struct sh_clock_layout l = {tp, (int)a->capacity.ep, (int)a->dp, (int)a->capacity.pp};
+    struct sh_clock_layout first = {a->prefill_tp ? (int)a->prefill_tp : tp, a->prefill_ep ? (int)a->prefill_ep : 1,
+                                    a->prefill_dp ? (int)a->prefill_dp : 1, 1};
+    struct sh_serving v = {.layers = NULL}, prefill = {.layers = NULL};
+    out->gpus = l.tp * l.dp * l.pp * (a->decode_workers ? (int)a->decode_workers : 1) +
+                first.tp * first.dp * (int)a->prefill_workers;
+    int bad = open_server(s, &l, budget, plan, &out->engine, &v, e) ||
+              (splits && open_server(s, &first, budget, plan, &out->engine, &prefill, e)) ||
               (s->ask.prefix.block && sh_sim_prefix_suits(&v.ask, e));
     struct sh_loop_result *r = xmalloc(sizeof *r);
     for (int i = 0; i < out->clients && !bad; i++) {
         struct sh_closed_row *to = &out->row[out->n++];
-        *to = (struct sh_closed_row){.cache = budget ? budget : path ? path : "full", .concurrency = clients[i]};
-        bad = run_clients(s, &v, clients[i], r, e);
+        *to = (struct sh_closed_row){.cache = budget ? budget : plan < 0 ? "full" : a->plan.at[plan],
+                                     .concurrency = clients[i]};
+        bad = run_clients(s, &v, splits ? &prefill : NULL, clients[i], r, e);
         if (!bad)
             fill(r, out->gpus, a->capacity.price, to);
     }
     free(r);
     sh_serving_clear(&v);
+    sh_serving_clear(&prefill);
     return bad;
 }
 
