@@ -34,7 +34,23 @@ struct server {
     struct sh_prefix_cache prefix;
     struct sh_prefix_use spare;         /* arrays of a sequence that is over                       */
     double load;                        /* seconds of this step to load blocks                     */
+    struct lane *lane;                  /* the workload as well, of one of several replicas; else NULL */
+    int is_started;
+    size_t n_ended;                     /* sequences that the last step ended                     */
 };
+
+/* The requests that a router gave to a replica and that wait for their turn. */
+struct lane {
+    struct sh_workload base;
+    struct routed { struct sh_request request; uint64_t number, *key; uint32_t n_key; } *at;     /* a ring */
+    size_t first, n, room;
+    uint64_t number, *key;              /* of the request that next gave                           */
+};
+
+static uint32_t count(const struct sh_sim_ask *a)
+{
+    return a->replicas > 1 ? a->replicas : 1;
+}
 
 static void tell(const struct server *s, const struct sequence *q, double end, int is_refused)
 {
@@ -100,11 +116,15 @@ static int pull(struct server *s, struct sh_err *e)
         if (got <= 0)
             return got;
         sh_sim_cost_reach(s->c, q.prompt + q.output);
-        s->next = (struct sequence){.prompt = q.prompt, .output = q.output, .number = s->r->requests++,
+        s->next = (struct sequence){.prompt = q.prompt, .output = q.output,
+                                    .number = s->lane ? s->lane->number : s->r->requests++,
                                     .arrival = q.arrival_s / s->a->speed, .first = -1, .admitted = -1};
-        s->r->last_arrival_s = s->next.arrival;
-        if (s->r->requests == 1)
-            s->now = s->r->start_s = s->r->end_s = s->next.arrival;
+        s->r->last_arrival_s = fmax(s->r->last_arrival_s, s->next.arrival);
+        if (!s->is_started)
+            s->now = s->next.arrival;
+        if (!s->is_started && s->r->requests == 1)
+            s->r->start_s = s->r->end_s = s->next.arrival;
+        s->is_started = 1;
         if (s->has_prefix) {
             s->next.use = s->spare;
             s->spare = (struct sh_prefix_use){0};
@@ -241,7 +261,7 @@ static void finish(struct server *s, const struct sequence *q)
         sh_quantile_add(&r->tpot, tpot);
     sh_quantile_add(&r->latency, s->now - q->arrival);
     sh_quantile_add(&r->queue, q->admitted - q->arrival);
-    r->end_s = s->now;
+    r->end_s = fmax(r->end_s, s->now);
     tell(s, q, s->now, 0);
 }
 
@@ -277,6 +297,7 @@ static void settle(struct server *s)
             s->running[kept] = *q;
         kept++;
     }
+    s->n_ended = s->n_running - kept;
     s->n_running = kept;
 }
 
@@ -304,14 +325,14 @@ static void advance(struct server *s)
     s->r->occupancy_peak = fmax(s->r->occupancy_peak, share);
     s->r->largest_batch = s->n_running > s->r->largest_batch ? s->n_running : s->r->largest_batch;
     s->now += dt;
-    sh_timeline_add(&s->r->occupancy, from, s->now - s->r->start_s, share);
+    if (!s->lane)
+        sh_timeline_add(&s->r->occupancy, from, s->now - s->r->start_s, share);
 }
 
-static int run(struct server *s, struct sh_err *e)
+/* Steps that begin before `until`. */
+static int run(struct server *s, double until, struct sh_err *e)
 {
-    if (pull(s, e))
-        return -1;
-    while (s->n_running || s->n_waiting || s->has_next) {
+    while ((s->n_running || s->n_waiting || s->has_next) && s->now < until) {
         int preempted = 0;
         if (!s->n_running && !s->n_waiting && s->next.arrival > s->now)
             s->now = s->next.arrival;
@@ -330,43 +351,172 @@ static int run(struct server *s, struct sh_err *e)
     return 0;
 }
 
+/* ---- replicas ---- */
+
+static int next_routed(struct sh_workload *base, struct sh_request *out, struct sh_err *e)
+{
+    struct lane *l = (struct lane *)base;
+    (void)e;
+    free(l->key);
+    l->key = NULL;
+    if (!l->n)
+        return 0;
+    const struct routed *x = &l->at[l->first];
+    l->first = (l->first + 1) % l->room;
+    l->n--;
+    *out = x->request;
+    l->number = x->number;
+    l->base.key = l->key = x->key;
+    l->base.n_key = x->n_key;
+    return 1;
+}
+
+static void enqueue(struct lane *l, const struct sh_request *q, uint64_t number, const struct sh_workload *w)
+{
+    if (l->n == l->room) {
+        size_t room = l->room ? 2 * l->room : 64;
+        struct routed *at = xcalloc(room, sizeof *at);
+        for (size_t i = 0; i < l->n; i++)
+            at[i] = l->at[(l->first + i) % l->room];
+        free(l->at);
+        l->at = at;
+        l->room = room;
+        l->first = 0;
+    }
+    struct routed *x = &l->at[(l->first + l->n++) % l->room];
+    *x = (struct routed){*q, number, NULL, w->block ? w->n_key : 0};
+    if (x->n_key) {
+        x->key = xreallocarray(NULL, x->n_key, sizeof *x->key);
+        memcpy(x->key, w->key, x->n_key * sizeof *x->key);
+    }
+}
+
+/* Requests that a replica has at a time; it may be in a step that ends later. */
+static size_t load_of(const struct server *s, double t)
+{
+    return s->n_running + s->n_waiting + (size_t)s->has_next + s->lane->n + (s->now > t ? s->n_ended : 0);
+}
+
+/* Which replica gets the request that the workload has just given. */
+static uint32_t choose(const struct server *s, const struct sh_request *q, uint64_t number, struct sh_prefix_use *text,
+                       const struct sh_workload *w)
+{
+    const struct sh_sim_ask *a = s->a;
+    uint32_t best = 0, most = 0;
+    double t = q->arrival_s / a->speed;
+    if (a->router == SH_ROUTE_IN_TURN)
+        return (uint32_t)(number % a->replicas);
+    int by_text = a->router == SH_ROUTE_PREFIX && s->has_prefix;
+    if (by_text)
+        sh_prefix_name(text, w->key, w->n_key);
+    for (uint32_t i = 0; i < a->replicas; i++) {
+        uint32_t found = by_text ? sh_prefix_match(&s[i].prefix, text, q->prompt).n : 0;
+        if (i && (found < most || (found == most && load_of(&s[i], t) >= load_of(&s[best], t))))
+            continue;
+        best = i;
+        most = found;
+    }
+    return best;
+}
+
+static int route(struct server *s, struct sh_workload *w, struct sh_err *e)
+{
+    const struct sh_sim_ask *a = s->a;
+    struct sh_prefix_use text = {0};
+    struct sh_request q;
+    int got = 0, bad = 0;
+    while (!bad && (got = w->next(w, &q, e)) > 0) {
+        for (uint32_t i = 0; i < a->replicas && !bad; i++)
+            bad = run(&s[i], q.arrival_s / a->speed, e);
+        uint64_t number = s->r->requests++;
+        struct server *to = &s[choose(s, &q, number, &text, w)];
+        enqueue(to->lane, &q, number, w);
+        bad = bad || (!to->has_next && pull(to, e));
+    }
+    bad = bad || got < 0;
+    for (uint32_t i = 0; i < a->replicas && !bad; i++)
+        bad = run(&s[i], (double)INFINITY, e);
+    sh_prefix_drop(&text);
+    return bad ? -1 : 0;
+}
+
+/* ---- all of it ---- */
+
 /* Whatever was asked has been answered, every token passed the model once but for those that were recomputed, and no
  * byte is left. */
 static int check(const struct server *s, struct sh_err *e)
 {
     const struct sh_sim_result *r = s->r;
-    if (r->finished + r->refused != r->requests || s->used || s->prefix.n_held ||
+    uint64_t left = 0;
+    for (uint32_t i = 0; i < count(s->a); i++)
+        left += s[i].used + s[i].prefix.n_held;
+    if (r->finished + r->refused != r->requests || left ||
         r->tokens_fed + r->tokens_reused != r->tokens_in + r->tokens_out - r->finished + r->tokens_recomputed)
         return sh_fail(e, "the simulation does not add up: %llu requests, %llu finished, %llu refused, %llu tokens "
                        "fed, %llu bytes left", (unsigned long long)r->requests, (unsigned long long)r->finished,
-                       (unsigned long long)r->refused, (unsigned long long)r->tokens_fed, (unsigned long long)s->used);
+                       (unsigned long long)r->refused, (unsigned long long)r->tokens_fed, (unsigned long long)left);
     return r->requests ? 0 : sh_fail(e, "the workload has no requests");
+}
+
+static void open_server(struct server *s, const struct sh_sim_ask *a, struct sh_sim_cost *c, struct sh_sim_result *out)
+{
+    *s = (struct server){.a = a, .c = c, .r = out, .has_prefix = a->prefix.block > 0};
+    if (s->has_prefix)
+        sh_prefix_open(&s->prefix, &a->prefix, a->prefix.block * (double)sh_split_cache(&c->plain, 0, 1).token,
+                       (double)c->pool);
+}
+
+/* Adds what it has summed up to the result. */
+static void close_server(struct server *s)
+{
+    struct sh_prefix_count *to = &s->r->prefix, *from = &s->prefix.count;
+    for (int t = 0; t < SH_N_TIER; t++)
+        to->hit[t] += from->hit[t];
+    to->asked += from->asked;
+    to->room += from->room;
+    s->r->running_mean += s->running_time;
+    s->r->occupancy_mean += s->used_time;
+    for (size_t i = 0; i < s->n_running; i++)
+        sh_prefix_drop(&s->running[i].use);
+    for (size_t i = 0; i < s->n_waiting; i++)
+        sh_prefix_drop(&s->waiting[i].use);
+    sh_prefix_drop(&s->next.use);
+    sh_prefix_drop(&s->spare);
+    sh_prefix_clear(&s->prefix);
+    free(s->running);
+    free(s->waiting);
+    for (; s->lane && s->lane->n; s->lane->n--)
+        free(s->lane->at[(s->lane->first + s->lane->n - 1) % s->lane->room].key);
+    if (s->lane) {
+        free(s->lane->key);
+        free(s->lane->at);
+    }
 }
 
 int sh_simulate(const struct sh_sim_ask *a, struct sh_sim_cost *c, struct sh_workload *w,
                 struct sh_sim_result *out, struct sh_err *e)
 {
-    struct server s = {.a = a, .c = c, .w = w, .r = out, .has_prefix = a->prefix.block > 0};
+    uint32_t n = count(a);
+    struct server *s = xcalloc(n, sizeof *s);
+    struct lane *lane = xcalloc(n, sizeof *lane);
     memset(out, 0, sizeof *out);
     w->block = a->prefix.block;
-    if (s.has_prefix)
-        sh_prefix_open(&s.prefix, &a->prefix, a->prefix.block * (double)sh_split_cache(&c->plain, 0, 1).token,
-                       (double)c->pool);
+    for (uint32_t i = 0; i < n; i++) {
+        open_server(&s[i], a, c, out);
+        lane[i].base.next = next_routed;
+        s[i].lane = n > 1 ? &lane[i] : NULL;
+        s[i].w = n > 1 ? &lane[i].base : w;
+    }
     sh_timeline_start(&out->occupancy, 0.01);
-    int bad = run(&s, e) || check(&s, e);
-    out->prefix = s.prefix.count;
-    for (size_t i = 0; i < s.n_running; i++)
-        sh_prefix_drop(&s.running[i].use);
-    for (size_t i = 0; i < s.n_waiting; i++)
-        sh_prefix_drop(&s.waiting[i].use);
-    sh_prefix_drop(&s.next.use);
-    sh_prefix_drop(&s.spare);
-    sh_prefix_clear(&s.prefix);
-    free(s.running);
-    free(s.waiting);
+    int bad = (n > 1 ? route(s, w, e) : pull(s, e) || run(s, (double)INFINITY, e)) || check(s, e);
+    for (uint32_t i = 0; i < n; i++)
+        close_server(&s[i]);
+    free(lane);
+    free(s);
     double whole = out->end_s - out->start_s;
-    out->running_mean = whole > 0 ? s.running_time / whole : 0;
-    out->occupancy_mean = whole > 0 ? s.used_time / whole : 0;
+    out->busy_s /= n;
+    out->running_mean = whole > 0 ? out->running_mean / n / whole : 0;
+    out->occupancy_mean = whole > 0 ? out->occupancy_mean / n / whole : 0;
     out->throughput = whole > 0 ? (double)out->tokens_out / whole : 0;
     out->goodput = whole > 0 ? (double)out->good / whole : 0;
     return bad ? -1 : 0;

@@ -19,6 +19,10 @@
  *     are forgotten when memory is needed. With a budget, a sequence leaves its blocks, which are whole, when its
  *     prompt has been read, and goes on with a copy of what it keeps, which that step reads and writes.
  *
+ *  7. With several replicas, a router gives each request, when it arrives, to one of them: to each in turn; to the one
+ *     with the fewest requests, the first of equals; or to the one whose prefix cache has most of its text, of equals
+ *     the one with the fewest requests. There they wait in its own queue, which is in memory.
+ *
  * With SH_SIM_SLOTS a sequence takes the most bytes it will ever need when it is admitted, as a cache with fixed slots
  * per head does; nothing is then preempted. */
 #ifndef SH_PLANNER_SIMULATE_H
@@ -74,6 +78,7 @@ double sh_timeline_mean(const struct sh_timeline *t, int i);
 /* ---- a run ---- */
 
 enum sh_sim_memory { SH_SIM_PAGED, SH_SIM_SLOTS };
+enum sh_router { SH_ROUTE_IN_TURN, SH_ROUTE_LEAST_LOADED, SH_ROUTE_PREFIX };
 
 /* A request that is over. */
 struct sh_sim_done {
@@ -94,6 +99,8 @@ struct sh_sim_ask {
     void *to;
     int (*stopped)(void);               /* asked now and then; not 0: give up; NULL                */
     struct sh_prefix_ask prefix;        /* block 0: none; not with SH_SIM_SLOTS, SH_EVICT_CHUNK or recurrent states */
+    uint32_t replicas;                  /* servers that are all alike; 0 is 1                      */
+    enum sh_router router;
 };
 
 struct sh_sim_result {
@@ -107,7 +114,7 @@ struct sh_sim_result {
     double throughput, goodput;         /* output tokens and good requests a second, from start to end */
     double running_mean, occupancy_mean, occupancy_peak;        /* over the time from start to end */
     struct sh_quantile ttft, tpot, latency, queue;      /* tpot: of answers of two tokens and more */
-    struct sh_timeline occupancy;
+    struct sh_timeline occupancy;       /* of one server; empty with replicas, whose shares and times are means */
 };
 
 /* The result is large (1 MB): the caller has it on the heap. Fails when the workload does, when it is empty, and when

@@ -43,6 +43,9 @@ static const struct sh_opt opts[] = {
     SH_REAL("host-bandwidth", F(host_bandwidth), "BYTES_PER_S", 1, 1e18, "from there to the GPU"),
     SH_BYTES("disk-cache", F(disk_cache), "BYTES", 1, 0x1p62, "disk space per GPU for blocks that the host forgets"),
     SH_REAL("disk-bandwidth", F(disk_bandwidth), "BYTES_PER_S", 1, 1e18, "from there to the GPU"),
+    SH_INT("replicas", F(replicas), "N", 1, 4096, "servers that are all alike, behind a router (default: 1)"),
+    SH_TEXT("router", F(router), "HOW", "which replica gets a request: round-robin (default), least-loaded, or\n"
+        "prefix: the one whose prefix cache has most of it"),
     SH_LIST("plan", F(plan), "FILE...", "shears plan files to compare with the full cache"),
     SH_TEXT("budget", C(budget), "B,...", "budgets to compare with the full cache: 0.2 of the length, 4096,\n"
                                           "64/32/... (one per layer)"),

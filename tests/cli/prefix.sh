@@ -89,6 +89,20 @@ check "results with a prefix cache are kept" 'rows[0]["prefix_hit_blocks"] == ro
 sim --rate 5 --requests 50 --prompt 200 --output 10 --prefix-tokens 100 --budget 0.5 --db p.db
 check "  apart from those without" '"prefix_hit_blocks" not in r'
 
+# ---- replicas ----
+
+many="--rate 200 --requests 300 --prompt 200 --output 10 --prefix-tokens 100 --prefixes 10 --prefix-cache all"
+sim $many --replicas 1
+cp log/out first
+sim $many
+holds "one replica: as without" cmp log/out first
+sim $many --replicas 4
+check "four replicas: each reads each beginning" 'r["prefix_hit_blocks"] <= (300 - 40) * 6 and r["finished"] == 300'
+sim $many --replicas 4 --router prefix --db p.db
+check "  a router that knows what they have" 'r["prefix_hit_blocks"] > (300 - 40) * 6'
+sim $many --replicas 4 --router least-loaded --log r.csv
+holds "  --log: each request once" sh -c 'test "$(tail -n +2 r.csv | cut -d, -f6 | sort -nu | wc -l)" = 300'
+
 # ---- clients ----
 
 server="--model llama-3.1-8b --gpu H100-SXM --engine vllm"
@@ -118,6 +132,10 @@ misuse "a size of nothing" '--prefix-cache: found "lots"' $base --workload m.jso
 misuse "blocks across pieces" '--block: found 100' $base --workload m.jsonl --prefix-cache all --block 100
 misuse "blocks of no cache" '--block requires --prefix-cache' $base --workload m.jsonl --block 16
 misuse "a host without a bandwidth" 'host-bandwidth' $base --workload m.jsonl --prefix-cache all --host-cache 1G
+misuse "an unknown router" 'router.*round-robin' $base --rate 1 --prompt 9 --output 9 --replicas 2 --router best
+misuse "a router of one" '--router requires --replicas' $base --rate 1 --prompt 9 --output 9 --router prefix
+misuse "a router by texts without a cache" '--router prefix requires' $base --rate 1 --prompt 9 --output 9 --replicas 2 --router prefix
+misuse "one cache over time, of several" '--replicas cannot' $base --rate 1 --prompt 9 --output 9 --replicas 2 --timeline
 misuse "slots" 'allocator slots' $base --workload m.jsonl --prefix-cache all --allocator slots
 misuse "eviction within a prompt" 'evict chunk' $base --workload m.jsonl --prefix-cache all --evict chunk
 misuse "windows" '--windows ignore' --model gemma-3-27b --gpu H200 --workload m.jsonl --prefix-cache all

@@ -222,6 +222,126 @@ static void tiers(void)
     free(y);
 }
 
+/* ---- replicas ---- */
+
+/* Every n-th request of a generated workload, or all. */
+struct nth {
+    struct sh_workload base;
+    struct sh_workload_random all;
+    uint64_t n, i;
+};
+
+static int next_nth(struct sh_workload *base, struct sh_request *out, struct sh_err *err)
+{
+    struct nth *w = (struct nth *)base;
+    for (;;) {
+        uint64_t at = w->all.at;
+        w->all.base.block = base->block;
+        int got = w->all.base.next(&w->all.base, out, err);
+        base->key = w->all.base.key;
+        base->n_key = w->all.base.n_key;
+        if (got <= 0 || at % w->n == w->i)
+            return got;
+    }
+}
+
+struct seen {
+    double arrival[600], finished[600];
+};
+
+static void see(void *to, const struct sh_sim_done *d)
+{
+    struct seen *s = to;
+    s->arrival[d->number] = d->request.arrival_s;
+    s->finished[d->number] = d->finished_s;
+}
+
+static struct sh_sim_result *serve(uint64_t n, uint64_t i, const struct sh_sim_ask *q, uint32_t prefixes, double rate)
+{
+    static const struct sh_sim_efficiency bound = {1, 1, 1, 1, 1, 0};
+    struct nth w = {.base.next = next_nth, .n = n, .i = i,
+                    .all = {.prompt = {SH_SPREAD_FIXED, 100, 0}, .output = {SH_SPREAD_FIXED, 20, 0},
+                            .prefixes = prefixes, .prefix_tokens = 64}};
+    struct sh_sim_result *r = xmalloc(sizeof *r);
+    struct sh_sim_cost cost;
+    open_model(1e9);
+    CU_ASSERT_FATAL(!sh_sim_cost(&ask, &bound, &cost, &e));
+    sh_workload_random(&w.all, rate, 600, 3);
+    CU_ASSERT_FATAL(!sh_simulate(q, &cost, &w.base, r, &e));
+    sh_sim_cost_clear(&cost);
+    free(w.all.keys.at);
+    return r;
+}
+
+static struct sh_sim_ask plain_ask(uint32_t replicas, enum sh_router router)
+{
+    return (struct sh_sim_ask){.step_tokens = 64, .max_running = 64, .slo_ttft_s = 1, .slo_tpot_s = 1, .speed = 1,
+                               .replicas = replicas, .router = router};
+}
+
+/* Each in turn: as so many servers, each with every third request. One replica: as a server. */
+static void in_turn(void)
+{
+    struct sh_sim_ask one = plain_ask(1, SH_ROUTE_PREFIX), q = plain_ask(3, SH_ROUTE_IN_TURN);
+    struct sh_sim_result *three = serve(1, 0, &q, 0, 3000), *part[3];
+    double latency = 0, ttft = 0, end = 0;
+    uint64_t steps = 0;
+    for (uint64_t i = 0; i < 3; i++) {
+        part[i] = serve(3, i, &one, 0, 3000);
+        latency += part[i]->latency.sum;
+        ttft += part[i]->ttft.sum;
+        steps += part[i]->steps;
+        end = fmax(end, part[i]->end_s);
+        free(part[i]);
+    }
+    CU_ASSERT(three->requests == 600 && three->finished == 600 && three->steps == steps);
+    CU_ASSERT(fabs(three->latency.sum / latency - 1) < 1e-9 && fabs(three->ttft.sum / ttft - 1) < 1e-9);
+    CU_ASSERT(fabs(three->end_s - end) < 1e-12 && three->largest_batch > 1);
+    free(three);
+}
+
+/* One request at a time on each of three servers, with the same service: who has the fewest is known by hand. */
+static void least_loaded(void)
+{
+    struct sh_sim_ask q = plain_ask(3, SH_ROUTE_LEAST_LOADED);
+    struct seen *s = xcalloc(1, sizeof *s);
+    q.max_running = 1;
+    q.done = see;
+    q.to = s;
+    struct sh_sim_result *r = serve(1, 0, &q, 0, 2000);
+    double service = r->latency.least, finish[600], wait = 0;
+    int server[600];
+    for (int i = 0; i < 600; i++) {
+        int load[3] = {0, 0, 0};
+        double free_at = s->arrival[i];
+        for (int k = 0; k < i; k++)
+            load[server[k]] += finish[k] > s->arrival[i];
+        server[i] = load[1] < load[0] ? (load[2] < load[1] ? 2 : 1) : load[2] < load[0] ? 2 : 0;
+        for (int k = 0; k < i; k++)
+            free_at = server[k] == server[i] ? fmax(free_at, finish[k]) : free_at;
+        finish[i] = free_at + service;
+        wait += free_at - s->arrival[i];
+        CU_ASSERT(fabs(finish[i] - s->finished[i]) < 1e-9);
+    }
+    CU_ASSERT(wait > service);
+    free(s);
+    free(r);
+}
+
+/* Two texts: each replica reads each of them once, unless the router knows who has read it. */
+static void by_prefix(void)
+{
+    struct sh_sim_ask q = plain_ask(2, SH_ROUTE_IN_TURN);
+    q.prefix = (struct sh_prefix_ask){16, 1, {INFINITY, 0, 0}, {0}};
+    struct sh_sim_result *turn = serve(1, 0, &q, 2, 1e-3);
+    q.router = SH_ROUTE_PREFIX;
+    struct sh_sim_result *prefix = serve(1, 0, &q, 2, 1e-3);
+    CU_ASSERT(turn->prefix.hit[0] == 4 * (600 - 4) && prefix->prefix.hit[0] == 4 * (600 - 2));
+    CU_ASSERT(prefix->prefix.asked == 600 * 6 && prefix->prefix.room == 2 * (uint64_t)(1e9 / (16 * TOKEN)));
+    free(turn);
+    free(prefix);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
@@ -230,6 +350,9 @@ int main(void)
         {"blocks within pieces and of several", pieces},
         {"the open loop reads what is new", in_open_loop},
         {"sharing leaves room", crowded},
+        {"replicas in turn", in_turn},
+        {"replicas by their load", least_loaded},
+        {"replicas by what they have", by_prefix},
         {"tiers: as one cache, and later by their bandwidth", tiers},
         {NULL, NULL}};
     int status = tap_run("prefix", tests);

@@ -187,17 +187,29 @@ static int choice(const char *option, const char *word, const char *first, const
 
 int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, struct sh_err *e)
 {
+    static const char *const routers[] = {"round-robin", "least-loaded", "prefix", NULL};
     int slots, by_chunk;
     int has_limits = a->slo_ttft >= 0 || a->slo_tpot >= 0;
     if (choice("--allocator", a->memory, "paged", "slots", &slots, e) ||
         choice("--evict", a->evict, "prompt", "chunk", &by_chunk, e))
         return -1;
+    if (a->router && !a->replicas)
+        return sh_misused(e, "--router requires --replicas N");
+    int router = sh_read_name("router", a->router, routers, e);
+    if (router < 0)
+        return -1;
+    if (router == SH_ROUTE_PREFIX && (!a->prefix_cache || !strcmp(a->prefix_cache, "none")))
+        return sh_misused(e, "--router prefix requires --prefix-cache");
+    if (a->replicas > 1 && (a->timeline || a->plot_occupancy))
+        return sh_misused(e, "--replicas cannot be combined with %s: each replica has a cache of its own",
+                          a->timeline ? "--timeline" : "--plot-occupancy");
     if (a->max_rate && !has_limits)
         return sh_misused(e, "--max-rate requires --slo-ttft S or --slo-tpot S");
     if (a->calibrate && (a->efficiency || a->overhead_s >= 0))
         return sh_misused(e, "--calibrate cannot be combined with --efficiency or --step-overhead, which it fits");
     *out = (struct sh_sim_ask){.step_tokens = (uint32_t)(a->capacity.chunk ? a->capacity.chunk : 2048),
                                .max_running = (uint32_t)(a->max_seqs ? a->max_seqs : 256),
+                               .replicas = (uint32_t)a->replicas, .router = (enum sh_router)router,
                                .memory = slots ? SH_SIM_SLOTS : SH_SIM_PAGED,
                                .evict = by_chunk ? SH_EVICT_CHUNK : SH_EVICT_PROMPT,
                                .slo_ttft_s = a->slo_ttft >= 0 ? a->slo_ttft : (double)INFINITY,

@@ -19,8 +19,8 @@ struct sh_simulate_args {
     struct sh_capacity_args capacity;   /* one model; gpu, tp, kv and budget are lists            */
     struct sh_list plan;
     const char *workload, *rate, *speed, *prompt, *output, *memory, *evict, *calibrate, *efficiency, *log;
-    const char *plot_latency, *plot_occupancy, *db, *shard, *engine, *concurrency, *prefix_cache;
-    long long requests, max_seqs, dp, poll, block, prefixes, prefix_tokens, draft;
+    const char *plot_latency, *plot_occupancy, *db, *shard, *engine, *concurrency, *prefix_cache, *router;
+    long long requests, max_seqs, dp, poll, block, prefixes, prefix_tokens, draft, replicas;
     long long prefill_workers, prefill_tp, prefill_ep, prefill_dp, decode_workers;  /* 0: not given */
     double transfer;                    /* bytes/s that a GPU of a prefill worker sends; below 0: not given */
     size_t host_cache, disk_cache;      /* bytes for each GPU                                     */

@@ -33,7 +33,7 @@ int sh_closed_options(const struct sh_simulate_args *a, struct sh_err *e)
         {"--rate", a->rate != NULL}, {"--speed", a->speed != NULL}, {"--max-rate", a->max_rate},
         {"--db", a->db != NULL}, {"--log", a->log != NULL}, {"--timeline", a->timeline}, {"--shard", a->shard != NULL},
         {"--plot-occupancy", a->plot_occupancy != NULL}, {"--efficiency", a->efficiency != NULL},
-        {"--step-overhead", a->overhead_s >= 0}, {"--calibrate", a->calibrate != NULL},
+        {"--replicas", a->replicas > 0}, {"--step-overhead", a->overhead_s >= 0}, {"--calibrate", a->calibrate != NULL},
         {"--quality-db", a->capacity.db != NULL}, {"--evict chunk", strcmp(a->evict, "prompt") != 0},
         {"--allocator slots", strcmp(a->memory, "paged") != 0}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

@@ -66,6 +66,8 @@ static char *settings_of(const struct sh_sim_study *s, const struct sh_sim_row *
         {"host_cache_bytes", .real = (double)a->host_cache, .is_absent = !a->host_cache},
         {"host_bandwidth", .real = a->host_bandwidth}, {"disk_bandwidth", .real = a->disk_bandwidth},
         {"disk_cache_bytes", .real = (double)a->disk_cache, .is_absent = !a->disk_cache},
+        {"replicas", .whole = a->replicas, .is_absent = a->replicas < 2},
+        {"router", .text = a->replicas > 1 ? a->router : NULL},
         {"prefix_tokens", .whole = a->prefix_tokens, .is_absent = !a->prefix_tokens},
         {"prefixes", .whole = s->source.random.prefixes, .is_absent = !a->prefix_tokens},
         {"page", .whole = c->page}, {"step_tokens", .whole = s->ask.step_tokens},

@@ -169,8 +169,8 @@ static const struct sh_setting simulate_setting[] = {
     REAL("host_cache_bytes"), TEXT("kv"),
     BOOL("link"), BOOL("max_rate"), WHOLE("max_seqs"), REAL("memory_bytes"), TEXT("model"), TEXT("models"),
     TEXT("output"), REAL("overhead_bytes"), WHOLE("page"), TEXT("plan"), TEXT("prefix_cache"), WHOLE("prefix_tokens"),
-    WHOLE("prefixes"), TEXT("prompt"), WHOLE("requests"),
-    HASH("requests_hash"), REAL("reserve"), WHOLE("seed"), REAL("slo_tpot_s"), REAL("slo_ttft_s"), REAL("speed"),
+    WHOLE("prefixes"), TEXT("prompt"), WHOLE("replicas"), WHOLE("requests"), HASH("requests_hash"), REAL("reserve"),
+    TEXT("router"), WHOLE("seed"), REAL("slo_tpot_s"), REAL("slo_ttft_s"), REAL("speed"),
     WHOLE("state"), REAL("step_overhead_s"), WHOLE("step_tokens"), WHOLE("tp"), REAL("util"), TEXT("weights"),
     TEXT("weights_attention"), TEXT("windows"), TEXT("workload"), {NULL, 0}};
 
