@@ -213,7 +213,7 @@ static int fails(struct sh_recommend *r, const struct sh_candidate *c, int repli
     int first = at->ttft[3] / r->load.slo_ttft > at->tpot[3] / r->load.slo_tpot;
     const double *q = first ? at->ttft : at->tpot;
     if (rate < r->load.rate)
-        snprintf(why, SH_REASON, "throughput: %.4g of %.4g requests/s", rate, r->load.rate);
+        snprintf(why, SH_REASON, "throughput: %.4g of %.6g requests/s", rate, r->load.rate);
     else if (q[3] > (first ? r->load.slo_ttft : r->load.slo_tpot))
         snprintf(why, SH_REASON, "%s: p%.4g %.4g s, limit %.4g s", first ? "TTFT" : "TPOT", 100 * r->load.goal, q[3],
                  first ? r->load.slo_ttft : r->load.slo_tpot);
@@ -350,18 +350,25 @@ static int add_fewest(struct sh_recommend *r, struct sh_err *e)
     return 0;
 }
 
-/* Nothing holds: the candidate that is nearest says why. */
-static int none(const struct sh_recommend *r, struct sh_err *e)
+/* Nothing holds: the largest layout on the fastest GPU says why. */
+static int none(struct sh_recommend *r, struct sh_err *e)
 {
-    const struct sh_candidate *most = r->candidate;
-    char layout[SH_LAYOUT_TEXT];
-    for (int i = 1; i < r->n_candidate; i++)
-        if (r->candidate[i].gpus > most->gpus ||
-            (r->candidate[i].gpus == most->gpus && r->board[r->candidate[i].board].gbps > r->board[most->board].gbps))
-            most = &r->candidate[i];
-    sh_layout_text(&r->layouts.at[most->layout], 1, layout);
+    const struct sh_candidate *most = NULL;
+    char layout[SH_LAYOUT_TEXT], why[SH_REASON];
+    struct sh_judged at;
+    for (int i = 0; i < r->n_candidate; i++) {
+        const struct sh_candidate *c = &r->candidate[i];
+        if (c->gpus <= r->args->most &&
+            (!most || c->gpus > most->gpus ||
+             (c->gpus == most->gpus && r->board[c->board].gbps > r->board[most->board].gbps)))
+            most = c;
+    }
+    int replicas = (int)(r->args->most / most->gpus);
+    if (fails(r, most, replicas, &at, why, e) < 0)
+        return -1;
+    sh_layout_text(&r->layouts.at[most->layout], replicas, layout);
     sh_fail(e, "%s: no deployment of at most %lld GPUs is within the limits; %s, %s: %s", r->model.f.name,
-            r->args->most, r->board[most->board].name, layout, most->why);
+            r->args->most, r->board[most->board].name, layout, why);
     return sh_hint(e, "see --most-gpus, --machine, --gpu, --weights, --kv, --budget and the limits");
 }
 
