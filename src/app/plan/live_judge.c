@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk on the judged texts, with the setting that the search chose: down from large budgets, as long as the bound
- * holds. The order is fixed by what the search found: a budget that holds nearly always, then down from half as many
- * tokens again as the search found, close together from a fifth above. Nothing is tried between two budgets after one of
- * them has failed: that would be another chance to be wrong. Nor are those in between at the top, as an increase need
- * not fall with every token: texts that the full cache reads badly can gain from evictions. */
+/* The walk on the judged texts, with the setting that the search chose: down from large budgets, as long as the
+ * bound holds. The order is fixed by what the search found: a budget that holds nearly always, then down from half
+ * as many tokens again as the search found, close together from a fifth above. Nothing is tried between two budgets
+ * after one of them has failed: that would be another chance to be wrong. Nor are those in between at the top, as an
+ * increase need not fall with every token: texts that the full cache reads badly can gain from evictions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

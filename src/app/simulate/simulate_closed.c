@@ -103,8 +103,7 @@ static int open_server(struct sh_sim_study *s, const struct sh_clock_layout *l, 
         v->poll = v->poll_busy = (uint32_t)a->poll;
     if (!budget && plan < 0)
         v->ask.rule.state = v->ask.rule.headroom = 0;
-    return plan >= 0 ? sh_capacity_plan(&s->plan[plan], a->plan.at[plan], &s->model, l->tp, &v->ask.rule, &v->layers, e)
-                     : 0;
+    return plan >= 0 ? sh_capacity_plan(&s->plan[plan], a->plan.at[plan], &s->model, l->tp, &v->ask.rule, e) : 0;
 }
 
 /* prefill: the server that reads prompts; NULL: the same one. */
