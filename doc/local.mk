@@ -2,10 +2,12 @@
 # Help, manual pages and README name the documents; their figures lie beside them.
 documentsdir = $(docdir)/doc
 dist_documents_DATA = %D%/adding.md %D%/architecture.md %D%/capacity.md %D%/commands.md %D%/decisions.md \
-	%D%/figures.md %D%/glossary.md %D%/import.md %D%/library.md %D%/performance.md %D%/planning.md %D%/policies.md \
-	%D%/python.md %D%/quality.md %D%/reproduce.md %D%/scale.md %D%/simulate.md %D%/trace-format.md %D%/notebook.ipynb \
+	%D%/figures.md %D%/glossary.md %D%/import.md %D%/library.md %D%/performance.md %D%/planning.md \
+	%D%/policies.md %D%/python.md %D%/quality.md %D%/recommend.md %D%/reproduce.md %D%/scale.md %D%/simulate.md \
+	%D%/trace-format.md %D%/notebook.ipynb \
 	%D%/allocation.svg %D%/budget-curve.svg %D%/compression.svg %D%/compression-texts.svg %D%/drift.svg \
-	%D%/dropped-mass.svg %D%/leaderboard.svg %D%/lost-attention.svg %D%/quant.svg %D%/score-change.svg
+	%D%/dropped-mass.svg %D%/leaderboard.svg %D%/lost-attention.svg %D%/quant.svg %D%/reuse.svg \
+	%D%/score-change.svg
 slurmdir = $(documentsdir)/slurm
 dist_slurm_DATA = %D%/slurm/array.sbatch %D%/slurm/merge.sbatch %D%/slurm/mpi.sbatch
 dist_doc_DATA = README.md CHANGELOG.md LICENSE

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/packed.h"
 #include "kernels/slots.h"
 #include "kernels/weight_bits.h"
 #include "src/base/err.h"
@@ -29,7 +30,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 11
+#define SH_BACKEND_ABI 12
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -257,6 +258,9 @@ struct sh_backend {
     void  (*linears)(struct sh_dev *d, const struct sh_linear *a, int n);
     /* Of each row of x, f32. out: device memory, [rows]. NULL: device memory is host memory. */
     void  (*best)(struct sh_dev *d, struct sh_best *out, struct sh_mat x);
+    /* A matrix in the code of its checkpoint, for products whose operands have type `to`: kept as it is, or, after
+     * weight_bits, in codes of these. NULL: the backend keeps no such code; `weight` takes the numbers. */
+    struct sh_weight *(*packed)(struct sh_dev *d, const struct sh_packed *p, enum sh_type to, struct sh_err *e);
 };
 
 /* The name of a module's one exported symbol, a struct sh_backend. */

@@ -5,11 +5,11 @@
 noinst_LIBRARIES += libkernels.a
 libkernels_a_SOURCES = \
 	%D%/backend.h %D%/load.c %D%/load.h %D%/slots.h \
-	%D%/cpu/cpu.c %D%/cpu/cpu.h \
+	%D%/cpu/cpu.c %D%/cpu/cpu.h %D%/cpu/halves.c \
 	%D%/cpu/linear.c %D%/cpu/onednn.h \
 	%D%/cpu/variant.c %D%/cpu/variant.h \
 	%D%/cpu/weight.c %D%/cpu/weight_codes.c \
-	%D%/weight_bits.h
+	%D%/packed.h %D%/weight_bits.h
 libkernels_a_CFLAGS   = $(AM_CFLAGS) $(VECTORIZE_CFLAGS)
 
 cpu_variant_sources = \
@@ -19,6 +19,7 @@ cpu_variant_sources = \
 	%D%/cpu/gemm_few_rows.c %D%/cpu/gemm_few_rows.h %D%/cpu/gemm_few_rows_out.h \
 	%D%/cpu/gemm_few_rows_amx.c \
 	%D%/cpu/gemm_many_rows.c \
+	%D%/cpu/gemm_packed.c %D%/cpu/unpack.h \
 	%D%/cpu/gemm_few_rows_bf16.c \
 	%D%/cpu/gemm_few_rows_codes.c \
 	%D%/cpu/floats.h \

@@ -104,13 +104,17 @@ libclock_a_SOURCES = \
 noinst_LIBRARIES += libsimulate.a
 libsimulate_a_SOURCES = \
 	%D%/simulate/closed_loop.c %D%/simulate/closed_loop.h \
+	%D%/simulate/loop_parts.c %D%/simulate/loop_parts.h \
+	%D%/simulate/prefix_cache.c %D%/simulate/prefix_cache.h \
 	%D%/simulate/simulate.c %D%/simulate/simulate.h \
 	%D%/simulate/simulate_cost.c %D%/simulate/simulate_cost.h \
 	%D%/simulate/simulate_fit.c \
 	%D%/simulate/simulate_series.c \
 	%D%/simulate/simulate_rate.c \
+	%D%/simulate/split_loop.c %D%/simulate/split_loop.h \
 	%D%/simulate/workload.h \
 	%D%/simulate/workload_csv.c \
+	%D%/simulate/workload_keys.c \
 	%D%/simulate/workload_random.c
 
 # The catalogues' rows as tables of strings, so that they are read as a user's own files are.

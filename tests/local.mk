@@ -165,7 +165,8 @@ near_sources     = %D%/unit/near_ties.c %D%/unit/near_ties.h
 contract_sources = %D%/unit/backends.c %D%/unit/backends.h %D%/unit/variants.c %D%/unit/variants.h
 contract_libs    = $(kernel_libs) libtap.a $(CUNIT_LIBS) -ldl -lpthread -lm
 contract_tests   = %D%/unit/test_backend %D%/unit/test_linear %D%/unit/test_rows %D%/unit/test_positions \
-	%D%/unit/test_attend %D%/unit/test_record %D%/unit/test_weight_bits %D%/unit/test_few %D%/unit/test_waits
+	%D%/unit/test_attend %D%/unit/test_record %D%/unit/test_weight_bits %D%/unit/test_few %D%/unit/test_waits \
+	%D%/unit/test_packed
 unit_tests      += $(contract_tests)
 tests_unit_test_backend_SOURCES   = %D%/unit/test_backend.c $(contract_sources)
 tests_unit_test_backend_LDADD     = $(contract_libs)
@@ -176,6 +177,8 @@ tests_unit_test_linear_SOURCES    = %D%/unit/test_linear.c $(contract_sources)
 tests_unit_test_linear_LDADD      = $(contract_libs)
 tests_unit_test_few_SOURCES = %D%/unit/test_few.c $(contract_sources)
 tests_unit_test_few_LDADD   = $(contract_libs)
+tests_unit_test_packed_SOURCES = %D%/unit/test_packed.c $(contract_sources)
+tests_unit_test_packed_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS)
 tests_unit_test_weight_bits_SOURCES = %D%/unit/test_weight_bits.c $(contract_sources)
 tests_unit_test_weight_bits_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS)
 tests_unit_test_rows_SOURCES      = %D%/unit/test_rows.c $(contract_sources)
@@ -271,13 +274,19 @@ unit_tests += %D%/unit/test_clock
 tests_unit_test_clock_SOURCES = %D%/unit/test_clock.c
 tests_unit_test_clock_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 EXTRA_DIST += %D%/golden/clock.json %D%/oracle/clock.py
+
+unit_tests += %D%/unit/test_prefix
+tests_unit_test_prefix_SOURCES = %D%/unit/test_prefix.c
+tests_unit_test_prefix_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) \
+	$(JANSSON_LIBS) -lm
+EXTRA_DIST += %D%/golden/prefix.json %D%/oracle/prefix.py
 unit_tests += %D%/unit/test_capacity %D%/unit/test_catalog %D%/unit/test_capacity_config %D%/unit/test_simulate \
 	%D%/unit/test_workload
 tests_unit_test_simulate_SOURCES = %D%/unit/test_simulate.c
 tests_unit_test_simulate_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_workload_SOURCES = %D%/unit/test_workload.c
 tests_unit_test_workload_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
-EXTRA_DIST += %D%/golden/simulate.json %D%/oracle/simulate.py
+EXTRA_DIST += %D%/golden/simulate.json %D%/oracle/simulate.py %D%/golden/recommend.json %D%/oracle/recommend.py
 tests_unit_test_capacity_SOURCES = %D%/unit/test_capacity.c
 tests_unit_test_capacity_LDADD   = libapp.a libpolicy.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_catalog_SOURCES  = %D%/unit/test_catalog.c
@@ -334,9 +343,11 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/c
 	%D%/cli/capacity_engine.sh %D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/figures.sh %D%/cli/findings.sh \
 	%D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
-	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/library.sh %D%/cli/limits.sh %D%/cli/merge.sh %D%/cli/modern.sh \
-	%D%/cli/persistence.sh %D%/cli/plan.sh %D%/cli/plan_loss.sh %D%/cli/python.sh %D%/cli/reader.sh %D%/cli/replay.sh %D%/cli/report.sh \
-	%D%/cli/shard_files.sh %D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh %D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
+	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/library.sh %D%/cli/limits.sh \
+	%D%/cli/merge.sh %D%/cli/modern.sh %D%/cli/persistence.sh %D%/cli/plan.sh %D%/cli/plan_loss.sh \
+	%D%/cli/python.sh %D%/cli/reader.sh %D%/cli/recommend.sh %D%/cli/replay.sh %D%/cli/report.sh \
+	%D%/cli/prefix.sh %D%/cli/shard_files.sh %D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh \
+	%D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
 	%D%/cli/texts.sh %D%/cli/theory.sh \
 	%D%/cli/timing.sh %D%/cli/trace.sh %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/windowed.sh
 slow_scripts = %D%/cli/reading.sh %D%/cli/demo.sh %D%/cli/cuda.sh %D%/cli/study.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \
@@ -385,6 +396,7 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_coded \
 	%D%/fuzz/fuzz_config \
 	%D%/fuzz/fuzz_model \
+	%D%/fuzz/fuzz_mooncake \
 	%D%/fuzz/fuzz_plan \
 	%D%/fuzz/fuzz_tokenizer \
 	%D%/fuzz/fuzz_sp_model \
@@ -394,6 +406,8 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_answers \
 	%D%/fuzz/fuzz_task \
 	%D%/fuzz/fuzz_workload \
+	%D%/fuzz/fuzz_benchmark \
+	%D%/fuzz/fuzz_engine \
 	%D%/fuzz/fuzz_npy \
 	%D%/fuzz/fuzz_sql \
 	%D%/fuzz/fuzz_library \
@@ -424,6 +438,8 @@ tests_fuzz_fuzz_config_SOURCES      = %D%/fuzz/fuzz_config.c $(fuzz_driver)
 tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_model_SOURCES       = %D%/fuzz/fuzz_model.c $(fuzz_driver)
 tests_fuzz_fuzz_model_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_mooncake_SOURCES    = %D%/fuzz/fuzz_mooncake.c $(fuzz_driver)
+tests_fuzz_fuzz_mooncake_LDADD      = libapp.a libsimulate.a libclock.a libcapacity.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_plan_SOURCES        = %D%/fuzz/fuzz_plan.c $(fuzz_driver)
 tests_fuzz_fuzz_plan_LDADD          = libapp.a libreplay.a liballocator.a libpolicy.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_tokenizer_SOURCES   = %D%/fuzz/fuzz_tokenizer.c $(fuzz_driver)
@@ -445,6 +461,11 @@ tests_fuzz_fuzz_task_LDADD          = libengine.a $(tests_fuzz_fuzz_tokenizer_LD
 tests_fuzz_fuzz_workload_SOURCES    = %D%/fuzz/fuzz_workload.c $(fuzz_driver)
 tests_fuzz_fuzz_workload_LDADD      = libsimulate.a libclock.a libcapacity.a libbase.a -lm
 
+tests_fuzz_fuzz_benchmark_SOURCES   = %D%/fuzz/fuzz_benchmark.c $(fuzz_driver)
+tests_fuzz_fuzz_benchmark_LDADD     = libapp.a libsimulate.a libclock.a libcapacity.a libpolicy.a libmodel.a libbase.a \
+	$(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_engine_SOURCES      = %D%/fuzz/fuzz_engine.c $(fuzz_driver)
+tests_fuzz_fuzz_engine_LDADD        = $(tests_fuzz_fuzz_benchmark_LDADD)
 tests_fuzz_fuzz_npy_SOURCES         = %D%/fuzz/fuzz_npy.c $(fuzz_driver) \
 	src/tracer/dump.c src/tracer/dump.h
 tests_fuzz_fuzz_npy_LDADD           = libmodel.a libbase.a $(JANSSON_LIBS) -lm

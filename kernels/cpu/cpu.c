@@ -62,11 +62,14 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
         sh_misused(e, "backend cpu: --device %d: there is only device 0", o->ordinal);
         return NULL;
     }
+    const struct cpu_kernels *kernels = cpu_kernels_pick(e);
+    if (!kernels)
+        return NULL;
     struct sh_dev *d = xcalloc(1, sizeof *d);
     d->n_threads = o->n_threads;
     d->stages = o->stages;
     d->weight_bits = 16;
-    d->kernels = cpu_kernels_pick();
+    d->kernels = kernels;
     d->few_bf16 = cpu_runs_bf16();
     d->native_bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
     d->own_sums = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core;
@@ -216,4 +219,5 @@ const struct sh_backend sh_backend_cpu = {
     .weight = cpu_weight, .weight_bits = weight_bits, .vector = vector, .drop = cpu_drop,
     .attend_bytes = attend_bytes, .linear_bytes = cpu_linear_bytes,
     .embed = embed, .linear = cpu_linear, .linears = cpu_linears, .norm = norm, .cast = cast, .rotary = rotary,
-    .gate = gate, .gather = gather, .scatter = scatter, .attend = attend, .sync = sync};
+    .gate = gate, .gather = gather, .scatter = scatter, .attend = attend, .sync = sync,
+    .packed = cpu_packed_weight};

@@ -49,11 +49,22 @@ void cpu_fail(struct sh_dev *d, const char *format, ...) __attribute__((format(p
 /* weight.c: may run next to the operations of another thread */
 struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
                              enum sh_type to, struct sh_err *e);
+struct sh_weight *cpu_packed_weight(struct sh_dev *d, const struct sh_packed *p, enum sh_type to, struct sh_err *e);
 void cpu_drop(struct sh_dev *d, struct sh_weight *w);
+/* Rows [first, first + n) out of their code, [n, cols]. */
+void cpu_unpack_rows(const struct sh_dev *d, const struct sh_packed *p, int first, int n, float *to);
 
 /* weight_codes.c: rows [first, first + n) of a matrix from f32 numbers [n, cols], dense, and back. */
 void cpu_codes_put(const struct cpu_codes *c, const float *from, int first, int n, int n_threads);
 void cpu_codes_get(const struct cpu_codes *c, float *to, int first, int n, int n_threads);
+
+/* halves.c: the type that such a weight is kept in, for products in f32; SH_F32: not in 16 bits. */
+enum sh_type cpu_halves_type(const struct sh_dev *d, enum sh_type from, enum sh_type to);
+/* Numbers of a panel of FEW_COLS outputs. */
+size_t cpu_halves_panel(int in);
+/* Makes the layout, whose memory is the caller's. -1: it does not fit. */
+int cpu_halves(struct sh_dev *d, struct few_layout *l, const void *at, enum sh_type from, int rows, int cols,
+               enum sh_type to);
 
 /* linear.c */
 size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits);

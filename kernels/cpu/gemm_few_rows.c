@@ -1,37 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of a few rows with f32 weights (gemm_few_rows.h): outputs in the lanes of vectors, one number of x for
- * all of them. */
+/* Products of a few rows with f32 weights, or 16-bit ones as f32 (gemm_few_rows.h): outputs in the lanes of vectors,
+ * one number of x for all of them. */
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/variant.h"
 
-enum { TILE = 4 * CPU_FLOATS };         /* outputs whose sums stay in registers */
+enum {
+    TILE = 4 * CPU_FLOATS,              /* outputs whose sums stay in registers                   */
+    DEEP = 256                          /* inputs of a panel that go through all tiles together: they are cached */
+};
 
-/* sum[r][0 .. TILE) += x[r] w over n inputs. `rows` is a constant wherever this is inlined. */
-static inline __attribute__((always_inline)) void tile(const float *w, size_t step, const float *x, size_t stride,
-                                                       int rows, int n, float *sum)
+/* sum[r][0 .. TILE) += x[r] w over n inputs. `type` and `rows` are constants wherever this is inlined. */
+static inline __attribute__((always_inline)) void tile(const char *w, enum sh_type type, size_t step, const float *x,
+                                                       size_t stride, int rows, int n, float *sum)
 {
+    const size_t bytes = type == SH_F32 ? 4 : 2;
     vec part[FEW_ROWS][4];
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < 4; c++)
             part[r][c] = *(const vec *)(sum + r * FEW_COLS + c * CPU_FLOATS);
-    for (int i = 0; i < n; i++, w += step)
+    for (int i = 0; i < n; i++, w += step * bytes) {
+        if (type != SH_F32)
+            few_ask(w + FEW_AHEAD, TILE * bytes);
         for (int c = 0; c < 4; c++) {
-            vec v = *(const vec *)(w + c * CPU_FLOATS);
+            vec v = load_vec(type, w + (size_t)(c * CPU_FLOATS) * bytes);
             for (int r = 0; r < rows; r++)
                 part[r][c] += x[(size_t)r * stride + (size_t)i] * v;
         }
+    }
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < 4; c++)
             *(vec *)(sum + r * FEW_COLS + c * CPU_FLOATS) = part[r][c];
 }
 
-static void tile_of(const float *w, size_t step, const float *x, size_t stride, int rows, int n, float *sum)
+static inline __attribute__((always_inline)) void tile_of(const char *w, enum sh_type type, size_t step, const float *x,
+                                                          size_t stride, int rows, int n, float *sum)
 {
     switch (rows) {
-    case 1: tile(w, step, x, stride, 1, n, sum); break;
-    case 2: tile(w, step, x, stride, 2, n, sum); break;
-    case 3: tile(w, step, x, stride, 3, n, sum); break;
-    default: tile(w, step, x, stride, 4, n, sum);
+    case 1: tile(w, type, step, x, stride, 1, n, sum); break;
+    case 2: tile(w, type, step, x, stride, 2, n, sum); break;
+    case 3: tile(w, type, step, x, stride, 3, n, sum); break;
+    default: tile(w, type, step, x, stride, 4, n, sum);
+    }
+}
+
+/* The same for all the panel's tiles. */
+static void panel_of(const void *panel, enum sh_type type, const float *x, size_t stride, int rows, int in, float *sum)
+{
+    for (int i = 0, n; i < in; i += n) {
+        const char *w = (const char *)panel + (size_t)i * FEW_COLS * sh_type_bytes(type);
+        n = in - i < DEEP ? in - i : DEEP;
+        for (int c = 0; c < FEW_COLS; c += TILE)
+            switch (type) {
+            case SH_F32: tile_of(w + c * 4, SH_F32, FEW_COLS, x + i, stride, rows, n, sum + c); break;
+            case SH_F16: tile_of(w + c * 2, SH_F16, FEW_COLS, x + i, stride, rows, n, sum + c); break;
+            case SH_BF16: tile_of(w + c * 2, SH_BF16, FEW_COLS, x + i, stride, rows, n, sum + c);
+            }
     }
 }
 
@@ -48,15 +71,19 @@ static void rest_of(const float *w, size_t step, const float *x, size_t stride, 
 static void sums(const struct few *a, int first, int n, int row, int rows, float *sum)
 {
     const struct few_layout *l = a->w;
-    const float *w = (const float *)l->at + (size_t)(first / l->wide) * l->panel + (size_t)(first % l->wide);
-    const float *x = (const float *)a->x.at + (size_t)row * a->x.stride;
+    const float *x = (const float *)a->x.at + (size_t)row * a->x.stride, *w = (const float *)l->at + first;
     size_t step = (size_t)l->wide;
-    int in = a->x.cols, cols = l->wide == FEW_COLS ? FEW_COLS : n, c = 0;
+    int in = a->x.cols, c = 0;
     memset(sum, 0, (size_t)(FEW_ROWS * FEW_COLS) * sizeof *sum);
-    for (; c + TILE <= cols; c += TILE)
-        tile_of(w + c, step, x, a->x.stride, rows, in, sum + c);
-    if (c < cols)
-        rest_of(w + c, step, x, a->x.stride, rows, in, cols - c, sum + c);
+    if (l->wide == FEW_COLS) {
+        size_t at = (size_t)(first / FEW_COLS) * l->panel * sh_type_bytes(l->type);
+        panel_of((const char *)l->at + at, l->type, x, a->x.stride, rows, in, sum);
+        return;
+    }
+    for (; c + TILE <= n; c += TILE)
+        tile_of((const char *)(w + c), SH_F32, step, x, a->x.stride, rows, in, sum + c);
+    if (c < n)
+        rest_of(w + c, step, x, a->x.stride, rows, in, n - c, sum + c);
 }
 
 void CPU_NAME(cpu_few)(const struct few *a, int n, int n_threads)

@@ -18,6 +18,7 @@ enum {
  * of 64 (wide = 64; padded with zeros in both directions), or plain rows (wide = out). */
 struct few_layout {
     const void *at;
+    enum sh_type type;                  /* with fold 2 bf16; 16 bits and fold 1: halves.c         */
     int wide, fold;                     /* fold 0: laid out in a way that is not known here       */
     size_t panel;
 };
@@ -29,19 +30,23 @@ struct cpu_codes {                      /* of a matrix [rows, cols] (kernels/wei
 
 struct few {                            /* out (+)= act(x w^T + bias), as struct sh_linear        */
     struct sh_mat out, x;               /* x: with codes of any type, else that of w              */
-    const struct few_layout *w;         /* f32, or bf16 with fold 2                               */
+    const struct few_layout *w;         /* x is bf16 with fold 2, else f32                        */
     const struct cpu_codes *codes;      /* instead of w                                           */
-    float *room;                        /* with codes: scratch [x.rows, few_codes_room]; of gemm_many_rows.c: below */
+    const struct sh_packed *packed;     /* instead of both, with f32 x                            */
+    float *room;                        /* with codes: scratch [x.rows, few_codes_room]; packed: [threads, */
+                                        /* packed_room]; of gemm_many_rows.c: below               */
     const float *bias;
     enum sh_act act;
     int add;
 };
 
-/* Plain f32 weights of products of many rows (gemm_many_rows.c): number (in i, output o) is at at[i * in_step + o *
- * out_step]. few.room: [threads, x.cols, FEW_COLS]; few.w and few.codes are not looked at. */
+/* Weights of products of many rows (gemm_many_rows.c): number (in i, output o) is at at[o / FEW_COLS * panel +
+ * i * in_step + o % FEW_COLS * out_step]; 16-bit ones with out_step 1 and zeros up to whole panels. few.room:
+ * [threads, x.cols, FEW_COLS]; few.w and few.codes are not looked at. */
 struct few_weight {
-    const float *at;
-    size_t in_step, out_step;
+    const void *at;
+    enum sh_type type;
+    size_t in_step, out_step, panel;
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of many rows with f32 numbers (gemm_few_rows.h), for processors on which oneDNN's sums depend on how many
+/* Products of many rows in f32 (gemm_few_rows.h), for processors on which oneDNN's sums depend on how many
  * rows and threads there are. Every sum runs over the inputs in order, as those of a few rows do, so that a row is the
  * same bits alone, among others, and whatever the number of threads. */
 #include "kernels/cpu/gemm_few_rows_out.h"
@@ -11,12 +11,34 @@ enum {
     SHARES = 4                          /* ... all of them where each has so many panels to take  */
 };
 
+static inline __attribute__((always_inline)) void widen(float *to, const uint16_t *from, enum sh_type type)
+{
+    *(vec *)to = load_vec(type, from);
+    *(vec *)(to + CPU_FLOATS) = load_vec(type, from + CPU_FLOATS);
+}
+
+/* A panel of 16-bit numbers. */
+static void pack_halves(const uint16_t *from, enum sh_type type, size_t step, int in, float *to)
+{
+    for (int p = 0; p < FEW_COLS; p += WIDE)
+        for (size_t i = 0; i < (size_t)in; i++, to += WIDE)
+            if (type == SH_F16)
+                widen(to, from + i * step + p, SH_F16);
+            else
+                widen(to, from + i * step + p, SH_BF16);
+}
+
 /* FEW_COLS outputs from `first` on as panels of WIDE, inputs one after another; what is beyond the weight is 0. */
 static void pack(const struct few_weight *w, int in, int first, int n, float *to)
 {
+    size_t panel = (size_t)(first / FEW_COLS) * w->panel;
+    if (w->type != SH_F32) {
+        pack_halves((const uint16_t *)w->at + panel, w->type, w->in_step, in, to);
+        return;
+    }
     for (int p = 0; p < FEW_COLS; p += WIDE, to += (size_t)in * WIDE) {
         int cols = n - p < 0 ? 0 : n - p < WIDE ? n - p : WIDE;
-        const float *from = w->at + (size_t)(first + p) * w->out_step;
+        const float *from = (const float *)w->at + panel + (size_t)p * w->out_step;
         if (cols < WIDE)
             memset(to, 0, (size_t)in * WIDE * sizeof *to);
         if (w->out_step == 1)

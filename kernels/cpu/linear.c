@@ -14,7 +14,9 @@ enum {
     LEAST_ROWS = 256,                   /* ... as many outputs as a product needs to run at full speed   */
     MOST_FEW_ROWS = 8,                  /* of x: with more, and in bf16 with more than one, oneDNN ... */
     MOST_FEW_ROWS_BF16 = 1,             /* ... is faster,                                         */
-    MOST_FEW_ROWS_AMX = 32,             /* later where we have tiles                              */
+    MOST_FEW_ROWS_AMX = 32,             /* later where we have tiles,                             */
+    MOST_FEW_ROWS_HALVES = 32,          /* or where it would have to widen the weight, ...        */
+    MOST_FEW_ROWS_PACKED = 16,          /* or to unpack it                                        */
     MOST_LINEARS = 4                    /* that run together                                      */
 };
 
@@ -53,10 +55,10 @@ static struct sh_mat seen(const struct sh_dev *d, struct cpu_scratch *scratch, s
     return (struct sh_mat){at, SH_F32, m.rows, m.cols, (size_t)m.cols};
 }
 
-/* Outputs whose weights are read out of their codes together. */
+/* Outputs whose weights are read out of their codes together, or widened: whole panels of the layout. */
 static int panel_rows(int out, int in)
 {
-    int fit = (int)(PANEL / (size_t)in);
+    int fit = (int)(PANEL / (size_t)in) / FEW_COLS * FEW_COLS;
     fit = fit > LEAST_ROWS ? fit : LEAST_ROWS;
     return out < fit ? out : fit;
 }
@@ -67,8 +69,11 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
     size_t floats = is_native ? 0 : (size_t)rows * ((size_t)in + (size_t)out);
     if (bits < 16)                      /* a bf16 panel is made of an f32 one */
         floats += (size_t)panel_rows(out, in) * (size_t)in * (type == SH_BF16 && is_native ? 2 : 1);
+    else if (!d->own_sums && cpu_computed(d, type) == SH_F32)   /* the weight may be of 16 bits */
+        floats += cpu_halves_panel(in) * (size_t)((panel_rows(out, in) + FEW_COLS - 1) / FEW_COLS);
     if (bits < 16)
         floats += (size_t)(rows < MOST_FEW_ROWS ? rows : MOST_FEW_ROWS) * d->kernels->few_codes_room(in);
+    floats += (size_t)d->n_threads * d->kernels->packed_room(in);       /* or packed */
     if (d->own_sums && rows > MOST_FEW_ROWS)
         floats += (size_t)d->n_threads * (size_t)in * FEW_COLS;
     return floats * sizeof(float);
@@ -229,7 +234,10 @@ static void *panel(struct sh_dev *d, const struct sh_weight *w, int first, int n
 {
     size_t count = (size_t)n * (size_t)w->cols;
     float *wide = cpu_scratch_at(&d->panel, count);
-    cpu_codes_get(&w->codes, wide, first, n, d->n_threads);
+    if (is_packed(w))
+        cpu_unpack_rows(d, &w->packed, first, n, wide);
+    else
+        cpu_codes_get(&w->codes, wide, first, n, d->n_threads);
     if (w->type == SH_F32)
         return wide;
     if (cpu_computed(d, w->type) == SH_F32) {
@@ -239,6 +247,19 @@ static void *panel(struct sh_dev *d, const struct sh_weight *w, int first, int n
     struct sh_mat from = {wide, SH_F32, n, w->cols, (size_t)w->cols}, to = from;
     to.type = w->type;
     to.at = cpu_scratch_at(&d->narrowed, (count + 1) / 2);
+    d->kernels->convert(to, from, d->n_threads);
+    return to.at;
+}
+
+/* Some outputs of a weight of 16 bits, in the same layout. */
+static void *widened_panels(struct sh_dev *d, const struct sh_weight *w, int first, int n)
+{
+    int panels = (n + FEW_COLS - 1) / FEW_COLS;
+    size_t at = (size_t)(first / FEW_COLS) * w->few.panel;
+    struct sh_mat from = {NULL, w->few.type, panels * (int)(w->few.panel / FEW_COLS), FEW_COLS, FEW_COLS}, to = from;
+    *(const void **)&from.at = (const uint16_t *)w->few.at + at;
+    to.type = SH_F32;
+    to.at = cpu_scratch_at(&d->panel, (size_t)to.rows * FEW_COLS);
     d->kernels->convert(to, from, d->n_threads);
     return to.at;
 }
@@ -255,10 +276,11 @@ static dnnl_status_t multiply_panels(struct sh_dev *d, const struct product *who
         p.out.at = (char *)whole->out.at + (size_t)first * sh_type_bytes(p.out.type);
         p.out.cols = n;
         p.bias = whole->bias ? whole->bias + first : NULL;
-        p.parted = (struct parted){.type = w->stored, .stride = {1, w->cols}};
+        p.parted = is_halves(w) ? (struct parted){.type = dnnl_f32, .panel = w->few.panel}
+                                : (struct parted){.type = w->stored, .stride = {1, w->cols}};
         desc_owner md = part_desc(&p.parted, w->cols, n);
         p.w_md = md;
-        p.w = panel(d, w, first, n);
+        p.w = is_halves(w) ? widened_panels(d, w, first, n) : panel(d, w, first, n);
         p.w_out = n;
         s = multiply(d, &p, is_added);
         desc_free(md);
@@ -278,7 +300,7 @@ static struct sh_mat widened(struct sh_dev *d, struct sh_mat x)
     return to;
 }
 
-enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS };
+enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS, PACKED_LOOPS };
 
 /* Our own loops for the product; NO_LOOPS: they do not have it, or it is none (oneDNN says so). */
 static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
@@ -286,9 +308,14 @@ static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
     const struct sh_weight *w = a->w;
     int has_bf16 = w->few.fold == 2 && d->few_bf16 && d->kernels->few_bf16, rows = a->x.rows;
     int has_amx = has_bf16 && d->kernels->few_amx;
-    if (rows > (has_amx ? MOST_FEW_ROWS_AMX : has_bf16 ? MOST_FEW_ROWS_BF16 : MOST_FEW_ROWS) ||
-        a->x.cols != w->cols || a->out.cols != w->rows || a->out.rows != rows)
+    if (is_packed(w) && cpu_computed(d, w->type) == SH_F32)
+        rows = 1;                       /* they have any number */
+    if (rows > (is_packed(w) ? MOST_FEW_ROWS_PACKED : has_amx ? MOST_FEW_ROWS_AMX : has_bf16 ? MOST_FEW_ROWS_BF16 :
+                is_halves(w) ? MOST_FEW_ROWS_HALVES : MOST_FEW_ROWS) ||
+        a->x.cols != w->cols || a->out.cols != w->rows || a->out.rows != a->x.rows)
         return NO_LOOPS;
+    if (is_packed(w))
+        return PACKED_LOOPS;
     if (has_bf16)
         return has_amx && rows > 1 ? AMX_LOOPS : BF16_LOOPS;
     return w->codes.at ? CODE_LOOPS : w->few.fold == 1 ? F32_LOOPS : NO_LOOPS;
@@ -301,13 +328,17 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
     float *room = NULL;
     if (loops == CODE_LOOPS)
         room = cpu_scratch_at(&d->ordered, (size_t)x.rows * d->kernels->few_codes_room(x.cols));
-    if (loops == F32_LOOPS)
+    if (loops == PACKED_LOOPS)
+        room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * d->kernels->packed_room(x.cols));
+    if (loops == F32_LOOPS || loops == PACKED_LOOPS)
         x = widened(d, x);
     for (int i = 0; i < n; i++)
         f[i] = (struct few){.out = a[i].out, .x = x, .w = &a[i].w->few, .codes = &a[i].w->codes, .room = room,
-                            .bias = a[i].bias, .act = a[i].act, .add = a[i].add};
+                            .packed = &a[i].w->packed, .bias = a[i].bias, .act = a[i].act, .add = a[i].add};
     if (loops == CODE_LOOPS)
         d->kernels->few_codes(f, n, d->n_threads);
+    else if (loops == PACKED_LOOPS)
+        d->kernels->packed(f, n, d->n_threads);
     else if (loops == AMX_LOOPS)
         d->kernels->few_amx(f, n, d->n_threads);
     else if (loops == BF16_LOOPS)
@@ -322,13 +353,16 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;
     struct few f = {.out = a->out, .x = widened(d, a->x), .bias = a->bias, .act = a->act, .add = a->add};
-    struct few_weight plain_at = {.at = w->at, .in_step = (size_t)w->rows, .out_step = 1};
+    struct few_weight plain_at = {.at = w->at, .in_step = (size_t)w->rows, .out_step = 1, .panel = FEW_COLS};
+    if (is_halves(w))
+        plain_at = (struct few_weight){w->at, w->few.type, FEW_COLS, 1, w->few.panel};
     int most = w->codes.at ? panel_rows(w->rows, w->cols) : w->rows;
     f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * (size_t)w->cols * FEW_COLS);
     for (int first = 0, n; first < w->rows; first += n) {
         n = w->rows - first < most ? w->rows - first : most;
         if (w->codes.at)
-            plain_at = (struct few_weight){panel(d, w, first, n), 1, (size_t)w->cols};
+            plain_at = (struct few_weight){panel(d, w, first, n), SH_F32, 1, (size_t)w->cols,
+                                           FEW_COLS * (size_t)w->cols};
         f.out.at = (char *)a->out.at + (size_t)first * sh_type_bytes(f.out.type);
         f.out.cols = n;
         f.bias = a->bias ? a->bias + first : NULL;
@@ -339,8 +373,8 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
 static void many_rows(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;   /* oneDNN reports shapes that do not fit together */
-    if (d->own_sums && (w->codes.at || (w->few.fold == 1 && w->few.wide == w->rows)) && a->x.cols == w->cols &&
-        a->out.cols == w->rows && a->out.rows == a->x.rows) {
+    int is_own = w->codes.at || is_halves(w) || (w->few.fold == 1 && w->few.wide == w->rows);
+    if (d->own_sums && is_own && a->x.cols == w->cols && a->out.cols == w->rows && a->out.rows == a->x.rows) {
         run_own(d, a);
         return;
     }
@@ -349,7 +383,7 @@ static void many_rows(struct sh_dev *d, const struct sh_linear *a)
         d->kernels->convert(p.x, a->x, d->n_threads);
     p.attr = attributes(a);
     dnnl_status_t s;
-    if (a->w->codes.at) {
+    if (w->codes.at || is_halves(w) || is_packed(w)) {
         s = multiply_panels(d, &p, a->w, a->add);
     } else {
         p.w_md = layout_of(a->w);

@@ -14,15 +14,27 @@ struct sh_weight {
     int rows, cols;                     /* [out, in] as in the checkpoint                    */
     enum sh_type type;                  /* of the operands of its products                   */
     dnnl_data_type_t stored;            /* what oneDNN sees                                  */
-    void *at;                           /* in that layout; NULL: there are only codes        */
+    void *at;                           /* in that layout, or is_halves; NULL: there are only codes */
     struct cpu_codes codes;             /* at NULL: there are none                           */
     struct few_layout few;              /* what products of a few rows know of the layout    */
+    struct sh_packed packed;            /* unpack NULL: it is not packed                     */
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_memory_desc_t layout;
 #else
     dnnl_memory_desc_t layout[1];
 #endif
 };
+
+/* Kept in 16 bits, and computed with in f32 (halves.c). */
+static inline int is_halves(const struct sh_weight *w)
+{
+    return w->few.fold == 1 && w->few.type != SH_F32;
+}
+
+static inline int is_packed(const struct sh_weight *w)
+{
+    return w->packed.unpack != NULL;
+}
 
 struct blocking {                       /* a layout of [in, out] as oneDNN describes it      */
     int n;                              /* inner blocks                                      */

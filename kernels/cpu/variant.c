@@ -2,6 +2,10 @@
 /* Picks the instruction set at run time. What is asked for here is what local.mk compiles with. */
 #include "kernels/cpu/variant.h"
 
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "src/base/cpu.h"
 
 #ifdef SH_X86_VARIANTS
@@ -43,17 +47,36 @@ int cpu_runs_amx(void)
 }
 #endif
 
-const struct cpu_kernels *cpu_kernels_pick(void)
+static int runs_base(void)
 {
+    return 1;
+}
+
+/* The best first; what oneDNN may use with them. */
+static const struct choice { const struct cpu_kernels *kernels; int (*runs)(void); dnnl_cpu_isa_t isa; } choices[] = {
 #ifdef SH_AMX_VARIANT
-    if (cpu_runs_amx())
-        return &cpu_kernels_amx;
+    {&cpu_kernels_amx, cpu_runs_amx, dnnl_cpu_isa_all},
 #endif
 #ifdef SH_X86_VARIANTS
-    if (cpu_runs_avx512())
-        return &cpu_kernels_avx512;
-    if (cpu_runs_avx2())
-        return &cpu_kernels_avx2;
+    {&cpu_kernels_avx512, cpu_runs_avx512, dnnl_cpu_isa_avx512_core_bf16},
+    {&cpu_kernels_avx2, cpu_runs_avx2, dnnl_cpu_isa_avx2},
 #endif
-    return &cpu_kernels_base;
+    {&cpu_kernels_base, runs_base, dnnl_cpu_isa_sse41}};
+
+enum { N_CHOICE = sizeof choices / sizeof *choices };
+
+const struct cpu_kernels *cpu_kernels_pick(struct sh_err *e)
+{
+    const char *named = getenv("SH_KERNELS");
+    int i = 0;
+    while (i < N_CHOICE && (named && *named ? strcmp(choices[i].kernels->name, named) : !choices[i].runs()))
+        i++;
+    if (i == N_CHOICE || !choices[i].runs()) {
+        sh_misused(e, "SH_KERNELS: found '%s', expected kernels that this processor can run: base, avx2, avx512 or amx",
+                   named);
+        return NULL;
+    }
+    if (named && *named)
+        dnnl_set_max_cpu_isa(choices[i].isa);
+    return choices[i].kernels;
 }

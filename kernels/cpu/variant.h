@@ -27,6 +27,9 @@ struct cpu_kernels {
     void (*many)(const struct few *a, const struct few_weight *w, int n_threads);       /* f32 x and weights */
     void (*few_codes)(const struct few *a, int n, int n_threads);
     size_t (*few_codes_room)(int cols);                 /* floats of few.room that a row takes     */
+    void (*packed)(const struct few *a, int n, int n_threads);          /* any number of rows, f32 x */
+    size_t (*packed_room)(int in);                      /* floats of few.room that a thread takes  */
+    void (*unpack)(const struct sh_packed *p, int first, int n, float *to);     /* rows, [n, cols]  */
     /* With bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
     void (*few_bf16)(const struct few *a, int n, int n_threads);
     void (*few_amx)(const struct few *a, int n, int n_threads);         /* the same by tiles; only in amx */
@@ -46,8 +49,9 @@ int cpu_runs_amx(void);                 /* asks the system to let this process u
 #endif
 int cpu_runs_bf16(void);                /* products of bf16 numbers, in addition to avx512        */
 
-/* The best variant that this machine runs. */
-const struct cpu_kernels *cpu_kernels_pick(void);
+/* The best variant that this machine runs, or the one that the environment variable SH_KERNELS names (base, avx2,
+ * avx512, amx), which oneDNN then keeps to, too, if this is the first device. NULL: it names none that runs here. */
+const struct cpu_kernels *cpu_kernels_pick(struct sh_err *e);
 
 /* A function of a variant: its name with the variant's suffix. */
 #define CPU_PASTE_(a, b) a##_##b
@@ -61,6 +65,9 @@ void CPU_NAME(cpu_few)(const struct few *a, int n, int n_threads);
 void CPU_NAME(cpu_many)(const struct few *a, const struct few_weight *w, int n_threads);
 void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads);
 size_t CPU_NAME(cpu_few_codes_room)(int cols);
+void CPU_NAME(cpu_packed)(const struct few *a, int n, int n_threads);
+size_t CPU_NAME(cpu_packed_room)(int in);
+void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to);
 #ifdef CPU_HAS_BF16
 void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights in the blocked layout that oneDNN's matmul asks for, or as codes. Each call has scratch of its
+/* Weights in the blocked layout that oneDNN's matmul asks for, as codes, or as halves. Each call has scratch of its
  * own, because weights are made while another thread computes. */
 #include <stdatomic.h>
 
@@ -30,7 +30,7 @@ static int choose_layout(struct sh_dev *d, struct sh_weight *w)
 /* What gemm_few_rows.h can read: plain rows, or panels of FEW_COLS outputs, inputs in blocks one after another. */
 static struct few_layout few_layout(const struct sh_weight *w)
 {
-    struct few_layout l = {.at = w->at, .wide = w->rows};
+    struct few_layout l = {.at = w->at, .type = w->stored == dnnl_bf16 ? SH_BF16 : SH_F32, .wide = w->rows};
     struct blocking b = blocking_of(w);
     int fold = w->stored == dnnl_bf16 ? 2 : 1;
     if (!b.n && fold == 1 && b.stride[1] == 1 && b.stride[0] == w->rows) {
@@ -170,15 +170,80 @@ static int encode(const struct sh_dev *d, const struct cpu_codes *c, const void 
     return 0;
 }
 
+struct unpacking {
+    const struct sh_dev *d;
+    const struct sh_packed *p;
+    int first, n;
+    float *to;
+};
+
+enum { UNPACKED = 16 };                 /* rows: some codes lie across so many */
+
+static void unpack_piece(void *arg, int i)
+{
+    const struct unpacking *u = arg;
+    int row = i * UNPACKED, n = u->n - row < UNPACKED ? u->n - row : UNPACKED;
+    u->d->kernels->unpack(u->p, u->first + row, n, u->to + (size_t)row * (size_t)u->p->cols);
+}
+
+void cpu_unpack_rows(const struct sh_dev *d, const struct sh_packed *p, int first, int n, float *to)
+{
+    struct unpacking u = {d, p, first, n, to};
+    sh_team_each(d->n_threads, (n + UNPACKED - 1) / UNPACKED, unpack_piece, &u);
+}
+
+/* Recoded some rows at a time. */
+static int recode(const struct sh_dev *d, const struct sh_packed *p, const struct cpu_codes *c)
+{
+    int piece = p->cols < AT_ONCE ? AT_ONCE / p->cols : 1;
+    float *wide = malloc((size_t)piece * (size_t)p->cols * sizeof *wide);
+    for (int row = 0, n; row < p->rows && wide; row += n) {
+        n = p->rows - row < piece ? p->rows - row : piece;
+        cpu_unpack_rows(d, p, row, n, wide);
+        cpu_codes_put(c, wide, row, n, d->n_threads);
+    }
+    free(wide);
+    return wide ? 0 : -1;
+}
+
+/* Numbers at `at`, or packed. */
 static struct sh_weight *coded(struct sh_dev *d, struct sh_weight *w, const void *at, enum sh_type from,
-                               struct sh_err *e)
+                               const struct sh_packed *packed, struct sh_err *e)
 {
     size_t bytes = sh_code_bytes(w->rows, w->cols, d->weight_bits);
     w->codes = (struct cpu_codes){aligned_alloc(64, (bytes + 63) / 64 * 64), w->rows, w->cols, d->weight_bits};
-    if (w->codes.at && !encode(d, &w->codes, at, from))
+    if (w->codes.at && !(packed ? recode(d, packed, &w->codes) : encode(d, &w->codes, at, from)))
         return w;
     sh_fail(e, "%d-bit codes of a weight matrix, %zu bytes (%d x %d), do not fit into memory", d->weight_bits, bytes,
             w->rows, w->cols);
+    cpu_drop(d, w);
+    return NULL;
+}
+
+struct sh_weight *cpu_packed_weight(struct sh_dev *d, const struct sh_packed *p, enum sh_type to, struct sh_err *e)
+{
+    unsigned long long since = sh_stage_begin(d->stages);
+    struct sh_weight *w = xcalloc(1, sizeof *w);
+    w->rows = p->rows;
+    w->cols = p->cols;
+    w->type = to;
+    w->stored = cpu_computed(d, to) == SH_BF16 ? dnnl_bf16 : dnnl_f32;
+    if (d->weight_bits < 16)
+        w = coded(d, w, NULL, SH_F32, p, e);
+    else
+        w->packed = *p;
+    sh_stage_end(d->stages, SH_STAGE_COPY, since, sh_stage_sharers(d->stages, 1));
+    return w;
+}
+
+static struct sh_weight *halved(struct sh_dev *d, struct sh_weight *w, const void *at, enum sh_type from,
+                                struct sh_err *e)
+{
+    if (!cpu_halves(d, &w->few, at, from, w->rows, w->cols, w->type)) {
+        *(const void **)&w->at = w->few.at;
+        return w;
+    }
+    sh_fail(e, "a weight matrix of %d x %d numbers of 16 bits does not fit into memory", w->rows, w->cols);
     cpu_drop(d, w);
     return NULL;
 }
@@ -192,7 +257,9 @@ static struct sh_weight *lay_out(struct sh_dev *d, const void *at, enum sh_type 
     w->type = to;
     w->stored = cpu_computed(d, to) == SH_BF16 ? dnnl_bf16 : dnnl_f32;
     if (d->weight_bits < 16)
-        return coded(d, w, at, from, e);
+        return coded(d, w, at, from, NULL, e);
+    if (cpu_halves_type(d, from, to) != SH_F32)
+        return halved(d, w, at, from, e);
     if (choose_layout(d, w)) {
         free(w);
         return sh_fail_null(e, "oneDNN has no product for a %d x %d matrix of %s", rows, cols, sh_type_name(to));

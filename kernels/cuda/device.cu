@@ -361,4 +361,5 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     &cuda_graph_ops,
     NULL,
     cuda_best,
+    NULL,
 };

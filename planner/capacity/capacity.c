@@ -135,7 +135,8 @@ static void split_growth(const struct sh_capacity_ask *a, struct sh_capacity *c)
 {
     const struct sh_capacity_stage *g = &c->stage[c->fullest];
     /* A share of a page's tokens is less than a page: over many pages it evens out. */
-    uint64_t step = a->rule.page * (a->rule.budget == SH_BUDGET_SHARE ? 1000 : 1);
+    int by_share = a->rule.budget == SH_BUDGET_SHARE || a->rule.budget == SH_BUDGET_PLAN;
+    uint64_t step = a->rule.page * (by_share ? 1000 : 1);
     uint64_t more = sh_split_cache(a, c->fullest, a->length + step).sequence;
     c->further = (more - g->kv.sequence) / step;
     c->fixed = less(g->kv.sequence, sh_kv_mul(c->further, a->length));

@@ -49,6 +49,7 @@ struct sh_step_work {
     double cache_bytes;                 /* read by attention on this GPU                          */
     double attention_flops;             /* of scores and their products with values, this GPU      */
     double prompt_tokens, prompt_flops; /* of these, those of prompts; the least time does not ask  */
+    double prompts;                     /* that these tokens belong to; the least time does not ask */
 };
 
 struct sh_step_time {

@@ -40,6 +40,7 @@ uint64_t sh_kv_budget(const struct sh_kv_rule *r, int layer, uint64_t length)
     case SH_BUDGET_SHARE: return share_of(length, r->share);
     case SH_BUDGET_TOKENS: return r->tokens;
     case SH_BUDGET_LAYERS: return r->layers[layer];
+    case SH_BUDGET_PLAN: return r->planned.tokens(&r->planned, layer, length);
     case SH_BUDGET_NONE: break;
     }
     return UINT64_MAX;
@@ -138,7 +139,7 @@ struct sh_kv_bytes sh_kv_bytes(const struct sh_kv_shape *s, const struct sh_kv_r
     uint64_t n[SH_N_MIX] = {0};
     int like[SH_N_MIX] = {0};
     for (int i = first; i < last; i++)
-        if (r->budget == SH_BUDGET_LAYERS) {
+        if (r->budget == SH_BUDGET_LAYERS || r->budget == SH_BUDGET_PLAN) {
             add_layers(s, r, i, 1, tp, length, &b);
         } else {
             n[s->layer[i].mix]++;

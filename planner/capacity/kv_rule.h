@@ -25,7 +25,15 @@ enum sh_windows {
     SH_WINDOWS_LLAMA                    /* cells for window + tokens in flight, in multiples of 256 */
 };
 
-enum sh_kv_limit { SH_BUDGET_NONE, SH_BUDGET_SHARE, SH_BUDGET_TOKENS, SH_BUDGET_LAYERS };
+enum sh_kv_limit { SH_BUDGET_NONE, SH_BUDGET_SHARE, SH_BUDGET_TOKENS, SH_BUDGET_LAYERS, SH_BUDGET_PLAN };
+
+/* Tokens of a layer at a length, the mean over the KV heads of the fullest of tp ranks; they never fall as the length
+ * grows. */
+struct sh_kv_planned {
+    uint64_t (*tokens)(const struct sh_kv_planned *p, int layer, uint64_t length);
+    const void *plan;                   /* not owned                                               */
+    int rank, tp;
+};
 
 struct sh_kv_rule {
     struct sh_kv_type k, v;
@@ -35,6 +43,7 @@ struct sh_kv_rule {
     double share;                       /* SHARE: of the length, rounded up                        */
     uint64_t tokens;                    /* TOKENS: for each layer and KV head                      */
     const uint64_t *layers;             /* LAYERS: [shape's layers], tokens; not owned             */
+    struct sh_kv_planned planned;       /* PLAN: tokens that depend on layer and length            */
     uint64_t state;                     /* policy state, bytes per kept token, layer and KV head   */
 };
 

@@ -99,7 +99,8 @@ void sh_catalog_remark(const char *row, int n, char *to, size_t bytes)
 
 static const struct { const char *key; size_t field; double max; } keys[] = {
     {"gb", F(gb), 1e6}, {"mib", F(mib), 1e9}, {"visible", F(visible), 1e6}, {"gbps", F(gbps), 1e6},
-    {"f16", F(f16), 1e6}, {"f8", F(f8), 1e6}, {"f4", F(f4), 1e6}, {"link", F(link), 1e6}, {"watts", F(watts), 1e6}};
+    {"f16", F(f16), 1e6}, {"f8", F(f8), 1e6}, {"f4", F(f4), 1e6}, {"link", F(link), 1e6}, {"watts", F(watts), 1e6},
+    {"price", F(price), 1e6}};
 
 static int set(struct sh_gpu *b, const char *key, const char *value, struct sh_err *e)
 {
@@ -127,7 +128,7 @@ static int set(struct sh_gpu *b, const char *key, const char *value, struct sh_e
             return 0;
         }
     return sh_fail(e, "unknown key \"%.40s\", expected one of gb, mib, visible, gbps, f16, f8, f4, gen, link, "
-                   "watts, dies, aka", key);
+                   "watts, price, dies, aka", key);
 }
 
 int sh_gpu_row(const char *row, const char *at, struct sh_gpu *out, struct sh_err *e)

@@ -48,6 +48,7 @@ struct sh_gpu {
     double gb;                          /* as sold                                                */
     double mib;                         /* the driver's total; 0: not known                       */
     double visible;                     /* GiB that a program is shown; 0: not known               */
+    double price;                       /* USD per hour; 0: not known                             */
     double gbps, f16, f8, f4, link, watts;      /* 10^9 bytes/s, dense TFLOP/s (f8, f4 0: none), 10^9 bytes/s both
                                          * ways                                                   */
     char generation[16];                /* "hopper"; empty: not known                             */

@@ -10,6 +10,16 @@
  *     one cut. trtllm: the same, but whole prompts as long as one fits into a step. sglang: prompts alone, cut; a step
  *     without prompts decodes.
  *  4. A prompt's last token gives its first output token. A step lasts as long as clock/step_time.h says.
+ *  5. With a prefix cache (prefix_cache.h), a prompt that is admitted takes the blocks that are there and is read from
+ *     there on; the step that admits it lasts longer by the time to load those of host and disk. Blocks of a prompt are
+ *     there when the step that reads them ends, those of an answer when it is over. With a budget, the prompt's blocks
+ *     stay whole and the request leaves them once it has its copy of what it keeps, which is read and written in that
+ *     step; its answer's tokens are not kept. All ranks share one cache.
+ *  6. With speculation, a decoding step proposes `draft` tokens for each sequence, one after the other, and checks them
+ *     together with the next one. Each is accepted with probability `accept`, if those before it are, so in the mean a
+ *     step has (1 - accept^(draft + 1)) / (1 - accept) tokens (Leviathan et al., 2023, eq. 1); every step has the mean.
+ *     A proposed token takes the time that one layer of the model takes to decode a token, as a layer for multi-token
+ *     prediction does. With accept 0 nothing is proposed.
  *
  * Steps that only decode are the same but for the length of the contexts, so those up to the next event are taken
  * together: their time is that of the first, middle and last (Simpson's rule), with all sequences at their mean length.
@@ -18,6 +28,7 @@
 #define SH_PLANNER_SIMULATE_CLOSED_LOOP_H
 
 #include "planner/clock/step_time.h"
+#include "planner/simulate/prefix_cache.h"
 #include "planner/simulate/simulate.h"
 
 struct sh_loop_ask {
@@ -30,10 +41,18 @@ struct sh_loop_ask {
     struct sh_lengths prompt, output;
     double memory;                      /* bytes of a GPU that weights and caches may take         */
     int (*stopped)(void);               /* asked now and then; not 0: give up; NULL                */
+    struct sh_workload *workload;       /* requests in this order, whenever they arrived, not more than `requests`;
+                                         * NULL: generated from prompt, output, seed               */
+    struct sh_prefix_ask prefix;        /* block 0: none                                          */
+    double slo_ttft_s, slo_tpot_s;      /* 0: none                                                */
+    uint32_t draft;                     /* tokens that are proposed in a step                      */
+    double accept;                      /* probability, 0 to 1                                    */
 };
 
 struct sh_loop_result {
     uint64_t requests, steps, tokens_in, tokens_out, most_running;
+    uint64_t good, tokens_reused;       /* good: requests within the limits                        */
+    struct sh_prefix_count prefix;
     double seconds, busy_s;             /* until the last answer; of it in steps                   */
     double pool;                        /* bytes of a GPU for caches                              */
     struct sh_quantile ttft, tpot;      /* tpot: of answers of two tokens and more                 */
@@ -41,6 +60,9 @@ struct sh_loop_result {
 
 /* The result is large: the caller has it on the heap. -1: the weights, or a request by itself, do not fit. */
 int sh_closed_loop(const struct sh_loop_ask *a, struct sh_loop_result *out, struct sh_err *e);
+
+/* Counts an answer of `output` tokens, the first after `ttft` seconds, all others `rest` seconds later. */
+void sh_loop_answered(const struct sh_loop_ask *a, double ttft, double rest, uint32_t output, struct sh_loop_result *r);
 
 /* The time of a step that decodes one token of each of `batch` sequences of `context` tokens, and that of reading one
  * prompt alone in steps of `chunk` tokens. */

@@ -14,6 +14,7 @@ struct sequence {
     uint32_t preemptions;
     uint64_t held, number;              /* bytes                                                  */
     double arrival, admitted, first;
+    struct sh_prefix_use use;           /* owned                                                  */
 };
 
 /* What goes on; requests that have arrived stay in the workload until their turn, so that a long queue takes no
@@ -27,8 +28,12 @@ struct server {
     size_t n_running, n_waiting, room_running, room_waiting;
     struct sequence next;               /* of the workload                                        */
     int has_next;
-    uint64_t used;
+    uint64_t used;                      /* bytes that sequences have by themselves                 */
     double now, running_time, used_time;
+    int has_prefix;
+    struct sh_prefix_cache prefix;
+    struct sh_prefix_use spare;         /* arrays of a sequence that is over                       */
+    double load;                        /* seconds of this step to load blocks                     */
 };
 
 static void tell(const struct server *s, const struct sequence *q, double end, int is_refused)
@@ -39,6 +44,50 @@ static void tell(const struct server *s, const struct sequence *q, double end, i
                             is_refused ? (double)NAN : q->first, is_refused ? (double)NAN : end, q->preemptions,
                             is_refused};
     s->a->done(s->a->to, &d);
+}
+
+/* ---- the prefix cache ---- */
+
+static uint64_t block_bytes(const struct server *s, uint32_t blocks)
+{
+    return (uint64_t)((double)blocks * s->prefix.block_bytes);
+}
+
+/* Of these bytes, those that a sequence has by itself. */
+static uint64_t own(const struct server *s, const struct sequence *q, uint64_t bytes)
+{
+    uint64_t shared = block_bytes(s, q->use.held);
+    return bytes > shared ? bytes - shared : 0;
+}
+
+/* Bytes that sequences may have by themselves, with the blocks that they hold and `more`. */
+static uint64_t pool(const struct server *s, uint32_t more)
+{
+    uint64_t shared = block_bytes(s, s->prefix.n_held + more);
+    return s->c->pool > shared ? s->c->pool - shared : 0;
+}
+
+static void fit(struct server *s)
+{
+    if (s->has_prefix)
+        sh_prefix_fit(&s->prefix, (double)(s->c->pool - s->used));
+}
+
+/* A sequence that is over: it gives back its blocks and its arrays. */
+static void leave(struct server *s, struct sequence *q)
+{
+    if (!s->has_prefix)
+        return;
+    sh_prefix_release(&s->prefix, &q->use);
+    sh_prefix_drop(&s->spare);
+    s->spare = q->use;
+    q->use = (struct sh_prefix_use){0};
+}
+
+/* Does what it keeps become a copy when its prompt is whole? */
+static int compresses(const struct server *s, const struct sequence *q)
+{
+    return s->has_prefix && s->c->size[q->prompt].kept < s->c->size[q->prompt].whole;
 }
 
 /* The next request that can fit at all. */
@@ -56,11 +105,17 @@ static int pull(struct server *s, struct sh_err *e)
         s->r->last_arrival_s = s->next.arrival;
         if (s->r->requests == 1)
             s->now = s->r->start_s = s->r->end_s = s->next.arrival;
+        if (s->has_prefix) {
+            s->next.use = s->spare;
+            s->spare = (struct sh_prefix_use){0};
+            sh_prefix_name(&s->next.use, s->w->key, s->w->n_key);
+        }
         uint32_t total = q.prompt + q.output - 1;
         if (sh_sim_peak(s->c, s->a->evict, q.prompt, total, s->a->step_tokens) <= s->c->pool)
             return 0;
         s->r->refused++;
         tell(s, &s->next, 0, 1);
+        leave(s, &s->next);
     }
 }
 
@@ -91,6 +146,7 @@ static void append(struct sequence **list, size_t *n, size_t *room, const struct
 static void preempt_last(struct server *s)
 {
     struct sequence *q = &s->running[--s->n_running];
+    sh_prefix_release(&s->prefix, &q->use);
     s->used -= q->held;
     s->r->tokens_recomputed += q->stored;
     s->r->preemptions++;
@@ -106,11 +162,11 @@ static uint32_t serve_running(struct server *s, int *preempted)
     uint32_t room = s->a->step_tokens;
     for (size_t i = 0; i < s->n_running; i++) {
         uint32_t n = chunk(&s->running[i], room);
-        uint64_t bytes = n ? need(s, &s->running[i], n) : 0;
+        uint64_t bytes = n ? own(s, &s->running[i], need(s, &s->running[i], n)) : 0;
         s->running[i].now = n;
         if (!n)
             continue;
-        while (i < s->n_running && s->used - s->running[i].held + bytes > s->c->pool) {
+        while (i < s->n_running && s->used - s->running[i].held + bytes > pool(s, 0)) {
             preempt_last(s);
             *preempted = 1;
         }
@@ -123,16 +179,37 @@ static uint32_t serve_running(struct server *s, int *preempted)
     return room;
 }
 
+/* The tokens of a sequence's first step, and the bytes that it then has by itself: *bytes. 0: there is no room. It has
+ * taken what the prefix cache has of it. */
+static uint32_t begin(struct server *s, struct sequence *q, uint32_t room, uint64_t *bytes)
+{
+    struct sh_prefix_match m = {0};
+    if (s->has_prefix)
+        m = sh_prefix_match(&s->prefix, &q->use, q->prompt);
+    q->stored = m.n * s->prefix.block;
+    uint32_t n = chunk(q, room);
+    uint64_t all = need(s, q, n), shared = block_bytes(s, m.n);
+    *bytes = all > shared ? all - shared : 0;
+    if (s->used + *bytes > pool(s, m.fresh)) {
+        q->stored = 0;
+        return 0;
+    }
+    if (s->has_prefix)
+        s->load += sh_prefix_take(&s->prefix, &q->use, q->prompt, &m);
+    s->r->tokens_reused += q->stored;
+    return n;
+}
+
 static int admit(struct server *s, uint32_t room, struct sh_err *e)
 {
     while (room && s->n_running < s->a->max_running) {
         int again = s->n_waiting > 0;
         struct sequence *q = again ? &s->waiting[s->n_waiting - 1] : &s->next;
+        uint64_t bytes;
         if (!again && (!s->has_next || s->next.arrival > s->now))
             return 0;
-        uint32_t n = chunk(q, room);
-        uint64_t bytes = need(s, q, n);
-        if (s->used + bytes > s->c->pool)
+        uint32_t n = begin(s, q, room, &bytes);
+        if (!n)
             return 0;
         q->now = n;
         q->held = bytes;
@@ -141,6 +218,7 @@ static int admit(struct server *s, uint32_t room, struct sh_err *e)
         s->used += bytes;
         room -= n;
         append(&s->running, &s->n_running, &s->room_running, q);
+        q->use = (struct sh_prefix_use){0};             /* the running sequence has it */
         if (again)
             s->n_waiting--;
         else if (pull(s, e))
@@ -179,13 +257,19 @@ static void settle(struct server *s)
         q->now = 0;
         if (spoke && !q->made++)
             q->first = s->now;
+        int copies = s->has_prefix && compresses(s, q);
+        if (s->has_prefix && (!copies || q->stored <= q->prompt))
+            sh_prefix_reach(&s->prefix, &q->use, q->stored);
         if (q->made == q->output) {
             s->used -= q->held;
             finish(s, q);
+            leave(s, q);
             continue;
         }
+        if (copies && q->stored >= q->prompt)
+            sh_prefix_release(&s->prefix, &q->use);
         if (s->a->memory == SH_SIM_PAGED) {
-            uint64_t rest = sh_sim_rest(s->c, s->a->evict, q->stored, q->prompt);
+            uint64_t rest = own(s, q, sh_sim_rest(s->c, s->a->evict, q->stored, q->prompt));
             s->used = s->used - q->held + rest;
             q->held = rest;
         }
@@ -206,8 +290,12 @@ static void advance(struct server *s)
         w.tokens += q->now;
         w.logits += q->stored + q->now == q->prompt + q->made;
         sh_sim_work(s->c, s->a->evict, q->stored, q->stored + q->now, q->prompt, &w);
+        if (compresses(s, q) && q->stored < q->prompt && q->stored + q->now == q->prompt)
+            w.cache_bytes += 2.0 * (double)s->c->size[q->prompt].kept;
     }
-    double dt = sh_sim_seconds(s->c, &w), share = (double)s->used / (double)(s->c->pool ? s->c->pool : 1);
+    uint64_t held = s->used + block_bytes(s, s->prefix.n_held);
+    double dt = sh_sim_seconds(s->c, &w) + s->load, share = (double)held / (double)(s->c->pool ? s->c->pool : 1);
+    s->load = 0;
     double from = s->now - s->r->start_s;
     s->r->steps++;
     s->r->busy_s += dt;
@@ -232,8 +320,10 @@ static int run(struct server *s, struct sh_err *e)
             return -1;
         if (!s->n_running)
             return sh_fail(e, "the simulation makes no progress at %g s", s->now);
+        fit(s);
         advance(s);
         settle(s);
+        fit(s);
         if (s->a->stopped && s->r->steps % 1024 == 0 && s->a->stopped())
             return sh_fail(e, "interrupted after %llu steps", (unsigned long long)s->r->steps);
     }
@@ -245,8 +335,8 @@ static int run(struct server *s, struct sh_err *e)
 static int check(const struct server *s, struct sh_err *e)
 {
     const struct sh_sim_result *r = s->r;
-    if (r->finished + r->refused != r->requests || s->used ||
-        r->tokens_fed != r->tokens_in + r->tokens_out - r->finished + r->tokens_recomputed)
+    if (r->finished + r->refused != r->requests || s->used || s->prefix.n_held ||
+        r->tokens_fed + r->tokens_reused != r->tokens_in + r->tokens_out - r->finished + r->tokens_recomputed)
         return sh_fail(e, "the simulation does not add up: %llu requests, %llu finished, %llu refused, %llu tokens "
                        "fed, %llu bytes left", (unsigned long long)r->requests, (unsigned long long)r->finished,
                        (unsigned long long)r->refused, (unsigned long long)r->tokens_fed, (unsigned long long)s->used);
@@ -256,10 +346,22 @@ static int check(const struct server *s, struct sh_err *e)
 int sh_simulate(const struct sh_sim_ask *a, struct sh_sim_cost *c, struct sh_workload *w,
                 struct sh_sim_result *out, struct sh_err *e)
 {
-    struct server s = {.a = a, .c = c, .w = w, .r = out};
+    struct server s = {.a = a, .c = c, .w = w, .r = out, .has_prefix = a->prefix.block > 0};
     memset(out, 0, sizeof *out);
+    w->block = a->prefix.block;
+    if (s.has_prefix)
+        sh_prefix_open(&s.prefix, &a->prefix, a->prefix.block * (double)sh_split_cache(&c->plain, 0, 1).token,
+                       (double)c->pool);
     sh_timeline_start(&out->occupancy, 0.01);
     int bad = run(&s, e) || check(&s, e);
+    out->prefix = s.prefix.count;
+    for (size_t i = 0; i < s.n_running; i++)
+        sh_prefix_drop(&s.running[i].use);
+    for (size_t i = 0; i < s.n_waiting; i++)
+        sh_prefix_drop(&s.waiting[i].use);
+    sh_prefix_drop(&s.next.use);
+    sh_prefix_drop(&s.spare);
+    sh_prefix_clear(&s.prefix);
     free(s.running);
     free(s.waiting);
     double whole = out->end_s - out->start_s;

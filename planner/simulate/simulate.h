@@ -13,6 +13,12 @@
  *  5. Every sequence that reached its next output token has it at the step's end, whose length is that of
  *     simulate_cost.h. A chunk does not cross the end of a prompt. The last output token is never stored.
  *
+ *  6. With a prefix cache (prefix_cache.h), an admitted sequence takes the blocks that are there and begins to read
+ *     after them; the step that admits it lasts longer by the time to load those of host and disk. Blocks are in the
+ *     cache when the step that computes them ends, and those of running sequences count once. Blocks that nobody holds
+ *     are forgotten when memory is needed. With a budget, a sequence leaves its blocks, which are whole, when its
+ *     prompt has been read, and goes on with a copy of what it keeps, which that step reads and writes.
+ *
  * With SH_SIM_SLOTS a sequence takes the most bytes it will ever need when it is admitted, as a cache with fixed slots
  * per head does; nothing is then preempted. */
 #ifndef SH_PLANNER_SIMULATE_H
@@ -20,6 +26,7 @@
 
 #include <stdint.h>
 
+#include "planner/simulate/prefix_cache.h"
 #include "planner/simulate/simulate_cost.h"
 #include "planner/simulate/workload.h"
 
@@ -86,13 +93,15 @@ struct sh_sim_ask {
     void (*done)(void *to, const struct sh_sim_done *d);        /* may be NULL                    */
     void *to;
     int (*stopped)(void);               /* asked now and then; not 0: give up; NULL                */
+    struct sh_prefix_ask prefix;        /* block 0: none; not with SH_SIM_SLOTS, SH_EVICT_CHUNK or recurrent states */
 };
 
 struct sh_sim_result {
     uint64_t requests, finished, refused, good, preemptions, steps, largest_batch;
     uint64_t tokens_in, tokens_out;     /* prompts and answers of what finished                   */
     uint64_t tokens_fed;                /* that passed the model; more than that were recomputed   */
-    uint64_t tokens_recomputed;
+    uint64_t tokens_recomputed, tokens_reused;  /* reused: taken from the prefix cache             */
+    struct sh_prefix_count prefix;
     double start_s, end_s, busy_s;      /* first arrival, last answer, time in steps              */
     double last_arrival_s;
     double throughput, goodput;         /* output tokens and good requests a second, from start to end */

@@ -49,13 +49,14 @@ int sh_sim_cost(const struct sh_capacity_ask *ask, const struct sh_sim_efficienc
 
 int sh_sim_cost_clock(struct sh_sim_cost *c, const struct sh_clock *clock, double memory, struct sh_err *e)
 {
-    double pool = memory - clock->weight_bytes;
+    const struct sh_clock_layout *l = &clock->layout;
+    double pool = memory - clock->weight_bytes / l->pp;
     if (!(pool > 0))
         return sh_fail(e, "%s: no room for the weights, %.0f bytes of each GPU are missing", clock->shape->f.name,
                        -pool);
     c->clock = clock;
     c->plain_states = sh_split_cache(&c->plain, 0, 1).states;
-    c->pool = (uint64_t)pool;
+    c->pool = (uint64_t)(pool * l->pp * l->dp);
     return 0;
 }
 
@@ -140,17 +141,23 @@ void sh_sim_work(const struct sh_sim_cost *c, enum sh_sim_evict evict, uint32_t 
     w->attention_flops += flops;
     w->prompt_tokens += n;
     w->prompt_flops += flops;
+    w->prompts++;
 }
 
-/* All sequences of the step are on this rank. */
+/* The ranks of attention share the step's sequences and prompts evenly, each of which is on one. A pipeline passes
+ * parts of the batch, no smaller than a sequence, at once. */
 static double clock_seconds(const struct sh_sim_cost *c, const struct sh_step_work *w)
 {
-    double decoding = w->tokens - w->prompt_tokens, states = decoding * (double)c->plain_states;
-    struct sh_clock_work k = {.decoding = decoding, .prompt_tokens = w->prompt_tokens, .logits = w->logits,
-                              .all_tokens = w->tokens, .all_sequences = fmax(decoding, w->logits),
-                              .cache_bytes = fmax(w->cache_bytes - states, 0), .state_bytes = states,
-                              .decode_flops = w->attention_flops - w->prompt_flops,
-                              .prompt_flops = w->prompt_flops * sh_clock_prompt_share(c->ask.shape)};
+    const struct sh_clock_layout *l = &c->clock->layout;
+    double decoding = w->tokens - w->prompt_tokens, here = ceil(decoding / l->dp), logits = ceil(w->logits / l->dp);
+    double ranks = fmax(fmin(l->dp, w->prompts), 1), part = decoding > 0 ? here / decoding : 1 / ranks;
+    double states = decoding * (double)c->plain_states, by = 1 / fmax(fmin(l->pp, decoding + w->prompts), 1);
+    struct sh_clock_work k = {.decoding = by * here, .prompt_tokens = by * w->prompt_tokens / ranks,
+                              .logits = by * logits, .all_tokens = by * w->tokens, .all_sequences = fmax(here, logits),
+                              .cache_bytes = by * part * fmax(w->cache_bytes - states, 0),
+                              .state_bytes = by * part * states,
+                              .decode_flops = by * part * (w->attention_flops - w->prompt_flops),
+                              .prompt_flops = by * w->prompt_flops / ranks * sh_clock_prompt_share(c->ask.shape)};
     return sh_clock_step(c->clock, &k, NULL);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sequence costs a simulated server at each length, as tables that grow to the longest one met: bytes that it
  * holds, bytes and FLOPs that attention takes. Bytes are those of kv_rule.h, times come from capacity.h with each kind
- * of work slowed down by an efficiency of its own. One GPU of a tensor-parallel group; pipelines and expert parallelism
- * are not simulated.
+ * of work slowed down by an efficiency of its own. One GPU of a tensor-parallel group; pipelines, expert parallelism
+ * and copies of attention only with a clock, which has the layout: then bytes are those of all ranks and stages.
  *
  *     seconds of a step = overhead + max((weights / e_weights + cache / e_cache) / bandwidth,
  *                                        (products / e_products + attention / e_attention) / peak)

@@ -46,10 +46,16 @@ int sh_workload_header(const char *line, struct sh_workload_columns *out, struct
     enum { SETS = sizeof known / sizeof *known };
     int place[SETS][3], n = 0;
     char name[FIELD];
+    int session = -1;
     memset(place, -1, sizeof place);
     if (!strncmp(line, "\xef\xbb\xbf", 3))
         line += 3;                      /* spreadsheets put a byte order mark first */
     for (const char *at = line; field(&at, name); n++) {
+        if (!strcasecmp(name, "session")) {
+            if (session >= 0)
+                return sh_fail(e, "duplicate column \"%.40s\"", name);
+            session = n;
+        }
         for (int k = 0; k < SETS; k++) {
             const char *const want[3] = {known[k].arrival, known[k].prompt, known[k].output};
             for (int i = 0; i < 3; i++)
@@ -62,7 +68,7 @@ int sh_workload_header(const char *line, struct sh_workload_columns *out, struct
     }
     for (int k = 0; k < SETS; k++)
         if (place[k][0] >= 0 && place[k][1] >= 0 && place[k][2] >= 0 && n <= MOST_COLUMNS) {
-            *out = (struct sh_workload_columns){n, place[k][0], place[k][1], place[k][2]};
+            *out = (struct sh_workload_columns){n, place[k][0], place[k][1], place[k][2], k ? -1 : session};
             return 0;
         }
     size_t length = strcspn(line, "\r\n");
@@ -145,18 +151,33 @@ static int tokens_of(const char *s, const char *what, uint32_t *out, struct sh_e
     return 0;
 }
 
-int sh_workload_row(const struct sh_workload_columns *c, const char *line, struct sh_request *out, struct sh_err *e)
+/* FNV-1a; 0 is left to "no session", which an empty name is, too. */
+static uint64_t name_of(const char *word)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    if (!*word)
+        return 0;
+    for (; *word; word++)
+        h = (h ^ (unsigned char)*word) * 0x100000001b3u;
+    return h ? h : 1;
+}
+
+int sh_workload_row(const struct sh_workload_columns *c, const char *line, struct sh_request *out, uint64_t *session,
+                    struct sh_err *e)
 {
     char word[FIELD];
     struct sh_request r = {0, 0, 0};
+    uint64_t name = 0;
     int n = 0;
     if (!line[strspn(line, " \t\r\n")])
         return 0;
-    for (const char *at = line; field(&at, word); n++)
+    for (const char *at = line; field(&at, word); n++) {
         if ((n == c->arrival && time_of(word, &r.arrival_s, e)) ||
             (n == c->prompt && tokens_of(word, "a prompt", &r.prompt, e)) ||
             (n == c->output && tokens_of(word, "an answer", &r.output, e)))
             return -1;
+        name = n == c->session ? name_of(word) : name;
+    }
     if (n != c->n)
         return sh_fail(e, "found %d fields, expected %d as in the header", n, c->n);
     if (r.prompt + r.output > SH_REQUEST_TOKENS)
@@ -164,5 +185,6 @@ int sh_workload_row(const struct sh_workload_columns *c, const char *line, struc
     if (!r.prompt || !r.output)
         return 0;
     *out = r;
+    *session = name;
     return 1;
 }

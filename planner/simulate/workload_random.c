@@ -69,6 +69,19 @@ static uint32_t sample(const struct sh_lengths *l, uint64_t seed, uint64_t n)
     return x < 1 ? 1 : x > HALF ? HALF : (uint32_t)x;
 }
 
+/* A text of its own for each prompt, after that of the prefix it shares. */
+static void name_text(struct sh_workload_random *w, const struct sh_request *q)
+{
+    uint64_t seed = sh_rng(w->seed, UINT64_MAX - 2), prefix = sh_rng(seed, w->at) % (w->prefixes ? w->prefixes : 1);
+    uint32_t tokens = q->prompt + q->output - 1, shared = w->prefix_tokens < q->prompt ? w->prefix_tokens : q->prompt;
+    w->keys.n = 0;
+    if (w->prefixes)
+        sh_keys_text(&w->keys, w->base.block, sh_rng(seed, prefix), shared);
+    sh_keys_text(&w->keys, w->base.block, sh_rng(sh_rng(w->seed, UINT64_MAX - 3), w->at), tokens);
+    w->base.key = w->keys.at;
+    w->base.n_key = w->keys.n;
+}
+
 static int next(struct sh_workload *base, struct sh_request *out, struct sh_err *e)
 {
     struct sh_workload_random *w = (struct sh_workload_random *)base;
@@ -78,6 +91,8 @@ static int next(struct sh_workload *base, struct sh_request *out, struct sh_err 
     w->now += -log(sh_rng_uniform(w->seed, w->at)) / w->rate;
     *out = (struct sh_request){w->now, sample(&w->prompt, sh_rng(w->seed, UINT64_MAX), w->at),
                                sample(&w->output, sh_rng(w->seed, UINT64_MAX - 1), w->at)};
+    if (w->base.block)
+        name_text(w, out);
     w->at++;
     return 1;
 }

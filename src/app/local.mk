@@ -45,6 +45,12 @@ libapp_a_SOURCES = \
 	%D%/plan/plan_measure.c %D%/plan/plan_measure.h \
 	%D%/plan/plan_search.c \
 	%D%/plan/plan_write.c \
+	%D%/recommend/recommend.c %D%/recommend/recommend.h \
+	%D%/recommend/recommend_command.c \
+	%D%/recommend/recommend_layout.c \
+	%D%/recommend/recommend_open.c \
+	%D%/recommend/recommend_run.c \
+	%D%/recommend/recommend_screen.c \
 	%D%/replay/replay_results.c %D%/replay/replay_results.h \
 	%D%/replay/replay_store.c %D%/replay/replay_store.h \
 	%D%/replay/replay_ranks.c \
@@ -57,6 +63,7 @@ libapp_a_SOURCES = \
 	%D%/simulate/simulate_run.c %D%/simulate/simulate_run.h \
 	%D%/simulate/simulate_study.c \
 	%D%/simulate/simulate_sweep.c \
+	%D%/simulate/workload_mooncake.c \
 	%D%/store/describe.c %D%/store/describe.h \
 	%D%/store/result_tables.c \
 	%D%/store/results.c %D%/store/results.h \

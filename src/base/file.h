@@ -57,7 +57,9 @@ int sh_file_end(struct sh_file *f, int bad, struct sh_err *e);
  *
  *     $SH_MODULE_DIR                    if that is set and not empty, and then nowhere else
  *     `beside` in the program's folder  for a program that runs from its build folder
- *     the folder of installed modules   $(pkglibdir)
+ *     the folder of installed modules   for a program that runs from its installation: at the place that $(pkglibdir)
+ *                                       has relative to $(bindir), wherever the installation is now
+ *     $(pkglibdir)
  *
  * and never in the current folder. Relies on /proc/self/exe for the program's own folder. */
 

@@ -8,6 +8,7 @@ libbase_a_SOURCES = \
 	%D%/file.c %D%/file.h \
 	%D%/host_memory.c \
 	%D%/json_kind.h \
+	%D%/json_python.c %D%/json_python.h \
 	%D%/mem.c %D%/mem.h \
 	%D%/near.c \
 	%D%/num.h \
@@ -25,7 +26,7 @@ libbase_a_SOURCES = \
 	%D%/utf8.h \
 	%D%/module_path.c
 libbase_a_CFLAGS   = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_PKGLIBDIR='"$(pkglibdir)"'
+libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DSH_BINDIR='"$(bindir)"' -DSH_PKGLIBDIR='"$(pkglibdir)"'
 
 # What runs over every row of attention; sums keep their order, so that they are the same everywhere.
 noinst_LIBRARIES += librows.a

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { PLACES = 3 };
+
 struct places {
-    char at[2][SH_PATH - 64];           /* leaves room for a module's name */
+    char at[PLACES][SH_PATH - 64];      /* leaves room for a module's name */
     int n;
 };
 
@@ -27,6 +29,22 @@ static int own_folder(char *to, size_t size)
     return 0;
 }
 
+/* The folder of installed modules of a program that is in `own`: its place relative to the folder of installed programs
+ * stays when an installation is moved, or was made with another prefix than the configured one. -1: `own` is no such
+ * folder. */
+static int moved_folder(const char *own, char *to, size_t size)
+{
+    static const char programs[] = SH_BINDIR, modules[] = SH_PKGLIBDIR;
+    size_t same = 0, n = strlen(own);
+    for (size_t i = 0; programs[i] && programs[i] == modules[i]; i++)
+        same = programs[i] == '/' ? i : same;
+    size_t rest = sizeof programs - 1 - same;           /* "/bin" */
+    if (n < rest || strcmp(own + n - rest, programs + same))
+        return -1;
+    snprintf(to, size, "%.*s%s", (int)(n - rest), own, modules + same);
+    return strcmp(to, modules) ? 0 : -1;
+}
+
 static void list_places(struct places *p, const char *beside)
 {
     const char *chosen = getenv("SH_MODULE_DIR");
@@ -39,8 +57,9 @@ static void list_places(struct places *p, const char *beside)
     char *own = p->at[0];
     if (!own_folder(own, size - strlen(beside) - 1)) {
         size_t used = strlen(own);
+        int is_moved = !moved_folder(own, p->at[1], size);
         snprintf(own + used, size - used, "/%s", beside);
-        p->n++;
+        p->n += 1 + is_moved;
     }
     snprintf(p->at[p->n++], size, "%s", SH_PKGLIBDIR);
 }
@@ -59,6 +78,7 @@ int sh_module_find(const char *name, const char *beside, char path[SH_PATH])
         if (is_there(path))
             return 1;
     }
-    snprintf(path, SH_PATH, "%.400s%s%.400s", p.at[0], p.n > 1 ? " or " : "", p.n > 1 ? p.at[1] : "");
+    for (int i = 0, used = 0; i < p.n; i++)
+        used += snprintf(path + used, (size_t)(SH_PATH - used), "%s%.260s", i ? " or " : "", p.at[i]);
     return 0;
 }

@@ -74,6 +74,25 @@ int sh_read_seconds(const char *what, const char *text, double min, double max, 
     return sh_misused(e, "%s: \"%s\" is not a time: expected a number with us, ms, s (default), min or h", what, text);
 }
 
+int sh_read_bytes(const char *what, const char *text, double min, double max, size_t *to, struct sh_err *e)
+{
+    static const char units[] = "kMGT";
+    char *end;
+    double value = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end == 'K' ? 'k' : *end) : NULL;
+    if (unit) {
+        value *= pow(1024, (double)(unit - units + 1));
+        end++;
+        end += strncmp(end, "iB", 2) ? *end == 'B' : 2;
+    }
+    if (end == text || *end || !(value >= 0) || value > 9e18)
+        return sh_misused(e, "%s: \"%s\" is not a number of bytes, with an optional suffix k, M, G or T", what, text);
+    if ((min != 0 || max != 0) && (value < min || value > max))
+        return sh_misused(e, "%s: %s is out of range, expected %.0f to %.0f bytes", what, text, min, max);
+    *to = (size_t)value;
+    return 0;
+}
+
 const char *sh_format_spelled(const char *name, size_t length)
 {
     static const char *const names[][2] = {

@@ -18,6 +18,9 @@ int sh_read_real(const char *what, const char *text, double min, double max, dou
 /* Seconds: "1.5", "200ms", "1s", "5min"; units us, ms, s, min, h. */
 int sh_read_seconds(const char *what, const char *text, double min, double max, double *to, struct sh_err *e);
 
+/* Bytes: "1e9", "16G"; k, M, G, T are binary, with or without B or iB. */
+int sh_read_bytes(const char *what, const char *text, double min, double max, size_t *to, struct sh_err *e);
+
 /* A number format by its usual names in any case: "fp8" is f8, "bfloat16" bf16. NULL: not known. */
 const char *sh_format_spelled(const char *name, size_t length);
 

@@ -4,14 +4,35 @@
 #define SH_BASE_UTF8_H
 
 #include <stdio.h>
+#include <string.h>
 
-/* Does the text begin with UTF-16's mark? */
-static inline int sh_is_utf16(const char *text, size_t bytes)
+/* The bytes of UTF-8's mark (BOM) at the beginning of a text, which are not part of it: 3 or 0. */
+static inline size_t sh_utf8_mark(const char *text, size_t bytes)
 {
-    unsigned first = bytes > 1 ? (unsigned char)text[0] : 0, second = bytes > 1 ? (unsigned char)text[1] : 0;
-    return (first == 0xff && second == 0xfe) || (first == 0xfe && second == 0xff);
+    return bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
-#define SH_UTF16_HINT "convert it with iconv -f UTF-16 -t UTF-8 FILE > NEW"
+
+/* What a text is in whose numbers have two or four bytes, by its mark or, without one, by where its zeros are: the name
+ * that iconv takes. NULL: neither; UTF-8 has no zeros. */
+static inline const char *sh_wide_text(const char *text, size_t bytes)
+{
+    static const struct { const char *mark; size_t n; const char *name; } marks[] = {
+        {"\xff\xfe\0\0", 4, "UTF-32"}, {"\0\0\xfe\xff", 4, "UTF-32"}, {"\xff\xfe", 2, "UTF-16"},
+        {"\xfe\xff", 2, "UTF-16"}};
+    size_t zeros[4] = {0}, n = (bytes < 4096 ? bytes : 4096) / 4;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (bytes >= marks[i].n && !memcmp(text, marks[i].mark, marks[i].n))
+            return marks[i].name;
+    for (size_t i = 0; i < 4 * n; i++)
+        zeros[i % 4] += !text[i];
+    size_t even = zeros[0] + zeros[2], odd = zeros[1] + zeros[3];
+    if (even + odd < 4 || 25 * (even + odd) < n)        /* some text has a zero or two */
+        return NULL;
+    if ((zeros[3] == n && 2 * zeros[2] > n) || (zeros[0] == n && 2 * zeros[1] > n))
+        return zeros[3] == n ? "UTF-32LE" : "UTF-32BE";
+    return !even ? "UTF-16LE" : !odd ? "UTF-16BE" : NULL;
+}
+#define SH_WIDE_HINT "convert it with iconv -f %s -t UTF-8 FILE > NEW"
 
 /* Bytes of the well-formed sequence that begins here (1 at a string's end); 0: it is not well-formed. */
 static inline int sh_utf8_bytes(const char *at)

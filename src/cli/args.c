@@ -72,25 +72,6 @@ static const struct sh_opt *find(const struct sh_opt *table, const char *name, s
     return NULL;
 }
 
-static int bytes(const char *what, const char *text, double min, double max, size_t *to, struct sh_err *e)
-{
-    static const char units[] = "kMGT";
-    char *end;
-    double value = strtod(text, &end);
-    const char *unit = *end ? strchr(units, *end == 'K' ? 'k' : *end) : NULL;
-    if (unit) {
-        value *= pow(1024, (double)(unit - units + 1));
-        end++;
-        end += strncmp(end, "iB", 2) ? *end == 'B' : 2;
-    }
-    if (end == text || *end || !(value >= 0) || value > 9e18)
-        return sh_misused(e, "%s: \"%s\" is not a number of bytes, with an optional suffix k, M, G or T", what, text);
-    if ((min != 0 || max != 0) && (value < min || value > max))
-        return sh_misused(e, "%s: %s is out of range, expected %.0f to %.0f bytes", what, text, min, max);
-    *to = (size_t)value;
-    return 0;
-}
-
 static int devices(const char *what, const char *text, struct sh_ordinals *to, struct sh_err *e)
 {
     struct sh_ordinals found = {.all = !strcmp(text, "all")};
@@ -127,7 +108,7 @@ static int store(const struct sh_opt *o, void *into, const char *value, struct s
         return 0;
     }
     case SH_OPT_TEXT: *(const char **)field = value; return 0;
-    case SH_OPT_BYTES: return bytes(what, value, o->min, o->max, field, e);
+    case SH_OPT_BYTES: return sh_read_bytes(what, value, o->min, o->max, field, e);
     case SH_OPT_LIST: push(field, value); return 0;
     case SH_OPT_DEVICES: return devices(what, value, field, e);
     }

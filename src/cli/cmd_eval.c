@@ -69,15 +69,6 @@ static int of_plan(const void *plan, int layer, int head, int n_token)
     return sh_plan_tokens(plan, layer, head, n_token);
 }
 
-/* FNV-1a over what decides a cache: budgets and the length that they are for. */
-static uint64_t hash_plan(const struct sh_plan *p)
-{
-    uint64_t h = (0xcbf29ce484222325u ^ (uint64_t)p->n_token) * 0x100000001b3u;
-    for (int i = 0; i < p->n_layer * p->n_kv_head; i++)
-        h = (h ^ (uint64_t)p->budget[i]) * 0x100000001b3u;
-    return h;
-}
-
 static void add_plan(struct sh_eval_job *w, int number)
 {
     const struct sh_plan *p = &w->plan[number];
@@ -86,7 +77,7 @@ static void add_plan(struct sh_eval_job *w, int number)
     w->cell[i] = (struct sh_eval_cell){.spec = &p->policy, .budget = {.share = share}, .tokens = of_plan, .plan = p,
                                        .format = w->format};
     w->result[i].plan = basename(w->a->plan.at[number]);
-    w->result[i].plan_hash = hash_plan(p);
+    w->result[i].plan_hash = sh_plan_hash(p);
 }
 
 static void make_cells(struct sh_eval_job *w)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shears generate: text generation under a KV budget. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,9 @@ static const struct sh_opt opts[] = {
     SH_POLICY_OPT(F(policy), "eviction policy (see shears info policies; default: full)"),
     SH_TEXT("budget", F(budget), "B", "tokens per KV head (17) or a fraction of prompt and --max-tokens\n"
         "together (0.2)"),
-    SH_PREFILL_OPT(F(live.prefill), "0"),
+    SH_TEXT("plan", F(plan), "FILE", "a shears plan file: policy, prefill and a budget for every head, as\n"
+        "shares of prompt and --max-tokens together"),
+    SH_PREFILL_OPT(F(live.prefill), "the\nplan's, or 0"),
     SH_TEXT("prefill-mode", F(live.prefill_mode), "blocks|once|stream", "how a prompt longer than the budget is read. "
         "blocks (default): each\nblock attends to itself and what is kept, then the cache is\ncompressed; once: one "
         "block, compressed once; stream: token by token"),
@@ -55,9 +58,25 @@ static int is_end(const void *prompts, int32_t token)
     return sh_prompts_is_end(prompts, token);
 }
 
+/* The plan's prefill, unless another was given or the whole prompt is read first. */
+static int read_plan(struct sh_generate_job *w, struct sh_err *e)
+{
+    if (sh_plan_read(&w->plan, w->a->plan, e))
+        return -1;
+    w->policy = w->plan.policy;
+    if (!w->a->live.prefill && w->live.prefill_mode != SH_PREFILL_ONCE)
+        w->live.prefill = w->plan.prefill;
+    return 0;
+}
+
 static int read_policy(struct sh_generate_job *w, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
+    if (a->plan && (a->policy || a->budget))
+        return sh_misused(e, "--plan FILE sets policy and budgets itself: remove %s",
+                          a->policy ? "--policy" : "--budget");
+    if (a->plan)
+        return read_plan(w, e);
     if (a->budget && !a->policy)
         return sh_misused(e, "--budget requires --policy NAME");
     if (sh_policy_parse(a->policy ? a->policy : "full", &w->policy, e))
@@ -69,7 +88,8 @@ static int read_options(struct sh_generate_job *w, const struct sh_list *positio
 {
     const struct sh_generate_args *a = w->a;
     const struct sh_file_use files[] = {{"--dump-kept", a->dump, 1}, {"--prompt-file", a->prompt_file, 0},
-                                        {"--tokens", a->tokens, 0}, {"--jsonl", a->jsonl, 0}, {0}};
+                                        {"--tokens", a->tokens, 0}, {"--jsonl", a->jsonl, 0},
+                                        {"--plan", a->plan, 0}, {0}};
     if (sh_args_none("generate", positional, e) || sh_live_read(&w->live, &a->live, w->common, "generate", e) ||
         sh_files_apart(files, e) || read_policy(w, e))
         return -1;
@@ -111,17 +131,25 @@ static int plan_texts(struct sh_generate_job *w, int *longest_prompt, int *longe
         *longest_prompt = t->n_prompt > *longest_prompt ? t->n_prompt : *longest_prompt;
         *longest = n_token > *longest ? n_token : *longest;
     }
-    if (a->live.prefill >= *longest && a->budget && !w->common->quiet)
-        fprintf(stderr, "shears: --prefill %lld exceeds the text's %d tokens: nothing will be evicted\n",
-                a->live.prefill, *longest);
+    if (w->live.prefill >= *longest && (a->budget || a->plan) && !w->common->quiet)
+        fprintf(stderr, "shears: %s %d exceeds the text's %d tokens: nothing will be evicted\n",
+                a->live.prefill ? "--prefill" : "the plan's prefill,", w->live.prefill, *longest);
     return 0;
+}
+
+static int check_plan(const struct sh_generate_job *w, const struct sh_arch *arch, struct sh_err *e)
+{
+    char fingerprint[24];
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, sh_model_fingerprint(w->live.model));
+    return sh_plan_check_model(&w->plan, w->a->plan, w->a->live.model, fingerprint, arch->n_layer, arch->n_kv_head, e);
 }
 
 static int open_all(struct sh_generate_job *w, struct sh_err *e)
 {
     const struct sh_generate_args *a = w->a;
     int longest_prompt = 0, longest = 0, block = 0;
-    w->writing = (struct sh_writing){.live = &w->live, .cache = {&w->policy, a->budget ? &w->budget : NULL, 0},
+    w->writing = (struct sh_writing){.live = &w->live, .cache = {&w->policy, a->budget ? &w->budget : NULL, 0,
+                                                            a->plan ? &w->plan : NULL},
                                      .sampler = {a->temperature, (int)a->top_k, a->top_p, w->live.seed},
                                      .batch = (int)a->batch, .is_end = a->stop_at_end ? is_end : NULL,
                                      .is_end_to = &w->prompts, .dump = a->dump ? &w->dump : NULL,
@@ -130,6 +158,8 @@ static int open_all(struct sh_generate_job *w, struct sh_err *e)
     if (sh_live_open(&w->live, w->common, e))
         return -1;
     const struct sh_arch *arch = sh_model_arch(w->live.model);
+    if (a->plan && check_plan(w, arch, e))
+        return -1;
     unsigned long long since = sh_stage_begin(w->live.devices.stages);
     if (sh_prompts_open(&w->prompts, a->live.model, arch, e))
         return -1;
@@ -166,6 +196,7 @@ static void close_all(struct sh_generate_job *w)
         sh_written_free(&w->text[i]);
     free(w->text);
     sh_prompts_close(&w->prompts);
+    sh_plan_clear(&w->plan);
     sh_live_close(&w->live);
 }
 
@@ -187,7 +218,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 const struct sh_cmd sh_cmd_generate = {
     .name = "generate",
     .usage = "--model DIR (--prompt TEXT | --prompt-file FILE | --tokens FILE | --jsonl FILE)\n"
-             "        [--policy NAME[:knob=value,...]] [--budget B] [--max-tokens N] [--temperature F] [options]",
+             "        [--policy NAME[:knob=value,...]] [--budget B] [--plan FILE] [--max-tokens N] [options]",
     .summary = "generate text from a model under a KV budget",
     .about = "Continues a prompt token by token with a real cache of fixed size. Prompt tokens are evicted after\n"
              "each block of the prompt, generated tokens as they are written. The text goes to stdout as it grows,\n"

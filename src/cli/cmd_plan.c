@@ -36,10 +36,13 @@ static const struct sh_opt opts[] = {
     SH_INT("length", F(live.length), "N", 2, 1 << 22, "tokens per sequence (default: 512, or the model's context "
         "length)"),
     SH_INT("min-tokens", F(live.least), "N", 2, 1 << 22, "skip texts and documents shorter than N tokens"),
-    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24; fewer if otherwise\n"
-        "neither half of the texts nor 12 would remain for the search);\nstatus met requires 12"),
+    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24, or as many as have 12,288 "
+        "tokens;\nfewer if otherwise neither half of the texts nor 12 would remain for\n"
+        "the search); status met requires 12"),
     SH_INT("search-first", F(live.known), "N", 1, 1e9, "search on the first N sequences and never judge on them: those"
         "\nthat were traced, for example"),
+    SH_TEXT("judged", F(live.judged), "FILE", "write the judged sequences as token ids, one JSON array per line;\n"
+        "with them as its --tokens, shears eval --plan repeats the measurement"),
     SH_REAL("confidence", F(live.confidence), "F", 0.5, 0.9999, "of the bound that must meet the target (default: "
         "0.95)"),
     SH_SECONDS("time", F(live.seconds), 0.001, 1e9, "try no further policy after S seconds (default: all of them)"),
@@ -50,7 +53,8 @@ static const struct sh_opt opts[] = {
         "measured persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves); with --model\n"
         "several of them, and loss (by the live model's losses); its default\nis loss and greedy"),
     SH_STORE_OPT(F(live.db)),
-    SH_TEXT("budget", F(budget), "F", "mean over heads: tokens (17) or a fraction of the longest sequence (0.2)"),
+    SH_TEXT("budget", F(budget), "F", "no target: this mean over heads, as tokens (17) or a fraction of the\n"
+        "longest sequence (0.2); with --model its cost is measured on the judged\nsequences"),
     SH_REAL("target-recall", F(recall), "F", 0, 1, "minimum kept mass, 0 to 1; promises no perplexity"),
     SH_REAL("target-error", F(error), "F", 0, 1e6, "maximum output error; requires a trace with --vectors v;\npromises "
         "no perplexity"),
@@ -317,17 +321,16 @@ static int work(const struct plan_args *a, const struct sh_common *common, const
 
 /* ---- in the live model ---- */
 
-static int read_live(const struct plan_args *a, struct sh_live_plan_args *live, const struct sh_list *positional,
-                     struct sh_err *e)
+static int read_live(const struct plan_args *a, struct sh_live_plan_args *live, struct sh_budget *budget,
+                     const struct sh_list *positional, struct sh_err *e)
 {
     int texts = (a->live.text.n > 0) + (a->live.jsonl != NULL) + (a->live.tokens != NULL);
     *live = a->live;
     if (sh_args_none("plan", positional, e))
         return -1;
-    if ((a->increase != NULL) + !isnan(a->kl) + !isnan(a->exact) != 1 || a->budget || a->plan || a->measured_on ||
-        !isnan(a->recall) || !isnan(a->error) || !isnan(a->ppl))
-        return sh_misused(e, "plan requires exactly one target, and neither --budget nor --plan with one in the live "
-                             "model");
+    if ((a->increase != NULL) + !isnan(a->kl) + !isnan(a->exact) + (a->budget != NULL) != 1 || a->plan ||
+        a->measured_on || !isnan(a->recall) || !isnan(a->error) || !isnan(a->ppl))
+        return sh_misused(e, "plan --model requires exactly one target in the live model or a --budget, and no --plan");
     if (a->rows || a->error_every)
         return sh_misused(e, "--rows and --error-every are for replays: a live cache has rows of its own");
     if (!live->live.model)
@@ -339,7 +342,10 @@ static int read_live(const struct plan_args *a, struct sh_live_plan_args *live, 
     if (live->answers ? !live->jsonl : !isnan(a->exact))
         return sh_misused(e, "%s", live->answers ? "--answers requires --jsonl FILE"
                                                  : "--target-answers requires --answers NAME");
-    live->target = a->increase ? SH_TARGET_PPL : !isnan(a->kl) ? SH_TARGET_KL : SH_TARGET_ANSWERS;
+    live->target = a->increase || a->budget ? SH_TARGET_PPL : !isnan(a->kl) ? SH_TARGET_KL : SH_TARGET_ANSWERS;
+    live->budget = a->budget ? budget : NULL;
+    if (a->budget && sh_read_budget(a->budget, budget, e))
+        return -1;
     live->value = !isnan(a->kl) ? a->kl : a->exact;
     if (a->increase && sh_quality_increase("--target-ppl-increase", a->increase, &live->value, e))
         return -1;
@@ -347,8 +353,8 @@ static int read_live(const struct plan_args *a, struct sh_live_plan_args *live, 
         return sh_misused(e, "--target-ppl-increase: found %s, expected at most 100%%, such as 1%%", a->increase);
     for (int i = 0; i <= live->text.n; i++) {
         const struct sh_file_use files[] = {
-            {"-o", a->out, 1}, {"--db", live->db, 1}, {"--tokens", live->tokens, 0}, {"--jsonl", live->jsonl, 0},
-            {"--text", i < live->text.n ? live->text.at[i] : NULL, 0}, {0}};
+            {"-o", a->out, 1}, {"--db", live->db, 1}, {"--judged", live->judged, 1}, {"--tokens", live->tokens, 0},
+            {"--jsonl", live->jsonl, 0}, {"--text", i < live->text.n ? live->text.at[i] : NULL, 0}, {0}};
         if (sh_files_apart(files, e))
             return -1;
     }
@@ -359,10 +365,11 @@ static int run_live(const struct plan_args *a, const struct sh_common *common, c
                     struct sh_err *e)
 {
     struct sh_live_plan_args live;
+    struct sh_budget budget;
     struct sh_live_plan *w = xcalloc(1, sizeof *w);
     w->a = &live;
     w->common = common;
-    int bad = read_live(a, &live, positional, e) || sh_live_plan_make(w, e) ||
+    int bad = read_live(a, &live, &budget, positional, e) || sh_live_plan_make(w, e) ||
               (a->out && sh_plan_write(&w->plan, a->out, e));
     if (!bad) {
         struct sh_out *o = sh_out_new();
@@ -377,13 +384,13 @@ static int run_live(const struct plan_args *a, const struct sh_common *common, c
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     const struct plan_args *a = args;
-    if (a->increase || !isnan(a->kl) || !isnan(a->exact))
+    if (a->increase || !isnan(a->kl) || !isnan(a->exact) || (a->budget && a->live.live.model))
         return run_live(a, common, positional, e);
     const struct sh_live_plan_args *live = &a->live;
     if (live->live.model || live->text.n || live->jsonl || live->tokens || live->answers || live->length ||
-        live->least || live->sequences || live->known || live->seconds > 0)
-        return sh_misused(e, "--model, texts and what goes with them require --target-ppl-increase, --target-kl or "
-                             "--target-answers");
+        live->least || live->sequences || live->known || live->judged || live->seconds > 0)
+        return sh_misused(e, "--model, texts and what goes with them require --target-ppl-increase, --target-kl, "
+                             "--target-answers or --budget");
     const char *path = sh_store_path_of("plan", live->db, positional, e);
     if (!path || sh_output_differs("-o", a->out, path, e))
         return -1;

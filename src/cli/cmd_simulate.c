@@ -20,18 +20,29 @@ static const struct sh_opt opts[] = {
     SH_TEXT("model", C(model), "NAME", "name from shears info models, folder with config.json, config.json,\n"
         "or .gguf file"),
     SH_TEXT("gpu", C(gpu), "NAME,...", "name from shears info gpus; each is a separate server"),
-    SH_TEXT("workload", F(workload), "FILE", "CSV with arrival_s, prompt_tokens, output_tokens, or with the\n"
-        "columns of the public Azure or BurstGPT traces"),
+    SH_TEXT("workload", F(workload), "FILE", "CSV with arrival_s, prompt_tokens, output_tokens (and session), or a\n"
+        "trace as Azure, BurstGPT (CSV) or Mooncake (JSON lines) publish it"),
     SH_TEXT("speed", F(speed), "F,...", "replay the workload F times as fast (default: 1)"),
     SH_TEXT("rate", F(rate), "R,...", "generate R requests per second (Poisson); each rate is one run"),
     SH_TEXT("concurrency", F(concurrency), "N,...", "instead of a rate: N clients, each of which sends its next "
         "request\nwhen its last one is answered; requires --engine"),
     SH_TEXT("engine", F(engine), "NAME|FILE", "use the step times expected of vllm, sglang, trtllm or a profile\n"
                                               "written by shears calibrate (default: the least possible time)"),
-    SH_INT("requests", F(requests), "N", 1, 1e9, "requests to generate (default: 1000, or 10 for each client)"),
+    SH_INT("requests", F(requests), "N", 1, 1e9, "requests to generate (default: 1000, or 10 for each client), or to\n"
+        "read from the workload (default: all)"),
     SH_TEXT("prompt", F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
         "lognormal:512:0.8"),
     SH_TEXT("output", F(output), "N", "output tokens of generated requests, in the same form"),
+    SH_INT("prefix-tokens", F(prefix_tokens), "N", 1, 1 << 19, "let each generated prompt begin with N tokens that "
+        "others begin\nwith, too"),
+    SH_INT("prefixes", F(prefixes), "N", 1, 1e6, "of N such beginnings, chosen at random (default: 1)"),
+    SH_TEXT("prefix-cache", F(prefix_cache), "SIZE", "keep blocks of prompts for later ones that begin with the same "
+        "text:\nall (what sequences leave free), none (default), BYTES per GPU, or a\nshare of the memory for caches"),
+    SH_INT("block", F(block), "N", 1, 1 << 20, "tokens per block of the prefix cache (default: 16; Mooncake: 512)"),
+    SH_BYTES("host-cache", F(host_cache), "BYTES", 1, 0x1p62, "host memory per GPU for blocks that the GPU forgets"),
+    SH_REAL("host-bandwidth", F(host_bandwidth), "BYTES_PER_S", 1, 1e18, "from there to the GPU"),
+    SH_BYTES("disk-cache", F(disk_cache), "BYTES", 1, 0x1p62, "disk space per GPU for blocks that the host forgets"),
+    SH_REAL("disk-bandwidth", F(disk_bandwidth), "BYTES_PER_S", 1, 1e18, "from there to the GPU"),
     SH_LIST("plan", F(plan), "FILE...", "shears plan files to compare with the full cache"),
     SH_TEXT("budget", C(budget), "B,...", "budgets to compare with the full cache: 0.2 of the length, 4096,\n"
                                           "64/32/... (one per layer)"),
@@ -50,6 +61,17 @@ static const struct sh_opt opts[] = {
     SH_INT("max-seqs", F(max_seqs), "N", 1, 1e6, "sequences that run at once (default: 256, or the engine's)"),
     SH_INT("poll", F(poll), "N", 1, 1000, "for sglang with --concurrency: decoding steps between checks for new\n"
                                           "requests (default: the engine's)"),
+    SH_INT("speculate", F(draft), "N", 1, 64, "with --concurrency: tokens proposed per sequence in each decoding\n"
+        "step, each at the cost of one layer (multi-token prediction)"),
+    SH_REAL("accept", F(accept), "F", 0, 1, "probability that such a token is accepted if those before it are"),
+    SH_INT("prefill-workers", F(prefill_workers), "N", 1, 4096, "with --concurrency: read prompts on N workers of "
+        "their own, and\nsend their caches to those that decode"),
+    SH_INT("prefill-tp", F(prefill_tp), "N", 1, 1024, "tensor parallelism of a prefill worker (default: that of --tp)"),
+    SH_INT("prefill-ep", F(prefill_ep), "N", 1, 1024, "ranks that its experts are spread over (default: 1)"),
+    SH_INT("prefill-dp", F(prefill_dp), "N", 1, 1024, "copies of its attention (default: 1)"),
+    SH_INT("decode-workers", F(decode_workers), "N", 1, 4096, "workers that decode, each of --tp x --dp GPUs (default: "
+        "1)"),
+    SH_REAL("transfer", F(transfer), "BYTES_PER_S", 1, 1e18, "that each GPU of a prefill worker sends to them"),
     SH_SECONDS("slo-ttft", F(slo_ttft), 0, 1e9, "limit on the time to first token: 0.5, 500ms"),
     SH_SECONDS("slo-tpot", F(slo_tpot), 0, 1e9, "limit on the mean time per output token after the first"),
     SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),
@@ -80,7 +102,8 @@ static const struct sh_simulate_args defaults = {
     .capacity = {.kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 16, .length = 1, .util = -1,
                  .reserve = -1, .bandwidth = -1, .flops = -1, .price = -1},
     .memory = "paged", .evict = "prompt", .slo_ttft = -1, .slo_tpot = -1, .overhead_s = -1, .goal = 0.99,
-    .rank_timeout = SH_RANK_TIMEOUT_S, .dp = 1};
+    .rank_timeout = SH_RANK_TIMEOUT_S, .dp = 1, .accept = -1, .transfer = -1, .host_bandwidth = -1,
+    .disk_bandwidth = -1};
 
 /* ---- the results ---- */
 
@@ -211,6 +234,8 @@ static void row(struct sh_out *o, const struct sh_sim_study *s, const struct sh_
     if (s->args->max_rate || all)
         sh_out_real(o, "max_rate_requests_per_s", "max. rate",
                     is_text && m[SH_S_MAX_IS_OPEN] > 0 ? (double)INFINITY : m[SH_S_MAX_RATE], 3);
+    if (s->ask.prefix.block)
+        sh_metrics_write(&sh_simulate_prefix_metrics, r->prefix, o);
     if (all)
         details(o, r);
 }
@@ -360,9 +385,15 @@ static int read_options(const struct sh_sim_study *s, const struct sh_list *posi
         return -1;
     if (!a->engine && a->capacity.ep > 1)
         return sh_misused(e, "--ep requires --engine NAME|FILE");
-    if (a->dp > 1 || a->capacity.pp > 1 || a->poll || a->capacity.price >= 0)
-        return sh_misused(e, "%s requires --concurrency N", a->dp > 1 ? "--dp" : a->capacity.pp > 1 ? "--pp"
-                          : a->poll ? "--poll" : "--price");
+    const struct { const char *option; int is_given; } closed[] = {
+        {"--dp", a->dp > 1}, {"--pp", a->capacity.pp > 1}, {"--poll", a->poll > 0}, {"--speculate", a->draft > 0},
+        {"--accept", a->accept >= 0}, {"--prefill-workers", a->prefill_workers > 0},
+        {"--prefill-tp", a->prefill_tp > 0}, {"--prefill-ep", a->prefill_ep > 0}, {"--prefill-dp", a->prefill_dp > 0},
+        {"--transfer", a->transfer > 0}, {"--decode-workers", a->decode_workers > 0},
+        {"--price", a->capacity.price >= 0}};
+    for (size_t i = 0; i < sizeof closed / sizeof *closed; i++)
+        if (closed[i].is_given)
+            return sh_misused(e, "%s requires --concurrency N", closed[i].option);
     if (a->force && !a->db)
         return sh_misused(e, "--force requires --db FILE");
     if ((a->log || a->timeline || a->plot_occupancy) && (s->shard.parts || s->cluster.ranks))
@@ -439,6 +470,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (a->concurrency) {
         const struct sh_need needs[] = {{"--model NAME", a->capacity.model != NULL},
                                         {"--gpu NAME", a->capacity.gpu != NULL}, {0}};
+        a->capacity.has_plan = a->plan.n > 0;
         return sh_args_none("simulate", positional, e) || sh_args_need("simulate", needs, e) ||
                sh_simulate_closed(a, common, e) ? -1 : 0;
     }

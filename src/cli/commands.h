@@ -23,6 +23,7 @@
     X(drift) \
     X(capacity) \
     X(simulate) \
+    X(recommend) \
     X(calibrate) \
     X(plot) \
     X(report) \

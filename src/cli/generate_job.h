@@ -11,7 +11,7 @@
 
 struct sh_generate_args {
     struct sh_live_options live;
-    const char *prompt, *prompt_file, *tokens, *jsonl, *field, *policy, *budget, *dump;
+    const char *prompt, *prompt_file, *tokens, *jsonl, *field, *policy, *budget, *plan, *dump;
     long long count, batch, max_tokens, top_k, dump_every;
     double temperature, top_p;
     int stop_at_end, repetition, timing;
@@ -25,6 +25,7 @@ struct sh_generate_job {
     struct sh_prompts prompts;
     struct sh_policy_spec policy;
     struct sh_budget budget;
+    struct sh_plan plan;                /* of --plan                                              */
     struct sh_eval_dump dump;
     struct sh_written *text;            /* [n] */
     int n, is_many;                     /* is_many: --jsonl or --count was given, even for one text   */

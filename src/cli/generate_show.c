@@ -210,7 +210,7 @@ static void tell_many(const struct sh_generate_job *w, const struct figures *f)
 void sh_generate_tell(const struct sh_generate_job *w)
 {
     struct figures f = take_figures(w);
-    int at_positions = 0, evicts = w->a->budget && strcmp(w->policy.policy->name, "full") != 0;
+    int at_positions = 0, evicts = (w->a->budget || w->a->plan) && strcmp(w->policy.policy->name, "full") != 0;
     (w->is_many ? tell_many : tell_one)(w, &f);
     if (w->live.prefill_mode != SH_PREFILL_STREAM)
         fprintf(stderr, "shears: while %s read, blocks took %zu bytes in addition to the cache, activations %zu\n",
@@ -280,9 +280,11 @@ static void put_settings(struct sh_out *o, const struct sh_generate_job *w)
     sh_out_text(o, "dtype", "dtype", w->a->live.dtype);
     sh_out_text(o, "policy", "policy", w->policy.policy->name);
     sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&w->policy, knobs));
+    if (w->a->plan)
+        sh_out_text(o, "plan", "plan", basename(w->a->plan));
     sh_out_real(o, "budget_tokens", "budget", w->writing.budget, 1);
     sh_out_int(o, "kv_bits", "bits", w->live.format.bits);
-    sh_out_int(o, "prefill", "prefill", w->a->live.prefill);
+    sh_out_int(o, "prefill", "prefill", w->live.prefill);
     sh_out_text(o, "prefill_mode", "prompt", w->a->live.prefill_mode);
 }
 

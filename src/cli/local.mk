@@ -19,6 +19,7 @@ libcli_a_SOURCES = \
 	%D%/cmd_persistence.c \
 	%D%/cmd_plan.c \
 	%D%/cmd_plot.c \
+	%D%/cmd_recommend.c \
 	%D%/cmd_repetition.c \
 	%D%/cmd_replay.c \
 	%D%/cmd_report.c \

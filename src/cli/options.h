@@ -17,7 +17,9 @@
 #define SH_MODEL_OPT(field) \
     SH_TEXT("model", field, "DIR", "checkpoint folder (config.json, *.safetensors, tokenizer) or\n.gguf file")
 
-#define SH_TEXT_OPT(field) SH_LIST("text", field, "FILE...", "plain text, split into sequences of --length tokens")
+#define SH_TEXT_OPT(field) \
+    SH_LIST("text", field, "FILE...", "plain text, split into sequences of --length tokens; -: standard\n" \
+        "input")
 #define SH_JSONL_OPT(field) SH_TEXT("jsonl", field, "FILE", "JSON lines: each object is one document and one sequence")
 #define SH_FIELD_OPT(field) SH_TEXT("field", field, "NAME", "key of the text in each --jsonl object (default: text)")
 #define SH_TOKENS_OPT(field) \

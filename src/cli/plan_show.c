@@ -2,7 +2,9 @@
 #include "src/cli/plan_show.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/mem.h"
 
@@ -144,9 +146,35 @@ static void show_judged(struct sh_out *o, const struct sh_live_plan *w)
     free(c);
 }
 
+/* The command that measures the plan on the judged sequences again; options that have their default are left out. */
+static void show_again(struct sh_out *o, const struct sh_live_plan *w, const char *file)
+{
+    const struct sh_live_options *l = &w->a->live;
+    char *options;
+    size_t bytes;
+    FILE *to = xmemstream(&options, &bytes);
+    if (strcmp(l->dtype, "f32"))
+        fprintf(to, " --dtype %s", l->dtype);
+    if (l->kv_bits)
+        fprintf(to, " --kv-bits %lld", l->kv_bits);
+    if (l->kv_bits && l->kv_bits < 16)
+        fprintf(to, " --kv-group %lld", l->kv_group);
+    if (l->weight_bits < 16)
+        fprintf(to, " --weight-bits %lld", l->weight_bits);
+    if (l->weight_prune > 0)
+        fprintf(to, " --weight-prune %g", l->weight_prune);
+    xmemclose(to, &options, &bytes);
+    sh_out_note(o, "To repeat the measurement: shears eval --model %s --plan %s --tokens %s --seed %lld%s", l->model,
+                file ? file : "PLAN", w->a->judged ? w->a->judged : "JUDGED", w->common->seed, options);
+    if (!file || !w->a->judged)
+        sh_out_note(o, "-o PLAN writes the plan and --judged JUDGED the judged sequences; the rest of the command is "
+                       "unchanged.");
+    free(options);
+}
+
 void sh_live_plan_show(struct sh_out *o, const struct sh_live_plan *w, const char *file)
 {
-    sh_out_text(o, "status", "status", w->plan.status);
+    sh_out_text(o, "status", "status", *w->plan.status ? w->plan.status : NULL);
     sh_out_text(o, "verdict", "verdict", w->verdict);
     sh_out_real(o, "ppl_increase", "more perplexity", expm1(w->ppl.mean), 4);
     sh_out_real(o, "ppl_increase_bound", "at most", expm1(w->ppl.high), 4);
@@ -175,4 +203,5 @@ void sh_live_plan_show(struct sh_out *o, const struct sh_live_plan *w, const cha
     sh_out_note(o, "The bound holds for texts like those that were judged, not for other kinds or lengths.");
     if (file)
         sh_out_note(o, "The plan was written to %s.", file);
+    show_again(o, w, file);
 }

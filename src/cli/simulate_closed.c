@@ -6,7 +6,8 @@
 
 #include "src/app/simulate/simulate_closed.h"
 #include "src/base/mem.h"
-#include "src/cli/args.h"
+#include "src/cli/options.h"
+#include "src/report/figures/simulate_plot.h"
 
 static void times(struct sh_out *o, const char *key, const char *what, const double q[4], const struct sh_time_unit *u)
 {
@@ -29,8 +30,9 @@ static void detail(struct sh_out *o, const char *key, const char *label, double 
     sh_out_detail(o);
 }
 
-static void rows(struct sh_out *o, const struct sh_closed *c, int is_text, int priced)
+static void rows(struct sh_out *o, const struct sh_sim_study *s, const struct sh_closed *c, int is_text)
 {
+    const struct sh_simulate_args *a = s->args;
     static const struct sh_time_unit seconds = {"s", "seconds", 1, 4};
     double *at = xcalloc(2 * (size_t)c->n, sizeof *at);
     for (int i = 0; i < c->n; i++) {
@@ -50,8 +52,14 @@ static void rows(struct sh_out *o, const struct sh_closed *c, int is_text, int p
         times(o, "tpot_s", "TPOT", r->tpot, &tpot);
         sh_out_real(o, "throughput_tokens_per_s", "tokens/s", r->output_rate, 1);
         sh_out_real(o, "throughput_tokens_per_s_per_gpu", "per GPU", r->per_gpu, 1);
-        if (priced || !is_text)
+        if (a->capacity.price >= 0 || !is_text)
             sh_out_real(o, "usd_per_million_tokens", "USD/Mtoken", r->usd, 4);
+        if (a->slo_ttft >= 0 || a->slo_tpot >= 0) {
+            sh_out_real(o, "good_share", "good", r->good_share, 4);
+            detail(o, "goodput_requests_per_s", "good/s", r->goodput, 3);
+        }
+        if (s->ask.prefix.block)
+            sh_metrics_write(&sh_simulate_prefix_metrics, r->prefix, o);
         detail(o, "total_tokens_per_s", "with prompts", r->total_rate, 1);
         detail(o, "requests", "requests", r->requests, 0);
         detail(o, "seconds", "seconds", r->seconds, 2);
@@ -66,23 +74,36 @@ static void rows(struct sh_out *o, const struct sh_closed *c, int is_text, int p
     sh_out_end(o);
 }
 
+static int show(const struct sh_sim_study *s, const struct sh_closed *c, struct sh_err *e)
+{
+    int is_text = sh_common_format(s->common) == SH_OUT_TEXT;
+    char text[SH_ENGINE_TEXT];
+    struct sh_out *o = sh_out_new();
+    rows(o, s, c, is_text && !s->common->columns);
+    if (s->source.file.skipped)
+        sh_out_note(o, "%lld rows without prompt or output tokens were skipped.", s->source.file.skipped);
+    sh_out_note(o, "Expected error of the mean time per token: %s.", sh_engine_says(&c->engine, s->board, &s->model,
+                                                                                   text));
+    if (s->settings.budget.n)
+        sh_out_note(o, "What these budgets cost in quality is not measured here, nor the time to choose tokens.");
+    for (int i = 0; i < s->args->plan.n; i++) {
+        char *evidence = sh_capacity_plan_evidence(&s->plan[i], s->model.f.name, 0);
+        sh_out_note(o, "%s: %s", s->args->plan.at[i], evidence);
+        free(evidence);
+    }
+    return sh_common_write(s->common, o, 0, e);
+}
+
 int sh_simulate_closed(const struct sh_simulate_args *a, const struct sh_common *common, struct sh_err *e)
 {
     struct sh_sim_study *s = xcalloc(1, sizeof *s);
     struct sh_closed c = {.n = 0};
-    char text[SH_ENGINE_TEXT];
     s->args = a;
     s->common = common;
-    int bad = sh_closed_run(s, &c, e), is_text = sh_common_format(common) == SH_OUT_TEXT;
-    if (!bad) {
-        struct sh_out *o = sh_out_new();
-        rows(o, &c, is_text && !common->columns, a->capacity.price >= 0);
-        sh_out_note(o, "Expected error of the mean time per token: %s.", sh_engine_says(&c.engine, s->board, &s->model,
-                                                                                       text));
-        if (s->settings.budget.n)
-            sh_out_note(o, "What these budgets cost in quality is not measured here, nor the time to choose tokens.");
-        bad = sh_common_write(common, o, 0, e);
-    }
+    struct sh_gp_look look;
+    int bad = sh_check_figure(a->plot_latency, &a->capacity.paper, e) || sh_closed_run(s, &c, e) ||
+              sh_read_page(&a->capacity.paper, &look, e) ||
+              (a->plot_latency && sh_closed_plot_latency(s, &c, a->plot_latency, &look, e)) || show(s, &c, e) ? -1 : 0;
     sh_closed_clear(&c);
     sh_sim_study_clear(s);
     free(s);

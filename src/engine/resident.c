@@ -47,22 +47,28 @@ static int load_head(struct sh_resident *r, struct sh_err *e)
     return r->head ? 0 : -1;
 }
 
-/* What the layers' weights, the largest alone where they come one by one, and the output matrix take at least, with
- * matrices of so many bits. The host keeps f32 where it has no products of the type (kernels/cpu/linear.c). */
-static size_t weight_bytes(const struct sh_resident_setup *s, int bits)
+/* Of a layer, -1: of the output matrix, with matrices of so many bits; on a device packed ones are numbers. */
+static size_t bytes_of(const struct sh_resident_setup *s, int layer, int bits, int is_host)
 {
     const struct sh_arch *a = sh_model_arch(s->model);
+    size_t n = layer < 0 ? (size_t)a->n_vocab * (size_t)a->d_model : sh_model_layer_parameters(s->model, layer);
+    if (bits < 16)
+        return layer < 0 ? n : n / 8 * (size_t)bits;
+    return is_host ? sh_model_kept_bytes(s->model, layer, s->dtype) : n * sh_type_bytes(s->dtype);
+}
+
+/* What the layers' weights, the largest alone where they come one by one, and the output matrix take at least. */
+static size_t weight_bytes(const struct sh_resident_setup *s, int bits)
+{
     struct sh_props props;
     s->backend->props(s->device, &props);
-    int is_native = !props.is_host || (s->dtype == SH_BF16 && props.native_bf16);
-    size_t all = 0, most = 0, own = sh_type_bytes(is_native ? s->dtype : SH_F32);
-    for (int i = 0; i < a->n_layer; i++) {
-        size_t n = sh_model_layer_parameters(s->model, i);
+    size_t all = 0, most = 0;
+    for (int i = 0; i < sh_model_arch(s->model)->n_layer; i++) {
+        size_t n = bytes_of(s, i, bits, props.is_host);
         all += n;
         most = n > most ? n : most;
     }
-    size_t numbers = s->streams ? most : all, head = (size_t)a->n_vocab * (size_t)a->d_model;
-    return bits < 16 ? numbers / 8 * (size_t)bits + head : (numbers + head) * own;
+    return (s->streams ? most : all) + bytes_of(s, -1, bits, props.is_host);
 }
 
 void sh_resident_room(const struct sh_resident_setup *s, size_t *needs, size_t *left)
@@ -71,6 +77,19 @@ void sh_resident_room(const struct sh_resident_setup *s, size_t *needs, size_t *
     s->backend->props(s->device, &props);
     *needs = weight_bytes(s, s->weight_bits);
     *left = props.is_host ? sh_host_memory_free() : props.memory_bytes;
+}
+
+void sh_resident_for_texts(struct sh_resident_setup *s, int longest, long long all, int least)
+{
+    struct sh_props props;
+    size_t needs, left, whole = sh_activations_bytes(sh_model_arch(s->model), longest, s->dtype);
+    s->backend->props(s->device, &props);
+    s->rows = props.rows_at_once < all ? props.rows_at_once : (int)all;
+    s->rows = s->rows < least ? least : s->rows;
+    sh_resident_room(s, &needs, &left);
+    if (longest > s->rows && (!left || whole < left / 4))
+        s->rows = longest;
+    s->streams = left && needs > left;
 }
 
 /* Weights that cannot fit are refused before the first is read, with the width that would do. */

@@ -43,6 +43,11 @@ void sh_resident_close(struct sh_resident *r);          /* NULL is fine */
 /* Bytes of memory or of the device that all layers and the head need at least, and what is left of it. */
 void sh_resident_room(const struct sh_resident_setup *setup, size_t *needs, size_t *left);
 
+/* For whole texts, layer by layer, of `longest` tokens at most and `all` together: sets rows (at least `least`) and
+ * streams of a setup that has the rest. A text should not be cut: its full cache is then attended to by the backend, at
+ * once. Weights that do not fit come layer by layer. */
+void sh_resident_for_texts(struct sh_resident_setup *setup, int longest, long long all, int least);
+
 /* Before a session of this layer runs, and after the last one has; where all layers are here there is nothing to do. */
 int sh_resident_layer(struct sh_resident *r, int layer, struct sh_err *e);
 void sh_resident_leave(struct sh_resident *r, int layer);

@@ -8,6 +8,7 @@
 
 #include "src/base/file.h"
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 
 void sh_task_item_free(struct sh_task_item *item)
 {
@@ -60,7 +61,8 @@ int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_
         }
         all = xreallocarray(all, (size_t)count + 1, sizeof *all);
         all[count] = (struct sh_task_item){.line = number};
-        if (read_line(t, line, (size_t)bytes, &all[count++], e))
+        size_t mark = number == 1 ? sh_utf8_mark(line, (size_t)bytes) : 0;
+        if (read_line(t, line + mark, (size_t)bytes - mark, &all[count++], e))
             bad = sh_err_prefix(e, "%s: line %d", path, number);
     }
     if (!bad && ferror(f))

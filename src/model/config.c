@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/json_python.h"
 #include "src/base/mem.h"
 #include "src/model/files/gguf_config.h"
 #include "src/model/files/gguf_tensors.h"
@@ -214,48 +215,6 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
     return word ? sh_config_refuse(c, key, expected, e) : 0;
 }
 
-/* The length of Infinity, -Infinity or NaN at `at`, which Python writes as a number (time_step_limit of Mamba models);
- * 0: it is a key, or something else. */
-static size_t python_number(const char *at, const char *end)
-{
-    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t n = strlen(words[i]);
-        if ((size_t)(end - at) < n || memcmp(at, words[i], n))
-            continue;
-        const char *next = at + n;
-        while (next < end && (*next == ' ' || *next == '\t' || *next == '\r' || *next == '\n'))
-            next++;
-        return next < end && *next == ':' ? 0 : n;
-    }
-    return 0;
-}
-
-/* A copy with these words as strings, so that every reader of a number refuses them by their key; for free(). */
-static char *without_python(const char *text, size_t bytes, size_t *out)
-{
-    char *to = xmalloc(2 * bytes + 1);
-    const char *end = text + bytes;
-    size_t n = 0, taken;
-    for (const char *at = text; at < end; at += taken) {
-        size_t number = python_number(at, end);
-        taken = number ? number : 1;
-        if (*at == '"') {               /* a string, to its end */
-            while (at + taken < end && at[taken] != '"')
-                taken += at[taken] == '\\' && at + taken + 1 < end ? 2 : 1;
-            taken += at + taken < end;
-        }
-        if (number)
-            to[n++] = '"';
-        memcpy(to + n, at, taken);
-        n += taken;
-        if (number)
-            to[n++] = '"';
-    }
-    *out = n;
-    return to;
-}
-
 /* "org/name", as hubs call their models? */
 static int is_hub_name(const char *path)
 {
@@ -290,7 +249,7 @@ static int parse(struct sh_config *c, struct sh_err *e)
                        c->map.bytes, MAX_CONFIG_BYTES);
     json_error_t why;
     size_t bytes;
-    char *text = without_python(c->map.at ? (const char *)c->map.at : "", c->map.bytes, &bytes);
+    char *text = sh_json_plain(c->map.at ? (const char *)c->map.at : "", c->map.bytes, &bytes);
     c->root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
     free(text);
     if (!c->root)

@@ -13,16 +13,27 @@ static int find(struct sh_model *m, enum sh_role role, int layer, struct sh_tens
     return sh_model_tensor(m, role, layer, t, e) || sh_model_check_finite(t, e) ? -1 : 0;
 }
 
+int sh_layer_numbered(const struct sh_layer *l, struct sh_model *m, enum sh_role role, int number, enum sh_type dtype,
+                      struct sh_weight **out, struct sh_err *e)
+{
+    struct sh_packed p;
+    struct sh_tensor t = {0};
+    int is_packed = l->b->packed && sh_model_packed(m, role, l->index, number, &p, &t.name);
+    *out = NULL;
+    if (is_packed ? sh_packed_check_finite(&p, t.name, e)
+                  : sh_model_numbered(m, role, l->index, number, &t, e) || sh_model_check_finite(&t, e))
+        return -1;
+    if (is_packed)
+        *out = l->b->packed(l->d, &p, dtype, e);
+    else if (t.at)
+        *out = l->b->weight(l->d, t.at, t.type, t.rows, t.cols, dtype, e);
+    return *out || !(is_packed || t.at) ? 0 : sh_err_prefix(e, "%s", t.name);
+}
+
 int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
                     enum sh_type dtype, struct sh_weight **out, struct sh_err *e)
 {
-    struct sh_tensor t;
-    *out = NULL;
-    if (find(m, role, layer, &t, e))
-        return -1;
-    if (t.at && !(*out = b->weight(d, t.at, t.type, t.rows, t.cols, dtype, e)))
-        return sh_err_prefix(e, "%s", t.name);
-    return 0;
+    return sh_layer_numbered(&(struct sh_layer){.index = layer, .b = b, .d = d}, m, role, 0, dtype, out, e);
 }
 
 int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
@@ -98,6 +109,7 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
     l->index = layer;
     l->b = b;
     l->d = d;
+    l->m = m;
     int bad = read_knobs(l, m, e) || read_sinks(l, m, e);
     for (int i = SH_LAYER_ROLE; i < SH_N_ROLE && !bad; i++) {
         enum sh_role role = (enum sh_role)i;
@@ -119,6 +131,8 @@ void sh_layer_drop(struct sh_layer *l)
 {
     if (!l)
         return;
+    if (l->b->packed)                   /* the pages that packed weights were read from           */
+        sh_model_drop(l->m, l->index);
     for (int role = 0; role < SH_N_ROLE; role++) {
         l->b->drop(l->d, l->matrix[role]);
         l->b->release(l->d, l->vector[role]);

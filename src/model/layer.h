@@ -9,8 +9,9 @@
 
 struct sh_layer;                        /* the weights of one layer on the device            */
 
-/* Loads (and checks for NaN) the layer's weights for products of `dtype`. The model's own pages of
- * the layer are released. NULL: e says which tensor and why. */
+/* Loads (and checks for NaN) the layer's weights for products of `dtype`; where the backend keeps packed weights they
+ * stay in the checkpoint, which must outlive the layer. The model's own pages of the layer are released. NULL: e says
+ * which tensor and why. */
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
                                enum sh_type dtype, struct sh_err *e);
 void sh_layer_drop(struct sh_layer *l);                         /* NULL is fine */

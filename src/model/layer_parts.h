@@ -14,6 +14,7 @@ struct sh_layer {
     int index;
     const struct sh_backend *b;
     struct sh_dev *d;
+    struct sh_model *m;
     struct sh_weight *matrix[SH_N_ROLE];
     float *vector[SH_N_ROLE];
     float knob[4];                      /* of an activation that has some                         */
@@ -24,6 +25,10 @@ struct sh_layer {
     float *sinks;                       /* host, [n_head]; NULL: none                             */
     float *choice;                      /* host: SH_ROUTER_CHOICE; NULL: none                     */
 };
+
+/* sh_layer_matrix for one of a numbered role. */
+int sh_layer_numbered(const struct sh_layer *l, struct sh_model *m, enum sh_role role, int number, enum sh_type dtype,
+                      struct sh_weight **out, struct sh_err *e);
 
 /* Several products of one x. */
 void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n);

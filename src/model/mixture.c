@@ -14,12 +14,12 @@
 static int load_numbered(struct sh_layer *l, struct sh_model *m, enum sh_role role, int number, enum sh_type dtype,
                          struct sh_weight **matrix, float **vector, struct sh_err *e)
 {
-    struct sh_tensor t;
-    if (sh_model_numbered(m, role, l->index, number, &t, e) || sh_model_check_finite(&t, e))
+    struct sh_tensor t = {0};
+    if (matrix && sh_layer_numbered(l, m, role, number, dtype, matrix, e))
         return -1;
-    if (t.at && matrix && !(*matrix = l->b->weight(l->d, t.at, t.type, t.rows, t.cols, dtype, e)))
-        return sh_err_prefix(e, "%s", t.name);
-    if (t.at && vector) {
+    if (vector && (sh_model_numbered(m, role, l->index, number, &t, e) || sh_model_check_finite(&t, e)))
+        return -1;
+    if (t.at) {
         float *host = xmalloc((size_t)t.cols * sizeof *host);
         for (size_t i = 0; i < (size_t)t.cols; i++)
             host[i] = sh_tensor_element(&t, i);

@@ -146,7 +146,8 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
     struct bound *b = place(m, p->role, layer, number);
     *b = (struct bound){.name = full_name(p, prefix, layer, number), .param = p, .type = SH_F32, .number = number,
                         .layout = sh_layout_of(m->family, &m->arch, p, layer),
-                        .rows = sh_dim_size(&m->arch, p->rows), .cols = sh_dim_size(&m->arch, p->cols)};
+                        .rows = sh_dim_size(&m->arch, p->rows), .cols = sh_dim_size(&m->arch, p->cols),
+                        .d_head = p->form & SH_GGUF_PAIRED ? m->arch.d_head : 0};
     if (is_sliced(p))
         b->slice = (size_t)number * (size_t)b->layout.total * (size_t)b->layout.cols;
     if (!m->file)
@@ -346,14 +347,17 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
         at[i] = (float)one;
 }
 
-static int is_paired(const struct bound *b)
-{
-    return (b->param->form & SH_GGUF_PAIRED) != 0;
-}
-
 static int is_pruned(const struct sh_model *m, const struct bound *b)
 {
     return m->pruned > 0 && b->param->role >= SH_LAYER_ROLE && b->param->rows != SH_ONE;
+}
+
+/* The layout with rows counted through all matrices of a stack. */
+static struct sh_layout in_stack(const struct bound *b)
+{
+    struct sh_layout l = b->layout;
+    l.first += (int)(b->slice / (size_t)l.cols);
+    return l;
 }
 
 /* Made weights, and weights that do not lie in their file as they are wanted, get memory of their own. */
@@ -363,10 +367,9 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
     b->own = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!b->own)
         return sh_fail(e, "%s: tensor '%s': no memory for its %zu bytes", m->path, b->name, bytes);
-    struct sh_layout in_stack = b->layout;      /* rows are counted through all matrices of a stack */
-    in_stack.first += (int)(b->slice / (size_t)b->layout.cols);
-    if (b->stored && (sh_stored_is_coded(b->stored) || is_paired(b)))
-        sh_gguf_gather(b->stored, &in_stack, is_paired(b) ? m->arch.d_head : 0, sh_type_bytes(b->type), b->own);
+    struct sh_layout stacked = in_stack(b);
+    if (b->stored && (sh_stored_is_coded(b->stored) || b->d_head))
+        sh_gguf_gather(b->stored, &stacked, b->d_head, sh_type_bytes(b->type), b->own);
     else if (b->stored)
         sh_layout_gather(&b->layout, b->stored->at + b->slice * sh_type_bytes(b->type), b->own,
                          sh_type_bytes(b->type));
@@ -400,7 +403,7 @@ int sh_model_numbered(struct sh_model *m, enum sh_role role, int layer, int numb
         return 0;
     size_t first = (b->slice + (size_t)b->layout.first * (size_t)b->layout.cols) * sh_type_bytes(b->type);
     int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0 &&
-                    sh_layout_is_plain(&b->layout) && !sh_stored_is_coded(b->stored) && !is_paired(b) &&
+                    sh_layout_is_plain(&b->layout) && !sh_stored_is_coded(b->stored) && !b->d_head &&
                     !is_pruned(m, b);
     if (!lies_well && !b->own && own(m, b, layer, e))
         return -1;
@@ -413,7 +416,34 @@ int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, s
 {
     const struct bound *b = place(m, role, layer, 0);
     *out = (struct sh_tensor){.type = b->type, .rows = b->rows, .cols = b->cols, .name = b->name};
-    return b->stored && sh_stored_is_coded(b->stored) && !b->own && sh_layout_is_plain(&b->layout) && !is_paired(b);
+    return b->stored && sh_stored_is_coded(b->stored) && !b->own && sh_layout_is_plain(&b->layout) && !b->d_head;
+}
+
+/* sh_packed.unpack */
+static void unpack_bound(const void *from, int first, int n, float *to)
+{
+    const struct bound *b = from;
+    struct sh_layout stacked = in_stack(b);
+    sh_gguf_rows(b->stored, &stacked, b->d_head, first, n, to);
+}
+
+int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int number, struct sh_packed *out,
+                    const char **name)
+{
+    if (role == SH_HEAD && (m->arch.flags & SH_TIED_HEAD))
+        role = SH_TOK_EMBED;
+    const struct bound *b = number < sh_model_count(m, role) ? place(m, role, layer, number) : NULL;
+    if (!b || !b->stored || !sh_stored_is_coded(b->stored) || b->layout.is_transposed || is_pruned(m, b))
+        return 0;
+    const struct sh_gguf_type *type = b->stored->packed;
+    *name = b->name;
+    *out = (struct sh_packed){.rows = b->rows, .cols = b->cols, .unpack = unpack_bound, .from = b};
+    if (type && type->packing != SH_PACKED_OTHER && sh_layout_is_plain(&b->layout)) {
+        out->format = type->packing;
+        out->d_head = b->d_head;
+        out->at = b->stored->at + (size_t)in_stack(b).first * ((size_t)b->cols / type->elements * type->bytes);
+    }
+    return 1;
 }
 
 void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out)

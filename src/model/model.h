@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/backend.h"
 #include "src/base/err.h"
 #include "src/base/num.h"
 #include "src/model/arch.h"
@@ -63,6 +64,11 @@ int sh_model_count(const struct sh_model *m, enum sh_role role);
 int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out);
 void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out);
 
+/* A matrix in its checkpoint's own code, as backends keep it: nothing is read yet, and it is here until the model is
+ * closed, also after a drop. 0: it is stored in another way, or it is pruned. */
+int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int number, struct sh_packed *out,
+                    const char **name);
+
 /* The layer's weights are not needed for now: their memory is released. -1: the weights outside the layers. */
 void sh_model_drop(struct sh_model *m, int layer);
 
@@ -70,6 +76,9 @@ void sh_model_drop(struct sh_model *m, int layer);
 void sh_model_drop_numbered(struct sh_model *m, enum sh_role role, int layer, int number);
 
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outside the layers     */
+/* Bytes that the processor keeps of a layer's weights for products of `dtype`: packed and coded matrices as they are
+ * stored, numbers of 16 bits as such. -1: of the output matrix. */
+size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype);
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */
@@ -89,6 +98,9 @@ float sh_tensor_element(const struct sh_tensor *t, size_t i);
 
 /* An error for the first element that is NaN or infinite. Reads the whole tensor. */
 int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e);
+
+/* The same for a matrix in its code, read some rows at a time. */
+int sh_packed_check_finite(const struct sh_packed *p, const char *name, struct sh_err *e);
 
 /* ---- the numbers of a weight (numbers.c) ---- */
 

@@ -19,6 +19,7 @@ struct bound {
     int rows, cols;
     struct sh_layout layout;            /* of the parameter within `stored`, or within its slice  */
     size_t slice;                       /* elements before it                                     */
+    int d_head;                         /* 0, or the width of heads whose rows are paired (gguf_tensors.h) */
     int number;                         /* of a numbered role                                     */
 };
 

@@ -22,6 +22,38 @@ enum sh_type sh_model_type(const struct sh_model *m)
     return most;
 }
 
+/* Of a coded tensor with all its pieces. */
+static size_t stored_bytes(const struct sh_stored *t)
+{
+    size_t bytes = t->coded ? 0 : t->bytes;
+    for (int i = 0; t->coded && i < SH_N_PIECE; i++)
+        bytes += t->coded->piece[i] ? t->coded->piece[i]->bytes : 0;
+    return bytes;
+}
+
+/* A parameter's share of its tensor. */
+static size_t kept_bytes(const struct bound *b, enum sh_type dtype, int is_pruned)
+{
+    size_t n = (size_t)b->rows * (size_t)b->cols, all = 1;
+    if (b->stored && sh_stored_is_coded(b->stored) && b->param->rows != SH_ONE && !is_pruned) {
+        for (int i = 0; i < b->stored->rank; i++)
+            all *= b->stored->shape[i];
+        return (size_t)((double)stored_bytes(b->stored) * (double)n / (double)all);
+    }
+    return n * sh_type_bytes(b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype);
+}
+
+size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype)
+{
+    size_t bytes = 0;
+    if (layer < 0)
+        return kept_bytes(&m->bound[m->arch.flags & SH_TIED_HEAD ? SH_TOK_EMBED : SH_HEAD], dtype, 0);
+    const struct bound *from = &m->bound[SH_LAYER_ROLE + (size_t)layer * m->per_layer];
+    for (const struct bound *b = from; b < from + m->per_layer; b++)
+        bytes += b->name ? kept_bytes(b, dtype, m->pruned > 0) : 0;
+    return bytes;
+}
+
 enum { MOST_FORMATS = 64 };
 
 struct format {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/model/model.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -156,6 +157,12 @@ float sh_tensor_element(const struct sh_tensor *t, size_t i)
     return t->type == SH_F16 ? sh_f16_to_f32(half) : sh_bf16_to_f32(half);
 }
 
+static int refuse(const char *name, size_t i, size_t cols, float x, struct sh_err *e)
+{
+    return sh_fail(e, "tensor '%s': element %zu (row %zu, column %zu) is %g, expected finite numbers", name, i,
+                   i / cols, i % cols, (double)x);
+}
+
 int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e)
 {
     size_t n = t->at ? (size_t)t->rows * (size_t)t->cols : 0, i = 0;
@@ -165,6 +172,46 @@ int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e)
         return 0;
     while (i + 1 < n && isfinite(sh_tensor_element(t, i)))
         i++;
-    return sh_fail(e, "tensor '%s': element %zu (row %zu, column %zu) is %g, expected finite numbers", t->name, i,
-                   i / (size_t)t->cols, i % (size_t)t->cols, (double)sh_tensor_element(t, i));
+    return refuse(t->name, i, (size_t)t->cols, sh_tensor_element(t, i), e);
+}
+
+enum { ROWS = 16 };                     /* of a packed matrix: some codes lie across so many */
+
+struct unpacked {
+    const struct sh_packed *p;
+    atomic_int first_bad;               /* piece; INT_MAX: none                                   */
+};
+
+static int piece_rows(const struct sh_packed *p, int piece)
+{
+    return p->rows - piece * ROWS < ROWS ? p->rows - piece * ROWS : ROWS;
+}
+
+static void look_at_rows(void *arg, int piece)
+{
+    struct unpacked *u = arg;
+    int n = piece_rows(u->p, piece), before = atomic_load(&u->first_bad);
+    float *x = xmalloc((size_t)n * (size_t)u->p->cols * sizeof *x);
+    u->p->unpack(u->p->from, piece * ROWS, n, x);
+    if (any_bad32((const word32 *)(const void *)x, (size_t)n * (size_t)u->p->cols))
+        while (piece < before && !atomic_compare_exchange_weak(&u->first_bad, &before, piece))
+            continue;
+    free(x);
+}
+
+int sh_packed_check_finite(const struct sh_packed *p, const char *name, struct sh_err *e)
+{
+    struct unpacked u = {.p = p, .first_bad = INT_MAX};
+    sh_team_each(0, (p->rows + ROWS - 1) / ROWS, look_at_rows, &u);
+    int piece = atomic_load(&u.first_bad), n = piece_rows(p, piece == INT_MAX ? 0 : piece);
+    if (piece == INT_MAX)
+        return 0;
+    size_t cols = (size_t)p->cols, first = (size_t)piece * ROWS * cols, i = 0;
+    float *x = xmalloc((size_t)n * cols * sizeof *x);
+    p->unpack(p->from, piece * ROWS, n, x);
+    while (i + 1 < (size_t)n * cols && isfinite(x[i]))
+        i++;
+    refuse(name, first + i, cols, x[i], e);
+    free(x);
+    return -1;
 }

@@ -212,7 +212,7 @@ static char *choose_text(struct asking *q, struct sh_err *e)
     for (int i = 0; i < n; i++) {
         const struct sh_quality_point *p = &point[i];
         sh_texts_meet(&met, &p->on);
-        if (p->kind != SH_QUALITY_PPL || p->bits != 16 ||
+        if (p->kind != SH_QUALITY_PPL || p->bits != 16 || (p->is_judged && q->plan.path) ||
             (q->r->measured_on && !sh_text_answers(&p->on, q->r->measured_on)))
             continue;
         if (!best || p->sequences > best->sequences ||

@@ -133,7 +133,7 @@ static int group(struct sh_report *r, const struct sh_results *of, const char *i
     struct sh_figure_data *d = sh_figure_data_empty();
     char *what = sh_figure_keep(d, workload(of->row));
     table(r, d, of, at, what, id);
-    sh_latency_fill(d, at, of->n, limits);
+    sh_latency_fill(d, at, of->n, "requests per second", limits);
     d->out.title = sh_figure_keep(d, xasprintf("%s on %s", sh_figure_file(sh_result_text(of->row, "model")),
                                                sh_result_text(of->row, "gpu")));
     d->out.settings = what;

@@ -98,8 +98,9 @@ int sh_tokenizer_encode(const struct sh_tokenizer *t, const char *text, size_t b
                         int with_special, struct sh_ids *out, struct sh_err *e)
 {
     size_t before = out->n, valid = sh_utf8_valid(text, bytes);
-    if (sh_is_utf16(text, bytes))
-        return sh_fail(e, "the text is UTF-16, expected UTF-8"), sh_hint(e, SH_UTF16_HINT);
+    const char *wide = sh_wide_text(text, bytes);
+    if (wide)
+        return sh_fail(e, "the text is %s, expected UTF-8", wide), sh_hint(e, SH_WIDE_HINT, wide);
     if (valid < bytes)
         return sh_fail(e, "the text is not UTF-8: byte 0x%02X at offset %zu does not begin a character",
                        (unsigned char)text[valid], valid);

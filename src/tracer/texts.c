@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/base/file.h"
 #include "src/base/mem.h"
@@ -69,6 +70,18 @@ static int has_room(const struct sh_texts *t, const char *path, struct sh_err *e
     return 0;
 }
 
+/* "-" is standard input, here and below. */
+static int is_input(const char *path)
+{
+    return !strcmp(path, "-");
+}
+
+static FILE *open_lines(const char *path)
+{
+    int fd = is_input(path) ? dup(STDIN_FILENO) : -1;
+    return !is_input(path) ? sh_stream_open(path, NULL) : fd < 0 ? NULL : sh_stream_of(fd, "r");
+}
+
 int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
 {
     char *text;
@@ -76,9 +89,13 @@ int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
     struct sh_ids ids = {0};
     if (full(t))
         return 0;
-    if (!has_room(t, path, e) || !(text = sh_file_read(path, SH_MOST_TEXT, &bytes, e)))
+    if (!has_room(t, path, e) || !(text = is_input(path) ? sh_input_read(SH_MOST_TEXT, &bytes, e)
+                                                         : sh_file_read(path, SH_MOST_TEXT, &bytes, e)))
         return -1;
-    int bad = sh_tokenizer_encode(t->tokenizer, text, bytes, 0, &ids, e) ? sh_err_prefix(e, "%s", path) : 0;
+    path = is_input(path) ? "stdin" : path;
+    size_t mark = sh_utf8_mark(text, bytes);
+    int bad = sh_tokenizer_encode(t->tokenizer, text + mark, bytes - mark, 0, &ids, e) ? sh_err_prefix(e, "%s", path)
+                                                                                       : 0;
     free(text);
     if (!bad && !ids.n)
         bad = sh_fail(e, "%s: found no text, expected at least one token", path);
@@ -154,10 +171,12 @@ static int one_line_of_ids(struct sh_texts *t, const char *path, int line, const
 /* Walk over the JSON values of a file, one a line; field NULL: lines of ids. */
 static int each_line(struct sh_texts *t, const char *path, const char *field, struct sh_err *e)
 {
-    FILE *f = sh_stream_open(path, NULL);
+    FILE *f = open_lines(path);
+    path = is_input(path) ? "stdin" : path;
     if (!f)
         return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     char *line = NULL;
+    const char *wide;
     size_t cap = 0;
     ssize_t got;
     int number = 0, bad = 0, before = t->n;
@@ -170,11 +189,12 @@ static int each_line(struct sh_texts *t, const char *path, const char *field, st
             bad = sh_fail(e, "%s: line %d: too long, expected at most %zu bytes", path, number, SH_MOST_TEXT);
             break;
         }
-        json_t *item = json_loadb(line, (size_t)got, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &problem);
+        size_t mark = number == 1 ? sh_utf8_mark(line, (size_t)got) : 0;
+        json_t *item = json_loadb(line + mark, (size_t)got - mark, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &problem);
         if (!item) {
             bad = sh_fail(e, "%s: line %d is not JSON: %s", path, number, problem.text);
-            if (sh_is_utf16(line, (size_t)got))
-                sh_hint(e, "the file is UTF-16: " SH_UTF16_HINT);
+            if ((wide = sh_wide_text(line, (size_t)got)))
+                sh_hint(e, "the file is %s: " SH_WIDE_HINT, wide, wide);
         }
         else
             bad = field ? one_document(t, path, field, number, item, e) : one_line_of_ids(t, path, number, item, e);

@@ -21,7 +21,7 @@ struct sh_texts {
     int n;
 };
 
-/* Each adds sequences; -1 names the file and the place. */
+/* Each adds sequences; -1 names the file and the place. The path "-" is standard input, called "stdin". */
 int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e);
 /* A text that is one sequence, cut to `length`, as a document is. */
 int sh_texts_add(struct sh_texts *t, const char *name, const char *text, size_t bytes, struct sh_err *e);

@@ -47,6 +47,30 @@ wrong() { # description, text, options
     run simulate "${@:3}"
     expect "$1" 2 "" "$2"
 }
+loop vllm --concurrency 16 --prompt 1024 --output 128
+cp log/out plain
+loop vllm --concurrency 16 --prompt 1024 --output 128 --speculate 3 --accept 0
+holds "speculation: tokens that are never accepted are not proposed" cmp log/out plain
+loop vllm --concurrency 16 --prompt 1024 --output 128 --speculate 3 --accept 0.7
+check "  tokens that are accepted shorten an answer" 'rows[0]["tpot_s"]["mean"] <
+    0.7 * json.load(open("plain"))["results"][0]["tpot_s"]["mean"] and rows[0]["tokens_out"] == 160 * 128'
+wrong "tokens without a probability" "--accept" $server --engine vllm --concurrency 4 --prompt 100 --output 10 --speculate 2
+wrong "speculation in the open loop" "--speculate requires --concurrency" $server --engine vllm --rate 4 --prompt 100 --output 10 --speculate 2 --accept 1
+loop vllm --concurrency 1 --prompt 1024 --output 128
+cp log/out plain
+loop vllm --concurrency 1 --prompt 1024 --output 128 --prefill-workers 1 --transfer 1e18
+check "prefill workers: one client, a link without a limit: as on one server" '(lambda a, b: b["gpus"] == 2 and all(
+    abs(a[k]["mean"] / b[k]["mean"] - 1) < 1e-9 for k in ("ttft_s", "tpot_s")))(
+    json.load(open("plain"))["results"][0], rows[0])'
+loop vllm --concurrency 1 --prompt 1024 --output 128 --prefill-workers 1 --transfer 1e9
+check "  a slow link: the bytes of a prompt later" 'abs(rows[0]["tpot_s"]["mean"] - 1024 * 65536 / 1e9 / 127 -
+    json.load(open("plain"))["results"][0]["tpot_s"]["mean"]) < 1e-6'
+loop vllm --concurrency 64 --prompt 1024 --output 128 --prefill-workers 2 --decode-workers 3 --tp 2 --transfer 1e11 --budget 0.5
+check "  several workers, and a budget" 'rows[0]["gpus"] == 2 * 2 + 3 * 2 and len(rows) == 2 and
+    rows[1]["tpot_s"]["mean"] < rows[0]["tpot_s"]["mean"]'
+wrong "a link that is not given" "--transfer" $server --engine vllm --concurrency 4 --prompt 100 --output 10 --prefill-workers 2
+wrong "decode workers alone" "--decode-workers requires" $server --engine vllm --concurrency 4 --prompt 100 --output 10 --decode-workers 2
+wrong "prefill workers in the open loop" "--prefill-workers requires --concurrency" $server --engine vllm --rate 4 --prompt 100 --output 10 --prefill-workers 2 --transfer 1e9
 wrong "no engine" "--engine" $server --concurrency 4 --prompt 100 --output 10
 wrong "an unknown engine" "tgi" $server --engine tgi --concurrency 4 --prompt 100 --output 10
 wrong "no lengths" "--prompt" $server --engine vllm --concurrency 4
@@ -98,23 +122,30 @@ run simulate $server --engine mine.tsv --concurrency 4 --prompt 1000 --output 10
 expect "--engine takes it" 0 '"results"' ""
 run calibrate t.tsv --engine mine.tsv --only-errors --rows --json
 check "and it says what the fit said" 'r["before"]["tpot_percent"] < 8 and len(r["rows"]) == 4'
-cat >vllm.json <<'END'
-{"backend": "vllm", "max_concurrency": 8, "completed": 80, "total_input_tokens": 80000, "total_output_tokens": 8000,
- "mean_ttft_ms": 90.5, "mean_tpot_ms": 9.25, "input_lens": [900, 1100], "output_lens": [90, 110]}
-END
+# Files as the three programs write them.
+files=$SH_TOP/tests/fuzz/corpus/benchmark
+cp "$files/ok-vllm.json" vllm.json
 run calibrate vllm.json --engine vllm $server --rows --json
 check "vLLM's file" 'r["runs"] == 1 and r["rows"][0]["concurrency"] == 8 and r["rows"][0]["tpot_s"] == 0.00925'
-(tr '\n' ' ' <vllm.json; echo; tr '\n' ' ' <vllm.json) >sglang.jsonl
-run calibrate sglang.jsonl --engine sglang $server --only-errors --json
-check "SGLang's lines" 'r["runs"] == 2'
-cat >guide.json <<'END'
-{"benchmarks": [{"args": {"strategy": {"type_": "concurrent", "streams": 4}}, "metrics": {
- "prompt_token_count": {"successful": {"min": 1000, "max": 1000}},
- "output_token_count": {"successful": {"min": 100, "max": 100}},
- "time_to_first_token_ms": {"successful": {"mean": 70}}, "inter_token_latency_ms": {"successful": {"mean": 8}}}}]}
-END
-run calibrate guide.json --engine vllm $server --only-errors --json
-check "GuideLLM's file" 'r["runs"] == 1'
+run calibrate "$files/ok-vllm-detailed.json" --engine vllm $server --only-errors --rows --json
+check "vLLM's file with details: a request that failed has no answer" 'r["runs"] == 1'
+run calibrate "$files/ok-vllm-sweep.json" --engine vllm $server --only-errors --rows --json
+check "vLLM's sweep: a list" '[x["concurrency"] for x in r["rows"]] == [4, 8]'
+run calibrate "$files/ok-sglang.jsonl" --engine sglang $server --only-errors --rows --json
+check "SGLang's lines, with Python's Infinity" '[x["concurrency"] for x in r["rows"]] == [16, 4] and
+    r["rows"][0]["ttft_s"] == 0.1105'
+tpot=$(python -c 'import json; print(json.load(open("log/out"))["rows"][0]["tpot_predicted_s"])')
+run simulate $server --engine sglang --concurrency 16 --prompt 512-1024 --output 64-128 --requests 160 --seed 0 --json
+check "SGLang's random lengths are those between its settings" "abs(rows[0]['tpot_s']['mean'] - $tpot) < 1e-9"
+run calibrate "$files/ok-guidellm.json" --engine vllm $server --only-errors --rows --json
+check "GuideLLM's file: synchronous is one client, TPOT is that after the first token" '
+    [(x["concurrency"], x["tpot_s"]) for x in r["rows"]] == [(1, 0.0066), (4, 0.008)]'
+run calibrate "$files/ok-guidellm-0.3.json" --engine vllm $server --only-errors --json
+check "GuideLLM 0.3's file" 'r["runs"] == 1'
+run calibrate "$files/open-loop.json" --engine vllm $server --only-errors
+expect "GuideLLM: an open loop" 1 "" "streams"
+run calibrate "$files/no-clients.json" --engine sglang $server --only-errors
+expect "SGLang: no --max-concurrency" 1 "" "max_concurrency"
 
 bad() { # description, text that must be there, table or file
     [ -e "$3" ] || table "$3"
@@ -142,7 +173,7 @@ bad "JSON: clients that cannot be" "max_concurrency" huge.json
 echo '{"x": [1, 2' >cut.json
 bad "JSON: cut off" "cut.json" cut.json
 echo '[1]' >list.json
-bad "JSON: a list" "an array" list.json
+bad "JSON: a list of numbers" "element 1: found an integer" list.json
 run calibrate vllm.json --engine vllm --gpu H100-SXM
 expect "JSON: of which model?" 1 "" "model"
 table "$row${row/H100-SXM/B200}"

@@ -180,6 +180,23 @@ for expected in "1 25+25 4" "2 15+36 2" "4 10+41 1"; do
     check "a plan on $tp ranks: the fullest one counts" \
         "r['kv_bytes_per_sequence_per_gpu'] == ($layers) * $heads * 2 * 8 * 2"
 done
+# At other lengths heads keep the same shares, rounded, and no fewer tokens than the policy needs.
+for length in 20 61 352; do
+    run capacity $ask --length $length --plan uneven.json --json
+    check "a plan at $length tokens: shares, not tokens" "r['kv_bytes_per_sequence_per_gpu'] == sum(-(-sum(
+        min(max((2 * n * $length + 88) // 176, 1), $length) for n in row) // 4) * 4 * 2 * 8 * 2
+        for row in json.load(open('uneven.json'))['budgets'])"
+    holds "  and the evidence says so" grep -q 'budgets for texts of 88 tokens, the same shares of these' log/out
+done
+holds "  which for longer texts was not measured" grep -q 'longer ones were not measured' log/out
+run eval -q --model "$checkpoints/opt" --tokens eight.jsonl --plan uneven.json --columns budget_tokens --csv
+check_tokens=$(tail -n 1 log/out)
+run capacity $ask --length 60 --plan uneven.json --json
+check "  as in the live cache" "abs(r['kv_bytes_per_sequence_per_gpu'] / (2 * 4 * 2 * 8 * 2) - $check_tokens) < 1"
+longer=(simulate --model "$checkpoints/opt" --gpu H100-SXM --memory 4M --rate 1 --requests 200 --allocator slots --json)
+run "${longer[@]}" --prompt 128 --output 64 --plan uneven.json --budget 0.29
+check "simulate: the same shares of longer requests" "abs(rows[2]['kv_occupancy_mean'] / rows[1]['kv_occupancy_mean'] - 1) < 0.1
+    and 'the same shares of others' in rows[2]['evidence']"
 run simulate --model "$checkpoints/opt" --gpu H100-SXM --memory 400k --rate 100000 --requests 200 --prompt 40 --output 40 \
     --plan plan.json --json
 check "simulate: the whole cache and the plan" "[x['plan'] for x in rows] == ['full', 'plan.json'] and

@@ -23,6 +23,20 @@ verdict "every document that the program, README and documents name is there" "$
     [ "$(wc -l <named)" -ge 15 ] || echo "# named are only: $(cat named)"
     while read -r file; do [ -s "$p/share/doc/shears/$file" ] || echo "# $file"; done <named)"
 holds "the program runs from there" "$p/bin/shears" --version
+unset SH_MODULE_DIR
+looked() { # description, program, expression of what the CUDA module's state says
+    "$2" info backends --json >backends.json
+    holds "$1" python -c 'import json, re, sys
+b, = [b for b in json.load(open("backends.json"))["backends"] if b["backend"] == "cuda"]
+assert re.search(sys.argv[1], b["module"] or b["reason"]), b' "$3"
+}
+mkdir -p "$p/lib/shears" && touch "$p/lib/shears/cuda.so"
+looked "  with the modules that were installed with it" "$p/bin/shears" "^$p/lib/shears/cuda.so"
+cp -r "$p" elsewhere && mkdir alone && cp "$p/bin/shears" alone/
+looked "  also where the whole is moved to" elsewhere/bin/shears "^$work/elsewhere/lib/shears/cuda.so"
+looked "  a program of its own looks next to itself and where modules are installed" alone/shears \
+    "no cuda.so in $work/alone/kernels or [^ ]*/lib/shears |^(?!$work)"
+rm -r elsewhere alone "$p/lib/shears/cuda.so"
 holds "make uninstall" makes uninstall
 printf '%s\n' ./share ./share/zsh ./share/zsh/others >wanted
 verdict "  leaves what was there before, and no folder" "$(cd "$p" && find . ! -path . | sort | diff "$work/wanted" - | sed 's/^/# /')"

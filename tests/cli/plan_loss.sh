@@ -13,11 +13,11 @@ for name, n in ("texts", 40), ("few", 14), ("one", 1):
             print([r.randrange(4, 128) for _ in range(40)], file=f)
 P
 model=$checkpoints/opt
-plan() { run plan -q --model "$model" --tokens texts.jsonl --policy h2o:recent=3 "$@"; }
+plan() { run plan -q --model "$model" --tokens texts.jsonl --policy h2o:recent=3 --sequences 24 "$@"; }
 
 # ---- met ----
 
-plan --allocator loss --target-kl 0.002 --json -o met.json
+plan --allocator loss --target-kl 0.002 --json -o met.json --judged judged.jsonl --db met.db
 cp log/out met.out
 holds "met: the keys, and bounds that meet the target" python - <<'P'
 import json
@@ -46,6 +46,21 @@ import json
 live, r = json.load(open("log/out"))["results"][0], json.load(open("met.out"))
 assert abs(live["kl"] - r["kl"]) < 0.001 and live["budget_tokens"] == r["mean_tokens"], (live["kl"], r["kl"])
 P
+run eval -q --json --model "$model" --tokens judged.jsonl --plan met.json
+holds "the judged sequences: exactly what was judged" python - <<'P'
+import json
+o, r = json.load(open("log/out")), json.load(open("met.out"))
+live = o["results"][0]
+assert o["sequences"] == r["sequences"] and o["text_hash"] == r["text_hash"]
+for key in "kl", "ppl_increase":
+    assert abs(live[key] - r[key]) < 1e-9, (key, live[key], r[key])
+assert abs(o["full_ppl"] / r["ppl_full"] - 1) < 1e-9
+P
+plan --allocator loss --target-kl 0.002 -o met.json --judged judged.jsonl
+expect "the command that repeats it is shown" 0 \
+    "^To repeat the measurement: shears eval --model $model --plan met.json --tokens judged.jsonl --seed 0$" ""
+eval "run $(sed -n 's/^To repeat the measurement: shears //p' log/out) -q"
+expect "and runs as it is shown" 0 "h2o.*met.json" ""
 plan --target-kl 0.002 --json --seed 5 -o other.json
 holds "another seed, other judged texts" python - <<'P'
 import json
@@ -94,11 +109,93 @@ names = {s["policy"] for s in json.load(open("log/out"))["searched"]}
 assert {"h2o", "window", "tova", "keydiff", "r-kv", "caote"} <= names and not names & {"full", "oracle", "observed"}, names
 P
 
+# ---- a given budget ----
+
+plan --allocator loss --budget 0.5 --json -o half.json --judged halves.jsonl
+cp log/out half.out
+run eval -q --json --model "$model" --tokens halves.jsonl --plan half.json
+holds "a given budget: its cost on the judged sequences, and no promise" python - <<'P'
+import json
+r, p, live = json.load(open("half.out")), json.load(open("half.json")), json.load(open("log/out"))["results"][0]
+assert r["status"] is None and "status" not in p and p["target"] is None and r["sequences_more"] is None
+assert r["mean_tokens"] == 20 and r["total_tokens"] == 160 and r["sequences"] == 24
+assert live["kl"] > 0 and abs(live["kl"] - r["kl"]) < 1e-9 and r["kl"] < r["kl_bound"]
+assert {v["metric"] for v in p["evidence"]} == {"ppl_increase", "kl"} and p["evidence"][0]["sequences"] == 24
+assert len(r["judged"]) == 1 and "sequences, with 50.0 % of the cache" in r["verdict"], r["verdict"]
+P
+plan --allocator loss,uniform --budget 20 --json
+holds "of several allocators the one that loses less on the searched sequences" python - <<'P'
+import json
+s = json.load(open("log/out"))["searched"]
+assert [x["mean_tokens"] for x in s] == [20, 20]
+assert min(s, key=lambda x: x["bound"])["chosen"], s
+P
+refuse "fewer tokens than the policy protects" 2 '--budget: found 2 tokens of 40, but h2o protects 3' plan -q \
+    --model "$model" --tokens texts.jsonl --policy h2o:recent=3 --budget 2
+refuse "a budget and a target" 2 'exactly one target in the live model or a --budget' plan -q --model "$model" \
+    --tokens texts.jsonl --policy h2o:recent=3 --budget 20 --target-kl 1
+
+# ---- as evidence ----
+
+ask() { run capacity --model "$model" --gpu H100-SXM --memory 4G --length 40 --db met.db "$@" --json; }
+ask --max-ppl-increase 90%
+holds "capacity takes a judged plan, with its bound, sequences and texts" python - <<'P'
+import json
+(c,), r = json.load(open("log/out"))["results"], json.load(open("met.out"))
+assert c["measured_policy"] == "h2o" and abs(float(c["budget"]) - r["share"]) < 1e-4
+assert abs(c["measured_value"] - r["ppl_increase"]) < 1e-9 and abs(c["measured_bound"] - r["ppl_increase_bound"]) < 1e-9
+assert (c["measured_sequences"], c["measured_texts"], c["measured_length"]) == (24, 24, 40)
+assert "texts.jsonl" in c["evidence"] and "judged on texts that its search did not use" in c["evidence"], c["evidence"]
+P
+bound=$(python -c 'import json; print(json.load(open("met.out"))["ppl_increase_bound"])')
+ask --max-ppl-increase "$(python -c "print($bound * (1 - 1e-6))")"
+expect "by its bound" 1 "" "is shown to raise .* the best is h2o"
+run simulate --model "$model" --gpu H100-SXM --rate 5 --prompt 20 --output 20 --requests 10 --quality-db met.db \
+    --max-ppl-increase 90% --json
+expect "simulate, too" 0 "judged on texts that its search did not use" ""
+plan --allocator loss --target-kl 0.002 --confidence 0.8 --db eighty.db
+run capacity --model "$model" --gpu H100-SXM --memory 4G --length 40 --db eighty.db --max-ppl-increase 90%
+expect "not one of less confidence than the others" 1 "" "contains no eval"
+
+# ---- text under a plan ----
+
+echo "[5, 9, 2, 7, 11, 3, 8, 4, 6, 10, 12, 14, 13, 15, 9, 1, 22, 17, 5, 30]" >prompt.ids
+write() { run generate -q --model "$model" --tokens prompt.ids --max-tokens 21 "$@"; }
+python - <<'P'
+import json
+p = json.load(open("half.json"))
+even = [[20] * len(row) for row in p["budgets"]]
+json.dump(dict(p, budgets=even, shares=[[0.5] * len(row) for row in even], total_tokens=160), open("even.json", "w"))
+P
+write --policy h2o:recent=3 --budget 0.5
+cp log/out budget.text
+write --plan even.json
+holds "generate: an even plan is a budget" cmp log/out budget.text
+for mode in blocks once stream; do
+    write --plan half.json --prefill-mode $mode --dump-kept kept.jsonl --json
+    holds "generate ($mode): each head keeps its own budget" python - <<'P'
+import json
+p, r = json.load(open("half.json")), json.load(open("log/out"))
+last = {}
+for line in open("kept.jsonl"):
+    k = json.loads(line)
+    last[k["layer"], k["head"]] = len(k["kept"])
+assert r["plan"] == "half.json" and r["policy"] == "h2o" and r["budget_tokens"] == 20, r
+own = {(l, h): b for l, row in enumerate(p["budgets"]) for h, b in enumerate(row)}
+assert last == own and len(set(own.values())) > 1, (last, own)
+P
+done
+refuse "generate: a plan and a policy" 2 '--plan FILE sets policy' generate -q --model "$model" --tokens prompt.ids \
+    --plan half.json --policy h2o --budget 8
+refuse "generate: a plan of another model" 1 'half.json: the plan is for' generate -q --model "$checkpoints/llama_gqa" \
+    --tokens prompt.ids --plan half.json
+refuse "generate: not a plan" 1 'prompt.ids' generate -q --model "$model" --tokens prompt.ids --plan prompt.ids
+
 # ---- from a trace ----
 
 run trace -q --model "$model" --tokens texts.jsonl --db traced.db
 run plan -q --json --model "$model" --db traced.db --policy h2o:recent=3 --target-kl 0.002 \
-    --allocator loss
+    --allocator loss --sequences 24
 holds "the texts of a trace: the same plan" python - <<'P'
 import json
 a, b = json.load(open("log/out")), json.load(open("met.out"))
@@ -185,8 +282,8 @@ refuse "a replay's target with it" 2 'exactly one target' plan -q --model "$mode
 refuse "no model" 2 'requires --model' plan -q --tokens texts.jsonl --target-kl 1
 refuse "no texts" 2 'requires one of --text' plan -q --model "$model" --target-kl 1
 refuse "no store" 1 'absent.db' plan -q --model "$model" --db out/absent.db --target-kl 1
-refuse "texts without such a target" 2 'require --target-ppl-increase' plan -q --model "$model" --tokens texts.jsonl \
-    --policy h2o --budget 0.5
+refuse "texts without such a target" 2 'require --target-ppl-increase' plan -q --tokens texts.jsonl --policy h2o \
+    --budget 0.5 --db met.db
 refuse "an increase that is none" 2 'target-ppl-increase' plan -q --model "$model" --tokens texts.jsonl \
     --target-ppl-increase nan
 refuse "1 is 100 %" 2 'found 1, which is 100 %' plan -q --model "$model" --tokens texts.jsonl --target-ppl-increase 1

@@ -178,10 +178,50 @@ holds "  and gets no such hint" sh -c '! grep -q "hf download" log/err'
 python "$cli/checkpoint.py" random words vocab_size=561 max_position_embeddings=64
 cp "$tokenizer"/{vocab.json,merges.txt,special_tokens_map.json,tokenizer_config.json} words
 trace+=(--random-weights)
-printf 'plain words' | python -c 'import sys; sys.stdout.buffer.write(sys.stdin.read().encode("utf-16"))' >utf16.txt
-hinted "a text in UTF-16" 1 "utf16.txt: .*UTF-16" 'iconv -f UTF-16' "${trace[@]}" --model words --text utf16.txt
+for words in "plain words" "и слова на русском языке"; do
+    for kind in utf-16 utf-32 utf-16-le utf-16-be utf-32-le utf-32-be; do
+        name=$(tr a-z A-Z <<<"$kind" | sed 's/-\([LB]E\)/\1/')
+        printf '%s' "$words" | python -c 'import sys
+sys.stdout.buffer.write(sys.stdin.buffer.read().decode().encode(sys.argv[1]))' $kind >wide.txt
+        hinted "a text in $kind" 1 "wide.txt: .*is $name," "iconv -f $name " "${trace[@]}" --model words --text wide.txt
+        verdict "  done so" "$(iconv -f $name -t UTF-8 wide.txt >back.txt && [ "$(cat back.txt)" = "$words" ] || cat back.txt)"
+    done
+done
 printf '{"text": "plain"}\n' | python -c 'import sys; sys.stdout.buffer.write(sys.stdin.read().encode("utf-16"))' >utf16.jsonl
-hinted "documents in UTF-16" 1 "utf16.jsonl: line 1" 'iconv -f UTF-16' "${trace[@]}" --model words --jsonl utf16.jsonl
+hinted "documents in UTF-16" 1 "utf16.jsonl: line 1" 'iconv -f UTF-16 ' "${trace[@]}" --model words --jsonl utf16.jsonl
+printf '{"text": "plain"}\n' | python -c 'import sys; sys.stdout.buffer.write(sys.stdin.read().encode("utf-32-le"))' >utf32.jsonl
+hinted "documents in UTF-32" 1 "utf32.jsonl: line 1" 'iconv -f UTF-32LE' "${trace[@]}" --model words --jsonl utf32.jsonl
+
+# ---- what is not part of a text, and texts from standard input ----
+
+echo 'some plain words, once and again some words' >plain.txt
+python -c 'import json
+for line in open("plain.txt"): print(json.dumps({"text": line}))' >plain.jsonl
+golden_tokens opt >plain.ids
+cat >same.py <<'P'
+import sqlite3
+a, b, c = (sqlite3.connect(f).execute("SELECT source, tokens FROM sequence ORDER BY id").fetchall() for f in ("a.db", "b.db", "c.db"))
+assert [t for _, t in a] == [t for _, t in b] == [t for _, t in c], (a, b, c)
+assert all(s.startswith("stdin:") for s, _ in c), c[0][0]
+P
+for option in text jsonl tokens; do
+    file=plain.$(case $option in text) echo txt ;; tokens) echo ids ;; *) echo jsonl ;; esac)
+    printf '\xef\xbb\xbf' | cat - "$file" >marked
+    rm -f a.db b.db c.db
+    run trace -q --random-weights --length 64 --model words --db a.db --$option "$file"
+    run trace -q --random-weights --length 64 --model words --db b.db --$option marked
+    expect "--$option: what has UTF-8's mark is traced" 0 "^sequences" ""
+    "$SHEARS" trace -q --random-weights --length 64 --model words --db c.db --$option - <"$file" >log/out 2>log/err
+    status=$?
+    expect "--$option -: standard input is traced" 0 "^sequences" ""
+    holds "  the tokens are the same" python same.py
+done
+"$SHEARS" eval -q --model "$opt" --tokens - --policy window --budget 0.5 --columns ppl --csv <plain.ids >log/in 2>&1
+run eval -q --model "$opt" --tokens plain.ids --policy window --budget 0.5 --columns ppl --csv
+holds "eval --tokens -: as from a file" cmp log/in log/out
+"$SHEARS" "${trace[@]}" --model words --text - </dev/null >log/out 2>log/err
+status=$?
+expect "an empty input" 1 "" "^shears: stdin: found no text"
 find_numeric
 "$numeric" -c 'import numpy as np
 a = np.random.default_rng(1).random((2, 6, 6)).astype(np.float32)

@@ -35,8 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     while (size) {
         struct sh_request q;
+        uint64_t session;
         line(&data, &size, text, sizeof text);
-        if (sh_workload_row(&c, text, &q, &e) == 1) {
+        if (sh_workload_row(&c, text, &q, &session, &e) == 1) {
             check(&q);
             fuzz_accepted++;
         }

@@ -5,6 +5,7 @@ closed_loop.h), token by token and sequence by sequence, for small models whose 
 
     python3 tests/oracle/clock.py tests/golden/clock.json
 """
+import heapq
 import json
 import math
 import random
@@ -99,8 +100,10 @@ class Clock:
         return t
 
 
-def loop(clock, engine, clients, requests, prompt, output, chunk):
-    """Mean TTFT and TPOT; one rank, room for all, fixed lengths."""
+def loop(clock, engine, clients, requests, prompt, output, chunk, draft=0, accept=0.0):
+    """Mean TTFT and TPOT; one rank, room for all, fixed lengths. draft: tokens proposed for each sequence in a decoding
+    step, the k-th of which is accepted with probability accept^k."""
+    gained = 1 + sum(accept ** k for k in range(1, draft + 1))
     now, sent, k = 0.0, 0, clock.k
     wait, reading, running, ttft, tpot = [], [], [], [], []
 
@@ -115,7 +118,7 @@ def loop(clock, engine, clients, requests, prompt, output, chunk):
         if not reading and not running:
             now = max(now, wait[0]['ready'])
         seen = [q for q in wait if q['ready'] <= now + 1e-12]
-        decodes = len(running) if engine != 'sglang' else 0
+        decodes = len(running) * (draft + 1) if engine != 'sglang' else 0
         room, parts = chunk - decodes, []
         for q in reading + seen:
             n = min(prompt - q['read'], room)
@@ -137,17 +140,22 @@ def loop(clock, engine, clients, requests, prompt, output, chunk):
         if not parts or decodes:
             for q in running:
                 n = prompt + q['made']
-                w['decoding'] += 1
-                w['logits'] += 1
+                w['decoding'] += draft + 1
+                w['logits'] += draft + 1
                 w['sequences'] += 1
                 w['cache'] += clock.cell * n
-                w['decode_flops'] += clock.pair * n
+                w['decode_flops'] += clock.pair * n * (draft + 1)
+            if draft:
+                b, n = len(running), sum(prompt + q['made'] for q in running)
+                one = {'decoding': b, 'prompt': 0, 'logits': b, 'sequences': b, 'cache': clock.cell * n,
+                       'decode_flops': clock.pair * n, 'prompt_flops': 0, 'all': b}
+                now += draft * sum(clock.step(one)) / 4 if b else 0
         w['all'] = w['decoding'] + w['prompt']
         now += sum(clock.step(w))
         if w['decoding']:
             for q in running[:]:
-                q['made'] += 1
-                if q['made'] == output:
+                q['made'] += gained
+                if q['made'] >= output - 1e-9:
                     running.remove(q)
                     tpot.append((now - q['first']) / (output - 1))
                     send()
@@ -160,6 +168,80 @@ def loop(clock, engine, clients, requests, prompt, output, chunk):
     return sum(ttft) / len(ttft), sum(tpot) / len(tpot)
 
 
+def split(read, write, readers, writers, clients, requests, prompt, output, chunk, bandwidth):
+    """Mean TTFT and TPOT where prompts are read on some workers and answers decoded on others, step by step."""
+    k, now, sent, ttft, tpot, order = read.k, 0.0, 0, [], [], 0
+    queue, idle, link, events = [], set(range(readers)), [0.0] * readers, []
+    wait, running, busy = [[] for _ in range(writers)], [[] for _ in range(writers)], [False] * writers
+
+    def send():
+        nonlocal sent
+        if sent < requests:
+            sent += 1
+            queue.append({'sent': now, 'ready': now + k['request'] + k['token'] * prompt})
+
+    def happens(at, kind, worker, what=None):
+        nonlocal order
+        order += 1
+        heapq.heappush(events, (at, kind, order, worker, what))
+
+    def read_s(n):
+        if n > 1 or prompt <= chunk:
+            parts = [(n * prompt, 0, n * prompt * (prompt + 1) / 2, n)]
+        else:
+            parts = [(min(chunk, prompt - a), a, 0, 0) for a in range(0, prompt, chunk)]
+            parts = [(m, a, ((a + m) * (a + m + 1) - a * (a + 1)) / 2, a + m == prompt) for m, a, _, _ in parts]
+        return sum(sum(read.step({'decoding': 0, 'prompt': m, 'all': m, 'logits': last, 'sequences': n,
+                                  'cache': read.cell * a, 'decode_flops': 0, 'prompt_flops': read.prompt_pair * pairs}))
+                   for m, a, pairs, last in parts)
+
+    def step(w):
+        running[w] += wait[w]
+        wait[w] = []
+        busy[w] = bool(running[w])
+        if busy[w]:
+            b, n = len(running[w]), sum(prompt + q['made'] for q in running[w])
+            happens(now + sum(write.step({'decoding': b, 'prompt': 0, 'logits': b, 'all': b, 'sequences': b,
+                                          'cache': write.cell * n, 'decode_flops': write.pair * n,
+                                          'prompt_flops': 0})), 2, w)
+
+    for _ in range(clients):
+        send()
+    while queue or events:
+        for r in sorted(idle):
+            batch = [q for q in queue if q['ready'] <= now][:max(1, chunk // prompt)]
+            if batch:
+                idle.remove(r)
+                del queue[:len(batch)]
+                happens(now + read_s(len(batch)), 0, r, batch)
+        wake = min((q['ready'] for q in queue), default=math.inf) if idle else math.inf
+        if not events or wake < events[0][0]:
+            now = wake
+            continue
+        now, kind, _, worker, what = heapq.heappop(events)
+        if kind == 0:
+            idle.add(worker)
+            for q in what:
+                ttft.append(now - q['sent'])
+                link[worker] = max(link[worker], now) + read.cell * prompt / bandwidth
+                q.update(first=now, made=1)
+                happens(link[worker], 1, worker, q)
+        elif kind == 1:
+            w = min(range(writers), key=lambda i: (len(running[i]) + len(wait[i]), i))
+            wait[w].append(what)
+            if not busy[w]:
+                step(w)
+        else:
+            for q in running[worker]:
+                q['made'] += 1
+            for q in [q for q in running[worker] if q['made'] == output]:
+                running[worker].remove(q)
+                tpot.append((now - q['first']) / (output - 1))
+                send()
+            step(worker)
+    return sum(ttft) / len(ttft), sum(tpot) / len(tpot)
+
+
 def profile(engine, k):
     rows = [f'engine\t{engine}', 'release\ttest', 'fitted\tby nobody']
     rows += [f'rule\t{r}\t{x}\t{x}\t-\t-' for r, x in (('chunk', 1024), ('sequences', 256), ('memory', 0.9), ('poll', 1),
@@ -169,7 +251,7 @@ def profile(engine, k):
 
 def main():
     rng = random.Random(7)
-    steps, loops = [], []
+    steps, loops, drafts, splits = [], [], [], []
     for model, row in (('dense', DENSE), ('moe', MOE), ('latent', LATENT)):
         for weights, attention, tp, ep, dp in (('f16', 'f16', 1, 1, 1), ('f8', 'f8', 2, 1, 1), ('nvfp4', 'f16', 4, 2, 1),
                                                ('nvfp4', 'nvfp4', 2, 2, 2)):
@@ -192,8 +274,31 @@ def main():
                         first, each = loop(clock, engine, clients, requests, p, o, chunk)
                         loops.append({**case, 'profile': profile(engine, k), 'clients': clients, 'requests': requests,
                                       'prompt': p, 'output': o, 'chunk': chunk, 'ttft_s': first, 'tpot_s': each})
+    for n, (draft, accept) in enumerate(((1, 0.8), (3, 0.6), (2, 1.0))):
+        case = loops[30 * n + 7 * n]
+        model = {DENSE: 'dense', MOE: 'moe', LATENT: 'latent'}[case['model']]
+        k = {r.split('\t')[1]: float(r.split('\t')[2]) for r in case['profile'] if r.startswith('constant')}
+        clock = Clock(model, case['weights'], case['attention'], k, case['tp'], case['ep'], case['dp'], 1)
+        for engine in ('vllm', 'sglang', 'trtllm'):
+            for clients, requests, p, o, chunk in ((1, 3, 300, 40, 1024), (4, 20, 500, 61, 1024)):
+                first, each = loop(clock, engine, clients, requests, p, o, chunk, draft, accept)
+                drafts.append({**case, 'profile': profile(engine, k), 'clients': clients, 'requests': requests,
+                               'prompt': p, 'output': o, 'chunk': chunk, 'draft': draft, 'accept': accept,
+                               'ttft_s': first, 'tpot_s': each})
+    for n, (tp, read_tp, readers, writers, bandwidth) in enumerate(((1, 1, 1, 1, math.inf), (1, 2, 1, 2, 1e9),
+                                                                    (2, 1, 3, 1, 2e8), (1, 1, 2, 3, 5e7))):
+        model, row = (('dense', DENSE), ('moe', MOE), ('latent', LATENT))[n % 3]
+        k = {r.split('\t')[1]: float(r.split('\t')[2]) for r in loops[9 * n]['profile'] if r.startswith('constant')}
+        read, write = (Clock(model, 'f16', 'f16', k, x, 1, 1, 1) for x in (read_tp, tp))
+        for clients, requests, p, o, chunk in ((1, 3, 300, 40, 1024), (5, 30, 500, 60, 1024), (12, 60, 1500, 30, 1024),
+                                               (16, 64, 200, 100, 1024)):
+            first, each = split(read, write, readers, writers, clients, requests, p, o, chunk, bandwidth)
+            splits.append({'model': row, 'gpu': GPU, 'weights': 'f16', 'attention': 'f16', 'tp': tp, 'ep': 1, 'dp': 1,
+                           'profile': profile('vllm', k), 'clients': clients, 'requests': requests, 'prompt': p,
+                           'output': o, 'chunk': chunk, 'read_tp': read_tp, 'readers': readers, 'writers': writers,
+                           'bandwidth': 0 if math.isinf(bandwidth) else bandwidth, 'ttft_s': first, 'tpot_s': each})
     with open(sys.argv[1], 'w', encoding='utf-8') as f:
-        json.dump({'steps': steps, 'loops': loops}, f, indent=0)
+        json.dump({'steps': steps, 'loops': loops, 'drafts': drafts, 'splits': splits}, f, indent=0)
         f.write('\n')
 
 

@@ -224,4 +224,5 @@ def main():
     print(json.dumps({"model": ROW, "weights": WEIGHTS, "bandwidth": BANDWIDTH, "peak": PEAK, "cases": out}, indent=1))
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -315,7 +315,7 @@ static void backends_are_found(void)
     struct sh_dev *d = sh_backend_cpu.open(&(struct sh_open){.n_threads = 2}, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(d);
     sh_backend_cpu.props(d, &about);
-    CU_ASSERT(strstr(about.chip, cpu_kernels_pick()->name) != NULL && strstr(about.chip, "2 threads") != NULL);
+    CU_ASSERT(strstr(about.chip, cpu_kernels_pick(&e)->name) != NULL && strstr(about.chip, "2 threads") != NULL);
     CU_ASSERT(about.is_host && sh_backend_cpu.count(&e) == 1);
     sh_backend_cpu.close(d);
 }

@@ -9,6 +9,7 @@
 
 #include "planner/clock/step_time.h"
 #include "planner/simulate/closed_loop.h"
+#include "planner/simulate/split_loop.h"
 #include "src/base/mem.h"
 #include "tests/tap.h"
 
@@ -99,12 +100,13 @@ static void steps(void)
     CU_ASSERT(i == 36);
 }
 
-static void loops(void)
+/* Of a list of golden.json; how many. */
+static size_t same_loops(const char *list)
 {
     size_t i;
     const json_t *c;
     struct sh_loop_result *r = xmalloc(sizeof *r);
-    json_array_foreach(json_object_get(golden(), "loops"), i, c) {
+    json_array_foreach(json_object_get(golden(), list), i, c) {
         struct server s;
         open_server(c, &s);
         struct sh_loop_ask a = {.clock = &s.clock, .ask = &s.ask, .scheduler = s.engine.scheduler,
@@ -112,7 +114,8 @@ static void loops(void)
                                 .concurrency = (uint32_t)whole(c, "clients"),
                                 .requests = (uint64_t)whole(c, "requests"), .seed = 1, .memory = 80e9,
                                 .prompt = {SH_SPREAD_FIXED, number(c, "prompt"), 0},
-                                .output = {SH_SPREAD_FIXED, number(c, "output"), 0}};
+                                .output = {SH_SPREAD_FIXED, number(c, "output"), 0},
+                                .draft = (uint32_t)whole(c, "draft"), .accept = number(c, "accept")};
         CU_ASSERT_FATAL(!sh_closed_loop(&a, r, &e));
         double ttft = sh_quantile_mean(&r->ttft), tpot = sh_quantile_mean(&r->tpot);
         if (differs(ttft, number(c, "ttft_s"), 1e-3) || differs(tpot, number(c, "tpot_s"), 1e-3))
@@ -123,7 +126,59 @@ static void loops(void)
         CU_ASSERT(r->requests == (uint64_t)whole(c, "requests") && r->ttft.n == r->requests);
         sh_kv_shape_clear(&s.shape);
     }
-    CU_ASSERT(i == 90);
+    free(r);
+    return i;
+}
+
+static void loops(void)
+{
+    CU_ASSERT(same_loops("loops") == 90);
+}
+
+static void speculation(void)
+{
+    CU_ASSERT(same_loops("drafts") == 18);
+}
+
+/* Prompts on one server, answers on another. */
+static void splits(void)
+{
+    size_t i;
+    const json_t *c;
+    struct sh_loop_result *r = xmalloc(sizeof *r);
+    json_array_foreach(json_object_get(golden(), "splits"), i, c) {
+        struct server s;
+        open_server(c, &s);
+        struct sh_capacity_ask read = s.ask;
+        struct sh_clock prefill;
+        read.tp = whole(c, "read_tp");
+        CU_ASSERT_FATAL(!sh_clock(&s.engine, &s.gpu, &read, &(struct sh_clock_layout){read.tp, 1, 1, 1}, &prefill, &e));
+        double bandwidth = number(c, "bandwidth");
+        struct sh_split_ask a = {
+            .loop = {.clock = &s.clock, .ask = &s.ask, .chunk = (uint32_t)whole(c, "chunk"), .sequences = 256,
+                     .poll = 1, .concurrency = (uint32_t)whole(c, "clients"),
+                     .requests = (uint64_t)whole(c, "requests"), .memory = 80e9,
+                     .prompt = {SH_SPREAD_FIXED, number(c, "prompt"), 0},
+                     .output = {SH_SPREAD_FIXED, number(c, "output"), 0}},
+            .prefill = &prefill, .prefill_ask = &read, .n_prefill = (uint32_t)whole(c, "readers"),
+            .n_decode = (uint32_t)whole(c, "writers"), .transfer = bandwidth > 0 ? bandwidth : (double)INFINITY};
+        CU_ASSERT_FATAL(!sh_split_loop(&a, r, &e));
+        double ttft = sh_quantile_mean(&r->ttft), tpot = sh_quantile_mean(&r->tpot);
+        if (differs(ttft, number(c, "ttft_s"), 1e-3) || differs(tpot, number(c, "tpot_s"), 1e-3))
+            fprintf(stderr, "case %zu: found %g and %g s, expected %g and %g\n", i, ttft, tpot, number(c, "ttft_s"),
+                    number(c, "tpot_s"));
+        CU_ASSERT(!differs(ttft, number(c, "ttft_s"), 1e-3));
+        CU_ASSERT(!differs(tpot, number(c, "tpot_s"), 1e-3));
+        CU_ASSERT(r->requests == (uint64_t)whole(c, "requests") && r->ttft.n == r->requests);
+        if (i == 0) {                   /* one client, nothing to wait for: as on one server */
+            struct sh_loop_result *one = xmalloc(sizeof *one);
+            CU_ASSERT(!sh_closed_loop(&a.loop, one, &e) && !differs(one->ttft.sum, r->ttft.sum, 1e-9) &&
+                      !differs(one->tpot.sum, r->tpot.sum, 1e-9));
+            free(one);
+        }
+        sh_kv_shape_clear(&s.shape);
+    }
+    CU_ASSERT(i == 16);
     free(r);
 }
 
@@ -190,6 +245,8 @@ int main(void)
     static const struct tap_test tests[] = {
         {"every term of a step as Python has it", steps},
         {"closed loops as a simulator that goes token by token", loops},
+        {"speculation as the same simulator", speculation},
+        {"prompts and answers on different GPUs, step by step", splits},
         {"the built-in engines, written and read", built_in},
         {"profiles that are wrong are refused by name", wrong},
         {"layouts that servers refuse", layouts},

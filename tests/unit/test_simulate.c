@@ -109,7 +109,7 @@ static void same_events(const json_t *c, struct sh_sim_result *r)
     struct sh_sim_efficiency slow = {number(f, "weights"), number(f, "cache"), number(f, "products"),
                                      number(f, "attention"), number(f, "link"), number(f, "overhead_s")};
     struct sh_capacity_ask a = ask((uint64_t)number(c, "pool"));
-    struct listed w = {{next_listed}, json_object_get(c, "requests"), 0};
+    struct listed w = {{.next = next_listed}, json_object_get(c, "requests"), 0};
     struct watch watch = {json_object_get(c, "events"), 0, 0};
     struct sh_sim_cost cost;
     struct sh_sim_ask q = {.step_tokens = (uint32_t)number(c, "step_tokens"),

@@ -8,6 +8,7 @@
 #include "tests/tap.h"
 
 static struct sh_err e;
+static uint64_t session;
 
 static struct sh_workload_columns columns(const char *header)
 {
@@ -30,7 +31,7 @@ static void headers(void)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct sh_workload_columns c = columns(known[i].header);
         struct sh_request q = {0, 0, 0};
-        CU_ASSERT_EQUAL(sh_workload_row(&c, known[i].row, &q, &e), 1);
+        CU_ASSERT_EQUAL(sh_workload_row(&c, known[i].row, &q, &session, &e), 1);
         CU_ASSERT(q.arrival_s == 1.5 && q.prompt == 374 && q.output == 44);
     }
 }
@@ -68,12 +69,12 @@ static void dates(void)
     struct sh_request q;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         snprintf(line, sizeof line, "%s,1,1", known[i].text);
-        CU_ASSERT_FATAL(sh_workload_row(&c, line, &q, &e) == 1);
+        CU_ASSERT_FATAL(sh_workload_row(&c, line, &q, &session, &e) == 1);
         CU_ASSERT(fabs(q.arrival_s - known[i].s) < 1e-6);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         snprintf(line, sizeof line, "%s,1,1", bad[i]);
-        int got = sh_workload_row(&c, line, &q, &e);
+        int got = sh_workload_row(&c, line, &q, &session, &e);
         if (got != -1)
             printf("# taken for a time: \"%s\"\n", bad[i]);
         CU_ASSERT_EQUAL(got, -1);
@@ -91,7 +92,7 @@ static void rows(void)
     struct sh_workload_columns c = columns("arrival_s,prompt_tokens,output_tokens");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sh_request q = {7, 7, 7};
-        int got = sh_workload_row(&c, cases[i].row, &q, &e);
+        int got = sh_workload_row(&c, cases[i].row, &q, &session, &e);
         if (got != cases[i].got || (got < 0 && !strstr(e.text, cases[i].says)))
             printf("# \"%s\": %d, %s\n", cases[i].row, got, e.text);
         CU_ASSERT_EQUAL(got, cases[i].got);

@@ -38,6 +38,10 @@ struct sh_dev *variant_open(enum variant v, int n_threads)
     struct sh_dev *d = sh_backend_cpu.open(&what, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(d);
     d->kernels = kernels;
+    if (v == VARIANT_AVX2) {                    /* as on a processor that has no more */
+        d->own_sums = 1;
+        d->native_bf16 = 0;
+    }
     return d;
 }
 

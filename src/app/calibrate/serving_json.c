@@ -8,6 +8,7 @@
 #include "planner/simulate/workload.h"
 #include "src/app/calibrate/serving_runs.h"
 #include "src/base/json_kind.h"
+#include "src/base/json_python.h"
 
 /* A number at a path of keys separated by dots; NaN if there is none. */
 static double number(const json_t *o, const char *path)
@@ -69,7 +70,22 @@ static int lengths(const json_t *o, const char *list, const char *total, double 
     return whole(total, least, SH_REQUEST_TOKENS / 2, low, e) || whole(total, most, SH_REQUEST_TOKENS / 2, high, e);
 }
 
-/* vLLM and SGLang have the same ancestor and keys. */
+/* SGLang's random prompts and answers have from ratio * length to length tokens, all equally likely, unless their mean,
+ * total / n, says that these settings are not what was sent. */
+static void random_lengths(const json_t *o, const char *length, const char *total, double n, int *low, int *high)
+{
+    const char *set = json_string_value(json_object_get(o, "dataset_name"));
+    double most = number(o, length), ratio = number(o, "random_range_ratio"), mean = number(o, total) / n;
+    double least = isnan(ratio) ? (double)NAN : fmax(floor(most * ratio), 1);
+    if (set && !strncmp(set, "random", 6) && most >= least && most <= SH_REQUEST_TOKENS / 2 && mean >= least &&
+        mean <= most) {
+        *low = (int)least;
+        *high = (int)most;
+    }
+}
+
+/* vLLM and SGLang have the same ancestor and keys. Lists of lengths are there only with --save-detailed and
+ * --output-details. */
 static int bench_serving(const json_t *o, const struct sh_serving_run *server, struct sh_serving_runs *out,
                          struct sh_err *e)
 {
@@ -81,24 +97,45 @@ static int bench_serving(const json_t *o, const struct sh_serving_run *server, s
         lengths(o, "input_lens", "total_input_tokens", done, &r.prompt_low, &r.prompt_high, e) ||
         lengths(o, "output_lens", "total_output_tokens", done, &r.output_low, &r.output_high, e) ||
         milliseconds("\"mean_ttft_ms\"", number(o, "mean_ttft_ms"), &r.ttft_s, e) ||
-        milliseconds("\"mean_tpot_ms\"", number(o, "mean_tpot_ms"), &r.tpot_s, e) || sh_serving_check(&r, e))
+        milliseconds("\"mean_tpot_ms\"", number(o, "mean_tpot_ms"), &r.tpot_s, e))
+        return -1;
+    if (!json_is_array(json_object_get(o, "input_lens"))) {
+        random_lengths(o, "random_input_len", "total_input_tokens", done, &r.prompt_low, &r.prompt_high);
+        random_lengths(o, "random_output_len", "total_output_tokens", done, &r.output_low, &r.output_high);
+    }
+    if (sh_serving_check(&r, e))
         return -1;
     sh_serving_append(out, &r);
     return 0;
 }
 
+/* Clients of a strategy; releases of GuideLLM put it, and its kind, into different places. NaN: it has no fixed
+ * number. */
+static double clients(const json_t *o)
+{
+    static const char *const places[] = {"config", "args", "scheduler"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const json_t *strategy = json_object_get(json_object_get(o, places[i]), "strategy");
+        const char *kind = json_string_value(json_object_get(strategy, "type_"));
+        kind = kind ? kind : json_string_value(json_object_get(strategy, "kind"));
+        if (kind && !strcmp(kind, "synchronous"))
+            return 1;
+        if (strategy)
+            return number(strategy, "streams");
+    }
+    return (double)NAN;
+}
+
 static int guidellm(const json_t *o, const struct sh_serving_run *server, struct sh_serving_runs *out,
                     struct sh_err *e)
 {
-    static const char *const streams[] = {"args.strategy.streams", "config.strategy.streams",
-                                          "scheduler.strategy.streams", NULL};
-    static const char *const tpot[] = {"metrics.inter_token_latency_ms.successful.mean",
-                                       "metrics.time_per_output_token_ms.successful.mean", NULL};
-    static const char *const count[] = {"metrics.request_totals.successful", "request_totals.successful", NULL};
+    static const char *const count[] = {"metrics.request_totals.successful",
+                                        "scheduler_metrics.requests_made.successful",
+                                        "run_stats.requests_made.successful", NULL};
     static const char *const names[] = {"prompt", "output"};
     struct sh_serving_run r = *server;
     int *const to[] = {&r.prompt_low, &r.prompt_high, &r.output_low, &r.output_high};
-    if (whole("the strategy's \"streams\"", first_of(o, streams), 100000, &r.concurrency, e))
+    if (whole("the strategy's \"streams\"", clients(o), 100000, &r.concurrency, e))
         return sh_hint(e, "only a fixed number of clients can be compared: measure with --rate-type concurrent");
     double requests = first_of(o, count);
     r.requests = requests >= 1 && requests <= 1e9 ? (int)requests : 0;
@@ -110,7 +147,9 @@ static int guidellm(const json_t *o, const struct sh_serving_run *server, struct
     }
     if (milliseconds("time_to_first_token_ms", number(o, "metrics.time_to_first_token_ms.successful.mean"), &r.ttft_s,
                      e) ||
-        milliseconds("inter_token_latency_ms", first_of(o, tpot), &r.tpot_s, e) || sh_serving_check(&r, e))
+        milliseconds("inter_token_latency_ms", number(o, "metrics.inter_token_latency_ms.successful.mean"), &r.tpot_s,
+                     e) ||
+        sh_serving_check(&r, e))
         return -1;
     sh_serving_append(out, &r);
     return 0;
@@ -132,9 +171,26 @@ static int object(const json_t *o, const struct sh_serving_run *server, struct s
     return 0;
 }
 
+/* An object, or a list of them, as sweeps of vLLM write. */
+static int one_value(const json_t *o, const struct sh_serving_run *server, struct sh_serving_runs *out,
+                     struct sh_err *e)
+{
+    const json_t *one;
+    size_t i;
+    if (json_is_object(o))
+        return object(o, server, out, e);
+    if (!json_is_array(o))
+        return sh_fail(e, "found %s, expected an object", sh_json_kind(o));
+    json_array_foreach(o, i, one)
+        if (json_is_object(one) ? object(one, server, out, e)
+                                : sh_fail(e, "found %s, expected an object", sh_json_kind(one)))
+            return sh_err_prefix(e, "element %zu", i + 1);
+    return 0;
+}
+
 /* One value, or one in each line. */
-int sh_serving_read_json(const char *path, const char *text, size_t bytes, const struct sh_serving_run *server,
-                         struct sh_serving_runs *out, struct sh_err *e)
+static int values(const char *path, const char *text, size_t bytes, const struct sh_serving_run *server,
+                  struct sh_serving_runs *out, struct sh_err *e)
 {
     size_t at = 0;
     for (int k = 1; ; k++) {
@@ -147,10 +203,20 @@ int sh_serving_read_json(const char *path, const char *text, size_t bytes, const
         if (!o)
             return sh_fail(e, "%s: value %d: line %d: %s", path, k, why.line, why.text);
         at += (size_t)why.position;
-        int bad = json_is_object(o) ? object(o, server, out, e)
-                                    : sh_fail(e, "found %s, expected an object", sh_json_kind(o));
+        int bad = one_value(o, server, out, e);
         json_decref(o);
         if (bad)
             return sh_err_prefix(e, "%s: value %d", path, k);
     }
+}
+
+/* SGLang writes its request rate as Infinity. */
+int sh_serving_read_json(const char *path, const char *text, size_t bytes, const struct sh_serving_run *server,
+                         struct sh_serving_runs *out, struct sh_err *e)
+{
+    size_t n;
+    char *plain = sh_json_plain(text, bytes, &n);
+    int bad = values(path, plain, n, server, out, e);
+    free(plain);
+    return bad;
 }

@@ -65,10 +65,10 @@ int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e);
 /* ---- plans: capacity_plan.c ---- */
 
 /* A plan's budgets as the rule of a cache: a layer's budget is the mean over the KV heads of the fullest rank, rounded
- * up, since that rank sets the capacity of its group. */
-/* -1: a plan for another depth or number of KV heads. *layers for free(). */
+ * up, since that rank sets the capacity of its group. At other lengths than the plan's, heads keep the same shares
+ * (sh_plan_tokens). The rule points to the plan. -1: a plan for another depth or number of KV heads. */
 int sh_capacity_plan(const struct sh_plan *p, const char *path, const struct sh_kv_shape *s, int tp,
-                     struct sh_kv_rule *r, uint64_t **layers, struct sh_err *e);
+                     struct sh_kv_rule *r, struct sh_err *e);
 
 /* "kept_mass 0.91 (0.90 to 0.92) over 4 sequences of store.db"; names the model it was measured on if that is another
  * one, and the length it was measured at if `length` is longer or 0, not known. For free(). */

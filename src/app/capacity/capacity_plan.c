@@ -8,14 +8,15 @@
 
 #include "src/base/mem.h"
 
-/* Tokens of the heads that a rank of tp has in a layer. More ranks than heads share copies of them. */
-static uint64_t rank_sum(const struct sh_plan *p, int layer, int rank, int tp)
+/* Tokens of the heads that a rank of tp has in a layer of a text of n_token. More ranks than heads share copies of
+ * them. */
+static uint64_t rank_sum(const struct sh_plan *p, int layer, int rank, int tp, int n_token)
 {
     int n = p->n_kv_head, first = tp >= n ? rank * n / tp : rank * (n / tp) + (rank < n % tp ? rank : n % tp);
     int count = tp >= n ? 1 : n / tp + (rank < n % tp);
     uint64_t sum = 0;
     for (int i = 0; i < count; i++)
-        sum += (uint64_t)p->budget[layer * n + first + i];
+        sum += (uint64_t)sh_plan_tokens(p, layer, first + i, n_token);
     return sum;
 }
 
@@ -26,7 +27,7 @@ static int fullest_rank(const struct sh_plan *p, int tp)
     for (int r = 0; r < tp; r++) {
         uint64_t sum = 0;
         for (int l = 0; l < p->n_layer; l++)
-            sum += rank_sum(p, l, r, tp);
+            sum += rank_sum(p, l, r, tp, p->n_token);
         if (sum > most) {
             most = sum;
             fullest = r;
@@ -35,19 +36,21 @@ static int fullest_rank(const struct sh_plan *p, int tp)
     return fullest;
 }
 
+/* Rounded up. Bytes are counted for as many heads as kv_rule.h says a rank has. */
+static uint64_t mean_tokens(const struct sh_kv_planned *at, int layer, uint64_t length)
+{
+    const struct sh_plan *p = at->plan;
+    uint64_t heads = (uint64_t)((p->n_kv_head + at->tp - 1) / at->tp);
+    return (rank_sum(p, layer, at->rank, at->tp, (int)length) + heads - 1) / heads;
+}
+
 int sh_capacity_plan(const struct sh_plan *p, const char *path, const struct sh_kv_shape *s, int tp,
-                     struct sh_kv_rule *r, uint64_t **layers, struct sh_err *e)
+                     struct sh_kv_rule *r, struct sh_err *e)
 {
     if (sh_plan_check_model(p, path, s->f.name, NULL, s->f.layers, s->f.kv_heads, e))
         return -1;
-    uint64_t *to = xcalloc((size_t)p->n_layer, sizeof *to);
-    /* Bytes are counted for as many heads as kv_rule.h says a rank has. */
-    uint64_t heads = (uint64_t)((p->n_kv_head + tp - 1) / tp);
-    int rank = fullest_rank(p, tp);
-    for (int l = 0; l < p->n_layer; l++)
-        to[l] = (rank_sum(p, l, rank, tp) + heads - 1) / heads;
-    r->budget = SH_BUDGET_LAYERS;
-    r->layers = *layers = to;
+    r->budget = SH_BUDGET_PLAN;
+    r->planned = (struct sh_kv_planned){mean_tokens, p, fullest_rank(p, tp), tp};
     return 0;
 }
 
@@ -62,11 +65,24 @@ int sh_capacity_same_model(const char *a, const char *b)
     return *x == *y;
 }
 
+/* What the plan's budgets are at a length of requests, 0: of many. */
+static void say_length(const struct sh_plan *p, uint64_t length, char *to, size_t bytes)
+{
+    int n = p->n_token;
+    *to = '\0';
+    if (!length)
+        snprintf(to, bytes, "; budgets for texts of %d tokens, the same shares of others", n);
+    else if (length != (uint64_t)n)
+        snprintf(to, bytes, "; budgets for texts of %d tokens, the same shares of these%s", n,
+                 (double)length > 1.1 * n ? ": longer ones were not measured" : "");
+}
+
 char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint64_t length)
 {
-    char other[SH_PLAN_NAME + 64] = "", range[64] = "", beyond[96] = "";
+    char other[SH_PLAN_NAME + 64] = "", range[64] = "", beyond[120];
+    say_length(p, length, beyond, sizeof beyond);
     if (!p->n_evidence)
-        return xasprintf("the plan has no measured quality");
+        return xasprintf("the plan has no measured quality%s", beyond);
     const struct sh_plan_evidence *v = &p->evidence[0];
     for (int i = 1; i < p->n_evidence && *p->target_metric; i++)
         if (!strcmp(p->evidence[i].metric, p->target_metric))
@@ -75,10 +91,6 @@ char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint
         snprintf(other, sizeof other, "measured on another model, %.200s: ", p->model);
     if (isfinite(v->low) && isfinite(v->high))
         snprintf(range, sizeof range, " (%.4g to %.4g)", v->low, v->high);
-    if (!length)
-        snprintf(beyond, sizeof beyond, ", up to %d tokens", p->n_token);
-    else if ((double)length > 1.1 * p->n_token)
-        snprintf(beyond, sizeof beyond, ", on texts up to %d tokens: longer ones were not measured", p->n_token);
     return xasprintf("%s%s: %s %.4g%s over %d sequences of %s%s", other, p->policy.policy->name, v->metric, v->value,
                      range, v->sequences, v->store, beyond);
 }

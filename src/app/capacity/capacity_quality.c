@@ -79,6 +79,21 @@ static int measure(const struct sh_result_row *r, struct sh_quality_point *p)
     return isfinite(change.value);
 }
 
+/* A plan's own bound, if it is at least as sure as the others. */
+static int measure_judged(const struct sh_result_row *r, struct sh_quality_point *p)
+{
+    double at[SH_N_JUDGED_METRIC];
+    if (!sh_result_get(r, &sh_judged_metrics, at) || !(sh_result_real(r, "confidence") >= SH_EVAL_CONFIDENCE - 1e-9))
+        return 0;
+    p->is_plan = p->is_judged = 1;
+    p->low = p->high = (double)NAN;
+    p->value = at[SH_J_INCREASE];
+    p->bound = at[SH_J_BOUND];
+    p->sequences = at[SH_J_SEQUENCES] < 0x1p31 ? (int)at[SH_J_SEQUENCES] : 0;
+    p->tokens = at[SH_J_TOKENS];
+    return isfinite(p->value);
+}
+
 /* Leaves out the policies that exceeded some budget: they may have met the others only by chance. Returns how many
  * points remain. */
 static int leave_out_over(struct sh_quality_point *p, int n)
@@ -97,23 +112,23 @@ int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struc
 {
     struct sh_stored_run *run = NULL;
     int n_run = 0;
-    struct sh_results eval = {0}, replay = {0};
+    struct sh_results all = {0};
     struct sh_store *s = sh_store_open(db, e);
-    int bad = !s || sh_store_runs(s, &run, &n_run, e) || sh_results_load(s, "eval", &eval, e) ||
-              sh_results_load(s, "replay", &replay, e);
-    struct sh_quality_point *at = xcalloc((size_t)eval.n + (size_t)replay.n + 1, sizeof *at);
+    int bad = !s || sh_store_runs(s, &run, &n_run, e) || sh_results_load(s, "eval", &all, e), n_eval = all.n;
+    bad = bad || sh_results_load(s, "judged", &all, e);
+    int n_judged = all.n;
+    bad = bad || sh_results_load(s, "replay", &all, e);
+    struct sh_quality_point *at = xcalloc((size_t)all.n + 1, sizeof *at);
     *n = 0;
-    for (int i = 0; i < eval.n + replay.n && !bad; i++) {
-        int is_eval = i < eval.n;
-        struct sh_quality_point p = {.kind = is_eval ? SH_QUALITY_PPL : SH_QUALITY_RECALL};
-        const struct sh_result_row *r = is_eval ? &eval.row[i] : &replay.row[i - eval.n];
-        if (!describe(r, &p) || !measure(r, &p))
+    for (int i = 0; i < all.n && !bad; i++) {
+        struct sh_quality_point p = {.kind = i < n_judged ? SH_QUALITY_PPL : SH_QUALITY_RECALL};
+        int is_judged = i >= n_eval && i < n_judged;
+        if (!describe(&all.row[i], &p) || !(is_judged ? measure_judged : measure)(&all.row[i], &p))
             continue;
         name_model(run, n_run, &p);
         at[(*n)++] = p;
     }
-    sh_results_free(&eval);
-    sh_results_free(&replay);
+    sh_results_free(&all);
     sh_stored_runs_free(run, n_run);
     sh_store_close(s);
     if (bad) {
@@ -265,7 +280,7 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
 
 char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length)
 {
-    char range[160] = "", other[240] = "", beyond[120] = "", spread[80] = "", value[60],
+    char range[160] = "", other[240] = "", beyond[120] = "", spread[96] = "", value[60],
          text[SH_MEASURED_NAME + 2] = "";
     int is_ppl = p->kind == SH_QUALITY_PPL;
     double unit = is_ppl ? 100 : 1;
@@ -282,7 +297,8 @@ char *sh_quality_text(const struct sh_quality_point *p, const char *db, const ch
                  "are not)", 100 * p->bound);
     snprintf(value, sizeof value, is_ppl ? "perplexity changes by %+.2f %%" : "kept mass %.4g", unit * p->value);
     if (p->is_plan)
-        snprintf(spread, sizeof spread, " on average, spread by a plan");
+        snprintf(spread, sizeof spread, " on average, spread by a plan%s",
+                 p->is_judged ? " and judged on texts that its search did not use" : "");
     else if (*p->allocator && strcmp(p->allocator, "uniform"))
         snprintf(spread, sizeof spread, " spread by %.60s", p->allocator);
     if (p->length > 0 && (double)length > 1.1 * p->length)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What budgets cost according to a store: results of shears eval (perplexity compared with the full cache) and of
- * shears replay (kept attention mass), and the smallest budget among them that is good enough. */
+/* What budgets cost according to a store: results of shears eval (perplexity compared with the full cache), plans that
+ * shears plan judged, and results of shears replay (kept attention mass); and the smallest budget among them that is
+ * good enough. */
 #ifndef SH_APP_CAPACITY_QUALITY_H
 #define SH_APP_CAPACITY_QUALITY_H
 
@@ -24,6 +25,7 @@ struct sh_quality_point {
     int bits;                           /* of the cache's numbers                                 */
     int is_over;                        /* it kept more than its budget                           */
     int is_plan;                        /* of a plan, whose heads keep `budget` on average        */
+    int is_judged;                      /* a plan that met its target on texts that its search did not use */
     double value, low, high;            /* PPL: increase as a share; RECALL: kept mass with its 95 %, or NaN */
     double bound;                       /* PPL: one-sided 95 % bound of the increase; NaN: not known */
     int sequences;                      /* that the bound is over; 0: over tokens, as if independent */

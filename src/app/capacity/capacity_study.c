@@ -103,7 +103,7 @@ static int answer(struct sh_capacity_study *s, const struct sh_capacity_question
     free(s->layers);
     s->layers = NULL;
     if (sh_capacity_ask_fill(s->args, &s->settings, q, &s->ask, &s->layers, e) ||
-        (v->is_plan && sh_capacity_plan(&s->plan, s->args->plan, q->shape, q->tp, &s->ask.rule, &s->layers, e)))
+        (v->is_plan && sh_capacity_plan(&s->plan, s->args->plan, q->shape, q->tp, &s->ask.rule, e)))
         return -1;
     if (v->is_plan)
         line = keep_line(s, sh_capacity_plan_evidence(&s->plan, q->shape->f.name, s->ask.length));

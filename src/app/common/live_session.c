@@ -76,21 +76,36 @@ int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e)
     return l->model ? 0 : -1;
 }
 
+static struct sh_resident_setup setup_for(struct sh_live *l, int positions)
+{
+    int most = sh_model_arch(l->model)->max_pos;
+    return (struct sh_resident_setup){.backend = l->devices.backend, .device = l->devices.at[0], .model = l->model,
+                                      .dtype = l->dtype, .weight_bits = (int)l->options->weight_bits,
+                                      .positions = positions < most ? positions : most, .stages = l->devices.stages,
+                                      .on_host = sh_live_say_host, .on_eager = sh_live_say_eager, .to = &l->note};
+}
+
+static int load(struct sh_live *l, const struct sh_resident_setup *setup, struct sh_err *e)
+{
+    l->resident = sh_resident_open(setup, e);
+    return l->resident ? 0 : sh_err_prefix(e, "%s", l->options->model);
+}
+
 int sh_live_load(struct sh_live *l, int positions, int rows, int block, struct sh_err *e)
 {
     struct sh_props props;
-    int most = sh_model_arch(l->model)->max_pos;
+    struct sh_resident_setup setup = setup_for(l, positions);
     l->devices.backend->props(l->devices.at[0], &props);
-    struct sh_resident_setup setup = {.backend = l->devices.backend, .device = l->devices.at[0], .model = l->model,
-                                      .dtype = l->dtype, .weight_bits = (int)l->options->weight_bits,
-                                      .rows = props.rows_at_once < rows ? props.rows_at_once : rows,
-                                      .positions = positions < most ? positions : most,
-                                      .stages = l->devices.stages,
-                                      .on_host = sh_live_say_host, .on_eager = sh_live_say_eager, .to = &l->note};
-    if (setup.rows < block)
-        setup.rows = block;
-    l->resident = sh_resident_open(&setup, e);
-    return l->resident ? 0 : sh_err_prefix(e, "%s", l->options->model);
+    setup.rows = props.rows_at_once < rows ? props.rows_at_once : rows;
+    setup.rows = setup.rows < block ? block : setup.rows;
+    return load(l, &setup, e);
+}
+
+int sh_live_load_texts(struct sh_live *l, int longest, long long all, struct sh_err *e)
+{
+    struct sh_resident_setup setup = setup_for(l, longest);
+    sh_resident_for_texts(&setup, longest, all, 1);
+    return load(l, &setup, e);
 }
 
 void sh_live_close(struct sh_live *l)
@@ -136,15 +151,26 @@ static int shape_prompt(const struct sh_live *l, struct sh_live_shape *s, struct
     return 0;
 }
 
+static int most_of(const struct sh_plan *p, int n_token)
+{
+    int most = 0;
+    for (int i = 0; i < p->n_layer * p->n_kv_head; i++) {
+        int b = sh_plan_tokens(p, i / p->n_kv_head, i % p->n_kv_head, n_token);
+        most = b > most ? b : most;
+    }
+    return most;
+}
+
 int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
                   struct sh_live_shape *out, struct sh_err *e)
 {
     const struct sh_arch *a = sh_model_arch(l->model);
     const struct sh_policy *p = c->policy->policy;
-    if (!c->budget && !sh_live_keeps_all(c->policy, a->n_layer))
+    if (!c->budget && !c->plan && !sh_live_keeps_all(c->policy, a->n_layer))
         return sh_misused(e, "--policy %s requires --budget: how many tokens each head keeps", p->name);
-    *out = (struct sh_live_shape){.n_prompt = n_prompt, .n_token = n_token,
-                                  .budget = c->budget ? sh_budget_tokens(c->budget, n_token) : 0,
+    *out = (struct sh_live_shape){.n_prompt = n_prompt, .n_token = n_token, .plan_token = c->plan ? n_token : 0,
+                                  .budget = c->plan ? most_of(c->plan, n_token)
+                                                    : c->budget ? sh_budget_tokens(c->budget, n_token) : 0,
                                   .length = p->needs & SH_NEEDS_LENGTH ? n_token : 0,
                                   .angles = sh_arch_follows_length(a) ? sh_rope_length(&a->rope, n_prompt) : 0};
     out->fits = (!out->budget || n_token <= out->budget) | (!a->window || n_token <= a->window) << 1;
@@ -153,8 +179,9 @@ int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_
 
 int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *other)
 {
-    if (s->budget != other->budget || s->fits != other->fits || s->length != other->length ||
-        s->angles != other->angles || s->prefill != other->prefill || s->block_asked != other->block_asked)
+    if (s->budget != other->budget || s->plan_token != other->plan_token || s->fits != other->fits ||
+        s->length != other->length || s->angles != other->angles || s->prefill != other->prefill ||
+        s->block_asked != other->block_asked)
         return 0;
     s->n_prompt = other->n_prompt > s->n_prompt ? other->n_prompt : s->n_prompt;
     s->n_token = other->n_token > s->n_token ? other->n_token : s->n_token;
@@ -169,7 +196,8 @@ static struct sh_session_setup setup_of(const struct sh_live *l, const struct sh
     const struct sh_arch *a = sh_model_arch(l->model);
     *budget = xcalloc((size_t)(a->n_layer * a->n_kv_head), sizeof **budget);
     for (int i = 0; i < a->n_layer * a->n_kv_head; i++)
-        (*budget)[i] = shape->budget ? shape->budget : shape->n_token;
+        (*budget)[i] = c->plan ? sh_plan_tokens(c->plan, i / a->n_kv_head, i % a->n_kv_head, shape->plan_token)
+                               : shape->budget ? shape->budget : shape->n_token;
     return (struct sh_session_setup){.spec = c->policy, .budget = *budget, .n_seq = n_seq, .n_token = shape->n_token,
                                      .length = shape->angles, .prefill = shape->prefill,
                                      .whole = l->prefill_mode == SH_PREFILL_ONCE, .block = shape->block,

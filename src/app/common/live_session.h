@@ -6,6 +6,7 @@
 #include "planner/policy/budget.h"
 #include "src/base/out.h"
 #include "src/app/common/devices.h"
+#include "src/app/plan/plan_file.h"
 #include "src/engine/session.h"
 
 struct sh_live_options {                /* as typed; a command's option table points at them      */
@@ -55,19 +56,24 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
  * that many rows at a time if that suits the device, and at least `block`. */
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e);
 int sh_live_load(struct sh_live *l, int positions, int rows, int block, struct sh_err *e);
+/* For whole texts, of `longest` tokens at most and `all` together, that go through one layer after another
+ * (engine/eval.h): weights that do not fit stay on disk, but for one layer. */
+int sh_live_load_texts(struct sh_live *l, int longest, long long all, struct sh_err *e);
 void sh_live_close(struct sh_live *l);                  /* {0} is fine */
 
-/* A policy as typed, and one budget for all heads. */
+/* A policy as typed, and one budget for all heads or a plan. */
 struct sh_live_cache {
     const struct sh_policy_spec *policy;
     const struct sh_budget *budget;     /* NULL: everything is kept, so a policy that evicts is refused */
     int watched;                        /* sh_session_setup's                                     */
+    const struct sh_plan *plan;         /* a budget for each head, `budget` does not count; NULL: none */
 };
 
 /* The properties of a session for a text, or for the texts that share it. */
 struct sh_live_shape {
     int n_prompt, n_token;              /* of the longest text: of its prompt; in all             */
-    int budget;                         /* tokens per head; 0: all                                */
+    int budget;                         /* tokens per head, of a plan the most; 0: all            */
+    int plan_token;                     /* of a plan: the tokens in all that it divides; 0: none  */
     int fits;                           /* bits: a text fits into the budget, into the window     */
     int length;                         /* in all, if the policy depends on it; else 0            */
     int angles;                         /* sh_rope_length of the prompt, if they depend on it; 0  */

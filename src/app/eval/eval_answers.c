@@ -11,6 +11,7 @@
 
 #include "src/base/file.h"
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 
 struct document {
     const struct sh_text_source *s;
@@ -134,7 +135,8 @@ int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source 
     a->n = xcalloc((size_t)a->texts, sizeof *a->n);
     while (!bad && text < a->texts && (got = xgetline(&line, &cap, SH_MOST_TEXT, f)) >= 0) {
         number++;
-        json_t *item = json_loadb(line, (size_t)got, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+        size_t mark = number == 1 ? sh_utf8_mark(line, (size_t)got) : 0;
+        json_t *item = json_loadb(line + mark, (size_t)got - mark, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
         if (item && read_line(s, item, field, a, &text, e))     /* blank lines make no item */
             bad = sh_err_prefix(e, "%s: line %d", s->jsonl, number);
         json_decref(item);

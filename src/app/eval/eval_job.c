@@ -10,28 +10,10 @@
 enum { AT_ONCE = 32,                    /* caches that read together, at most: results are kept after each group */
        TEXTS = 64 };                    /* texts that are read side by side, at most              */
 
-/* Tokens that go through a layer together. Layer by layer, a text should not be cut: its full cache is then attended to
- * by the backend, at once. */
-static int rows_at_once(const struct sh_eval_job *w, const struct sh_resident_setup *setup)
-{
-    struct sh_props props;
-    int longest = sh_text_source_longest(&w->source);
-    long long all = sh_text_source_tokens(&w->source);
-    size_t needs, left;
-    setup->backend->props(setup->device, &props);
-    int rows = props.rows_at_once < all ? props.rows_at_once : (int)all;
-    rows = w->a->prefill_block < rows ? rows : (int)w->a->prefill_block;
-    if (w->a->stream)
-        return rows < longest ? rows : longest;
-    sh_resident_room(setup, &needs, &left);
-    size_t whole = sh_activations_bytes(sh_model_arch(setup->model), longest, setup->dtype);
-    return longest > rows && (!left || whole < left / 4) ? longest : rows;
-}
-
 static int open_resident(struct sh_eval_job *w, struct sh_err *e)
 {
-    size_t needs, left;
-    int longest = sh_text_source_longest(&w->source);
+    struct sh_props props;
+    int longest = sh_text_source_longest(&w->source), block = (int)w->a->prefill_block;
     struct sh_resident_setup setup = {.backend = w->devices.backend, .device = w->devices.at[0],
                                       .model = w->source.model, .dtype = w->dtype,
                                       .weight_bits = (int)w->a->weight_bits,
@@ -39,9 +21,12 @@ static int open_resident(struct sh_eval_job *w, struct sh_err *e)
                                       .stages = w->devices.stages, .on_host = sh_live_say_host,
                                       .on_eager = sh_live_say_eager, .to = &w->note};
     w->note.quiet = w->common->quiet;
-    setup.rows = rows_at_once(w, &setup);
-    sh_resident_room(&setup, &needs, &left);
-    setup.streams = !w->a->stream && left && needs > left;
+    setup.backend->props(setup.device, &props);
+    if (w->a->stream)
+        setup.rows = props.rows_at_once > block ? props.rows_at_once : block;
+    else
+        sh_resident_for_texts(&setup, longest, sh_text_source_tokens(&w->source), block);
+    setup.rows = w->a->stream && setup.rows > longest ? longest : setup.rows;
     w->eval.resident = sh_resident_open(&setup, e);
     return w->eval.resident ? 0 : sh_err_prefix(e, "%s", w->a->model);
 }

@@ -7,6 +7,7 @@
 
 #include "src/base/file.h"
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 #include "src/model/config.h"
 
 enum { MOST = 1 << 22 };                 /* tokens of a prompt, where the model's positions set no limit */
@@ -20,7 +21,9 @@ static int read_text(struct sh_prompts *p, struct sh_err *e)
         (is_input && !(whole = sh_input_read(SH_MOST_TEXT, &bytes, e))))
         return -1;
     bytes -= is_input && bytes && whole[bytes - 1] == '\n';     /* of echo */
-    int bad = bytes ? sh_texts_add(&p->texts, "prompt", whole ? whole : p->text, bytes, e)
+    size_t mark = whole ? sh_utf8_mark(whole, bytes) : 0;
+    bytes -= mark;
+    int bad = bytes ? sh_texts_add(&p->texts, "prompt", whole ? whole + mark : p->text, bytes, e)
                     : sh_misused(e, "the prompt is empty, expected at least one token of text");
     free(whole);
     return bad ? sh_err_prefix(e, "%s", p->file ? p->file : is_input ? "standard input" : "--prompt") : 0;

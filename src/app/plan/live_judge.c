@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk on the judged texts, with the setting that the search chose: down from large budgets, as long as the bound
- * holds. Budgets lie close together near the mean that the search found, and far apart above, where they hold nearly
- * always. Then come those between the last that holds and the one that fails, again from large to small. */
+/* The walk on the judged texts, with the setting that the search chose: down from large budgets, as long as the
+ * bound holds. The order is fixed by what the search found: a budget that holds nearly always, then down from half
+ * as many tokens again as the search found, close together from a fifth above. Nothing is tried between two budgets
+ * after one of them has failed: that would be another chance to be wrong. Nor are those in between at the top, as an
+ * increase need not fall with every token: texts that the full cache reads badly can gain from evictions. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/app/plan/live_plan.h"
+#include "src/app/store/results.h"
+#include "src/base/file.h"
 #include "src/base/mem.h"
 
-enum { MOST = 512, BATCH = 5, WIDE = 8 };
-static const double step = 1.03, stride = 1.2, finest = 1.005;
+enum { MOST = 512, BATCH = 8 };
+static const double top = 1.2, far = 1.5, near = 1.2, stride = 1.08, step = 1.015;
 
-static void add(int *mean, int *n, double x, int floor_, int below)
+/* The mean after this one, the full cache at first; 0: it was the least. */
+static int next_mean(const struct sh_live_plan *w, int last)
 {
-    int b = (int)(x + 0.5) > floor_ ? (int)(x + 0.5) : floor_;
-    int last = *n ? mean[*n - 1] : below;
-    if (b < last && *n < MOST)
-        mean[(*n)++] = b;
+    const struct sh_live_setting *s = &w->setting[w->best];
+    double found = s->meets ? s->mean : w->n_token, x = last / (last > near * found ? stride : step);
+    if (last == w->n_token && found < last / top)
+        x = last / top;
+    else if (x > far * found)
+        x = far * found;
+    int b = (int)(x + 0.5) < last ? (int)(x + 0.5) : last - 1;
+    b = b < s->allot.floor ? s->allot.floor : b;
+    return b < last ? b : 0;
 }
 
 /* Reads these means after those that were judged. 1: all hold; 0: one does not, and those after it are left out. */
@@ -43,56 +54,64 @@ static int judge(struct sh_live_plan *w, const int *mean, int n, struct sh_err *
     return held == n;
 }
 
-/* The first means: far apart from the whole text on, then close together down to what the search found, if it did. */
-static int first_means(const struct sh_live_plan *w, int *mean)
+/* The next ones: at first down to what the search found. */
+static int next_means(const struct sh_live_plan *w, int last, int *mean)
 {
     const struct sh_live_setting *s = &w->setting[w->best];
-    int n = 0, floor_ = s->allot.floor;
-    double top = w->n_token / step, near = s->mean;
-    for (int k = 0; k < WIDE; k++)
-        near *= step;
-    for (double x = top; x > (s->meets ? near : floor_ / stride); x /= stride)
-        add(mean, &n, x, floor_, w->n_token);
-    for (int k = WIDE; k >= 0 && s->meets; k--, near /= step)
-        if (near < top)
-            add(mean, &n, near, floor_, w->n_token);
-    if (!n)
-        add(mean, &n, top, floor_, w->n_token);
-    return n;
-}
-
-/* Between one that holds and one that fails. */
-static int means_between(int holds, int fails, double ratio, int *mean)
-{
-    int n = 0;
-    for (double x = holds / ratio; x > fails && n < MOST; x /= ratio)
-        add(mean, &n, x, fails + 1, holds);
-    return n;
-}
-
-/* Down from one that holds. */
-static int means_below(int holds, int floor_, int *mean)
-{
-    int n = 0;
-    for (double x = holds / step; n < BATCH && (!n || mean[n - 1] > floor_); x /= step)
-        add(mean, &n, x < holds - 0.5 ? x : holds - 1, floor_, holds);
+    int n = 0, is_first = last == w->n_token && s->meets;
+    while (n < MOST && (is_first ? last > s->mean : n < BATCH) && (last = next_mean(w, last)))
+        mean[n++] = last;
     return n;
 }
 
 int sh_live_judge(struct sh_live_plan *w, struct sh_err *e)
 {
-    int mean[MOST], n = first_means(w, mean), floor_ = w->setting[w->best].allot.floor;
+    int mean[MOST], n, holds = 1, last = w->n_token;
     w->chosen = -1;
-    int holds = judge(w, mean, n, e);
-    while (holds > 0 && w->judged[w->chosen].mean > floor_) {
-        n = means_below(w->judged[w->chosen].mean, floor_, mean);
+    while (holds > 0 && (n = next_means(w, last, mean))) {
         holds = judge(w, mean, n, e);
-    }
-    int fails = holds ? 0 : w->judged[w->n_judged - 1].mean;
-    for (double ratio = step; fails && holds >= 0 && ratio > finest; ratio = 1 + (ratio - 1) / 3) {
-        n = means_between(w->chosen < 0 ? w->n_token : w->judged[w->chosen].mean, fails, ratio, mean);
-        holds = n ? judge(w, mean, n, e) : 1;
-        fails = holds ? fails : w->judged[w->n_judged - 1].mean;
+        last = mean[n - 1];
     }
     return holds < 0 ? -1 : 0;
+}
+
+int sh_live_keep_judged(struct sh_live_plan *w, const struct sh_candidate *c, struct sh_err *e)
+{
+    const struct sh_live_options *o = &w->a->live;
+    const struct sh_kv_format *f = &w->live.format;
+    const struct sh_plan *p = &w->plan;
+    char knobs[SH_POLICY_TEXT], allocator[SH_ALLOT_TEXT], budget[SH_BUDGET_TEXT];
+    double tokens = 0, share = (double)sh_plan_total(p) / p->n_layer / p->n_kv_head / p->n_token;
+    char *settings = sh_settings_text("judged", (const struct sh_value[]){
+        {"policy", .text = p->policy.policy->name}, {"knobs", .text = sh_policy_knobs(&p->policy, knobs)},
+        {"budget", .text = sh_budget_text(&(struct sh_budget){.share = share}, budget)},
+        {"allocator", .text = sh_allot_text(&p->allocator, allocator)}, {"kv_bits", .whole = f->bits},
+        {"group", .whole = f->bits < 16 ? f->group : 0}, {"prefill", .whole = o->prefill},
+        {"model", .bits = sh_model_fingerprint(w->live.model)}, {"texts", .bits = w->on.hash},
+        {"dtype", .text = o->dtype}, {"weight_bits", .whole = o->weight_bits}, {"seed", .bits = w->live.seed},
+        {"weight_prune", .real = o->weight_prune, .is_absent = o->weight_prune <= 0},
+        {"confidence", .real = w->a->confidence}, {"plan", .bits = sh_plan_hash(p)}, {0}});
+    for (int i = 0; i < w->n_judge; i++)
+        tokens += c->at[i].tokens;
+    const double at[SH_N_JUDGED_METRIC] = {
+        [SH_J_SEQUENCES] = w->n_judge, [SH_J_TOKENS] = tokens, [SH_J_INCREASE] = expm1(w->ppl.mean),
+        [SH_J_BOUND] = expm1(w->ppl.high), [SH_J_KL] = w->kl.mean, [SH_J_KL_BOUND] = w->kl.high};
+    int bad = sh_result_keep_all(w->store, "judged", settings, &sh_judged_metrics, at, &w->on, e);
+    free(settings);
+    return bad;
+}
+
+int sh_live_write_judged(const struct sh_live_plan *w, struct sh_err *e)
+{
+    struct sh_file *f = sh_file_begin(w->a->judged, e);
+    if (!f)
+        return -1;
+    FILE *to = sh_file_stream(f);
+    for (int i = 0; i < w->n_judge; i++) {
+        const struct sh_trace_sequence *q = &w->source.texts.sequence[w->order[w->n_search + i]];
+        for (int k = 0; k < q->n_tokens; k++)
+            fprintf(to, "%s%d", k ? ", " : "[", q->tokens[k]);
+        fputs("]\n", to);
+    }
+    return sh_file_end(f, 0, e);
 }

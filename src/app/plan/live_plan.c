@@ -242,11 +242,18 @@ static void known_first(int *order, int n, int known)
     }
 }
 
+/* Texts to judge on by default: the noise of a bound falls with the tokens that it is over. */
+static int usual(const struct sh_live_plan *w)
+{
+    double mean = (double)sh_text_source_tokens(&w->source) / w->source.texts.n, n = ceil(SH_LIVE_TOKENS / mean);
+    return n > SH_LIVE_JUDGED ? (int)n : SH_LIVE_JUDGED;
+}
+
 /* Shuffled by the seed (Fisher and Yates). As many as were asked for are judged if half of the texts or 12 are left to
  * search on. */
 static void split(struct sh_live_plan *w)
 {
-    int n = w->source.texts.n, asked = w->a->sequences ? (int)w->a->sequences : SH_LIVE_JUDGED;
+    int n = w->source.texts.n, asked = w->a->sequences ? (int)w->a->sequences : usual(w);
     int known = (int)w->a->known;
     w->order = xcalloc((size_t)n, sizeof *w->order);
     for (int i = 0; i < n; i++) {
@@ -278,8 +285,9 @@ static int open_all(struct sh_live_plan *w, struct sh_err *e)
         return -1;
     long long tokens = sh_text_source_tokens(&w->source);
     split(w);
-    w->goal = a->target == SH_TARGET_PPL ? log1p(a->value) : a->target == SH_TARGET_KL ? a->value : -a->value;
-    return sh_live_load(&w->live, w->n_token, tokens < 1 << 22 ? (int)tokens : 1 << 22, w->n_token, e);
+    w->goal = a->budget ? (double)INFINITY
+              : a->target == SH_TARGET_PPL ? log1p(a->value) : a->target == SH_TARGET_KL ? a->value : -a->value;
+    return sh_live_load_texts(&w->live, w->n_token, tokens, e);
 }
 
 /* ---- the search ---- */
@@ -312,7 +320,7 @@ static int search(struct sh_live_plan *w, struct sh_err *e)
     return 0;
 }
 
-/* Too few texts for a promise: what is seen with the mean that the search found. */
+/* The mean was given, or there are too few texts for a promise: what is seen with the mean that the search found. */
 static int look(struct sh_live_plan *w, struct sh_err *e)
 {
     const struct sh_live_setting *s = &w->setting[w->best];
@@ -363,9 +371,11 @@ static void fill_plan(struct sh_live_plan *w, const struct sh_candidate *c)
     p->n_token = w->n_token;
     p->budget = xmalloc(heads * sizeof *p->budget);
     memcpy(p->budget, c->budget, heads * sizeof *p->budget);
-    snprintf(p->target_metric, sizeof p->target_metric, "%s", metric[w->a->target]);
-    p->target = w->a->value;
-    snprintf(p->status, sizeof p->status, "%s", w->is_met ? "met" : "not_shown");
+    if (!w->a->budget) {
+        snprintf(p->target_metric, sizeof p->target_metric, "%s", metric[w->a->target]);
+        p->target = w->a->value;
+        snprintf(p->status, sizeof p->status, "%s", w->is_met ? "met" : "not_shown");
+    }
     add_evidence(w, "ppl_increase", expm1(w->ppl.mean), expm1(w->ppl.low), expm1(w->ppl.high));
     add_evidence(w, "kl", w->kl.mean, w->kl.low, w->kl.high);
     if (w->answers.texts)
@@ -388,7 +398,9 @@ static void say(struct sh_live_plan *w, const struct sh_candidate *c)
     char *range = range_of(w), *more = w->more ? xasprintf("%d more would do", w->more)
                                                : xstrdup("with these budgets no number of them would do");
     double share = (double)sh_plan_total(&w->plan) / w->plan.n_layer / w->plan.n_kv_head / w->n_token;
-    if (w->is_met)
+    if (w->a->budget)
+        w->verdict = xasprintf("%s on %d sequences, with %.1f %% of the cache", range, w->n_judge, 100 * share);
+    else if (w->is_met)
         w->verdict = xasprintf("met: %s on %d sequences, with %.1f %% of the cache", range, w->n_judge, 100 * share);
     else if (w->n_judge < 2)
         w->verdict = xasprintf("not shown: one sequence has no bound; a promise takes %d, so at least %d more",
@@ -426,12 +438,14 @@ static int conclude(struct sh_live_plan *w, struct sh_err *e)
     w->kl = sh_live_bound(w, SH_TARGET_KL, c->at, n);
     w->exact = sh_live_bound(w, SH_TARGET_ANSWERS, c->at, n);
     w->is_met = n >= SH_LIVE_LEAST && w->chosen >= 0;
-    int needs = w->is_met ? 0 : sh_mean_bound_needs(&c->goal, w->goal, w->a->confidence);
+    int needs = w->is_met || w->a->budget ? 0 : sh_mean_bound_needs(&c->goal, w->goal, w->a->confidence);
     needs = needs && needs < SH_LIVE_LEAST ? SH_LIVE_LEAST : needs;
     w->more = needs > n ? needs - n : 0;
     fill_plan(w, c);
     say(w, c);
-    return 0;
+    if (w->a->judged && sh_live_write_judged(w, e))
+        return -1;
+    return w->store && (w->is_met || (w->a->budget && n >= SH_LIVE_LEAST)) ? sh_live_keep_judged(w, c, e) : 0;
 }
 
 int sh_live_plan_make(struct sh_live_plan *w, struct sh_err *e)
@@ -439,7 +453,7 @@ int sh_live_plan_make(struct sh_live_plan *w, struct sh_err *e)
     w->began_s = sh_now_s();
     w->chosen = -1;
     int bad = open_all(w, e) || search(w, e) ||
-              (w->n_judge < SH_LIVE_LEAST ? look(w, e) : sh_live_judge(w, e)) || conclude(w, e);
+              (w->a->budget || w->n_judge < SH_LIVE_LEAST ? look(w, e) : sh_live_judge(w, e)) || conclude(w, e);
     if (bad && w->store && sh_store_was_made(w->store) && sh_store_is_empty(w->store)) {
         sh_store_close(w->store);
         w->store = NULL;

@@ -23,15 +23,17 @@
 enum sh_live_target { SH_TARGET_PPL, SH_TARGET_KL, SH_TARGET_ANSWERS };
 
 enum { SH_LIVE_LEAST = 12,              /* judged sequences that a promise takes                  */
-       SH_LIVE_JUDGED = 24,             /* by default                                             */
-       SH_LIVE_SETTINGS = 256 };
+       SH_LIVE_JUDGED = 24,             /* by default, or of short texts                          */
+       SH_LIVE_TOKENS = 24 * 512 };     /* as many as have so many tokens                         */
 
 struct sh_live_plan_args {
     struct sh_live_options live;
     struct sh_list text, policy, allocator;
     const char *jsonl, *field, *tokens, *answers, *db;
+    const char *judged;                 /* a file for the judged sequences; NULL: none             */
     long long length, least, sequences, run;            /* length 0: 512, or the model's positions */
     long long known;                    /* the first of the texts, which are searched, never judged */
+    const struct sh_budget *budget;     /* given, instead of a target; NULL: the least that holds the target */
     enum sh_live_target target;
     double value;                       /* an increase of the perplexity, nats, or a share of answers */
     double confidence, seconds;         /* seconds 0: no limit                                    */
@@ -113,5 +115,9 @@ int sh_live_meets(const struct sh_live_plan *w, const struct sh_mean_bound *b);
 
 /* live_judge.c: walks down with the best setting; fills judged and chosen. */
 int sh_live_judge(struct sh_live_plan *w, struct sh_err *e);
+/* The judged texts as ids, a line each, to args.judged: they repeat the measurement. */
+int sh_live_write_judged(const struct sh_live_plan *w, struct sh_err *e);
+/* The plan's figures on the judged texts, for the store: others find them as they find an evaluation. */
+int sh_live_keep_judged(struct sh_live_plan *w, const struct sh_candidate *c, struct sh_err *e);
 
 #endif

@@ -65,8 +65,21 @@ static int try(struct sh_live_plan *w, struct sh_live_setting *s, const int *mea
     return bad ? -1 : 0;
 }
 
+/* The mean that was given. */
+static int look_at(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
+{
+    int mean = sh_budget_tokens(w->a->budget, w->n_token), fails;
+    mean = mean < w->n_token ? mean : w->n_token;
+    if (mean < s->allot.floor)
+        return sh_misused(e, "--budget: found %d tokens of %d, but %s protects %d (sinks and recent)", mean, w->n_token,
+                          s->policy.policy->name, s->allot.floor - 1);
+    return try(w, s, &mean, 1, &fails, e);
+}
+
 int sh_live_search(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e)
 {
+    if (w->a->budget)
+        return look_at(w, s, e);
     int mean[GRID], fails = 0, is_first = limit >= w->n_token;
     int n = falling(s, is_first ? 0.92 * w->n_token : limit, is_first ? 0.72 : 0.82, mean);
     s->mean = mean[0];

@@ -28,6 +28,14 @@ long long sh_plan_total(const struct sh_plan *p)
     return total;
 }
 
+uint64_t sh_plan_hash(const struct sh_plan *p)
+{
+    uint64_t h = (0xcbf29ce484222325u ^ (uint64_t)p->n_token) * 0x100000001b3u;
+    for (int i = 0; i < p->n_layer * p->n_kv_head; i++)
+        h = (h ^ (uint64_t)p->budget[i]) * 0x100000001b3u;
+    return h;
+}
+
 int sh_plan_scale(int tokens, int from, int to, int least)
 {
     int n = (int)(((long long)tokens * to * 2 + from) / (2LL * from));

@@ -43,6 +43,9 @@ struct sh_plan {
 void sh_plan_clear(struct sh_plan *p);                  /* zeroed is fine */
 long long sh_plan_total(const struct sh_plan *p);       /* tokens over all heads */
 
+/* FNV-1a over what decides a cache: budgets and the length that they are for. */
+uint64_t sh_plan_hash(const struct sh_plan *p);
+
 /* Scales `tokens` of a text of `from` tokens to one of `to` tokens: rounded, at least `least`, at most all. */
 int sh_plan_scale(int tokens, int from, int to, int least);
 

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "planner/simulate/prefix_cache.h"
 #include "planner/simulate/simulate.h"
 #include "planner/simulate/workload.h"
 #include "planner/clock/step_time.h"
@@ -18,8 +19,13 @@ struct sh_simulate_args {
     struct sh_capacity_args capacity;   /* one model; gpu, tp, kv and budget are lists            */
     struct sh_list plan;
     const char *workload, *rate, *speed, *prompt, *output, *memory, *evict, *calibrate, *efficiency, *log;
-    const char *plot_latency, *plot_occupancy, *db, *shard, *engine, *concurrency;
-    long long requests, max_seqs, dp, poll;
+    const char *plot_latency, *plot_occupancy, *db, *shard, *engine, *concurrency, *prefix_cache;
+    long long requests, max_seqs, dp, poll, block, prefixes, prefix_tokens, draft;
+    long long prefill_workers, prefill_tp, prefill_ep, prefill_dp, decode_workers;  /* 0: not given */
+    double transfer;                    /* bytes/s that a GPU of a prefill worker sends; below 0: not given */
+    size_t host_cache, disk_cache;      /* bytes for each GPU                                     */
+    double host_bandwidth, disk_bandwidth;      /* bytes/s for each GPU; below 0: not given        */
+    double accept;                      /* probability of a proposed token; below 0: not given     */
     double slo_ttft, slo_tpot, goal;    /* below 0: none; goal: share of requests that meets them   */
     double overhead_s;                  /* of a step; below 0: not given                           */
     double rank_timeout;
@@ -28,7 +34,8 @@ struct sh_simulate_args {
 
 /* ---- files: simulate_csv.c. Errors name the file and the line ---- */
 
-/* A workload, read line by line however long it is. */
+/* A workload, read line by line however long it is: CSV (workload.h), or JSON lines as Mooncake publishes them
+ * (workload_mooncake.c). */
 struct sh_workload_file {
     struct sh_workload base;
     const char *path;                   /* not owned                                              */
@@ -36,12 +43,22 @@ struct sh_workload_file {
     long long whole;                    /* bytes of the file; 0: a pipe                           */
     char *text;
     size_t bytes;
+    int is_mooncake, has_line;          /* has_line: text is a row that was not given yet          */
     struct sh_workload_columns columns;
     long long line, requests, skipped;  /* skipped: rows without a prompt or an answer             */
+    long long most;                     /* requests to read; 0: all                               */
     double first, last;
+    struct sh_keys ids, keys;           /* ids: of the pieces of a prompt, as Mooncake names them   */
 };
 
-/* A path that opens and a header that is known. Times are counted from the first request's. Close even after -1. */
+enum { SH_MOONCAKE_PIECE = 512 };       /* tokens of a prompt that an id is for */
+
+/* A line of Mooncake's: {"timestamp": ms, "input_length": N, "output_length": N, "hash_ids": [one for each 512
+ * tokens]}; hash_ids may be missing, other keys are ignored. 1: a request and its ids; 0: an empty line, or nothing to
+ * simulate; -1. */
+int sh_mooncake_row(const char *line, struct sh_request *out, struct sh_keys *ids, struct sh_err *e);
+
+/* A path that opens and a first line that is known. Times are counted from the first request's. Close even after -1. */
 int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err *e);
 int sh_workload_again(struct sh_workload_file *w, struct sh_err *e);    /* from its beginning */
 void sh_workload_close(struct sh_workload_file *w);
@@ -71,10 +88,18 @@ struct sh_sim_source {
     int n;
 };
 
-/* Close its file with sh_workload_close in any case. */
+/* Close it in any case. */
 int sh_sim_source(const struct sh_simulate_args *a, uint64_t seed, struct sh_sim_source *out, struct sh_err *e);
 /* Starts again from the beginning; `from` is a struct sh_sim_source. */
 struct sh_workload *sh_sim_source_again(void *from, struct sh_err *e);
+void sh_sim_source_close(struct sh_sim_source *s);
+
+/* --prefix-cache and what belongs to it; block 0: none. */
+int sh_sim_prefix(const struct sh_simulate_args *a, const struct sh_sim_source *s, struct sh_prefix_ask *out,
+                  struct sh_err *e);
+
+/* A prefix cache is simulated of models all of whose layers keep all tokens: -1: another one. */
+int sh_sim_prefix_suits(const struct sh_capacity_ask *ask, struct sh_err *e);
 
 /* Steps, memory, limits. Refuses options that exclude each other. */
 int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, struct sh_err *e);

@@ -6,17 +6,19 @@
 #include "src/app/simulate/simulate_run.h"
 
 struct sh_closed_row {
-    const char *cache;                  /* "full", or a budget                                    */
+    const char *cache;                  /* "full", a budget, or a plan's file                     */
     int concurrency;
     double ttft[4], tpot[4];            /* seconds: p50, p90, p99, mean                            */
     double requests, seconds, steps, busy, most_running, tokens_in, tokens_out, pool;
     double output_rate, total_rate;     /* tokens/s: answers; prompts and answers                  */
     double per_gpu, usd;                /* answers/s of each GPU; for a million tokens of answers, NaN: no price */
+    double good_share, goodput;         /* requests within the limits: of all; each second         */
+    double prefix[SH_N_SIM_PREFIX];     /* with a prefix cache                                    */
 };
 
 struct sh_closed {
     struct sh_closed_row *row;          /* [n], for each cache one for each concurrency, in order  */
-    int n, gpus;
+    int n, gpus, clients;               /* clients: how many concurrencies                         */
     struct sh_engine engine;
 };
 

@@ -27,13 +27,34 @@ static int line_of(FILE *file, char **text, size_t *bytes, long long *number, st
     return 1;
 }
 
+/* A line as a request, and the keys of its blocks where somebody asks for them. */
+static int row(struct sh_workload_file *w, struct sh_request *q, struct sh_err *e)
+{
+    uint64_t session = 0;
+    int got = w->is_mooncake ? sh_mooncake_row(w->text, q, &w->ids, e)
+                             : sh_workload_row(&w->columns, w->text, q, &session, e);
+    if (got <= 0 || !w->base.block)
+        return got;
+    w->keys.n = 0;
+    if (w->is_mooncake)
+        sh_keys_pieces(&w->keys, w->base.block, SH_MOONCAKE_PIECE, w->ids.at, w->ids.n, q->prompt);
+    else if (session)
+        sh_keys_text(&w->keys, w->base.block, session, q->prompt + q->output - 1);
+    w->base.key = w->keys.at;
+    w->base.n_key = w->keys.n;
+    return 1;
+}
+
 static int next(struct sh_workload *base, struct sh_request *out, struct sh_err *e)
 {
     struct sh_workload_file *w = (struct sh_workload_file *)base;
     struct sh_request q;
     int got;
-    while ((got = line_of(w->file, &w->text, &w->bytes, &w->line, e)) > 0) {
-        got = sh_workload_row(&w->columns, w->text, &q, e);
+    if (w->most && w->requests == w->most)
+        return 0;
+    while ((got = w->has_line ? 1 : line_of(w->file, &w->text, &w->bytes, &w->line, e)) > 0) {
+        w->has_line = 0;
+        got = row(w, &q, e);
         if (got < 0)
             break;
         if (!got) {
@@ -54,12 +75,14 @@ static int next(struct sh_workload *base, struct sh_request *out, struct sh_err 
     return got < 0 ? sh_err_prefix(e, "%s: line %lld", w->path, w->line) : 0;
 }
 
+/* A file of JSON has no header: its first line is a request already. */
 static int header(struct sh_workload_file *w, struct sh_err *e)
 {
     int got = line_of(w->file, &w->text, &w->bytes, &w->line, e);
     if (!got)
         return sh_fail(e, "%s: empty file, expected a header", w->path);
-    if (got < 0 || sh_workload_header(w->text, &w->columns, e))
+    w->is_mooncake = w->has_line = got > 0 && w->text[strspn(w->text, " \t")] == '{';
+    if (got < 0 || (!w->is_mooncake && sh_workload_header(w->text, &w->columns, e)))
         return sh_err_prefix(e, "%s: line %lld", w->path, w->line);
     return 0;
 }
@@ -67,7 +90,7 @@ static int header(struct sh_workload_file *w, struct sh_err *e)
 int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err *e)
 {
     struct stat about;
-    *w = (struct sh_workload_file){.base = {next}, .path = path, .file = sh_stream_open(path, &about)};
+    *w = (struct sh_workload_file){.base.next = next, .path = path, .file = sh_stream_open(path, &about)};
     if (!w->file)
         return sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     w->whole = S_ISREG(about.st_mode) ? (long long)about.st_size : 0;
@@ -76,8 +99,8 @@ int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err
 
 int sh_workload_again(struct sh_workload_file *w, struct sh_err *e)
 {
-    if (w->line == 1)
-        return 0;                       /* only its header was read, so a pipe works, too */
+    if (w->line == 1 && !w->requests)
+        return 0;                       /* only its first line was read, so a pipe works, too */
     if (fseek(w->file, 0, SEEK_SET))
         return sh_fail(e, "%s: cannot be read a second time: %s", w->path, strerror(errno));
     w->line = w->requests = w->skipped = 0;
@@ -107,6 +130,8 @@ void sh_workload_close(struct sh_workload_file *w)
     if (w->file)
         fclose(w->file);
     free(w->text);
+    free(w->ids.at);
+    free(w->keys.at);
     *w = (struct sh_workload_file){0};
 }
 

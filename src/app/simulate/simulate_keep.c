@@ -60,7 +60,14 @@ static char *settings_of(const struct sh_sim_study *s, const struct sh_sim_row *
         {"overhead_bytes", .real = (double)c->overhead}, {"bandwidth", .real = c->bandwidth},
         {"flops", .real = c->flops}, {"link", .whole = c->link}, {"max_rate", .whole = a->max_rate},
         {"requests_hash", .bits = requests, .is_absent = !a->workload},
-        {"requests", .whole = (long long)s->source.requests, .is_absent = a->workload != NULL},
+        {"requests", .whole = (long long)s->source.requests, .is_absent = a->workload && !a->requests},
+        {"prefix_cache", .text = s->ask.prefix.block ? a->prefix_cache : NULL},
+        {"block", .whole = s->ask.prefix.block, .is_absent = !s->ask.prefix.block},
+        {"host_cache_bytes", .real = (double)a->host_cache, .is_absent = !a->host_cache},
+        {"host_bandwidth", .real = a->host_bandwidth}, {"disk_bandwidth", .real = a->disk_bandwidth},
+        {"disk_cache_bytes", .real = (double)a->disk_cache, .is_absent = !a->disk_cache},
+        {"prefix_tokens", .whole = a->prefix_tokens, .is_absent = !a->prefix_tokens},
+        {"prefixes", .whole = s->source.random.prefixes, .is_absent = !a->prefix_tokens},
         {"page", .whole = c->page}, {"step_tokens", .whole = s->ask.step_tokens},
         {"max_seqs", .whole = s->ask.max_running}, {"headroom", .whole = c->headroom}, {"state", .whole = c->state},
         {"seed", .whole = s->common->seed}, {"tp", .whole = v->tp}, {0}});
@@ -77,18 +84,38 @@ int sh_sim_names(struct sh_sim_study *s, struct sh_err *e)
     return 0;
 }
 
+static int recall(const struct sh_sim_study *s, struct sh_sim_row *r, struct sh_store *store, struct sh_err *e)
+{
+    struct sh_result_row found;
+    int got = sh_result_find(store, "simulate", r->settings, &found, e);
+    if (got > 0)
+        got = sh_result_get(&found, &sh_simulate_metrics, r->at) &&
+              (!s->ask.prefix.block || sh_result_get(&found, &sh_simulate_prefix_metrics, r->prefix));
+    sh_result_free(&found);
+    return got;
+}
+
 int sh_sim_find(struct sh_sim_study *s, int are_new, struct sh_store *store, struct sh_err *e)
 {
     for (int i = 0; i < s->n_row; i++) {
         struct sh_sim_row *r = &s->row[i];
         if (r->is_known)
             continue;
-        r->is_there = sh_result_recall(store, "simulate", r->settings, &sh_simulate_metrics, r->at, e);
+        r->is_there = recall(s, r, store, e);
         if (r->is_there < 0)
             return -1;
         r->is_known = r->is_there && !are_new;
     }
     return 0;
+}
+
+static int keep(const struct sh_sim_study *s, const struct sh_sim_row *r, struct sh_store *store, struct sh_err *e)
+{
+    struct sh_result_row row = {0};
+    sh_result_add_all(&row, &sh_simulate_metrics, -1, r->at);
+    if (s->ask.prefix.block)
+        sh_result_add_all(&row, &sh_simulate_prefix_metrics, -1, r->prefix);
+    return sh_result_keep(store, "simulate", r->settings, &row, e);
 }
 
 int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store *store, struct sh_err *e)
@@ -98,8 +125,7 @@ int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store 
         return -1;
     for (int i = first; i < first + n && !bad; i++)
         if (s->row[i].is_there && !s->row[i].is_known)
-            bad = sh_result_keep_all(store, "simulate", s->row[i].settings, &sh_simulate_metrics, s->row[i].at, NULL,
-                                     e);
+            bad = keep(s, &s->row[i], store, e);
     return sh_store_group_end(store, bad, e);
 }
 

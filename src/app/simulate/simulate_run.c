@@ -60,6 +60,17 @@ static void summary(const struct sh_quantile *q, double to[4])
     to[3] = sh_quantile_mean(q);
 }
 
+void sh_sim_prefix_fill(const struct sh_prefix_count *c, uint64_t reused, uint64_t tokens, double to[SH_N_SIM_PREFIX])
+{
+    to[SH_SP_SHARE] = tokens ? (double)reused / (double)tokens : 0;
+    to[SH_SP_TOKENS] = (double)reused;
+    to[SH_SP_ASKED] = (double)c->asked;
+    to[SH_SP_HIT] = (double)(c->hit[SH_TIER_GPU] + c->hit[SH_TIER_HOST] + c->hit[SH_TIER_DISK]);
+    to[SH_SP_HIT_HOST] = (double)c->hit[SH_TIER_HOST];
+    to[SH_SP_HIT_DISK] = (double)c->hit[SH_TIER_DISK];
+    to[SH_SP_ROOM] = (double)c->room;
+}
+
 /* skipped: rows of the workload's file; most: the highest rate (find_most). */
 static void fill(const struct sh_sim_result *r, double skipped, const double most[3], struct sh_sim_row *row)
 {
@@ -103,10 +114,11 @@ int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *
     *to = (struct sh_sim_server){0};
     int bad = (!s->args->capacity.uneven && sh_capacity_divides(&s->model, q.tp, e)) ||
               sh_capacity_ask_fill(&s->args->capacity, &s->settings, &q, &ask, &to->layers, e) ||
-              (v->plan && sh_capacity_plan(v->plan, v->path, &s->model, q.tp, &ask.rule, &to->layers, e));
+              (v->plan && sh_capacity_plan(v->plan, v->path, &s->model, q.tp, &ask.rule, e));
     if (!v->plan && !v->budget)
         ask.rule.state = ask.rule.headroom = 0;         /* these belong to a policy */
     ask.ep = 1;                         /* an engine's is its clock's                             */
+    bad = bad || (s->ask.prefix.block && sh_sim_prefix_suits(&ask, e));
     if (bad || sh_sim_cost(&ask, &s->efficiency, &to->cost, e) || (s->has_engine && set_clock(s, &q, to, e))) {
         sh_sim_cost_clear(&to->cost);
         free(to->layers);
@@ -186,6 +198,8 @@ static int run_row(struct sh_sim_study *s, struct sh_sim_row *row, const double 
     if (sh_simulate(&ask, &s->server.cost, w, s->result, e))
         return s->args->workload && !sh_interrupted() ? sh_err_prefix(e, "%s", s->args->workload) : -1;
     fill(s->result, (double)s->source.file.skipped, most, row);
+    sh_sim_prefix_fill(&s->result->prefix, s->result->tokens_reused,
+                       s->result->tokens_in + s->result->tokens_recomputed, row->prefix);
     if (row->occupancy)
         *row->occupancy = s->result->occupancy;
     row->is_there = 1;

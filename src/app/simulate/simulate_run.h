@@ -34,6 +34,7 @@ struct sh_sim_row {
     const struct sh_sim_cache *cache;
     double speed;
     double at[SH_N_SIM_METRIC];         /* NaN: not defined                                       */
+    double prefix[SH_N_SIM_PREFIX];     /* with a prefix cache                                    */
     int is_there;                       /* it has figures; else it belongs to another shard        */
     int is_known;                       /* they were in the store before this command              */
     char *settings;                     /* what it is kept under; owned; NULL: nothing is kept      */
@@ -113,6 +114,9 @@ int sh_sim_names(struct sh_sim_study *s, struct sh_err *e);
 int sh_sim_find(struct sh_sim_study *s, int are_new, struct sh_store *store, struct sh_err *e);
 int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store *store, struct sh_err *e);
 int sh_sim_forget(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
+
+/* What became of a prefix cache, of `tokens` of prompts. */
+void sh_sim_prefix_fill(const struct sh_prefix_count *c, uint64_t reused, uint64_t tokens, double to[SH_N_SIM_PREFIX]);
 
 /* Hash of what steps cost. */
 uint64_t sh_sim_costs(const struct sh_sim_cost *c);

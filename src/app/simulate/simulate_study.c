@@ -127,6 +127,7 @@ int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e)
     if (sh_sim_settings(a, &s->ask, e) || sh_capacity_settings(&a->capacity, &s->settings, e) ||
         (a->efficiency && sh_sim_efficiency_parse(a->efficiency, &s->efficiency, e)) ||
         sh_sim_source(a, (uint64_t)s->common->seed, &s->source, e) ||
+        sh_sim_prefix(a, &s->source, &s->ask.prefix, e) ||
         sh_capacity_names_open(&s->names, a->capacity.gpus, a->capacity.models, e) ||
         sh_capacity_model(&s->names, a->capacity.model, 0, &s->model, e) ||
         sh_capacity_split("--gpu", a->capacity.gpu, &gpu, e))
@@ -172,7 +173,7 @@ void sh_sim_study_clear(struct sh_sim_study *s)
     free(s->row);
     free(s->board);
     free(s->result);
-    sh_workload_close(&s->source.file);
+    sh_sim_source_close(&s->source);
     sh_kv_shape_clear(&s->model);
     sh_capacity_names_close(&s->names);
 }

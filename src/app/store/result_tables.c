@@ -153,13 +153,23 @@ static const struct sh_metric simulate[] = {
 _Static_assert(sizeof simulate / sizeof *simulate == SH_N_SIM_METRIC, "a name for each figure");
 METRICS(sh_simulate_metrics, simulate);
 
+static const struct sh_metric simulate_prefix[SH_N_SIM_PREFIX] = {
+    [SH_SP_SHARE] = {"prefix_hit_share", "reused", 4, SHARE}, [SH_SP_TOKENS] = {"tokens_reused", "reused", 0, COUNT},
+    [SH_SP_ASKED] = {"prefix_blocks", "blocks", 0, COUNT}, [SH_SP_HIT] = {"prefix_hit_blocks", "hits", 0, COUNT},
+    [SH_SP_HIT_HOST] = {"prefix_hit_blocks_host", "of the host", 0, COUNT},
+    [SH_SP_HIT_DISK] = {"prefix_hit_blocks_disk", "of the disk", 0, COUNT},
+    [SH_SP_ROOM] = {"prefix_cache_blocks", "room", 0, COUNT}};
+METRICS_WITH(sh_simulate_prefix_metrics, simulate_prefix, ~(1u << SH_SP_SHARE | 1u << SH_SP_HIT));
+
 /* What stands behind a name, a file or a row of a catalogue, is in "costs" and "requests_hash". Sorted. */
 static const struct sh_setting simulate_setting[] = {
-    TEXT("allocator"), REAL("bandwidth"), TEXT("calibrate"), HASH("costs"), TEXT("efficiency"), TEXT("engine"),
-    WHOLE("ep"), TEXT("evict"),
-    TEXT("evidence"), REAL("flops"), REAL("goal"), TEXT("gpu"), TEXT("gpus"), WHOLE("headroom"), TEXT("kv"),
+    TEXT("allocator"), REAL("bandwidth"), WHOLE("block"), TEXT("calibrate"), HASH("costs"), REAL("disk_bandwidth"),
+    REAL("disk_cache_bytes"), TEXT("efficiency"), TEXT("engine"), WHOLE("ep"), TEXT("evict"), TEXT("evidence"),
+    REAL("flops"), REAL("goal"), TEXT("gpu"), TEXT("gpus"), WHOLE("headroom"), REAL("host_bandwidth"),
+    REAL("host_cache_bytes"), TEXT("kv"),
     BOOL("link"), BOOL("max_rate"), WHOLE("max_seqs"), REAL("memory_bytes"), TEXT("model"), TEXT("models"),
-    TEXT("output"), REAL("overhead_bytes"), WHOLE("page"), TEXT("plan"), TEXT("prompt"), WHOLE("requests"),
+    TEXT("output"), REAL("overhead_bytes"), WHOLE("page"), TEXT("plan"), TEXT("prefix_cache"), WHOLE("prefix_tokens"),
+    WHOLE("prefixes"), TEXT("prompt"), WHOLE("requests"),
     HASH("requests_hash"), REAL("reserve"), WHOLE("seed"), REAL("slo_tpot_s"), REAL("slo_ttft_s"), REAL("speed"),
     WHOLE("state"), REAL("step_overhead_s"), WHOLE("step_tokens"), WHOLE("tp"), REAL("util"), TEXT("weights"),
     TEXT("weights_attention"), TEXT("windows"), TEXT("workload"), {NULL, 0}};
@@ -236,15 +246,28 @@ static const struct sh_setting plan_setting[] = {
     WHOLE("prefill"), HASH("model"), HASH("texts"), TEXT("dtype"), WHOLE("weight_bits"), UNSIGNED("seed"),
     REAL_6("weight_prune"), {NULL, 0}};
 
+static const struct sh_metric judged[SH_N_JUDGED_METRIC] = {
+    [SH_J_SEQUENCES] = {"sequences", "sequences", 0, COUNT_FROM_1}, [SH_J_TOKENS] = {"tokens", "tokens", 0, COUNT},
+    [SH_J_INCREASE] = {"ppl_increase", "ppl up by", 4, -1, DBL_MAX},
+    [SH_J_BOUND] = {"ppl_increase_bound", "at most", 4, -1, DBL_MAX},
+    [SH_J_KL] = {"kl", "kl", 4, FINITE}, [SH_J_KL_BOUND] = {"kl_bound", "at most", 4, FINITE}};
+METRICS(sh_judged_metrics, judged);
+
+static const struct sh_setting judged_setting[] = {
+    POLICY, TEXT("allocator"), WHOLE("kv_bits"), WHOLE("group"), WHOLE("prefill"), HASH("model"), HASH("texts"),
+    TEXT("dtype"), WHOLE("weight_bits"), UNSIGNED("seed"), REAL_6("weight_prune"), REAL_6("confidence"), HASH("plan"),
+    {NULL, 0}};
+
 const struct sh_result_kind sh_result_kinds[] = {
     {"replay", 1, replay_setting, {&sh_replay_metrics}},
     {"eval", 1, eval_setting, {&sh_eval_metrics, &sh_eval_answer_metrics,      /* parts have figures of both */
                                &sh_eval_bound_metrics}},
     {"task", 0, task_setting, {&sh_task_metrics}},
     {"drift", 0, drift_setting, {&sh_drift_metrics, &drift_part_metrics}},
-    {"simulate", 1, simulate_setting, {&sh_simulate_metrics}},
+    {"simulate", 1, simulate_setting, {&sh_simulate_metrics, &sh_simulate_prefix_metrics}},
     {"theory", 0, theory_setting, {&sh_theory_metrics, &sh_theory_at_metrics}},
     {"persistence", 0, persistence_setting, {&sh_persistence_metrics}},
     {"repetition", 0, repetition_setting, {&sh_repetition_metrics, &repetition_all_metrics}},
     {"plan", 0, plan_setting, {&plan_metrics}},
+    {"judged", 0, judged_setting, {&sh_judged_metrics}},
     {NULL, 0, NULL, {NULL}}};

@@ -58,10 +58,12 @@ extern const struct sh_metrics
     sh_task_metrics,                    /* of enum sh_task_metric                                 */
     sh_drift_metrics,                   /* of enum sh_drift_metric, of layers                     */
     sh_simulate_metrics,                /* of enum sh_sim_metric                                  */
+    sh_simulate_prefix_metrics,         /* of enum sh_sim_prefix_metric, with a prefix cache      */
     sh_theory_metrics,                  /* of enum sh_theory_figure                               */
     sh_theory_at_metrics,               /* of enum sh_theory_at, each at a share: "kept_share@0.2" */
     sh_persistence_metrics,             /* of enum sh_persistence_metric, of layers, too          */
-    sh_repetition_metrics;              /* of enum sh_repetition_metric, each with "_stderr", too */
+    sh_repetition_metrics,              /* of enum sh_repetition_metric, each with "_stderr", too */
+    sh_judged_metrics;                  /* of enum sh_judged_metric                               */
 
 enum sh_drift_metric { SH_D_JACCARD, SH_D_LEAST, SH_D_SAME_FIRST, SH_D_FIRST_DIFFERENCE, SH_N_DRIFT_METRIC };
 
@@ -74,6 +76,10 @@ enum sh_sim_metric {
     SH_S_MAX_SPEED, SH_S_MAX_IS_OPEN, SH_N_SIM_METRIC
 };
 
+enum sh_sim_prefix_metric {             /* blocks, but for the first two                          */
+    SH_SP_SHARE, SH_SP_TOKENS, SH_SP_ASKED, SH_SP_HIT, SH_SP_HIT_HOST, SH_SP_HIT_DISK, SH_SP_ROOM, SH_N_SIM_PREFIX
+};
+
 enum sh_persistence_metric {
     SH_PM_RATIO, SH_PM_DENSITY, SH_PM_LIFT, SH_PM_RELATIVE_RISK, SH_PM_PHI, SH_PM_AUC, SH_PM_ENTROPY, SH_PM_MASS_TOP,
     SH_N_PERSISTENCE_METRIC
@@ -82,6 +88,12 @@ enum sh_persistence_metric {
 enum sh_repetition_metric {
     SH_REP_4, SH_REP_DISTINCT_1, SH_REP_DISTINCT_2, SH_REP_LONGEST, SH_REP_LIKENESS, SH_REP_CHANCE,
     SH_N_REPETITION_METRIC
+};
+
+/* Of a plan that met its target on unseen texts: increases of the perplexity as shares, divergences in nats, and their
+ * one-sided bounds with the settings' confidence. */
+enum sh_judged_metric {
+    SH_J_SEQUENCES, SH_J_TOKENS, SH_J_INCREASE, SH_J_BOUND, SH_J_KL, SH_J_KL_BOUND, SH_N_JUDGED_METRIC
 };
 
 /* -1: no such metric. */

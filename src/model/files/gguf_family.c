@@ -103,13 +103,11 @@ struct gathering {
     char *to;
 };
 
-static void gather_rows(void *arg, int piece)
+/* Rows [row, end) of the parameter to `at`; rows that follow each other in the tensor together. */
+static void gather_some(const struct gathering *g, int row, int end, char *at)
 {
-    const struct gathering *g = arg;
-    int row = piece * PIECE, end = g->l->rows - row < PIECE ? g->l->rows : row + PIECE;
-    for (int n; row < end; row += n) {
+    for (int n; row < end; row += n, at += (size_t)n * g->width) {
         size_t first = stored_row(g->l, g->d_head, row);
-        char *at = g->to + (size_t)row * g->width;
         for (n = 1; row + n < end && stored_row(g->l, g->d_head, row + n) == first + (size_t)n;)
             n++;
         if (sh_stored_is_coded(g->t))
@@ -117,6 +115,18 @@ static void gather_rows(void *arg, int piece)
         else
             memcpy(at, g->t->at + first * g->width, (size_t)n * g->width);
     }
+}
+
+static void gather_rows(void *arg, int piece)
+{
+    const struct gathering *g = arg;
+    int row = piece * PIECE, end = g->l->rows - row < PIECE ? g->l->rows : row + PIECE;
+    gather_some(g, row, end, g->to + (size_t)row * g->width);
+}
+
+void sh_gguf_rows(const struct sh_stored *t, const struct sh_layout *l, int d_head, int first, int n, float *to)
+{
+    gather_some(&(struct gathering){t, l, d_head, (size_t)l->cols * sizeof *to, NULL}, first, first + n, (char *)to);
 }
 
 void sh_gguf_gather(const struct sh_stored *t, const struct sh_layout *l, int d_head, size_t element, void *to)

@@ -158,7 +158,8 @@ static void unpack_iq4_xs(const unsigned char *b, float *out)
 }
 
 const struct sh_gguf_type sh_gguf_iq_types[SH_N_IQ] = {
-    {16, "IQ2_XXS", 256, 66, unpack_iq2_xxs}, {17, "IQ2_XS", 256, 74, unpack_iq2_xs},
-    {18, "IQ3_XXS", 256, 98, unpack_iq3_xxs}, {19, "IQ1_S", 256, 50, unpack_iq1_s},
-    {20, "IQ4_NL", 32, 18, unpack_iq4_nl}, {21, "IQ3_S", 256, 110, unpack_iq3_s}, {22, "IQ2_S", 256, 82, unpack_iq2_s},
-    {23, "IQ4_XS", 256, 136, unpack_iq4_xs}, {29, "IQ1_M", 256, 56, unpack_iq1_m}};
+    {16, "IQ2_XXS", 256, 66, unpack_iq2_xxs, SH_PACKED_OTHER}, {17, "IQ2_XS", 256, 74, unpack_iq2_xs, SH_PACKED_OTHER},
+    {18, "IQ3_XXS", 256, 98, unpack_iq3_xxs, SH_PACKED_OTHER}, {19, "IQ1_S", 256, 50, unpack_iq1_s, SH_PACKED_OTHER},
+    {20, "IQ4_NL", 32, 18, unpack_iq4_nl, SH_PACKED_IQ4_NL}, {21, "IQ3_S", 256, 110, unpack_iq3_s, SH_PACKED_OTHER},
+    {22, "IQ2_S", 256, 82, unpack_iq2_s, SH_PACKED_OTHER}, {23, "IQ4_XS", 256, 136, unpack_iq4_xs, SH_PACKED_IQ4_XS},
+    {29, "IQ1_M", 256, 56, unpack_iq1_m, SH_PACKED_OTHER}};

@@ -4,6 +4,7 @@
 #ifndef SH_MODEL_FILES_GGUF_TENSORS_H
 #define SH_MODEL_FILES_GGUF_TENSORS_H
 
+#include "kernels/backend.h"
 #include "src/model/families/family.h"
 #include "src/model/files/gguf.h"
 #include "src/model/weights.h"
@@ -36,6 +37,7 @@ struct sh_gguf_type {
     const char *name;                       /* "Q4_K"; of plain numbers as in safetensors         */
     unsigned elements, bytes;               /* of a block                                         */
     sh_gguf_unpack *unpack;                 /* NULL: plain numbers, or a format that is not read  */
+    enum sh_packing packing;                /* for products from its blocks (kernels/packed.h)    */
 };
 
 enum { SH_N_IQ = 9 };
@@ -63,5 +65,8 @@ void sh_gguf_family_free(struct sh_family *f);                      /* NULL is f
 /* The plain [rows, cols] of a parameter (family.h): f32 if its tensor is packed or coded (coded.h; in any file), else
  * elements of `element` bytes. d_head: the width of a head if the rows are paired, else 0. */
 void sh_gguf_gather(const struct sh_stored *t, const struct sh_layout *l, int d_head, size_t element, void *to);
+
+/* Rows [first, first + n) of it, where the tensor is packed or coded. */
+void sh_gguf_rows(const struct sh_stored *t, const struct sh_layout *l, int d_head, int first, int n, float *to);
 
 #endif

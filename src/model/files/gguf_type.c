@@ -167,14 +167,20 @@ static void unpack_mxfp4(const unsigned char *b, float *out)
 
 /* Those that cannot be unpacked are here for their names and sizes. */
 static const struct sh_gguf_type types[] = {
-    {0, "F32", 1, 4, NULL}, {1, "F16", 1, 2, NULL}, {30, "BF16", 1, 2, NULL},
-    {2, "Q4_0", 32, 18, unpack_q4_0}, {3, "Q4_1", 32, 20, unpack_q4_1}, {6, "Q5_0", 32, 22, unpack_q5_0},
-    {7, "Q5_1", 32, 24, unpack_q5_1}, {8, "Q8_0", 32, 34, unpack_q8_0}, {12, "Q4_K", 256, 144, unpack_q4_k},
-    {13, "Q5_K", 256, 176, unpack_q5_k}, {14, "Q6_K", 256, 210, unpack_q6_k},
-    {10, "Q2_K", 256, 84, unpack_q2_k}, {11, "Q3_K", 256, 110, unpack_q3_k}, {39, "MXFP4", 32, 17, unpack_mxfp4},
-    {9, "Q8_1", 32, 36, NULL}, {15, "Q8_K", 256, 292, NULL}, {24, "I8", 1, 1, NULL}, {25, "I16", 1, 2, NULL},
-    {26, "I32", 1, 4, NULL}, {27, "I64", 1, 8, NULL}, {28, "F64", 1, 8, NULL}, {34, "TQ1_0", 256, 54, NULL},
-    {35, "TQ2_0", 256, 66, NULL}, {40, "NVFP4", 64, 36, NULL}, {41, "Q1_0", 128, 18, NULL}};
+    {0, "F32", 1, 4, NULL, SH_PACKED_OTHER}, {1, "F16", 1, 2, NULL, SH_PACKED_OTHER},
+    {30, "BF16", 1, 2, NULL, SH_PACKED_OTHER},
+    {2, "Q4_0", 32, 18, unpack_q4_0, SH_PACKED_Q4_0}, {3, "Q4_1", 32, 20, unpack_q4_1, SH_PACKED_Q4_1},
+    {6, "Q5_0", 32, 22, unpack_q5_0, SH_PACKED_Q5_0}, {7, "Q5_1", 32, 24, unpack_q5_1, SH_PACKED_Q5_1},
+    {8, "Q8_0", 32, 34, unpack_q8_0, SH_PACKED_Q8_0}, {12, "Q4_K", 256, 144, unpack_q4_k, SH_PACKED_Q4_K},
+    {13, "Q5_K", 256, 176, unpack_q5_k, SH_PACKED_Q5_K}, {14, "Q6_K", 256, 210, unpack_q6_k, SH_PACKED_Q6_K},
+    {10, "Q2_K", 256, 84, unpack_q2_k, SH_PACKED_Q2_K}, {11, "Q3_K", 256, 110, unpack_q3_k, SH_PACKED_Q3_K},
+    {39, "MXFP4", 32, 17, unpack_mxfp4, SH_PACKED_MXFP4},
+    {9, "Q8_1", 32, 36, NULL, SH_PACKED_OTHER}, {15, "Q8_K", 256, 292, NULL, SH_PACKED_OTHER},
+    {24, "I8", 1, 1, NULL, SH_PACKED_OTHER}, {25, "I16", 1, 2, NULL, SH_PACKED_OTHER},
+    {26, "I32", 1, 4, NULL, SH_PACKED_OTHER}, {27, "I64", 1, 8, NULL, SH_PACKED_OTHER},
+    {28, "F64", 1, 8, NULL, SH_PACKED_OTHER}, {34, "TQ1_0", 256, 54, NULL, SH_PACKED_OTHER},
+    {35, "TQ2_0", 256, 66, NULL, SH_PACKED_OTHER}, {40, "NVFP4", 64, 36, NULL, SH_PACKED_OTHER},
+    {41, "Q1_0", 128, 18, NULL, SH_PACKED_OTHER}};
 
 const struct sh_gguf_type *sh_gguf_type(uint32_t number)
 {

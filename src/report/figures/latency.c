@@ -41,7 +41,8 @@ static int lines(struct sh_figure_data *d, const struct sh_latency *at, int n, i
     return n_line;
 }
 
-void sh_latency_fill(struct sh_figure_data *d, const struct sh_latency *at, int n, const double limit[SH_N_LATENCY])
+void sh_latency_fill(struct sh_figure_data *d, const struct sh_latency *at, int n, const char *load,
+                     const double limit[SH_N_LATENCY])
 {
     static const char *const title[SH_N_LATENCY] = {"time to the first token", "time of each further token"};
     struct sh_fig_chart *chart = sh_figure_keep(d, xcalloc(SH_N_LATENCY, sizeof *chart));
@@ -50,7 +51,7 @@ void sh_latency_fill(struct sh_figure_data *d, const struct sh_latency *at, int 
         struct sh_time_unit u = sh_latency_unit(at, n, k);
         struct sh_fig_line *line = sh_figure_keep(d, xcalloc(SH_N_QUANTILE * (size_t)n, sizeof *line));
         int n_line = lines(d, at, n, k, u.per_s, line);
-        chart[k] = (struct sh_fig_chart){title[k], "requests per second", u.whole, 1, 0, limit[k] * u.per_s, "limit",
+        chart[k] = (struct sh_fig_chart){title[k], load, u.whole, 1, 0, limit[k] * u.per_s, "limit",
                                          n_line, line};
     }
     *all = (struct sh_fig_charts){SH_N_LATENCY, chart};

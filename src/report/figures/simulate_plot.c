@@ -32,6 +32,19 @@ static int by_rate(const void *x, const void *y)
     return (a->rate > b->rate) - (a->rate < b->rate);
 }
 
+/* Draws it; frees both. */
+static int plot(const struct sh_sim_study *s, struct sh_figure_data *d, struct sh_latency *at, int n, const char *load,
+                const char *path, const struct sh_gp_look *look, struct sh_err *e)
+{
+    const double limit[SH_N_LATENCY] = {s->args->slo_ttft >= 0 ? s->args->slo_ttft : (double)NAN,
+                                        s->args->slo_tpot >= 0 ? s->args->slo_tpot : (double)NAN};
+    sh_latency_fill(d, at, n, load, limit);
+    int bad = sh_figure_plot(&sh_figure_latency, &d->out, path, 0, look, e);
+    sh_figure_data_free(d);
+    free(at);
+    return bad;
+}
+
 int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, const struct sh_gp_look *look,
                         struct sh_err *e)
 {
@@ -48,13 +61,25 @@ int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, const st
                 row->at[metric[k / SH_N_QUANTILE] + quantile[k % SH_N_QUANTILE]];
     }
     qsort(at, (size_t)s->n_row, sizeof *at, by_rate);
-    const double limit[SH_N_LATENCY] = {s->args->slo_ttft >= 0 ? s->args->slo_ttft : (double)NAN,
-                                        s->args->slo_tpot >= 0 ? s->args->slo_tpot : (double)NAN};
-    sh_latency_fill(d, at, s->n_row, limit);
-    int bad = sh_figure_plot(&sh_figure_latency, &d->out, path, 0, look, e);
-    sh_figure_data_free(d);
-    free(at);
-    return bad;
+    return plot(s, d, at, s->n_row, "requests per second", path, look, e);
+}
+
+int sh_closed_plot_latency(const struct sh_sim_study *s, const struct sh_closed *c, const char *path,
+                           const struct sh_gp_look *look, struct sh_err *e)
+{
+    struct sh_latency *at = xcalloc((size_t)c->n, sizeof *at);
+    struct sh_figure_data *d = sh_figure_data_empty();
+    d->out.title = sh_figure_keep(d, xasprintf("%.60s on %d x %.40s", s->model.f.name, c->gpus, s->board[0].name));
+    d->out.settings = sh_figure_keep(d, s->source.is_file ? xasprintf("%.80s", sh_figure_file(s->args->workload))
+                                                          : xasprintf("prompts %.40s, answers %.40s", s->args->prompt,
+                                                                      s->args->output));
+    for (int i = 0; i < c->n; i++) {
+        const struct sh_closed_row *r = &c->row[i];
+        at[i] = (struct sh_latency){i / c->clients, sh_figure_keep(d, xasprintf("%.80s", sh_figure_file(r->cache))),
+                                    r->concurrency, {{r->ttft[0], r->ttft[2]}, {r->tpot[0], r->tpot[2]}}};
+    }
+    qsort(at, (size_t)c->n, sizeof *at, by_rate);
+    return plot(s, d, at, c->n, "clients", path, look, e);
 }
 
 /* The cache of each run, as steps' means over equal stretches: a colour for each cache, a panel for each rate. */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A weight matrix [rows, cols] in the code of its checkpoint, for products that read the numbers back piece by piece.
+ * A backend keeps it as it is: nothing is copied, and what the struct points at must live as long as the weight.
+ *
+ * Any code has `unpack`. The formats in the list below also have kernels of their own, which read blocks: `elements`
+ * neighbours in a row in `bytes` bytes, x = scale * code - less with a scale for each `span` numbers. Layouts are
+ * those of ggml (src/model/files/gguf_type.c describes them). */
+#ifndef SH_KERNELS_PACKED_H
+#define SH_KERNELS_PACKED_H
+
+#include <stddef.h>
+
+/* FORMAT(name, elements, bytes, span, has_less) */
+#define SH_PACKED_FORMATS(FORMAT) \
+    FORMAT(Q8_0, 32, 34, 32, 0) FORMAT(Q4_0, 32, 18, 32, 0) FORMAT(Q4_1, 32, 20, 32, 1) \
+    FORMAT(Q5_0, 32, 22, 32, 0) FORMAT(Q5_1, 32, 24, 32, 1) FORMAT(IQ4_NL, 32, 18, 32, 0) \
+    FORMAT(MXFP4, 32, 17, 32, 0) FORMAT(Q4_K, 256, 144, 32, 1) FORMAT(Q5_K, 256, 176, 32, 1) \
+    FORMAT(Q6_K, 256, 210, 16, 0) FORMAT(Q2_K, 256, 84, 16, 1) FORMAT(Q3_K, 256, 110, 16, 0) \
+    FORMAT(IQ4_XS, 256, 136, 32, 0)
+
+enum sh_packing {
+    SH_PACKED_OTHER,                    /* read by `unpack` alone                                 */
+#define FORMAT(name, elements, bytes, span, less) SH_PACKED_##name,
+    SH_PACKED_FORMATS(FORMAT)
+#undef FORMAT
+    SH_N_PACKING
+};
+
+struct sh_packed {
+    int rows, cols;
+    enum sh_packing format;
+    const unsigned char *at;            /* blocks, row after row; NULL with SH_PACKED_OTHER       */
+    int d_head;                         /* of the rows at `at`: 0, or row 2 i + j of each head of so many is row */
+                                        /* i + j d_head / 2 of the matrix                         */
+    /* Rows [first, first + n) of the matrix as f32 numbers, [n, cols]; from any thread. */
+    void (*unpack)(const void *from, int first, int n, float *to);
+    const void *from;
+};
+
+/* Where row `row` of the matrix is at `at`. */
+static inline int sh_packed_row(const struct sh_packed *p, int row)
+{
+    int in_head = p->d_head ? row % p->d_head : 0, half = p->d_head / 2;
+    return p->d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row;
+}
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/packed.h: products with weights in the blocks of every format, on every variant of the CPU backend, against
+ * double precision with the numbers that src/model unpacks; that a row is the same bits alone, among others and on one
+ * thread; rows in the order of llama.cpp; and codes of 8 bits made of such weights.
+ *
+ * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
+ * to it, but where bf16 products of many rows are native. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/base/rng.h"
+#include "src/model/files/gguf_tensors.h"
+#include "tests/tap.h"
+#include "tests/unit/backends.h"
+#include "tests/unit/variants.h"
+
+/* Where scales of f16 are in a block; -1: none. `byte`: a scale that is an exponent. */
+static const struct format { const char *name; int half[2], byte; } formats[] = {
+    {"Q8_0", {0, -1}, -1}, {"Q4_0", {0, -1}, -1}, {"Q4_1", {0, 2}, -1}, {"Q5_0", {0, -1}, -1}, {"Q5_1", {0, 2}, -1},
+    {"IQ4_NL", {0, -1}, -1}, {"MXFP4", {-1, -1}, 0}, {"Q4_K", {0, 2}, -1}, {"Q5_K", {0, 2}, -1},
+    {"Q6_K", {208, -1}, -1}, {"Q2_K", {80, 82}, -1},
+    {"Q3_K", {108, -1}, -1}, {"IQ4_XS", {0, -1}, -1}, {"IQ2_S", {0, -1}, -1}};
+enum { N_FORMAT = sizeof formats / sizeof *formats };
+
+struct blocks {                         /* a matrix                                               */
+    const struct sh_gguf_type *type;
+    unsigned char *at;
+    size_t row_bytes;
+    struct sh_packed p;
+};
+
+static const struct sh_gguf_type *type_named(const char *name)
+{
+    for (uint32_t i = 0; i < 64; i++)
+        if (sh_gguf_type(i) && !strcmp(sh_gguf_type(i)->name, name))
+            return sh_gguf_type(i);
+    return NULL;
+}
+
+static void unpack(const void *from, int first, int n, float *to)
+{
+    const struct blocks *b = from;
+    for (int i = 0; i < n; i++)
+        sh_gguf_unpack_row(b->type, b->at + (size_t)sh_packed_row(&b->p, first + i) * b->row_bytes, (size_t)b->p.cols,
+                           to + (size_t)i * (size_t)b->p.cols);
+}
+
+/* Any bits are codes; scales are of magnitude 1/16 to 1/8. */
+static void make(struct blocks *b, const struct format *f, int rows, int cols, int d_head)
+{
+    b->type = type_named(f->name);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b->type);
+    b->row_bytes = (size_t)cols / b->type->elements * b->type->bytes;
+    size_t n = (size_t)rows * b->row_bytes;
+    b->at = xmalloc(n);
+    for (size_t i = 0; i < n; i++)
+        b->at[i] = (unsigned char)sh_rng((uint64_t)(f - formats), i);
+    for (size_t at = 0; at < n; at += b->type->bytes) {
+        for (int k = 0; k < 2; k++) {
+            unsigned char *top = b->at + at + f->half[k] + 1;
+            if (f->half[k] >= 0)
+                *top = (unsigned char)((*top & 0x83) | 0x2c);
+        }
+        if (f->byte >= 0)
+            b->at[at + (size_t)f->byte] = (unsigned char)(120 + b->at[at + (size_t)f->byte] % 8);
+    }
+    b->p = (struct sh_packed){.rows = rows, .cols = cols, .format = b->type->packing, .d_head = d_head,
+                              .unpack = unpack, .from = b};
+    if (b->p.format != SH_PACKED_OTHER)
+        b->p.at = b->at;
+}
+
+struct tried {
+    const struct target *t, *alone;
+    const struct blocks *b;
+    struct sh_weight *w;
+    const float *numbers;
+    enum sh_type type;
+};
+
+static void check(const struct tried *c, const struct matrix *x, const struct matrix *bias, const struct matrix *out,
+                  struct tally *all)
+{
+    int in = c->b->p.cols, n = c->b->p.rows, is_rounded = c->t->d->native_bf16 && c->type == SH_BF16;
+    struct tally own = {0};
+    for (int i = 0; i < out->m.rows * n; i++) {
+        double sum = matrix_at(bias, 0, i % n), size = fabs(sum), more = 0;
+        for (int k = 0; k < in; k++) {
+            double w = (double)c->numbers[(size_t)(i % n) * (size_t)in + (size_t)k], factor = matrix_at(x, i / n, k);
+            sum += factor * w;
+            size += fabs(factor * w);
+            more += is_rounded ? fabs(factor) * rounding(SH_BF16, w) : 0;
+        }
+        compare(&own, matrix_at(out, i / n, i % n), sum, 1e-6 * size + more);
+    }
+    int touched = matrix_gap_touched(out);
+    if (own.wrong || touched)
+        printf("# %s [%d, %d] x [%d, %d] %s: %d wrong, %d bytes between rows\n", c->b->type->name, out->m.rows, in,
+               in, n, sh_type_name(c->type), own.wrong, touched);
+    CU_ASSERT(own.wrong == 0 && touched == 0);
+    all->worst = fmax(all->worst, own.worst);
+}
+
+/* Row `row` of x by itself, on one thread. */
+static void check_alone(const struct tried *c, const struct matrix *x, const struct matrix *bias, int row,
+                        const struct matrix *out)
+{
+    struct matrix one = matrix_new(c->alone, c->type, 1, c->b->p.cols, 0);
+    struct matrix to = matrix_new(c->alone, SH_F32, 1, c->b->p.rows, 0);
+    for (int k = 0; k < c->b->p.cols; k++)
+        matrix_set(&one, 0, k, matrix_at(x, row, k));
+    matrix_put(c->alone, &one);
+    struct sh_linear a = {.out = to.m, .x = one.m, .w = c->w, .bias = bias->m.at};
+    c->alone->b->linear(c->alone->d, &a);
+    matrix_get(c->alone, &to);
+    int wrong = 0;
+    for (int o = 0; o < c->b->p.rows; o++)
+        wrong += matrix_at(&to, 0, o) != matrix_at(out, row, o);
+    if (wrong)
+        printf("# %s [%d, %d]: row %d alone has %d other numbers\n", c->b->type->name, x->m.rows, c->b->p.cols, row,
+               wrong);
+    CU_ASSERT(!wrong);
+    matrix_free(c->alone, &one);
+    matrix_free(c->alone, &to);
+}
+
+static const int row_counts[] = {1, 2, 3, 5, 16, 17, 55};
+enum { N_ROWS = sizeof row_counts / sizeof *row_counts };
+
+static void try_blocks(const struct target *t, const struct target *alone, const struct blocks *b, enum sh_type type,
+                       struct tally *all)
+{
+    struct sh_err e = {.text = ""};
+    float *numbers = xcalloc((size_t)b->p.rows * (size_t)b->p.cols, sizeof *numbers);
+    unpack(b, 0, b->p.rows, numbers);
+    struct tried c = {t, alone, b, t->b->packed(t->d, &b->p, type, &e), numbers, type};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
+    struct matrix bias = matrix_new(t, SH_F32, 1, b->p.rows, 0);
+    matrix_normal(t, &bias, 2, 1);
+    for (int i = 0; i < N_ROWS; i++) {
+        int rows = row_counts[i];
+        struct matrix x = matrix_new(t, type, rows, b->p.cols, rows % 3);
+        struct matrix out = matrix_new(t, SH_F32, rows, b->p.rows, 5);
+        matrix_normal(t, &x, (uint64_t)rows, 1);
+        struct sh_linear a = {.out = out.m, .x = x.m, .w = c.w, .bias = bias.m.at};
+        t->b->linear(t->d, &a);
+        matrix_get(t, &out);
+        check(&c, &x, &bias, &out, all);
+        if (!(t->d->native_bf16 && type == SH_BF16))
+            check_alone(&c, &x, &bias, rows - 1, &out);
+        matrix_free(t, &x);
+        matrix_free(t, &out);
+    }
+    matrix_free(t, &bias);
+    t->b->drop(t->d, c.w);
+    free(numbers);
+}
+
+static void packed(const struct target *t)
+{
+    static const int outs[] = {1, 17, 64, 131}, blocks[] = {1, 3, 5};
+    struct target alone;
+    struct tally all = {0};
+    if (target_open(&alone, t->which, 1))
+        return;
+    for (int f = 0; f < N_FORMAT; f++)
+        for (int turn = 0; turn < 6; turn++) {
+            struct blocks b;
+            int elements = (int)type_named(formats[f].name)->elements;
+            make(&b, &formats[f], outs[(turn + f) % 4], blocks[turn % 3] * elements, 0);
+            try_blocks(t, &alone, &b, (enum sh_type)((turn + f) % 3), &all);
+            free(b.at);
+        }
+    target_close(&alone);
+    printf("# worst error: %.2f of the limit\n", all.worst);
+}
+static void packed_base(void) { target_run(ON_BASE, packed); }
+static void packed_avx2(void) { target_run(ON_AVX2, packed); }
+static void packed_avx512(void) { target_run(ON_AVX512, packed); }
+static void packed_amx(void) { target_run(ON_AMX, packed); }
+
+/* Wider than what is taken at once, and with the rows of heads in pairs. */
+static void wide_and_paired(void)
+{
+    struct target t, alone;
+    struct tally all = {0};
+    if (target_open(&t, ON_CPU, 3) || target_open(&alone, ON_CPU, 1))
+        return;
+    for (int f = 0; f < N_FORMAT; f++) {
+        struct blocks b;
+        make(&b, &formats[f], 128, 1280, f % 2 ? 16 : 64);
+        try_blocks(&t, &alone, &b, SH_F32, &all);
+        free(b.at);
+    }
+    target_close(&alone);
+    target_close(&t);
+}
+
+/* Codes of 8 and 4 bits are the same as from numbers. */
+static void recoded(void)
+{
+    enum { ROWS = 70, COLS = 512 };
+    struct target t;
+    struct sh_err e = {.text = ""};
+    if (target_open(&t, ON_CPU, 2))
+        return;
+    struct matrix x = matrix_new(&t, SH_F32, 2, COLS, 0), out[2];
+    matrix_normal(&t, &x, 1, 1);
+    for (int turn = 0; turn < 2 * N_FORMAT; turn++) {
+        struct blocks b;
+        float *numbers = xcalloc(ROWS * COLS, sizeof *numbers);
+        make(&b, &formats[turn / 2], ROWS, COLS, 0);
+        unpack(&b, 0, ROWS, numbers);
+        t.b->weight_bits(t.d, turn % 2 ? 4 : 8);
+        for (int i = 0; i < 2; i++) {
+            struct sh_weight *w = i ? t.b->packed(t.d, &b.p, SH_F32, &e)
+                                    : t.b->weight(t.d, numbers, SH_F32, ROWS, COLS, SH_F32, &e);
+            CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+            out[i] = matrix_new(&t, SH_F32, 2, ROWS, 0);
+            struct sh_linear a = {.out = out[i].m, .x = x.m, .w = w};
+            t.b->linear(t.d, &a);
+            matrix_get(&t, &out[i]);
+            t.b->drop(t.d, w);
+        }
+        CU_ASSERT(!memcmp(out[0].host, out[1].host, 2 * ROWS * sizeof(float)));
+        matrix_free(&t, &out[0]);
+        matrix_free(&t, &out[1]);
+        free(numbers);
+        free(b.at);
+    }
+    matrix_free(&t, &x);
+    target_close(&t);
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {{"products with blocks of every format (base)", packed_base},
+                                            {"products with blocks of every format (avx2)", packed_avx2},
+                                            {"products with blocks of every format (avx512)", packed_avx512},
+                                            {"products with blocks of every format (amx)", packed_amx},
+                                            {"wide matrices, rows of heads in pairs", wide_and_paired},
+                                            {"codes of few bits are those of the numbers", recoded},
+                                            {0}};
+    return tap_run("packed", tests);
+}
