@@ -2,6 +2,7 @@
 #include "kernels/load.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,12 +58,15 @@ const struct sh_module *sh_backend_look(const char *name)
 {
     static struct sh_module known[N_KNOWN] = {[CPU] = {.backend = &sh_backend_cpu}};
     static int looked[N_KNOWN] = {[CPU] = 1};
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     for (int i = 0; i < N_KNOWN; i++) {
         if (strcmp(name, sh_backend_names[i]))
             continue;
+        pthread_mutex_lock(&lock);
         if (!looked[i])
             (sh_module_find(name, "kernels", known[i].path) ? load : not_built)(&known[i], name);
         looked[i] = 1;
+        pthread_mutex_unlock(&lock);
         return &known[i];
     }
     return NULL;

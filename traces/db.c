@@ -190,7 +190,7 @@ static void *retake(void *old, int bytes)
     return at;
 }
 
-/* Refused when SQLite is already in use, as in another program that loads the extension: its allocator stays. */
+/* Refused when SQLite is already in use. */
 static void set_up_memory(void)
 {
     if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &theirs) != SQLITE_OK)
@@ -201,10 +201,14 @@ static void set_up_memory(void)
     sqlite3_config(SQLITE_CONFIG_MALLOC, &ours);
 }
 
-static struct sh_store *connect_to(const char *path, int flags, struct sh_err *e)
+void sh_store_take_memory(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, set_up_memory);
+}
+
+static struct sh_store *connect_to(const char *path, int flags, struct sh_err *e)
+{
     struct sh_store *s = xcalloc(1, sizeof *s);
     s->path = xstrdup(path);
     s->writes = flags & SQLITE_OPEN_READWRITE;

@@ -18,6 +18,10 @@ enum { SH_STORE_APPLICATION = 0x53485253, SH_STORE_VERSION = 2, SH_STORE_ORDERLE
 
 struct sh_store;
 
+/* For the program, before it opens a store: memory that SQLite does not get ends it, as everywhere. Another program's
+ * SQLite stays as it is, where the same failure is an error. */
+void sh_store_take_memory(void);
+
 struct sh_store *sh_store_create(const char *path, struct sh_err *e);   /* opens, or makes */
 struct sh_store *sh_store_open(const char *path, struct sh_err *e);     /* must exist; read only */
 struct sh_store *sh_store_open_read_only(const char *path, struct sh_err *e);     /* must exist; writes nothing, except

@@ -3,6 +3,7 @@
 import ctypes
 import ctypes.util
 import os
+import threading
 from ctypes import POINTER, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 NAME = "libshears.so.0"
@@ -88,7 +89,7 @@ FUNCTIONS = {
     "store_vectors": (c_int64, [c_void_p, c_int, c_int, c_char, c_int, c_void_p, c_size_t, ERROR]),
 }
 
-_loaded = None
+_loaded, _lock = None, threading.Lock()
 
 
 def _places():
@@ -101,22 +102,27 @@ def _places():
     return [path for path in own if os.path.exists(path)] + [NAME, ctypes.util.find_library("shears")]
 
 
+def _load():
+    why = []
+    for path in filter(None, _places()):
+        try:
+            return ctypes.CDLL(path)
+        except OSError as e:
+            why.append(str(e))
+    raise AbsentError("libshears: cannot load: " + "; ".join(why), "libshears", "; ".join(why), "",
+                      "install the package with pip, or set SHEARS_LIBRARY to the file " + NAME, 3)
+
+
 def library():
     """The library, loaded when it is first needed."""
     global _loaded
-    if _loaded is None:
-        why = []
-        for path in filter(None, _places()):
-            try:
-                _loaded = ctypes.CDLL(path)
-                break
-            except OSError as e:
-                why.append(str(e))
-        else:
-            raise AbsentError("libshears: cannot load: " + "; ".join(why), "libshears", "; ".join(why), "",
-                              "install the package with pip, or set SHEARS_LIBRARY to the file " + NAME, 3)
-        for name, (result, arguments) in FUNCTIONS.items():
-            declare(name, result, arguments)
+    with _lock:
+        if _loaded is None:
+            found = _load()
+            for name, (result, arguments) in FUNCTIONS.items():
+                f = getattr(found, "shears_" + name)
+                f.restype, f.argtypes = result, arguments
+            _loaded = found
     return _loaded
 
 

@@ -21,13 +21,21 @@ def _plain(value):
     return value.item() if hasattr(value, "item") else value
 
 
+class _Owner:
+    """Frees the library's result when no table of it is in use any more."""
+
+    def __init__(self, at):
+        self.at = at
+        weakref.finalize(self, _lib.library().shears_result_free, at)
+
+
 class Table(Mapping):
     """Columns of equal length, by name: `table["ratio"]` or `table.ratio` is a NumPy array (int64, float64 with NaN for
     what is not defined, bool, or object for texts). `len(table)`: rows."""
 
-    def __init__(self, result, at):
+    def __init__(self, owner, at):
         lib = _lib.library()
-        self._result, self._at, self._kept = result, at, {}
+        self._owner, self._kept = owner, {}
         self.name = _lib.text(lib.shears_table_name(at))
         self._rows = lib.shears_table_rows(at)
         columns = [lib.shears_table_column(at, i).contents for i in range(lib.shears_table_columns(at))]
@@ -95,9 +103,8 @@ class Result(Mapping):
     "results" it is of. `remarks`: sentences about the values."""
 
     def __init__(self, at):
-        self._at, lib = at, _lib.library()
-        weakref.finalize(self, lib.shears_result_free, at)
-        tables = [Table(self, lib.shears_result_table(at, i)) for i in range(lib.shears_result_tables(at))]
+        self._at, self._owner, lib = at, _Owner(at), _lib.library()
+        tables = [Table(self._owner, lib.shears_result_table(at, i)) for i in range(lib.shears_result_tables(at))]
         self._single = tables[0]
         self._tables = {table.name: table for table in tables[1:]}
 

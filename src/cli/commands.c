@@ -9,6 +9,7 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/base/team.h"
+#include "traces/store.h"
 
 const struct sh_cmd *const sh_commands[] = {
 #define X(name) &sh_cmd_##name,
@@ -48,6 +49,7 @@ int sh_command_unknown(const char *name, struct sh_err *e)
 
 int sh_command_run(const struct sh_cmd *c, int argc, char **argv)
 {
+    sh_store_take_memory();
     char *line = sh_args_typed(c->name, argc, argv);
     struct sh_err e = {0};
     struct sh_common common = {.backend = "auto", .threads = sh_team_threads(), .line = line};

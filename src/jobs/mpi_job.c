@@ -86,7 +86,7 @@ int sh_job_enter(struct sh_job *c, const struct sh_common *common, const char *d
         return -1;
     if (part->parts && !db)
         return sh_misused(e, "--shard requires --db FILE: the shard is written next to it");
-    return part->parts ? 0 : join_others(c, e);
+    return part->parts || common->result ? 0 : join_others(c, e);     /* ranks of another program are not ours */
 }
 
 struct sh_store *sh_job_own(struct sh_job *c, struct sh_err *e)
