@@ -9,28 +9,67 @@
 #define PITCH 0.42
 #define LEAST_PITCH 0.2
 #define NARROW_PITCH 0.28       /* likewise, with names above the bars */
+#define CLOSE_PITCH 0.165       /* or, of many bars, next to them */
 #define NAME 34                 /* letters of a bar's name at most, and of its remark */
 #define REMARK 24
+#define LEAST_BARS 0.66         /* inches that names leave of a close page's width */
+
+enum { MOST_ABOVE = 10 };       /* bars of a narrow page with names above them */
+
+/* Where names stand: left of the bars, above them on a narrow page, or left and short where it has many. */
+enum { BESIDE, ABOVE, CLOSE };
+static const char sequences[] = " sequences";
 
 static double inches(size_t letters, size_t most)
 {
     return 0.081 * (double)(letters < most ? letters : most) + 0.15;
 }
 
-/* What the names left of the bars, and the remarks right of them, take. */
-static void sides(const struct sh_fig_stacks *s, double *left, double *right)
+/* Close remarks leave out their unit, which the axis then has. */
+static size_t remark_letters(const struct sh_fig_stack *b, int where)
 {
-    *left = *right = 0.3;
-    for (int i = 0; i < s->n; i++) {
-        *left = fmax(*left, inches(strlen(s->bars[i].label), NAME) + 0.15);
-        *right = fmax(*right, s->bars[i].remark ? inches(strlen(s->bars[i].remark), REMARK) + 0.1 : 0);
+    const char *unit = b->remark && where == CLOSE ? strstr(b->remark, sequences) : NULL;
+    return unit ? (size_t)(unit - b->remark) : b->remark ? strlen(b->remark) : 0;
+}
+
+/* What the names left of the bars, and the remarks right of them, take. Letters of a name. */
+static int sides(const struct sh_gp *gp, const struct sh_fig_stacks *s, int where, double *left, double *right)
+{
+    int letters = NAME;
+    *left = *right = where == CLOSE ? 0.1 : 0.3;
+    for (int i = 0; i < s->n; i++)
+        *right = fmax(*right, s->bars[i].remark ? inches(remark_letters(&s->bars[i], where), REMARK) + 0.1 : 0);
+    while (where == CLOSE && letters > 8 && sh_gp_room(gp, PAGE) - 0.7 - *right - inches(NAME, (size_t)letters) <
+                                                LEAST_BARS)
+        letters--;
+    for (int i = 0; i < s->n; i++)
+        *left = fmax(*left, inches(strlen(s->bars[i].label), (size_t)letters) + 0.15);
+    return letters;
+}
+
+static void names(struct sh_gp *gp, const struct sh_fig_stack *b, int i, int where)
+{
+    char remark[REMARK + 1];
+    snprintf(remark, sizeof remark, "%.*s", (int)remark_letters(b, where), b->remark ? b->remark : "");
+    if (*remark) {
+        fputs("set label ", gp->to);
+        sh_gp_text(gp, remark, where == ABOVE ? REMARK - 6 : REMARK);
+        if (where == ABOVE)
+            fprintf(gp->to, " at graph 1, first %g right\n", i - 0.24);
+        else
+            fprintf(gp->to, " at graph 1.015, first %d left\n", i);
+    }
+    if (where == ABOVE) {
+        fputs("set label ", gp->to);
+        sh_gp_text(gp, b->label, NAME - 6);
+        fprintf(gp->to, " at graph 0, first %g left\n", i - 0.24);
     }
 }
 
 /* Rectangles, since a histogram would number the bars from below and stretch them with the page. */
-static void bar(struct sh_gp *gp, const struct sh_fig_stacks *s, int i, int is_narrow, int *object)
+static void bar(struct sh_gp *gp, const struct sh_fig_stacks *s, int i, int where, int *object)
 {
-    double top = i + (is_narrow ? 0.06 : -0.36), bottom = i + 0.36;
+    double top = i + (where == ABOVE ? 0.06 : -0.36), bottom = i + 0.36;
     const struct sh_fig_stack *b = &s->bars[i];
     double at = 0;
     for (int k = 0; k < s->n_parts; k++) {
@@ -51,19 +90,7 @@ static void bar(struct sh_gp *gp, const struct sh_fig_stacks *s, int i, int is_n
         sh_gp_real(gp, b->limit);
         fprintf(gp->to, ", %g nohead front lc rgb '#000000' lw 1.6\n", bottom + 0.06);
     }
-    if (b->remark) {
-        fputs("set label ", gp->to);
-        sh_gp_text(gp, b->remark, is_narrow ? REMARK - 6 : REMARK);
-        if (is_narrow)
-            fprintf(gp->to, " at graph 1, first %g right\n", i - 0.24);
-        else
-            fprintf(gp->to, " at graph 1.015, first %d left\n", i);
-    }
-    if (is_narrow) {
-        fputs("set label ", gp->to);
-        sh_gp_text(gp, b->label, NAME - 6);
-        fprintf(gp->to, " at graph 0, first %g left\n", i - 0.24);
-    }
+    names(gp, b, i, where);
 }
 
 static double widest(const struct sh_fig_stacks *s)
@@ -91,15 +118,16 @@ static int is_used(const struct sh_fig_stacks *s, int part)
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     const struct sh_fig_stacks *s = d->capacity;
-    int object = 0, is_narrow = sh_gp_room(gp, PAGE) < SH_GP_NARROW;
-    struct sh_gp_grid g = {.tall = PITCH * s->n, .least = (is_narrow ? NARROW_PITCH : LEAST_PITCH) * s->n,
-                           .below = 0.52, .most = 1};
+    static const double pitch[] = {[BESIDE] = LEAST_PITCH, [ABOVE] = NARROW_PITCH, [CLOSE] = CLOSE_PITCH};
+    int where = sh_gp_room(gp, PAGE) >= SH_GP_NARROW ? BESIDE : s->n > MOST_ABOVE ? CLOSE : ABOVE;
+    int object = 0, letters = NAME;
+    struct sh_gp_grid g = {.tall = PITCH * s->n, .least = pitch[where] * s->n, .below = 0.52, .most = 1};
     if (s->n_parts > SH_STACK_PARTS)
         return sh_misused(e, "figure capacity shows at most %d parts of a bar, found %d", SH_STACK_PARTS, s->n_parts);
-    if (is_narrow)
+    if (where == ABOVE)
         g.left = g.right = 0.1;
     else
-        sides(s, &g.left, &g.right);
+        letters = sides(gp, s, where, &g.left, &g.right);
     g.wide = PAGE - g.left - g.right;
     for (int k = 0; k < s->n_parts; k++)
         if (is_used(s, k))
@@ -109,13 +137,15 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     fputs("unset key\n", gp->to);
     sh_gp_begin_panels(gp, &g);
     sh_gp_cell(gp, &g, 0);
-    sh_gp_axis_label(gp, "xlabel", "GiB of one GPU", g.wide + g.left, 1);
+    sh_gp_axis_label(gp, "xlabel", where == CLOSE ? "GiB; right: sequences" : "GiB of one GPU",
+                     g.wide + (where == CLOSE ? 2 * g.right : g.left), 1);
+    sh_gp_tics(gp, 'x', 0, widest(s), g.wide);
     fprintf(gp->to, "set yrange [%g:-0.6]\nset xrange [0:%.6g]\nset ytics scale 0 ", s->n - 0.4, 1.02 * widest(s));
     for (int i = 0; i < s->n; i++)
-        sh_gp_tic_at(gp, i, is_narrow ? "" : s->bars[i].label, NAME);
+        sh_gp_tic_at(gp, i, where == ABOVE ? "" : s->bars[i].label, letters);
     fputs(")\n", gp->to);
     for (int i = 0; i < s->n; i++)
-        bar(gp, s, i, is_narrow, &object);
+        bar(gp, s, i, where, &object);
     fputs("plot NaN notitle\nunset multiplot\n", gp->to);
     return 0;
 }

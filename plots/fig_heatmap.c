@@ -141,22 +141,22 @@ static void score_colours(struct sh_gp *gp)
     fputs("set logscale cb\nset cbrange [low:1]\nset cbtics auto\n", gp->to);
 }
 
-/* The scale right of the map, or below it where the page is narrow. */
-static void scale(struct sh_gp *gp, const struct sh_gp_grid *g, int i, double side)
-{
-    if (g->right == COLOURS) {
-        fputs("set colorbox\n", gp->to);
-        return;
-    }
-    fputs(side < 1.2 ? "set cbtics 10000\n" : "set cbtics 100\n", gp->to);
-    sh_gp_scale_below(gp, g, i, g->tall + BELOW + 0.05, side);
-}
-
 /* The lowest score that the colours tell apart: the power of ten below a tenth of the average. */
 static double lowest(const struct sh_fig_map *m)
 {
     double low = pow(10, floor(log10(0.1 / m->most_keys)));
     return low < 1e-6 ? 1e-6 : low;
+}
+
+/* The scale right of the map, or below it where the page is narrow. */
+static void scale(struct sh_gp *gp, const struct sh_gp_grid *g, int i, double side, double low)
+{
+    if (g->right == COLOURS) {
+        fputs("set colorbox\n", gp->to);
+        return;
+    }
+    sh_gp_powers(gp, "cbtics", (int)round(-log10(low)), side < 1.2 ? 2 : 4);
+    sh_gp_scale_below(gp, g, i, g->tall + BELOW + 0.05, side);
 }
 
 /* The strips below a map, across the one next to it where that is of the same head. */
@@ -170,7 +170,7 @@ static void map(struct sh_gp *gp, const struct sh_fig_maps *d, const struct sh_g
     axes(gp, m, side, g->right == COLOURS || sh_gp_is_left(g, i));
     fprintf(gp->to, "low = %.3g\n", lowest(m));
     if (is_score)
-        score_colours(gp), scale(gp, g, i, side);
+        score_colours(gp), scale(gp, g, i, side, lowest(m));
     else
         fputs("unset logscale cb\nset palette defined (0 '#e4e8ec', 1 '#0b3c6f')\nset cbrange [0:1]\n"
               "unset colorbox\n", gp->to);

@@ -218,6 +218,10 @@ void sh_gp_tic_at(struct sh_gp *gp, int i, const char *text, int max_chars);
 void sh_gp_real(struct sh_gp *gp, double value);
 void sh_gp_row(struct sh_gp *gp, const double *value, int n);
 
+/* The numbers of a logarithmic scale from 10^-decades to 1: both ends, and evenly between them as many as `most`
+ * allows. */
+void sh_gp_powers(struct sh_gp *gp, const char *tics, int decades, int most);
+
 /* A logarithmic colour scale up to `high`, with tics that suit one decade as well as five. */
 void sh_gp_log_tics(struct sh_gp *gp, double high);
 

@@ -22,6 +22,16 @@ static int is_tic(int n, double times)
     return n % (n < 20 ? 1 : n < 50 ? 2 : 5) == 0;
 }
 
+/* '10⁻³' 0.001 */
+static void negative_power(struct sh_gp *gp, int power)
+{
+    static const char *const digit[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+    char text[32];
+    snprintf(text, sizeof text, "10⁻%s%s", power > 9 ? digit[power / 10 % 10] : "", digit[power % 10]);
+    sh_gp_tic(gp, text, 9);
+    fprintf(gp->to, " %g", pow(10, -power));
+}
+
 /* 10000 as 10k, 2000000 as 2M: short enough for the side of a panel. Where an axis begins below a ten-thousandth, all
  * its fractions are powers of ten. */
 static void number(struct sh_gp *gp, double v, double low)
@@ -37,11 +47,20 @@ static void number(struct sh_gp *gp, double v, double low)
         fprintf(gp->to, "'%g' %g", v, v);
         return;
     }
-    static const char *const digit[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-    char text[32];
-    snprintf(text, sizeof text, "10⁻%s%s", power < -9 ? digit[(int)(-power / 10) % 10] : "", digit[(int)-power % 10]);
-    sh_gp_tic(gp, text, 9);
-    fprintf(gp->to, " %g", v);
+    negative_power(gp, (int)-power);
+}
+
+void sh_gp_powers(struct sh_gp *gp, const char *tics, int decades, int most)
+{
+    int step = 1;
+    while (step < decades && (decades % step || decades / step >= most))
+        step++;
+    fprintf(gp->to, "set %s (", tics);
+    for (int power = decades; power > 0; power -= step) {
+        negative_power(gp, power);
+        fputs(", ", gp->to);
+    }
+    fputs("'1' 1)\n", gp->to);
 }
 
 static int count_tics(double low, double high, double times)

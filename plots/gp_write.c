@@ -97,7 +97,7 @@ void sh_gp_small(struct sh_gp *gp, double share)
 static void terminal(struct sh_gp *gp)
 {
     double w = gp->width_in, h = gp->height_in, z = zoom(gp), dpi = gp->look.dpi ? gp->look.dpi : 200,
-           line = gp->format == SH_GP_PNG ? z * dpi / 100 : z;
+           line = gp->format == SH_GP_PNG ? z * dpi / 100 : gp->format == SH_GP_EPS ? 2 * z : z;
     char lines[32] = "";
     if (line < 1 || line > 1)
         snprintf(lines, sizeof lines, "linewidth %.3g ", line);

@@ -42,7 +42,8 @@ int sh_hint(struct sh_err *e, const char *format, ...) __attribute__((format(pri
 
 /* The names in `all`, one per line, that `name` may stand for, at most three, as "h2o, tova or full", written to `out`
  * and cut to `bytes`. A name qualifies if it contains `name`, is contained in it, or differs in at most a third of
- * its letters; if none does, an abbreviation qualifies: db for database. Case, dots, dashes and spaces are ignored.
+ * its letters; if none does, an abbreviation qualifies: db for database; if none does, what begins like it with one
+ * letter less, more or another: H100-SXM for H1000. Case, dots, dashes and spaces are ignored.
  * Empty if none qualifies. Returns out. */
 const char *sh_near(const char *name, size_t length, const char *all, char *out, size_t bytes);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { LONGEST = 64, BEST = 3 };
-enum { FAR = 1000, SHORT_FOR = 200 };           /* above any sum of edits */
+enum { FAR = 1000, SHORT_FOR = 200, ALMOST = 400 };     /* above any sum of edits */
 
 struct letters { int n; char at[LONGEST]; };
 
@@ -27,7 +27,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-static int edits(const struct letters *a, const struct letters *b)
+/* *beginning: the edits to the beginning of b that is nearest. */
+static int edits(const struct letters *a, const struct letters *b, int *beginning)
 {
     int rows[3][LONGEST + 1], *before = rows[0], *last = rows[1], *row = rows[2];
     for (int j = 0; j <= b->n; j++)
@@ -44,6 +45,9 @@ static int edits(const struct letters *a, const struct letters *b)
                 row[j] = least(row[j], before[j - 2] + 1);
         }
     }
+    *beginning = row[b->n];
+    for (int j = 0; j <= b->n; j++)
+        *beginning = least(*beginning, row[j]);
     return row[b->n];
 }
 
@@ -72,8 +76,9 @@ static int how_far(const struct letters *name, const struct letters *other)
 {
     if (!name->n || !other->n)
         return FAR;
-    int n = edits(name, other), few = name->n < 6 ? 1 : (name->n + 1) / 3;
-    return one_has_the_other(name, other) ? n : n <= few ? 3 * n : is_short_for(other, name) ? SHORT_FOR + n : FAR;
+    int beginning, n = edits(name, other, &beginning), few = name->n < 6 ? 1 : (name->n + 1) / 3;
+    return one_has_the_other(name, other) ? n : n <= few ? 3 * n : is_short_for(other, name) ? SHORT_FOR + n
+           : name->n > 4 && beginning < 2 ? ALMOST + n : FAR;
 }
 
 const char *sh_near(const char *name, size_t length, const char *all, char *out, size_t bytes)
@@ -96,7 +101,8 @@ const char *sh_near(const char *name, size_t length, const char *all, char *out,
         }
         at += one + (at[one] == '\n');
     }
-    while (n > 1 && best[n - 1].far >= SHORT_FOR && best[0].far < SHORT_FOR)
+    while (n > 1 && ((best[n - 1].far >= SHORT_FOR && best[0].far < SHORT_FOR) ||
+                     (best[n - 1].far >= ALMOST && best[0].far < ALMOST)))
         n--;
     size_t used = 0;
     out[0] = '\0';

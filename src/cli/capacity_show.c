@@ -219,6 +219,8 @@ static void layers(struct sh_out *o, const struct sh_capacity_answer *a)
 static void notes(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
 {
     const struct sh_capacity_ask *k = a->ask;
+    if (a->enough_tp)
+        sh_out_note(o, "It fits on %d GPUs: --tp %d.", a->enough_tp * k->pp * k->ep, a->enough_tp);
     bottleneck(o, a, r);
     layers(o, a);
     if (k->shape->f.heads % k->tp)

@@ -14,6 +14,7 @@
 #include "src/cli/commands.h"
 #include "src/app/store/describe.h"
 #include "src/cli/info.h"
+#include "src/model/files/checkpoint.h"
 #include "src/model/layer.h"
 #include "traces/codec.h"
 #include "traces/digest.h"
@@ -227,27 +228,13 @@ static int info_model(const char *folder, const struct sh_common *common, struct
     return bad;
 }
 
-static int ends_with(const char *path, const char *end)
-{
-    size_t n = strlen(path), m = strlen(end);
-    return n >= m && !strcasecmp(path + n - m, end);
-}
-
 /* A folder is a checkpoint, and a file of one stands for it; another file is a store. For free(); NULL: a store. */
 static char *model_of(const char *path)
 {
-    static const char *const ends[] = {"config.json", ".safetensors", ".safetensors.index.json", "pytorch_model.bin",
-                                       "pytorch_model.bin.index.json", NULL};
     struct stat about;
-    int is_there = !stat(path, &about);
-    if ((is_there && S_ISDIR(about.st_mode)) || ends_with(path, ".gguf"))
-        return xstrdup(path);
-    for (int i = 0; is_there && ends[i]; i++)
-        if (ends_with(path, ends[i])) {
-            const char *slash = strrchr(path, '/');
-            return slash ? xasprintf("%.*s", slash > path ? (int)(slash - path) : 1, path) : xstrdup(".");
-        }
-    return NULL;
+    size_t n = strlen(path);
+    int is_gguf = n >= 5 && !strcasecmp(path + n - 5, ".gguf");
+    return is_gguf || (!stat(path, &about) && S_ISDIR(about.st_mode)) ? xstrdup(path) : sh_checkpoint_folder(path);
 }
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/read_number.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
 #include "src/cli/plan_show.h"
@@ -17,7 +18,7 @@
 struct plan_args {
     struct sh_live_plan_args live;      /* also policies, allocators, store, prefill and run of the other forms */
     const char *budget, *out, *rows, *plan, *measured_on;
-    const char *increase;               /* NULL: not asked for */
+    const char *increase, *ppl_text;    /* NULL: not asked for */
     double recall, error, ppl, kl, exact;               /* NaN: not asked for */
     long long error_every;
 };
@@ -58,7 +59,7 @@ static const struct sh_opt opts[] = {
     SH_REAL("target-recall", F(recall), "F", 0, 1, "minimum kept mass, 0 to 1; promises no perplexity"),
     SH_REAL("target-error", F(error), "F", 0, 1e6, "maximum output error; requires a trace with --vectors v;\npromises "
         "no perplexity"),
-    SH_REAL("target-ppl", F(ppl), "F", 0, 1e9, "maximum perplexity; requires evaluations of the policy in the store"),
+    SH_TEXT("target-ppl", F(ppl_text), "F", "maximum perplexity; requires evaluations of the policy in the store"),
     SH_MEASURED_ON_OPT(F(measured_on), "--target-ppl: "),
     SH_TEXT("plan", F(plan), "FILE", "measure this existing plan on the trace instead of making one"),
     {"output", SH_OPT_TEXT, F(out), "FILE", "write the plan to FILE as JSON (default: print it only)", 0, 0, 'o'},
@@ -91,6 +92,15 @@ struct work {
 };
 
 /* ---- the request ---- */
+
+static int read_ppl(struct plan_args *a, struct sh_err *e)
+{
+    if (!a->ppl_text || !sh_read_real("--target-ppl", a->ppl_text, 0, 1e9, &a->ppl, e))
+        return 0;
+    return !strchr(a->ppl_text, '%')
+               ? -1 : sh_hint(e, "a perplexity is a number, such as 12.5; --target-ppl-increase %.20s, with --model "
+                              "DIR and texts, is for an increase", a->ppl_text);
+}
 
 static int read_policy(const struct plan_args *a, struct work *w, struct sh_err *e)
 {
@@ -383,7 +393,9 @@ static int run_live(const struct plan_args *a, const struct sh_common *common, c
 
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
-    const struct plan_args *a = args;
+    struct plan_args *a = args;
+    if (read_ppl(a, e))
+        return -1;
     if (a->increase || !isnan(a->kl) || !isnan(a->exact) || (a->budget && a->live.live.model))
         return run_live(a, common, positional, e);
     const struct sh_live_plan_args *live = &a->live;

@@ -66,7 +66,7 @@ static int add_policy(struct sh_replay_job *w, const char *text, struct sh_err *
 static int read_policies(struct sh_replay_job *w, const struct sh_list *list, struct sh_err *e)
 {
     static const char *const usual[] = {"full", "window", "streaming", "h2o", "tova", "scissorhands"};
-    w->q.leave_out_small = !list->n;
+    w->q.leave_out_small = list->n != 1;
     for (size_t i = 0; !list->n && i < sizeof usual / sizeof *usual; i++)
         if (add_policy(w, usual[i], e))
             return -1;
@@ -82,6 +82,23 @@ static int read_policies(struct sh_replay_job *w, const struct sh_list *list, st
                 return -1;
     }
     return 0;
+}
+
+/* Of several policies those without room under a budget are left out there; -1: all are, everywhere. */
+static int any_has_room(const struct sh_replay_job *w, struct sh_store *s, struct sh_err *e)
+{
+    struct sh_err first = {.status = SH_OK}, other;
+    for (int i = 0; i < w->q.n_spec * w->q.n_budget; i++) {
+        struct sh_replay_request one = w->q;
+        one.spec += i / w->q.n_budget;
+        one.budget += i % w->q.n_budget;
+        one.n_spec = one.n_budget = 1;
+        one.leave_out_small = 0;
+        if (!sh_replay_check(&one, s, i ? &other : &first))
+            return 0;
+    }
+    *e = first;
+    return -1;
 }
 
 static int read_request(const struct replay_args *a, const struct sh_common *common, struct sh_replay_job *w,
@@ -101,7 +118,7 @@ static int read_request(const struct replay_args *a, const struct sh_common *com
         sh_read_budgets(&a->budget, w->budget, &w->q.n_budget, e) ||
         (!a->budget.n && sh_budget_parse("0.1,0.2,0.3,0.5", w->budget, &w->q.n_budget, e)))
         return -1;
-    return sh_replay_check(&w->q, s, e);
+    return sh_replay_check(&w->q, s, e) || any_has_room(w, s, e) ? -1 : 0;
 }
 
 /* Keeps the results in the store if it is writable; a read-only store can still be analysed. */
@@ -194,6 +211,33 @@ static void write_areas(struct sh_out *o, const struct sh_replay_job *w)
     sh_out_end(o);
 }
 
+/* Where a policy has no room beyond what it protects, it has no figures. */
+static void note_left_out(struct sh_out *o, const struct sh_replay_job *w)
+{
+    char *names, *is = "A dash: not replayed, since the tokens that the policy protects alone fill the budget: ";
+    size_t bytes;
+    int n = 0;
+    FILE *to = xmemstream(&names, &bytes);
+    for (int i = 0; i < w->q.n_spec; i++) {
+        int n_dash = 0, is_bound;
+        for (int b = 0; b < w->q.n_budget; b++) {
+            const struct sh_replay_row *row = &w->row[i * w->q.n_budget + b];
+            n_dash += row->layer && isnan(row->all[SH_M_KEPT_MASS]);
+        }
+        char knobs[SH_POLICY_TEXT], *full = xasprintf("%s:%s", w->spec[i].policy->name,
+                                                      sh_policy_knobs(&w->spec[i], knobs));
+        char *label = sh_policy_label(full, &is_bound);
+        if (n_dash)
+            fprintf(to, "%s%s (%d)", n++ ? ", " : "", label, sh_policy_protected(&w->spec[i]));
+        free(label);
+        free(full);
+    }
+    xmemclose(to, &names, &bytes);
+    if (n)
+        sh_out_note(o, "%s%s.", is, names);
+    free(names);
+}
+
 static struct sh_out *describe(const struct sh_replay_job *w)
 {
     struct sh_out *o = sh_out_new();
@@ -222,8 +266,7 @@ static struct sh_out *describe(const struct sh_replay_job *w)
     write_areas(o, w);
     sh_out_note(o, "Output error compares policies on this trace; kept mass describes what they keep. Neither");
     sh_out_note(o, "promises a perplexity: shears eval measures it.");
-    if (w->q.leave_out_small)
-        sh_out_note(o, "A dash marks budgets that the policy's protected tokens alone would fill.");
+    note_left_out(o, w);
     if (known)
         sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, w->n_row);
     return o;

@@ -328,6 +328,9 @@ static void notes(struct sh_out *o, const struct sh_sim_study *s)
             note_cache(o, r);
         last = r->cache;
     }
+    if (s->model.f.max_pos && s->longest > (uint64_t)s->model.f.max_pos)
+        sh_out_note(o, "The longest request has %llu tokens, more than the model's context length of %d: servers "
+                    "refuse such requests.", (unsigned long long)s->longest, s->model.f.max_pos);
     note_evidence(o, s);
     note_requests(o, s);
     if (known)

@@ -10,6 +10,7 @@
 
 #include "src/base/json_python.h"
 #include "src/base/mem.h"
+#include "src/model/files/checkpoint.h"
 #include "src/model/files/gguf_config.h"
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/files/map.h"
@@ -215,11 +216,15 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
     return word ? sh_config_refuse(c, key, expected, e) : 0;
 }
 
-/* "org/name", as hubs call their models? */
+/* "org/name" or "name", as hubs call their models? Not the name of a file. */
 static int is_hub_name(const char *path)
 {
-    const char *slash = strchr(path, '/');
-    return slash && slash > path && slash[1] && !strchr(slash + 1, '/') && path[0] != '.' && path[0] != '~' &&
+    static const char *const files[] = {".json", ".safetensors", ".bin", ".txt", ".db"};
+    const char *slash = strchr(path, '/'), *end = strrchr(path, '.');
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (end && !strcmp(end, files[i]))
+            return 0;
+    return (!slash || (slash > path && slash[1] && !strchr(slash + 1, '/'))) && path[0] != '.' && path[0] != '~' &&
            !path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./")];
 }
 
@@ -235,7 +240,7 @@ static int refuse_path(const char *path, int folder, struct sh_err *e)
                        ".merge_and_unload().save_pretrained(merged); copy the tokenizer's files as well");
     }
     if (!folder && access(path, F_OK) && is_hub_name(path))
-        return sh_hint(e, "this looks like a hub's name of a model; get its files first: hf download %s --local-dir "
+        return sh_hint(e, "if this is a hub's name of a model, get its files first: hf download %s --local-dir "
                        "FOLDER, then give FOLDER", path);
     return -1;
 }
@@ -273,7 +278,7 @@ static struct sh_config *open_gguf(char *path, struct sh_err *e)
     return NULL;
 }
 
-struct sh_config *sh_config_open(const char *path, struct sh_err *e)
+static struct sh_config *open_path(const char *path, struct sh_err *e)
 {
     struct stat facts;
     char *gguf;
@@ -290,6 +295,14 @@ struct sh_config *sh_config_open(const char *path, struct sh_err *e)
         sh_config_close(c);
         return NULL;
     }
+    return c;
+}
+
+struct sh_config *sh_config_open(const char *path, struct sh_err *e)
+{
+    char *folder = sh_checkpoint_folder(path);
+    struct sh_config *c = open_path(folder ? folder : path, e);
+    free(folder);
     return c;
 }
 

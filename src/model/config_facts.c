@@ -2,9 +2,11 @@
 /* The facts that determine a model's memory (facts.h), from config.json (config.h): the shape, what the family counts
  * in addition, and the formats of the published weights. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/model/config.h"
+#include "src/model/files/checkpoint.h"
 #include "src/model/quant.h"
 
 /* Keys that change a model's memory where they are more than null, false, 0 or an empty list. */
@@ -229,18 +231,19 @@ static int read_facts(const struct sh_config *c, struct sh_kv_facts *f, struct s
     return 0;
 }
 
-/* The folder's name, or the file's without its end. */
-static void name_of(const char *path, char *to, size_t bytes)
+/* The folder's name, also of a file of it, or that of another file. */
+static void name_of(const char *given, char *to, size_t bytes)
 {
+    char *folder = strchr(given, '/') ? sh_checkpoint_folder(given) : NULL;
+    const char *path = folder ? folder : given;
     size_t n = strlen(path);
-    if (n > 12 && !strcmp(path + n - 12, "/config.json"))
-        n -= 12;
     while (n > 1 && path[n - 1] == '/')
         n--;
     size_t from = n;
     while (from && path[from - 1] != '/')
         from--;
     snprintf(to, bytes, "%.*s", (int)(n - from < bytes ? n - from : bytes - 1), path + from);
+    free(folder);
 }
 
 int sh_config_facts(const char *path, struct sh_kv_facts *out, struct sh_err *e)

@@ -13,6 +13,7 @@
 #include "src/model/coded.h"
 #include "src/model/config.h"
 #include "src/model/model_bound.h"
+#include "src/model/files/checkpoint.h"
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/families/family.h"
 
@@ -271,7 +272,7 @@ static char *name_of(const struct sh_config *c, const char *folder)
     return name;
 }
 
-static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed, struct sh_err *e)
+static struct sh_model *open_folder(const char *path, int with_weights, uint64_t seed, struct sh_err *e)
 {
     struct sh_config *c = sh_config_open(path, e);
     if (!c)
@@ -294,6 +295,15 @@ static struct sh_model *open_model(const char *path, int with_weights, uint64_t 
         return m;
     sh_model_close(m);
     return NULL;
+}
+
+/* A file of a folder stands for it. */
+static struct sh_model *open_model(const char *path, int with_weights, uint64_t seed, struct sh_err *e)
+{
+    char *folder = sh_checkpoint_folder(path);
+    struct sh_model *m = open_folder(folder ? folder : path, with_weights, seed, e);
+    free(folder);
+    return m;
 }
 
 struct sh_model *sh_model_open(const char *path, struct sh_err *e)

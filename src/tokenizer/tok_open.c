@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/model/files/checkpoint.h"
 #include "src/model/files/gguf_tensors.h"
 #include "src/tokenizer/tok.h"
 
@@ -146,7 +147,7 @@ static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
     return bad;
 }
 
-struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e)
+static struct sh_tokenizer *open_path(const char *path, struct sh_err *e)
 {
     struct sh_tokenizer *t = xcalloc(1, sizeof *t);
     int whole = sh_tok_has(path, "tokenizer.json");
@@ -156,4 +157,12 @@ struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e)
         return t;
     sh_tokenizer_free(t);
     return NULL;
+}
+
+struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e)
+{
+    char *folder = sh_checkpoint_folder(path);
+    struct sh_tokenizer *t = open_path(folder ? folder : path, e);
+    free(folder);
+    return t;
 }

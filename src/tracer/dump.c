@@ -292,12 +292,22 @@ static int check_all(struct sh_dump *d, struct sh_err *e)
     return 0;
 }
 
+static struct sh_weights *open_file(const char *path, struct sh_err *e)
+{
+    const char *end = strrchr(path, '.');
+    if (!end || strcmp(end, ".npz"))
+        return sh_weights_open(path, e);
+    sh_fail(e, "%s: found an archive of NumPy (.npz), expected .npy or .safetensors", path);
+    sh_hint(e, "unpack it: python3 -m zipfile -e %s FOLDER, then give FOLDER/*.npy", path);
+    return NULL;
+}
+
 int sh_dump_open(struct sh_dump *d, const char *const *path, int n_path, const char *pattern, struct sh_err *e)
 {
     *d = (struct sh_dump){0};
     d->file = xcalloc((size_t)n_path, sizeof *d->file);
     for (; d->n_file < n_path; d->n_file++)
-        if (!(d->file[d->n_file] = sh_weights_open(path[d->n_file], e)))
+        if (!(d->file[d->n_file] = open_file(path[d->n_file], e)))
             return -1;
     if (find_parts(d, pattern, e))
         return -1;

@@ -306,4 +306,22 @@ config "an unknown kind of model" "key 'model_type': found \"rwkv9\"" "c['model_
 echo '{"model_type": ' >broken.json
 no "config.json: not JSON" 1 "broken.json: line [0-9]+: not valid JSON" --model broken.json --gpu L4 --length 9
 no "no such catalogue" 1 "nowhere.txt" "${base[@]}" --length 9 --gpus nowhere.txt
+
+# ---- what does not fit ----
+
+told() { # what, the least tp or nothing, arguments...
+    run capacity "${@:3}" -q
+    verdict "$1: ${2:-none} is named" "$([ $status = 0 ] || cat log/err
+        found=$(sed -n 's/^It fits on [0-9]* GPUs: --tp \([0-9]*\)\.$/\1/p' log/out)
+        [ "$found" = "$2" ] || echo "# found '$found'")"
+    [ -z "$2" ] && return
+    run capacity "${@:3}" --tp "$2" -q --json
+    holds "  done so: it fits" grep -q '"fits": true' log/out
+}
+told "70B in 16 bits on one H100" 2 --model llama-3.1-70b --gpu H100-SXM --length 8192
+told "405B" 16 --model llama-3.1-405b --gpu H100-SXM --length 8192
+told "a batch" 4 --model llama-3.1-70b --gpu H100-SXM --length 8192 --batch 20
+told "what fits" "" --model llama-3.1-8b --gpu H100-SXM --length 8192
+told "what no group holds" "" --model llama-3.1-70b --gpu H100-SXM --length 8192 --batch 1000000
+
 finish

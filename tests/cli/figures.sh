@@ -46,6 +46,13 @@ plot -o out/a.svg --title "A & B"
 holds "--title: instead of the figure's own" sh -c 'grep -q "A &amp; B" out/a.svg && ! grep -q "of importance" out/a.svg'
 plot -o out/a.svg --name t.db="My model"
 holds "--name: what a store is called" grep -q ">My model<" out/a.svg
+cp t.db u.db
+for f in persistence heads; do
+    run plot $f --db t.db u.db -q -o out/a.svg --name t.db="My model" u.db="its twin"
+    holds "--name: two stores, in the heading of $f, too" grep -q ">My model, its twin: persistence of importance<" out/a.svg
+    run plot $f --db t.db u.db -q -o out/a.svg
+    holds "  without it, the model's" grep -q ">opt: persistence of importance<" out/a.svg
+done
 rm -f out/*
 refuse "--name: of another file" 2 "name u.db=x" plot persistence --db t.db -q -o out/a.svg --name u.db=x
 refuse "--title and --no-title" 2 "exclude" plot persistence --db t.db -q -o out/a.svg --title x --no-title
@@ -63,6 +70,15 @@ refuse "--dpi: of another kind" 2 "a.svg: only a PNG" plot persistence --db t.db
 
 plot -o out/a.eps
 holds "EPS" sh -c 'head -c 14 out/a.eps | grep -q "%!PS-Adobe-3"'
+plot -o out/a.pdf
+holds "  its lines are as wide as a PDF's" python3 - <<'P'
+import re, zlib
+pdf = b"".join(zlib.decompressobj().decompress(m) for m in re.findall(rb"stream\r?\n(.*?)endstream", open("out/a.pdf", "rb").read(), re.S)
+               if m[:1] == b"x")
+widths = [sorted({float(w) for w in re.findall(rb"(?<![\d.])([\d.]+) w\b", text) if float(w) < 9})
+          for text in (pdf, open("out/a.eps", "rb").read())]
+assert len(widths[0]) > 2 and all(abs(a - b) <= 0.01 * a + 1e-3 for a, b in zip(*widths)) and len(widths[0]) == len(widths[1]), widths
+P
 if gnuplot -e 'set terminal tikz' >/dev/null 2>&1; then
     plot -o out/a.tex --name t.db='50% of_it'
     holds "TikZ, with what LaTeX would read as commands made plain" sh -c \

@@ -98,6 +98,18 @@ refuse "a budget of nothing" 2 'budget "0": expected tokens' replay --db opt.db 
 refuse "a share above 1" 2 'budget "1.5": expected tokens' replay --db opt.db --budget 1.5
 refuse "a span without a count" 2 'expected FROM..TO/COUNT' replay --db opt.db --budget 0.1..0.5
 refuse "a budget below what is protected" 2 'is 8 tokens, .*h2o protects 8' replay --db opt.db --policy h2o:recent=8 --budget 8
+refuse "  of every policy" 2 'is 8 tokens, .*h2o protects 9' replay --db opt.db --policy h2o:recent=9 streaming:sinks=9 --budget 8,5
+run replay --db opt.db --policy h2o:recent=8 tova --budget 8 -q --json
+holds "  of one of several: it is left out" python -c 'import json
+a, b = json.load(open("log/out"))["results"]
+assert a["policy"] == "h2o" and a["kept_mass"] is None and b["policy"] == "tova" and b["kept_mass"] > 0, (a, b)'
+cp log/out several.json
+run replay --db opt.db --policy tova --budget 8 -q --json
+holds "  the other is as if alone" python -c 'import json
+a, b = (json.load(open(f))["results"][-1] for f in ("several.json", "log/out"))
+assert a == b'
+run replay --db opt.db --policy h2o:recent=8 tova --budget 8
+expect "  and a remark names it with what it protects" 0 "not replayed.*: h2o:recent=8 \\(8\\)\\." ""
 refuse "sparse rows" 1 'recorded sparse, expected full rows' replay --db sparse.db
 refuse "vectors that were not recorded" 1 'policy knorm .*keys, .*run 1' \
     replay --db gqa.db --policy knorm

@@ -177,4 +177,17 @@ misuse "an unknown GPU" "A100" --model opt-125m --gpu A1000 --rate 1 --prompt 5 
 run simulate --model llama-3.1-70b --gpu A100-SXM-80GB --rate 1 --prompt 5 --output 5
 expect "weights that do not fit" 1 "" "no room for weights: .* [0-9]+ bytes"
 
+
+# ---- the model's context length ----
+
+context=(simulate --model opt-125m --gpu T4 --requests 20 -q)
+run "${context[@]}" --rate 1 --prompt 1948 --output 100
+expect "requests as long as the model's context" 0 "continuous batching" ""
+holds "  are served without a remark" sh -c '! grep -q "context length" log/out'
+run "${context[@]}" --rate 1 --prompt 1949 --output 100
+expect "longer ones: a remark with both numbers" 0 "^The longest request has 2049 tokens, .*context length of 2048" ""
+printf 'arrival_s,prompt_tokens,output_tokens\n0,10,5\n1,4000,5\n' >long.csv
+run "${context[@]:0:5}" --workload long.csv -q
+expect "  also of a workload's file" 0 "^The longest request has 4005 tokens, .*context length of 2048" ""
+
 finish

@@ -100,6 +100,21 @@ a100 sxm 80gb|A100-SXM-80GB
 BOARDS
 refuse "several GPUs" 2 '"h100".*H100-PCIe, H100-SXM or H100-NVL' capacity --model opt-125m --gpu h100 --length 9
 refuse "several by memory" 2 '"A100-80GB".*A100-SXM-80GB or A100-PCIe-80GB' capacity --model opt-125m --gpu A100-80GB --length 9
+hinted() { # description, status, error, hint, arguments...
+    refuse "$1" "$2" "$3" "${@:5}"
+    holds "  and the hint" grep -Eqe "^hint: .*$4" log/err
+}
+for group in 2xH100-SXM "2 x H100-SXM" "2*H100-SXM"; do
+    hinted "a group of GPUs: $group" 2 "GPU .* is not known" "--gpu H100-SXM --tp 2" capacity --model opt-125m --gpu "$group" \
+        --length 9
+done
+hinted "a digit too many" 2 'GPU "H1000" is not known' 'H100-SXM' capacity --model opt-125m --gpu H1000 --length 9
+hinted "--gpus with a number" 1 "2: cannot be opened" "--tp 2" capacity --model opt-125m --gpu T4 --length 9 --gpus 2
+hinted "a fraction with a slash" 2 "--budget: found 2 numbers.* 1/5 is 0.2" "20%" capacity --model opt-125m --gpu T4 \
+    --length 9 --budget 1/5
+hinted "a perplexity in per cent" 2 '--target-ppl: "1%" is not a number' "--target-ppl-increase 1%" plan --db store.db \
+    --policy h2o --target-ppl 1%
+same_as "an engine's name" capacity --model llama-3.1-8b --gpu H100-SXM --length 1k --json --engine vLLM vllm
 refuse "words that say nothing" 2 '"nvidia gpu" is not known' capacity --model opt-125m --gpu "nvidia gpu" --length 9
 while IFS='|' read -r name row; do
     says "model $name" "^  $row\$" capacity --model "$name" --gpu T4 --length 9 -q --columns model
@@ -157,24 +172,40 @@ expect "  and --csv has all of them" 0 "^policy,knobs,allocator,budget,budget_to
 
 run info "$opt"
 cp log/out whole.txt
+run eval -q --model "$opt" --tokens tokens.jsonl --policy window --budget 0.5 --csv --columns ppl,kl
+cp log/out evaluated.csv
+cp -r "$opt" here && cp "$tokenizer"/{vocab.json,merges.txt,special_tokens_map.json,tokenizer_config.json} here
+echo 'a b c' >abc.txt
 for file in config.json model.safetensors; do
     run info "$opt/$file"
     holds "info: $file stands for its folder" diff whole.txt log/out
+    run eval -q --model "$opt/$file" --tokens tokens.jsonl --policy window --budget 0.5 --csv --columns ppl,kl
+    holds "eval: $file, too" diff evaluated.csv log/out
+    run trace -q --model "$opt/$file" --tokens tokens.jsonl --db "file-$file.db" --columns model
+    expect "trace: $file, too" 0 "^model +opt$" ""
+    run trace -q --model "here/$file" --text abc.txt --db text.db
+    expect "  with the folder's tokenizer" 1 "" "^shears: here/$file: the tokenizer has 561"
+    run capacity -q --model "$opt/$file" --gpu T4 --length 9 --columns model
+    expect "capacity: $file, too" 0 "^  opt" ""
 done
+cp here/model.safetensors . && cp here/config.json .
+(cd here && "$SHEARS" info model.safetensors) >log/out 2>&1
+holds "a file in the current folder" diff <(sed 's/^model .*//' whole.txt) <(sed 's/^model .*//' log/out)
+rm model.safetensors config.json
 
 # ---- what was meant ----
 
-hinted() { # description, status, error, hint, arguments...
-    refuse "$1" "$2" "$3" "${@:5}"
-    holds "  and the hint" grep -Eqe "^hint: .*$4" log/err
-}
 trace=(trace --db out/x.db -q)
 mkdir lora && echo '{"peft_type": "LORA"}' >lora/adapter_config.json && touch lora/adapter_model.safetensors
 hinted "a LoRA folder" 1 "lora: .*adapter_config.json" 'merge_and_unload\(\)' "${trace[@]}" --model lora --tokens tokens.jsonl
 hinted "a hub's name" 1 "org-x/Some-Model: " 'hf download org-x/Some-Model --local-dir' "${trace[@]}" --model org-x/Some-Model \
     --tokens tokens.jsonl
-refuse "a path is no hub's name" 1 "nowhere/at/all: " "${trace[@]}" --model nowhere/at/all --tokens tokens.jsonl
-holds "  and gets no such hint" sh -c '! grep -q "hf download" log/err'
+hinted "a hub's name without an owner" 1 "distilgpt2: " 'hf download distilgpt2 --local-dir' "${trace[@]}" --model distilgpt2 \
+    --tokens tokens.jsonl
+for path in nowhere/at/all ./gone gone.json; do
+    refuse "a path is no hub's name: $path" 1 "$path: " "${trace[@]}" --model $path --tokens tokens.jsonl
+    holds "  and gets no such hint" sh -c '! grep -q "hf download" log/err'
+done
 python "$cli/checkpoint.py" random words vocab_size=561 max_position_embeddings=64
 cp "$tokenizer"/{vocab.json,merges.txt,special_tokens_map.json,tokenizer_config.json} words
 trace+=(--random-weights)
@@ -226,6 +257,13 @@ find_numeric
 "$numeric" -c 'import numpy as np
 a = np.random.default_rng(1).random((2, 6, 6)).astype(np.float32)
 np.save("vit.npy", a / a.sum(-1, keepdims=True))'
+"$numeric" -c 'import numpy as np
+np.savez("vit.npz", a=np.load("vit.npy"))'
+hinted "an archive of arrays" 1 "vit.npz: .*\.npz.*expected .*\.npy" 'python3 -m zipfile -e vit.npz FOLDER' \
+    import --db out/vit.db --attention vit.npz -q
+mkdir unpacked && "$numeric" -m zipfile -e vit.npz unpacked
+run import --db npz.db --attention unpacked/*.npy -q --kind bidirectional
+expect "  done so" 0 "^tokens +6" ""
 hinted "a ViT's rows" 1 "vit.npy: .*sum to" '--kind bidirectional' import --db out/vit.db --attention vit.npy -q
 run import --db out/vit.db --attention vit.npy -q --kind bidirectional
 expect "  done so" 0 "^attention +bidirectional|^tokens +6" ""

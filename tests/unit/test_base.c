@@ -248,6 +248,7 @@ static void near_names(void)
         {"foo", ""}, {"xyzzy", ""}, {"", ""}, {"--", ""}, {"e", ""},
         {"llama3", "llama-3-8b, llama-3.1-70b or llama-7b"},    /* what it begins comes before what it resembles */
         {"H100", "H100-SXM or H100-PCIe"}, {"sxm", "H100-SXM"},
+        {"H1000", "H100-SXM or H100-PCIe"}, {"H10O-S", "H100-SXM"}, {"H2000", ""},
         {"--database", "--db"}, {"--tensor-parallel", "--tp"}, {"--policies", "--policy"},
         {"--temperatur", "--temperature"}};     /* --tp would be short for it, but this is near */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -360,6 +360,49 @@ static void height_of(const char *svg, double *h)
     *h /= 100;
 }
 
+/* Sixteen settings fit a column; their bars have their names and numbers. */
+static void a_column_has_room_for_many_bars(void)
+{
+    static const char *const label[4] = {"whole cache", "0.2", "0.5, int4", "plan-greedy.json"};
+    struct sh_fig_stack bar[16];
+    struct sh_fig_stacks stacks = {16, PARTS, tame.part, bar};
+    struct sh_fig_data d = {.title = "llama-3.1-70b on H100-SXM: memory of one GPU",
+                            .settings = "8192 tokens per sequence", .capacity = &stacks};
+    for (int i = 0; i < 16; i++)
+        bar[i] = (struct sh_fig_stack){label[i % 4], {16, 48 - 2 * i, 16 + 2 * i}, 79.5, 80,
+                                       i % 5 ? "1042 sequences" : "7.1 GiB short"};
+    struct sh_err e = {.text = ""};
+    struct sh_gp_look look = {.width_in = 3.3};
+    char *svg = NULL;
+    double h;
+    int bad = sh_figure_svg(&sh_figure_capacity, &d, &look, &svg, &e);
+    if (bad)
+        printf("# %s\n", e.text);
+    CU_ASSERT_FATAL(!bad);
+    height_of(svg, &h);
+    CU_ASSERT(h <= SH_GP_COLUMN + 0.011 && faults(svg, "sixteen bars") == 0);
+    CU_ASSERT(count(svg, ">1042</text>") == 12 && count(svg, ">7.1 GiB short</text>") == 4);
+    free(svg);
+}
+
+/* A scale tells nothing with one number. */
+static void scales_of_colours_have_two_numbers(void)
+{
+    for (double width = 2.2; width < 9; width += 1.1) {
+        struct sh_err e = {.text = ""};
+        struct sh_gp_look look = {.width_in = width, .height_in = 9};
+        char *svg = NULL;
+        int bad = sh_figure_svg(&sh_figure_heatmap, &tame.d, &look, &svg, &e);
+        if (bad)
+            printf("# %g in: %s\n", width, e.text);
+        CU_ASSERT(!bad);
+        int n = bad ? 0 : (count(svg, ">10⁻") + count(svg, "0.0") > 0) + (count(svg, ">1<") + count(svg, "> 1<") > 0);
+        printf("# %g in: %d\n", width, n);
+        CU_ASSERT(n == 2);
+        free(svg);
+    }
+}
+
 static void heights_are_kept_or_refused(void)
 {
     for (int i = 0; sh_figures[i]; i++) {
@@ -426,6 +469,8 @@ int main(int argc, char **argv)
         {"no text overlaps another or is cut, at 3.3 in, 7 in and a figure's own width", no_text_overlaps_or_is_cut},
         {"scales suit the lines, not a limit far away", scales_suit_the_lines},
         {"what has no colour of its own is told", what_has_no_colour_is_told},
+        {"sixteen bars fit a column", a_column_has_room_for_many_bars},
+        {"scales of colours have two numbers at least", scales_of_colours_have_two_numbers},
         {"a height is kept, or refused with the one that is needed", heights_are_kept_or_refused},
         {"figures of a column's width are at most 4 in tall", columns_are_low},
         {0}};

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "src/base/file.h"
@@ -14,8 +15,8 @@ enum { MOST_BYTES = 1 << 20, MOST_LINES = 1000 };
 int sh_engine_open(const char *name, struct sh_engine *out, struct sh_err *e)
 {
     for (int i = 0; i < SH_N_SCHED; i++)
-        if (!strcmp(name, sh_scheduler_names[i]))
-            return sh_engine_built_in(name, out, e);
+        if (!strcasecmp(name, sh_scheduler_names[i]) && (access(name, F_OK) || !strcmp(name, sh_scheduler_names[i])))
+            return sh_engine_built_in(sh_scheduler_names[i], out, e);
     if (access(name, F_OK))
         return sh_misused(e, "--engine \"%.100s\": expected vllm, sglang, trtllm, or a file of shears calibrate", name);
     size_t bytes;

@@ -73,8 +73,8 @@ static int budget_list(const char *word, const struct sh_kv_shape *s, struct sh_
     }
     if (++n != s->f.layers) {
         free(to);
-        return sh_misused(e, "--budget: found %d numbers, expected one per layer: %s has %d", n, s->f.name,
-                          s->f.layers);
+        return sh_misused(e, "--budget: found %d numbers, expected one per layer: %s has %d%s", n, s->f.name,
+                          s->f.layers, n == 2 ? " (a share has no slash: 1/5 is 0.2)" : "");
     }
     r->budget = SH_BUDGET_LAYERS;
     r->layers = *layers = to;

@@ -66,7 +66,11 @@ int sh_capacity_names_open(struct sh_capacity_names *n, const char *gpus, const 
 {
     *n = (struct sh_capacity_names){.gpus = {.built_in = sh_catalog_gpus, .own_path = gpus},
                                     .models = {.built_in = sh_catalog_models, .own_path = models}};
-    if ((gpus && !(n->own_gpus = read_lines(gpus, e))) || (models && !(n->own_models = read_lines(models, e))))
+    if (gpus && !(n->own_gpus = read_lines(gpus, e)))
+        return gpus[strspn(gpus, "0123456789")]
+                   ? -1 : sh_hint(e, "--gpus FILE is a catalogue of your own GPUs; for groups of %s, give --tp %s",
+                                  gpus, gpus);
+    if (models && !(n->own_models = read_lines(models, e)))
         return -1;
     n->gpus.own = (const char *const *)n->own_gpus;
     n->models.own = (const char *const *)n->own_models;
@@ -127,12 +131,27 @@ int sh_capacity_model(const struct sh_capacity_names *n, const char *name, int i
     return 0;
 }
 
+/* "2xH100" or "2 x H100": the hint says how a group is asked for. */
+static void hint_group(const char *name, struct sh_err *e)
+{
+    char old[sizeof e->hint];
+    size_t digits = strspn(name, "0123456789"), blank = strspn(name + digits, " ");
+    const char *rest = name + digits + blank + 1;
+    if (!digits || digits > 4 || !strchr("xX*", name[digits + blank]) || !name[digits + blank])
+        return;
+    snprintf(old, sizeof old, "%s", e->hint);
+    rest += strspn(rest, " ");
+    sh_hint(e, "for a group of %.*s, give --gpu %.60s --tp %.*s; %s", (int)digits, name, rest, (int)digits, name, old);
+}
+
 int sh_capacity_board(const struct sh_capacity_names *n, const char *name, int i, struct sh_gpu *out,
                       struct sh_err *e)
 {
     char at[256];
     const char *row = name ? sh_catalog_find(&n->gpus, name, at) : sh_catalog_row(&n->gpus, i, at);
-    if (!row && name && !(row = spelled(&n->gpus, "GPU", name, "shears info gpus lists them", at, e)))
+    if (!row && name && !(row = spelled(&n->gpus, "GPU", name, "shears info gpus lists them", at, e))) {
+        hint_group(name, e);
         return -1;
+    }
     return row ? sh_gpu_row(row, at, out, e) : 1;
 }

@@ -11,6 +11,8 @@ const struct sh_capacity_args sh_capacity_defaults = {
     .kv = "f16", .tp = "1", .windows = "model", .pp = 1, .ep = 1, .page = 1, .util = -1, .reserve = -1,
     .bandwidth = -1, .flops = -1, .price = -1};
 
+enum { MOST_TP = 64 };                  /* GPUs that share a layer, where somebody looks for them */
+
 struct variant {
     const char *budget;
     const struct sh_quality_point *measured;
@@ -126,7 +128,7 @@ static int fewest(struct sh_capacity_study *s, struct sh_capacity_question *q, c
                   struct sh_err *e)
 {
     int done = 0;
-    for (int tp = 1; tp <= 64 && !done; tp *= 2) {
+    for (int tp = 1; tp <= MOST_TP && !done; tp *= 2) {
         if (!s->args->uneven && sh_capacity_divides(q->shape, tp, e))
             continue;
         q->tp = tp;
@@ -225,6 +227,24 @@ static int each(struct sh_capacity_study *s, struct sh_err *e)
     return s->n_row ? 0 : sh_misused(e, "--tp %s does not divide the heads of any of the models", s->args->tp);
 }
 
+/* The least tp that holds what the only row does not. */
+static int find_enough(struct sh_capacity_study *s, struct sh_err *e)
+{
+    struct sh_capacity_ask k = s->ask;
+    struct sh_capacity c;
+    struct sh_err ignored;
+    for (int tp = s->ask.tp + 1; s->n_row == 1 && !s->row[0].fits && !s->answer.enough_tp && tp <= MOST_TP; tp++) {
+        k.tp = tp;
+        if (sh_capacity_divides(k.shape, tp, &ignored))
+            continue;
+        if ((s->args->plan && sh_capacity_plan(&s->plan, s->args->plan, k.shape, tp, &k.rule, e)) ||
+            sh_capacity(&k, &c, e))
+            return -1;
+        s->answer.enough_tp = c.unfit ? 0 : tp;
+    }
+    return 0;
+}
+
 /* Rows that fit come first; then, with a batch, the least memory, else the fastest; then in the order asked. */
 static int compare(const void *x, const void *y)
 {
@@ -269,6 +289,6 @@ int sh_capacity_study(struct sh_capacity_study *s, struct sh_capacity_args *a, s
                    add_all(s, "--model", a->model, add_model, e) || add_all(s, "--gpu", a->gpu, add_board, e) ||
                    (a->draft && sh_capacity_model(&s->names, a->draft, 0, &s->draft, e)) ||
                    (a->plan && sh_plan_read(&s->plan, a->plan, e)) ||
-                   (a->db && sh_quality_read(a->db, &s->point, &s->n_point, e)) || each(s, e)
+                   (a->db && sh_quality_read(a->db, &s->point, &s->n_point, e)) || each(s, e) || find_enough(s, e)
                ? -1 : 0;
 }

@@ -45,6 +45,7 @@ struct sh_capacity_answer {
     const struct sh_engine *engine;     /* NULL: none was named                                   */
     struct sh_clock clock;              /* with an engine                                         */
     uint32_t chunk;
+    int enough_tp;                      /* the least that holds a single row that does not fit; 0: none */
 };
 
 void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row *out);

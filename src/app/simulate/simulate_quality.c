@@ -18,7 +18,8 @@ static int check(const struct sh_capacity_args *a, struct sh_err *e)
     return sh_quality_one_limit(a, e);
 }
 
-/* A budget in tokens holds only up to the length of the texts that it was measured on. */
+/* A budget in tokens holds only up to the length of the texts that it was measured on, and a model to its context
+ * length. */
 static int find_longest(struct sh_sim_study *s, struct sh_err *e)
 {
     struct sh_workload *w = sh_sim_source_again(&s->source, e);
@@ -29,7 +30,7 @@ static int find_longest(struct sh_sim_study *s, struct sh_err *e)
         if (found > 0 && (uint64_t)r.prompt + r.output > s->longest)
             s->longest = (uint64_t)r.prompt + r.output;
     }
-    return found < 0 ? -1 : 0;
+    return found >= 0 ? 0 : s->source.is_file && w ? sh_err_prefix(e, "%s", s->args->workload) : -1;
 }
 
 int sh_sim_quality(struct sh_sim_study *s, struct sh_err *e)
@@ -39,9 +40,11 @@ int sh_sim_quality(struct sh_sim_study *s, struct sh_err *e)
     int n;
     if (check(a, e))
         return -1;
+    if ((a->db || s->model.f.max_pos) && find_longest(s, e))
+        return -1;
     if (!a->db)
         return 0;
-    if (sh_quality_read(a->db, &s->point, &n, e) || find_longest(s, e))
+    if (sh_quality_read(a->db, &s->point, &n, e))
         return -1;
     for (int i = 0; i < s->settings.kv.n; i++) {
         if (sh_quality_ask(a, s->settings.kv.at[i], s->model.f.name, s->point, n, &q, e))

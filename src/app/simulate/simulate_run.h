@@ -67,7 +67,7 @@ struct sh_sim_study {
     struct sh_plan *plan;               /* [args->plan.n]                                         */
     struct sh_quality_point *point;     /* of the store of measured budgets; owned               */
     const struct sh_quality_point *least[SH_CAPACITY_MOST];     /* the one for each format; NULL: nobody asked */
-    uint64_t longest;                   /* tokens of a request; 0: nobody asked                   */
+    uint64_t longest;                   /* tokens of a request; 0: nobody needs it                */
     struct sh_sim_cache *cache;         /* [n_cache]: n_each on each server                       */
     int n_cache, n_each;
     struct sh_sim_row *row;             /* [n_row]: those of a cache lie together, one for each speed */

@@ -188,6 +188,28 @@ static char *studied(const struct traces *all, double split)
                      g->n_tokens);
 }
 
+/* Of stores of one model that begins with its name; of stores that --name calls something, with their names. */
+static char *title(const struct traces *all, const struct sh_figure_request *q)
+{
+    const char *model = all->at[0].study.part[0].model;
+    char *names = xstrdup(all->at[0].label);
+    int is_one = 1, is_named = 0;
+    for (int i = 0; i < all->n; i++) {
+        char *named = sh_figure_named(q, q->db[i], xstrdup("")), *more = names;
+        is_named |= *named != '\0';
+        is_one &= !strcmp(all->at[i].study.part[0].model, model);
+        free(named);
+        if (i) {
+            names = xasprintf("%s, %s", more, all->at[i].label);
+            free(more);
+        }
+    }
+    char *text = is_named || all->n == 1 ? xasprintf("%s: persistence of importance", names)
+                 : is_one ? xasprintf("%s: persistence of importance", model) : xstrdup("persistence of importance");
+    free(names);
+    return text;
+}
+
 static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
 {
     struct traces *all = sh_figure_keep_by(d, xcalloc(1, sizeof *all), release);
@@ -197,13 +219,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
         if (study(&all->at[i], q, q->db[i], e))
             return -1;
     }
-    const struct sh_collect *g = &all->at[0].study.part[0];
-    int is_one = 1;
-    for (int i = 1; i < all->n; i++)
-        is_one &= !strcmp(all->at[i].study.part[0].model, g->model);
-    d->out.title = sh_figure_keep(d, is_one ? xasprintf("%s: persistence of importance",
-                                                              all->n > 1 ? g->model : all->at[0].label)
-                                            : xstrdup("persistence of importance"));
+    d->out.title = sh_figure_keep(d, title(all, q));
     d->out.settings = sh_figure_keep(d, studied(all, q->split));
     d->trace = all->at;
     tell_apart(all, q);
