@@ -30,23 +30,28 @@ static inline void load_floats(float *to, enum sh_type type, const void *from, s
             to[i] = sh_bf16_to_f32(half[i]);
 }
 
+typedef uint16_t halves __attribute__((vector_size(2 * CPU_FLOATS), aligned(2), may_alias));
+typedef uint32_t words32 __attribute__((vector_size(4 * CPU_FLOATS)));
+
 /* CPU_FLOATS numbers of the type, a constant wherever this is inlined. */
 static inline __attribute__((always_inline)) vec load_vec(enum sh_type type, const void *from)
 {
-    typedef uint16_t halves __attribute__((vector_size(2 * CPU_FLOATS), aligned(2), may_alias));
-    typedef uint32_t words __attribute__((vector_size(4 * CPU_FLOATS)));
     if (type == SH_F32)
         return *(const vec *)from;
     if (type == SH_BF16)
-        return (vec)(__builtin_convertvector(*(const halves *)from, words) << 16);
+#if defined __AVX2__ && !defined __AVX512F__    /* the compiler does it in two halves */
+        return (vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(from)), 16);
+#else
+        return (vec)(__builtin_convertvector(*(const halves *)from, words32) << 16);
+#endif
 #if defined __AVX512F__
     return (vec)_mm512_cvtph_ps(_mm256_loadu_si256(from));
 #elif defined __F16C__
     return (vec)_mm256_cvtph_ps(_mm_loadu_si128(from));
 #else
-    words h = __builtin_convertvector(*(const halves *)from, words);       /* sh_f16_to_f32 */
-    words magnitude = (h & 0x7fff) << 13, whole = (words)((vec)magnitude * 0x1p112f);
-    words special = (words)((h & 0x7c00) == 0x7c00);
+    words32 h = __builtin_convertvector(*(const halves *)from, words32);       /* sh_f16_to_f32 */
+    words32 magnitude = (h & 0x7fff) << 13, whole = (words32)((vec)magnitude * 0x1p112f);
+    words32 special = (words32)((h & 0x7c00) == 0x7c00);
     return (vec)((special & (magnitude | 0x7f800000)) | (~special & whole) | (h & 0x8000) << 16);
 #endif
 }

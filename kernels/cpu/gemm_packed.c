@@ -12,15 +12,21 @@
 enum {
     TALL = CPU_FLOATS == 16 ? 6 : 3,    /* rows and ...                                           */
     WIDE = 4,                           /* outputs whose sums stay in registers                   */
-    STRIP = 8 * TALL,                   /* rows that an unpacked output is used for               */
-    DEEP = 512,                         /* inputs of them that all rows go through: they are cached */
+    STRIP = 48,                         /* rows that an unpacked output is used for               */
+    DEEP = 128,                         /* vectors of them that all rows go through: they are cached */
     TOGETHER = 16                       /* outputs that are unpacked together: some codes lie across them */
 };
 
-/* Per thread: outputs [TOGETHER, in] out of their code, then sums of lanes [STRIP, WIDE]. */
+static size_t vectors(int in)
+{
+    return ((size_t)in + CPU_FLOATS - 1) / CPU_FLOATS;
+}
+
+/* Per thread: rows of x [STRIP / TALL, vectors, TALL], outputs out of their code [vectors, WIDE], sums of lanes [STRIP,
+ * WIDE], all of vectors; outputs [TOGETHER, in] of codes that only their owner reads. */
 size_t CPU_NAME(cpu_packed_room)(int in)
 {
-    return TOGETHER * (size_t)in + (size_t)(STRIP * WIDE * CPU_FLOATS);
+    return (STRIP + WIDE) * vectors(in) * CPU_FLOATS + (size_t)(STRIP * WIDE * CPU_FLOATS) + TOGETHER * (size_t)in;
 }
 
 static const unsigned char *row_at(const struct sh_packed *p, int row, struct block_shape s)
@@ -30,27 +36,29 @@ static const unsigned char *row_at(const struct sh_packed *p, int row, struct bl
 
 /* ---- rows out of their code ---- */
 
-UNPACK void unpack_row(enum sh_packing format, const unsigned char *at, int cols, float *to)
+/* Vectors of it lie `step` floats apart. */
+UNPACK void unpack_row(enum sh_packing format, const unsigned char *at, int cols, float *to, size_t step)
 {
     struct block_shape s = shape_of(format);
     for (int col = 0; col < cols; col += s.elements, at += s.bytes) {
         float scale[MOST_SPANS], less[MOST_SPANS];
         scales_of(format, at, scale, less);
-        for (int run = 0; run < s.elements / RUN; run++, to += RUN) {
+        for (int run = 0; run < s.elements / RUN; run++) {
             int8_t own[RUN];
             const int8_t *code = codes_of(format, at, run, own);
-            for (int i = 0; i < RUN; i += CPU_FLOATS)
-                *(vec *)(to + i) = numbers_of(format, code, run, i, scale, less);
+            for (int i = 0; i < RUN; i += CPU_FLOATS, to += step)
+                *(vec *)to = numbers_of(format, code, run, i, scale, less);
         }
     }
 }
 
 /* ---- one row of x ---- */
 
-/* part[k] += x w of outputs k < n, a constant; at: of each. */
+/* part[k] = lanes of x w of outputs k < n, a constant; at: of each. */
 UNPACK void dot_rows(enum sh_packing format, const unsigned char *const *at, int n, int cols, const float *x, vec *part)
 {
     struct block_shape s = shape_of(format);
+    vec sum[FEW_PLACES] = {{0}};
     size_t bytes = (size_t)(cols / s.elements) * (size_t)s.bytes;
     for (size_t b = 0; b < bytes; b += (size_t)s.bytes) {
         float scale[FEW_PLACES][MOST_SPANS], less[FEW_PLACES][MOST_SPANS];
@@ -65,19 +73,21 @@ UNPACK void dot_rows(enum sh_packing format, const unsigned char *const *at, int
                 code[k] = codes_of(format, at[k] + b, run, own[k]);
             for (int i = 0; i < RUN; i += CPU_FLOATS)
                 for (int k = 0; k < n; k++)
-                    part[k] += *(const vec *)(x + i) * numbers_of(format, code[k], run, i, scale[k], less[k]);
+                    sum[k] += *(const vec *)(x + i) * numbers_of(format, code[k], run, i, scale[k], less[k]);
         }
     }
+    for (int k = 0; k < n; k++)
+        part[k] = sum[k];
 }
 
 /* The functions of each format. */
-typedef void unpack_fn(const unsigned char *at, int cols, float *to);
+typedef void unpack_fn(const unsigned char *at, int cols, float *to, size_t step);
 typedef void dot_fn(const unsigned char *const *at, int n, int cols, const float *x, vec *part);
 
 #define FORMAT(name, elements, bytes, span, has_less)                                                       \
-    static void unpack_##name(const unsigned char *at, int cols, float *to)                                 \
+    static void unpack_##name(const unsigned char *at, int cols, float *to, size_t step)                    \
     {                                                                                                       \
-        unpack_row(SH_PACKED_##name, at, cols, to);                                                         \
+        unpack_row(SH_PACKED_##name, at, cols, to, step);                                                   \
     }                                                                                                       \
     static void dot_##name(const unsigned char *const *at, int n, int cols, const float *x, vec *part)      \
     {                                                                                                       \
@@ -104,16 +114,27 @@ void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to
     if (!fn)
         p->unpack(p->from, first, n, to);
     for (int i = 0; i < n && fn; i++)
-        fn(row_at(p, first + i, shape_of(p->format)), p->cols, to + (size_t)i * (size_t)p->cols);
+        fn(row_at(p, first + i, shape_of(p->format)), p->cols, to + (size_t)i * (size_t)p->cols, CPU_FLOATS);
 }
 
-/* Of the lanes, in a fixed order. */
+/* Of the lanes: the upper half is added to the lower one until there is one. */
 static inline float total(vec x)
 {
-    float sum = 0;
-    for (int k = 0; k < CPU_FLOATS; k++)
-        sum += x[k];
-    return sum;
+#ifdef __AVX2__
+#ifdef __AVX512F__
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+#else
+    __m256 eight = (__m256)x;
+#endif
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+#else
+    for (int half = CPU_FLOATS / 2; half; half /= 2)
+        for (int k = 0; k < half; k++)
+            x[k] += x[k + half];
+    return x[0];
+#endif
 }
 
 /* Outputs [first, first + n) of the only row. */
@@ -124,7 +145,7 @@ static void one_row(const struct few *a, int first, int n)
     int step = n / FEW_PLACES;
     for (int o = 0, some; o < n; o += some) {
         const unsigned char *at[FEW_PLACES];
-        vec part[FEW_PLACES] = {{0}};
+        vec part[FEW_PLACES];
         int is_rest = o >= step * FEW_PLACES, place[FEW_PLACES];
         some = is_rest ? 1 : FEW_PLACES;
         for (int k = 0; k < some; k++) {
@@ -140,88 +161,112 @@ static void one_row(const struct few *a, int first, int n)
 
 /* ---- more ---- */
 
-/* part[r * WIDE + o] += x[r] w[o] over n inputs, whole vectors of them; rows and outputs are constants. */
-UNPACK void tile(const float *w, size_t in, const float *x, size_t stride, int rows, int outputs, int n, vec *part)
+/* part[r * WIDE + o] += x[r] w[o] over n vectors; rows are a constant. */
+UNPACK void tile(const float *w, const float *x, int rows, size_t n, vec *part)
 {
     vec sum[TALL][WIDE];
     for (int r = 0; r < rows; r++)
-        for (int o = 0; o < outputs; o++)
+        for (int o = 0; o < WIDE; o++)
             sum[r][o] = part[r * WIDE + o];
-    for (int i = 0; i < n; i += CPU_FLOATS) {
-        vec v[TALL];
-        for (int r = 0; r < rows; r++)
-            v[r] = *(const vec *)(x + (size_t)r * stride + (size_t)i);
-        for (int o = 0; o < outputs; o++) {
-            vec u = *(const vec *)(w + (size_t)o * in + (size_t)i);
+    for (size_t i = 0; i < n; i++, w += WIDE * CPU_FLOATS, x += rows * CPU_FLOATS)
+        for (int o = 0; o < WIDE; o++) {
+            vec u = *(const vec *)(w + o * CPU_FLOATS);
             for (int r = 0; r < rows; r++)
-                sum[r][o] += v[r] * u;
+                sum[r][o] += *(const vec *)(x + r * CPU_FLOATS) * u;
         }
-    }
     for (int r = 0; r < rows; r++)
-        for (int o = 0; o < outputs; o++)
+        for (int o = 0; o < WIDE; o++)
             part[r * WIDE + o] = sum[r][o];
 }
 
-/* The same where the last inputs do not fill a vector: they are followed by zeros. */
-static void rest_of(const float *w, size_t in, const float *x, size_t stride, int rows, int outputs, int n, vec *part)
+static void tile_of(const float *w, const float *x, int rows, size_t n, vec *part)
 {
-    for (int r = 0; r < rows; r++)
-        for (int o = 0; o < outputs; o++) {
-            float u[CPU_FLOATS] = {0}, v[CPU_FLOATS] = {0};
-            memcpy(u, w + (size_t)o * in, (size_t)n * sizeof *u);
-            memcpy(v, x + (size_t)r * stride, (size_t)n * sizeof *v);
-            part[r * WIDE + o] += *(const vec *)v * *(const vec *)u;
-        }
-}
-
-static void tile_of(const float *w, size_t in, const float *x, size_t stride, int rows, int outputs, int n, vec *part)
-{
-    if (rows == TALL && outputs == WIDE)
-        tile(w, in, x, stride, TALL, WIDE, n, part);
-    else if (outputs == WIDE)
-        for (int r = 0; r < rows; r++)
-            tile(w, in, x + (size_t)r * stride, stride, 1, WIDE, n, part + r * WIDE);
-    else
-        for (int r = 0; r < rows; r++)
-            for (int o = 0; o < outputs; o++)
-                tile(w + (size_t)o * in, in, x + (size_t)r * stride, stride, 1, 1, n, part + r * WIDE + o);
-}
-
-/* part [rows, WIDE] = sums of lanes of so many outputs. */
-static void strip_sums(const float *w, int in, const float *x, size_t stride, int rows, int outputs, vec *part)
-{
-    int whole = in / CPU_FLOATS * CPU_FLOATS;
-    memset(part, 0, (size_t)(rows * WIDE) * sizeof *part);
-    for (int i = 0, n; i < whole; i += n) {
-        n = whole - i < DEEP ? whole - i : DEEP;
-        for (int r = 0; r < rows; r += TALL)
-            tile_of(w + i, (size_t)in, x + (size_t)r * stride + (size_t)i, stride, rows - r < TALL ? rows - r : TALL,
-                    outputs, n, part + r * WIDE);
+    switch (rows) {
+    case 1: tile(w, x, 1, n, part); break;
+    case 2: tile(w, x, 2, n, part); break;
+#if CPU_FLOATS == 16
+    case 3: tile(w, x, 3, n, part); break;
+    case 4: tile(w, x, 4, n, part); break;
+    case 5: tile(w, x, 5, n, part); break;
+#endif
+    default: tile(w, x, TALL, n, part);
     }
-    if (whole < in)
-        rest_of(w + whole, (size_t)in, x + whole, stride, rows, outputs, in - whole, part);
 }
 
-/* Rows [row, row + rows), outputs [first, first + n). */
-static void strip(const struct few *a, int row, int rows, int first, int n, float *room)
+/* `n` numbers as vectors, `step` floats apart, zeros after the last one. */
+static void spread(const float *from, int n, float *to, size_t step)
+{
+    int i = 0;
+    for (; i + CPU_FLOATS <= n; i += CPU_FLOATS, to += step)
+        *(vec *)to = *(const vec *)(from + i);
+    if (i < n) {
+        *(vec *)to = (vec){0};
+        memcpy(to, from + i, (size_t)(n - i) * sizeof *to);
+    }
+}
+
+struct strip {                          /* rows [row, row + rows) of a product, outputs [first, first + n) */
+    const struct few *a;
+    int row, rows, first, n;
+    float *x, *w, *flat;
+    vec *part;
+};
+
+static struct strip strip_in(const struct few *a, float *room, int first, int n)
+{
+    size_t all = vectors(a->x.cols) * CPU_FLOATS;
+    struct strip s = {.a = a, .first = first, .n = n, .x = room, .w = room + STRIP * all};
+    s.part = (vec *)(s.w + WIDE * all);
+    s.flat = (float *)(s.part + STRIP * WIDE);
+    return s;
+}
+
+/* Outputs [o, o + WIDE) out of their code; those beyond the last are 0. */
+static void put_outputs(const struct strip *s, int o)
+{
+    const struct sh_packed *p = s->a->packed;
+    unpack_fn *fn = kernels[p->format].unpack;
+    int in = p->cols;
+    if (!fn && o % TOGETHER == 0)
+        p->unpack(p->from, s->first + o, s->n - o < TOGETHER ? s->n - o : TOGETHER, s->flat);
+    if (s->n - o < WIDE)
+        memset(s->w, 0, WIDE * vectors(in) * sizeof(vec));
+    for (int k = 0; k < WIDE && o + k < s->n; k++)
+        if (fn)
+            fn(row_at(p, s->first + o + k, shape_of(p->format)), in, s->w + k * CPU_FLOATS, WIDE * CPU_FLOATS);
+        else
+            spread(s->flat + (size_t)(o % TOGETHER + k) * (size_t)in, in, s->w + k * CPU_FLOATS, WIDE * CPU_FLOATS);
+}
+
+static int tile_rows(const struct strip *s, int row)
+{
+    return s->rows - row < TALL ? s->rows - row : TALL;
+}
+
+static void run_strip(const struct strip *s)
 {
     float sum[STRIP * FEW_COLS] __attribute__((aligned(64)));
-    int in = a->x.cols;
-    vec *part = (vec *)(room + TOGETHER * (size_t)in);
-    for (int o = 0; o < n; o += TOGETHER) {
-        int some = n - o < TOGETHER ? n - o : TOGETHER;
-        CPU_NAME(cpu_unpack)(a->packed, first + o, some, room);
-        for (int p = 0, outputs; p < some; p += outputs) {
-            outputs = some - p < WIDE ? some - p : WIDE;
-            strip_sums(room + (size_t)p * (size_t)in, in, (const float *)a->x.at + (size_t)row * a->x.stride,
-                       a->x.stride, rows, outputs, part);
-            for (int r = 0; r < rows; r++)
-                for (int k = 0; k < outputs; k++)
-                    sum[r * FEW_COLS + o + p + k] = total(part[r * WIDE + k]);
-        }
+    const struct few *a = s->a;
+    size_t all = vectors(a->x.cols), tall = all * TALL * CPU_FLOATS;
+    for (int r = 0; r < s->rows; r++)
+        spread((const float *)a->x.at + (size_t)(s->row + r) * a->x.stride, a->x.cols,
+               s->x + (size_t)(r / TALL) * tall + (size_t)(r % TALL * CPU_FLOATS),
+               (size_t)tile_rows(s, r / TALL * TALL) * CPU_FLOATS);
+    for (int o = 0; o < s->n; o += WIDE) {
+        put_outputs(s, o);
+        memset(s->part, 0, (size_t)(s->rows * WIDE) * sizeof *s->part);
+        for (size_t i = 0; i < all; i += DEEP)
+            for (int r = 0, rows; r < s->rows; r += rows) {
+                rows = tile_rows(s, r);
+                const float *x = s->x + (size_t)(r / TALL) * tall + i * (size_t)(rows * CPU_FLOATS);
+                tile_of(s->w + i * WIDE * CPU_FLOATS, x, rows, all - i < DEEP ? all - i : DEEP, s->part + r * WIDE);
+            }
+        for (int r = 0; r < s->rows; r++)
+            for (int k = 0; k < WIDE && o + k < s->n; k++)
+                sum[r * FEW_COLS + o + k] = total(s->part[r * WIDE + k]);
     }
-    for (int r = 0; r < rows; r++)
-        few_out(a, row + r, first, n, sum + r * FEW_COLS);
+    for (int r = 0; r < s->rows; r++)
+        few_out(a, s->row + r, s->first, s->n, sum + r * FEW_COLS);
 }
 
 static void take_blocks(void *arg, struct sh_member *me)
@@ -231,11 +276,14 @@ static void take_blocks(void *arg, struct sh_member *me)
         const struct few *a = few_of(run->a, &b);
         int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
         float *room = a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols);
+        struct strip s = strip_in(a, room, first, n);
         if (a->x.rows == 1 && a->packed->format != SH_PACKED_OTHER)
             one_row(a, first, n);
         else
-            for (int row = 0; row < a->x.rows; row += STRIP)
-                strip(a, row, a->x.rows - row < STRIP ? a->x.rows - row : STRIP, first, n, room);
+            for (; s.row < a->x.rows; s.row += STRIP) {
+                s.rows = a->x.rows - s.row < STRIP ? a->x.rows - s.row : STRIP;
+                run_strip(&s);
+            }
     }
 }
 

@@ -123,11 +123,17 @@ UNPACK void scales_of(enum sh_packing format, const unsigned char *b, float *sca
 /* 32 nibbles of 16 bytes: first the low ones. */
 UNPACK bytes32 nibbles(const unsigned char *q)
 {
-    pairs16 v = *(const pairs16 *)(const void *)q, low = v & 0x0f0f, high = v >> 4 & 0x0f0f;
+    pairs16 v = *(const pairs16 *)(const void *)q;
+#ifdef __AVX2__
+    __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256((__m128i)v), (__m128i)(v >> 4), 1);
+    return (bytes32)_mm256_and_si256(both, _mm256_set1_epi8(15));
+#else
+    pairs16 low = v & 0x0f0f, high = v >> 4 & 0x0f0f;
     bytes32 all;
     memcpy(&all, &low, 16);
     memcpy((char *)&all + 16, &high, 16);
     return all;
+#endif
 }
 
 /* The same as numbers of a table. */
