@@ -30,7 +30,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 12
+#define SH_BACKEND_ABI 13
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -74,7 +74,9 @@ struct sh_linear {
 
 enum sh_norm_kind {
     SH_NORM_LAYER,                      /* (x - mean) / sqrt(var + eps) * weight + bias            */
-    SH_NORM_RMS                         /* x / sqrt(mean of squares + eps) * weight + bias         */
+    SH_NORM_RMS,                        /* x / sqrt(mean of squares + eps) * weight + bias         */
+    SH_NORM_SCALE,                      /* x * weight + bias                                       */
+    SH_NORM_CUT                         /* max(0, x - mean - eps * sqrt(var)) * weight + bias      */
 };
 
 /* Of each row. A norm of every head of q or k is that of the view [rows * heads, d_head]. */
@@ -189,6 +191,26 @@ struct sh_attend {
     struct sh_tap tap;
 };
 
+/* Linear attention by the gated delta rule (arXiv 2412.06464), of n_seq sequences laid one after another. x's channels
+ * are queries [n_k, d_k], keys [n_k, d_k] and values [n_v, d_v]; each first passes a causal convolution of its own over
+ * `kernel` tokens and SiLU. Then, for each value head, with queries and keys of length 1 (queries over sqrt(d_k)):
+ *     S = exp(-exp(log_a) softplus(a + step)) S;  S += k (x) (v - S^T k) sigmoid(b);  out = S^T q */
+enum { SH_DELTA_TAPS = 16, SH_DELTA_KEY = 256 };        /* the most of `kernel`, of d_k            */
+
+struct sh_delta {
+    struct sh_mat out;                  /* f32 [rows, n_v * d_v], dense                            */
+    struct sh_mat x;                    /* f32 [rows, channels], dense; afterwards as it passed the convolution */
+    const float *a, *b;                 /* [rows, n_v]                                             */
+    const float *conv;                  /* [channels, kernel]                                      */
+    const float *log_a, *step;          /* [n_v]                                                   */
+    int n_k, n_v, d_k, d_v, kernel;     /* value head h uses key head h / (n_v / n_k)              */
+    int n_seq;
+    const int *start;                   /* host, [n_seq + 1]                                       */
+    /* [n_seq], each the last kernel - 1 rows before the convolution, [kernel - 1, channels], then S [n_v, d_k, d_v]:
+     * read and written. All 0 where a text begins. */
+    float *state;
+};
+
 struct sh_best {                        /* of a row: its greatest number, the first of equal ones; if some are */
     float value;                        /* NaN or infinitely large, the first of those            */
     int32_t column;
@@ -251,6 +273,7 @@ struct sh_backend {
     void  (*gather)(struct sh_dev *d, const struct sh_gather *a);
     void  (*scatter)(struct sh_dev *d, const struct sh_scatter *a);
     void  (*attend)(struct sh_dev *d, const struct sh_attend *a);
+    void  (*delta)(struct sh_dev *d, const struct sh_delta *a);
     int   (*sync)(struct sh_dev *d, struct sh_err *e);      /* -1: e says what failed first              */
     const struct sh_slots_ops *slots;   /* NULL: device memory is host memory, where the engine has its own cache */
     const struct sh_graph_ops *graph;   /* NULL: operations cost the host nothing to speak of                     */

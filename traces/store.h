@@ -148,6 +148,10 @@ int sh_store_is_empty(struct sh_store *s);
 /* Is this (sequence, layer) marked as done? 1, 0, or -1. */
 int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err *e);
 
+/* The same for readers of rows. SILENT: it is done, but the layer does not attend, so that there are none. */
+enum sh_layer_state { SH_LAYER_UNFINISHED, SH_LAYER_DONE, SH_LAYER_SILENT };
+int sh_store_layer(struct sh_store *s, int sequence, int layer, struct sh_err *e);
+
 /* The results of a command (NULL: of all), grouped by settings, or (settings not NULL) those of these settings. Strings
  * are valid during the callback. */
 struct sh_stored_result {

@@ -240,6 +240,17 @@ int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err 
     return sh_one_number(s, q, "done", 1, "looking for a finished layer", e);
 }
 
+int sh_store_layer(struct sh_store *s, int sequence, int layer, struct sh_err *e)
+{
+    int done = sh_store_is_done(s, sequence, layer, e);
+    if (done <= 0)
+        return done;
+    sqlite3_stmt *q = sh_db_query(s, e, "SELECT 1 FROM vectors WHERE sequence = ? AND layer = ? AND kind = 'n'", "ii",
+                                  sequence, layer);
+    int silent = sh_one_number(s, q, "vectors", 1, "looking for a layer without attention", e);
+    return silent < 0 ? -1 : silent ? SH_LAYER_SILENT : SH_LAYER_DONE;
+}
+
 int sh_store_is_empty(struct sh_store *s)
 {
     struct sh_err ignored;

@@ -141,14 +141,19 @@ static void norm_row(void *arg, int row)
     const float *x = (const float *)a->x.at + (size_t)row * a->x.stride;
     char *out = (char *)a->out.at + (size_t)row * a->out.stride * bytes;
     size_t own = a->n_own ? (size_t)(row % a->n_own) * n : 0;
-    float mean = a->kind == SH_NORM_LAYER ? mean_of(x, a->x.cols) : 0.0f;
-    float inverse = 1.0f / sqrtf(mean_square(x, a->x.cols, mean) + a->eps);
+    int is_cut = a->kind == SH_NORM_CUT;
+    float mean = a->kind == SH_NORM_LAYER || is_cut ? mean_of(x, a->x.cols) : 0.0f;
+    float squares = a->kind == SH_NORM_SCALE ? 1 : mean_square(x, a->x.cols, mean);
+    float inverse = a->kind == SH_NORM_SCALE || is_cut ? 1 : 1.0f / sqrtf(squares + a->eps);
+    float least = is_cut ? a->eps * sqrtf(squares) : 0;
     for (size_t at = 0; at < n; at += CHUNK) {
         float y[CHUNK];
         const float *old = (const float *)(const void *)(out + at * bytes);     /* used when it is f32 */
         size_t m = chunk_at(at, n);
         for (size_t i = 0; i < m; i++)
             y[i] = (x[at + i] - mean) * inverse;
+        for (size_t i = 0; i < m && is_cut; i++)
+            y[i] = y[i] < least ? 0 : y[i] - least;
         if (a->weight)
             for (size_t i = 0; i < m; i++)
                 y[i] *= a->weight[own + at + i];
@@ -308,7 +313,7 @@ static void scatter(const struct sh_scatter *a, int n_threads)
 const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .name = CPU_TEXT(CPU_VARIANT), .attend = CPU_NAME(cpu_attend), .attend_bytes = CPU_NAME(cpu_attend_bytes),
     .embed = embed, .norm = norm, .rotary = rotary, .gate = gate, .gather = gather,
-    .scatter = scatter, .convert = convert, .snap = snap,
+    .scatter = scatter, .delta = CPU_NAME(cpu_delta), .convert = convert, .snap = snap,
     .few = CPU_NAME(cpu_few), .many = CPU_NAME(cpu_many), .few_codes = CPU_NAME(cpu_few_codes),
     .few_codes_room = CPU_NAME(cpu_few_codes_room),
     .packed = CPU_NAME(cpu_packed), .packed_room = CPU_NAME(cpu_packed_room), .unpack = CPU_NAME(cpu_unpack),

@@ -356,6 +356,7 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     cuda_gather,
     cuda_scatter,
     cuda_attend,
+    cuda_delta,
     sync_device,
     &cuda_slots_ops,
     &cuda_graph_ops,

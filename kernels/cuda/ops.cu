@@ -11,12 +11,13 @@ struct norm {                           /* without holes: every byte of an argum
     void *out;
     const float *x, *weight, *bias;     /* weight and bias NULL: 1 and 0                             */
     size_t out_stride, stride;
-    int cols, rms, add, n_own;          /* n_own: at least 1                                         */
+    int cols, kind, add, n_own;         /* n_own: at least 1                                         */
     float eps;
     int unused;
 };
 
-/* mean is 0 for RMS. A thread reads and writes the same places, so out may be x. T: the type of out. */
+/* mean is 0 where none is subtracted. A thread reads and writes the same places, so out may be x. T: the type of
+ * out. */
 template <typename T> __global__ void normalise(struct norm a)
 {
     SH_SHARED(float, part, SUM_PARTS(THREADS));
@@ -24,14 +25,18 @@ template <typename T> __global__ void normalise(struct norm a)
     T *to = (T *)a.out + (size_t)blockIdx.x * a.out_stride;
     size_t own = (size_t)(blockIdx.x % (unsigned)a.n_own) * (size_t)a.cols;
     float sum = 0, squares = 0;
-    for (int i = (int)threadIdx.x; i < a.cols && !a.rms; i += THREADS)
+    int centres = a.kind == SH_NORM_LAYER || a.kind == SH_NORM_CUT;
+    for (int i = (int)threadIdx.x; i < a.cols && centres; i += THREADS)
         sum += row[i];
-    float mean = a.rms ? 0.0f : block_sum<THREADS>(part, sum) / (float)a.cols;
+    float mean = centres ? block_sum<THREADS>(part, sum) / (float)a.cols : 0.0f;
     for (int i = (int)threadIdx.x; i < a.cols; i += THREADS)
         squares += (row[i] - mean) * (row[i] - mean);
-    float inverse = 1.0f / sqrtf(block_sum<THREADS>(part, squares) / (float)a.cols + a.eps);
+    float variance = block_sum<THREADS>(part, squares) / (float)a.cols;
+    float inverse = a.kind == SH_NORM_LAYER || a.kind == SH_NORM_RMS ? 1.0f / sqrtf(variance + a.eps) : 1.0f;
+    float least = a.kind == SH_NORM_CUT ? a.eps * sqrtf(variance) : 0.0f;
     for (int i = (int)threadIdx.x; i < a.cols; i += THREADS) {
         float y = (row[i] - mean) * inverse;
+        y = a.kind != SH_NORM_CUT ? y : y < least ? 0.0f : y - least;
         y = a.weight ? y * a.weight[own + (size_t)i] : y;
         y = a.bias ? y + a.bias[own + (size_t)i] : y;
         to[i] = from_float<T>(a.add ? to_float(to[i]) + y : y);
@@ -45,7 +50,7 @@ void cuda_norm(struct sh_dev *d, const struct sh_norm *a)
     cuda_arrived(d, a->weight);
     cuda_arrived(d, a->bias);
     struct norm one = {a->out.at, (const float *)a->x.at, a->weight, a->bias, a->out.stride, a->x.stride,
-                       a->x.cols, a->kind == SH_NORM_RMS, a->add, a->n_own ? a->n_own : 1, a->eps, 0};
+                       a->x.cols, a->kind, a->add, a->n_own ? a->n_own : 1, a->eps, 0};
     BY_TYPE(a->out.type, T,
             SH_LAUNCH((normalise<T>), dim3((unsigned)a->x.rows), dim3(THREADS), d->compute, one));
     cuda_end(d, "norm");

@@ -99,6 +99,8 @@ uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
     enum sh_mix mix = (enum sh_mix)s->layer[layer].mix;
     uint64_t heads = ((uint64_t)sh_kv_shape_heads(s, mix) + (uint64_t)tp - 1) / (uint64_t)tp;
     uint64_t width = (uint64_t)sh_kv_shape_width(s, mix);
+    if (s->layer[layer].borrows)        /* the lender has them */
+        return 0;
     switch (mix) {
     case SH_MIX_FULL:
     case SH_MIX_WINDOW:
@@ -139,7 +141,9 @@ struct sh_kv_bytes sh_kv_bytes(const struct sh_kv_shape *s, const struct sh_kv_r
     uint64_t n[SH_N_MIX] = {0};
     int like[SH_N_MIX] = {0};
     for (int i = first; i < last; i++)
-        if (r->budget == SH_BUDGET_LAYERS || r->budget == SH_BUDGET_PLAN) {
+        if (s->layer[i].borrows) {
+            continue;
+        } else if (r->budget == SH_BUDGET_LAYERS || r->budget == SH_BUDGET_PLAN) {
             add_layers(s, r, i, 1, tp, length, &b);
         } else {
             n[s->layer[i].mix]++;

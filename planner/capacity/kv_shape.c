@@ -11,14 +11,14 @@
 static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
 {
     static const char letters[] = "GLCSM*-EI";
-    static const struct sh_kv_layer kinds[] = {
+    static const struct { uint8_t mix, feed; } kinds[] = {
         {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_WINDOW, SH_FEED_PLAIN}, {SH_MIX_CHUNK, SH_FEED_PLAIN},
         {SH_MIX_STATE, SH_FEED_PLAIN}, {SH_MIX_STATE, SH_FEED_NONE}, {SH_MIX_FULL, SH_FEED_NONE},
         {SH_MIX_NONE, SH_FEED_PLAIN}, {SH_MIX_NONE, SH_FEED_EXPERTS}, {SH_MIX_INDEXED, SH_FEED_PLAIN}};
     const char *at = c ? strchr(letters, c) : NULL;
     if (!at)
         return -1;
-    *out = kinds[at - letters];
+    *out = (struct sh_kv_layer){.mix = kinds[at - letters].mix, .feed = kinds[at - letters].feed};
     if (out->mix == SH_MIX_FULL && f->latent)
         out->mix = SH_MIX_LATENT;
     return 0;
@@ -33,6 +33,7 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
         if (letter(f->pattern[(size_t)i % n], f, l))
             return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I", f->name,
                            f->pattern[(size_t)i % n]);
+        l->borrows = i >= f->layers - f->borrowed;
         if (n_feed)
             l->feed = f->feeds[(size_t)i % n_feed] == 'E' ? SH_FEED_EXPERTS : SH_FEED_PLAIN;
         else if (l->feed == SH_FEED_PLAIN && f->experts && !strchr(f->pattern, 'E') && i >= f->dense_first &&

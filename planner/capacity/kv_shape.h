@@ -25,7 +25,10 @@ enum sh_feed { SH_FEED_NONE, SH_FEED_PLAIN, SH_FEED_EXPERTS, SH_N_FEED };
 
 enum { SH_SHAPE_LAYERS = 10000 };
 
-struct sh_kv_layer { uint8_t mix, feed; };      /* enum sh_mix, enum sh_feed                      */
+struct sh_kv_layer {
+    uint8_t mix, feed;                  /* enum sh_mix, enum sh_feed                              */
+    uint8_t borrows;                    /* it attends over another layer's keys and values        */
+};
 
 enum sh_kv_part {                          /* of a model's weights                                    */
     SH_PART_EMBED, SH_PART_POSITIONS, SH_PART_MIX, SH_PART_FEED, SH_PART_EXPERTS, SH_PART_SHARED, SH_PART_ROUTER,

@@ -58,21 +58,23 @@ static void norm(struct sum *s, const struct sh_kv_facts *f, int n, int width)
     vector(s, SH_PART_NORM, n * width * (f->norm == SH_KEPT_LAYER ? 2 : 1));
 }
 
-static void attention(struct sum *s, const struct sh_kv_shape *m, enum sh_mix mix)
+/* borrows: without keys and values of its own. */
+static void attention(struct sum *s, const struct sh_kv_shape *m, enum sh_mix mix, int borrows)
 {
     const struct sh_kv_facts *f = &m->f;
     int width = sh_kv_shape_width(m, mix), q = f->heads * width, kv = sh_kv_shape_heads(m, mix) * width;
     matrix(s, SH_PART_MIX, 1, f->query_gate ? 2 * q : q, f->hidden);
-    matrix(s, SH_PART_MIX, f->keys_are_values && mix == SH_MIX_FULL ? 1 : 2, kv, f->hidden);
+    if (!borrows)
+        matrix(s, SH_PART_MIX, f->keys_are_values && mix == SH_MIX_FULL ? 1 : 2, kv, f->hidden);
     matrix(s, SH_PART_MIX, 1, f->hidden, q);
     if (f->qkv_bias)
-        vector(s, SH_PART_MIX, q + 2 * kv);
+        vector(s, SH_PART_MIX, borrows ? q : q + 2 * kv);
     if (f->o_bias)
         vector(s, SH_PART_MIX, f->hidden);
     if (f->sinks)
         vector(s, SH_PART_MIX, f->heads);
     if (f->qk_norm)
-        vector(s, SH_PART_NORM, 2 * width);
+        vector(s, SH_PART_NORM, borrows ? width : 2 * width);
     if (f->qk_norm_wide)
         vector(s, SH_PART_NORM, q + kv);
     vector(s, SH_PART_NORM, f->norm_more);
@@ -178,9 +180,11 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
     else if (l->mix == SH_MIX_STATE)
         state(&s, f);
     else if (l->mix != SH_MIX_NONE)
-        attention(&s, m, (enum sh_mix)l->mix);
+        attention(&s, m, (enum sh_mix)l->mix, l->borrows);
+    plain(&s, SH_PART_FEED, (uint64_t)f->layer_more, s.small);
+    plain(&s, SH_PART_NORM, (uint64_t)f->vectors_more, s.vector);
     if (l->feed == SH_FEED_PLAIN)
-        feed(&s, f, SH_PART_FEED, 1, f->ffn);
+        feed(&s, f, SH_PART_FEED, 1, l->borrows && f->late_ffn ? f->late_ffn : f->ffn);
     else if (l->feed == SH_FEED_EXPERTS)
         experts(&s, f);
     /* A layer that is a mixer alone or a feed-forward block alone has one norm. */
@@ -205,23 +209,23 @@ void sh_kv_weights_layers(const struct sh_kv_shape *m, int first, int last, cons
                           struct sh_kv_parts *p)
 {
     struct sh_kv_parts sum = {{0}, {0}};
-    uint64_t n[SH_N_MIX][SH_N_FEED] = {{0}};
-    int like[SH_N_MIX][SH_N_FEED] = {{0}};
+    uint64_t n[SH_N_MIX * SH_N_FEED * 2] = {0};
+    int like[SH_N_MIX * SH_N_FEED * 2] = {0};
     for (int i = first; i < last; i++) {
-        n[m->layer[i].mix][m->layer[i].feed]++;
-        like[m->layer[i].mix][m->layer[i].feed] = i;
+        int kind = (m->layer[i].mix * SH_N_FEED + m->layer[i].feed) * 2 + m->layer[i].borrows;
+        n[kind]++;
+        like[kind] = i;
     }
-    for (int mix = 0; mix < SH_N_MIX; mix++)
-        for (int kind = 0; kind < SH_N_FEED; kind++) {
-            struct sh_kv_parts one = {{0}, {0}};
-            if (!n[mix][kind])
-                continue;
-            one_layer(m, like[mix][kind], t, &one);
-            for (int i = 0; i < SH_N_PART; i++) {
-                sum.parameters[i] += n[mix][kind] * one.parameters[i];
-                sum.bytes[i] += n[mix][kind] * one.bytes[i];
-            }
+    for (int kind = 0; kind < SH_N_MIX * SH_N_FEED * 2; kind++) {
+        struct sh_kv_parts one = {{0}, {0}};
+        if (!n[kind])
+            continue;
+        one_layer(m, like[kind], t, &one);
+        for (int i = 0; i < SH_N_PART; i++) {
+            sum.parameters[i] += n[kind] * one.parameters[i];
+            sum.bytes[i] += n[kind] * one.bytes[i];
         }
+    }
     put(m, t, first, last, &sum, p);
 }
 
@@ -237,6 +241,7 @@ void sh_kv_weights_first(const struct sh_kv_shape *m, const struct sh_weight_typ
         plain(&s, SH_PART_POSITIONS, (uint64_t)f->positions * (uint64_t)f->hidden, s.small);
     if (f->embed_norm)
         norm(&s, f, 1, f->hidden);
+    plain(&s, SH_PART_EMBED, (uint64_t)f->ends_more, s.small);
     if (f->vision)
         plain(&s, SH_PART_VISION, (uint64_t)f->vision, s.small);
     put(m, t, f->layers, f->layers + 1, &own, p);

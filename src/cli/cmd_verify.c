@@ -169,6 +169,23 @@ static int check_layer(struct sh_store *s, const struct sh_stored_run *run, cons
     return 0;
 }
 
+static int refuse_block(void *to, const struct sh_block *b, struct sh_err *e)
+{
+    (void)to;
+    return b->vector == 'n' ? 0 : sh_fail(e, "found data of head %d in a layer that does not attend, expected none",
+                                          b->head);
+}
+
+/* A layer that does not attend has nothing else. */
+static int check_silent(struct sh_store *s, const struct sh_stored_run *run, const struct sh_stored_sequence *q,
+                        int layer, struct layer_check *c, struct sh_err *e)
+{
+    (void)run, (void)c;
+    return sh_store_blocks(s, SH_BLOCK_VECTORS, q->id, layer, -1, refuse_block, NULL, e) ||
+           sh_store_blocks(s, SH_BLOCK_SCORES, q->id, layer, -1, refuse_block, NULL, e) ||
+           sh_store_blocks(s, SH_BLOCK_STATS, q->id, layer, -1, refuse_block, NULL, e) ? -1 : 0;
+}
+
 struct totals {
     long long done, missing;
     struct layer_check check;
@@ -188,14 +205,14 @@ static int check_run(struct sh_store *s, const struct sh_stored_run *run, struct
         bad = sh_store_tokens(s, q[i].id, &tokens, &count, e);
         free(tokens);
         for (int layer = run->first_layer; layer <= run->last_layer && !bad; layer++) {
-            int is_done = sh_store_is_done(s, q[i].id, layer, e);
-            if (is_done <= 0) {
-                bad = is_done;
+            int state = sh_store_layer(s, q[i].id, layer, e);
+            if (state <= 0) {
+                bad = state;
                 t->missing++;
                 continue;
             }
             t->done++;
-            bad = check_layer(s, run, &q[i], layer, &t->check, e);
+            bad = (state == SH_LAYER_SILENT ? check_silent : check_layer)(s, run, &q[i], layer, &t->check, e);
             if (bad)
                 sh_err_prefix(e, "%s: sequence %d, layer %d", sh_store_path(s), q[i].id, layer);
             sh_progress_at(&progress, (double)i * n_layer + layer - run->first_layer + 1, "");

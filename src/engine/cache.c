@@ -38,6 +38,8 @@ static int check_budgets(const struct sh_session_setup *s, struct sh_err *e)
     const struct sh_policy *p = s->spec->policy;
     int least = sh_policy_protected(s->spec), per_layer = s->arch->n_kv_head;
     for (int i = 0; i < s->arch->n_layer * per_layer; i++) {
+        if (i % per_layer >= sh_arch_kv_heads(s->arch, i / per_layer))
+            continue;
         int layer = i / per_layer, keeps_all = p->keeps_all && p->keeps_all(s->spec->knob, layer);
         if (s->budget[i] <= least && s->budget[i] < s->n_token && !keeps_all)
             return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), but %d are protected from eviction: "
@@ -56,14 +58,16 @@ static struct sh_kept_setup kept_setup(const struct sh_session_setup *s, int lay
     return (struct sh_kept_setup){.spec = s->spec, .budget = budget, .prefill = s->prefill,
                                   .window = by_place ? 0 : window, .n_token = s->n_token,
                                   .capacity = s->whole ? -1 : 0, .layer = layer, .head = head,
-                                  .n_layer = s->arch->n_layer, .d_head = s->arch->d_head, .rows_by_slot = 1,
-                                  .seed = s->seed};
+                                  .n_layer = s->arch->n_layer, .d_head = sh_arch_d_head(s->arch, layer),
+                                  .rows_by_slot = 1, .seed = s->seed};
 }
 
 static int most_slots(const struct sh_session_setup *s)
 {
     int most = 0;
     for (int i = 0; i < s->arch->n_layer * s->arch->n_kv_head; i++) {
+        if (i % s->arch->n_kv_head >= sh_arch_kv_heads(s->arch, i / s->arch->n_kv_head))
+            continue;
         struct sh_kept_setup kept = kept_setup(s, i / s->arch->n_kv_head, i % s->arch->n_kv_head);
         int n = sh_kept_slots(&kept);
         most = n > most ? n : most;
@@ -111,7 +115,9 @@ static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int 
     static const struct sh_kv_format plain = {.bits = 32};
     const struct sh_session_setup *s = &c->setup;
     const struct sh_policy *p = s->spec->policy;
-    int d = s->arch->d_head;
+    int d = sh_arch_d_head(s->arch, layer);
+    if (head >= sh_arch_kv_heads(s->arch, layer))
+        return 0;
     struct sh_kept_setup kept = kept_setup(s, layer, head);
     h->kept = sh_kept_new(&kept);
     int capacity = sh_kept_cache(h->kept)->head->capacity;
@@ -185,6 +191,8 @@ void sh_kv_cache_restart(struct sh_kv_cache *c, int sequence)
 {
     for (int i = 0; i < heads(c); i++) {
         struct sh_kv_head *h = &c->head[sequence * heads(c) + i];
+        if (!h->kept)
+            continue;
         int n_slot = sh_kept_cache(h->kept)->n_slot;
         c->peak = n_slot > c->peak ? n_slot : c->peak;
         sh_kv_rows_clear(&h->k);
@@ -207,6 +215,8 @@ void sh_kv_cache_copy(struct sh_kv_cache *to, int sequence_to, const struct sh_k
     for (int i = 0; i < heads(from); i++) {
         struct sh_kv_head *t = &to->head[sequence_to * heads(to) + i];
         const struct sh_kv_head *f = &from->head[sequence_from * heads(from) + i];
+        if (!f->kept)
+            continue;
         const struct sh_cache *c = sh_kept_cache(f->kept);
         sh_kept_copy(t->kept, f->kept);
         sh_kv_rows_copy(&t->k, &f->k);
@@ -223,6 +233,8 @@ struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c)
     struct sh_kv_bytes b = {0};
     for (int i = 0; i < c->setup.n_seq * heads(c); i++) {
         const struct sh_kv_head *h = &c->head[i];
+        if (!h->kept)
+            continue;
         b.rows += h->k.at_bytes + h->k.open_bytes + h->v.at_bytes;
         b.meta += h->k.meta_bytes + h->v.meta_bytes;
         b.positions += (size_t)sh_kept_cache(h->kept)->head->capacity * (h->place ? 2 : 1) * sizeof(int);
@@ -233,20 +245,23 @@ struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c)
 
 size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b)
 {
-    return b->rows + b->meta + b->positions + b->policy;
+    return b->rows + b->meta + b->positions + b->policy + b->state;
 }
 
 struct sh_kv_kept sh_kv_cache_kept(const struct sh_kv_cache *c)
 {
     struct sh_kv_kept k = {.peak = c->peak};
-    int all = c->setup.n_seq * heads(c);
-    for (int i = 0; i < all; i++) {
+    int all = 0;
+    for (int i = 0; i < c->setup.n_seq * heads(c); i++) {
+        if (!c->head[i].kept)
+            continue;
+        all++;
         const struct sh_cache *seen = sh_kept_cache(c->head[i].kept);
         k.kept += seen->n;
         k.budget += sh_kept_cache(c->head[i].kept)->head->budget;
         k.peak = seen->n_slot > k.peak ? seen->n_slot : k.peak;
     }
-    k.kept /= all;
-    k.budget /= all;
+    k.kept /= all ? all : 1;
+    k.budget /= all ? all : 1;
     return k;
 }

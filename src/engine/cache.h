@@ -37,7 +37,7 @@ struct sh_session_setup {
 };
 
 struct sh_kv_head {
-    struct sh_kept *kept;
+    struct sh_kept *kept;               /* NULL: the layer has no such head                       */
     struct sh_kv_rows k, v;
     struct sh_kv_rows seen_k, seen_v;   /* f32 copies for the policy; width 0: none               */
     int *place;                         /* [capacity] (rows.h); NULL: original positions        */
@@ -56,6 +56,7 @@ struct sh_kv_bytes {
     size_t rows;                        /* keys and values, the unfinished blocks of codes included */
     size_t meta;                        /* their scales and minima                                */
     size_t positions;                   /* one int a slot, two with positions inside the cache    */
+    size_t state;                       /* of layers that do not attend (states.h)                */
     size_t policy;                      /* what the policy keeps, copies in f32 included          */
     size_t scratch;                     /* not the cache's: of a step's attention; 0: on the host */
     size_t block;  /* not the cache's: the most blocks took at a time; on a device what is reserved */
@@ -105,10 +106,13 @@ typedef void sh_watch(void *to, int sequence, int layer, int head, int t, const 
 
 struct sh_qkv { const float *q, *k, *v; };      /* host: [rows, heads * d_head], as a layer's attention takes them */
 
+struct sh_states;
+
 struct sh_piece {                       /* tokens that go through the layers together             */
     const int *start, *first;  /* host: sequence i has rows [start[i], start[i + 1]), from position first[i] on */
     const int *end;                     /* host: its rows end there instead; NULL: at start[i + 1] */
     int by_block;                       /* those of each sequence are a block (block.c)           */
+    const struct sh_states *states;     /* states.h                                               */
     sh_watch *watch;                    /* may be NULL                                           */
     void *watch_to;
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/engine/states.h"
 
 struct sh_device_cache {
     struct sh_resident *r;
@@ -51,6 +52,10 @@ static int fill_heads(const struct sh_session_setup *s, struct sh_slots_head *he
         struct sh_kept_setup kept = {.spec = s->spec, .budget = budget, .prefill = s->prefill,
                                      .window = sh_arch_window(a, layer), .n_token = s->n_token,
                                      .capacity = s->whole ? -1 : 0, .layer = layer};
+        if (i % a->n_kv_head >= sh_arch_kv_heads(a, layer)) {       /* the layer has no such head: nothing comes */
+            head[i] = (struct sh_slots_head){.budget = INT_MAX, .capacity = 1};
+            continue;
+        }
         head[i] = (struct sh_slots_head){.budget = sh_kept_room(&kept), .window = kept.window};
         head[i].capacity = sh_kept_slots(&kept);
         head[i].drop = sh_policy_drop(s->spec, head[i].budget);
@@ -101,6 +106,8 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
         why = "its heads are too wide or too many";
     else if (a->flags & (SH_HAS_SINKS | SH_CHUNKED | SH_ROUNDS_SLOPES))
         why = "its scores have sinks, chunks or rounded slopes";
+    else if (sh_arch_heads_differ(a))
+        why = "its layers differ in their heads";
     else if (too_large)
         why = "it has more sequences, slots or rows to look back on than the device can number";
     else if (s->positions != SH_POSITIONS_ORIGINAL)
@@ -156,7 +163,11 @@ static size_t bytes_for(const struct sh_resident *r, const struct sh_slots_setup
     s.n_seq = n_seq;
     struct sh_slots_bytes b = r->setup.backend->slots->bytes(&s);
     size_t cache = b.rows + b.meta + b.positions + b.policy + b.scratch + b.block;
-    return cache + step_bytes(r, setup, rows) + (1 << 14);            /* allocations are rounded up */
+    int linear = 0;
+    for (int l = 0; l < r->arch->n_layer && linear < s.n_layer; l++)
+        linear += !sh_arch_attends(r->arch, l);
+    size_t states = (size_t)n_seq * (size_t)linear * sh_delta_state(&r->arch->delta) * sizeof(float);
+    return cache + states + step_bytes(r, setup, rows) + (1 << 14);   /* allocations are rounded up */
 }
 
 static int fit(const struct sh_resident *r, const struct sh_slots_setup *setup, int each, int most)
@@ -210,13 +221,13 @@ static int largest_budget(const struct sh_resident *r, const struct sh_slots_set
     return low;
 }
 
-/* Is a step the same work each time? Not where tokens choose experts, nor where rotary tables follow what has
- * come, or a text's length: another session of the resident may have filled them for its own. */
+/* Is a step the same work each time? Not where tokens choose experts or layers have states, nor where rotary tables
+ * follow what has come, or a text's length: another session of the resident may have filled them for its own. */
 static void make_graphs(struct sh_device_cache *c)
 {
     const struct sh_arch *a = c->r->arch;
     size_t n = (size_t)c->setup.n_seq + 1;
-    if (!c->r->setup.backend->graph || sh_arch_follows_length(a) || a->mix.n)
+    if (!c->r->setup.backend->graph || sh_arch_follows_length(a) || a->mix.n || a->delta.n_v)
         return;
     c->graph = xcalloc(n, sizeof *c->graph);
     c->has_run = xcalloc(n, sizeof *c->has_run);
@@ -469,15 +480,17 @@ static void attend(void *to, int layer, const struct sh_attend *what)
 }
 
 static void run_layers(struct sh_device_cache *c, void *hidden, const struct sh_piece *p,
-                       const struct sh_own_attention *own)
+                       struct sh_own_attention *own)
 {
     struct sh_resident *r = c->r;
-    for (int l = c->first_layer; l < c->first_layer + c->setup.n_layer; l++)
+    for (int l = c->first_layer; l < c->first_layer + c->setup.n_layer; l++) {
+        own->state = sh_states_of(p->states, l);
         sh_layer_run(r->layer[l], &r->act, hidden, c->setup.n_seq, p->start, NULL, 0, own);
+    }
 }
 
 /* A graph of the layers; NULL: there is none, and they have not run. */
-static struct sh_graph *record(struct sh_device_cache *c, const struct sh_piece *p, const struct sh_own_attention *own)
+static struct sh_graph *record(struct sh_device_cache *c, const struct sh_piece *p, struct sh_own_attention *own)
 {
     const struct sh_resident_setup *r = &c->r->setup;
     struct sh_graph *made = NULL;
@@ -528,14 +541,17 @@ struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c)
 {
     const struct sh_slots_setup *s = &c->setup;
     struct sh_kv_kept k = {.peak = c->peak};
-    int heads = s->n_layer * s->n_kv_head, all = s->n_seq * heads;
+    int heads = s->n_layer * s->n_kv_head, all = 0;
     c->r->setup.backend->slots->count(c->r->setup.device, c->slots, 0, s->n_seq, c->count);
-    for (int i = 0; i < all; i++) {
+    for (int i = 0; i < s->n_seq * heads; i++) {
+        if (c->head[i % heads].budget == INT_MAX)
+            continue;
+        all++;
         k.kept += c->count[i].n;
         k.budget += c->head[i % heads].budget;
         k.peak = c->count[i].n_slot > k.peak ? c->count[i].n_slot : k.peak;
     }
-    k.kept /= all;
-    k.budget /= all;
+    k.kept /= all ? all : 1;
+    k.budget /= all ? all : 1;
     return k;
 }

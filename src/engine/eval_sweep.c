@@ -22,7 +22,7 @@ struct run {
     int *budget;                        /* [n_layer * n_kv_head]                                  */
     int lead;                           /* the run whose hidden states these are                  */
     int from;                           /* tokens before this one have the full cache's states    */
-    void *hidden;                       /* of a lead: device, [n_text, n_token - from, d_model] f32 */
+    void *hidden;                       /* of a lead: device, [n_text, n_token - from, sh_arch_row] f32 */
     double seconds;
     double budget_tokens;               /* sum over layers of a head's budget, the heads' mean    */
     size_t bytes;                       /* of a text's cache in all layers                        */
@@ -43,7 +43,7 @@ struct sweep {
 static size_t hidden_bytes(const struct sh_reading *r, int from)
 {
     size_t rows = (size_t)r->n_text * (size_t)(r->n_token - from);
-    return (rows ? rows : 1) * (size_t)r->v->resident->arch->d_model * sizeof(float);
+    return (rows ? rows : 1) * sh_arch_row(r->v->resident->arch) * sizeof(float);
 }
 
 /* ---- who does the same ---- */
@@ -59,6 +59,8 @@ static int keeps_all(const struct sweep *s, int run)
     const struct sh_eval_cell *c = sh_reading_cell(s->r, run);
     const struct sh_policy *p = c->spec->policy;
     int all = 1;
+    if (!sh_arch_attends(s->on->arch, s->layer))
+        return 1;
     for (int h = 0; h < s->on->arch->n_kv_head; h++)
         all &= layer_budget(s, run)[h] >= s->r->n_token;
     return c->format.bits == 32 && (all || (p->keeps_all && p->keeps_all(c->spec->knob, s->layer)));
@@ -75,6 +77,8 @@ static int is_same_format(const struct sh_kv_format *a, const struct sh_kv_forma
 static int is_same_cache(const struct sweep *s, int i, int k)
 {
     const struct sh_eval_cell *a = sh_reading_cell(s->r, i), *b = sh_reading_cell(s->r, k);
+    if (!sh_arch_attends(s->on->arch, s->layer))
+        return 1;
     return a->spec->policy == b->spec->policy && !memcmp(a->spec->knob, b->spec->knob, sizeof a->spec->knob) &&
            is_same_format(&a->format, &b->format) &&
            !memcmp(layer_budget(s, i), layer_budget(s, k), (size_t)s->on->arch->n_kv_head * sizeof(int));
@@ -115,7 +119,7 @@ static int first_other(const struct sweep *s, int run)
 /* Rows [from, to) of a text, as a run has them. */
 static struct sh_mat rows_at(const struct sweep *s, const struct run *of, int text, int from, int to)
 {
-    size_t width = (size_t)s->on->arch->d_model;
+    size_t width = sh_arch_row(s->on->arch);
     size_t row = (size_t)text * (size_t)(s->r->n_token - of->from) + (size_t)(from - of->from);
     return sh_dense((float *)of->hidden + row * width, SH_F32, to - from, (int)width);
 }
@@ -291,7 +295,7 @@ static int embed(struct sweep *s, struct sh_err *e)
 {
     const struct sh_resident_setup *d = &s->on->setup;
     const struct sh_reading *r = s->r;
-    size_t width = (size_t)s->on->arch->d_model;
+    size_t width = sh_arch_row(s->on->arch);
     if (!(s->run[0].hidden = d->backend->alloc(d->device, hidden_bytes(r, 0), e)))
         return sh_reading_no_run(r, 0, e);
     for (int i = 0; i < r->n_text; i++)
@@ -342,6 +346,14 @@ static int judge_all(struct sweep *s, struct sh_err *e)
     return 0;
 }
 
+static int attending_layers(const struct sh_arch *a)
+{
+    int n = 0;
+    for (int layer = 0; layer < a->n_layer; layer++)
+        n += sh_arch_attends(a, layer);
+    return n;
+}
+
 /* A run without rows of its own has its lead's figures, over a cache of its own. */
 static void fill_totals(const struct sweep *s)
 {
@@ -356,7 +368,7 @@ static void fill_totals(const struct sweep *s)
                 memcpy(r->missed[text] + (size_t)i * n, r->missed[text] + (size_t)own->lead * n, n);
             }
             total->all.peak_tokens = own->peak;
-            total->all.budget_tokens = own->budget_tokens / s->on->arch->n_layer;
+            total->all.budget_tokens = own->budget_tokens / attending_layers(s->on->arch);
             total->all.texts = 1;
             total->all.kv_bytes = own->bytes;
             total->all.read = r->n_token;
@@ -371,7 +383,8 @@ static void open_runs(struct sweep *s, struct sh_reading *r)
     for (int i = 0; i < r->n_run; i++)
         (void)sh_reading_setup(r, i, 1, &s->run[i].budget);
     size_t rows = (size_t)r->n_text * (size_t)r->n_token, d = (size_t)s->on->arch->d_head * sizeof(float);
-    s->feeds = s->on->is_host && rows <= (size_t)s->on->setup.rows;
+    /* A state of the delta rule follows from all rows before. */
+    s->feeds = s->on->is_host && rows <= (size_t)s->on->setup.rows && !s->on->arch->delta.n_v;
     if (!s->feeds)
         return;
     s->q = xaligned(rows * (size_t)s->on->arch->n_head * d);

@@ -9,6 +9,7 @@
 #include "src/base/mem.h"
 #include "src/base/team.h"
 #include "src/engine/rows.h"
+#include "src/engine/states.h"
 
 struct sh_host_cache {
     struct sh_resident *r;
@@ -297,8 +298,10 @@ int sh_host_cache_run(struct sh_host_cache *own, void *hidden, const struct sh_p
                                          .turns = own->turn[0].n || own->turn[1].n};
     own->piece = p;
     own->failed = 0;
-    for (int l = first; l < end && !own->failed; l++)
+    for (int l = first; l < end && !own->failed; l++) {
+        attention.state = sh_states_of(p->states, l);
         sh_layer_run(r->layer[l], &r->act, hidden, own->kv->setup.n_seq, p->start, NULL, 0, &attention);
+    }
     if (own->failed)
         *e = own->error;
     return own->failed ? -1 : 0;
@@ -316,8 +319,9 @@ static int make_places(struct sh_host_cache *own, struct sh_err *e)
         own->place = xcalloc((size_t)setup->n_seq, sizeof *own->place);
     if (a->pos != SH_POS_ROTARY)
         return 0;
+    int local = a->local_n_rot ? a->local_n_rot : a->n_rot;
     return sh_turn_new(&own->turn[0], &a->rope, a->n_rot, most, e) ||
-                   (a->local_rope.base > 0 && sh_turn_new(&own->turn[1], &a->local_rope, a->n_rot, most, e))
+                   (a->local_rope.base > 0 && sh_turn_new(&own->turn[1], &a->local_rope, local, most, e))
                ? -1 : 0;
 }
 
@@ -333,6 +337,8 @@ int sh_host_cache_find_place(struct sh_host_cache *own, int sequence, int first,
     int heads = sh_kv_setup_layers(setup) * own->r->arch->n_kv_head, most = 1, run = n;
     for (int i = 0; i < heads && own->place; i++) {
         const struct sh_kept *k = sh_kv_cache_head(own->kv, sequence, setup->first_layer, 0)[i].kept;
+        if (!k)
+            continue;
         int count = sh_kept_count_at(k, first), room = sh_kept_cache(k)->head->budget - count + 1;
         int seen = own->kv->setup.prefill - first;
         room = seen > room ? seen : room;

@@ -22,6 +22,7 @@ libengine_a_SOURCES = \
 	%D%/sampler.c %D%/sampler.h \
 	%D%/session.c %D%/session.h \
 	%D%/slots_attend.c \
+	%D%/states.c %D%/states.h \
 	%D%/task.c %D%/task.h \
 	%D%/task_prompt.c \
 	%D%/task_score.c %D%/task_score.h \

@@ -119,7 +119,7 @@ struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, stru
     r->arch = sh_model_arch(setup->model);
     b->props(d, &props);
     r->is_host = props.is_host;
-    size_t bytes = (size_t)setup->rows * (size_t)r->arch->d_model * sizeof(float);
+    size_t bytes = (size_t)setup->rows * sh_arch_row(r->arch) * sizeof(float);
     int bad = check_room(r, e) || load_layers(r, e) || !(r->entry = sh_entry_new(b, d, setup->model, e)) ||
               load_head(r, e) || sh_activations_new(&r->act, b, d, r->arch, setup->rows, setup->dtype, e) ||
               sh_activations_reach(&r->act, setup->positions, e) || !(r->hidden = b->alloc(d, bytes, e));

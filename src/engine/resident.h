@@ -29,7 +29,7 @@ struct sh_resident {
     struct sh_entry *entry;
     struct sh_head *head;
     struct sh_activations act;
-    void *hidden;                       /* device: [rows, d_model] f32                            */
+    void *hidden;                       /* device: [rows, sh_arch_row] f32                         */
     float *logits;                      /* host: [logits_rows, n_vocab], for rows that are taken one after another */
     int logits_rows;
     int is_host;                        /* device memory is host memory                           */

@@ -7,11 +7,14 @@
 #include "src/base/mem.h"
 #include "src/engine/host_cache.h"
 #include "src/engine/sampler.h"
+#include "src/engine/states.h"
 
 struct sh_session {
     struct sh_resident *r;
     struct sh_host_cache *on_host;      /* one of the two is NULL                                 */
     struct sh_device_cache *on_device;
+    struct sh_states *states;
+    size_t state_bytes;                 /* of them, all sequences'                                */
     char why_host[SH_DEVICE_WHY];       /* empty: it is where it should be                        */
     int n_token, n_seq;
     int *first, *start;                 /* [n_seq]: tokens read; [n_seq + 1]: rows of the piece on its way */
@@ -66,8 +69,8 @@ static int run_cache(struct sh_session *s, void *hidden, const struct sh_piece *
 static int run_layers(struct sh_session *s, const int32_t *tokens, struct sh_err *e)
 {
     const int *place = s->on_host ? sh_host_cache_places(s->on_host) : NULL;
-    struct sh_piece piece = {.start = s->start, .first = s->first, .by_block = s->by_block, .watch = s->watch,
-                             .watch_to = s->watch_to};
+    struct sh_piece piece = {.start = s->start, .first = s->first, .by_block = s->by_block, .states = s->states,
+                             .watch = s->watch, .watch_to = s->watch_to};
     if (sh_entry_run(s->r->entry, tokens, s->n_seq, s->start, place ? place : s->first, s->r->hidden, e))
         return -1;
     return run_cache(s, s->r->hidden, &piece, e);
@@ -167,8 +170,8 @@ int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *st
 /* Rows [at, at + n) of a sequence, or those of all sequences, which have n each. */
 static int run_rows(struct sh_session *s, float *hidden, int sequence, int n, struct sh_err *e)
 {
-    struct sh_piece piece = {.start = s->start, .first = s->first, .by_block = s->by_block, .watch = s->watch,
-                             .watch_to = s->watch_to};
+    struct sh_piece piece = {.start = s->start, .first = s->first, .by_block = s->by_block, .states = s->states,
+                             .watch = s->watch, .watch_to = s->watch_to};
     for (int i = 0; i < s->n_seq; i++)
         s->start[i + 1] = s->start[i] + (sequence < 0 || i == sequence ? n : 0);
     if (run_cache(s, hidden, &piece, e))
@@ -195,7 +198,8 @@ void sh_session_feed(struct sh_session *s, int layer, const struct sh_qkv *x, in
 
 int sh_session_layers(struct sh_session *s, void *hidden, int n, int prompt, struct sh_err *e)
 {
-    int rows = s->r->setup.rows, width = s->r->arch->d_model;
+    int rows = s->r->setup.rows;
+    size_t width = sh_arch_row(s->r->arch);
     if ((long long)n * s->n_seq <= rows && s->first[0] >= prompt) {
         s->by_block = 0;
         return run_rows(s, hidden, -1, n, e);
@@ -208,7 +212,7 @@ int sh_session_layers(struct sh_session *s, void *hidden, int n, int prompt, str
             if (s->by_block)
                 most = left < s->block ? left : s->block;
             m = n - t < most ? n - t : most;
-            if (run_rows(s, (float *)hidden + row * (size_t)width, i, m, e))
+            if (run_rows(s, (float *)hidden + row * width, i, m, e))
                 return -1;
         }
     return 0;
@@ -257,7 +261,7 @@ static int fit_on_host(const struct sh_resident *r, const struct sh_session_setu
     if (!one)
         return -1;
     struct sh_kv_bytes bytes = sh_kv_cache_bytes(one);
-    size_t each = sh_kv_bytes_sum(&bytes) + (size_t)r->arch->n_vocab * sizeof(float);
+    size_t each = sh_kv_bytes_sum(&bytes) + sh_states_bytes(kv) + (size_t)r->arch->n_vocab * sizeof(float);
     size_t fit = sh_host_memory_free() / 2 / each;
     sh_kv_cache_free(one);
     return fit < (size_t)most ? (int)fit : most;
@@ -287,13 +291,14 @@ struct sh_session *sh_session_new(struct sh_resident *r, const struct sh_session
     struct sh_session *s = xcalloc(1, sizeof *s);
     *s = (struct sh_session){.r = r, .n_seq = setup->n_seq, .n_token = setup->n_token, .block = setup->block,
                              .whole = setup->whole ? setup->prefill : 0};
-    if (make_cache(s, &kv, e)) {
-        free(s);
+    if (make_cache(s, &kv, e) || !(s->states = sh_states_new(r, &kv, e))) {
+        sh_session_free(s);
         return NULL;
     }
     size_t n_seq = (size_t)setup->n_seq, vocab = (size_t)r->arch->n_vocab;
     s->first = xcalloc(n_seq, sizeof *s->first);
     s->start = xcalloc(n_seq + 1, sizeof *s->start);
+    s->state_bytes = n_seq * sh_states_bytes(&kv);
     s->logits = xcalloc(n_seq * vocab, sizeof *s->logits);
     return s;
 }
@@ -304,6 +309,7 @@ void sh_session_free(struct sh_session *s)
         return;
     sh_device_cache_free(s->on_device);
     sh_host_cache_free(s->on_host);
+    sh_states_free(s->states);
     free(s->first);
     free(s->start);
     free(s->logits);
@@ -337,6 +343,7 @@ int sh_session_length(const struct sh_session *s, int sequence)
 void sh_session_restart(struct sh_session *s, int sequence)
 {
     s->first[sequence] = 0;
+    sh_states_restart(s->states, sequence);
     if (s->on_device)
         sh_device_cache_restart(s->on_device, sequence);
     else
@@ -349,6 +356,7 @@ void sh_session_fork(struct sh_session *to, int sequence_to, const struct sh_ses
     to->first[sequence_to] = from->first[sequence_from];
     memcpy(to->logits + (size_t)sequence_to * vocab, from->logits + (size_t)sequence_from * vocab,
            vocab * sizeof *to->logits);
+    sh_states_copy(to->states, sequence_to, from->states, sequence_from);
     if (to->best)
         to->best[sequence_to] = from->best[sequence_from];
     if (to->on_device)
@@ -372,7 +380,9 @@ const struct sh_kv_cache *sh_session_cache(const struct sh_session *s)
 
 struct sh_kv_bytes sh_session_bytes(const struct sh_session *s)
 {
-    return s->on_device ? sh_device_cache_bytes(s->on_device) : sh_host_cache_bytes(s->on_host);
+    struct sh_kv_bytes b = s->on_device ? sh_device_cache_bytes(s->on_device) : sh_host_cache_bytes(s->on_host);
+    b.state = s->state_bytes;
+    return b;
 }
 
 const char *sh_session_why_host(const struct sh_session *s)

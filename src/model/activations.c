@@ -7,9 +7,14 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 26 };
+enum { N_PART = 48 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
+
+static int widest_turn(const struct sh_arch *c)
+{
+    return c->n_rot > c->local_n_rot ? c->n_rot : c->local_n_rot;
+}
 
 static void parts(struct sh_activations *a, struct part part[N_PART])
 {
@@ -17,13 +22,19 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     size_t n = (size_t)a->rows, operand = sh_type_bytes(a->dtype), wide = n * (size_t)sh_arch_widest_ff(c);
     size_t q = n * (size_t)c->n_head * (size_t)c->d_head, kv = n * (size_t)c->n_kv_head * (size_t)c->d_head;
     size_t hidden = n * (size_t)c->d_model, reach = (size_t)a->positions;
-    size_t turns = c->pos == SH_POS_ROTARY ? reach * (size_t)(c->n_rot / 2) : 0;
+    size_t turns = c->pos == SH_POS_ROTARY ? reach * (size_t)(widest_turn(c) / 2) : 0;
+    const struct sh_streams *s = &c->streams;
+    size_t own = n * (size_t)s->d_own, streams = s->n > 1 ? (size_t)s->n : 0, beside = c->mix.beside ? hidden : 0;
     size_t local = c->local_rope.base > 0 ? turns : 0, f32 = sizeof(float);
     const struct sh_latent *t = &c->latent;
     size_t q_rank = (size_t)t->q_rank;
-    size_t experts = (size_t)c->mix.n, used = (size_t)c->mix.used;
+    size_t experts = (size_t)c->mix.n, used = (size_t)c->mix.used, sets = c->mix.attends ? used : 0;
+    size_t set = sets ? hidden + q / used : 0;
+    const struct sh_delta_shape *l = &c->delta;
+    size_t linear = l->n_v ? n * (size_t)sh_delta_channels(l) : 0, values = n * (size_t)(l->n_v * l->d_v);
     int f32_up = c->flags & (SH_GATED | SH_HAS_SUB_NORM) || c->act == SH_ACT_XIELU;
-    int has_block = c->norm_place == SH_NORM_BOTH || c->norm_place == SH_NORM_OUT || sh_arch_scales(c);
+    int has_block = c->norm_place == SH_NORM_BOTH || c->norm_place == SH_NORM_OUT || sh_arch_scales(c) ||
+                    c->mix.attends;
     const struct part all[N_PART] = {
         {&a->x, hidden * operand}, {&a->q, q * f32}, {&a->k, kv * f32}, {&a->v, kv * f32},
         {&a->mixed, q * (sh_arch_mixes_f32(c) ? f32 : operand)}, {&a->up, wide * operand},
@@ -36,6 +47,16 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->latent_kv, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_KV_A) * f32 : 0},
         {&a->mix_logits, n * experts * f32}, {&a->mix_row, n * used * sizeof(int)}, {&a->mix_share, n * used * f32},
         {&a->mix_x, experts ? hidden * operand : 0}, {&a->mix_out, experts ? hidden * f32 : 0},
+        {&a->stream_h, streams ? hidden * f32 : 0}, {&a->stream_was, streams * hidden * f32},
+        {&a->stream_share, streams * streams * n * f32}, {&a->laurel, s->laurel ? hidden * f32 : 0},
+        {&a->laurel_y, n * (size_t)s->laurel * operand}, {&a->own_gate, own * f32}, {&a->own_in, own * f32},
+        {&a->own_y, own * operand}, {&a->beside, beside * f32}, {&a->beside_x, beside * operand},
+        {&a->beside_by, beside * operand},
+        {&a->query_row, n * sets * sizeof(int)}, {&a->query_share, n * sets * f32}, {&a->query_x, set * operand},
+        {&a->query_y, set * f32},
+        {&a->delta_x, linear * f32}, {&a->delta_z, values * f32}, {&a->delta_out, values * f32},
+        {&a->delta_a, n * (size_t)l->n_v * f32}, {&a->delta_b, n * (size_t)l->n_v * f32},
+        {&a->delta_state, sh_delta_state(l) * f32}, {&a->delta_y, values * operand},
         {&a->turns[0].cosine, turns * f32}, {&a->turns[0].sine, turns * f32},
         {&a->turns[1].cosine, local * f32}, {&a->turns[1].sine, local * f32}};
     memcpy(part, all, sizeof all);
@@ -65,6 +86,8 @@ int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, str
             return -1;
         }
     a->slopes = sh_arch_slopes(arch);
+    if (arch->mix.attends)
+        a->query_first = xcalloc((size_t)arch->mix.used * (size_t)arch->mix.n + 1, sizeof *a->query_first);
     return 0;
 }
 
@@ -77,13 +100,14 @@ void sh_activations_free(struct sh_activations *a)
             a->backend->release(a->device, *part[i].at);
     }
     free(a->slopes);
+    free(a->query_first);
     *a = (struct sh_activations){0};
 }
 
 int sh_activations_reach(struct sh_activations *a, int positions, struct sh_err *e)
 {
     const struct sh_arch *c = a->arch;
-    size_t bytes = (size_t)positions * (size_t)(c->n_rot / 2) * sizeof(float);
+    size_t bytes = (size_t)positions * (size_t)(widest_turn(c) / 2) * sizeof(float);
     if ((c->pos != SH_POS_ROTARY && !(c->temper > 0)) || positions <= a->positions)
         return 0;
     a->positions = positions;
@@ -111,17 +135,18 @@ int sh_activations_reach(struct sh_activations *a, int positions, struct sh_err 
 
 /* The angles of positions first to last. With dynamic scaling each token changes them all, so only these are computed;
  * otherwise all positions are, once. */
-static void fill(struct sh_activations *a, struct sh_turns *t, const struct sh_rope *rope, int length, int first,
-                 int last)
+static void fill(struct sh_activations *a, struct sh_turns *t, int layer, int length, int first, int last)
 {
+    const struct sh_rope *rope = sh_arch_rope(a->arch, layer);
+    int n_rot = sh_arch_n_rot(a->arch, layer);
     if (t->length == length && t->first <= first && last <= t->last)
         return;
     int is_passing = rope->kind == SH_ROPE_DYNAMIC && length > rope->original;
     *t = (struct sh_turns){t->cosine, t->sine, length, is_passing ? first : 0, is_passing ? last : a->positions - 1};
-    size_t half = (size_t)(a->arch->n_rot / 2), n = (size_t)(t->last + 1 - t->first) * half,
+    size_t half = (size_t)(n_rot / 2), n = (size_t)(t->last + 1 - t->first) * half,
            at = (size_t)t->first * half * sizeof(float);
     float *cosine = xcalloc(n, sizeof *cosine), *sine = xcalloc(n, sizeof *sine);
-    sh_rope_table(rope, a->arch->n_rot, length, t->first, t->last + 1 - t->first, cosine, sine);
+    sh_rope_table(rope, n_rot, length, t->first, t->last + 1 - t->first, cosine, sine);
     a->backend->put(a->device, (char *)t->cosine + at, cosine, n * sizeof *cosine);
     a->backend->put(a->device, (char *)t->sine + at, sine, n * sizeof *sine);
     free(cosine);
@@ -149,12 +174,13 @@ static const float *factors(struct sh_activations *a)
     return a->temper;
 }
 
-/* Queries, then keys. Layers that do not turn may still scale their queries. */
+/* Queries, then keys, unless these come turned from another layer. Layers that do not turn may still scale their
+ * queries. */
 static void turn(struct sh_activations *a, int layer, int n_rows, struct sh_rotary *r)
 {
     const struct sh_arch *c = a->arch;
-    for (int i = 0; i < 2; i++) {
-        int cols = (i ? c->n_kv_head : c->n_head) * c->d_head;
+    for (int i = 0; i < 2 - sh_arch_borrows(c, layer); i++) {
+        int cols = (i ? sh_arch_kv_heads(c, layer) : c->n_head) * r->d_head;
         r->x = sh_dense(i ? a->k : a->q, SH_F32, n_rows, cols);
         r->factor = !i && sh_arch_tempers(c, layer) ? factors(a) : NULL;
         if (r->n_rot || r->factor)
@@ -180,9 +206,10 @@ void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_
         if (last < 0)
             continue;                   /* none of them has a row */
         if (turns)
-            fill(a, t, rope, length, first, last);
-        struct sh_rotary r = {.d_head = c->d_head, .n_rot = turns ? c->n_rot : 0, .cos = t->cosine, .sin = t->sine,
-                              .n_seq = end - s, .start = start + s, .first = own ? own->first + s : NULL,
+            fill(a, t, layer, length, first, last);
+        struct sh_rotary r = {.d_head = sh_arch_d_head(c, layer), .n_rot = turns ? sh_arch_n_rot(c, layer) : 0,
+                              .cos = t->cosine, .sin = t->sine, .n_seq = end - s, .start = start + s,
+                              .first = own ? own->first + s : NULL,
                               .position = own ? own->position : NULL};
         turn(a, layer, n_rows, &r);
     }

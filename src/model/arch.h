@@ -69,6 +69,9 @@ struct sh_mixture {
     int groups, used_groups;                /* only the best groups of experts are chosen from; 0: all are */
     int by_best_two;                        /* … a group ranks by the sum of its two best scores, else by its best */
     enum sh_route route;
+    int attends;                            /* experts make queries and outputs, too (attention_experts.c) */
+    int beside;                             /* next to a plain block in the same layer, normed each (Gemma 4) */
+    float router_scale;                     /* of the router's products; 0: 1                     */
     int weighs_input;                       /* they multiply what an expert reads, not what it gives */
     float scale;                            /* of the weights                                     */
     float jitter;                           /* sparsemixer: how near                              */
@@ -82,6 +85,21 @@ struct sh_latent {
     int d_rope, d_nope, d_v;                /* of a head: rotary and other elements of queries and keys; of values */
 };
 
+/* Layers of the gated delta rule in place of attention (delta.c): a state per value head, which value heads
+ * n_v / n_k at a time share queries and keys for. */
+struct sh_delta_shape {
+    int n_k, n_v, d_k, d_v;                 /* heads of queries and keys, of values; their widths; n_v 0: none */
+    int kernel;                             /* tokens of the convolution before it                */
+};
+
+/* What a token carries from layer to layer besides d_model numbers, and what is done with it (streams.c). */
+struct sh_streams {
+    int n, active;                          /* residual streams; the one that layers work on; n below 2: one */
+    int scales;                             /* what the active one became is scaled before embeddings see it */
+    int laurel;                             /* rank of the path next to attention; 0: none        */
+    int d_own, n_own;                       /* width of a layer's own embedding; rows of its table; 0: none */
+};
+
 struct sh_arch {
     int n_layer, n_head, n_kv_head;         /* query head h uses KV head h / (n_head / n_kv_head) */
     int d_head, d_model, d_embed, d_ff;     /* d_embed: width of the token embedding              */
@@ -92,6 +110,7 @@ struct sh_arch {
     enum sh_act act;
     enum sh_pos_kind pos;
     enum sh_type type;                      /* as declared; each tensor has its own               */
+    float final_eps;                        /* norm_eps of the norm after the last layer; 0: the same */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
     float softcap, head_softcap;            /* of scores and of logits, see sh_attend; 0: none    */
     float embed_scale;                      /* of the token embedding                             */
@@ -108,14 +127,54 @@ struct sh_arch {
     int window;                             /* 0: no layer has one                                */
     uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: full attention despite the window  */
     uint64_t still[SH_MOST_LAYERS / 64];    /* bit of a layer: it does not rotate                 */
+    /* Heads of layers with a window and of those without; d_head and n_kv_head are then the largest; 0: all alike */
+    int head_of[2], kv_head_of[2];
+    int local_n_rot;                        /* n_rot of layers with a window; 0: the same         */
+    int values_are_keys;                    /* of layers without a window: the product of keys gives values, too */
+    int norms_values;                       /* values are normed per head, without weights        */
+    int borrows_from;                       /* layers from this one on take keys and values from the last */
+                                            /* before of their kind (with or without a window); 0: none */
+    int late_ff;                            /* d_ff of these layers; 0: the same                  */
+    float cut;                              /* of a gate: what is below the row's mean + cut deviations becomes */
+    uint64_t cuts[SH_MOST_LAYERS / 64];     /* 0, the rest less by that; bit of a layer: there    */
+    struct sh_streams streams;
     struct sh_mixture mix;
     struct sh_latent latent;
+    struct sh_delta_shape delta;
+    uint64_t linear[SH_MOST_LAYERS / 64];   /* bit of a layer: the delta rule in place of attention */
     unsigned flags;                         /* enum sh_arch_flag                                  */
 };
 
 /* The number of keys that a query of the layer sees, its own included; 0: all. */
 int sh_arch_window(const struct sh_arch *a, int layer);
 void sh_arch_see_all(struct sh_arch *a, int layer);
+
+/* Does the layer attend? Others have no keys, no values and no attention to record. */
+int sh_arch_attends(const struct sh_arch *a, int layer);
+void sh_arch_make_linear(struct sh_arch *a, int layer);
+/* KV heads whose keys and values the layer keeps, at most n_kv_head; 0: it does not attend. */
+int sh_arch_kv_heads(const struct sh_arch *a, int layer);
+int sh_arch_d_head(const struct sh_arch *a, int layer);
+int sh_arch_n_rot(const struct sh_arch *a, int layer);
+/* Do layers differ in their heads? */
+int sh_arch_heads_differ(const struct sh_arch *a);
+/* Does the layer take keys and values from another; is it one that others take them from? */
+int sh_arch_borrows(const struct sh_arch *a, int layer);
+int sh_arch_lends(const struct sh_arch *a, int layer);
+/* `a`, or a copy of it in which d_head, n_kv_head and d_ff are the layer's. */
+const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_arch *copy);
+
+/* Numbers of a token between layers: its streams [n, d_model], the layers' own embeddings [n_layer, d_own], the lent
+ * keys and values of layers with a window, then of those without. d_model where there is one stream alone. Where in it
+ * are the layer's embedding, and the keys (then values) that it lends or borrows. */
+size_t sh_arch_row(const struct sh_arch *a);
+size_t sh_arch_own_at(const struct sh_arch *a, int layer);
+size_t sh_arch_lent_at(const struct sh_arch *a, int layer);
+
+/* Channels that pass the convolution of a delta layer; numbers of a text's state in such a layer: the last rows before
+ * the convolution [kernel - 1, channels], then the states [n_v, d_k, d_v]. */
+int sh_delta_channels(const struct sh_delta_shape *d);
+size_t sh_delta_state(const struct sh_delta_shape *d);
 
 /* Does the layer rotate its queries and keys? */
 int sh_arch_turns(const struct sh_arch *a, int layer);
@@ -125,6 +184,8 @@ int sh_arch_tempers(const struct sh_arch *a, int layer);
 
 void sh_arch_keep_dense(struct sh_arch *a, int layer);
 /* The widest feed-forward block, experts among them. */
+int sh_arch_cuts(const struct sh_arch *a, int layer);
+void sh_arch_make_cut(struct sh_arch *a, int layer);
 int sh_arch_widest_ff(const struct sh_arch *a);
 
 /* Is what a block adds multiplied by a number? */

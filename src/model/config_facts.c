@@ -106,18 +106,21 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
 {
     static const enum sh_role norms[] = {SH_ATTN_NORM_W, SH_MLP_NORM_W, SH_ATTN_POST_W, SH_MLP_POST_W};
     static const enum sh_role more[] = {SH_Q_NORM_B, SH_K_NORM_B, SH_O_NORM_W, SH_DOWN_NORM_W, SH_ACT_AP, SH_ACT_AN,
-                                        SH_ACT_BETA, SH_ACT_EPS, SH_Q_A_B, SH_KV_A_B};
+                                        SH_ACT_BETA, SH_ACT_EPS, SH_Q_A_B, SH_KV_A_B, SH_ATTN_GATE_B};
     struct sh_arch a = *shape;
     a.d_head = a.d_head ? a.d_head : a.d_model / a.n_head;
     a.n_kv_head = a.n_kv_head ? a.n_kv_head : a.n_head;
-    int each = numbers_of(family, &a, SH_Q_NORM_W, 0) + numbers_of(family, &a, SH_K_NORM_W, 0);
+    int attends = 0;
+    while (attends < a.n_layer - 1 && !sh_arch_attends(&a, attends))
+        attends++;
+    int each = numbers_of(family, &a, SH_Q_NORM_W, attends) + numbers_of(family, &a, SH_K_NORM_W, attends);
     int biases = numbers_of(family, &a, SH_ATTN_NORM_B, 0) + numbers_of(family, &a, SH_MLP_NORM_B, 0);
     int last = numbers_of(family, &a, SH_FINAL_NORM_W, -1);
     f->norms = 0;
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
         f->norms += numbers_of(family, &a, norms[i], 0) > 0;
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        f->norm_more += numbers_of(family, &a, more[i], 0);
+        f->norm_more += numbers_of(family, &a, more[i], attends);
     f->norm = biases ? SH_KEPT_LAYER : SH_KEPT_RMS;
     f->post_norm = !last;
     f->embed_norm = numbers_of(family, &a, SH_EMBED_NORM_W, -1) > 0;
@@ -127,8 +130,8 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     f->norm_more += f->qk_norm || f->qk_norm_wide ? 0 : each;
     int mixes = has_experts(&a, 0);
     f->gated = numbers_of(family, &a, mixes ? SH_EXPERT_GATE_W : SH_GATE_W, 0) > 0;
-    f->qkv_bias = numbers_of(family, &a, SH_Q_B, 0) > 0;
-    f->o_bias = numbers_of(family, &a, SH_O_B, 0) > 0;
+    f->qkv_bias = numbers_of(family, &a, SH_Q_B, attends) > 0;
+    f->o_bias = numbers_of(family, &a, SH_O_B, attends) > 0;
     f->mlp_bias = numbers_of(family, &a, mixes ? SH_EXPERT_UP_B : SH_UP_B, 0) > 0;
     int last_mix = a.n_layer - 1;
     while (last_mix && !has_experts(&a, last_mix))
@@ -139,7 +142,7 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     f->shared_ffn = a.mix.shared_width;
     f->router_bias = numbers_of(family, &a, SH_ROUTER_B, last_mix) > 0;
     f->shared_gate = numbers_of(family, &a, SH_SHARED_SCALE_W, last_mix) > 0;
-    f->query_gate = numbers_of(family, &a, SH_ATTN_GATE_W, 0) > 0;
+    f->query_gate = numbers_of(family, &a, SH_ATTN_GATE_W, attends) > 0;
 }
 
 static int from_shape(const struct sh_config *c, const struct sh_family *family, const struct sh_arch *a,

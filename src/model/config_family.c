@@ -65,12 +65,31 @@ static int read_flag(const struct sh_config *c, const char *key, unsigned flag, 
     return 0;
 }
 
+/* A list counts as its value where all layers have the same. */
+static int read_count(const struct sh_config *c, const struct sh_key *k, const char *key, int *out, struct sh_err *e)
+{
+    int n = sh_config_length(c, key);
+    if (n <= 0)
+        return sh_config_count(c, key, (int)k->max, out, e);
+    for (int i = 0; i < n; i++) {
+        char at[96];
+        int one = -1;
+        snprintf(at, sizeof at, "%s.%d", key, i);
+        if (sh_config_count(c, at, (int)k->max, &one, e))
+            return -1;
+        if (i && one != *out)
+            return sh_config_refuse(c, key, "one value for all layers", e);
+        *out = one;
+    }
+    return 0;
+}
+
 static int read_key(const struct sh_config *c, const struct sh_key *k, struct sh_arch *a, struct sh_err *e)
 {
     void *field = (char *)a + k->field;
     const char *key = sh_config_first(c, k->json, SH_MOST_NAMES);
     switch (k->kind) {
-    case SH_KEY_COUNT: return sh_config_count(c, key, (int)k->max, field, e);
+    case SH_KEY_COUNT: return read_count(c, k, key, field, e);
     case SH_KEY_REAL: return sh_config_real(c, key, k->max, field, e);
     case SH_KEY_FLAG: return read_flag(c, key, k->flag, &a->flags, e);
     case SH_KEY_ACT: return read_choice(c, key, acts, field, e);

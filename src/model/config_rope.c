@@ -9,6 +9,7 @@
 static const struct sh_word kinds[] = {
     {"default", SH_ROPE_PLAIN}, {"linear", SH_ROPE_LINEAR}, {"dynamic", SH_ROPE_DYNAMIC},
     {"llama3", SH_ROPE_LLAMA3}, {"yarn", SH_ROPE_YARN}, {"longrope", SH_ROPE_LONG},
+    {"proportional", SH_ROPE_PROPORTIONAL},
     {"su", SH_ROPE_LONG},               /* in the first files of Phi-3                                */
     {NULL, 0}};
 
@@ -78,6 +79,20 @@ static int read_long(struct place *p, const struct sh_arch *a, struct sh_rope *r
                ? -1 : 0;
 }
 
+/* Pairs of elements that are half a head apart, of which a share turns. */
+static int read_proportional(struct place *p, const struct sh_arch *a, struct sh_rope *r, struct sh_err *e)
+{
+    float share = 1;
+    r->factor = 1;
+    r->original = a->max_pos;
+    if (real(p, "factor", 1e6, &r->factor, e) || real(p, "partial_rotary_factor", 1, &share, e))
+        return -1;
+    if (!(r->factor > 0))
+        return sh_config_refuse(p->c, inner(p, "factor"), "a number greater than 0", e);
+    r->pairs = (int)floor((double)share * a->n_rot / 2 + 1e-6);
+    return 0;
+}
+
 static int read_kind(struct place *p, struct sh_rope *r, struct sh_err *e)
 {
     int kind = SH_ROPE_PLAIN;
@@ -131,6 +146,8 @@ int sh_config_rope(const struct sh_config *c, const char *const *objects, struct
         r->original = a->max_pos;
         return 0;
     }
+    if (r->kind == SH_ROPE_PROPORTIONAL)
+        return read_proportional(&p, a, r, e);
     if (read_factor(&p, a, r, e) || (r->kind == SH_ROPE_LLAMA3 && read_llama3(&p, r, e)) ||
         (r->kind == SH_ROPE_YARN && read_yarn(&p, r, e)) || (r->kind == SH_ROPE_LONG && read_long(&p, a, r, e)))
         return -1;

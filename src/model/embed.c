@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "src/base/mem.h"
-#include "src/model/layer.h"
+#include "src/model/layer_parts.h"
 
 struct sh_entry {
     const struct sh_backend *b;
@@ -20,6 +20,10 @@ struct sh_entry {
     struct sh_weight *in;                               /* NULL: the embedding is as wide as the model */
     float *norm_w, *norm_b;                             /* device: [d_model]                      */
     void *narrow;                                       /* device: [rows, d_embed], with `in`     */
+    struct sh_tensor own;                               /* the layers' own embeddings; rows 0: none */
+    struct sh_weight *own_in, *stream[3];               /* … from the token's; of further streams */
+    float *own_norm;                                    /* device: [d_own]                        */
+    void *spare[2];                                     /* device: [rows, the widest of these] f32; NULL: not needed */
     int rows;
 };
 
@@ -85,7 +89,7 @@ static void look_up(const struct sh_entry *n, const int32_t *tokens, struct sh_e
 static void add_up(const struct sh_entry *n, const int32_t *tokens, int rows, void *hidden)
 {
     const struct sh_arch *c = n->arch;
-    struct sh_embed a = {.out = sh_dense(hidden, SH_F32, rows, c->d_model), .position_table = n->places.at,
+    struct sh_embed a = {.out = sh_layer_part(c, hidden, rows, 0, c->d_model), .position_table = n->places.at,
                          .position_type = n->places.type, .position = n->position, .scale = c->embed_scale};
     look_up(n, tokens, &a);
     n->b->embed(n->d, &a);
@@ -104,6 +108,89 @@ static void project(const struct sh_entry *n, const int32_t *tokens, int rows, v
     if (n->places.at)
         n->b->embed(n->d, &b);
     n->b->linear(n->d, &in);
+}
+
+/* The layers' own embeddings of the tokens: (sqrt(d) * the table's + the norm of W h / sqrt(d_model)) / sqrt(2), where
+ * tokens beyond the table have row 0. */
+static int add_own(struct sh_entry *n, const int32_t *tokens, int rows, void *hidden, struct sh_err *e)
+{
+    const struct sh_arch *c = n->arch;
+    int d = c->streams.d_own, all = c->n_layer * d;
+    struct sh_mat from_token = sh_dense(n->spare[0], SH_F32, rows, all), out = sh_dense(n->spare[1], SH_F32, rows, all);
+    struct sh_mat each = sh_dense(from_token.at, SH_F32, rows * c->n_layer, d);
+    struct sh_linear in = {.out = from_token, .x = sh_layer_part(c, hidden, rows, 0, c->d_model), .w = n->own_in};
+    struct sh_norm norm = {.out = each, .x = each, .weight = n->own_norm, .eps = c->norm_eps * (float)c->d_model,
+                           .kind = SH_NORM_RMS};
+    struct sh_scatter add = {.out = out, .x = from_token, .by = sqrtf(0.5f)};
+    int32_t *id = xcalloc((size_t)rows, sizeof *id);
+    float *some = n->own.at ? NULL : xcalloc((size_t)rows * (size_t)all, sizeof *some);
+    int bad = 0;
+    for (int t = 0; t < rows; t++)
+        id[t] = tokens[t] < n->own.rows ? tokens[t] : 0;
+    if (some)
+        sh_model_rows(n->m, SH_OWN_EMBED, -1, id, rows, some);
+    struct sh_tensor table = n->own;
+    table.at = some ? some : n->own.at;
+    table.type = some ? SH_F32 : n->own.type;
+    for (int t = 0; t < rows && !bad; t++) {
+        bad = check_row(&table, some ? t : id[t], id[t], e);
+        id[t] = some ? t : id[t];
+    }
+    struct sh_embed a = {.out = out, .table = table.at, .type = table.type, .id = id, .scale = sqrtf((float)d / 2)};
+    if (!bad) {
+        n->b->linear(n->d, &in);
+        n->b->norm(n->d, &norm);
+        n->b->embed(n->d, &a);
+        n->b->scatter(n->d, &add);
+        n->b->cast(n->d, sh_layer_part(c, hidden, rows, sh_arch_own_at(c, 0), all), out);
+    }
+    free(id);
+    free(some);
+    return bad ? -1 : 0;
+}
+
+/* Further streams are products of the first, as long as that. */
+static void add_streams(struct sh_entry *n, int rows, void *hidden)
+{
+    const struct sh_arch *c = n->arch;
+    struct sh_mat first = sh_layer_part(c, hidden, rows, 0, c->d_model);
+    struct sh_mat out = sh_dense(n->spare[0], SH_F32, rows, c->d_model);
+    for (int i = 1; i < c->streams.n; i++) {
+        sh_streams_match(n->b, n->d, n->stream[i - 1], first, first, out);
+        n->b->cast(n->d, sh_layer_part(c, hidden, rows, (size_t)i * (size_t)c->d_model, c->d_model), out);
+    }
+}
+
+static int load_streams(struct sh_entry *n, struct sh_err *e)
+{
+    static const enum sh_role role[] = {SH_STREAM_IN_1, SH_STREAM_IN_2, SH_STREAM_IN_3};
+    int bad = (!sh_model_is_packed(n->m, SH_OWN_EMBED, -1, &n->own) &&
+               sh_model_tensor(n->m, SH_OWN_EMBED, -1, &n->own, e)) ||
+              sh_layer_matrix(n->b, n->d, n->m, SH_OWN_PROJ, -1, SH_F32, &n->own_in, e) ||
+              sh_layer_vector(n->b, n->d, n->m, SH_OWN_NORM_W, -1, &n->own_norm, e);
+    for (int i = 0; i < 3 && !bad; i++)
+        bad = sh_layer_matrix(n->b, n->d, n->m, role[i], -1, SH_F32, &n->stream[i], e);
+    return bad ? -1 : 0;
+}
+
+/* More rows than before may need more memory. */
+static int make_room(struct sh_entry *n, int rows, struct sh_err *e)
+{
+    const struct sh_arch *c = n->arch;
+    size_t own = (size_t)(c->n_layer * c->streams.d_own), wide = own > (size_t)c->d_model ? own : (size_t)c->d_model;
+    const struct { void **at; size_t cols; } part[] = {
+        {&n->narrow, n->in ? (size_t)c->d_embed : 0}, {&n->spare[0], own || c->streams.n > 1 ? wide : 0},
+        {&n->spare[1], own}};
+    for (int i = 0; i < 3 && rows > n->rows; i++) {
+        n->b->release(n->d, *part[i].at);
+        *part[i].at = NULL;
+        if (part[i].cols && !(*part[i].at = n->b->alloc(n->d, (size_t)rows * part[i].cols * sizeof(float), e))) {
+            n->rows = 0;
+            return -1;
+        }
+    }
+    n->rows = rows > n->rows ? rows : n->rows;
+    return 0;
 }
 
 /* Position p, element i of the first half: sin(p f_i), f_i = 10000^(-i / (half - 1)); of the second: cos. */
@@ -135,7 +222,7 @@ struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, stru
               sh_model_tensor(m, SH_POS_EMBED, -1, &n->places, e) || sh_layer_matrix(b, d, m, SH_PROJ_IN, -1, SH_F32,
                               &n->in, e) || sh_layer_vector(b, d, m, SH_EMBED_NORM_W, -1, &n->norm_w,
                               e) || sh_layer_vector(b, d, m, SH_EMBED_NORM_B, -1, &n->norm_b, e);
-    if (bad) {
+    if (bad || load_streams(n, e)) {
         sh_entry_free(n);
         return NULL;
     }
@@ -152,6 +239,12 @@ void sh_entry_free(struct sh_entry *n)
     n->b->release(n->d, n->norm_w);
     n->b->release(n->d, n->norm_b);
     n->b->drop(n->d, n->in);
+    n->b->drop(n->d, n->own_in);
+    n->b->release(n->d, n->own_norm);
+    for (int i = 0; i < 3; i++)
+        n->b->drop(n->d, n->stream[i]);
+    for (int i = 0; i < 2; i++)
+        n->b->release(n->d, n->spare[i]);
     free(n->waves);
     free(n->some);
     free(n->count);
@@ -169,13 +262,8 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
             return -1;
     if (!n->words.at && rows && unpack(n, tokens, rows, e))
         return -1;
-    if (n->in && rows > n->rows) {
-        n->b->release(n->d, n->narrow);
-        n->rows = 0;
-        if (!(n->narrow = n->b->alloc(n->d, (size_t)rows * (size_t)c->d_embed * sizeof(float), e)))
-            return -1;
-        n->rows = rows;
-    }
+    if (make_room(n, rows, e))
+        return -1;
     n->position = xreallocarray(n->position, (size_t)rows + 1, sizeof *n->position);
     for (int s = 0; s < n_seq; s++)
         for (int row = start[s]; row < start[s + 1]; row++)
@@ -183,18 +271,22 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
     if (rows)
         (n->in ? project : add_up)(n, tokens, rows, hidden);
     if (n->norm_w || c->flags & SH_HAS_EMBED_NORM) {
-        struct sh_mat h = sh_dense(hidden, SH_F32, rows, c->d_model);
+        struct sh_mat h = sh_layer_part(c, hidden, rows, 0, c->d_model);
         struct sh_norm a = {.out = h, .x = h, .weight = n->norm_w, .bias = n->norm_b, .eps = c->norm_eps,
                             .kind = c->norm};
         n->b->norm(n->d, &a);
     }
+    if (rows && c->streams.d_own && add_own(n, tokens, rows, hidden, e))
+        return -1;
+    if (rows)
+        add_streams(n, rows, hidden);
     return 0;
 }
 
 int sh_embed(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, const int32_t *tokens, int n_tokens,
              float *hidden, struct sh_err *e)
 {
-    size_t bytes = (size_t)n_tokens * (size_t)sh_model_arch(m)->d_model * sizeof(float);
+    size_t bytes = (size_t)n_tokens * sh_arch_row(sh_model_arch(m)) * sizeof(float);
     struct sh_entry *n = sh_entry_new(b, d, m, e);
     void *at = n ? b->alloc(d, bytes, e) : NULL;
     int bad = !at || sh_entry_run(n, tokens, 1, (int[]){0, n_tokens}, NULL, at, e);

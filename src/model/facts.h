@@ -20,6 +20,10 @@ struct sh_kv_facts {
     int experts, used, expert_ffn, latent_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;
     int latent, rope_dim, nope_dim, v_dim, q_latent, index_dim, index_heads, index_topk;
     int ssm, ssm_inner, ssm_heads, ssm_head_dim, ssm_state, ssm_groups, ssm_conv, ssm_rank, ssm_key_heads;
+    /* The last so many layers borrow keys and values of layers before; d_ff of these if another. */
+    int borrowed, late_ffn;
+    /* Numbers of a layer's further matrices; of its further vectors; of what else is before and after the layers. */
+    long long layer_more, vectors_more, ends_more;
     int no_vision;                      /* there is a vision tower with an unknown weight count   */
     long long vision, parameters;       /* parameters: the public count, 0: not known             */
 };

@@ -2,7 +2,7 @@
 /* The output head (layer.h). Rows are computed in blocks, so that a large vocabulary needs little memory. Each block
  * reads the whole output matrix, most of what a decoding step of a small batch reads; on a device with its own memory
  * blocks are larger: 256 rows of 131072 numbers. */
-#include "src/model/layer.h"
+#include "src/model/layer_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,6 +22,8 @@ struct sh_head {
     const struct sh_arch *arch;
     enum sh_type dtype;
     struct sh_weight *out, *matrix;                     /* out: project_out; NULL: none           */
+    struct sh_weight *stream[3];                        /* of further streams; NULL: none         */
+    void *one, *all;                                    /* [rows, d_model] f32, where there are several */
     float *norm_w, *norm_b, *bias;                      /* of the final norm; of the head         */
     int rows;                                           /* of a block                             */
     struct sh_best *best;                               /* device, [best_rows]                    */
@@ -50,6 +52,9 @@ static int make_room(struct sh_head *h, int most, struct sh_err *e)
     if (!(h->x = h->b->alloc(h->d, n * (size_t)c->d_model * operand, e)) ||
         !(h->logits = h->b->alloc(h->d, n * (size_t)c->n_vocab * sizeof(float), e)))
         return -1;
+    if (c->streams.n > 1 && (!(h->one = h->b->alloc(h->d, n * (size_t)c->d_model * sizeof(float), e)) ||
+                             !(h->all = h->b->alloc(h->d, n * (size_t)c->d_model * sizeof(float), e))))
+        return -1;
     if (h->out && !(h->narrow = h->b->alloc(h->d, n * (size_t)c->d_embed * operand, e)))
         return -1;
     return 0;
@@ -67,6 +72,9 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
         sh_layer_vector(b, d, m, SH_FINAL_NORM_B, -1, &h->norm_b, e) ||
         sh_layer_vector(b, d, m, SH_HEAD_B, -1, &h->bias, e) ||
         sh_layer_matrix(b, d, m, SH_PROJ_OUT, -1, dtype, &h->out, e) ||
+        sh_layer_matrix(b, d, m, SH_STREAM_OUT_1, -1, SH_F32, &h->stream[0], e) ||
+        sh_layer_matrix(b, d, m, SH_STREAM_OUT_2, -1, SH_F32, &h->stream[1], e) ||
+        sh_layer_matrix(b, d, m, SH_STREAM_OUT_3, -1, SH_F32, &h->stream[2], e) ||
         sh_layer_matrix(b, d, m, SH_HEAD, -1, dtype, &h->matrix, e) || make_room(h, rows, e)) {
         sh_head_free(h);
         return NULL;
@@ -80,6 +88,10 @@ void sh_head_free(struct sh_head *h)
         return;
     h->b->drop(h->d, h->out);
     h->b->drop(h->d, h->matrix);
+    for (int i = 0; i < 3; i++)
+        h->b->drop(h->d, h->stream[i]);
+    h->b->release(h->d, h->one);
+    h->b->release(h->d, h->all);
     h->b->release(h->d, h->norm_w);
     h->b->release(h->d, h->norm_b);
     h->b->release(h->d, h->bias);
@@ -90,14 +102,34 @@ void sh_head_free(struct sh_head *h)
     free(h);
 }
 
+/* The mean of all streams, each but the first through a matrix and as long as that. */
+static struct sh_mat join_streams(struct sh_head *h, void *hidden, int rows)
+{
+    const struct sh_arch *c = h->arch;
+    struct sh_mat first = sh_layer_part(c, hidden, rows, 0, c->d_model);
+    struct sh_mat one = sh_dense(h->one, SH_F32, rows, c->d_model), all = one;
+    all.at = h->all;
+    struct sh_scatter add = {.out = all, .x = one, .by = 1};
+    struct sh_scatter shrink = {.out = all, .x = all, .by = 1 / (float)c->streams.n - 1};
+    h->b->cast(h->d, all, first);
+    for (int i = 1; i < c->streams.n; i++) {
+        struct sh_mat from = sh_layer_part(c, hidden, rows, (size_t)i * (size_t)c->d_model, c->d_model);
+        sh_streams_match(h->b, h->d, h->stream[i - 1], from, first, one);
+        h->b->scatter(h->d, &add);
+    }
+    h->b->scatter(h->d, &shrink);
+    return all;
+}
+
 /* One block's logits on the device. */
 static void queue(struct sh_head *h, const void *hidden, int first, int rows)
 {
     const struct sh_arch *c = h->arch;
-    struct sh_mat in = sh_dense((char *)(uintptr_t)hidden + (size_t)first * (size_t)c->d_model * sizeof(float), SH_F32,
-                             rows, c->d_model);
+    char *at = (char *)(uintptr_t)hidden + (size_t)first * sh_arch_row(c) * sizeof(float);
+    struct sh_mat in = c->streams.n > 1 ? join_streams(h, at, rows) : sh_layer_part(c, at, rows, 0, c->d_model);
     struct sh_mat x = sh_dense(h->x, h->dtype, rows, c->d_model);
-    struct sh_norm norm = {.out = x, .x = in, .weight = h->norm_w, .bias = h->norm_b, .eps = c->norm_eps,
+    struct sh_norm norm = {.out = x, .x = in, .weight = h->norm_w, .bias = h->norm_b,
+                           .eps = c->final_eps > 0 ? c->final_eps : c->norm_eps,
                            .kind = c->norm};
     if (c->flags & SH_HAS_FINAL_NORM)
         h->b->norm(h->d, &norm);

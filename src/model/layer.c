@@ -62,6 +62,19 @@ int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
     return *out ? 0 : -1;
 }
 
+int sh_layer_read(struct sh_layer *l, struct sh_model *m, enum sh_role role, float **out, struct sh_err *e)
+{
+    struct sh_tensor t;
+    *out = NULL;
+    if (find(m, role, l->index, &t, e))
+        return -1;
+    size_t n = (size_t)t.rows * (size_t)t.cols;
+    *out = t.at ? xmalloc(n * sizeof **out) : NULL;
+    for (size_t i = 0; i < n && t.at; i++)
+        (*out)[i] = sh_tensor_element(&t, i);
+    return 0;
+}
+
 /* xIELU's numbers, of which two are stored before their softplus; others are the architecture's. */
 static int read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
 {
@@ -82,25 +95,18 @@ static int read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
 static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1, [SH_DOWN_W] = 1,
     [SH_ATTN_GATE_W] = 1, [SH_ROUTER_W] = 1, [SH_SHARED_GATE_W] = 1, [SH_SHARED_UP_W] = 1, [SH_SHARED_DOWN_W] = 1,
-    [SH_SHARED_SCALE_W] = 1, [SH_Q_A_W] = 1, [SH_Q_B_W] = 1, [SH_KV_A_W] = 1};
+    [SH_SHARED_SCALE_W] = 1, [SH_Q_A_W] = 1, [SH_Q_B_W] = 1, [SH_KV_A_W] = 1,
+    [SH_DELTA_Q_W] = 1, [SH_DELTA_K_W] = 1, [SH_DELTA_V_W] = 1, [SH_DELTA_Z_W] = 1, [SH_DELTA_B_W] = 1,
+    [SH_DELTA_A_W] = 1, [SH_DELTA_OUT_W] = 1, [SH_OWN_GATE_W] = 1, [SH_OWN_OUT_W] = 1, [SH_ALTUP_ROUTER_W] = 1,
+    [SH_LAUREL_LEFT_W] = 1, [SH_LAUREL_RIGHT_W] = 1, [SH_ATTN_ROUTER_W] = 1};
 
 /* What is loaded by other ways. */
 static const unsigned char is_apart[SH_N_ROLE] = {
     [SH_KV_B_W] = 1, [SH_SINKS] = 1, [SH_ROUTER_CHOICE] = 1, [SH_EXPERT_GATE_W] = 1,
     [SH_EXPERT_GATE_B] = 1, [SH_EXPERT_UP_W] = 1,
     [SH_EXPERT_UP_B] = 1, [SH_EXPERT_DOWN_W] = 1, [SH_EXPERT_DOWN_B] = 1, [SH_ACT_AP] = 1, [SH_ACT_AN] = 1,
-    [SH_ACT_BETA] = 1, [SH_ACT_EPS] = 1};
-
-static int read_sinks(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
-{
-    struct sh_tensor t;
-    if (find(m, SH_SINKS, l->index, &t, e))
-        return -1;
-    l->sinks = t.at ? xcalloc((size_t)t.cols, sizeof *l->sinks) : NULL;
-    for (int i = 0; i < t.cols && l->sinks; i++)
-        l->sinks[i] = sh_tensor_element(&t, (size_t)i);
-    return 0;
-}
+    [SH_ACT_BETA] = 1, [SH_ACT_EPS] = 1, [SH_LAYER_SCALE] = 1, [SH_ALTUP_PREDICT] = 1, [SH_ALTUP_CORRECT] = 1,
+    [SH_EXPERT_SCALE] = 1, [SH_Q_EXPERT_W] = 1, [SH_O_EXPERT_W] = 1, [SH_ATTN_MIX_B] = 1, [SH_MIX_B] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
                                enum sh_type dtype, struct sh_err *e)
@@ -110,7 +116,9 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
     l->b = b;
     l->d = d;
     l->m = m;
-    int bad = read_knobs(l, m, e) || read_sinks(l, m, e);
+    int bad = read_knobs(l, m, e) || sh_layer_read(l, m, SH_SINKS, &l->sinks, e) ||
+              sh_layer_read(l, m, SH_ATTN_MIX_B, &l->attention_bias, e) ||
+              sh_layer_read(l, m, SH_MIX_B, &l->mixture_bias, e);
     for (int i = SH_LAYER_ROLE; i < SH_N_ROLE && !bad; i++) {
         enum sh_role role = (enum sh_role)i;
         if (is_apart[role])
@@ -118,7 +126,8 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
         bad = is_matrix[role] ? sh_layer_matrix(b, d, m, role, layer, dtype, &l->matrix[role], e)
                               : sh_layer_vector(b, d, m, role, layer, &l->vector[role], e);
     }
-    bad = bad || sh_latent_load(l, m, dtype, e) || sh_mixture_load(l, m, dtype, e);
+    bad = bad || sh_latent_load(l, m, dtype, e) || sh_mixture_load(l, m, dtype, e) || sh_streams_load(l, m, e) ||
+          sh_attention_experts_load(l, m, dtype, e);
     sh_model_drop(m, layer);
     if (bad) {
         sh_layer_drop(l);
@@ -140,6 +149,10 @@ void sh_layer_drop(struct sh_layer *l)
     sh_latent_drop(l);
     free(l->sinks);
     sh_mixture_drop(l);
+    sh_streams_drop(l);
+    sh_attention_experts_drop(l);
+    free(l->attention_bias);
+    free(l->mixture_bias);
     free(l);
 }
 
@@ -157,6 +170,16 @@ static void linear(const struct sh_layer *l, struct sh_mat out, struct sh_mat x,
 {
     struct sh_linear a = product(l, out, x, w, bias, act, add);
     l->b->linear(l->d, &a);
+}
+
+void sh_layer_fill(const struct sh_layer *l, struct sh_mat out, const float *row)
+{
+    size_t n = (size_t)out.cols;
+    float *all = xcalloc((size_t)out.rows, n * sizeof *all);
+    for (int i = 0; i < out.rows && row; i++)
+        memcpy(all + (size_t)i * n, row, n * sizeof *all);
+    l->b->put(l->d, out.at, all, (size_t)out.rows * n * sizeof *all);
+    free(all);
 }
 
 void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n)
@@ -178,11 +201,11 @@ static void norm(const struct sh_layer *l, const struct sh_arch *c, struct sh_ma
 
 struct sh_attend sh_layer_attend(const struct sh_arch *c, int layer, int rows, enum sh_type dtype)
 {
-    int q = c->n_head * c->d_head, kv = c->n_kv_head * c->d_head;
+    int d = sh_arch_d_head(c, layer), n_kv = sh_arch_kv_heads(c, layer), q = c->n_head * d, kv = n_kv * d;
     return (struct sh_attend){
         .q = sh_dense(NULL, SH_F32, rows, q), .k = sh_dense(NULL, SH_F32, rows, kv),
         .v = sh_dense(NULL, SH_F32, rows, kv), .out = sh_dense(NULL, sh_arch_mixes_f32(c) ? SH_F32 : dtype, rows, q),
-        .n_head = c->n_head, .n_kv_head = c->n_kv_head, .d_head = c->d_head,
+        .n_head = c->n_head, .n_kv_head = n_kv, .d_head = d,
         .window = sh_arch_window(c, layer), .scale = sh_arch_scale(c, layer), .softcap = c->softcap,
         .rounds_slopes = (c->flags & SH_ROUNDS_SLOPES) != 0,
         .chunk = c->flags & SH_CHUNKED ? sh_arch_window(c, layer) : 0};
@@ -192,9 +215,10 @@ struct sh_attend sh_layer_attend(const struct sh_arch *c, int layer, int rows, e
 static void norm_heads(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat x, enum sh_role w,
                        enum sh_role bias)
 {
-    int n = c->flags & SH_QK_NORM_WIDE ? 1 : x.cols / c->d_head;
+    int n = c->flags & SH_QK_NORM_WIDE ? 1 : x.cols / sh_arch_d_head(c, l->index);
     struct sh_mat heads = sh_dense(x.at, SH_F32, x.rows * n, x.cols / n);
-    struct sh_norm a = {.out = heads, .x = heads, .weight = l->vector[w], .bias = l->vector[bias],
+    struct sh_norm a = {.out = heads, .x = heads, .weight = w == SH_N_ROLE ? NULL : l->vector[w],
+                        .bias = bias == SH_N_ROLE ? NULL : l->vector[bias],
                         .n_own = c->flags & SH_QK_NORM_EACH ? n : 0, .eps = c->norm_eps, .kind = c->norm};
     l->b->norm(l->d, &a);
 }
@@ -205,7 +229,48 @@ static void norm_queries_keys(const struct sh_layer *l, const struct sh_arch *c,
     if (!(c->flags & SH_HAS_QK_NORM) || is_late != late || (late && !sh_arch_turns(c, l->index)))
         return;
     norm_heads(l, c, a->q, SH_Q_NORM_W, SH_Q_NORM_B);
-    norm_heads(l, c, a->k, SH_K_NORM_W, SH_K_NORM_B);
+    if (!sh_arch_borrows(c, l->index))
+        norm_heads(l, c, a->k, SH_K_NORM_W, SH_K_NORM_B);
+}
+
+/* Queries, keys and values, as far as the layer makes them itself, not yet normed. */
+static void project(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend,
+                    struct sh_mat x)
+{
+    const struct sh_linear qkv[] = {product(l, attend->q, x, SH_Q_W, SH_Q_B, SH_ACT_NONE, 0),
+                                    product(l, attend->k, x, SH_K_W, SH_K_B, SH_ACT_NONE, 0),
+                                    product(l, attend->v, x, SH_V_W, SH_V_B, SH_ACT_NONE, 0)};
+    int borrows = sh_arch_borrows(a->arch, l->index);
+    if (l->n_query_expert)
+        sh_attention_experts_project(l, a, attend, x);
+    else if (l->n_latent)
+        sh_latent_project(l, a, attend->q, attend->k, x);
+    else
+        sh_layer_linears(l, qkv, borrows ? 1 : l->matrix[SH_V_W] ? 3 : 2);
+    if (!borrows && !l->n_latent && !l->matrix[SH_V_W])
+        l->b->cast(l->d, attend->v, attend->k);
+}
+
+/* Keys and values from the layer that lends them, or for those that borrow them. */
+static void exchange(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend)
+{
+    const struct sh_arch *c = a->arch;
+    const struct sh_mat *own[] = {&attend->k, &attend->v};
+    size_t at = sh_arch_lent_at(c, l->index);
+    for (int i = 0; i < 2; i++, at += (size_t)attend->k.cols) {
+        struct sh_mat there = sh_layer_part(c, a->hidden, own[i]->rows, at, own[i]->cols);
+        if (sh_arch_borrows(c, l->index))
+            l->b->cast(l->d, *own[i], there);
+        else if (sh_arch_lends(c, l->index))
+            l->b->cast(l->d, there, *own[i]);
+    }
+}
+
+/* Before the rotation. */
+static void norm_values(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat v)
+{
+    if (c->norms_values && !sh_arch_borrows(c, l->index))
+        norm_heads(l, c, v, SH_N_ROLE, SH_N_ROLE);
 }
 
 static void clip(const struct sh_layer *l, float most, struct sh_mat x)
@@ -235,7 +300,7 @@ static struct sh_mat finished(const struct sh_layer *l, const struct sh_activati
     } else {
         struct sh_gate gate = {.out = sub, .up = mixed, .gate = mixed, .act = SH_ACT_SIGMOID};
         gate.gate.at = a->attn_gate;
-        linear(l, gate.gate, x, SH_ATTN_GATE_W, SH_N_ROLE, SH_ACT_NONE, 0);
+        linear(l, gate.gate, x, SH_ATTN_GATE_W, SH_ATTN_GATE_B, SH_ACT_NONE, 0);
         l->b->gate(l->d, &gate);
     }
     return sub;
@@ -257,21 +322,18 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     attend.start = start;
     attend.tap = tap ? *tap : (struct sh_tap){0};
     struct sh_mat v = attend.v;
-    const struct sh_linear qkv[] = {product(l, attend.q, x, SH_Q_W, SH_Q_B, SH_ACT_NONE, 0),
-                                    product(l, attend.k, x, SH_K_W, SH_K_B, SH_ACT_NONE, 0),
-                                    product(l, attend.v, x, SH_V_W, SH_V_B, SH_ACT_NONE, 0)};
-    if (l->n_latent)
-        sh_latent_project(l, a, attend.q, attend.k, x);
-    else
-        sh_layer_linears(l, qkv, 3);
+    const struct sh_mat qkv[] = {attend.q, attend.k, attend.v};
+    project(l, a, &attend, x);
     norm_queries_keys(l, a->arch, &attend, 0);
+    norm_values(l, a->arch, v);
     for (int i = 0; i < 3; i++)
-        clip(l, a->arch->clip, qkv[i].out);
+        clip(l, a->arch->clip, qkv[i]);
     if ((sh_arch_turns(a->arch, l->index) || sh_arch_tempers(a->arch, l->index)) && !(own && own->turns))
         sh_activations_turn(a, l->index, x.rows, n_seq, start, own);
     norm_queries_keys(l, a->arch, &attend, 1);
     if (l->n_latent)
         l->b->cast(l->d, v, attend.k);
+    exchange(l, a, &attend);
     if (own)
         own->attend(own->to, l->index, &attend);
     else
@@ -311,7 +373,10 @@ void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, str
     const struct sh_linear both[] = {{.out = gate.gate, .x = x, .w = w->gate, .bias = w->gate_bias}, up};
     memcpy(gate.knob, l->knob, sizeof gate.knob);
     if (c->flags & SH_GATED) {
+        struct sh_norm cut = {.out = gate.gate, .x = gate.gate, .eps = c->cut, .kind = SH_NORM_CUT};
         sh_layer_linears(l, both, 2);
+        if (sh_arch_cuts(c, l->index))
+            l->b->norm(l->d, &cut);
         l->b->gate(l->d, &gate);
     } else if (c->act == SH_ACT_XIELU) {
         l->b->linear(l->d, &up);
@@ -323,15 +388,38 @@ void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, str
     }
 }
 
+/* hidden += the norm of: the norm of what the plain block gives, and that of what experts give, both of h as it is. */
+static void add_both(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat up)
+{
+    const struct sh_arch *c = a->arch;
+    struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols), mixed = block;
+    struct sh_mat x = sh_dense(a->beside_x, a->dtype, h.rows, h.cols), by = x;
+    mixed.at = a->beside;
+    by.at = a->beside_by;
+    linear(l, block, up, SH_DOWN_W, SH_DOWN_B, SH_ACT_NONE, 0);
+    norm(l, c, block, block, SH_MLP_POST_1_W, SH_N_ROLE, 0);
+    norm(l, c, x, h, SH_EXPERT_NORM_W, SH_N_ROLE, 0);
+    norm(l, c, by, h, SH_ROUTER_NORM_W, SH_N_ROLE, 0);
+    sh_mixture_run(l, a, mixed, x, by, 0);
+    norm(l, c, block, mixed, SH_MLP_POST_2_W, SH_N_ROLE, 1);
+    add_block(l, a, h, SH_MLP_POST_W);
+}
+
 static void feed_forward(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x)
 {
     const struct sh_arch *c = a->arch;
     const struct sh_expert w = {.gate = l->matrix[SH_GATE_W], .gate_bias = l->vector[SH_GATE_B],
                                 .up = l->matrix[SH_UP_W], .up_bias = l->vector[SH_UP_B]};
-    struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, c->d_ff), wide = sh_dense(a->gate, SH_F32, x.rows, c->d_ff);
+    int d_ff = c->late_ff && sh_arch_borrows(c, l->index) ? c->late_ff : c->d_ff;
+    struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, d_ff), wide = sh_dense(a->gate, SH_F32, x.rows, d_ff);
+    if (l->n_expert && c->mix.beside) {
+        sh_layer_feed(l, a, up, x, &w);
+        add_both(l, a, h, up);
+        return;
+    }
     if (l->n_expert) {
         struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
-        sh_mixture_run(l, a, a->block ? block : h, x, !a->block);
+        sh_mixture_run(l, a, a->block ? block : h, x, x, !a->block);
         if (a->block)
             add_block(l, a, h, SH_MLP_POST_W);
         return;
@@ -351,19 +439,33 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     const struct sh_arch *c = a->arch;
     int n = start[n_seq], post = c->norm_place == SH_NORM_POST, parallel = (c->flags & SH_PARALLEL) != 0;
     int bare = post || c->norm_place == SH_NORM_OUT;    /* blocks read hidden states as they are */
-    struct sh_mat h = sh_dense(hidden, SH_F32, n, c->d_model), x = sh_dense(a->x, a->dtype, n, c->d_model);
+    struct sh_mat h = sh_streams_begin(l, a, hidden, n), x = sh_dense(a->x, a->dtype, n, c->d_model);
 
+    a->hidden = hidden;
     if (bare)
         l->b->cast(l->d, x, h);
     else
         norm(l, c, x, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
-    attention(l, a, x, n_seq, start, tap, attention_only, own);
-    if (attention_only)
+    int attends = sh_arch_attends(c, l->index);
+    if (c->streams.laurel && !attention_only)
+        sh_laurel_run(l, a, x);
+    if (attends)
+        attention(l, a, x, n_seq, start, tap, attention_only, own);
+    if (attention_only) {
+        sh_streams_undo(l, a, hidden, n);
         return;
-    struct sh_mat mixed = finished(l, a, x);
+    }
+    struct sh_mat mixed = attends ? finished(l, a, x) : sh_delta_run(l, a, x, n_seq, start, own ? own->state : NULL);
     if (parallel && !(c->flags & SH_ONE_NORM))
         norm(l, c, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
-    add_product(l, a, h, mixed, SH_O_W, SH_O_B, SH_ATTN_POST_W);
+    if (l->n_query_expert) {
+        sh_attention_experts_finish(l, a, sh_dense(a->block, SH_F32, n, c->d_model), mixed);
+        add_block(l, a, h, SH_ATTN_POST_W);
+    } else {
+        add_product(l, a, h, mixed, attends ? SH_O_W : SH_DELTA_OUT_W, SH_O_B, SH_ATTN_POST_W);
+    }
+    if (c->streams.laurel)
+        sh_laurel_join(l, a, h);
     if (post)
         norm(l, c, h, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
     if (bare)
@@ -373,4 +475,5 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     feed_forward(l, a, h, x);
     if (post)
         norm(l, c, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
+    sh_streams_end(l, a, hidden, h);
 }

@@ -42,6 +42,19 @@ struct sh_activations {
     void *mix_logits, *mix_row, *mix_share; /* of a mixture: f32 [rows, experts]; int32, f32 [rows * used] */
     void *latent_a, *latent_x, *latent_q, *latent_kv;   /* of latent attention: [rows, q_rank] f32 and dtype; */
                                         /* [rows, n_head * (d_nope + d_rope)] dtype; [rows, rank + d_rope] f32 */
+    /* Of the delta rule, f32: [rows, channels]; [rows, n_v * d_v]; [rows, n_v]; one text's state; of dtype: the product
+     * of two of them. */
+    void *delta_x, *delta_z, *delta_out, *delta_a, *delta_b, *delta_state, *delta_y;
+    /* Of streams (streams.c), f32: [rows, d_model] twice; [rows, streams * d_model]; [streams^2, rows]; [rows, d_own]
+     * twice; of dtype: [rows, d_own], [rows, rank]. Of mixtures next to a block: [rows, d_model] f32, and of dtype
+     * twice. */
+    void *stream_h, *laurel, *stream_was, *stream_share, *own_gate, *own_in, *own_y, *laurel_y;
+    void *beside, *beside_x, *beside_by;
+    /* Of experts of attention: int32, f32 [rows * used]; [rows, the wider of d_model and a set of heads] dtype and f32;
+     * host, [used * experts + 1]: where each one's rows begin. */
+    void *query_row, *query_share, *query_x, *query_y;
+    int *query_first;
+    void *hidden;                       /* what the layer has been given                          */
     void *mix_x, *mix_out;              /* [rows, d_model]: what an expert reads, dtype; gives, f32 */
     struct sh_turns turns[2];           /* of arch->rope, arch->local_rope                   */
     void *temper;                       /* [positions] f32: sh_arch's factors of queries     */
@@ -73,11 +86,12 @@ struct sh_own_attention {
     /* Fills what->out from what->q, k and v; all on the device, operations may still be queued. */
     void (*attend)(void *to, int layer, const struct sh_attend *what);
     void *to;
+    float *state;                       /* device: of layers of the delta rule, each sequence's (sh_delta_state) */
     int turns;                          /* 1: rotary q and k come as they were before they turn  */
 };
 
-/* hidden [n, d_model] f32 on the device, n_seq sequences at start[0..n_seq], becomes the input of the next layer. tap
- * may be NULL. attention_only: stop once the probabilities are out; hidden is left as it was. own: the caller's
+/* hidden [n, sh_arch_row] f32 on the device, n_seq sequences at start[0..n_seq], becomes the input of the next layer.
+ * tap may be NULL. attention_only: stop once the probabilities are out; hidden is left as it was. own: the caller's
  * attention in place of the backend's, or NULL. */
 void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
                   const struct sh_tap *tap, int attention_only, const struct sh_own_attention *own);
@@ -94,6 +108,11 @@ static inline struct sh_mat sh_dense(void *at, enum sh_type type, int rows, int 
     return (struct sh_mat){at, type, rows, cols, (size_t)cols};
 }
 
+/* Where there are several streams: from, f32 [rows, d_model] (of any stride), through the matrix into `to`, dense, each
+ * row made as long as that of `like`. Waits for the device. */
+void sh_streams_match(const struct sh_backend *b, struct sh_dev *d, const struct sh_weight *w, struct sh_mat from,
+                      struct sh_mat like, struct sh_mat to);
+
 /* Tokens to the input of layer 0: token embedding (scaled; projected when d_embed differs from d_model)
  * plus the learned positions, then normed, as far as the model has these steps. It holds all that this
  * needs except the tables, which are read in place. */
@@ -101,12 +120,12 @@ struct sh_entry;
 struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, struct sh_err *e);
 void sh_entry_free(struct sh_entry *n);                         /* NULL is fine */
 
-/* hidden [start[n_seq], d_model] f32 on the device; first: position of each sequence's first row, NULL: 0.
+/* hidden [start[n_seq], sh_arch_row] f32 on the device; first: position of each sequence's first row, NULL: 0.
  * -1: a token or a position that the model does not have; nothing is queued. */
 int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int *start, const int *first,
                  void *hidden, struct sh_err *e);
 
-/* The same for one sequence from position 0 on, into hidden [n_tokens, d_model] on the host. */
+/* The same for one sequence from position 0 on, into hidden [n_tokens, sh_arch_row] on the host. */
 int sh_embed(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, const int32_t *tokens, int n_tokens,
              float *hidden, struct sh_err *e);
 
@@ -121,7 +140,7 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
                             int rows, struct sh_err *e);
 void sh_head_free(struct sh_head *h);                           /* NULL is fine */
 
-/* Logits of rows [first, first + rows) of hidden [.., d_model] f32 on the device, into logits
+/* Logits of rows [first, first + rows) of hidden [.., sh_arch_row] f32 on the device, into logits
  * [rows, n_vocab] on the host. Waits for the device and reports its errors, earlier ones included. */
 int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, float *logits, struct sh_err *e);
 

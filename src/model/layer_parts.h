@@ -22,8 +22,13 @@ struct sh_layer {
     int n_expert;
     struct sh_latent_head { struct sh_weight *key, *value; } *latent;   /* [n_latent]: of each head */
     int n_latent;
+    struct sh_weight **query_expert;    /* [n_query_expert, 2]: of queries, of outputs            */
+    int n_query_expert;
+    float *attention_bias, *mixture_bias;       /* host, [d_model]: SH_ATTN_MIX_B, SH_MIX_B; NULL: none */
     float *sinks;                       /* host, [n_head]; NULL: none                             */
-    float *choice;                      /* host: SH_ROUTER_CHOICE; NULL: none                     */
+    float *choice, *expert_scale;       /* host, [n_expert]: SH_ROUTER_CHOICE, SH_EXPERT_SCALE; NULL: none */
+    float *predict, *correct;           /* host: SH_ALTUP_PREDICT, SH_ALTUP_CORRECT; NULL: none   */
+    float scale;                        /* of what the layer gives: SH_LAYER_SCALE, or 1          */
 };
 
 /* sh_layer_matrix for one of a numbered role. */
@@ -41,9 +46,44 @@ void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, str
 int sh_mixture_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e);
 void sh_mixture_drop(struct sh_layer *l);
 
-/* out (+)= what the experts that tokens of x choose give; add 0: the first of it replaces what was there. */
+/* out (+)= what experts give of x, chosen by the rows `by`; add 0: the first of it replaces what was there. */
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
-                    int add);
+                    struct sh_mat by, int add);
+
+/* A part of the rows that go from layer to layer (sh_arch_row): `cols` numbers from `at` on. */
+struct sh_mat sh_layer_part(const struct sh_arch *c, void *hidden, int rows, size_t at, int cols);
+
+/* The `used` experts of each row, the best first, and their weights, [rows, used]; choice: SH_ROUTER_CHOICE or NULL. */
+void sh_mixture_choose(const struct sh_arch *c, const float *choice, const float *logits, int rows, int *chosen,
+                       float *weight);
+/* Each row of `out`, f32 and dense: `row` (host), NULL: zeros. */
+void sh_layer_fill(const struct sh_layer *l, struct sh_mat out, const float *row);
+/* A vector of the layer on the host, for free(); *out is NULL if the model has none. */
+int sh_layer_read(struct sh_layer *l, struct sh_model *m, enum sh_role role, float **out, struct sh_err *e);
+
+/* Attention whose queries come from experts: queries, keys and values of x; then out = what experts make of `mixed`. */
+int sh_attention_experts_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e);
+void sh_attention_experts_drop(struct sh_layer *l);
+void sh_attention_experts_project(const struct sh_layer *l, const struct sh_activations *a,
+                                  const struct sh_attend *attend, struct sh_mat x);
+void sh_attention_experts_finish(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out,
+                                 struct sh_mat mixed);
+
+/* Several streams, and embeddings of layers. begin: what the layer works on, which end hands over to all of them; undo:
+ * they are as they were before. */
+int sh_streams_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
+void sh_streams_drop(struct sh_layer *l);
+struct sh_mat sh_streams_begin(const struct sh_layer *l, const struct sh_activations *a, void *hidden, int rows);
+void sh_streams_undo(const struct sh_layer *l, const struct sh_activations *a, void *hidden, int rows);
+void sh_streams_end(const struct sh_layer *l, const struct sh_activations *a, void *hidden, struct sh_mat h);
+/* The path next to attention: of x, which attention reads, too; then onto h, to which attention has been added. */
+void sh_laurel_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x);
+void sh_laurel_join(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h);
+
+/* What the last product of a layer of the delta rule reads, [rows, n_v * d_v]. state: device, of each sequence
+ * (sh_delta_state), read and written; NULL: they begin here. */
+struct sh_mat sh_delta_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, int n_seq,
+                           const int *start, float *state);
 
 /* The same of latent attention: what makes its keys and values. */
 int sh_latent_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e);

@@ -19,6 +19,115 @@ void sh_arch_see_all(struct sh_arch *a, int layer)
     a->whole[layer / 64] |= (uint64_t)1 << layer % 64;
 }
 
+int sh_arch_attends(const struct sh_arch *a, int layer)
+{
+    return !(a->linear[layer / 64] >> layer % 64 & 1);
+}
+
+void sh_arch_make_linear(struct sh_arch *a, int layer)
+{
+    a->linear[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+/* 0: with a window, 1: without. */
+static int kind_of(const struct sh_arch *a, int layer)
+{
+    return !sh_arch_window(a, layer);
+}
+
+int sh_arch_kv_heads(const struct sh_arch *a, int layer)
+{
+    int own = a->kv_head_of[kind_of(a, layer)];
+    return !sh_arch_attends(a, layer) ? 0 : own ? own : a->n_kv_head;
+}
+
+int sh_arch_d_head(const struct sh_arch *a, int layer)
+{
+    int own = a->head_of[kind_of(a, layer)];
+    return own ? own : a->d_head;
+}
+
+int sh_arch_n_rot(const struct sh_arch *a, int layer)
+{
+    return a->local_n_rot && sh_arch_window(a, layer) ? a->local_n_rot : a->n_rot;
+}
+
+int sh_arch_heads_differ(const struct sh_arch *a)
+{
+    return a->head_of[0] != a->head_of[1] || a->kv_head_of[0] != a->kv_head_of[1];
+}
+
+int sh_arch_borrows(const struct sh_arch *a, int layer)
+{
+    return a->borrows_from && layer >= a->borrows_from;
+}
+
+int sh_arch_lends(const struct sh_arch *a, int layer)
+{
+    if (!a->borrows_from || layer >= a->borrows_from)
+        return 0;
+    for (int later = layer + 1; later < a->borrows_from; later++)
+        if (kind_of(a, later) == kind_of(a, layer))
+            return 0;
+    return 1;
+}
+
+const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_arch *copy)
+{
+    if (layer < 0 || (!sh_arch_heads_differ(a) && !a->late_ff))
+        return a;
+    *copy = *a;
+    copy->d_head = sh_arch_d_head(a, layer);
+    copy->n_kv_head = sh_arch_kv_heads(a, layer);
+    copy->d_ff = a->late_ff && sh_arch_borrows(a, layer) ? a->late_ff : a->d_ff;
+    return copy;
+}
+
+/* Numbers of the keys of a kind of layers. */
+static size_t lent(const struct sh_arch *a, int kind)
+{
+    int heads = a->kv_head_of[kind] ? a->kv_head_of[kind] : a->n_kv_head, d = a->head_of[kind] ? a->head_of[kind]
+                                                                                              : a->d_head;
+    return a->borrows_from ? (size_t)heads * (size_t)d : 0;
+}
+
+size_t sh_arch_own_at(const struct sh_arch *a, int layer)
+{
+    int n = a->streams.n > 1 ? a->streams.n : 1;
+    return (size_t)n * (size_t)a->d_model + (size_t)layer * (size_t)a->streams.d_own;
+}
+
+size_t sh_arch_lent_at(const struct sh_arch *a, int layer)
+{
+    return sh_arch_own_at(a, a->n_layer) + (kind_of(a, layer) ? 2 * lent(a, 0) : 0);
+}
+
+size_t sh_arch_row(const struct sh_arch *a)
+{
+    return sh_arch_own_at(a, a->n_layer) + 2 * lent(a, 0) + 2 * lent(a, 1);
+}
+
+int sh_arch_cuts(const struct sh_arch *a, int layer)
+{
+    return a->cut > 0 && a->cuts[layer / 64] >> layer % 64 & 1;
+}
+
+void sh_arch_make_cut(struct sh_arch *a, int layer)
+{
+    a->cuts[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+int sh_delta_channels(const struct sh_delta_shape *d)
+{
+    return 2 * d->n_k * d->d_k + d->n_v * d->d_v;
+}
+
+size_t sh_delta_state(const struct sh_delta_shape *d)
+{
+    return d->n_v ? (size_t)(d->kernel - 1) * (size_t)sh_delta_channels(d) +
+                    (size_t)d->n_v * (size_t)d->d_k * (size_t)d->d_v : 0;
+}
+
 int sh_arch_turns(const struct sh_arch *a, int layer)
 {
     return a->pos == SH_POS_ROTARY && !(a->still[layer / 64] >> layer % 64 & 1);
@@ -62,7 +171,7 @@ void sh_arch_keep_dense(struct sh_arch *a, int layer)
 
 int sh_arch_widest_ff(const struct sh_arch *a)
 {
-    int most = a->d_ff > a->mix.width ? a->d_ff : a->mix.width;
+    int dense = a->late_ff > a->d_ff ? a->late_ff : a->d_ff, most = dense > a->mix.width ? dense : a->mix.width;
     return most > a->mix.shared_width ? most : a->mix.shared_width;
 }
 
@@ -122,7 +231,20 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_Q_B: return a->n_head * (a->latent.d_nope + a->latent.d_rope);
     case SH_DIM_KV_B: return a->n_head * (a->latent.d_nope + a->latent.d_v);
     case SH_DIM_VALUES: return a->n_head * a->latent.d_v;
+    case SH_DIM_KV_SET: return a->n_kv_head / (a->mix.attends ? a->mix.used : 1) * a->d_head;
     case SH_DIM_ONE_ROW: return 1;
+    case SH_DIM_OWN: return a->streams.d_own;
+    case SH_DIM_OWN_ALL: return a->n_layer * a->streams.d_own;
+    case SH_DIM_OWN_ROWS: return a->streams.n_own;
+    case SH_DIM_STREAMS: return a->streams.n;
+    case SH_DIM_STREAM_PAIRS: return a->streams.n * a->streams.n;
+    case SH_DIM_LAUREL: return a->streams.laurel;
+    case SH_DIM_DELTA_KEYS: return a->delta.n_k * a->delta.d_k;
+    case SH_DIM_DELTA_VALUES: return a->delta.n_v * a->delta.d_v;
+    case SH_DIM_DELTA_HEADS: return a->delta.n_v;
+    case SH_DIM_DELTA_HEAD: return a->delta.d_v;
+    case SH_DIM_DELTA_CHANNELS: return sh_delta_channels(&a->delta);
+    case SH_DIM_DELTA_KERNEL: return a->delta.kernel;
     case SH_DIM_EXPERTS: return a->mix.n;
     case SH_DIM_EXPERT_FF: return a->mix.width;
     case SH_DIM_SHARED_FF: return a->mix.shared_width;
@@ -135,12 +257,47 @@ int sh_role_is_norm(enum sh_role role)
     static const unsigned char norms[SH_N_ROLE] = {
         [SH_FINAL_NORM_W] = 1, [SH_EMBED_NORM_W] = 1, [SH_ATTN_NORM_W] = 1, [SH_MLP_NORM_W] = 1,
         [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_ATTN_POST_W] = 1, [SH_MLP_POST_W] = 1,
-        [SH_O_NORM_W] = 1, [SH_DOWN_NORM_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_KV_A_NORM_W] = 1};
+        [SH_O_NORM_W] = 1, [SH_DOWN_NORM_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_OWN_NORM_W] = 1,
+        [SH_OWN_POST_W] = 1, [SH_ALTUP_NORM_W] = 1, [SH_LAUREL_NORM_W] = 1, [SH_EXPERT_NORM_W] = 1,
+        [SH_ROUTER_NORM_W] = 1, [SH_MLP_POST_1_W] = 1, [SH_MLP_POST_2_W] = 1};
     return norms[role];
+}
+
+/* Attention's and the delta rule's: 1, 2. */
+static int mixer(enum sh_role role)
+{
+    static const unsigned char attends[SH_N_ROLE] = {
+        [SH_Q_W] = 1, [SH_Q_B] = 1, [SH_K_W] = 1, [SH_K_B] = 1, [SH_V_W] = 1, [SH_V_B] = 1, [SH_O_W] = 1, [SH_O_B] = 1,
+        [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_Q_NORM_B] = 1, [SH_K_NORM_B] = 1, [SH_O_NORM_W] = 1,
+        [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1};
+    return role >= SH_DELTA_Q_W && role <= SH_DELTA_OUT_W ? 2 : attends[role];
+}
+
+/* Does the layer lack it: another one's keys and values stand in, or its own keys for its values? */
+static int is_lent(enum sh_role role, const struct sh_arch *a, int layer)
+{
+    int is_value = role == SH_V_W || role == SH_V_B, is_key = role == SH_K_W || role == SH_K_B ||
+                   role == SH_K_NORM_W || role == SH_K_NORM_B;
+    return (is_value || is_key) &&
+           (sh_arch_borrows(a, layer) || (is_value && a->values_are_keys && !sh_arch_window(a, layer)));
+}
+
+/* What only models with several streams, or with embeddings of layers, have. */
+static int is_of_streams(enum sh_role role, const struct sh_streams *s)
+{
+    if (role >= SH_STREAM_IN_1 && role <= SH_STREAM_OUT_3)
+        return (int)(role - SH_STREAM_IN_1) % 3 + 1 < s->n;
+    return s->d_own || (role != SH_OWN_EMBED && role != SH_OWN_PROJ && role != SH_OWN_NORM_W && role != SH_OWN_GATE_W &&
+                        role != SH_OWN_OUT_W && role != SH_OWN_POST_W);
 }
 
 int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer)
 {
+    if (!is_of_streams(p->role, &a->streams) || (p->role >= SH_LAYER_ROLE && is_lent(p->role, a, layer)))
+        return 0;
+    int mixes = p->role < SH_LAYER_ROLE ? 0 : mixer(p->role);
+    if (mixes && mixes != (sh_arch_attends(a, layer) ? 1 : 2))
+        return 0;
     unsigned flags = p->role < SH_LAYER_ROLE ? a->flags : sh_arch_flags(a, layer);
     return !(p->needs & ~flags) && !(p->unless & flags);
 }
@@ -163,7 +320,8 @@ struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a
 {
     struct sh_layout l = {.rows = rows_of(a, p), .cols = p->rows == SH_ONE ? 1 : sh_dim_size(a, p->cols),
                           .is_transposed = (p->form & SH_TRANSPOSED) && p->rows != SH_ONE};
-    int blocks = p->form & SH_INTERLEAVED ? a->n_kv_head : p->form & SH_IN_FOURTHS ? 4
+    int blocks = p->form & SH_INTERLEAVED ? a->n_kv_head : p->form & SH_BY_HEAD ? a->n_head
+                 : p->form & SH_BY_DELTA_HEAD ? a->delta.n_k : p->form & SH_IN_FOURTHS ? 4
                  : p->form & SH_ALTERNATING ? rows_of(a, p) : 1;
     for (const struct sh_param *other = f->params; other->name; other++) {
         if (strcmp(other->name, p->name) || !sh_param_exists(other, a, layer))

@@ -3,6 +3,7 @@
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	%D%/activations.c \
+	%D%/attention_experts.c \
 	%D%/arch.h \
 	%D%/coded.c %D%/coded.h \
 	%D%/coded_bnb.c \
@@ -13,6 +14,7 @@ libmodel_a_SOURCES = \
 	%D%/config_quant.c \
 	%D%/config_rope.c \
 	%D%/config_whole.c \
+	%D%/delta.c \
 	%D%/embed.c \
 	%D%/facts.h \
 	%D%/head.c \
@@ -27,6 +29,7 @@ libmodel_a_SOURCES = \
 	%D%/numbers.c \
 	%D%/quant.h \
 	%D%/rope.c %D%/rope.h \
+	%D%/streams.c \
 	%D%/weights.c %D%/weights.h \
 	%D%/families/families.h \
 	%D%/families/family.h \
@@ -42,6 +45,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_exaone4.c \
 	%D%/families/family_falcon.c \
 	%D%/families/family_gemma2.c \
+	%D%/families/family_gemma3n.c \
 	%D%/families/family_gemma4.c \
 	%D%/families/family_glm.c \
 	%D%/families/family_glm4_moe.c \
@@ -53,6 +57,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_granite.c \
 	%D%/families/family_hunyuan.c \
 	%D%/families/family_jamba.c \
+	%D%/families/family_jetmoe.c \
 	%D%/families/family_llama.c \
 	%D%/families/family_llama4.c \
 	%D%/families/family_ministral.c \
@@ -68,6 +73,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_phi.c \
 	%D%/families/family_phi3.c \
 	%D%/families/family_qwen.c \
+	%D%/families/family_qwen3_next.c \
 	%D%/families/family_smollm3.c \
 	%D%/families/family_stablelm.c \
 	%D%/families/family_starcoder.c \

@@ -35,16 +35,13 @@ static int load_numbered(struct sh_layer *l, struct sh_model *m, enum sh_role ro
 int sh_mixture_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e)
 {
     const struct sh_arch *c = sh_model_arch(m);
-    struct sh_tensor t;
     if (!(sh_arch_flags(c, l->index) & SH_EXPERT_LAYER))
         return 0;
-    if (sh_model_tensor(m, SH_ROUTER_CHOICE, l->index, &t, e) || sh_model_check_finite(&t, e))
-        return -1;
     l->n_expert = c->mix.n;
     l->expert = xcalloc((size_t)l->n_expert, sizeof *l->expert);
-    l->choice = t.at ? xcalloc((size_t)l->n_expert, sizeof *l->choice) : NULL;
-    for (int i = 0; i < l->n_expert && t.at; i++)
-        l->choice[i] = sh_tensor_element(&t, (size_t)i);
+    if (sh_layer_read(l, m, SH_ROUTER_CHOICE, &l->choice, e) ||
+        sh_layer_read(l, m, SH_EXPERT_SCALE, &l->expert_scale, e))
+        return -1;
     for (int i = 0; i < l->n_expert; i++) {
         struct sh_expert *x = &l->expert[i];
         if (load_numbered(l, m, SH_EXPERT_GATE_W, i, dtype, &x->gate, NULL, e) ||
@@ -71,6 +68,7 @@ void sh_mixture_drop(struct sh_layer *l)
     }
     free(l->expert);
     free(l->choice);
+    free(l->expert_scale);
 }
 
 /* ---- routing, one token on the host ---- */
@@ -172,6 +170,19 @@ static void route(const struct sh_mixture *m, int is_normed, const float *choice
         weight[k] *= m->scale / (is_normed ? sum + 1e-20f : 1);
 }
 
+void sh_mixture_choose(const struct sh_arch *c, const float *choice, const float *logits, int rows, int *chosen,
+                       float *weight)
+{
+    const struct sh_mixture *m = &c->mix;
+    float *score = xmalloc(2 * (size_t)m->n * sizeof *score);
+    for (int row = 0; row < rows; row++) {
+        size_t at = (size_t)row * (size_t)m->used;
+        route(m, (c->flags & SH_MIX_NORMED) != 0, choice, logits + (size_t)row * (size_t)m->n, score, chosen + at,
+              weight + at);
+    }
+    free(score);
+}
+
 /* ---- a layer's rows ---- */
 
 struct routed {                         /* host; experts one after another, rows ascending        */
@@ -187,24 +198,19 @@ static struct routed route_rows(const struct sh_layer *l, const struct sh_arch *
     struct routed r = {xcalloc((size_t)m->n + 2, sizeof *r.first), xmalloc(all * sizeof *r.row),
                        xmalloc(all * sizeof *r.share)};
     int *chosen = xmalloc(all * sizeof *chosen);
-    float *weight = xmalloc(all * sizeof *weight), *score = xmalloc(2 * (size_t)m->n * sizeof *score);
-    for (int row = 0; row < rows; row++) {
-        size_t at = (size_t)row * (size_t)m->used;
-        route(m, (c->flags & SH_MIX_NORMED) != 0, l->choice, logits + (size_t)row * (size_t)m->n, score, chosen + at,
-              weight + at);
-        for (int k = 0; k < m->used; k++)
-            r.first[chosen[at + (size_t)k] + 2]++;
-    }
+    float *weight = xmalloc(all * sizeof *weight);
+    sh_mixture_choose(c, l->choice, logits, rows, chosen, weight);
+    for (size_t i = 0; i < all; i++)
+        r.first[chosen[i] + 2]++;
     for (int i = 2; i <= m->n; i++)
         r.first[i + 1] += r.first[i];
     for (size_t i = 0; i < all; i++) {
         int to = r.first[chosen[i] + 1]++;
         r.row[to] = (int)(i / (size_t)m->used);
-        r.share[to] = weight[i];
+        r.share[to] = l->expert_scale ? weight[i] * l->expert_scale[chosen[i]] : weight[i];
     }
     free(chosen);
     free(weight);
-    free(score);
     return r;
 }
 
@@ -249,28 +255,22 @@ static void run_shared(const struct sh_layer *l, const struct sh_activations *a,
     l->b->scatter(l->d, &scatter);
 }
 
-static void clear(const struct sh_layer *l, struct sh_mat out)
-{
-    size_t n = (size_t)out.rows * (size_t)out.cols;
-    float *zeros = xcalloc(n, sizeof *zeros);
-    l->b->put(l->d, out.at, zeros, n * sizeof *zeros);
-    free(zeros);
-}
-
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
-                    int add)
+                    struct sh_mat by, int add)
 {
     const struct sh_mixture *m = &a->arch->mix;
     size_t all = (size_t)x.rows * (size_t)m->used, n_logit = (size_t)x.rows * (size_t)m->n;
     float *logits = xcalloc(n_logit, sizeof *logits);
-    struct sh_linear router = {.out = sh_dense(a->mix_logits, SH_F32, x.rows, m->n), .x = x,
+    struct sh_linear router = {.out = sh_dense(a->mix_logits, SH_F32, x.rows, m->n), .x = by,
                                .w = l->matrix[SH_ROUTER_W], .bias = l->vector[SH_ROUTER_B]};
     l->b->linear(l->d, &router);
     l->b->get(l->d, logits, a->mix_logits, n_logit * sizeof *logits);
+    for (size_t i = 0; m->router_scale > 0 && i < n_logit; i++)
+        logits[i] *= m->router_scale;
     struct routed r = route_rows(l, a->arch, logits, x.rows);
     int fills = m->shared_width && !l->matrix[SH_SHARED_SCALE_W];       /* all of `out` */
     if (!add && !fills)
-        clear(l, out);
+        sh_layer_fill(l, out, l->mixture_bias);
     if (m->shared_width)
         run_shared(l, a, out, x, add);
     l->b->put(l->d, a->mix_row, r.row, all * sizeof *r.row);

@@ -67,7 +67,20 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_Q_B] = {"query heads x width of their queries", 0},
         [SH_DIM_KV_B] = {"query heads x width of keys and values in the latent", 0},
         [SH_DIM_VALUES] = {"query heads x width of values", 0},
+        [SH_DIM_KV_SET] = {"KV heads x head width", 0},
         [SH_DIM_ONE_ROW] = {"1", 0},
+        [SH_DIM_OWN] = {"width of a layer's embedding", offsetof(struct sh_arch, streams.d_own)},
+        [SH_DIM_OWN_ALL] = {"layers x width of their embeddings", 0},
+        [SH_DIM_OWN_ROWS] = {"rows of the layers' embeddings", offsetof(struct sh_arch, streams.n_own)},
+        [SH_DIM_STREAMS] = {"streams", offsetof(struct sh_arch, streams.n)},
+        [SH_DIM_STREAM_PAIRS] = {"pairs of streams", 0},
+        [SH_DIM_LAUREL] = {"rank", offsetof(struct sh_arch, streams.laurel)},
+        [SH_DIM_DELTA_KEYS] = {"linear key heads x width", 0},
+        [SH_DIM_DELTA_VALUES] = {"linear value heads x width", 0},
+        [SH_DIM_DELTA_HEADS] = {"linear value heads", offsetof(struct sh_arch, delta.n_v)},
+        [SH_DIM_DELTA_HEAD] = {"width of a linear value head", offsetof(struct sh_arch, delta.d_v)},
+        [SH_DIM_DELTA_CHANNELS] = {"channels of the convolution", 0},
+        [SH_DIM_DELTA_KERNEL] = {"tokens of the convolution", offsetof(struct sh_arch, delta.kernel)},
         [SH_DIM_EXPERTS] = {"experts", offsetof(struct sh_arch, mix.n)},
         [SH_DIM_EXPERT_FF] = {"expert width", offsetof(struct sh_arch, mix.width)},
         [SH_DIM_SHARED_FF] = {"shared expert width", offsetof(struct sh_arch, mix.shared_width)}};
@@ -118,12 +131,16 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
     const struct sh_stored *t = b->stored;
     const struct sh_layout *l = &b->layout;
     int sliced = is_sliced(p), rank = t->rank - sliced;
-    const size_t *got = t->shape + sliced;
+    const size_t *got = t->shape + sliced, squeezed[2] = {rank == 3 ? got[0] : 0, rank == 3 ? got[2] : 0};
     const char *cols = dim_name(m, p->cols);
     char found[200], rows[200];
     size_t shape[2] = {(size_t)(l->is_transposed ? l->cols : l->total),
                        (size_t)(l->is_transposed ? l->total : l->cols)};
     rows_in_words(m, p, layer, rows, sizeof rows);
+    if (p->role == SH_DELTA_CONV && rank == 3 && got[1] == 1) {         /* a group's one channel */
+        got = squeezed;
+        rank = 2;
+    }
     if (sliced && (rank < 0 || t->shape[0] != (size_t)sh_dim_size(&m->arch, p->count)))
         return sh_fail(e, "%s: tensor '%s': found shape %s, expected %d slices (%s)", t->file, t->name,
                        sh_stored_shape(t, found, sizeof found), sh_dim_size(&m->arch, p->count), dim_name(m, p->count));
@@ -141,14 +158,26 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
     return 0;
 }
 
+/* Does the table go on to another name for the same? */
+static int has_other_name(const struct sh_model *m, const struct sh_param *p, int layer)
+{
+    for (const struct sh_param *other = p + 1; other->name; other++)
+        if (other->role == p->role && sh_param_exists(other, &m->arch, layer))
+            return 1;
+    return 0;
+}
+
 static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix, int layer, int number,
                 struct sh_err *e)
 {
     struct bound *b = place(m, p->role, layer, number);
+    if (b->name)
+        return 0;                       /* by an earlier name */
+    struct sh_arch copy;
+    const struct sh_arch *a = sh_arch_at(&m->arch, p->role < SH_LAYER_ROLE ? -1 : layer, &copy);
     *b = (struct bound){.name = full_name(p, prefix, layer, number), .param = p, .type = SH_F32, .number = number,
-                        .layout = sh_layout_of(m->family, &m->arch, p, layer),
-                        .rows = sh_dim_size(&m->arch, p->rows), .cols = sh_dim_size(&m->arch, p->cols),
-                        .d_head = p->form & SH_GGUF_PAIRED ? m->arch.d_head : 0};
+                        .layout = sh_layout_of(m->family, a, p, layer), .rows = sh_dim_size(a, p->rows),
+                        .cols = sh_dim_size(a, p->cols), .d_head = p->form & SH_GGUF_PAIRED ? a->d_head : 0};
     if (is_sliced(p))
         b->slice = (size_t)number * (size_t)b->layout.total * (size_t)b->layout.cols;
     if (!m->file)
@@ -159,6 +188,11 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
         free(b->name);
         b->name = longer;
         b->stored = sh_weights_find(m->file, b->name);
+    }
+    if (!b->stored && has_other_name(m, p, layer)) {
+        free(b->name);
+        b->name = NULL;
+        return 0;
     }
     if (!b->stored)
         return sh_fail(e, "%s: tensor '%s' is missing from the weights", m->path, b->name);
@@ -343,7 +377,7 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
     float *at = b->own;
     size_t n = (size_t)b->rows * (size_t)b->cols;
     enum sh_role role = b->param->role;
-    int one = sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE);
+    int one = role == SH_DELTA_NORM_W || (sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE));
     /* The roles of the embedding's norm, which draws no numbers, are newer: without them a seed keeps its meaning. */
     uint64_t stream = role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
     uint64_t seed = sh_rng(sh_rng(m->seed, stream), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
@@ -490,7 +524,8 @@ size_t sh_model_layer_parameters(const struct sh_model *m, int layer)
     size_t n = 0;
     struct bound *b, *end = places(m, layer, &b);
     for (; b < end; b++)
-        n += sh_bound_bytes(b) / sh_type_bytes(b->type);
+        if (!b->param || b->param->role != SH_LAYER_SCALE)      /* which is not trained */
+            n += sh_bound_bytes(b) / sh_type_bytes(b->type);
     return n;
 }
 

@@ -58,7 +58,9 @@ void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *
         base *= pow(factor * length / r->original - (factor - 1), (double)n_rot / (n_rot - 2));
     for (int i = 0; i < n_rot / 2; i++) {
         out[i] = 1.0f / powf((float)base, (float)(2 * i) / (float)n_rot);
-        if (r->kind == SH_ROPE_LINEAR)
+        if (r->kind == SH_ROPE_PROPORTIONAL && i >= r->pairs)
+            out[i] = 0;
+        if (r->kind == SH_ROPE_LINEAR || r->kind == SH_ROPE_PROPORTIONAL)
             out[i] /= r->factor;
         if (r->kind == SH_ROPE_LLAMA3)
             out[i] = llama3(r, out[i]);

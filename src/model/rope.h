@@ -10,7 +10,8 @@ enum sh_rope_kind {
     SH_ROPE_DYNAMIC,            /* a larger base for sequences longer than `original`             */
     SH_ROPE_LLAMA3,             /* low frequencies / factor, high ones kept, a ramp between       */
     SH_ROPE_YARN,               /* the same with a ramp over elements, and scores sharpened       */
-    SH_ROPE_LONG                /* each frequency / one number up to `original`, / another beyond */
+    SH_ROPE_LONG,               /* each frequency / one number up to `original`, / another beyond */
+    SH_ROPE_PROPORTIONAL        /* the first `pairs` of a head turn; all frequencies / factor     */
 };
 
 enum { SH_ROPE_PAIRS = 256 };               /* longrope: pairs of a head, at most                 */
@@ -24,6 +25,7 @@ struct sh_rope {
     float fast, slow;                       /* yarn: the same                                     */
     float attention;                        /* yarn, longrope: cos and sin are multiplied by it   */
     float long_attention;                   /* longrope: the same for longer sequences; 0: no other */
+    int pairs;                              /* proportional                                       */
     int is_backward;                        /* angles are negative                                */
     int is_rough;                           /* yarn: the ramp begins and ends at whole elements   */
     float stretch[2][SH_ROPE_PAIRS];        /* longrope: of sequences up to `original`, and of longer ones */

@@ -42,12 +42,12 @@ static int temporary_file(const char *folder, size_t bytes, struct sh_err *e)
                    strerror(problem));
 }
 
-int sh_hidden_new(struct sh_hidden *h, size_t n_rows, size_t d_model, size_t limit_bytes, const char *folder,
+int sh_hidden_new(struct sh_hidden *h, size_t n_rows, size_t width, size_t limit_bytes, const char *folder,
                   struct sh_err *e)
 {
-    *h = (struct sh_hidden){.row_bytes = d_model * sizeof(float)};
+    *h = (struct sh_hidden){.row_bytes = width * sizeof(float)};
     if (sh_mul(n_rows, h->row_bytes, &h->bytes))
-        return sh_fail(e, "%zu hidden states of %zu numbers overflow", n_rows, d_model);
+        return sh_fail(e, "%zu hidden states of %zu numbers overflow", n_rows, width);
     h->spilled = h->bytes > limit_bytes;
     int fd = -1;
     if (h->spilled && (fd = temporary_file(folder, h->bytes, e)) < 0)

@@ -93,7 +93,7 @@ static size_t attend_bytes(const struct sh_sweep *s, const struct sh_chunks *chu
 static size_t device_bytes(const struct sh_sweep *s, const struct sh_chunks *chunks, size_t activations)
 {
     const struct sh_arch *c = sh_model_arch(s->model);
-    size_t hidden = (size_t)chunks->most_rows * (size_t)c->d_model * sizeof(float);
+    size_t hidden = (size_t)chunks->most_rows * sh_arch_row(c) * sizeof(float);
     size_t linear = s->backend->linear_bytes(s->device[0], chunks->most_rows, widest(c), widest(c), s->dtype,
                                              s->weight_bits);
     return activations + hidden + linear + attend_bytes(s, chunks) + ROUNDING;
@@ -123,7 +123,7 @@ static int measure(const struct sh_sweep *s, int rows, int is_host, size_t taken
     sh_chunks_cut(&chunks, s->sequence, s->n, rows);
     out->rows = rows;
     out->activation_bytes = sh_activations_bytes(c, chunks.most_rows, s->dtype);
-    out->hidden_bytes = chunks.n_rows * (size_t)c->d_model * sizeof(float);
+    out->hidden_bytes = chunks.n_rows * sh_arch_row(c) * sizeof(float);
     out->spills = out->hidden_bytes > s->memory_bytes;
     if (!is_host)
         out->device_bytes = taken + device_bytes(s, &chunks, out->activation_bytes) +
@@ -143,7 +143,7 @@ static void let_stay(const struct sh_sweep *s, size_t room, struct sh_sweep_need
         size_t rows = sh_chunks_rows(&chunks, i, s->n_device);
         most = rows > most ? rows : most;
     }
-    size_t more = (most - (size_t)chunks.most_rows) * (size_t)sh_model_arch(s->model)->d_model * sizeof(float);
+    size_t more = (most - (size_t)chunks.most_rows) * sh_arch_row(sh_model_arch(s->model)) * sizeof(float);
     sh_chunks_free(&chunks);
     out->stay = !s->link && room > out->device_bytes && more <= room - out->device_bytes;
     out->device_bytes += out->stay ? more : 0;

@@ -77,17 +77,20 @@ static int embed_chunk(struct state *st, const struct sh_chunk *c, struct sh_err
     return 0;
 }
 
-/* One of q, k, v of one sequence, head by head; 's': what the sink took of each row, a number of a query head. */
+/* One of q, k, v of one sequence, head by head; 's': what the sink took of each row, a number of a query head. Where
+ * layers differ in their heads, vectors are as wide as the widest, with zeros, and a KV head stands for all that other
+ * layers have in its place. */
 static void take_vectors(const struct lane *lane, const struct sh_chunk *c, int i, char kind, struct sh_batch *b)
 {
     const struct sh_sweep *s = lane->st->s;
     const struct sh_arch *a = lane->st->arch;
-    int is_sink = kind == 's', n_head = kind == 'q' || is_sink ? a->n_head : a->n_kv_head;
-    int d = is_sink ? 1 : a->d_head, n = c->start[i + 1] - c->start[i];
+    int is_sink = kind == 's', is_query = kind == 'q' || is_sink, n_head = is_query ? a->n_head : a->n_kv_head;
+    int own_head = is_query ? n_head : sh_arch_kv_heads(a, b->layer), d = is_sink ? 1 : a->d_head;
+    int own_d = is_sink ? 1 : sh_arch_d_head(a, b->layer), n = c->start[i + 1] - c->start[i];
     const float *from = kind == 'q' ? lane->act.q : kind == 'k' ? lane->act.k : is_sink ? lane->act.sink : lane->act.v;
-    size_t width = (size_t)n_head * (size_t)d, count = (size_t)n * width;
+    size_t width = (size_t)own_head * (size_t)own_d, count = (size_t)n * width;
     size_t per_head = (size_t)n * (size_t)d;
-    float *host = xmalloc(count * sizeof *host), *one = xmalloc(per_head * sizeof *one);
+    float *host = xmalloc(count * sizeof *host), *one = xcalloc(per_head, sizeof *one);
     uint16_t *half = xmalloc(per_head * sizeof *half);
     s->backend->get(lane->device, host, from + (size_t)c->start[i] * width, count * sizeof *host);
     enum sh_codec codec = is_sink || s->record.codec == SH_CODEC_F32 ? SH_CODEC_F32 : SH_CODEC_F16;
@@ -95,7 +98,8 @@ static void take_vectors(const struct lane *lane, const struct sh_chunk *c, int 
     for (int h = 0; h < n_head; h++) {
         struct sh_block block = {.kind = SH_BLOCK_VECTORS, .head = h, .codec = codec, .vector = kind};
         for (int t = 0; t < n; t++)
-            memcpy(one + (size_t)t * (size_t)d, host + (size_t)t * width + (size_t)(h * d), (size_t)d * sizeof *one);
+            memcpy(one + (size_t)t * (size_t)d, host + (size_t)t * width + (size_t)(h * own_head / n_head * own_d),
+                   (size_t)own_d * sizeof *one);
         for (size_t k = 0; codec == SH_CODEC_F16 && k < per_head; k++)
             half[k] = sh_f32_to_f16(one[k]);
         block.bytes = sh_codec_dense(codec, codec == SH_CODEC_F16 ? (void *)half : one, per_head, &block.blob);
@@ -105,6 +109,14 @@ static void take_vectors(const struct lane *lane, const struct sh_chunk *c, int 
     free(host);
     free(one);
     free(half);
+}
+
+/* The layer does not attend. */
+static void say_silent(struct sh_batch *b)
+{
+    struct sh_block block = {.kind = SH_BLOCK_VECTORS, .codec = SH_CODEC_F32, .vector = 'n'};
+    block.bytes = sh_codec_bytes("", 0, SH_BYTES_RECORDS, &block.blob);
+    sh_batch_add(b, block);
 }
 
 /* The chunk through the layer, what it records into r. */
@@ -151,10 +163,13 @@ static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, con
             struct sh_batch b = {.sequence = s->first_sequence + c->first + i, .layer = layer};
             if (!wanted[i])
                 continue;
+            int attends = sh_arch_attends(lane->st->arch, layer);
             sh_recorder_take(r, i, &b);
-            for (const char *v = s->vectors; *v; v++)
+            if (!attends)
+                say_silent(&b);
+            for (const char *v = s->vectors; *v && attends; v++)
                 take_vectors(lane, c, i, *v, &b);
-            if (lane->st->arch->flags & SH_HAS_SINKS)
+            if (lane->st->arch->flags & SH_HAS_SINKS && attends)
                 take_vectors(lane, c, i, 's', &b);
             bad = sh_writer_push(s->writer, &b, e);
         }
@@ -369,7 +384,7 @@ int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
     sh_chunks_cut(&st.chunks, s->sequence, s->n, needs.rows);
     pthread_mutex_init(&st.model, NULL);
     pthread_mutex_init(&st.progress, NULL);
-    int bad = sh_hidden_new(&st.hidden, rows_kept(&st), (size_t)st.arch->d_model, s->memory_bytes, s->spill_folder, e);
+    int bad = sh_hidden_new(&st.hidden, rows_kept(&st), sh_arch_row(st.arch), s->memory_bytes, s->spill_folder, e);
     for (int i = 0; i < st.chunks.n && !bad && !s->link; i++)
         bad = embed_chunk(&st, &st.chunks.at[i], e);
     if (!bad && !s->link)

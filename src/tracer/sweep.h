@@ -23,7 +23,7 @@
  * next. Weights are then read once by all together. */
 struct sh_sweep_link {
     int first, last;                            /* layers held here                                     */
-    /* The hidden states of a chunk, [rows, d_model] f32: from the process before (not asked for when first is
+    /* The hidden states of a chunk, [rows, sh_arch_row] f32: from the process before (not asked for when first is
      * 0), to the next process (not when last is the last layer that is traced). -1: e says why. */
     int (*take)(void *to, float *rows, size_t bytes, struct sh_err *e);
     int (*give)(void *to, const float *rows, size_t bytes, struct sh_err *e);

@@ -40,7 +40,7 @@ void sh_chunks_cut(struct sh_chunks *c, const struct sh_trace_sequence *sequence
 size_t sh_chunks_rows(const struct sh_chunks *c, int number, int n);
 void sh_chunks_free(struct sh_chunks *c);
 
-/* The hidden states of all sequences between two layers, [n_rows, d_model] f32. If they are larger than the memory they
+/* The hidden states of all sequences between two layers, [n_rows, width] f32. If they are larger than the memory they
  * may take, they are in an unlinked temporary file that is mapped: rows not used lately are then in the page cache or
  * on disk, not in the program. */
 struct sh_hidden {
@@ -50,7 +50,7 @@ struct sh_hidden {
 };
 
 /* limit_bytes: above it the states go to a file in `folder`. */
-int sh_hidden_new(struct sh_hidden *h, size_t n_rows, size_t d_model, size_t limit_bytes, const char *folder,
+int sh_hidden_new(struct sh_hidden *h, size_t n_rows, size_t width, size_t limit_bytes, const char *folder,
                   struct sh_err *e);
 void sh_hidden_free(struct sh_hidden *h);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The newer families' checkpoints of the shared fixtures, end to end: each is traced and its store verified, read under
+# The newer families' checkpoints, end to end: each is traced and its store verified, read under
 # a budget, continued as PyTorch continued it, and counted from its config.json.
 . "$(dirname "$0")/lib.sh"
 
@@ -15,7 +15,8 @@ folders=$(sed -n 's/#define MODERN.*//; s/X(\([a-z0-9_]*\), *\([a-z0-9_]*\))/\n\
     grep -E '^[a-z0-9_]+$')
 [ -n "$folders" ] || not_ok "the folders of tests/unit/modern.h"
 for name in $folders; do
-    folder=${SH_FIXTURES:-nowhere}/modern/$name
+    folder=$SH_GOLDEN/checkpoints/modern/$name
+    [ -d "$folder" ] || folder=${SH_FIXTURES:-nowhere}/modern/$name
     if [ ! -f "$folder/ref.json" ]; then skip "$name" "the shared fixtures are not here"; continue; fi
     python - "$folder" >tokens.jsonl <<'P'
 import json, sys

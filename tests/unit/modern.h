@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newer families' checkpoints in the shared fixtures, folder by folder: X(family, folder). */
+/* The newer families' checkpoints, folder by folder: X(family, folder). The last few, which
+ * tests/oracle/families_plain.py makes, are in tests/golden/checkpoints/modern, the others in the shared fixtures. */
 #ifndef TESTS_UNIT_MODERN_H
 #define TESTS_UNIT_MODERN_H
 
@@ -22,7 +23,11 @@
     X(deepseek, deepseek_v2_lite) X(deepseek, deepseek_v2) X(deepseek, deepseek_v3) X(deepseek, deepseek_v3_noyarn) \
     X(youtu, youtu) X(gpt_oss, gpt_oss) X(gpt_oss, gpt_oss_mxfp4) X(llama4, llama4_text) \
     X(llama4, llama4_text_interleaved) \
-    X(llama4, llama4_nested) X(falcon, falcon_rw)
+    X(llama4, llama4_nested) X(falcon, falcon_rw) \
+    X(qwen3_next, qwen3_next) X(qwen3_5, qwen3_5_text) X(qwen3_5, qwen3_5_nested) \
+    X(gemma3n, gemma3n_text) X(gemma3n, gemma3n_nested) X(gemma4, gemma4_text) X(gemma4, gemma4_text_moe) \
+    X(gemma4, gemma4_nested) X(jetmoe, jetmoe) \
+    X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

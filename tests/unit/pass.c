@@ -41,7 +41,7 @@ static void take(void *to, int sequence, int head, int first_row, int n_rows, co
 
 size_t pass_states(const struct pass *p)
 {
-    return (size_t)p->start[p->n_seq] * (size_t)p->arch->d_model;
+    return (size_t)p->start[p->n_seq] * sh_arch_row(p->arch);
 }
 
 /* The layer's rows into p->rows[layer]; hidden on the device is left as it is with attention_only. */
@@ -55,7 +55,7 @@ static void run_layer(struct pass *p, const struct target *t, const struct sh_la
     target_sync(t);
     CU_ASSERT_FATAL(!p->disorder);
     for (int i = 0; i < p->n_seq * p->arch->n_head; i++)
-        CU_ASSERT(p->filled[i] == pass_length(p, i / p->arch->n_head));
+        CU_ASSERT(p->filled[i] == (sh_arch_attends(p->arch, layer) ? pass_length(p, i / p->arch->n_head) : 0));
 }
 
 /* p->hidden[0] on the device is what the layers begin with. */
@@ -96,7 +96,7 @@ struct pass *pass_run(enum which on, struct sh_model *m, const int32_t *const to
     p->hidden[0] = xmalloc(pass_states(p) * sizeof(float));
     for (int s = 0; s < n_seq; s++)
         CU_ASSERT_FATAL(sh_embed(t.b, t.d, m, tokens[s], lengths[s],
-                                 p->hidden[0] + (size_t)p->start[s] * (size_t)p->arch->d_model, &e) == 0);
+                                 p->hidden[0] + (size_t)p->start[s] * sh_arch_row(p->arch), &e) == 0);
     run_layers(p, &t, m, dtype);
     target_sync(&t);
     target_close(&t);

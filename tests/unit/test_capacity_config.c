@@ -100,12 +100,13 @@ static void against_checkpoints(void)
         struct sh_kv_shape s = {.layer = NULL};
         struct sh_weight_types t;
         char name[80], folder[400];
-        snprintf(name, sizeof name, "modern/%s/config.json", modern[i]);
-        if (!tap_fixture(name)) {
+        snprintf(name, sizeof name, "checkpoints/modern/%s/config.json", modern[i]);
+        const char *path = tap_golden(name) ? tap_golden(name) : tap_fixture(name + strlen("checkpoints/"));
+        if (!path) {
             tap_skip("the shared fixtures are not there");
             return;
         }
-        snprintf(folder, sizeof folder, "%s", tap_fixture(name));
+        snprintf(folder, sizeof folder, "%s", path);
         *strrchr(folder, '/') = '\0';
         struct sh_model *m = sh_model_open(folder, &e);
         int bad = !m || sh_config_facts(folder, &f, &e) || sh_kv_shape_build(&f, &s, &e) ||

@@ -140,7 +140,7 @@ static double hidden_off(const struct fixture *f, const struct pass *p, int s)
     double off = 0;
     for (int layer = 0; layer < f->arch->n_layer && k->hidden; layer++)
         for (int i = 0; i < k->n_row && k->row[i] < pass_length(p, s); i++) {
-            const float *found = p->hidden[layer] + (size_t)(p->start[s] + k->row[i]) * width;
+            const float *found = p->hidden[layer] + (size_t)(p->start[s] + k->row[i]) * sh_arch_row(f->arch);
             off = fmax(off, off_by(found, k->hidden + (size_t)layer * all + (size_t)i * width, width) /
                             largest(k->hidden + (size_t)layer * all, all));
         }

@@ -148,10 +148,10 @@ static int gather_run(struct sh_collect *g, struct sh_store *s, const struct sh_
         g->n_tokens += q[i].n_tokens;
         for (int layer = run->first_layer; layer <= run->last_layer && !bad; layer++) {
             struct layer l = {.r = {.store = s, .run = run, .sequence = &q[i], .layer = layer}, .spec = spec};
-            int done = sh_store_is_done(s, q[i].id, layer, e);
-            if (done <= 0) {
-                bad = done;
-                g->n_unfinished++;
+            int done = sh_store_layer(s, q[i].id, layer, e);
+            if (done != SH_LAYER_DONE) {
+                bad = done < 0 ? -1 : 0;
+                g->n_unfinished += done <= 0;
                 continue;
             }
             bad = (run->record != SH_RECORD_SUMMARY && sh_recorded_read(&l.r, 0, e)) ||

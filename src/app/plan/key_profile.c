@@ -61,12 +61,12 @@ static int add_sequence(struct sh_store *s, const struct sh_stored_run *run, con
 {
     int bad = 0, half = q->n_tokens > 1 ? q->n_tokens / 2 : 1, window = to->window < half ? to->window : half;
     for (int layer = run->first_layer; layer <= run->last_layer && !bad; layer++) {
-        int done = sh_store_is_done(s, q->id, layer, e), at = layer - run->first_layer;
+        int done = sh_store_layer(s, q->id, layer, e), at = layer - run->first_layer;
         struct layer l = {.r = {.store = s, .run = run, .sequence = q, .layer = layer}, .window = window,
                           .profile = to->profile + (size_t)at * (size_t)run->n_kv_head * (size_t)to->n_key,
                           .n_key = to->n_key};
-        if (done <= 0) {
-            bad = done;
+        if (done != SH_LAYER_DONE) {
+            bad = done < 0 ? -1 : 0;
             continue;
         }
         bad = sh_recorded_read(&l.r, 0, e) || sh_each_head(run->n_kv_head, to->threads, add_kv_head, &l, e);

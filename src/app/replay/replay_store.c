@@ -225,10 +225,10 @@ static int find_layers(struct sh_replay_walk *w, int run, struct sh_err *e)
     w->item = xreallocarray(w->item, (size_t)w->n_item + (size_t)n * (size_t)n_layer + 1, sizeof *w->item);
     for (int k = 0; k < n; k++)
         for (int layer = r->first_layer; layer <= r->last_layer; layer++) {
-            int done = sh_store_is_done(w->s, w->runs.sequence[run][k].id, layer, e);
+            int done = sh_store_layer(w->s, w->runs.sequence[run][k].id, layer, e);
             if (done < 0)
                 return -1;
-            if (done)
+            if (done == SH_LAYER_DONE)
                 w->item[w->n_item++] = (struct item){run, k, layer};
         }
     return 0;

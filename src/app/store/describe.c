@@ -18,10 +18,10 @@ static int count_done(struct sh_store *s, const struct sh_stored_run *r, long lo
         return -1;
     for (int i = 0; i < n && !bad; i++)
         for (int layer = r->first_layer; layer <= r->last_layer && !bad; layer++) {
-            int is_done = sh_store_is_done(s, q[i].id, layer, e);
-            bad = is_done < 0;
-            *tokens += is_done > 0 ? q[i].n_tokens : 0;
-            *scores += is_done > 0 ? (long long)q[i].n_tokens * (q[i].n_tokens + 1) / 2 * r->n_head : 0;
+            int state = sh_store_layer(s, q[i].id, layer, e);
+            bad = state < 0;
+            *tokens += state > 0 ? q[i].n_tokens : 0;
+            *scores += state == SH_LAYER_DONE ? (long long)q[i].n_tokens * (q[i].n_tokens + 1) / 2 * r->n_head : 0;
         }
     sh_stored_sequences_free(q, n);
     if (!bad && r->orderless)

@@ -122,8 +122,8 @@ static int check_head(void *to, int h, struct sh_err *e)
 
 static int check_sequence(struct work *w, struct sh_err *e)
 {
-    int n = w->r.run->n_head, done = sh_store_is_done(w->r.store, w->r.sequence->id, w->r.layer, e);
-    if (done <= 0 || w->r.sequence->n_tokens < 2)
+    int n = w->r.run->n_head, done = sh_store_layer(w->r.store, w->r.sequence->id, w->r.layer, e);
+    if (done != SH_LAYER_DONE || w->r.sequence->n_tokens < 2)
         return done < 0 ? -1 : 0;
     w->each = xcalloc((size_t)n, sizeof *w->each);
     int bad = sh_recorded_read(&w->r, 1, e) || sh_each_head(n, w->q->threads, check_head, w, e);

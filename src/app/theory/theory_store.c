@@ -162,10 +162,10 @@ static int feed_piece(struct layer *l, struct source *src, int run, int i, struc
     struct piece p = {l, {.store = src->s, .run = &src->runs.run[run], .sequence = &src->runs.sequence[run][i],
                           .layer = l->out->first_layer + l->index}};
     const struct sh_batch *scores = &p.r.scores;
-    int done = sh_store_is_done(src->s, p.r.sequence->id, p.r.layer, e);
-    if (done <= 0) {
+    int done = sh_store_layer(src->s, p.r.sequence->id, p.r.layer, e);
+    if (done != SH_LAYER_DONE) {
         l->out->n_unfinished += !done;
-        return done;
+        return done < 0 ? -1 : 0;
     }
     int bad = sh_recorded_read(&p.r, strchr(p.r.run->vectors, 'v') != NULL, e) ||
               sh_each_head(l->out->n_head, l->q->threads, feed_head, &p, e);

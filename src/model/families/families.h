@@ -14,7 +14,7 @@
     X(phi) X(codegen) X(nemotron) X(exaone4) X(ernie4_5) X(glm) X(glm4) X(hunyuan_v1_dense) X(seed_oss) X(ministral) \
     X(ministral3) X(smollm3) X(arcee) X(helium) X(apertus) X(persimmon) X(biogpt) X(xglm) X(bitnet) X(vaultgemma) \
     X(nanochat) X(olmoe) X(flex_olmo) X(granitemoe) X(phimoe) X(ernie4_5_moe) X(glm4_moe) X(dots1) X(afmoe) \
-    X(youtu)
+    X(youtu) X(gemma3n) X(jetmoe)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -109,6 +109,27 @@ int sh_mixture_shared(struct sh_arch *a, const struct sh_config *c, const char *
 int sh_mixture_after(struct sh_arch *a, const struct sh_config *c, const char *key, int usual, struct sh_err *e);
 /* Experts as wide as intermediate_size, in every layer. */
 sh_shape sh_mixture_shape;
+
+/* The same as Qwen's mixtures, and which layers have one (family_qwen.c). */
+sh_shape sh_qwen_mixture_shape;
+
+/* Gemma 3n and 4: a layer's own embedding of each token. */
+#define SH_OWN_EMBEDDINGS \
+    SH_MATRIX(OWN_EMBED, "embed_tokens_per_layer.weight", OWN_ROWS, OWN_ALL, 0), \
+    SH_MATRIX(OWN_PROJ, "per_layer_model_projection.weight", OWN_ALL, MODEL, 0), \
+    SH_NORM_WEIGHT(OWN_NORM, "per_layer_projection_norm.weight", OWN, 0), \
+    SH_MATRIX(OWN_GATE_W, SH_LAYER "per_layer_input_gate.weight", OWN, MODEL, 0), \
+    SH_MATRIX(OWN_OUT_W, SH_LAYER "per_layer_projection.weight", MODEL, OWN, 0), \
+    SH_NORM_WEIGHT(OWN_POST, SH_LAYER "post_per_layer_input_norm.weight", MODEL, 0)
+#define SH_GEMMA_NORMS \
+    SH_NORM_WEIGHT(ATTN_NORM, SH_LAYER "input_layernorm.weight", MODEL, 0), \
+    SH_NORM_WEIGHT(ATTN_POST, SH_LAYER "post_attention_layernorm.weight", MODEL, 0), \
+    SH_NORM_WEIGHT(MLP_NORM, SH_LAYER "pre_feedforward_layernorm.weight", MODEL, 0), \
+    SH_NORM_WEIGHT(MLP_POST, SH_LAYER "post_feedforward_layernorm.weight", MODEL, 0)
+/* num_kv_shared_layers: the last so many layers borrow keys and values. */
+int sh_gemma_borrows(struct sh_arch *a, const struct sh_config *c, int usual, struct sh_err *e);
+/* A cap that is null is none, one that is absent is the family's. */
+int sh_gemma_cap(const struct sh_config *c, const char *key, float *cap, struct sh_err *e);
 
 /* Layer norms and rotary positions. */
 #define SH_LAYER_NORM_START \

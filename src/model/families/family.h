@@ -17,6 +17,8 @@ struct sh_config;
 enum sh_role {
     SH_TOK_EMBED, SH_POS_EMBED, SH_PROJ_IN, SH_PROJ_OUT, SH_FINAL_NORM_W, SH_FINAL_NORM_B, SH_HEAD,
     SH_EMBED_NORM_W, SH_EMBED_NORM_B, SH_HEAD_B,
+    SH_OWN_EMBED, SH_OWN_PROJ, SH_OWN_NORM_W,   /* embeddings of layers (streams.c)               */
+    SH_STREAM_IN_1, SH_STREAM_IN_2, SH_STREAM_IN_3, SH_STREAM_OUT_1, SH_STREAM_OUT_2, SH_STREAM_OUT_3,
     SH_ATTN_NORM_W, SH_ATTN_NORM_B,         /* from here on: one for each layer                   */
     SH_Q_W, SH_Q_B, SH_K_W, SH_K_B, SH_V_W, SH_V_B, SH_O_W, SH_O_B,
     SH_MLP_NORM_W, SH_MLP_NORM_B, SH_UP_W, SH_UP_B, SH_DOWN_W, SH_DOWN_B,
@@ -35,6 +37,14 @@ enum sh_role {
                                             /* numbered                                           */
     SH_SHARED_GATE_W, SH_SHARED_UP_W, SH_SHARED_DOWN_W, SH_SHARED_SCALE_W,  /* the last: [1, d_model] */
     SH_ACT_AP, SH_ACT_AN, SH_ACT_BETA, SH_ACT_EPS,  /* [1]: of xIELU                              */
+    SH_ATTN_GATE_B,
+    SH_DELTA_Q_W, SH_DELTA_K_W, SH_DELTA_V_W, SH_DELTA_Z_W, SH_DELTA_B_W, SH_DELTA_A_W,     /* delta.c */
+    SH_DELTA_CONV, SH_DELTA_LOG_A, SH_DELTA_STEP, SH_DELTA_NORM_W, SH_DELTA_OUT_W,
+    SH_OWN_GATE_W, SH_OWN_OUT_W, SH_OWN_POST_W, SH_LAYER_SCALE,                             /* streams.c */
+    SH_ALTUP_NORM_W, SH_ALTUP_ROUTER_W, SH_ALTUP_PREDICT, SH_ALTUP_CORRECT, SH_ALTUP_SCALE,
+    SH_LAUREL_LEFT_W, SH_LAUREL_RIGHT_W, SH_LAUREL_NORM_W,
+    SH_EXPERT_NORM_W, SH_ROUTER_NORM_W, SH_EXPERT_SCALE, SH_MLP_POST_1_W, SH_MLP_POST_2_W,  /* beside */
+    SH_ATTN_ROUTER_W, SH_Q_EXPERT_W, SH_O_EXPERT_W, SH_ATTN_MIX_B, SH_MIX_B,    /* attention_experts.c */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -51,7 +61,13 @@ enum sh_dim {
     SH_DIM_HEADS, SH_DIM_KV_HEADS,          /* n_head, n_kv_head                                  */
     SH_DIM_Q_RANK, SH_DIM_KV_RANK, SH_DIM_KV_A,     /* of struct sh_latent: q_rank, rank, rank + d_rope */
     SH_DIM_Q_B, SH_DIM_KV_B, SH_DIM_VALUES, /* n_head times d_nope + d_rope, d_nope + d_v, d_v     */
+    SH_DIM_KV_SET,                          /* SH_DIM_KV over the experts of a token              */
     SH_DIM_ONE_ROW,                         /* of a matrix with one row                           */
+    SH_DIM_DELTA_KEYS, SH_DIM_DELTA_VALUES, /* of struct sh_delta_shape: n_k * d_k, n_v * d_v     */
+    SH_DIM_DELTA_HEADS, SH_DIM_DELTA_HEAD,  /* n_v, d_v                                           */
+    SH_DIM_DELTA_CHANNELS, SH_DIM_DELTA_KERNEL,
+    SH_DIM_OWN, SH_DIM_OWN_ALL, SH_DIM_OWN_ROWS,    /* of struct sh_streams: d_own, of all layers; n_own */
+    SH_DIM_STREAMS, SH_DIM_STREAM_PAIRS, SH_DIM_LAUREL,     /* n, n * n, laurel                   */
     SH_DIM_EXPERTS, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF      /* of struct sh_mixture               */
 };
 
@@ -91,9 +107,12 @@ enum sh_form {
     SH_TRANSPOSED = 2,                      /* the whole tensor is [cols, rows]                   */
     SH_INTERLEAVED = 4,                     /* for each KV head its rows of every part            */
     SH_IN_FOURTHS = 8,                      /* for each fourth of the heads the same              */
-    SH_ALTERNATING = 16                     /* one row of every part in turn                      */
+    SH_ALTERNATING = 16,                    /* one row of every part in turn                      */
+    SH_BY_HEAD = 32,                        /* for each query head its rows of every part         */
+    SH_BY_DELTA_HEAD = 64                   /* the same for each key head of the delta rule       */
 };
 
+/* Where a role has several that exist, they are names that it has in the wild: the first that is in the file counts. */
 struct sh_param {
     enum sh_role role;
     const char *name;                       /* after the prefix; '#' is the layer number          */

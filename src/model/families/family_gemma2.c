@@ -33,8 +33,7 @@ static const struct sh_param params[] = {
     SH_NORM_WEIGHT(MLP_POST, LAYER "post_feedforward_layernorm.weight", MODEL, 0),
     {.name = NULL}};
 
-/* A cap that is null is none, one that is absent is the family's. */
-static int read_cap(const struct sh_config *c, const char *key, float *cap, struct sh_err *e)
+int sh_gemma_cap(const struct sh_config *c, const char *key, float *cap, struct sh_err *e)
 {
     if (sh_config_has(c, key))
         *cap = 0;
@@ -46,8 +45,8 @@ static int gemma_finish(struct sh_arch *a, const struct sh_config *c, struct sh_
     float scalar = 256;
     int both_ways = 0;
     if (sh_config_real(c, "query_pre_attn_scalar", 1e6, &scalar, e) ||
-        read_cap(c, "attn_logit_softcapping", &a->softcap, e) ||
-        read_cap(c, "final_logit_softcapping", &a->head_softcap, e) ||
+        sh_gemma_cap(c, "attn_logit_softcapping", &a->softcap, e) ||
+        sh_gemma_cap(c, "final_logit_softcapping", &a->head_softcap, e) ||
         sh_config_flag(c, "use_bidirectional_attention", &both_ways, e))
         return -1;
     if (!(scalar > 0))

@@ -1,11 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemma 4: layers that see all tokens have heads of their own, and maybe one matrix for keys and values. Its memory
- * is counted. */
+/* Gemma 4 (2026): layers that see all tokens have heads of their own, of which a part turns, and maybe one matrix for
+ * keys and values; values are normed; the last layers may borrow keys and values; layers may have embeddings of their
+ * own, and a mixture of experts next to their plain block. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "src/model/config.h"
 #include "src/model/families/families.h"
+
+static const struct sh_key keys[] = {
+    SH_ACT_KEY("hidden_activation"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"),
+    SH_COUNT_KEY(mix.n, 1e5, "num_experts"), SH_COUNT_KEY(mix.used, 1e5, "top_k_experts"),
+    SH_COUNT_KEY(mix.width, 1e8, "moe_intermediate_size"),
+    SH_COUNT_KEY(streams.n_own, 1e8, "vocab_size_per_layer_input"), {.json = {NULL}}};
+
+#define NEXT_TO(part, tensor, width) \
+    {.role = SH_##part, .name = SH_LAYER tensor, .cols = SH_DIM_##width, .needs = SH_EXPERT_LAYER}
+static const struct sh_param params[] = {
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_GEMMA_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_QK_NORMS, SH_OWN_EMBEDDINGS,
+    SH_MATRIX(GATE_W, SH_LAYER "mlp.gate_proj.weight", FF, MODEL, 0),
+    SH_MATRIX(UP_W, SH_LAYER "mlp.up_proj.weight", FF, MODEL, 0),
+    SH_MATRIX(DOWN_W, SH_LAYER "mlp.down_proj.weight", MODEL, FF, 0),
+    SH_VECTOR(LAYER_SCALE, SH_LAYER "layer_scalar", ONE_ROW, 0, 0), SH_ROUTER("router.proj.weight"),
+    SH_EXPERT_PART(GATE, "experts.gate_up_proj", EXPERT_FF, MODEL, 0),
+    SH_EXPERT_PART(UP, "experts.gate_up_proj", EXPERT_FF, MODEL, 0),
+    SH_EXPERT_PART(DOWN, "experts.down_proj", MODEL, EXPERT_FF, 0), NEXT_TO(ROUTER_NORM_W, "router.scale", MODEL),
+    NEXT_TO(EXPERT_SCALE, "router.per_expert_scale", EXPERTS),
+    NEXT_TO(EXPERT_NORM_W, "pre_feedforward_layernorm_2.weight", MODEL),
+    NEXT_TO(MLP_POST_1_W, "post_feedforward_layernorm_1.weight", MODEL),
+    NEXT_TO(MLP_POST_2_W, "post_feedforward_layernorm_2.weight", MODEL), {.name = NULL}};
+
+/* ---- its memory ---- */
 
 static const struct sh_fact_key facts[] = {
     SH_USUAL_FACT(window, 1, 512, "sliding_window"), SH_USUAL_FACT(global_head_dim, 1, 512, "global_head_dim"),
@@ -51,12 +77,22 @@ static int experts(struct sh_kv_facts *f, const struct sh_config *c, struct sh_e
 
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
-    int mixed = 0;
+    int mixed = 0, width = 0, rows = 262144, doubles = 0;
     if (sh_config_flag(c, "attention_k_eq_v", &f->keys_are_values, e) ||
         sh_config_flag(c, "enable_moe_block", &mixed, e))
         return -1;
     if (!sh_config_has(c, "hidden_size_per_layer_input"))       /* which would then be 256 */
         return sh_fail(e, "%s: key 'hidden_size_per_layer_input' is missing", sh_config_path(c));
+    if (sh_config_at_least(c, "hidden_size_per_layer_input", 0, 100000, &width, e) ||
+        sh_facts_count(c, "vocab_size_per_layer_input", 1, &rows, e) ||
+        sh_config_at_least(c, "num_kv_shared_layers", 0, f->layers - 1, &f->borrowed, e) ||
+        sh_config_flag(c, "use_double_wide_mlp", &doubles, e))
+        return -1;
+    long long all = (long long)width * f->layers;
+    f->late_ffn = doubles && f->ffn <= 50000000 ? 2 * f->ffn : 0;
+    f->layer_more = 2LL * width * f->hidden;
+    f->vectors_more = width ? f->hidden : 0;
+    f->ends_more = width ? rows * all + all * f->hidden + width : 0;
     if (sh_config_has(c, "per_layer_config") && single_layers(c, f, e))
         return -1;
     if (!sh_config_has(c, "per_layer_config") && !f->keys_are_values)
@@ -64,8 +100,98 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
     return mixed ? experts(f, c, e) : 0;
 }
 
+/* ---- running it ---- */
+
+int sh_gemma_borrows(struct sh_arch *a, const struct sh_config *c, int usual, struct sh_err *e)
+{
+    int n = usual, kinds[2] = {0};
+    if (sh_config_at_least(c, "num_kv_shared_layers", 0, a->n_layer - 1, &n, e))
+        return -1;
+    a->borrows_from = n ? a->n_layer - n : 0;
+    for (int i = 0; i < a->n_layer && n; i++) {
+        int kind = !sh_arch_window(a, i);
+        if (i >= a->borrows_from && !kinds[kind])
+            return sh_config_refuse(c, "num_kv_shared_layers", "a number of layers with one of each kind before", e);
+        kinds[kind] = 1;
+    }
+    return 0;
+}
+
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int mixed = 0;
+    if (sh_config_flag(c, "enable_moe_block", &mixed, e))
+        return -1;
+    if (!mixed)
+        a->mix = (struct sh_mixture){0};
+    return sh_config_window(c, 512, a, e) || sh_config_windows(c, sh_but_each, 6, a, e) ? -1 : 0;
+}
+
+/* Heads of layers that see all tokens. */
+static int read_heads(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    struct sh_kv_facts f = {.layers = a->n_layer, .global_head_dim = 512};
+    if (a->n_layer >= SH_FACTS_PATTERN)
+        return sh_config_refuse(c, "num_hidden_layers", "fewer than 1024 layers", e);
+    for (int i = 0; i < a->n_layer; i++)
+        f.pattern[i] = sh_arch_window(a, i) ? 'L' : 'G';
+    if (sh_config_has(c, "per_layer_config") ? single_layers(c, &f, e)
+        : sh_facts_count(c, "global_head_dim", 1, &f.global_head_dim, e) ||
+              (a->values_are_keys && sh_facts_count(c, "num_global_key_value_heads", 1, &f.global_kv_heads, e)))
+        return -1;
+    a->head_of[0] = a->d_head;
+    a->head_of[1] = f.global_head_dim ? f.global_head_dim : a->d_head;
+    a->kv_head_of[0] = a->n_kv_head;
+    a->kv_head_of[1] = f.global_kv_heads ? f.global_kv_heads : a->n_kv_head;
+    if (a->head_of[0] % 2 || a->head_of[1] % 2 || (long long)a->n_head * a->head_of[1] > 100000000)
+        return sh_config_refuse(c, "global_head_dim", "an even width, with all heads at most 10^8", e);
+    if (a->n_head % a->kv_head_of[1])
+        return sh_config_refuse(c, "num_global_key_value_heads", "a divisor of num_attention_heads", e);
+    a->local_n_rot = a->head_of[0];
+    a->n_rot = a->head_of[1];
+    a->d_head = a->head_of[0] > a->head_of[1] ? a->head_of[0] : a->head_of[1];
+    a->n_kv_head = a->kv_head_of[0] > a->kv_head_of[1] ? a->kv_head_of[0] : a->kv_head_of[1];
+    return 0;
+}
+
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    static const char *const whole[] = {"rope_parameters.full_attention", NULL};
+    static const char *const local[] = {"rope_parameters.sliding_attention", NULL};
+    int doubles = 0;
+    if (!a->window)
+        return sh_config_refuse(c, "sliding_window", "a number of tokens", e);
+    sh_arch_see_all(a, a->n_layer - 1);                             /* whatever layer_types says */
+    a->streams.d_own = 256;
+    if (sh_config_flag(c, "attention_k_eq_v", &a->values_are_keys, e) || read_heads(a, c, e) ||
+        sh_gemma_borrows(a, c, 0, e) || sh_config_flag(c, "use_double_wide_mlp", &doubles, e) ||
+        sh_config_at_least(c, "hidden_size_per_layer_input", 0, 100000, &a->streams.d_own, e) ||
+        sh_gemma_cap(c, "final_logit_softcapping", &a->head_softcap, e) ||
+        sh_config_rope(c, local, a, &a->local_rope, e))
+        return -1;
+    if ((long long)a->n_layer * a->streams.d_own > 10000000)
+        return sh_config_refuse(c, "hidden_size_per_layer_input", "embeddings of a total width of at most 10^7", e);
+    a->late_ff = doubles && a->borrows_from && a->d_ff <= 50000000 ? 2 * a->d_ff : 0;
+    a->scale = 1;
+    a->embed_scale = (float)sqrt((double)a->d_model);
+    a->mix.beside = a->mix.n > 0;
+    a->mix.router_scale = 1 / sqrtf((float)a->d_model);
+    a->rope.kind = SH_ROPE_PROPORTIONAL;
+    a->rope.factor = 1;
+    a->rope.pairs = a->n_rot / 8;
+    return sh_config_has(c, "rope_parameters") ? sh_config_rope(c, whole, a, &a->rope, e) : 0;
+}
+
 const struct sh_family sh_family_gemma4 = {
-    .name = "gemma4", .model_types = SH_WORDS("gemma4_text"),
-    .start = {SH_LLAMA_START, .norm_place = SH_NORM_BOTH, .d_head = 256, .n_vocab = 262144,
-              .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_TIED_HEAD},
-    .facts = facts, .pattern = "LLLLLG", .knows = " attention_k_eq_v num_experts per_layer_config ", .count = count};
+    .name = "gemma4", .model_types = SH_WORDS("gemma4_text", "gemma4"),
+    .architectures = SH_WORDS("Gemma4ForCausalLM", "Gemma4TextModel", "Gemma4ForConditionalGeneration"),
+    .prefixes = SH_WORDS("model.language_model.", "language_model.model.", "model.", ""),
+    .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY,
+              .type = SH_F32, .norm_eps = 1e-6f, .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1,
+              .rope = {.base = 1e6f}, .local_rope = {.base = 1e4f}, .d_head = 256, .n_vocab = 262144, .norms_values = 1,
+              .streams = {.n_own = 262144}, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_TIED_HEAD | SH_MIX_NORMED},
+    .keys = keys, .params = params, .facts = facts, .pattern = "LLLLLG",
+    .only = SH_WORDS("use_bidirectional_attention=\"vision\""),
+    .knows = " attention_k_eq_v num_experts per_layer_config sliding_window num_kv_shared_layers use_double_wide_mlp "
+             "hidden_size_per_layer_input ",
+    .shape = shape, .finish = finish, .count = count};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/engine/states.h"
+
+#include <stdlib.h>
+
+#include "src/base/mem.h"
+
+struct sh_states {
+    const struct sh_resident *r;
+    int first_layer, n_layer;
+    size_t each;                        /* numbers of a sequence in a layer                       */
+    float **at;                         /* [n_layer]: device, [n_seq, each]; NULL: the layer attends */
+    float *zeros;                       /* [each]                                                 */
+};
+
+size_t sh_states_bytes(const struct sh_session_setup *setup)
+{
+    size_t n = 0;
+    for (int i = 0; i < sh_kv_setup_layers(setup); i++)
+        n += !sh_arch_attends(setup->arch, setup->first_layer + i);
+    return n * sh_delta_state(&setup->arch->delta) * sizeof(float);
+}
+
+struct sh_states *sh_states_new(const struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
+{
+    const struct sh_resident_setup *d = &r->setup;
+    struct sh_states *s = xcalloc(1, sizeof *s);
+    *s = (struct sh_states){.r = r, .first_layer = setup->first_layer, .n_layer = sh_kv_setup_layers(setup),
+                            .each = sh_delta_state(&r->arch->delta)};
+    s->at = xcalloc((size_t)s->n_layer, sizeof *s->at);
+    s->zeros = xcalloc(s->each + 1, sizeof *s->zeros);
+    for (int i = 0; i < s->n_layer; i++) {
+        if (sh_arch_attends(r->arch, s->first_layer + i))
+            continue;
+        s->at[i] = d->backend->alloc(d->device, (size_t)setup->n_seq * s->each * sizeof(float), e);
+        if (!s->at[i]) {
+            sh_states_free(s);
+            return NULL;
+        }
+    }
+    for (int i = 0; i < setup->n_seq; i++)
+        sh_states_restart(s, i);
+    return s;
+}
+
+void sh_states_free(struct sh_states *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < s->n_layer; i++)
+        s->r->setup.backend->release(s->r->setup.device, s->at[i]);
+    free(s->at);
+    free(s->zeros);
+    free(s);
+}
+
+void sh_states_restart(struct sh_states *s, int sequence)
+{
+    for (int i = 0; i < s->n_layer; i++)
+        if (s->at[i])
+            s->r->setup.backend->put(s->r->setup.device, s->at[i] + (size_t)sequence * s->each, s->zeros,
+                                     s->each * sizeof(float));
+}
+
+static struct sh_mat of_sequence(const struct sh_states *s, int i, int sequence)
+{
+    return (struct sh_mat){s->at[i] + (size_t)sequence * s->each, SH_F32, 1, (int)s->each, s->each};
+}
+
+void sh_states_copy(struct sh_states *to, int sequence_to, const struct sh_states *from, int sequence_from)
+{
+    for (int i = 0; i < to->n_layer; i++)
+        if (to->at[i])
+            to->r->setup.backend->cast(to->r->setup.device, of_sequence(to, i, sequence_to),
+                                       of_sequence(from, i, sequence_from));
+}
+
+float *sh_states_of(const struct sh_states *s, int layer)
+{
+    return s->at[layer - s->first_layer];
+}
