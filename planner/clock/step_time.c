@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { CHOSEN_HEADS = 64 };             /* that kernels of chosen tokens compute at least          */
+
 const char *const sh_clock_term_names[SH_N_TERM] = {"dense weights", "experts", "attention", "states", "vectors",
                                                     "layers", "sums", "host"};
 
@@ -109,16 +111,15 @@ static void put_layers(const struct sh_capacity_ask *a, struct sh_clock *c)
     for (int i = 0; i < f->layers; i++) {
         const struct sh_kv_layer *l = &a->shape->layer[i];
         int latent = l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED;
-        c->layer_s += k[SH_CLOCK_layer] + (latent ? k[SH_CLOCK_latent] : 0) + (is_block ? k[SH_CLOCK_blocks] : 0) +
-                      (is_quantised ? k[SH_CLOCK_quantised] : 0) +
-                      (l->mix == SH_MIX_INDEXED ? k[SH_CLOCK_indexed] : 0) +
-                      (l->mix == SH_MIX_STATE ? k[SH_CLOCK_linear] : 0);
+        c->launch_s += k[SH_CLOCK_layer] + (latent ? k[SH_CLOCK_latent] : 0) + (is_block ? k[SH_CLOCK_blocks] : 0) +
+                       (is_quantised ? k[SH_CLOCK_quantised] : 0) +
+                       (l->mix == SH_MIX_STATE ? k[SH_CLOCK_linear] : 0) +
+                       (l->feed == SH_FEED_EXPERTS ? k[SH_CLOCK_experts] : 0);
+        c->index_s += l->mix == SH_MIX_INDEXED ? k[SH_CLOCK_indexed] : 0;
         c->vector_bytes += vector * k[SH_CLOCK_vectors] / tp;
         c->vector_bytes += vector;      /* of the residual stream, which every GPU of a group keeps */
-        if (l->feed == SH_FEED_EXPERTS) {
-            c->layer_s += k[SH_CLOCK_experts];
+        if (l->feed == SH_FEED_EXPERTS)
             c->routed_bytes += vector * f->used * k[SH_CLOCK_routed] / tp;
-        }
         if (l->mix != SH_MIX_NONE && tp > 1) {
             c->sum_s += extra + more * (tp - 2);
             c->sum_bytes += 2.0 * (tp - 1) / tp * vector;
@@ -186,7 +187,8 @@ double sh_clock_step(const struct sh_clock *c, const struct sh_clock_work *w, do
     double busy = 0;
     for (int i = 0; i < SH_TERM_LAYERS; i++)
         busy += t[i];
-    t[SH_TERM_LAYERS] = w->prompt_tokens > 0 ? hypotenuse(busy, k[SH_CLOCK_launch] * c->layer_s) - busy : c->layer_s;
+    t[SH_TERM_LAYERS] = w->prompt_tokens > 0 ? hypotenuse(busy, k[SH_CLOCK_launch] * c->launch_s) - busy
+                                             : c->launch_s + c->index_s;
     t[SH_TERM_SUMS] = sums(c, tokens);
     t[SH_TERM_HOST] = k[SH_CLOCK_step] + k[SH_CLOCK_sequence] * w->all_sequences;
     double sum = 0;
@@ -205,10 +207,18 @@ double sh_clock_prompt_share(const struct sh_kv_shape *s)
     return (s->d_k + s->d_v) / (2.0 * f->latent + f->rope_dim);
 }
 
+int sh_clock_prompt_tp(const struct sh_kv_shape *s, int tp)
+{
+    int most = s->f.heads / CHOSEN_HEADS > 1 ? s->f.heads / CHOSEN_HEADS : 1;
+    return sh_kv_shape_count(s, SH_MIX_INDEXED) && tp > most ? most : tp;
+}
+
 struct sh_clock_sequence sh_clock_sequence_at(const struct sh_capacity_ask *ask, uint64_t n)
 {
+    struct sh_capacity_ask prompt = *ask;
+    prompt.tp = sh_clock_prompt_tp(ask->shape, ask->tp);
     struct sh_kv_bytes b = sh_split_cache(ask, 0, n);
-    struct sh_step_work d = sh_capacity_decode_work(ask, 0, n), p = sh_capacity_prompt_work(ask, 0, n);
+    struct sh_step_work d = sh_capacity_decode_work(ask, 0, n), p = sh_capacity_prompt_work(&prompt, 0, n);
     return (struct sh_clock_sequence){d.cache_bytes - (double)b.states, (double)b.states, d.attention_flops,
                                       p.attention_flops * sh_clock_prompt_share(ask->shape), (double)b.sequence};
 }

@@ -10,7 +10,7 @@
  *     states    read and written / (eff bandwidth)
  *     vectors   what tokens move between products / bandwidth
  *     layers    launches and small kernels, by kind of layer; with prompts, which are launched one by one and not as
- *               a graph, so many times that | all above, less what is above
+ *               a graph, so many times that, but for the index, | all above, less what is above
  *     sums      the less of: latency + (GPUs - 1) vectors / (eff link, one direction), as kernels that sum in one go;
  *               1.5 latencies + 2 (GPUs - 1) / GPUs vectors / (eff link), as a ring
  *     host      of a step + of each sequence
@@ -43,7 +43,7 @@ struct sh_clock {
     double dense_s, head_s, expert_s;   /* seconds of the products of one token at the peak of their formats */
     double share;                       /* k / E                                                  */
     double vector_bytes, routed_bytes;  /* of one 16-bit vector in each layer; for each expert of a token */
-    double layer_s;
+    double launch_s, index_s;           /* of all layers: their own time without and of the index  */
     double sum_s, sum_bytes;            /* latencies of the sums of a step; sent for each token    */
 };
 
@@ -80,6 +80,11 @@ struct sh_clock_sequence sh_clock_sequence_at(const struct sh_capacity_ask *ask,
 /* Attention's FLOPs of a prompt as engines read it, as a share of those that capacity.h counts: with the keys and
  * values of each head, and not on the latent, as decoding does and as prompts do whose tokens an index chooses. */
 double sh_clock_prompt_share(const struct sh_kv_shape *s);
+
+/* The tp whose share of the heads a prompt's attention computes. That of tokens chosen by an index computes 64 heads at
+ * least: engines pad queries for FlashMLA's sparse kernels to 64 (Hopper) or 128 (Blackwell; the measured servers there
+ * behave like 64). */
+int sh_clock_prompt_tp(const struct sh_kv_shape *s, int tp);
 
 /* "dense", "experts", "latent", "linear", "index": the kind of model that an error is known for. */
 const char *sh_clock_kind(const struct sh_kv_shape *s);

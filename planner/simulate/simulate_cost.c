@@ -39,6 +39,7 @@ int sh_sim_cost(const struct sh_capacity_ask *ask, const struct sh_sim_efficienc
         return sh_fail(e, "%s: no room for %s: each GPU lacks %llu bytes", ask->shape->f.name, whole.unfit,
                        (unsigned long long)whole.shortfall);
     c.pool = whole.room;
+    c.prompt_tp = c.ask.tp;
     c.plain = c.ask;
     c.plain.rule.budget = SH_BUDGET_NONE;
     sh_sim_cost_slow(&c, f);
@@ -56,6 +57,13 @@ int sh_sim_cost_clock(struct sh_sim_cost *c, const struct sh_clock *clock, doubl
                        -pool);
     c->clock = clock;
     c->plain_states = sh_split_cache(&c->plain, 0, 1).states;
+    int tp = sh_clock_prompt_tp(c->ask.shape, c->ask.tp);
+    if (tp != c->prompt_tp) {
+        size_t n = c->n;
+        c->prompt_tp = tp;
+        c->n = 0;
+        sh_sim_cost_reach(c, n - 1);
+    }
     c->pool = (uint64_t)(pool * l->pp * l->dp);
     return 0;
 }
@@ -71,7 +79,9 @@ struct sh_sim_size sh_sim_size_at(const struct sh_sim_cost *c, uint64_t n)
 {
     struct sh_step_work kept = sh_capacity_decode_work(&c->ask, 0, n);
     struct sh_step_work whole = sh_capacity_decode_work(&c->plain, 0, n);
-    struct sh_step_work prompt = sh_capacity_prompt_work(&c->plain, 0, n);
+    struct sh_capacity_ask wide = c->plain;
+    wide.tp = c->prompt_tp;
+    struct sh_step_work prompt = sh_capacity_prompt_work(&wide, 0, n);
     return (struct sh_sim_size){sh_split_cache(&c->ask, 0, n).sequence, sh_split_cache(&c->plain, 0, n).sequence,
                                 kept.cache_bytes, whole.cache_bytes, kept.attention_flops, whole.attention_flops,
                                 prompt.attention_flops};

@@ -36,6 +36,7 @@ struct sh_sim_cost {
     struct sh_roofline line;            /* slowed down                                            */
     struct sh_sim_efficiency efficiency;
     uint64_t plain_states;              /* bytes of a sequence's states; with a clock              */
+    int prompt_tp;                      /* sh_clock_prompt_tp with a clock, else tp               */
     const struct sh_clock *clock;       /* not owned; its time and not that of the line; NULL: none */
     uint64_t pool;                      /* bytes for caches on this GPU                           */
     struct sh_sim_size *size;           /* [n]; grows                                             */

@@ -240,6 +240,38 @@ static void layouts(void)
     sh_kv_shape_clear(&s.shape);
 }
 
+/* 128 heads: of a prompt, 8 GPUs compute 64 heads each, as 2 do; its steps are launched without the index. */
+static void chosen_tokens(void)
+{
+    static const char row[] = "chosen layers=2 hidden=512 heads=128 kv_heads=128 ffn=1024 vocab=1000 max_pos=65536 "
+                              "gated latent=128 rope_dim=32 nope_dim=64 v_dim=64 q_latent=192 pattern=I index_dim=64 "
+                              "index_heads=4 index_topk=256";
+    static const int tp[4][2] = {{1, 1}, {2, 2}, {4, 2}, {8, 2}};
+    const json_t *first = json_array_get(json_object_get(golden(), "steps"), 0);
+    json_t *c = json_deep_copy(first);
+    struct server s;
+    json_object_set_new(c, "model", json_string(row));
+    open_server(c, &s);
+    for (int i = 0; i < 4; i++)
+        CU_ASSERT(sh_clock_prompt_tp(&s.shape, tp[i][0]) == tp[i][1]);
+    struct sh_capacity_ask two = s.ask, eight = s.ask;
+    two.tp = 2;
+    eight.tp = 8;
+    struct sh_clock_sequence a = sh_clock_sequence_at(&two, 1000), b = sh_clock_sequence_at(&eight, 1000);
+    CU_ASSERT(!differs(b.prompt_flops, a.prompt_flops, 1e-12) && b.decode_flops < a.decode_flops);
+    struct sh_clock more = s.clock;
+    struct sh_clock_work prompt = {.prompt_tokens = 9, .prompts = 1, .all_tokens = 9}, decode = {.decoding = 1};
+    more.index_s += 1;
+    CU_ASSERT(s.clock.index_s > 0 && !differs(sh_clock_step(&more, &prompt, NULL),
+                                              sh_clock_step(&s.clock, &prompt, NULL), 1e-12));
+    CU_ASSERT(!differs(sh_clock_step(&more, &decode, NULL), 1 + sh_clock_step(&s.clock, &decode, NULL), 1e-12));
+    sh_kv_shape_clear(&s.shape);
+    open_server(first, &s);
+    CU_ASSERT(sh_clock_prompt_tp(&s.shape, 8) == 8);
+    sh_kv_shape_clear(&s.shape);
+    json_decref(c);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
@@ -250,6 +282,7 @@ int main(void)
         {"the built-in engines, written and read", built_in},
         {"profiles that are wrong are refused by name", wrong},
         {"layouts that servers refuse", layouts},
+        {"prompts of models that choose tokens by an index", chosen_tokens},
         {NULL, NULL}};
     int status = tap_run("clock", tests);
     json_decref(reference);
