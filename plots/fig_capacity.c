@@ -139,7 +139,8 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
     sh_gp_cell(gp, &g, 0);
     sh_gp_axis_label(gp, "xlabel", where == CLOSE ? "GiB; right: sequences" : "GiB of one GPU",
                      g.wide + (where == CLOSE ? 2 * g.right : g.left), 1);
-    sh_gp_tics(gp, 'x', 0, widest(s), g.wide);
+    if (where == CLOSE)
+        sh_gp_tics(gp, 'x', 0, widest(s), g.wide);
     fprintf(gp->to, "set yrange [%g:-0.6]\nset xrange [0:%.6g]\nset ytics scale 0 ", s->n - 0.4, 1.02 * widest(s));
     for (int i = 0; i < s->n; i++)
         sh_gp_tic_at(gp, i, where == ABOVE ? "" : s->bars[i].label, letters);

@@ -13,7 +13,7 @@
 #define SIDE 3.4                /* inches, a map without its margins, where there is room */
 #define COLOURS 0.85            /* after one: its colour box                */
 #define STRIP 0.2
-#define SCALE 0.3               /* or below it, on a narrow page            */
+#define SCALE 0.52              /* or below it, on a narrow page            */
 #define BELOW 0.52              /* a map: its axis, or texts of tokens          */
 
 static int down(const struct sh_fig_map *m)
@@ -156,7 +156,7 @@ static void scale(struct sh_gp *gp, const struct sh_gp_grid *g, int i, double si
         return;
     }
     sh_gp_powers(gp, "cbtics", (int)round(-log10(low)), side < 1.2 ? 2 : 4);
-    sh_gp_scale_below(gp, g, i, g->tall + BELOW + 0.05, side);
+    sh_gp_scale_below(gp, g, i, side + BELOW + 0.14, side);
 }
 
 /* The strips below a map, across the one next to it where that is of the same head. */

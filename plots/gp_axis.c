@@ -3,6 +3,7 @@
  * values. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "plots/gp.h"
 
@@ -117,8 +118,11 @@ void sh_gp_tics(struct sh_gp *gp, char axis, double low, double high, double inc
 void sh_gp_x_axis(struct sh_gp *gp, double left, double right, double inches)
 {
     left = left > 0 && left < 0.3 * right ? 0 : left;
+    char end[32];
+    snprintf(end, sizeof end, "%.6g", right);
+    double more = strtod(end, NULL) < right ? 1e-4 * (right - left) : 0;        /* else the last mark is cut away */
     if (right > left)
-        fprintf(gp->to, "set xrange [%.6g:%.6g]\n", left, right);
+        fprintf(gp->to, "set xrange [%.6g:%.6g]\n", left, right + more);
     else
         fputs("set xrange [*:*]\n", gp->to);
     sh_gp_tics(gp, 'x', left, right, inches);

@@ -25,7 +25,8 @@
 /* The steps in order. %d: the folder of results, %m: the model, %t: --text FILE... or --jsonl FILE --field NAME, and
  * --min-tokens, %l: --length, %n: sequences that are evaluated, %c: those that are traced, %b: budgets, %g: GPUs, %h:
  * the first of them, %r: tokens to write, %q: tokens of a prompt, %p: the target, %v: --model DIR if Theorem 3.1 can be
- * tested, %k: --plan FILE if the plan was made. The plan comes late: another target repeats only it and the page. */
+ * tested, %k: --plan FILE if the plan was made, %s: that, or else a budget. The plan comes late: another target repeats
+ * only it, the server and the page. */
 #define T " --db %d/trained.db"
 #define PLAN_OUTPUT "plan.txt"
 #define READ "eval --model %m %t --length %l --count %n" T
@@ -44,9 +45,9 @@ static const struct sh_command_step study_steps[] = {
     {"repetition.txt", "repetition --model %m %t --length %l --count 2 --max-tokens %r --policy h2o:recent=10 "
      "--budget 0.5" T, 0},
     {"capacity.txt", "capacity --model %m --gpu %g --length %l" T, 0},
-    {"simulate.txt", "simulate --model %m --gpu %h --rate 4,8 --prompt %q --output %r --budget 0.5" T, 0},
     {PLAN_OUTPUT, "plan --model %m %t --length %l --sequences %n --search-first %c --target-ppl-increase %p" T
      " -o %d/plan.json", 0},
+    {"simulate.txt", "simulate --model %m --gpu %h --rate 4,8 --prompt %q --output %r %s" T, 0},
     {"report.txt", "report" T " %d/random.db %k --model %m --gpu %g --target-ppl-increase %p "
      "-o %d/report.html", 1},
     {0}};
@@ -182,15 +183,18 @@ static void leave(struct study *y, const struct sh_command_step *s, const char *
     y->left[y->n_left++] = xasprintf("%.*s: %s", (int)strcspn(s->output, "."), s->output, why);
 }
 
-/* plan, among the names: its words are left out if it could not be made. */
-static int run_steps(struct study *y, struct sh_step_name *names, struct sh_step_name *plan, struct sh_err *e)
+/* The first two of the names: the plan's words are left out if it could not be made, and a server has a budget. */
+static int run_steps(struct study *y, struct sh_step_name *names, struct sh_err *e)
 {
+    static const char *const half[] = {"--budget", "0.5"};
+    struct sh_step_name *plan = &names[0], *served = &names[1];
     struct sh_steps run = {.common = y->common, .folder = y->a->out, .name = names, .again = "the same command",
                            .keeps = 1};
     int bad = 0;
     for (const struct sh_command_step *s = study_steps; s->line && !bad; s++) {
         if (!strcmp(s->output, PLAN_OUTPUT) && y->is_single) {
             plan->n = 0;
+            served->value = half;
             leave(y, s, "found 1 sequence, expected at least 2: one to trace, one to judge on");
             continue;
         }
@@ -199,6 +203,7 @@ static int run_steps(struct study *y, struct sh_step_name *names, struct sh_step
         if (!strcmp(s->output, PLAN_OUTPUT)) {
             y->is_planned = status == SH_OK;
             plan->n = y->is_planned ? 2 : 0;
+            served->value = y->is_planned ? plan->value : half;
         }
         if (s->draws && status == SH_ABSENT)
             leave(y, s, "gnuplot is not installed");
@@ -234,11 +239,11 @@ static int steps(struct study *y, struct sh_err *e)
     }
     text[n++] = at[5];
     struct sh_step_name names[] = {
-        {'k', planned, 2},
+        {'k', planned, 2}, {'s', planned, 2},
         {'d', &a->out, 1}, {'m', &a->model, 1}, {'t', text, n}, {'b', &budgets, 1}, {'l', &at[0], 1}, {'n', &at[1], 1},
         {'c', &at[2], 1}, {'r', &at[3], 1}, {'q', &at[4], 1}, {'g', &a->gpu, 1}, {'h', &gpu, 1}, {'p', &a->target, 1},
         {'v', theorem, y->is_plain ? 2 : 0}, {0}};
-    int bad = run_steps(y, names, &names[0], e);
+    int bad = run_steps(y, names, e);
     free(first);
     free(plan);
     free(text);
@@ -318,13 +323,13 @@ const struct sh_cmd sh_cmd_study = {
              "        [-o DIR]",
     .summary = "answer how small the cache of your own model can be, on one page",
     .about = "Traces the model and the same model with random weights, measures persistence, replays policies,\n"
-             "evaluates budgets in the live model, computes what fits on the GPUs, simulates a server, makes a plan\n"
-             "for the target (see shears plan), and writes a page that begins with the answer: how small the cache\n"
-             "can be by this plan, what that costs with its 95 % bound, how many more requests that is, on which\n"
-             "texts, and what was not shown. The plan is judged on texts that were not traced. Each step is an\n"
-             "ordinary command, shown as it runs, and its output is kept. A finished step is not run again: run the\n"
-             "same command again to resume. Changes to input files are not detected: after changing one, use a new\n"
-             "output folder.\n"
+             "evaluates budgets in the live model, computes what fits on the GPUs, makes a plan for the target (see\n"
+             "shears plan), simulates a server with it, and writes a page that begins with the answer: how small\n"
+             "the cache can be by this plan, what that costs with its 95 % bound, how many more requests that is,\n"
+             "on which texts, and what was not shown. The plan is judged on texts that were not traced. Each step is\n"
+             "an ordinary command, shown as it runs, and its output is kept. A finished step is not run again: run\n"
+             "the same command again to resume. Changes to input files are not detected: after changing one, use a\n"
+             "new output folder.\n"
              "\n"
              "  shears study --model opt-125m --text book.txt --gpu H100-SXM --target-ppl-increase 1%",
     .opts = opts, .args_bytes = sizeof(struct study_args), .defaults = &defaults, .run = run};

@@ -105,7 +105,8 @@ static void show_goal(struct sh_out *o, const struct sh_live_plan *w, const stru
 static void show_settings(struct sh_out *o, const struct sh_live_plan *w)
 {
     char text[SH_POLICY_TEXT];
-    sh_out_list(o, "searched", "what was tried on the searched texts: the fewest tokens that hold the target there");
+    sh_out_list(o, "searched", "what was tried on the searched texts: the fewest tokens that hold the target there,\n"
+                "or the most that were tried where none do");
     for (int i = 0; i < w->n_setting; i++) {
         const struct sh_live_setting *s = &w->setting[i];
         if (!s->is_tried)
@@ -201,6 +202,9 @@ void sh_live_plan_show(struct sh_out *o, const struct sh_live_plan *w, const cha
         sh_out_note(o, "%d of %d combinations of policy and allocator were tried in %.0f s (--time).", w->n_tried,
                     w->n_setting, w->a->seconds);
     sh_out_note(o, "The bound holds for texts like those that were judged, not for other kinds or lengths.");
+    sh_out_note(o, "The judged sequences follow from the texts and --seed: the same command%s measures them again.%s",
+                w->a->db ? ", with another --db or none," : "",
+                file ? " shears eval --plan measures the plan on other texts." : "");
     if (file)
         sh_out_note(o, "The plan was written to %s.", file);
     show_again(o, w, file);

@@ -23,6 +23,7 @@ struct asking {
     double confidence;                  /* of the bounds                                          */
     double asked;                       /* the target; 0: the least usual one that is met         */
     const struct sh_quality_point *point;       /* of the choice                                  */
+    const struct sh_quality_point *even;        /* the least evaluated budget within the limit; NULL: none */
     long long length;                   /* tokens of a request                                    */
 };
 
@@ -80,6 +81,15 @@ static void say_small(struct sh_answer *a, const struct asking *q, double asked)
         a->small = xasprintf("With %s%s, %s of the cache is enough to stay within %.3g %%: it %s.", p->policy,
                              p->is_plan ? " and a plan" : "", share, 100 * a->target, says);
     free(says);
+    if (!p->is_plan || !*a->policy)
+        return;
+    if (q->even)
+        name_share(q->even, share, sizeof share);
+    char *small = a->small;
+    a->small = q->even ? xasprintf("%s Without a plan, the smallest evaluated budget that is shown to do so is %s, "
+                                   "with %s.", small, share, q->even->policy)
+                       : xasprintf("%s Without a plan, no evaluated budget is shown to do so.", small);
+    free(small);
 }
 
 static void say_buys(struct sh_answer *a, const struct asking *q)
@@ -236,6 +246,7 @@ static void decide(struct sh_answer *a, struct asking *q, const struct sh_capaci
         limit = q->asked > 0 ? q->asked : usual[i];
         chosen = choose(q, s, limit);
     }
+    q->even = chosen ? chosen->measured : NULL;
     a->target = (q->plan.path ? q->plan.is_met : chosen != NULL) ? limit : (double)NAN;
     chosen = chosen ? chosen : choose(q, s, (double)INFINITY);
     q->point = q->plan.path ? &q->promised : chosen ? chosen->measured : NULL;

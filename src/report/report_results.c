@@ -128,7 +128,7 @@ char *sh_result_weights(const struct sh_result_row *r)
     long long bits = sh_result_int(r, "weight_bits");
     if (prune > 0)
         return bits < 16 ? xasprintf("%g %% pruned, %lld bits", prune, bits) : xasprintf("%g %% pruned", prune);
-    return bits < 16 ? xasprintf("%lld bits", bits) : xstrdup("whole");
+    return bits < 16 ? xasprintf("%lld bits", bits) : xstrdup("as stored");
 }
 
 const char *sh_result_budget(const struct sh_result_row *r)

@@ -86,7 +86,7 @@ static const struct sh_report_column columns[] = {
     SH_COL_VALUE("beyond_stderr", "± at most", 4, error), SH_COL_END};
 
 static const struct sh_report_table table = {
-    .key = "weights", .title = "change of the mean negative log-likelihood relative to the original weights and the "
+    .key = "weights", .title = "change of the mean negative log-likelihood relative to the weights as stored and the "
                                "full cache, nats",
     .column = columns, .is_shown = is_compared};
 
@@ -96,7 +96,8 @@ const struct sh_report_part sh_report_weights = {
                "are compared with the same evaluations with the original weights.",
     .fill = "eval --model MODEL --text FILE --policy full scissorhands --budget 0.5 --weight-prune 0.5 --db STORE",
     .says = "Do the losses add up? The table shows the cost of pruned or quantised weights with the full cache, the "
-            "cost of the smaller cache with the original weights, and the cost of both together. The column “beyond "
-            "the sum” shows how much more the smaller cache costs with these weights than with the original ones: 0, "
-            "within the errors, where the losses add up. The error is at most the sum of the errors of the two "
-            "changes."};
+            "cost of the smaller cache with the weights as stored, and the cost of both together. The column “beyond "
+            "the sum” shows how much more the smaller cache costs with these weights than with the stored ones: 0, "
+            "within the errors, where the losses add up. Pruning and bits apply to the weights as the checkpoint "
+            "stores them: of a checkpoint that is quantised already, they are in addition to that. The error is at "
+            "most the sum of the errors of the two changes."};

@@ -22,6 +22,21 @@ if ! command -v gnuplot >/dev/null; then
     exit $?
 fi
 
+# What gnuplot reads is a file, and of a long text's map no more cells than a page has points.
+python3 "$cli/checkpoint.py" random long vocab_size=64 max_position_embeddings=1200
+python3 -c 'print([(7 + 3 * i * i) % 60 for i in range(1200)])' >long.jsonl
+run trace --db long.db -q --model long --random-weights --tokens long.jsonl
+mkdir spy
+printf '#!/bin/sh\nstat -L -c %%F /proc/self/fd/0 >>%s/read\nexec %s "$@"\n' "$work" "$(command -v gnuplot)" >spy/gnuplot
+chmod +x spy/gnuplot
+search=$work/spy:$PATH run plot heatmap --db long.db -q -o out/a.svg --data map.tsv
+expect "a map of a long text" 0 "" ""
+holds "  gnuplot reads a file, not a pipe" [ "$(sort -u read)" = "regular file" ]
+holds "  of at most 1000 x 1000 cells in a map" python3 -c '
+for block in open("map.tsv").read().strip().split("\n\n"):
+    rows = [line.split("\t") for line in block.split("\n") if not line.startswith("#")]
+    assert 50 < len(rows) <= 1000 and max(map(len, rows)) <= 1000, (len(rows), max(map(len, rows)))'
+
 plot -o out/a.svg --width 3.3in --height 3in
 expect "a height with room for the panels" 0 "" ""
 holds "is the figure's" [ "$(size out/a.svg)" = "330 300" ]

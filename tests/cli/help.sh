@@ -100,4 +100,14 @@ refuse "a folder in one that is not there" 1 "nowhere/man1: .*No such file" help
 refuse "a file in the folder's place" 1 "a-file.db: .*folder" help --man a-file.db
 refuse "a command that it does not have" 2 'command "replya"' help replya
 refuse "two commands" 2 "help: .*one command" help trace replay
+
+# What a reader who has a model looks for comes first.
+verdict "README's first command is study, the one for a model of one's own; reproduce comes next" "$(
+    sed -n 's/^| .* | `shears \([a-z]*\).*/\1/p' "$SH_TOP/README.md" | sed -n 1,2p | tr '\n' ' ' |
+        grep -qx 'study reproduce ' || echo "# another is")"
+verdict "every command of README's table is one of the program's" "$(
+    sed -n '/^| your question/,/^$/p' "$SH_TOP/README.md" | grep -o 'shears [a-z]*' | sort -u | while read -r _ c; do
+        grep -qxF "$c" <<<"$commands" || echo "# $c"
+    done)"
+
 finish

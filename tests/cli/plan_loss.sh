@@ -61,6 +61,9 @@ expect "the command that repeats it is shown" 0 \
     "^To repeat the measurement: shears eval --model $model --plan met.json --tokens judged.jsonl --seed 0$" ""
 eval "run $(sed -n 's/^To repeat the measurement: shears //p' log/out) -q"
 expect "and runs as it is shown" 0 "h2o.*met.json" ""
+run plan --model "$model" --tokens texts.jsonl --policy h2o:recent=3 --target-kl 0.002 -o met.txt.json
+expect "it says how its table is meant and how to measure again" 0 "or the most that were tried where none do" ""
+holds "  with the judged texts" grep -q "follow from the texts and --seed: the same command measures them again" log/out
 plan --target-kl 0.002 --json --seed 5 -o other.json
 holds "another seed, other judged texts" python - <<'P'
 import json

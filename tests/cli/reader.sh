@@ -76,6 +76,21 @@ subprocess.run([sys.executable, "short.py", *sys.argv[1:]], check=True)
 assert (np.load("short.npy") == np.load("program.npy")).all() and 10 < len(open("short.py").readlines()) <= 21
 ' $db.db 1 1 2 short.npy
 done
+for db in log8 sparse-log8; do
+    reader short.py $db.db 1 1 2 none.npy >log/out 2>log/err
+    status=$?
+    expect "  of $db it says what to do" 1 "" "found log8 or sparse scores: use shears_trace.py"
+done
+holds "what is not in a store is named" reader - <<'P'
+import shears_trace
+store = shears_trace.Store("log8.db")
+for at in (99, 0, 0), (0, 99, 0), (0, 0, 99):
+    try:
+        store.matrix(*at)
+        raise SystemExit(f"{at} was found")
+    except ValueError as e:
+        assert str(e) == "no scores of sequence %d, layer %d, head %d: the store's sequences are 0, 1" % at, e
+P
 holds "a store of another version, a file of another kind" reader - <<'P'
 import shutil, sqlite3, shears_trace
 shutil.copy("log8.db", "other.db")

@@ -128,6 +128,8 @@ holds "every part is there, with its figures and the commands as they were typed
     fig-frontier fig-dropped-mass fig-latency serving weights repetition models "50 % pruned" "!no requests were simulated" \
     "shears simulate --model opt-125m" "shears repetition --model" "!Missing: the control" "!Missing: what 8 or 4 bits" \
     "shears replay --db t.db --policy h2o window full --budget 0.25,0.5,0.75 -q" "--kv-bits 8 --kv-group 8"
+holds "pruned weights are compared with those that are stored" python3 check.py out/full.html "as stored" \
+    "as the checkpoint stores them: of a checkpoint that is quantised already, they are in addition to that"
 holds "its numbers are those of the store" python3 - <<'P'
 import json, sqlite3, re
 page = open("out/full.html").read()

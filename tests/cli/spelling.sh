@@ -122,6 +122,7 @@ done <<'MODELS'
 meta-llama/Llama-3.1-8B-Instruct|llama-3.1-8b
 meta-llama/Meta-Llama-3.1-70B|llama-3.1-70b
 llama-3-1-70b|llama-3.1-70b
+meta-llama/Llama-3.3-70B-Instruct|llama-3.3-70b
 Llama-2-7b-chat-hf|llama-2-7b
 facebook/opt-6.7b|opt-6.7b
 mistralai/Mistral-7B-Instruct-v0.1|mistral-7b-v0.1

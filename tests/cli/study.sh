@@ -52,6 +52,16 @@ lines = open("out/s/plan.txt").read().splitlines()
 assert "--search-first 6 " in lines[0] + " " and "--sequences 24" in lines[0], lines[0]
 assert "--count 6" in open("out/s/trace.txt").readline()
 P
+holds "  the server runs with the plan and its measured quality, and the answer names the budget without a plan" python - <<'P'
+import json
+said, plan, served = json.load(open("first.json")), json.load(open("out/s/plan.json")), open("out/s/simulate.txt").read()
+assert "--plan out/s/plan.json" in served and "--budget" not in served and "not measured" not in served, served
+assert f"{plan['policy']['name']}: ppl_increase" in served, served
+assert "Without a plan, " in said["answer"] and " % with " in said["answer"].replace("%, with", "% with"), said["answer"]
+page = open("out/s/report.html").read()
+serving = page[page.index('<section id="serving">'):].split("</section>")[0]
+assert "ppl_increase" in serving and "not measured" not in serving and "plan.json" in serving
+P
 holds "  on a page that lacks nothing, whose sentences lead to the plan" python - <<'P'
 page = open("out/s/report.html").read()
 first = page[:page.index("<nav")]
@@ -92,7 +102,13 @@ holds "a target that no budget is shown to meet: the best is named" python - <<'
 import json
 said, plan = json.load(open("log/out")), json.load(open("out/s/plan.json"))
 assert said["status"] == plan["status"] == "not_shown" and said["answer"].startswith("No measured budget is shown"), said
-assert said["buys"] is None and said["steps_run"] == 2 and said["ppl_increase_bound"] > 1e-6, said
+assert said["buys"] is None and said["steps_run"] == 3 and said["ppl_increase_bound"] > 1e-6, said
+P
+holds "  whose server has the new plan alone" python - <<'P'
+import json, sqlite3
+plans = {(s["plan"], s["evidence"]) for (t,) in sqlite3.connect("out/s/trained.db").execute(
+    "SELECT DISTINCT settings FROM result WHERE command = 'simulate'") for s in [json.loads(t)]}
+assert len(plans) == 2, plans
 P
 head -n 1 docs.jsonl >one.jsonl
 run study --model model --jsonl one.jsonl --gpu L4 --length 64 -q --json -o out/one

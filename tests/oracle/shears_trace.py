@@ -200,7 +200,9 @@ class Store:
 
     def matrix(self, sequence, layer, head):
         rows = list(self.rows(sequence, layer, head))
-        need(rows and [r[0] for r in rows] == list(range(len(rows))), "rows are missing")
+        need(rows, "no scores of sequence %d, layer %d, head %d: the store's sequences are %s" %
+             (sequence, layer, head, ", ".join(str(s[0]) for s in self.sequences) or "none"))
+        need([r[0] for r in rows] == list(range(len(rows))), "rows are missing")
         out = np.zeros((len(rows), max(first + len(row) for q, first, row, rest in rows)), "f4")
         for q, first, row, rest in rows:
             out[q, first:first + len(row)] = row

@@ -287,6 +287,21 @@ static void no_text_overlaps_or_is_cut(void)
             }
 }
 
+/* As the report draws figures for phones: panels below each other. A scale lies below the label of its map's axis. */
+static void nothing_overlaps_on_phones(void)
+{
+    static const struct sh_gp_look phone = {.width_in = 4.2, .scrolls = 1};
+    for (int i = 0; sh_figures[i]; i++)
+        for (int crowded = 0; crowded < 2; crowded++) {
+            struct sh_err e = {.text = ""};
+            char *svg = NULL, *what = xasprintf("%s%s on a phone", sh_figures[i]->name, crowded ? ", crowded" : "");
+            CU_ASSERT_FATAL(!sh_figure_svg(sh_figures[i], crowded ? &crowd.d : &tame.d, &phone, &svg, &e));
+            CU_ASSERT(faults(svg, what) == 0);
+            free(what);
+            free(svg);
+        }
+}
+
 /* The measure itself: it finds what overlaps, what is cut, and nothing where text only touches. */
 static void the_measure_finds_faults(void)
 {
@@ -350,6 +365,25 @@ static void what_has_no_colour_is_told(void)
     svg = svg_of(&sh_figure_persistence, &crowd.d, 7);
     CU_ASSERT(strstr(svg, "none</text>") != NULL);
     free(svg);
+}
+
+/* The interval has one entry for all bands, which can be seen: three tenths of a line's colour, and none is grey. */
+static void intervals_have_one_entry(void)
+{
+    for (size_t k = 0; k < sizeof widths / sizeof *widths; k++)
+        for (int crowded = 0; crowded < 2; crowded++) {
+            char *svg = svg_of(&sh_figure_budget_curve, crowded ? &crowd.d : &tame.d, widths[k]);
+            int n = 0;
+            double opacity;
+            CU_ASSERT(count(svg, ">95 % interval</text>") == 1);
+            for (const char *at = svg; (at = strstr(at, "fill-opacity")) != NULL; at++)
+                if (sscanf(at, "fill-opacity%*[^0-9]%lf", &opacity) == 1 && opacity < 1) {
+                    CU_ASSERT(opacity > 0.29);
+                    n++;
+                }
+            CU_ASSERT(n > 0);
+            free(svg);
+        }
 }
 
 static void height_of(const char *svg, double *h)
@@ -467,8 +501,10 @@ int main(int argc, char **argv)
     static const struct tap_test tests[] = {
         {"the measure finds what overlaps and what is cut", the_measure_finds_faults},
         {"no text overlaps another or is cut, at 3.3 in, 7 in and a figure's own width", no_text_overlaps_or_is_cut},
+        {"nor on a page that scrolls", nothing_overlaps_on_phones},
         {"scales suit the lines, not a limit far away", scales_suit_the_lines},
         {"what has no colour of its own is told", what_has_no_colour_is_told},
+        {"an interval has one entry and bands that can be seen", intervals_have_one_entry},
         {"sixteen bars fit a column", a_column_has_room_for_many_bars},
         {"scales of colours have two numbers at least", scales_of_colours_have_two_numbers},
         {"a height is kept, or refused with the one that is needed", heights_are_kept_or_refused},

@@ -3,6 +3,7 @@
  * everything that decides them; the contents of files and rows of a catalogue by their hash. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/mem.h"
 #include "src/app/store/results.h"
@@ -111,6 +112,30 @@ int sh_sim_find(struct sh_sim_study *s, int are_new, struct sh_store *store, str
     return 0;
 }
 
+static int is_older(const json_t *one, const json_t *new)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)new, key, value)
+        if (strcmp(key, "costs") && strcmp(key, "evidence") && !json_equal(value, json_object_get(one, key)))
+            return 0;
+    return json_object_size(one) == json_object_size(new);
+}
+
+/* A plan's file was written anew: results of what it contained before have nothing left that they are of. */
+static int forget_older(const struct sh_sim_row *r, struct sh_store *store, struct sh_err *e)
+{
+    struct sh_results all = {0};
+    int bad = sh_results_load(store, "simulate", &all, e);
+    json_t *new = json_loads(r->settings, 0, NULL);
+    for (int i = 0; i < all.n && !bad; i++)
+        if (strcmp(all.row[i].text, r->settings) && is_older(all.row[i].settings, new))
+            bad = sh_store_results_erase(store, "simulate", all.row[i].text, e);
+    json_decref(new);
+    sh_results_free(&all);
+    return bad;
+}
+
 static int keep(const struct sh_sim_study *s, const struct sh_sim_row *r, struct sh_store *store, struct sh_err *e)
 {
     struct sh_result_row row = {0};
@@ -127,7 +152,7 @@ int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store 
         return -1;
     for (int i = first; i < first + n && !bad; i++)
         if (s->row[i].is_there && !s->row[i].is_known)
-            bad = keep(s, &s->row[i], store, e);
+            bad = (s->row[i].cache->plan && forget_older(&s->row[i], store, e)) || keep(s, &s->row[i], store, e);
     return sh_store_group_end(store, bad, e);
 }
 
