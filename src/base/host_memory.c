@@ -107,8 +107,15 @@ static size_t left_of_space(void)
 
 size_t sh_host_memory_free(void)
 {
+    return sh_host_memory_free_with(0);
+}
+
+size_t sh_host_memory_free_with(size_t mapped)
+{
     unsigned long long kib = number("/proc", "meminfo", "MemAvailable:", 0);
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     size_t left = kib ? (size_t)kib << 10 : pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 2 : 0;
-    return least(least(left, left_of_space()), sh_host_memory_groups("/proc/self/cgroup", "/sys/fs/cgroup"));
+    size_t space = left_of_space();
+    space += space < SIZE_MAX - mapped ? mapped : 0;
+    return least(least(left, space), sh_host_memory_groups("/proc/self/cgroup", "/sys/fs/cgroup"));
 }

@@ -41,6 +41,9 @@ int sh_add(size_t a, size_t b, size_t *out);
  * of a cluster), and what its limit on address space leaves. */
 size_t sh_host_memory_free(void);
 
+/* The same where `mapped` bytes of what will be taken are files that are mapped: their address space is taken. */
+size_t sh_host_memory_free_with(size_t mapped);
+
 /* The least that a memory limit leaves in the control groups that a file in the format of /proc/self/cgroup names, and
  * in their parents; version 1 (below mount/memory) or 2. File caches can be reclaimed, so they count as free. SIZE_MAX:
  * no limit. */

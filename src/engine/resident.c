@@ -57,26 +57,27 @@ static size_t bytes_of(const struct sh_resident_setup *s, int layer, int bits, i
     return is_host ? sh_model_kept_bytes(s->model, layer, s->dtype) : n * sh_type_bytes(s->dtype);
 }
 
-/* What the layers' weights, the largest alone where they come one by one, and the output matrix take at least. */
-static size_t weight_bytes(const struct sh_resident_setup *s, int bits)
+/* What the layers' weights, the largest alone where they come one by one, and the output matrix take at least, with
+ * matrices of so many bits; and what is left for them. */
+static void room_for(const struct sh_resident_setup *s, int bits, size_t *needs, size_t *left)
 {
     struct sh_props props;
     s->backend->props(s->device, &props);
-    size_t all = 0, most = 0;
+    int keeps = props.is_host && bits == 16;
+    size_t all = 0, most = 0, mapped = keeps ? sh_model_mapped_bytes(s->model, -1) : 0;
     for (int i = 0; i < sh_model_arch(s->model)->n_layer; i++) {
         size_t n = bytes_of(s, i, bits, props.is_host);
         all += n;
         most = n > most ? n : most;
+        mapped += keeps ? sh_model_mapped_bytes(s->model, i) : 0;
     }
-    return (s->streams ? most : all) + bytes_of(s, -1, bits, props.is_host);
+    *needs = (s->streams ? most : all) + bytes_of(s, -1, bits, props.is_host);
+    *left = props.is_host ? sh_host_memory_free_with(mapped < *needs ? mapped : *needs) : props.memory_bytes;
 }
 
 void sh_resident_room(const struct sh_resident_setup *s, size_t *needs, size_t *left)
 {
-    struct sh_props props;
-    s->backend->props(s->device, &props);
-    *needs = weight_bytes(s, s->weight_bits);
-    *left = props.is_host ? sh_host_memory_free() : props.memory_bytes;
+    room_for(s, s->weight_bits, needs, left);
 }
 
 void sh_resident_for_texts(struct sh_resident_setup *s, int longest, long long all, int least)
@@ -95,17 +96,17 @@ void sh_resident_for_texts(struct sh_resident_setup *s, int longest, long long a
 /* Weights that cannot fit are refused before the first is read, with the width that would do. */
 static int check_room(const struct sh_resident *r, struct sh_err *e)
 {
-    size_t takes, left;
+    size_t takes, left, other, room;
     sh_resident_room(&r->setup, &takes, &left);
     if (takes <= left)
         return 0;
     sh_fail(e, "the weights need at least %zu bytes, but the %s has %zu left", takes,
             r->is_host ? "machine" : "device", left);
-    for (int bits = 8; bits >= 4; bits /= 2)
-        if (bits < r->setup.weight_bits && weight_bytes(&r->setup, bits) <= left) {
-            sh_hint(e, "with --weight-bits %d they need %zu bytes", bits, weight_bytes(&r->setup, bits));
-            break;
-        }
+    for (int bits = 8; bits >= 4; bits /= 2) {
+        room_for(&r->setup, bits, &other, &room);
+        if (bits < r->setup.weight_bits && other <= room)
+            return sh_hint(e, "with --weight-bits %d they need %zu bytes", bits, other);
+    }
     return -1;
 }
 

@@ -79,6 +79,8 @@ size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outsi
 /* Bytes that the processor keeps of a layer's weights for products of `dtype`: packed and coded matrices as they are
  * stored, numbers of 16 bits as such. -1: of the output matrix. */
 size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype);
+/* Those of them that are not copied: they stay where the file is mapped. */
+size_t sh_model_mapped_bytes(const struct sh_model *m, int layer);
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */

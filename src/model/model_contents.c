@@ -31,26 +31,48 @@ static size_t stored_bytes(const struct sh_stored *t)
     return bytes;
 }
 
-/* A parameter's share of its tensor. */
-static size_t kept_bytes(const struct bound *b, enum sh_type dtype, int is_pruned)
+/* The share of a tensor in codes that stays as it is stored; 0: the parameter is kept as numbers. */
+static size_t mapped_bytes(const struct bound *b, int is_pruned)
 {
     size_t n = (size_t)b->rows * (size_t)b->cols, all = 1;
-    if (b->stored && sh_stored_is_coded(b->stored) && b->param->rows != SH_ONE && !is_pruned) {
-        for (int i = 0; i < b->stored->rank; i++)
-            all *= b->stored->shape[i];
-        return (size_t)((double)stored_bytes(b->stored) * (double)n / (double)all);
-    }
+    if (!b->name || !b->stored || !sh_stored_is_coded(b->stored) || b->param->rows == SH_ONE || is_pruned)
+        return 0;
+    for (int i = 0; i < b->stored->rank; i++)
+        all *= b->stored->shape[i];
+    return (size_t)((double)stored_bytes(b->stored) * (double)n / (double)all);
+}
+
+static size_t kept_bytes(const struct bound *b, enum sh_type dtype, int is_pruned)
+{
+    size_t n = (size_t)b->rows * (size_t)b->cols, mapped = mapped_bytes(b, is_pruned);
+    if (mapped || !b->name)
+        return mapped;
     return n * sh_type_bytes(b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype);
+}
+
+/* The places of a layer (-1: of the output matrix): [*from, returned). */
+static const struct bound *places(const struct sh_model *m, int layer, const struct bound **from)
+{
+    enum sh_role head = m->arch.flags & SH_TIED_HEAD ? SH_TOK_EMBED : SH_HEAD;
+    *from = layer < 0 ? &m->bound[head] : &m->bound[SH_LAYER_ROLE + (size_t)layer * m->per_layer];
+    return *from + (layer < 0 ? 1 : m->per_layer);
 }
 
 size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype)
 {
     size_t bytes = 0;
-    if (layer < 0)
-        return kept_bytes(&m->bound[m->arch.flags & SH_TIED_HEAD ? SH_TOK_EMBED : SH_HEAD], dtype, 0);
-    const struct bound *from = &m->bound[SH_LAYER_ROLE + (size_t)layer * m->per_layer];
-    for (const struct bound *b = from; b < from + m->per_layer; b++)
-        bytes += b->name ? kept_bytes(b, dtype, m->pruned > 0) : 0;
+    const struct bound *b, *end = places(m, layer, &b);
+    for (; b < end; b++)
+        bytes += kept_bytes(b, dtype, layer >= 0 && m->pruned > 0);
+    return bytes;
+}
+
+size_t sh_model_mapped_bytes(const struct sh_model *m, int layer)
+{
+    size_t bytes = 0;
+    const struct bound *b, *end = places(m, layer, &b);
+    for (; b < end; b++)
+        bytes += mapped_bytes(b, layer >= 0 && m->pruned > 0);
     return bytes;
 }
 

@@ -33,14 +33,15 @@ static size_t coded_layer_bytes(const struct sh_sweep *s)
     return bytes + 15 * (size_t)widest(c) * sizeof(float);
 }
 
-static size_t layer_bytes(const struct sh_sweep *s)
+/* Of the largest one; a device has numbers of the operands' type. */
+static size_t layer_bytes(const struct sh_sweep *s, int is_host)
 {
     size_t most = 0;
     if (s->weight_bits < 16)
         return coded_layer_bytes(s);
     for (int l = 0; l <= s->last_layer; l++) {
         size_t stored = sh_model_layer_bytes(s->model, l) / sh_type_bytes(sh_model_type(s->model));
-        size_t bytes = stored * sh_type_bytes(s->dtype);
+        size_t bytes = is_host ? sh_model_kept_bytes(s->model, l, s->dtype) : stored * sh_type_bytes(s->dtype);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -161,7 +162,8 @@ int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct 
     }
     size_t share = (all + (size_t)s->n_device - 1) / (size_t)s->n_device;
     rows = share < (size_t)rows ? (int)share : rows;
-    *out = (struct sh_sweep_needs){.layer_bytes = layer_bytes(s), .layers_at_once = props.is_host ? 1 : 2};
+    *out = (struct sh_sweep_needs){.layer_bytes = layer_bytes(s, props.is_host),
+                                    .layers_at_once = props.is_host ? 1 : 2};
     if (s->link)
         out->layers_at_once = s->link->last - s->link->first + 1;
     int most = measure(s, rows, props.is_host, taken, out);
