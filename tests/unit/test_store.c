@@ -340,6 +340,7 @@ static void writer_holds_back(void)
     int id = sh_store_begin(s, &run, "key", sequences, 2, done, &e);
     sqlite3 *other;
     CU_ASSERT_FATAL(sqlite3_open(db, &other) == SQLITE_OK);
+    sqlite3_busy_timeout(other, 30000);                 /* the writer looks in time and again, which COMMIT waits for */
     CU_ASSERT(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
     struct pushing p = {.w = sh_writer_begin(s, id, 2, &e)};
     pthread_t thread;
