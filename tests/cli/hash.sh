@@ -7,7 +7,7 @@
 records=$SH_GOLDEN/tasks
 mkdir model && cp "$records"/model/* "$tokenizer"/{vocab.json,merges.txt,special_tokens_map.json,tokenizer_config.json} model
 golden_tokens opt >tokens.jsonl
-python -c 'for i in range(8): print([2 + (7 * i + 3 * j * j + i * j) % 60 for j in range(24)])' >many.jsonl
+python -c 'for i in range(26): print([2 + (7 * i + 3 * j * j + i * j) % 60 for j in range(24)])' >many.jsonl
 texts=(--model "$checkpoints/opt" --tokens tokens.jsonl)
 policy=(--policy h2o --budget 12)
 for i in 1 2; do
@@ -23,7 +23,7 @@ for i in 1 2; do
     run simulate --model opt-125m --gpu A100-SXM-80GB --rate 20 --requests 60 --prompt 300 --output 30 --slo-ttft 0.05 \
         --slo-tpot 0.05 --max-rate "${db[@]}"
     run plan --model "$checkpoints/opt" --tokens many.jsonl --length 24 --policy h2o --allocator loss \
-        --target-ppl-increase 50% "${db[@]}"
+        --target-ppl-increase 50% --sequences 12 "${db[@]}"
 done
 holds "made twice, by one thread and by two: the same hash" same 1.db 2.db
 
