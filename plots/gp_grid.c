@@ -36,7 +36,7 @@ static void pick(struct sh_gp *gp, struct sh_gp_grid *g, int n)
         if (!wanted || wanted & 1u << i)
             g->at[g->n++] = i;
     if (n < SH_GP_PANELS && wanted >> n)
-        snprintf(gp->problem, sizeof gp->problem, "has %d panel%s here, and --panels names one beyond", n,
+        snprintf(gp->problem, sizeof gp->problem, "has %d panel%s here, but --panels names a higher number", n,
                  n == 1 ? "" : "s");
     g->n = g->n ? g->n : (g->at[0] = 0, 1);
 }

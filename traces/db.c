@@ -24,7 +24,7 @@ int sh_db_fail(struct sh_store *s, const char *doing, struct sh_err *e)
         return sh_fail(e, "%s: damaged: %s: more rows than a file of this size can hold", s->path, doing);
     int code = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db), kind = code & 0xff;
     if (kind == SQLITE_BUSY || kind == SQLITE_LOCKED)
-        sh_fail(e, "%s: %s: another program is using the file, which stayed locked", s->path, doing);
+        sh_fail(e, "%s: %s: locked by another program for too long", s->path, doing);
     else if (code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY)
         sh_fail(e, "%s: %s: the store has that row already (%s)", s->path, doing,
                 strchr(sqlite3_errmsg(s->db), ':') ? strchr(sqlite3_errmsg(s->db), ':') + 2 : "");

@@ -76,7 +76,7 @@ static void fail_in(struct sh_dev *d, const char *what, const char *why, const c
     pthread_mutex_lock(&d->lock);
     memcpy(since, d->queued, sizeof since);
     pthread_mutex_unlock(&d->lock);
-    cuda_fail(d, "%s: %s (%s); operations since the last good sync: %s", what, why, name, since[0] ? since : "none");
+    cuda_fail(d, "%s: %s (%s); operations since the last successful wait: %s", what, why, name, since[0] ? since : "none");
 }
 
 int cuda_check(struct sh_dev *d, const char *what, cudaError_t status)
@@ -109,8 +109,8 @@ int cuda_begin(struct sh_dev *d, const char *operation)
         snprintf(d->queued + used, sizeof d->queued - used, "%s%s", used ? ", " : "", operation);
     pthread_mutex_unlock(&d->lock);
     if (is_strange)
-        cuda_fail(d, "%s: it is called by another thread than the operation before it, and nobody has waited for the "
-                  "device since: only alloc, release, weight, vector and drop may run next to operations", operation);
+        cuda_fail(d, "%s: called from a different thread than the operation before it, without a wait for the device "
+                  "in between; only alloc, release, weight, vector and drop may overlap with operations", operation);
     return is_strange ? -1 : 0;
 }
 
@@ -132,8 +132,8 @@ static int refuse_tf32(struct sh_err *e)
     const char *found = getenv("NVIDIA_TF32_OVERRIDE");
     if (!found || !*found || !strcmp(found, "0"))
         return 0;
-    refuse(e, SH_ABSENT, "backend cuda: cannot open: the environment has NVIDIA_TF32_OVERRIDE=%.20s, expected nothing "
-           "or 0: f32 products would be rounded to TF32, with 10 bits of mantissa, whatever is asked for", found);
+    refuse(e, SH_ABSENT, "backend cuda: cannot open: found NVIDIA_TF32_OVERRIDE=%.20s in the environment, expected 0 "
+           "or none: it would round all f32 products to TF32, with 10 bits of mantissa", found);
     snprintf(e->hint, sizeof e->hint, "unset NVIDIA_TF32_OVERRIDE, or set it to 0");
     return -1;
 }
@@ -188,7 +188,7 @@ static int set_limit(struct sh_dev *d, size_t asked, struct sh_err *e)
         return -1;
     size_t most = free_bytes - free_bytes / 32;         /* the driver and cuBLAS take some later */
     if (asked > most)
-        return refuse(e, SH_FAILED, "backend cuda: device %d: %zu bytes asked for, %zu of its %zu can be taken",
+        return refuse(e, SH_FAILED, "backend cuda: device %d: cannot use %zu bytes: %zu of its %zu are free",
                       d->ordinal, asked, most, total);
     d->limit = asked ? asked : most;
     return 0;
@@ -200,7 +200,7 @@ static int start_drain(struct sh_dev *d, struct sh_err *e)
     d->drain = cuda_drain_new(d);
     if (d->drain || cuda_has_failed(d))
         return d->drain ? 0 : -1;
-    return refuse(e, SH_FAILED, "backend cuda: device %d: no thread to record with", d->ordinal);
+    return refuse(e, SH_FAILED, "backend cuda: device %d: cannot start the recording thread", d->ordinal);
 }
 
 static int start(struct sh_dev *d)
@@ -254,7 +254,8 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     if (n < 0)
         return NULL;
     if (o->ordinal < 0 || o->ordinal >= n) {
-        refuse(e, SH_ABSENT, "backend cuda: cannot open: there is no device %d, this machine has %d", o->ordinal, n);
+        refuse(e, SH_ABSENT, "backend cuda: cannot open: no device %d, found %d device%s", o->ordinal, n,
+               n == 1 ? "" : "s");
         return NULL;
     }
     struct sh_dev *d = (struct sh_dev *)calloc(1, sizeof *d);

@@ -54,7 +54,7 @@ void cuda_embed(struct sh_dev *d, const struct sh_embed *a)
     cuda_stage_begin(d, SH_STAGE_TOKENS);
     char *raw = (char *)cuda_scratch_at(d, &d->embed, CUDA_STAGE_BYTES);
     if (most < 1)
-        cuda_fail(d, "embed: rows of %d numbers are longer than the %zu bytes that travel at once", a->out.cols,
+        cuda_fail(d, "embed: found rows of %d numbers, expected at most the %zu bytes of one transfer", a->out.cols,
                   d->stages_compute.bytes);
     for (int at = 0; at < a->out.rows && !cuda_has_failed(d); at += most)
         piece(d, a, raw, at, a->out.rows - at < most ? a->out.rows - at : most);

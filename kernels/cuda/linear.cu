@@ -90,7 +90,7 @@ void cuda_linear(struct sh_dev *d, const struct sh_linear *a)
     if (cuda_begin(d, "linear") || !a->x.rows)
         return;
     if (a->x.cols != a->w->cols || a->out.cols != a->w->rows || a->x.type != a->w->type) {
-        cuda_fail(d, "linear: [%d, %d] x [%d, %d] -> [%d, %d] %s x %s do not fit together", a->x.rows, a->x.cols,
+        cuda_fail(d, "linear: [%d, %d] x [%d, %d] -> [%d, %d] %s x %s do not match", a->x.rows, a->x.cols,
                   a->w->rows, a->w->cols, a->out.rows, a->out.cols, sh_type_name(a->x.type), sh_type_name(a->w->type));
         return;
     }

@@ -124,10 +124,10 @@ static void say_full(struct sh_dev *d, size_t bytes, struct sh_err *e)
     pthread_mutex_lock(&d->lock);
     e->status = SH_FAILED;
     snprintf(e->text, sizeof e->text,
-             "backend cuda: device %d: %zu bytes more do not fit: %zu are taken of the %zu that may be", d->ordinal,
+             "backend cuda: device %d: cannot allocate %zu more bytes: %zu of the %zu allowed are in use", d->ordinal,
              bytes, d->taken, d->limit);
-    snprintf(e->hint, sizeof e->hint, "at least %zu bytes are needed: give more with --device-memory, if the "
-             "device has them; shorter texts and smaller caches need less", d->taken + rounded(bytes));
+    snprintf(e->hint, sizeof e->hint, "at least %zu bytes are needed: raise --device-memory if the device has that "
+             "much, or use shorter texts or smaller caches", d->taken + rounded(bytes));
     pthread_mutex_unlock(&d->lock);
 }
 

@@ -22,11 +22,11 @@ static void say_short(struct sh_dev *d, int n, size_t bytes, size_t least, cudaE
     struct sh_err e;
     e.status = SH_FAILED;
     snprintf(e.text, sizeof e.text,
-             "backend cuda: device %d: pinned memory: %d times %zu bytes are wanted, and %d times %zu are not to be "
-             "had either: %s (%s)", d->ordinal, n, bytes, n, least, cudaGetErrorString(status),
+             "backend cuda: device %d: cannot allocate pinned memory, neither %d times %zu bytes nor %d times %zu: "
+             "%s (%s)", d->ordinal, n, bytes, n, least, cudaGetErrorString(status),
              cudaGetErrorName(status));
-    snprintf(e.hint, sizeof e.hint, "it is host memory that stays where it is: raise the limit on locked memory "
-             "(ulimit -l), or end what else holds such memory");
+    snprintf(e.hint, sizeof e.hint, "pinned memory is locked host memory: raise the limit on it (ulimit -l), or stop "
+             "other programs that lock memory");
     cuda_fail_as(d, &e);
 }
 

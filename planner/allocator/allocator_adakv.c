@@ -9,8 +9,8 @@
 #include "planner/allocator/allocator.h"
 
 static const struct sh_knob knobs[] = {
-    {"alpha", 0.2, 0, 1, NULL, "share of the mean that every head has of its own; 1: uniform", 0},
-    {"window", 32, 1, 1 << 20, NULL, "last queries of a sequence whose attention makes the scores", 1},
+    {"alpha", 0.2, 0, 1, NULL, "share of the mean that every head gets at least; 1: uniform", 0},
+    {"window", 32, 1, 1 << 20, NULL, "number of last queries whose attention gives the scores", 1},
     {0}};
 
 static void share_layer(const struct sh_allocation *a, int own, const double *score, int *budget)
@@ -45,7 +45,7 @@ static void share(const struct sh_allocation *a, const double *knob, int *budget
 
 const struct sh_allocator sh_allocator_adakv = {
     .name = "adakv",
-    .summary = "within a layer, to the heads whose keys score most",
+    .summary = "within a layer, more to heads whose keys have the highest scores",
     .knobs = knobs,
     .needs = SH_EVIDENCE_SCORE,
     .monotone = 1,

@@ -38,7 +38,7 @@ static void share(const struct sh_allocation *a, const double *knob, int *budget
 
 const struct sh_allocator sh_allocator_greedy = {
     .name = "greedy",
-    .summary = "each token where it keeps most, by measured budget curves",
+    .summary = "each token to the head where it keeps most attention, by measured budget curves",
     .needs = SH_EVIDENCE_CURVE,
     .monotone = 1,
     .share = share,

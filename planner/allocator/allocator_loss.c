@@ -84,7 +84,7 @@ static void share(const struct sh_allocation *a, const double *knob, int *budget
 
 const struct sh_allocator sh_allocator_loss = {
     .name = "loss",
-    .summary = "each token where it saves most loss, by probes of the layers",
+    .summary = "each token to the layer where it saves most loss, as measured layer by layer",
     .needs = SH_EVIDENCE_CURVE | SH_EVIDENCE_LOSS,
     .monotone = 1,
     .share = share,

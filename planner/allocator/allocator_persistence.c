@@ -9,9 +9,9 @@
 #include "src/base/mem.h"
 
 static const struct sh_knob knobs[] = {
-    {"c", 0.1, 0, 1e6, NULL, "added to 1 - ratio: the larger, the more even", 0},
-    {"alpha", 1, 1, 100, NULL, "pivotal is what is above alpha / t", 1},
-    {"recent", 0, 0, 1 << 20, NULL, "only pairs at least that far apart", 1},
+    {"c", 0.1, 0, 1e6, NULL, "added to 1 - ratio; the larger, the more even", 0},
+    {"alpha", 1, 1, 100, NULL, "a score above alpha / t is pivotal", 1},
+    {"recent", 0, 0, 1 << 20, NULL, "only pairs at least this many tokens apart", 1},
     {0}};
 
 static void share(const struct sh_allocation *a, const double *knob, int *budget)
@@ -25,7 +25,7 @@ static void share(const struct sh_allocation *a, const double *knob, int *budget
 
 const struct sh_allocator sh_allocator_persistence = {
     .name = "persistence",
-    .summary = "more to layers of lower measured persistence",
+    .summary = "more to layers with lower measured persistence",
     .knobs = knobs,
     .needs = SH_EVIDENCE_PERSISTENCE,
     .share = share,

@@ -21,7 +21,7 @@ static void ramp(const struct sh_allocation *a, double beta, int is_down, int *b
 
 /* More to early layers (PyramidKV, arXiv 2406.02069). */
 static const struct sh_knob pyramid_knobs[] = {
-    {"beta", 20, 1, 1e6, NULL, "the mean over the last layer's share, both without protected tokens; 1: uniform", 0},
+    {"beta", 20, 1, 1e6, NULL, "mean / last layer's share, both without protected tokens; 1: uniform", 0},
     {0}};
 
 static void share_down(const struct sh_allocation *a, const double *knob, int *budget)
@@ -39,7 +39,7 @@ const struct sh_allocator sh_allocator_pyramid = {
 /* More to late layers: what Scissorhands (arXiv 2305.17118, section 4.1) argues for, since persistence is lower there.
  * The paper gives no formula; this is the pyramid turned over. */
 static const struct sh_knob funnel_knobs[] = {
-    {"beta", 20, 1, 1e6, NULL, "the mean over the first layer's share, both without protected tokens; 1: uniform", 0},
+    {"beta", 20, 1, 1e6, NULL, "mean / first layer's share, both without protected tokens; 1: uniform", 0},
     {0}};
 
 static void share_up(const struct sh_allocation *a, const double *knob, int *budget)

@@ -18,7 +18,7 @@ static uint64_t weights_of(const struct sh_kv_parts *p, const struct sh_kv_facts
     return (all + (uint64_t)tp - 1) / (uint64_t)tp;
 }
 
-/* A draft keeps its whole cache: its tokens must be those that the model itself still sees. */
+/* A draft keeps its full cache: its tokens must be those that the model itself still sees. */
 static struct sh_kv_bytes draft_cache(const struct sh_capacity_ask *a, uint64_t length)
 {
     struct sh_kv_rule r = a->rule;

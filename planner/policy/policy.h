@@ -160,10 +160,10 @@ struct sh_policy {
 
 /* Shared by many policies: the knobs that kept_slots.c reads, "always" for is_stack, and the device's rule of those
  * that go by position. */
-#define SH_KNOB_SINKS(default_value) {"sinks", default_value, 0, 1 << 20, NULL, "first tokens that never leave", 1}
-#define SH_KNOB_RECENT(default_value) {"recent", default_value, 0, 1 << 20, NULL, "newest tokens that never leave", 1}
+#define SH_KNOB_SINKS(default_value) {"sinks", default_value, 0, 1 << 20, NULL, "first tokens, never evicted", 1}
+#define SH_KNOB_RECENT(default_value) {"recent", default_value, 0, 1 << 20, NULL, "newest tokens, never evicted", 1}
 #define SH_KNOB_DROP(default_value) \
-    {"drop", default_value, 0, 1 << 20, NULL, "tokens that leave at once; below 1: a fraction of the budget", 0}
+    {"drop", default_value, 0, 1 << 20, NULL, "tokens evicted at once; below 1: a fraction of the budget", 0}
 extern const struct sh_knob sh_policy_protect_knobs[];       /* sinks and recent, both 0          */
 int sh_policy_always(const double *knob);
 const char *sh_policy_by_position(const double *knob, int n_token, struct sh_slots_policy *to);

@@ -88,13 +88,13 @@ static const char *const centres[] = {"output", "mean", NULL};
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = SH_KNOB_RECENT(0),
-    [BASE] = {"base", H2O, 0, TOVA, bases, "whose scores are p: attention received so far, or from the latest row", 1},
-    [CENTRE] = {"centre", OUTPUT, 0, MEAN, centres, "what values are compared with: the output, or their mean", 1},
+    [BASE] = {"base", H2O, 0, TOVA, bases, "policy that gives p: attention received so far, or from the latest row", 1},
+    [CENTRE] = {"centre", OUTPUT, 0, MEAN, centres, "what values are compared with: the output or their mean", 1},
     {0}};
 
 const struct sh_policy sh_policy_caote = {
     .name = "caote",
-    .summary = "drops what would move the attention output least",
+    .summary = "drops the token whose loss changes the output least",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_VALUES,
     .state_bytes = sizeof(struct state), .arrays = arrays,

@@ -70,12 +70,12 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(4),
     [RECENT] = SH_KNOB_RECENT(0),
-    [EVERY] = {"every", 32, 1, 1 << 20, NULL, "rows between scoring all tokens anew", 1},
+    [EVERY] = {"every", 32, 1, 1 << 20, NULL, "rows after which all tokens are scored again", 1},
     {0}};
 
 const struct sh_policy sh_policy_expected = {
     .name = "expected",
-    .summary = "drops what queries like those so far are expected to attend to least",
+    .summary = "drops the token that queries like the past ones are expected to attend to least",
     .knobs = knobs,
     .needs = SH_NEEDS_KEYS | SH_NEEDS_VALUES | SH_NEEDS_QUERIES,
     .is_stack = sh_policy_always,

@@ -64,14 +64,14 @@ static const char *const scores[] = {"sum", "mean", "decay", NULL};
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = SH_KNOB_RECENT(0),
-    [SCORE] = {"score", SUM, 0, FADING, scores, "of what was received: sum, mean over the rows seen, or decaying sum",
+    [SCORE] = {"score", SUM, 0, FADING, scores, "attention received: its sum, mean over the rows seen, or decaying sum",
                1},
-    [DECAY] = {"gamma", 0.99, 0, 1, NULL, "with decay: what is left of the past after each row", 0},
+    [DECAY] = {"gamma", 0.99, 0, 1, NULL, "with decay: factor on past attention after each row", 0},
     {0}};
 
 const struct sh_policy sh_policy_h2o = {
     .name = "h2o",
-    .summary = "heavy hitters: drops what has received least attention so far",
+    .summary = "heavy hitters: drops the token that received the least attention so far",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = sh_policy_always,

@@ -36,7 +36,7 @@ static const struct sh_knob knobs[] = {SH_KNOB_SINKS(0), SH_KNOB_RECENT(0), SH_K
 
 const struct sh_policy sh_policy_keydiff = {
     .name = "keydiff",
-    .summary = "drops the keys that are most like the mean of all",
+    .summary = "drops the token whose key is most similar to the mean key",
     .knobs = knobs,
     .needs = SH_NEEDS_KEYS,
     .state_bytes = sizeof(struct state), .arrays = arrays,

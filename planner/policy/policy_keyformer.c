@@ -50,13 +50,13 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
 
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
-    [RECENTS] = {"recents", 0.3, 0, 0.99, NULL, "share of the budget that is for the newest tokens", 0},
-    [HEAT] = {"heat", 0.01, 0, 1, NULL, "what every row adds to the temperature", 0},
+    [RECENTS] = {"recents", 0.3, 0, 0.99, NULL, "share of the budget reserved for the newest tokens", 0},
+    [HEAT] = {"heat", 0.01, 0, 1, NULL, "what each row adds to the temperature", 0},
     {0}};
 
 const struct sh_policy sh_policy_keyformer = {
     .name = "keyformer",
-    .summary = "heavy hitters under Gumbel noise, which speaks for tokens that had no chance yet",
+    .summary = "heavy hitters with Gumbel noise, which gives tokens a chance that got little attention yet",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .state_bytes = sizeof(struct state), .arrays = arrays,

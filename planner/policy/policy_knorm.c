@@ -18,7 +18,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 
 const struct sh_policy sh_policy_knorm = {
     .name = "knorm",
-    .summary = "drops the keys of largest norm",
+    .summary = "drops the token whose key has the largest norm",
     .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_KEYS,
     .is_stack = sh_policy_always,

@@ -116,12 +116,12 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(4),
     [RECENT] = SH_KNOB_RECENT(0),
-    [LAG] = {"lag", 128, 1, 1 << 20, NULL, "tokens that are judged together, by the range of as many that follow", 1},
+    [LAG] = {"lag", 128, 1, 1 << 20, NULL, "tokens scored together, by the range of the same number after them", 1},
     {0}};
 
 const struct sh_policy sh_policy_lagkv = {
     .name = "lagkv",
-    .summary = "drops keys and values that vary least in terms of what follows them",
+    .summary = "drops tokens whose keys and values vary least, on the scale of the tokens after them",
     .knobs = knobs,
     .needs = SH_NEEDS_KEYS | SH_NEEDS_VALUES,
     .state_bytes = sizeof(struct state), .arrays = arrays,

@@ -26,7 +26,7 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
 
 const struct sh_policy sh_policy_observed = {
     .name = "observed",
-    .summary = "mean attention that the prompt paid to its tokens, fixed when it has been read",
+    .summary = "drops the prompt's tokens that got the least mean attention within the prompt",
     .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_PROMPT,
     .is_stack = sh_policy_always,

@@ -14,7 +14,7 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
 
 const struct sh_policy sh_policy_oracle = {
     .name = "oracle",
-    .summary = "a bound: drops what will receive least attention from now on",
+    .summary = "a bound: drops the token that will receive the least attention",
     .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_FUTURE,
     .is_stack = sh_policy_always,
@@ -25,6 +25,6 @@ const struct sh_policy sh_policy_oracle = {
  * beat. It keeps nothing from row to row, so kept_slots.h cannot run it; replay_bound.c computes it. */
 const struct sh_policy sh_policy_oracle_readmit = {
     .name = "oracle-readmit",
-    .summary = "a bound: in every row the best tokens, as if they could come back",
+    .summary = "a bound: keeps each row's best tokens, as if evicted tokens could come back",
     .needs = SH_NEEDS_SCORES | SH_NEEDS_FUTURE | SH_IS_BOUND,
 };

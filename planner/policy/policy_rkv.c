@@ -115,15 +115,15 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
 
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
-    [RECENT] = {"recent", 8, 0, 1 << 12, NULL, "rows that count, and newest tokens that never leave", 1},
+    [RECENT] = {"recent", 8, 0, 1 << 12, NULL, "rows that count, and newest tokens, never evicted", 1},
     [DROP] = SH_KNOB_DROP(0.5),
-    [LAMBDA] = {"lambda", 0.07, 0, 1, NULL, "weight of attention; the rest is redundancy's", 0},
+    [LAMBDA] = {"lambda", 0.07, 0, 1, NULL, "weight of attention; the rest is that of redundancy", 0},
     [KERNEL] = {"kernel", 7, 1, 255, NULL, "neighbouring positions that share attention (rounded up to odd)", 1},
     {0}};
 
 const struct sh_policy sh_policy_rkv = {
     .name = "r-kv",
-    .summary = "drops what got little attention lately and whose key others resemble",
+    .summary = "drops tokens with little recent attention and with keys similar to others",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_KEYS,
     .state_bytes = sizeof(struct state), .arrays = arrays,

@@ -79,7 +79,7 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(4),
     [RECENT] = SH_KNOB_RECENT(10),
-    [RATIO] = {"ratio", 0.3, 0, 0.99, NULL, "share of the budget that is safe for its large deviation", 0},
+    [RATIO] = {"ratio", 0.3, 0, 0.99, NULL, "share of the budget protected, for tokens with the largest deviation", 0},
     {0}};
 
 const struct sh_policy sh_policy_roco = {

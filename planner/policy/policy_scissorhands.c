@@ -172,14 +172,14 @@ static const struct sh_knob knobs[] = {
     [DROP] = SH_KNOB_DROP(0.5),
     [WINDOW] = {"window", 400, 1, 1 << 20, NULL, "number of last rows that count", 1},
     [THRESHOLD] = {"threshold", BY_CACHE, 0, BY_TIME, thresholds,
-                   "low is below 1/n (n cached), 1/(i+1) (i the row), 1/t (t the time of the decision)", 1},
-    [COUNTS] = {"counts", RAW, 0, RATE, all_counts, "low rows, or their share of the rows that a token was in", 1},
+                   "low: below 1/n (n: tokens cached), 1/(i+1) (i: row) or 1/t (t: tokens so far)", 1},
+    [COUNTS] = {"counts", RAW, 0, RATE, all_counts, "number of low rows, or their share of the rows a token was in", 1},
     [COUNTER] = {"counter", RING, 0, EPOCHS, counters, "exact, or two counters per slot (threshold=t is then i)", 1},
     {0}};
 
 const struct sh_policy sh_policy_scissorhands = {
     .name = "scissorhands",
-    .summary = "drops what was unimportant in most of the recent rows (the paper's Algorithm 2)",
+    .summary = "drops the token that was unimportant in most recent rows (the paper's Algorithm 2)",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = is_stack,

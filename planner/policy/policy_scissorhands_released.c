@@ -75,7 +75,7 @@ static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = SH_KNOB_RECENT(10),
     [WINDOW] = {"window", 100, 1, 1 << 20, NULL, "number of last rows that count", 1},
-    [PERCENTILE] = {"percentile", 0.9, 0, 0.999, NULL, "share of a row that does not count as hit", 0},
+    [PERCENTILE] = {"percentile", 0.9, 0, 0.999, NULL, "share of a row that does not count as a hit", 0},
     [OF] = {"of", ROW, 0, TEXT, all_of, "the percentile is of the row, or of the row padded to the text's length", 1},
     [FIRST_LAYER] = {"first_layer", 5, 0, 1 << 20, NULL, "layers before it keep everything", 1},
     [LAST_LAYER] = {"last_layer", 35, 0, 1 << 20, NULL, "layers after it keep everything", 1},
@@ -83,7 +83,7 @@ static const struct sh_knob knobs[] = {
 
 const struct sh_policy sh_policy_scissorhands_released = {
     .name = "scissorhands-released",
-    .summary = "drops what had fewest hits in the recent rows (the rule of the authors' code)",
+    .summary = "drops the token with the fewest hits in recent rows (the rule of the authors' code)",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_LENGTH,
     .keeps_all = keeps_all,

@@ -55,14 +55,14 @@ static int is_stack(const double *knob)
 static const char *const pools[] = {"mean", "max", NULL};
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
-    [RECENT] = {"recent", 32, 0, 1 << 12, NULL, "rows that vote, and newest tokens that never leave", 1},
-    [KERNEL] = {"kernel", 5, 1, 255, NULL, "neighbouring positions that are smoothed over (rounded up to odd)", 1},
+    [RECENT] = {"recent", 32, 0, 1 << 12, NULL, "rows that vote, and newest tokens, never evicted", 1},
+    [KERNEL] = {"kernel", 5, 1, 255, NULL, "width of the smoothing in positions (rounded up to odd)", 1},
     [POOL] = {"pool", SH_POOL_MEAN, 0, SH_POOL_MAX, pools, "how scores are smoothed", 1},
     {0}};
 
 const struct sh_policy sh_policy_snapkv = {
     .name = "snapkv",
-    .summary = "drops what the last queries cared for least, together with its neighbours",
+    .summary = "drops tokens that got, with their neighbours, the least attention from the last queries",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = is_stack,

@@ -13,7 +13,7 @@ static void observe(void *state, const struct sh_cache *c, const struct sh_step 
 
 const struct sh_policy sh_policy_tova = {
     .name = "tova",
-    .summary = "drops what the latest query attended to least",
+    .summary = "drops the token that the latest query attended to least",
     .knobs = sh_policy_protect_knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = sh_policy_always,

@@ -79,7 +79,7 @@ static int send(struct server *s, uint32_t slot, struct sh_err *e)
         to->most += s->copies ? q.prompt / s->prefix.block * s->prefix.block_bytes : 0;
     }
     if (to->most > s->pool)
-        return sh_fail(e, "%s: a request of %u and %u tokens takes %.2f GiB of each GPU's cache, which has %.2f",
+        return sh_fail(e, "%s: a request with %u + %u tokens needs %.2f GiB of cache on each GPU, which has %.2f",
                        s->a->clock->shape->f.name, q.prompt, q.output, to->most / 0x1p30, s->pool / 0x1p30);
     s->wait[(s->head + s->n_wait++) % s->a->concurrency] = slot;
     s->r->requests++;
@@ -350,7 +350,7 @@ int sh_closed_loop(const struct sh_loop_ask *a, struct sh_loop_result *out, stru
     memset(out, 0, sizeof *out);
     s.pool = out->pool = a->memory - a->clock->weight_bytes / a->clock->layout.pp;
     if (!(s.pool > 0))
-        return sh_fail(e, "%s: no room for the weights, %.0f bytes of each GPU are missing", a->clock->shape->f.name,
+        return sh_fail(e, "%s: no room for the weights: each GPU lacks %.0f bytes", a->clock->shape->f.name,
                        -s.pool);
     s.pool *= a->clock->layout.pp;      /* of all stages, as the bytes of a sequence are          */
     s.pace = sh_loop_pace(a->clock, a->ask, a->draft, a->accept);

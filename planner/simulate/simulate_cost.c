@@ -53,7 +53,7 @@ int sh_sim_cost_clock(struct sh_sim_cost *c, const struct sh_clock *clock, doubl
     const struct sh_clock_layout *l = &clock->layout;
     double pool = memory - clock->weight_bytes / l->pp;
     if (!(pool > 0))
-        return sh_fail(e, "%s: no room for the weights, %.0f bytes of each GPU are missing", clock->shape->f.name,
+        return sh_fail(e, "%s: no room for the weights: each GPU lacks %.0f bytes", clock->shape->f.name,
                        -pool);
     c->clock = clock;
     c->plain_states = sh_split_cache(&c->plain, 0, 1).states;

@@ -58,7 +58,7 @@ static int send(struct server *s, uint32_t place, struct sh_err *e)
     to->held = sh_loop_at(&s->write, (double)q.prompt + q.output - 1).held_bytes;
     int reads = to->read_bytes > s->read_pool / s->read.clock->layout.dp;
     if (reads || to->held > s->pool / a->clock->layout.dp)
-        return sh_fail(e, "%s: a request of %u and %u tokens does not fit into the cache of a GPU that %s",
+        return sh_fail(e, "%s: a request with %u + %u tokens does not fit into the cache of a GPU that %s",
                        a->clock->shape->f.name, q.prompt, q.output, reads ? "reads prompts" : "decodes");
     s->queue[(s->head + s->n_queue++) % a->concurrency] = place;
     s->r->requests++;

@@ -272,7 +272,7 @@ struct sh_file *sh_file_begin(const char *path, struct sh_err *e)
         return f;
     }
     sh_fail(e, "%s: cannot be written: %s", path,
-            errno == EWOULDBLOCK ? "another program is writing it" : strerror(errno));
+            errno == EWOULDBLOCK ? "another program is writing to it" : strerror(errno));
     if (f->fd >= 0 && f->beside)
         unlink(f->beside);
     if (f->fd >= 0)

@@ -11,7 +11,7 @@
 /* Other threads may be running, so nothing is torn down except what file.c registered for such an exit. */
 void sh_no_memory(size_t bytes)
 {
-    fprintf(stderr, "shears: out of memory: %zu bytes more were wanted\n", bytes);
+    fprintf(stderr, "shears: out of memory: cannot allocate %zu bytes\n", bytes);
     quick_exit(1);
 }
 

@@ -23,7 +23,7 @@ void sh_stages_put(struct sh_out *o, const struct sh_stages *s, double run_s)
 {
     if (!s)
         return;
-    sh_out_list(o, "timing", "time by stage (stages run side by side; work of n threads counts as 1/n)");
+    sh_out_list(o, "timing", "time by stage (stages overlap; the work of n threads counts as 1/n)");
     for (int i = 0; i < SH_STAGES; i++)
         if (s->ns[i])
             put(o, names[i], 1e-9 * (double)s->ns[i], run_s);

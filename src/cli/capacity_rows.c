@@ -36,7 +36,7 @@ static void contract(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_text(o, "evidence", "evidence",
                 r->evidence ? r->evidence
                 : r->budget ? "what this budget costs in quality is not measured"
-                            : "whole cache: nothing is evicted");
+                            : "full cache: nothing is evicted");
 }
 
 /* n below 0: not known. */
@@ -185,6 +185,6 @@ void sh_capacity_show_rows(struct sh_out *o, const struct sh_capacity_row *rows,
             cost(o, rows, n, i);
         if (how == SH_CAPACITY_TABLE && has_evidence)
             sh_out_text(o, "evidence", "evidence", rows[i].evidence ? rows[i].evidence
-                                                   : rows[i].budget ? "none" : "whole cache");
+                                                   : rows[i].budget ? "none" : "full cache");
     }
 }

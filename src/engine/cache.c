@@ -87,15 +87,17 @@ static int check_places(const struct sh_session_setup *s, struct sh_err *e)
     int places, slots;
     int late = (a->flags & SH_QK_NORM_LATE) != 0;
     if (s->positions == SH_POSITIONS_CACHE && a->flags & (SH_CHUNKED | SH_ROUNDS_SLOPES))
-        return sh_misused(e, "positions inside the cache: the model's chunks or slopes are those of its own positions");
+        return sh_misused(e, "--positions cache: not possible with this model, whose chunks or slopes depend on the "
+                          "place in the text");
     if (s->positions == SH_POSITIONS_CACHE && (late || a->temper > 0))
-        return sh_misused(e, "positions inside the cache: the model %s, which are known only by their own positions",
-                          late ? "norms queries and keys after their rotation" : "scales queries by position");
+        return sh_misused(e, "--positions cache: not possible with this model, which %s",
+                          late ? "normalises queries and keys after their rotation"
+                               : "scales queries by their place in the text");
     if (s->positions != SH_POSITIONS_CACHE || a->pos == SH_POS_ALIBI || a->pos == SH_POS_NONE ||
         (places = sh_kv_setup_places(s)) <= a->max_pos)
         return 0;
     slots = most_slots(s);
-    sh_misused(e, "positions inside the cache reach %d (%d slots, blocks of %d token%s): the model has only %d", places,
+    sh_misused(e, "positions inside the cache reach %d (%d slots, blocks of %d token%s), but the model has only %d", places,
                slots, s->block, s->block == 1 ? "" : "s", a->max_pos);
     if (slots >= s->n_token)
         sh_hint(e, "texts can be longer with a --policy that evicts and a --budget");

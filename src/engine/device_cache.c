@@ -101,7 +101,7 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
     int in_order = fill_heads(s, head), too_large = is_too_large(s, head, &policy);
     free(head);
     if (!r->setup.backend->slots)
-        why = "the backend has none";
+        why = "the backend has no cache";
     else if (a->d_head > SH_SLOTS_WIDEST || a->n_head / a->n_kv_head > SH_SLOTS_MOST_GROUP)
         why = "its heads are too wide or too many";
     else if (a->flags & (SH_HAS_SINKS | SH_CHUNKED | SH_ROUNDS_SLOPES))
@@ -109,12 +109,12 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
     else if (sh_arch_heads_differ(a))
         why = "its layers differ in their heads";
     else if (too_large)
-        why = "it has more sequences, slots or rows to look back on than the device can number";
+        why = "it has more sequences, slots or rows to remember than the device can number";
     else if (s->positions != SH_POSITIONS_ORIGINAL)
-        why = "positions are those inside the cache";
+        why = "positions are those in the cache (--positions cache)";
     else if (!why && s->format.bits < 16 && (in_order || s->format.by_channel))
-        why = in_order ? "codes of keys in a cache that never evicts share scales along slots"
-                       : "--kv-keys channel: codes of keys share scales along slots";
+        why = in_order ? "in a cache that never evicts, codes of keys share scales across slots"
+                       : "with --kv-keys channel, codes of keys share scales across slots";
     if (!why)
         return NULL;
     snprintf(text, SH_DEVICE_WHY, "%s: %s", s->spec->policy->name, why);

@@ -203,7 +203,7 @@ int sh_reading_no_run(const struct sh_reading *r, int run, struct sh_err *e)
     sh_err_prefix(e, "%s, %s", c->spec->policy->name, c->tokens ? "budgets of a plan"
                                                                 : sh_budget_text(&c->budget, text));
     if (v->n_cell > 1 && !v->resident->is_host)
-        sh_hint(e, "%d caches are in memory together: give fewer policies and budgets at a time", v->n_cell);
+        sh_hint(e, "%d caches are in memory at once: give fewer policies or budgets at a time", v->n_cell);
     return -1;
 }
 

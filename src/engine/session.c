@@ -223,12 +223,14 @@ int sh_session_layers(struct sh_session *s, void *hidden, int n, int prompt, str
 static int check_rows(const struct sh_resident *r, const struct sh_session_setup *s, struct sh_err *e)
 {
     if (s->positions == SH_POSITIONS_ORIGINAL && s->n_token > r->setup.positions)
-        return sh_misused(e, "sequences of %d tokens: the model was opened for %d positions", s->n_token,
-                          r->setup.positions);
+        return sh_misused(e, "found sequences of %d tokens, expected at most the %d positions that the model was "
+                          "opened for", s->n_token, r->setup.positions);
     if (s->block < 0 || s->block > r->setup.rows)
-        return sh_misused(e, "blocks of %d tokens: the model was opened for %d at a time", s->block, r->setup.rows);
+        return sh_misused(e, "found blocks of %d tokens, expected at most the %d that the model was opened for",
+                          s->block, r->setup.rows);
     if (s->whole && s->block < s->prefill)
-        return sh_misused(e, "a prompt of %d tokens as one block: a block has at most %d", s->prefill, s->block);
+        return sh_misused(e, "found a prompt of %d tokens to read as one block, expected at most %d", s->prefill,
+                          s->block);
     return 0;
 }
 

@@ -56,7 +56,7 @@ int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_
         if (strspn(line, " \t\r\n") == (size_t)bytes)
             continue;
         if ((size_t)bytes > SH_MOST_TEXT) {
-            bad = sh_fail(e, "%s: line %d: too long, expected at most %zu bytes", path, number, SH_MOST_TEXT);
+            bad = sh_fail(e, "%s: line %d is too long, expected at most %zu bytes", path, number, SH_MOST_TEXT);
             break;
         }
         all = xreallocarray(all, (size_t)count + 1, sizeof *all);
@@ -68,7 +68,7 @@ int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_
     if (!bad && ferror(f))
         bad = sh_fail(e, "%s: cannot be read: %s", path, strerror(errno));
     if (!bad && !count)
-        bad = sh_fail(e, "%s: no records, expected one JSON object per line", path);
+        bad = sh_fail(e, "%s: found no records, expected one JSON object per line", path);
     fclose(f);
     free(line);
     if (!bad) {

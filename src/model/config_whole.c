@@ -86,7 +86,7 @@ static int judge(const struct sh_config *c, const struct sh_kv_facts *f, const u
     int has_feed = !f->experts || f->dense_first, has_shared = f->experts && f->shared_ffn;
     int differ = has_feed && has_shared && feed != shared;
     if (mix < 0 || feed < 0 || shared < 0 || differ || everywhere(whole, f, EXPERTS))
-        return sh_config_refuse(c, last, "the same kinds of matrices in every layer, but no experts", e);
+        return sh_config_refuse(c, last, "the same kinds of matrices in every layer, and no experts", e);
     /* Without a plain block and a shared expert nothing is left to tell from attention. */
     *out = (struct sh_left_whole){mix, has_feed ? feed : has_shared ? shared : mix};
     return 0;

@@ -42,7 +42,7 @@ static void write_row(struct sh_out *o, const char *quality, const struct sh_cap
     sh_out_text(o, "gpu", "GPU", row->gpu);
     sh_out_text(o, "text", "measured on", on && *on ? on : NULL);
     sh_out_text(o, "policy", "policy", policy);
-    sh_out_text(o, "budget", "budget", row->budget ? row->budget : "whole cache");
+    sh_out_text(o, "budget", "budget", row->budget ? row->budget : "full cache");
     sh_out_int(o, "bytes", "KV bytes per sequence", (long long)row->sequence);
     sh_out_int(o, "batch", "largest batch", (long long)row->max_batch);
     sh_out_real(o, "rate", "max decode tokens/s", row->fits ? row->decode_rate : 0, 0);
@@ -71,7 +71,7 @@ static int whole(struct capacity *c, int has_figure, struct sh_err *e)
     struct sh_capacity_study s;
     int bad = sh_capacity_study(&s, &a, e);
     for (int i = 0; i < s.n_row && !bad; i++)
-        write_row(c->o, "whole cache", &s.row[i], has_figure);
+        write_row(c->o, "full cache", &s.row[i], has_figure);
     sh_capacity_study_clear(&s);
     return bad;
 }

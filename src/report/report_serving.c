@@ -37,7 +37,7 @@ static int is_whole(const struct run *r)
     return !strcmp(sh_result_text(&r->row, "plan"), "full");
 }
 
-/* Group by group, in each the whole cache first, in each cache by rate. */
+/* Group by group, in each the full cache first, in each cache by rate. */
 static int in_order(const void *x, const void *y)
 {
     const struct run *a = x, *b = y;

@@ -9,11 +9,11 @@
 #include "src/base/mem.h"
 #include "src/report/report_results.h"
 
-/* Changes of the mean negative log-likelihood, in nats per token, against the whole cache of the same weights. */
+/* Changes of the mean negative log-likelihood, in nats per token, against the full cache of the same weights. */
 struct costs {
     double whole, half, fifth;          /* perplexity of all weights; Scissorhands at 1/2 and 1/5 */
     double most;                        /* largest compression at which perplexity is at most 1 % up */
-    double pruned_nll, bits_nll, whole_nll;     /* whole cache: pruned, 4-bit and all weights     */
+    double pruned_nll, bits_nll, full_nll;     /* full cache: pruned, 4-bit and all weights     */
     double pruned_half, bits_half;      /* what the cache of half the size costs these            */
 };
 
@@ -23,7 +23,7 @@ static void take_whole(struct costs *c, const struct sh_result_row *r, double bu
     int is_full = !strcmp(sh_result_text(r, "policy"), "full");
     if (is_full) {
         c->whole = ppl;
-        c->whole_nll = sh_result(r, "nll", -1);
+        c->full_nll = sh_result(r, "nll", -1);
     }
     if (strcmp(sh_result_text(r, "policy"), "scissorhands"))
         return;
@@ -72,9 +72,9 @@ static int quality(struct sh_out *o, const struct sh_report *r, struct sh_err *e
     sh_out_real(o, "nll_half", "cache 2x", c.half, 4);
     sh_out_real(o, "nll_fifth", "5x", c.fifth, 4);
     sh_out_real(o, "largest_compression", "held to", c.most, 2);
-    sh_out_real(o, "nll_bits", "4-bit w.", c.bits_nll - c.whole_nll, 4);
+    sh_out_real(o, "nll_bits", "4-bit w.", c.bits_nll - c.full_nll, 4);
     sh_out_real(o, "nll_bits_interaction", "beyond sum", c.bits_half - c.half, 4);
-    sh_out_real(o, "nll_pruned", "pruned", c.pruned_nll - c.whole_nll, 4);
+    sh_out_real(o, "nll_pruned", "pruned", c.pruned_nll - c.full_nll, 4);
     sh_out_real(o, "nll_pruned_interaction", "beyond sum", c.pruned_half - c.half, 4);
     sh_results_free(&all);
     return 0;

@@ -141,7 +141,7 @@ static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
     if (sh_gguf_path(path, &file, e))
         return -1;
     int bad = file ? sh_tok_open_gguf(t, file, e)
-                   : sh_fail(e, "%s: found neither tokenizer.json nor vocab.json and merges.txt nor "
+                   : sh_fail(e, "%s: found no tokenizer, expected tokenizer.json, vocab.json with merges.txt, or "
                              "tokenizer.model", path);
     free(file);
     return bad;

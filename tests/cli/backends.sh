@@ -55,7 +55,7 @@ refused "cuda, another library" 3 "backend cuda: cannot load: .*undefined symbol
     "$SH_FAKE/hidden" --backend cuda
 FAKE_DEVICES=0 refused "cuda, no chip: the runtime's own words" 3 \
     "backend cuda: cannot open: no CUDA-capable device is detected$" "$SH_FAKE/good" --backend cuda
-refused "cuda, no such device" 3 "backend cuda: cannot open: there is no device 4, this machine has 1$" \
+refused "cuda, no such device" 3 "backend cuda: cannot open: no device 4, found 1 device" \
     "$SH_FAKE/good" --backend cuda --device 4
 refused "cpu: has one device" 2 "backend cpu: .*device 1" "$SH_FAKE/trap" --backend cpu --device 1
 on_cpu "cpu: nothing is loaded" "" "$SH_FAKE/trap" --backend cpu -q

@@ -83,7 +83,7 @@ cp traced.db out/x.db
 hold 60 out/x.db "SELECT * FROM scores"
 ranks 2 "${replay[@]}" --db out/x.db
 kill $holder && wait $holder 2>/dev/null
-expect "the results cannot be stored while somebody reads" 0 "" "^shears: out/x.db: storing results: another program is using the file"
+expect "the results cannot be stored while somebody reads" 0 "" "^shears: out/x.db: storing results: locked by another program"
 expect "what to do is said" 0 "" "^hint: .*rank.* next to out/x.db"
 holds "what ranks found is kept" ls out/x.db.rank-0000 out/x.db.rank-0001
 ranks 2 "${replay[@]}" --db out/x.db
@@ -96,7 +96,7 @@ for i in 1 2; do cp traced.db out/x.db.rank-000$i; done
 hold 60 out/x.db.rank-0001 file
 ranks 2 "${trace[@]}" --db out/x.db -q
 kill $holder && wait $holder 2>/dev/null
-expect "a rank's store that is locked is named" 0 "" "^shears: out/x.db.rank-0001: .*another program is using the file"
+expect "a rank's store that is locked is named" 0 "" "^shears: out/x.db.rank-0001: .*locked by another program"
 holds "the others are joined" [ ! -e out/x.db.rank-0002 ]
 ranks 2 "${trace[@]}" --db out/x.db -q
 expect "the same command joins it, too" 0 "$traced" ""

@@ -63,7 +63,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
 {
     int n = count(e);
     if (n > 0 && o->ordinal >= n)
-        refuse(e, SH_ABSENT, "backend cuda: cannot open: there is no device %d, this machine has %d", o->ordinal, n);
+        refuse(e, SH_ABSENT, "backend cuda: cannot open: no device %d, found %d devices", o->ordinal, n);
     else if (n > 0 && o->ordinal == number("FAKE_BUSY", -1))
         refuse(e, SH_ABSENT, "backend cuda: cannot open: device %d is busy", o->ordinal);
     else if (n > 0) {

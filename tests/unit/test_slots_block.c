@@ -443,7 +443,7 @@ static void too_long(const struct target *on)
     struct sh_slots_block a = {.what = &r.what, .layer = LAYER, .n = 4};
     own.b->slots->block(own.d, w.slots, &a);
     CU_ASSERT_EQUAL(own.b->sync(own.d, &e), -1);
-    CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "a block of 4 rows, there is room for 3"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "a block of 4 rows, expected at most 3"));
     free_rows(&w, &r);
     close_world(&w);
     target_close(&own);

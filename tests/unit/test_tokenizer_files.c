@@ -338,7 +338,7 @@ static void refused_folders(void)
     const char *vocab = "{\"a\":0,\"b\":1,\"ab\":2}";
     const char *config = "{\"add_bos_token\":true,\"bos_token\":\"q\","
                          "\"model_max_length\":1000000000000000019884624838656}";
-    CU_ASSERT(refuses("neither tokenizer.json nor vocab.json"));
+    CU_ASSERT(refuses("expected tokenizer.json, vocab.json"));
     scratch_write("tokenizer.model", "x", 1);
     CU_ASSERT(refuses("tokenizer.model: field 15 extends past the end"));
     scratch_write("vocab.json", vocab, strlen(vocab));

@@ -196,7 +196,7 @@ void cuda_slots_block(struct sh_dev *d, struct sh_slots *s, const struct sh_slot
     if (a->n < 1)
         return;
     if (a->n > s->block) {
-        cuda_fail(d, "slots: a block of %d rows, there is room for %d", a->n, s->block);
+        cuda_fail(d, "slots: found a block of %d rows, expected at most %d", a->n, s->block);
         return;
     }
     cuda_stage_begin(d, SH_STAGE_EVICTION);

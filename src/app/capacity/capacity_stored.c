@@ -47,7 +47,7 @@ static int add_up(const struct sh_weights *w, struct sh_kv_shape *s, struct sh_e
         const struct sh_stored *t = sh_weights_at(w, i);
         int row = 0, part = place(t->name, s->f.layers, &row);
         if (part < 0)
-            return sh_fail(e, "%s: tensor '%s' belongs to no known part of a model", t->file, t->name);
+            return sh_fail(e, "%s: unknown tensor '%s'", t->file, t->name);
         s->stored[row][part] += t->bytes;
     }
     return 0;

@@ -260,5 +260,5 @@ void sh_live_put_peak(struct sh_out *o, const struct sh_devices *d)
     if (props.peak_bytes)
         sh_out_int(o, "device_peak_bytes", "device memory, at most", (long long)props.peak_bytes);
     if (props.used_bytes)
-        sh_out_int(o, "device_used_bytes", "by the device's count", (long long)props.used_bytes);
+        sh_out_int(o, "device_used_bytes", "as the device counts", (long long)props.used_bytes);
 }

@@ -56,7 +56,8 @@ static int texts_at_once(const struct sh_eval_job *w, int first, struct sh_err *
         return 1;
     int n = of_one_length(w, first, asked ? asked : TEXTS), fit = n > 1 ? sh_eval_fit(&w->eval, n_token, n) : 1;
     if (asked && fit < n)
-        return sh_fail(e, "--batch %d: so many texts of %d tokens do not fit together: %d would", asked, n_token, fit);
+        return sh_fail(e, "--batch %d: not enough memory for so many texts of %d tokens: at most %d fit", asked,
+                       n_token, fit);
     return fit > 1 ? fit : 1;
 }
 

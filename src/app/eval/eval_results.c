@@ -197,8 +197,8 @@ static void write_parts(const struct sh_eval_result *r, const char *of, const ch
         if (p == SH_EVAL_DISTANCE && !r->has_answers)
             continue;
         sh_out_list(o, sh_eval_part_names[p].list, p == SH_EVAL_POSITION ? "by position in the text, from 1"
-                    : p == SH_EVAL_LENGTH ? "by the tokens of the text"
-                                          : "answers by the tokens since the same was said");
+                    : p == SH_EVAL_LENGTH ? "by the length of the text in tokens"
+                                          : "answers by the number of tokens since the answer was said");
         for (int b = 0; b < SH_EVAL_BUCKETS; b++, from = to + 1, to *= 2) {
             const double *m = r->part[p][b];
             if (!(m[SH_P_TOKENS] > 0))

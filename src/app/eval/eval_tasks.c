@@ -109,7 +109,7 @@ static int read_items(struct work *w, struct sh_err *e)
     int bad = sh_task_load(w->task, q->data, most, &item, &n, e) ||
               (q->shots_data && sh_task_load(w->task, q->shots_data, n_shot, &other, &n_other, e));
     if (!bad && (q->shots_data ? n_other < n_shot : n <= n_shot))
-        bad = sh_misused(e, "--shots %d: %s has %d record%s", n_shot, q->shots_data ? q->shots_data : q->data,
+        bad = sh_misused(e, "--shots %d: %s has only %d record%s", n_shot, q->shots_data ? q->shots_data : q->data,
                          q->shots_data ? n_other : n, (q->shots_data ? n_other : n) == 1 ? "" : "s");
     bad = bad || make_prompts(w, q->shots_data ? other : item, item + own, n - own, e);
     free_items(item, n);

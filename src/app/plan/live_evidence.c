@@ -106,8 +106,8 @@ static char *temporary(const struct sh_live_plan *w, struct sh_err *e)
         unlink(path);
         return path;
     }
-    sh_fail(e, "%s: cannot be made, for the rows that allocators need", path);
-    sh_hint(e, "TMPDIR names the folder of temporary files");
+    sh_fail(e, "%s: cannot create this temporary store", path);
+    sh_hint(e, "it holds the rows that allocators need; TMPDIR sets its folder");
     free(path);
     return NULL;
 }

@@ -78,7 +78,7 @@ struct sh_judged {
 /* ---- the search: recommend_open.c, recommend.c ---- */
 
 struct sh_recommend_cache {
-    const char *name, *budget;          /* "full", or a budget; budget NULL: the whole cache       */
+    const char *name, *budget;          /* "full", or a budget; budget NULL: the full cache       */
     const struct sh_quality_point *measured;    /* NULL: the budget was not measured              */
     char *evidence;                     /* owned; NULL                                            */
 };

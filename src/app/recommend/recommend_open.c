@@ -144,7 +144,7 @@ static int check_quality(const struct sh_capacity_args *a, struct sh_err *e)
     return sh_quality_one_limit(a, e);
 }
 
-/* The whole cache, each budget, and the smallest measured one that meets the limit. */
+/* The full cache, each budget, and the smallest measured one that meets the limit. */
 static int read_caches(struct sh_recommend *r, struct sh_err *e)
 {
     const struct sh_capacity_args *a = &r->args->capacity;

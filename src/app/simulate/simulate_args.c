@@ -137,8 +137,8 @@ static int read_block(const struct sh_simulate_args *a, const struct sh_sim_sour
     enum { PIECE = SH_MOONCAKE_PIECE };
     out->block = (uint32_t)(a->block ? a->block : s->file.is_mooncake ? PIECE : 16);
     if (s->file.is_mooncake && PIECE % out->block && out->block % PIECE)
-        return sh_misused(e, "--block: found %u, expected a divisor or a multiple of %d, the tokens of which %s names "
-                          "the text", out->block, PIECE, a->workload);
+        return sh_misused(e, "--block: found %u, expected a divisor or a multiple of %d, the block size of %s",
+                          out->block, PIECE, a->workload);
     if (!s->is_file && !a->prefix_tokens)
         return sh_misused(e, "--prefix-cache requires --prefix-tokens N, or a workload that names its texts");
     if (s->is_file && !s->file.is_mooncake && s->file.columns.session < 0)

@@ -9,7 +9,7 @@
 #include "src/base/mem.h"
 #include "src/app/simulate/simulate_run.h"
 
-/* Efficiencies of the whole cache's steps serve all. */
+/* Efficiencies of the full cache's steps serve all. */
 static int calibrate(struct sh_sim_study *s, struct sh_err *e)
 {
     struct sh_capacity_question q = {&s->model, NULL, s->board, s->settings.kv.at[0], NULL, 1};
@@ -64,7 +64,7 @@ static int look_at(const struct sh_sim_study *s, struct sh_sim_cache *v, struct 
     v->evidence = v->plan ? sh_capacity_plan_evidence(v->plan, s->model.f.name, 0)
                   : v->measured ? sh_quality_text(v->measured, s->args->capacity.db, s->model.f.name, s->longest)
                           : xstrdup(v->budget ? "what this budget costs in quality is not measured"
-                                              : "whole cache: nothing is evicted");
+                                              : "full cache: nothing is evicted");
     sh_sim_server_close(&server);
     return 0;
 }

@@ -87,8 +87,8 @@ static int take_head(struct sh_gguf_cursor *c, enum sh_gguf_kind *item, size_t *
         return -1;
     *item = (enum sh_gguf_kind)kind;
     if (count > c->left / sh_gguf_kinds[*item].bytes)
-        return sh_fail(e, "found an array of %llu elements of kind %s, expected at most %zu, the most that the rest of "
-                          "the file can hold", (unsigned long long)count, sh_gguf_kinds[*item].name,
+        return sh_fail(e, "found an array of %llu elements of kind %s, expected at most the %zu for which the file "
+                          "has room", (unsigned long long)count, sh_gguf_kinds[*item].name,
                        c->left / sh_gguf_kinds[*item].bytes);
     *n = (size_t)count;
     return 0;

@@ -58,7 +58,7 @@ static struct sh_fig_stack stack(struct sh_figure_data *d, const struct sh_capac
     double prefix = each > 0 ? gib(r->prefix) : 0, room = gib(r->room) - used - prefix;
     name(rows, n, r, what);
     char *label = xasprintf("%.60s%s%.30s", what, *what || !r->budget ? "" : "budget ", r->budget ? r->budget :
-                            "whole cache"),
+                            "full cache"),
          *remark = r->fits ? xasprintf("%llu sequences", (unsigned long long)r->batch)
                            : xasprintf("%.1f GiB short", gib(r->shortfall));
     return (struct sh_fig_stack){sh_figure_keep(d, label),

@@ -8,7 +8,7 @@
 #include "src/base/err.h"
 
 /* --plot-memory: a bar for each row. --plot-frontier: batch, speed and, where it was measured, quality over the
- * budget. Rows without a budget are whole caches. */
+ * budget. Rows without a budget are full caches. */
 int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const char *path, const struct sh_gp_look *look,
                             struct sh_err *e);
 int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path,
