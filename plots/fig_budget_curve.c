@@ -18,7 +18,7 @@ static const struct { const char *title; int column, is_lost; } panels[PANELS] =
     {"mass lost (1 − kept)", 2, 1},
     {"without sinks, newest", 5, 1},
     {"pivotal tokens lost", 6, 1},
-    {"error of the output", 7, 0}};
+    {"output error", 7, 0}};
 
 static const double *values(const struct sh_fig_curve *c, int panel)
 {
@@ -316,7 +316,7 @@ static void caption(FILE *to, const struct sh_fig_data *data)
                 has_error |= isfinite(c->error[k]);
         }
     fprintf(to, "attention that each policy keeps%s, against the budget%s",
-            has_error ? ", and the error of the output" : "", has_bound ? ", with the oracles" : "");
+            has_error ? ", and the output error" : "", has_bound ? ", with the oracles" : "");
 }
 
 const struct sh_figure sh_figure_budget_curve = {

@@ -78,7 +78,7 @@ static void legend(struct sh_gp_grid *g, const struct sh_fig_drops *d)
 
 static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err *e)
 {
-    static const char *const what[] = {"dropped share of mass", "output error / max |v|"};
+    static const char *const what[] = {"dropped mass", "output error / max |v|"};
     const struct sh_fig_drops *d = data->dropped_mass;
     for (int i = 0; i < d->n; i++)
         if (d->trace[i].n < 2)
@@ -117,9 +117,9 @@ static void caption(FILE *to, const struct sh_fig_data *data)
         printed |= any(t->printed, t->n);
         error |= any(t->error, t->n);
     }
-    fprintf(to, "the least mass that eviction can drop%s; bounds on the error of the output%s%s",
+    fprintf(to, "the least mass that eviction can drop%s; bounds on the output error%s%s",
             law ? ", compared with law D" : "", printed ? ", with the theorem" : "",
-            error ? ", and the measured error" : "");
+            error ? ", and the measured output error" : "");
 }
 
 const struct sh_figure sh_figure_dropped_mass = {

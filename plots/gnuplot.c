@@ -97,7 +97,7 @@ static int judge(int status, FILE *said, struct sh_err *e)
     }
     if (line[0])
         return sh_fail(e, "gnuplot failed: %s", line);
-    return sh_fail(e, "gnuplot failed with exit status %d and said nothing", WEXITSTATUS(status));
+    return sh_fail(e, "gnuplot failed with exit status %d and no message", WEXITSTATUS(status));
 }
 
 int sh_gnuplot_run(const char *program, const char *script, size_t script_bytes, int out_fd, struct sh_err *e)

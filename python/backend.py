@@ -96,7 +96,7 @@ def needed(library):
     found = [line.split() for line in lines if "=>" in line]
     missing = [words[0] for words in found if words[2] == "not"]
     if missing:
-        sys.exit("%s: needs %s, which is not here" % (library, ", ".join(missing)))
+        sys.exit("%s: needs %s, which was not found" % (library, ", ".join(missing)))
     return [(words[0], words[2]) for words in found if not SYSTEM.match(words[0])]
 
 

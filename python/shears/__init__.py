@@ -50,7 +50,7 @@ def example() -> str:
     layers of four heads; scores, queries, keys and values."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "example.db")
     if not os.path.exists(path):
-        raise AbsentError(path + ": is not here", path, "is not here", "", "pip install ./python puts it there", 3)
+        raise AbsentError(path + ": not found", path, "not found", "", "install the package: pip install ./python", 3)
     return path
 
 

@@ -65,8 +65,8 @@ def shown(progress, what):
 
 @contextmanager
 def held_interrupt():
-    """Ctrl-C does not interrupt Python code that the library calls, where nothing could be raised: a list gets it, for
-    that code to look at, and the handler of before is called afterwards."""
+    """Keeps Ctrl-C from interrupting Python code that the library calls, where no exception could be raised. The signal
+    goes into a list, which that code checks, and the previous handler is called afterwards."""
     import signal
     import threading
     handler = signal.getsignal(signal.SIGINT)

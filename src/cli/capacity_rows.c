@@ -101,7 +101,7 @@ void sh_capacity_show_expected(struct sh_out *o, const struct sh_capacity_row *r
     sh_out_real(o, "expected_tokens_per_s", "expected tokens/s", r->expected_rate, 1);
     sh_out_real(o, "expected_time_to_first_token_s", "expected s to the first", r->expected_first_s, 4);
     sh_out_real(o, "expected_error", "+-", r->error, 3);
-    sh_out_real(o, "expected_first_token_error", "+- of the first", r->first_error, 3);
+    sh_out_real(o, "expected_first_token_error", "+- to the first", r->first_error, 3);
     sh_out_int(o, "expected_error_runs", "of runs", r->error_runs);
 }
 

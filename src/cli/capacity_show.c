@@ -66,14 +66,14 @@ static void cache_terms(struct sh_out *o, const struct sh_capacity_answer *a, co
     if (kv->states)
         size(o, "  states", (double)kv->states, "of layers without a cache");
     if (kv->prefix)
-        size(o, "shared prefix", (double)kv->prefix, "once, in whole pages");
+        size(o, "shared prefix", (double)kv->prefix, "held once, rounded up to pages");
     snprintf(how, sizeof how, "%llu sequences, including the prefix", (unsigned long long)r->batch);
     double each = ceil((double)r->batch / a->ask->ep);
     size(o, "cache in use", each * (double)kv->sequence + (each > 0 ? (double)kv->prefix : 0), how);
     if (r->fits)
         size(o, "left over", (double)r->room - each * (double)kv->sequence - (double)kv->prefix, "room - cache in use");
     else
-        size(o, "short of it", (double)r->shortfall, r->unfit);
+        size(o, "missing", (double)r->shortfall, r->unfit);
 }
 
 static void terms(struct sh_out *o, const struct sh_capacity_answer *a, const struct sh_capacity_row *r)
@@ -90,7 +90,7 @@ static void terms(struct sh_out *o, const struct sh_capacity_answer *a, const st
         size(o, "if all layers had the largest size", (double)r->uniform,
              "per sequence, in a runtime with one size for all layers");
         size(o, "if pages are not compacted", (double)r->scattered,
-             "expected, with evicted tokens scattered over pages");
+             "expected with evicted tokens scattered over pages");
     }
     sh_out_end(o);
 }
@@ -287,7 +287,7 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
     snprintf(line, sizeof line, "%d x %s (tp %d, pp %d, ep %d), %s of the memory", r->tp * r->pp * r->ep, r->gpu, r->tp,
              r->pp, r->ep, share);
     sh_out_text(o, "gpus", "GPUs", line);
-    snprintf(line, sizeof line, "%s, %s", r->kv, r->budget ? r->budget : "whole: nothing is evicted");
+    snprintf(line, sizeof line, "%s, %s", r->kv, r->budget ? r->budget : "full: nothing is evicted");
     sh_out_text(o, "cache", "cache", line);
     snprintf(line, sizeof line, "%llu sequences of %llu tokens", (unsigned long long)r->max_batch,
              (unsigned long long)r->length);

@@ -94,7 +94,7 @@ static void show_rows(struct sh_out *o, const struct sh_calibrate *c)
 
 static void show_factors(struct sh_out *o, const double factor[SH_N_GROUP])
 {
-    sh_out_list(o, "factors", "what the fit multiplied the times by");
+    sh_out_list(o, "factors", "factors by which the fit multiplied the times");
     for (int g = 0; g < SH_N_GROUP; g++) {
         sh_out_item(o);
         sh_out_text(o, "part", "part", sh_calibrate_group_names[g]);

@@ -36,7 +36,7 @@ static const struct sh_opt opts[] = {
     SH_TEXT("shots-data", F(shots_data), "FILE", "take the examples from this file and score all of --data"),
     SH_TEXT("items", F(items), "FILE", "write the log-likelihood of every choice as JSON lines"),
     SH_FLAG("stream", F(stream), "read texts token by token, as a server decodes: slower, the same result\n"
-                                 "but for rounding (default: layer by layer, whole texts)"),
+                                 "except for rounding (default: layer by layer, whole texts)"),
     SH_INT("batch", F(batch), "N", 1, 4096, "texts of equal length to read together (default: as many\n"
                                             "as fit, up to 64)"),
     SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies; default: the full cache\nalone)"),

@@ -37,11 +37,10 @@ static const struct sh_opt opts[] = {
     SH_INT("length", F(live.length), "N", 2, 1 << 22, "tokens per sequence (default: 512, or the model's context "
         "length)"),
     SH_INT("min-tokens", F(live.least), "N", 2, 1 << 22, "skip texts and documents shorter than N tokens"),
-    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24, or as many as have 12,288 "
-        "tokens;\nfewer if otherwise neither half of the texts nor 12 would remain for\n"
-        "the search); status met requires 12"),
-    SH_INT("search-first", F(live.known), "N", 1, 1e9, "search on the first N sequences and never judge on them: those"
-        "\nthat were traced, for example"),
+    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24, more if they are short,\n"
+        "fewer if too few would remain for the search); status met requires 12"),
+    SH_INT("search-first", F(live.known), "N", 1, 1e9, "search on the first N sequences, such as traced ones, and never\n"
+        "judge on them"),
     SH_TEXT("judged", F(live.judged), "FILE", "write the judged sequences as token ids, one JSON array per line;\n"
         "with them as its --tokens, shears eval --plan repeats the measurement"),
     SH_REAL("confidence", F(live.confidence), "F", 0.5, 0.9999, "of the bound that must meet the target (default: "
@@ -56,9 +55,9 @@ static const struct sh_opt opts[] = {
     SH_STORE_OPT(F(live.db)),
     SH_TEXT("budget", F(budget), "F", "no target: this mean over heads, as tokens (17) or a fraction of the\n"
         "longest sequence (0.2); with --model its cost is measured on the judged\nsequences"),
-    SH_REAL("target-recall", F(recall), "F", 0, 1, "minimum kept mass, 0 to 1; promises no perplexity"),
-    SH_REAL("target-error", F(error), "F", 0, 1e6, "maximum output error; requires a trace with --vectors v;\npromises "
-        "no perplexity"),
+    SH_REAL("target-recall", F(recall), "F", 0, 1, "minimum kept mass, 0 to 1; does not predict perplexity"),
+    SH_REAL("target-error", F(error), "F", 0, 1e6, "maximum output error; requires a trace with --vectors v;\n"
+        "does not predict perplexity"),
     SH_TEXT("target-ppl", F(ppl_text), "F", "maximum perplexity; requires evaluations of the policy in the store"),
     SH_MEASURED_ON_OPT(F(measured_on), "--target-ppl: "),
     SH_TEXT("plan", F(plan), "FILE", "measure this existing plan on the trace instead of making one"),

@@ -35,10 +35,10 @@ static const struct sh_opt opts[] = {
                                               "attention mass"),
     SH_TEXT("policy", C(policy), "NAME", "use only budgets measured with this policy"),
     SH_MEASURED_ON_OPT(C(measured_on), ""),
-    SH_INT("machine", F(machine), "N", 1, 64, "GPUs that share layers and experts are at most so many (default: 8)"),
-    SH_INT("most-gpus", F(most), "N", 1, 100000, "GPUs of a deployment at most (default: 1024)"),
+    SH_INT("machine", F(machine), "N", 1, 64, "most GPUs that may share layers and experts (default: 8)"),
+    SH_INT("most-gpus", F(most), "N", 1, 100000, "most GPUs of a deployment (default: 1024)"),
     SH_INT("top", F(top), "N", 1, SH_RECOMMEND_TOP, "rows to show, one for each GPU and cache (default: 6)"),
-    SH_INT("requests", F(requests), "N", 1, 1e6, "requests that a replica is simulated with (default: 1000)"),
+    SH_INT("requests", F(requests), "N", 1, 1e6, "requests to simulate for each replica (default: 1000)"),
     SH_TEXT("kv", C(kv), "TYPE", "cache format (see shears capacity --help; default: f16)"),
     SH_INT("page", C(page), "N", 1, 1 << 20, "tokens per page (default: 16)"),
     SH_INT("chunk", C(chunk), "N", 1, 1 << 20, "tokens per step (default: the engine's)"),
@@ -104,7 +104,7 @@ static void details(struct sh_out *o, const struct sh_recommend_row *w)
     detail(o, "tpot_error", "TPOT error", w->tpot_error, 3);
     count(o, "error_runs", "runs", w->error_runs);
     detail(o, "good_share", "good", at->good, 4);
-    detail(o, "capacity_requests_per_s", "requests/s by arithmetic", w->rate, 3);
+    detail(o, "capacity_requests_per_s", "requests/s by bound", w->rate, 3);
     detail(o, "busy_share", "busy", at->busy, 4);
     detail(o, "running_mean", "running", at->running, 2);
     detail(o, "kv_occupancy_mean", "KV in use", at->occupancy, 4);
@@ -152,7 +152,7 @@ static void rows(struct sh_out *o, const struct sh_recommend *r, int is_text)
         sh_out_real(o, "ttft_margin", "margin", w->ttft_margin, 2);
         times(o, "tpot_s", "TPOT", w->of->at.tpot, goal, &each);
         sh_out_real(o, "tpot_margin", "margin", w->tpot_margin, 2);
-        sh_out_text(o, "clock_error", "clock's error", verdict(w));
+        sh_out_text(o, "clock_error", "error", verdict(w));
         details(o, w);
     }
     sh_out_end(o);
@@ -184,8 +184,8 @@ static void note_row(struct sh_out *o, const struct sh_recommend *r, int i)
     if (!w->error_runs)
         sh_out_note(o, "%d: %s.", i + 1, says);
     else
-        sh_out_note(o, "%d: %s (%s).", i + 1, w->is_sure ? "the clock's error is within the margin"
-                    : "a margin is smaller than the clock's error", says);
+        sh_out_note(o, "%d: %s (%s).", i + 1, w->is_sure ? "the error of the expected times is within the margin"
+                    : "a margin is smaller than the error of the expected times", says);
     sh_out_note(o, "%d, vLLM: %s", i + 1, w->vllm);
     sh_out_note(o, "%d, SGLang: %s", i + 1, w->sglang);
 }
@@ -217,9 +217,9 @@ static void notes(struct sh_out *o, const struct sh_recommend *r)
         sh_out_note(o, "No prices are known, so the fewest GPUs come first; see --price.");
     if (enough > (double)r->args->requests)
         sh_out_note(o, "The runs are short compared with the limit on TTFT, so a queue that grows slowly may not be "
-                    "seen; --requests %.0f would do.", ceil(enough));
+                    "seen; --requests %.0f would be enough.", ceil(enough));
     if (tail < 9.5)
-        sh_out_note(o, "The share within the limits rests on %.0f of %lld requests; --requests %.0f would do.",
+        sh_out_note(o, "The share within the limits rests on %.0f of %lld requests; --requests %.0f would be enough.",
                     ceil(tail - 1e-9), r->args->requests, ceil(10 / fmax(1 - r->args->goal, 1e-5) - 1e-6));
 }
 
@@ -229,7 +229,7 @@ static int show(const struct sh_recommend *r, const struct sh_common *common, st
     int is_text = sh_common_format(common) == SH_OUT_TEXT;
     if (!is_text) {
         sh_out_text(o, "model", "model", r->model.f.name);
-        sh_out_int(o, "screened", "servers looked at", r->n_candidate);
+        sh_out_int(o, "screened", "servers examined", r->n_candidate);
         sh_out_int(o, "simulations", "simulations", r->simulations);
     }
     rows(o, r, is_text && !common->columns);
@@ -265,7 +265,7 @@ const struct sh_cmd sh_cmd_recommend = {
     .summary = "find the cheapest deployment that serves a load within limits on its times",
     .about = "Goes through GPUs, layouts (tensor, expert, data and pipeline parallelism), numbers of replicas, and\n"
              "caches with and without eviction. Arithmetic rules out what cannot keep up; what remains is simulated\n"
-             "in the order of its cost, one replica with its part of Poisson arrivals, until the fewest replicas are\n"
+             "in the order of its cost (one replica, with its part of the arrivals), until the fewest replicas are\n"
              "found with which --goal of the requests meet both limits. Shows the best deployment of each GPU and\n"
              "cache with its margins, the error of the expected times, the reason why the next smaller one fails,\n"
              "and the commands that start the cheapest and the smallest with vLLM and SGLang (doc/recommend.md).\n"

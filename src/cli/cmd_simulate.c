@@ -33,19 +33,19 @@ static const struct sh_opt opts[] = {
     SH_TEXT("prompt", F(prompt), "N", "prompt tokens of generated requests: 512, 100-900, exp:512 or\n"
         "lognormal:512:0.8"),
     SH_TEXT("output", F(output), "N", "output tokens of generated requests, in the same form"),
-    SH_INT("prefix-tokens", F(prefix_tokens), "N", 1, 1 << 19, "let each generated prompt begin with N tokens that "
-        "others begin\nwith, too"),
-    SH_INT("prefixes", F(prefixes), "N", 1, 1e6, "of N such beginnings, chosen at random (default: 1)"),
+    SH_INT("prefix-tokens", F(prefix_tokens), "N", 1, 1 << 19, "begin each generated prompt with N tokens that it "
+        "shares with\nothers"),
+    SH_INT("prefixes", F(prefixes), "N", 1, 1e6, "choose that beginning at random from N (default: 1)"),
     SH_TEXT("prefix-cache", F(prefix_cache), "SIZE", "keep blocks of prompts for later ones that begin with the same "
         "text:\nall (what sequences leave free), none (default), BYTES per GPU, or a\nshare of the memory for caches"),
     SH_INT("block", F(block), "N", 1, 1 << 20, "tokens per block of the prefix cache (default: 16; Mooncake: 512)"),
     SH_BYTES("host-cache", F(host_cache), "BYTES", 1, 0x1p62, "host memory per GPU for blocks that the GPU forgets"),
-    SH_REAL("host-bandwidth", F(host_bandwidth), "BYTES_PER_S", 1, 1e18, "from there to the GPU"),
+    SH_REAL("host-bandwidth", F(host_bandwidth), "BYTES_PER_S", 1, 1e18, "bandwidth from host memory to the GPU"),
     SH_BYTES("disk-cache", F(disk_cache), "BYTES", 1, 0x1p62, "disk space per GPU for blocks that the host forgets"),
-    SH_REAL("disk-bandwidth", F(disk_bandwidth), "BYTES_PER_S", 1, 1e18, "from there to the GPU"),
-    SH_INT("replicas", F(replicas), "N", 1, 4096, "servers that are all alike, behind a router (default: 1)"),
+    SH_REAL("disk-bandwidth", F(disk_bandwidth), "BYTES_PER_S", 1, 1e18, "bandwidth from the disk to the GPU"),
+    SH_INT("replicas", F(replicas), "N", 1, 4096, "identical servers, which share a router (default: 1)"),
     SH_TEXT("router", F(router), "HOW", "which replica gets a request: round-robin (default), least-loaded, or\n"
-        "prefix: the one whose prefix cache has most of it"),
+        "prefix: the one whose prefix cache holds most of its prompt"),
     SH_LIST("plan", F(plan), "FILE...", "shears plan files to compare with the full cache"),
     SH_TEXT("budget", C(budget), "B,...", "budgets to compare with the full cache: 0.2 of the length, 4096,\n"
                                           "64/32/... (one per layer)"),
@@ -280,7 +280,7 @@ static void note_requests(struct sh_out *o, const struct sh_sim_study *s)
         least = fmin(least, s->row[i].is_there ? s->row[i].at[SH_S_REQUESTS] : (double)INFINITY);
     if (!(tail * least < enough - 0.5))
         return;
-    sh_out_note(o, "%s rests on %.0f of %.0f requests; %s %.0f would do.", a->max_rate ? "The highest rate" :
+    sh_out_note(o, "%s rests on %.0f of %.0f requests; %s %.0f would be enough.", a->max_rate ? "The highest rate" :
                 has_limits ? "The share within the limits" : "p99", ceil(tail * least - 1e-9), least,
                 s->source.is_file ? "a workload of" : "--requests", ceil(enough / tail - 1e-6));
 }

@@ -260,7 +260,7 @@ static void put_numbers(struct sh_out *o, const struct sh_answer *a)
         row = a->row[i].is_chosen ? &a->row[i] : row;
     sh_out_text(o, "policy", "policy", *a->planned ? a->planned : *a->policy ? a->policy : NULL);
     sh_out_real(o, "share", "share of the cache", row->share, 4);
-    sh_out_real(o, "ppl_increase", "more perplexity", row->increase, 4);
+    sh_out_real(o, "ppl_increase", "perplexity up by", row->increase, 4);
     sh_out_real(o, "ppl_increase_bound", "at most", row->bound, 4);
     sh_out_real(o, "confidence", "confidence", a->n_row ? a->confidence : (double)NAN, 4);
     sh_out_int(o, "sequences", "judged sequences", a->sequences);

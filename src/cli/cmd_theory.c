@@ -174,7 +174,7 @@ static void tell_law(struct sh_out *o, const struct sh_theory_request *q, const 
     for (int i = 0; i < r->n_rho; i++)
         silent += !(sh_theory_at(r, -1, -1, i, SH_TA_INFORMATIVE) > 0);
     sh_out_note(o, "Theorem 4.1 as printed (epsilon %g) says nothing at %d of %d budgets: its right-hand side is "
-                   "negative there%s; \"speaks for\" is the fraction of heads where it says "
+                   "negative there%s; \"informative\" is the fraction of heads where it says "
                    "something.", q->epsilon, silent,
                 r->n_rho, silent ? " (-)" : "");
     double failure = (double)NAN;

@@ -257,7 +257,7 @@ const struct sh_cmd sh_cmd_trace = {
     .summary = "run a model over texts and record its attention",
     .about = "Runs the model layer by layer over all sequences and writes the attention of every head to a SQLite\n"
              "file. Each layer of each sequence is one transaction, so a run that was stopped or killed leaves only\n"
-             "whole layers: run the same command again to resume.\n"
+             "complete layers: run the same command again to resume.\n"
              "\n"
              "  shears trace --model opt-125m --db traces.db --text book.txt --length 512 --count 4",
     .opts = opts, .args_bytes = sizeof(struct sh_trace_args), .defaults = &defaults, .run = run};

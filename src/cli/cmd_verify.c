@@ -308,11 +308,11 @@ static int check_parts(struct sh_store *s, struct parts *p, struct sh_err *e)
     return 0;
 }
 
-/* Not whole: results that were there are gone. Not complete: there are more to come. */
+/* Holes: results that were there are gone. Not complete: there are more to come. */
 static int judge(struct sh_store *s, const struct parts *p, int is_complete, int must_be, struct sh_err *e)
 {
     if (p->holes) {
-        sh_fail(e, "%s: not whole: results of these shards are missing: %s", sh_store_path(s), p->holes);
+        sh_fail(e, "%s: results of these shards are missing: %s", sh_store_path(s), p->holes);
         return sh_hint(e, "merge the shard's file again, or run the command that made it again");
     }
     return must_be && !is_complete ? sh_fail(e, "%s: not complete", sh_store_path(s)) : 0;

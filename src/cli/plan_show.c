@@ -97,7 +97,7 @@ static void show_goal(struct sh_out *o, const struct sh_live_plan *w, const stru
         value = -value;
         bound = -bound;
     }
-    static const char *const label[] = {"more perplexity", "divergence", "exact answers"};
+    static const char *const label[] = {"perplexity up by", "divergence", "exact answers"};
     sh_out_real(o, "value", label[w->a->target], value, 4);
     sh_out_real(o, "bound", w->a->target == SH_TARGET_ANSWERS ? "at least" : "at most", bound, 4);
 }
@@ -177,15 +177,15 @@ void sh_live_plan_show(struct sh_out *o, const struct sh_live_plan *w, const cha
 {
     sh_out_text(o, "status", "status", *w->plan.status ? w->plan.status : NULL);
     sh_out_text(o, "verdict", "verdict", w->verdict);
-    sh_out_real(o, "ppl_increase", "more perplexity", expm1(w->ppl.mean), 4);
+    sh_out_real(o, "ppl_increase", "perplexity up by", expm1(w->ppl.mean), 4);
     sh_out_real(o, "ppl_increase_bound", "at most", expm1(w->ppl.high), 4);
     sh_out_real(o, "confidence", "confidence", w->a->confidence, 4);
     sh_out_int(o, "sequences", "judged sequences", w->n_judge);
     sh_out_int(o, "sequences_searched", "searched sequences", w->n_search);
     if (!*w->plan.status || w->is_met)
-        sh_out_text(o, "sequences_more", "more would do", NULL);
+        sh_out_text(o, "sequences_more", "more needed", NULL);
     else
-        sh_out_int(o, "sequences_more", "more would do", w->more);
+        sh_out_int(o, "sequences_more", "more needed", w->more);
     sh_out_real(o, "ppl_full", "perplexity of the full cache", w->full_ppl, 4);
     sh_out_real(o, "kl", "divergence, nats", w->kl.mean, 4);
     sh_out_real(o, "kl_bound", "at most", w->kl.high, 4);

@@ -85,7 +85,7 @@ static int show(const struct sh_sim_study *s, const struct sh_closed *c, struct 
     sh_out_note(o, "Expected error of the mean time per token: %s.", sh_engine_says(&c->engine, s->board, &s->model,
                                                                                    text));
     if (s->settings.budget.n)
-        sh_out_note(o, "What these budgets cost in quality is not measured here, nor the time to choose tokens.");
+        sh_out_note(o, "Neither the loss of quality under these budgets nor the time to choose tokens is included.");
     for (int i = 0; i < s->args->plan.n; i++) {
         char *evidence = sh_capacity_plan_evidence(&s->plan[i], s->model.f.name, 0);
         sh_out_note(o, "%s: %s", s->args->plan.at[i], evidence);

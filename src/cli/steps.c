@@ -170,7 +170,7 @@ static int run(const struct sh_steps *s, const struct sh_command_step *step, str
     status = sh_command_run(sh_command_find(w->at[0]), w->n - 1, w->at + 1);
     int bad = restore(saved);
     if (sh_interrupted())
-        return sh_fail(e, "interrupted; run %s again to resume", s->again);
+        return sh_fail(e, "interrupted: run %s again to resume", s->again);
     if (!bad && status == SH_OK && s->keeps)
         undo(s, step);
     if (bad || (status == SH_OK && rename(part, path)))

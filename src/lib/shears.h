@@ -10,12 +10,12 @@
  *
  * Errors. A function that can fail returns NULL or -1 and, where `e` is not NULL, sets *e to a new error, which the
  * caller frees. Whatever a caller passes (NULL, indices out of range, damaged files), the answer is an error. After a
- * failure outputs hold nothing of use.
+ * failure the contents of outputs are undefined.
  *
- * Memory. What a function returns by a pointer to non-const is the caller's, who frees it with the function named
- * there. What it returns by a pointer to const belongs to the object that was asked and lives as long as it. Strings
- * are UTF-8, end with a zero byte and are copied. If a small allocation fails, the process ends with a message on
- * stderr, as the program does.
+ * Memory. The caller owns what a function returns as a pointer to non-const, and frees it with the function named
+ * there. What it returns as a pointer to const belongs to the object that was asked, and is valid as long as that object
+ * is. Strings are UTF-8, end with a zero byte and are copied. If a small allocation fails, the process ends with a
+ * message on stderr, as the program does.
  *
  * Threads. Any thread may use any object, but one thread at a time. Different objects are independent, also two stores
  * opened from one file. Long work starts threads of its own, which end with the thread that asked. After fork() the
@@ -59,9 +59,9 @@ SHEARS_API void shears_error_free(struct shears_error *e);                  /* N
 
 /* ---- results ---- */
 
-/* What a question is answered with: the tables that the program's --json has, by the same names. The table "" holds the
- * single values, in one row. The items of a list are the rows of the table of its name. A list within an item is a
- * table "results.layers", whose first column "parent" is the row of "results" that an item is of. A value in an object
+/* The answer to a question: the tables of the program's --json, with the same names. The table "" holds the single
+ * values, in one row. The items of a list are the rows of the table of its name. A list within an item is a table
+ * "results.layers", whose first column "parent" is the row of "results" that the item belongs to. A value in an object
  * "ttft_s": {"p50": ...} is the column "ttft_s.p50". */
 struct shears_result;
 struct shears_table;
@@ -85,7 +85,7 @@ SHEARS_API size_t shears_table_columns(const struct shears_table *t);
 SHEARS_API const struct shears_column *shears_table_column(const struct shears_table *t, size_t i); /* NULL: none    */
 SHEARS_API const struct shears_column *shears_column(const struct shears_table *t, const char *name); /* NULL: none  */
 
-/* The result as the program prints it: "text", "json", "csv" or "html" (a fragment). NULL: another word. */
+/* The result as the program prints it: "text", "json", "csv" or "html" (a fragment). NULL: unknown format. */
 SHEARS_API const char *shears_result_text(struct shears_result *r, const char *format, struct shears_error **e);
 
 /* Remarks, such as where a value is from, each of one or more sentences. NULL: i is after the last. */
@@ -103,7 +103,7 @@ struct shears_option {
 /* Who watches long work. */
 struct shears_watch {
     /* Called in the thread that asked, at most twenty times a second: the share of the work done, in [0, 1], or NaN.
-     * Nonzero stops the work at the next whole transaction, with an error of status SHEARS_FAILED. */
+     * Nonzero stops the work at the end of a transaction, with an error of status SHEARS_FAILED. */
     int (*progress)(void *to, double share);
     void *to;
 };
@@ -170,10 +170,10 @@ SHEARS_API int64_t shears_store_vectors(struct shears_store *s, int sequence, in
 
 /* ---- eviction policies from outside ---- */
 
-/* A policy only gives every cached token a score; the tokens of least score leave. For token t, with n cached tokens
- * and budget B:
- *   1. if t >= prefill and n >= B: the max(drop, n - B + 1) tokens of least score leave, of equal score the older
- *      first; the first `sinks` positions and the `recent` newest tokens never leave;
+/* A policy only gives each cached token a score; the tokens with the lowest scores are evicted. For token t, with n
+ * cached tokens and budget B:
+ *   1. if t >= prefill and n >= B: the max(drop, n - B + 1) tokens with the lowest scores are evicted, the older first
+ *      if scores are equal; the first `sinks` positions and the `recent` newest tokens are never evicted;
  *   2. token t takes a free slot: admit;
  *   3. the query of t attends over the cached tokens, itself included;
  *   4. the policy observes that row: observe.
@@ -222,12 +222,12 @@ struct shears_policy {
     /* Each may be NULL. state: NULL without rows. */
     void (*admit)(float *state, int slot, const struct shears_cache *c, const struct shears_step *s);
     void (*observe)(float *state, const struct shears_cache *c, const struct shears_step *s);
-    /* The score of every slot, to score [n_slot]; s->t is the token that comes. NULL: the position, so that the oldest
-     * leaves. A score that is not a number counts as the least. */
+    /* The score of every slot, to score [n_slot]; s->t is the token that arrives. NULL: the position, so that the oldest
+     * is evicted. A score that is not a number counts as the lowest. */
     void (*score)(float *state, const struct shears_cache *c, const struct shears_step *s, float *score);
 };
 
-/* As shears_ask("replay", ...), with one policy more. Its results are not kept in the store. */
+/* As shears_ask("replay", ...), with one more policy. Its results are not kept in the store. */
 SHEARS_API struct shears_result *shears_replay(const struct shears_policy *policy, const struct shears_option *options,
                                                const struct shears_watch *watch, struct shears_error **e);
 

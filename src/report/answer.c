@@ -56,7 +56,7 @@ static char *cost(const struct asking *q)
 {
     const struct sh_quality_point *p = q->point;
     double sure = 100 * q->confidence;
-    char *change = p->value < 0 ? xasprintf("changes the perplexity by %.2f %%", 100 * p->value)
+    char *change = p->value < 0 ? xasprintf("lowers the perplexity by %.2f %%", -100 * p->value)
                                 : xasprintf("raises the perplexity by %.2f %%", 100 * p->value),
          *bound = isnan(p->bound)  ? xstrdup("; a bound is not known")
                   : p->bound < 0   ? xasprintf(", and does not raise it with %.4g %% confidence", sure)
@@ -119,7 +119,7 @@ static void say_on(struct sh_answer *a, const struct asking *q)
     a->lacks = xasprintf("Not shown: other kinds of text, %s%s.",
                          p->length > 0 && (double)q->length > 1.1 * p->length ? "texts as long as these requests"
                                                                               : "longer texts",
-                         strstr(p->settings, "prefill=0\n") ? ", and prompts that are compressed at once" : "");
+                         strstr(p->settings, "prefill=0\n") ? ", and prompts that are compressed in one step" : "");
     free(length);
 }
 

@@ -64,7 +64,7 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
 {
     double of = scale(a);
     fputs("<figure id=\"fig-answer\"><table class=\"bars\">\n<thead><tr><th>kept<span class=\"of\"> of the cache</span>"
-          "</th><th>perplexity goes up by</th><th></th><th class=\"n\">requests</th></tr></thead><tbody>\n", r->to);
+          "</th><th>change of perplexity</th><th></th><th class=\"n\">requests</th></tr></thead><tbody>\n", r->to);
     for (int i = 0; i < a->n_row; i++)
         bar(r, a, &a->row[i], of);
     fputs("</tbody></table><figcaption>", r->to);

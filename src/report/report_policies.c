@@ -86,11 +86,11 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     sh_report_say(r, "Each policy sees the recorded rows one by one and keeps at most its budget of tokens per "
                      "head. Output error is the relative error of a head's output; it is known only where values "
-                     "were recorded, and compares policies on one trace best. Kept mass, the share of a row's "
-                     "attention on the tokens that are kept, describes what they keep. The column “without sinks” "
-                     "leaves out the first four tokens, which attract attention whatever they are, and the query's "
-                     "own token. Pivotal tokens here are those with a score above the average of the row. None of "
-                     "these promises a perplexity: evaluations measure it.");
+                     "were recorded, and is the best measure for comparing policies on one trace. Kept mass, the "
+                     "share of a row's attention on the kept tokens, describes what they keep. The column “without "
+                     "sinks” leaves out the first four tokens, which attract attention whatever they are, and the "
+                     "query's own token. Pivotal tokens here are those with a score above the average of the row. "
+                     "None of these numbers predicts perplexity; evaluations measure it.");
     int n = sh_report_texts(r, &all, &text);
     for (int i = 0; i < n && !bad; i++)
         bad = write_text(r, &all, text[i], i, e);

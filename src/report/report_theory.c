@@ -50,7 +50,7 @@ static int write(struct sh_report *r, struct sh_err *e)
         return sh_report_lacks(r, NULL, e);
     sh_report_say(r, "No policy can do better than to keep the largest scores of each row. The figure shows the mass "
                      "that even this drops, and the prediction for scores that follow a power law (law D). Theorem 4.1 "
-                     "of the Scissorhands paper, as printed, bounds the error of the output in units of the longest "
+                     "of the Scissorhands paper, as printed, bounds the output error in units of the longest "
                      "value vector; a dash means that the theorem says nothing there, or that values were not "
                      "recorded. Measured: %s.",
                      d->out.settings);

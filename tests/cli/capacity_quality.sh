@@ -128,7 +128,7 @@ holds "a plan's evaluation is evidence, too" python - <<'P'
 import json
 want, = json.load(open("plan8.json"))["results"]
 found = [r for r in json.load(open("log/out"))["results"] if abs(r["measured_value"] - want["ppl_increase"]) < 1e-9]
-assert len(found) == 1 and "spread by a plan" in found[0]["evidence"], found
+assert len(found) == 1 and "divided by a plan" in found[0]["evidence"], found
 assert abs(float(found[0]["budget"]) - 0.6) < 0.01
 P
 run eval -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy h2o --budget 0.9 --db q8.db
@@ -235,7 +235,7 @@ P
 printf 'arrival_s,prompt_tokens,output_tokens\n0,10,5\n1,4000,5\n' >w.csv
 run simulate --model "$checkpoints/opt" --gpu H100-SXM --workload w.csv --quality-db q.db --max-ppl-increase 1000% --json
 check "a budget in tokens does not hold for a request longer than what was measured" "'.' in rows[1]['plan'] and
-    'longer texts were not measured' in rows[1]['evidence']"
+    'longer ones were not measured' in rows[1]['evidence']"
 unserved() { # description, status, message, words...
     local what=$1 wanted=$2 says=$3
     shift 3

@@ -145,14 +145,14 @@ check "an overloaded server serves less than is offered" "rows[0]['served_reques
     and rows[1]['served_requests_per_s'] < 0.8 * rows[1]['rate_requests_per_s'] and
     abs(r['served_requests_per_s'] - r['finished'] / r['seconds']) < 1e-9"
 run "${over[@]}" --requests 400 --max-rate
-expect "a highest rate of few requests: how many would do" 0 "^The highest rate rests on 4 of 400 requests; --requests 20000 would do" ""
+expect "a highest rate of few requests: how many would be enough" 0 "^The highest rate rests on 4 of 400 requests; --requests 20000 would be enough" ""
 holds "  the table fits a terminal" awk 'length > 120 && /^ / {exit 1}' log/out
 run "${over[@]}" --requests 400 --goal 90% --max-rate
-expect "  of another share" 0 "rests on 40 of 400 requests; --requests 2000 would do" ""
+expect "  of another share" 0 "rests on 40 of 400 requests; --requests 2000 would be enough" ""
 run "${over[@]}" --requests 400
-expect "a share of few" 0 "^The share within the limits rests on 4 of 400 requests; --requests 1000 would do" ""
+expect "a share of few" 0 "^The share within the limits rests on 4 of 400 requests; --requests 1000 would be enough" ""
 run "${over[@]}" --requests 1000
-holds "  and of enough" sh -c '! grep -q "would do" log/out'
+holds "  and of enough" sh -c '! grep -q "would be enough" log/out'
 run "${over[@]}" --requests 20 --log out/l.csv
 holds "the log's columns are those of the table" grep -q '^plan,gpu,tp,kv,speed,request,arrival_s' out/l.csv
 rm -f out/*

@@ -149,17 +149,17 @@ fi
 # ---- runs and models in one store ----
 
 run trace --model "$opt" --tokens other/a.jsonl --db t.db
-expect "another run of the model: said at once" 0 . "^shears: t.db: has run 1 of this model .*this is run 3.*--run N"
+expect "another run of the model: said at once" 0 . "^shears: t.db: contains run 1 of this model .*this is run 3.*--run N"
 run trace --model "$opt" --tokens other/a.jsonl --db t.db
 expect "but once" 0 . ""
 golden_tokens llama_gqa >gqa.jsonl
 gqa=$checkpoints/llama_gqa
 cp one.db many.db
 run trace --model "$gqa" --tokens gqa.jsonl --db many.db
-expect "another model: said at once" 0 . "^shears: many.db: has run 1 of another model .opt, .*this is run 2 .*--run N"
+expect "another model: said at once" 0 . "^shears: many.db: contains run 1 of another model .opt, .*this is run 2 .*--run N"
 cp one.db import.db
 run import --db import.db --attention "$gqa/ref.safetensors"
-expect "an import of another model, too" 0 . "^shears: import.db: has run 1 of another model .opt, .*this is run 2 .*--run N"
+expect "an import of another model, too" 0 . "^shears: import.db: contains run 1 of another model .opt, .*this is run 2 .*--run N"
 cp one.db quiet.db
 run trace -q --model "$gqa" --tokens gqa.jsonl --db quiet.db
 expect "not with -q" 0 . ""

@@ -79,7 +79,7 @@ static void captions_say_what_is_drawn(void)
     struct sh_fig_measured_panels single = {1, tame.measured};
     d.compression = &single;
     says("compression", &d, "accuracy against the compression of the cache");
-    says("budget-curve", &d, "attention that each policy keeps, and the error of the output, against the budget, with "
+    says("budget-curve", &d, "attention that each policy keeps, and the output error, against the budget, with "
                              "the oracles");
     struct sh_fig_curves one = tame.curves;
     one.n_curves = 1;

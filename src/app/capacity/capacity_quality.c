@@ -278,31 +278,41 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
     return NULL;
 }
 
+/* " (rises by at most 0.72 % with 95 % confidence, …)" or, of an interval, " (95 % interval …)"; or nothing. */
+static void range_text(const struct sh_quality_point *p, char *to, size_t bytes)
+{
+    char sure[64] = "if tokens were independent, which they are not";
+    *to = '\0';
+    if (p->sequences)
+        snprintf(sure, sizeof sure, "by %d sequences of %d text%s", p->sequences, p->on.texts,
+                 p->on.texts == 1 ? "" : "s");
+    if (isfinite(p->low) && isfinite(p->high))
+        snprintf(to, bytes, " (95 %% interval %.4g to %.4g)", p->low, p->high);
+    else if (isfinite(p->bound))
+        snprintf(to, bytes, " (%s %.2f %% with 95 %% confidence%s %s)",
+                 p->bound < 0 ? "falls by at least" : "rises by at most", 100 * fabs(p->bound),
+                 p->sequences ? "," : "", sure);
+}
+
 char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length)
 {
-    char range[160] = "", other[240] = "", beyond[120] = "", spread[96] = "", value[60],
-         text[SH_MEASURED_NAME + 2] = "";
-    int is_ppl = p->kind == SH_QUALITY_PPL;
-    double unit = is_ppl ? 100 : 1;
+    char range[160], other[240] = "", beyond[120] = "", spread[96] = "", value[60], text[SH_MEASURED_NAME + 2] = "";
     const char *slash = strrchr(db, '/');
     if (!sh_capacity_same_model(p->model, model))
         snprintf(other, sizeof other, "measured on another model, %.150s: ", *p->model ? p->model : "unnamed");
-    if (isfinite(p->low) && isfinite(p->high))
-        snprintf(range, sizeof range, " (95 %% interval %.4g to %.4g)", p->low, p->high);
-    else if (isfinite(p->bound) && p->sequences)
-        snprintf(range, sizeof range, " (at most %+.2f %% with 95 %% confidence, by %d sequences of %d text%s)",
-                 100 * p->bound, p->sequences, p->on.texts, p->on.texts == 1 ? "" : "s");
-    else if (isfinite(p->bound))
-        snprintf(range, sizeof range, " (at most %+.2f %% with 95 %% confidence if tokens were independent, which they "
-                 "are not)", 100 * p->bound);
-    snprintf(value, sizeof value, is_ppl ? "perplexity changes by %+.2f %%" : "kept mass %.4g", unit * p->value);
+    range_text(p, range, sizeof range);
+    if (p->kind == SH_QUALITY_PPL)
+        snprintf(value, sizeof value, "perplexity %s by %.2f %%", p->value < 0 ? "falls" : "rises",
+                 100 * fabs(p->value));
+    else
+        snprintf(value, sizeof value, "kept mass %.4g", p->value);
     if (p->is_plan)
-        snprintf(spread, sizeof spread, " on average, spread by a plan%s",
+        snprintf(spread, sizeof spread, " on average, divided by a plan%s",
                  p->is_judged ? " and judged on texts that its search did not use" : "");
     else if (*p->allocator && strcmp(p->allocator, "uniform"))
-        snprintf(spread, sizeof spread, " spread by %.60s", p->allocator);
+        snprintf(spread, sizeof spread, " divided by %.60s", p->allocator);
     if (p->length > 0 && (double)length > 1.1 * p->length)
-        snprintf(beyond, sizeof beyond, "; its texts have %.0f tokens on average, and longer texts were not measured",
+        snprintf(beyond, sizeof beyond, "; these texts have %.0f tokens on average, and longer ones were not measured",
                  p->length);
     if (*p->on.name)
         snprintf(text, sizeof text, "%s, ", p->on.name);

@@ -386,7 +386,7 @@ static void fill_plan(struct sh_live_plan *w, const struct sh_candidate *c)
 static char *range_of(const struct sh_live_plan *w)
 {
     if (w->a->target == SH_TARGET_PPL)
-        return xasprintf("%.2f to %.2f %% more perplexity", 100 * expm1(w->ppl.low), 100 * expm1(w->ppl.high));
+        return xasprintf("perplexity changes by %+.2f to %+.2f %%", 100 * expm1(w->ppl.low), 100 * expm1(w->ppl.high));
     if (w->a->target == SH_TARGET_KL)
         return xasprintf("%.4f to %.4f nats of divergence", w->kl.low, w->kl.high);
     return xasprintf("%.1f to %.1f %% exact answers (full cache: %.1f %%)", 100 * w->exact.low, 100 * w->exact.high,
@@ -395,8 +395,8 @@ static char *range_of(const struct sh_live_plan *w)
 
 static void say(struct sh_live_plan *w, const struct sh_candidate *c)
 {
-    char *range = range_of(w), *more = w->more ? xasprintf("%d more would do", w->more)
-                                               : xstrdup("with these budgets no number of them would do");
+    char *range = range_of(w), *more = w->more ? xasprintf("%d more would be enough", w->more)
+                                               : xstrdup("more sequences would not help");
     double share = (double)sh_plan_total(&w->plan) / w->plan.n_layer / w->plan.n_kv_head / w->n_token;
     if (w->a->budget)
         w->verdict = xasprintf("%s on %d sequences, with %.1f %% of the cache", range, w->n_judge, 100 * share);
@@ -409,7 +409,7 @@ static void say(struct sh_live_plan *w, const struct sh_candidate *c)
         w->verdict = xasprintf("not shown: %s on %d sequences, too few for a promise (%d); %s", range, w->n_judge,
                                SH_LIVE_LEAST, more);
     else
-        w->verdict = xasprintf("not shown: %s on %d sequences with the best there is, %d of %d tokens a head; %s",
+        w->verdict = xasprintf("not shown: %s on %d sequences with the best plan, %d of %d tokens per head; %s",
                                range, w->n_judge, c->mean, w->n_token, more);
     free(more);
     free(range);

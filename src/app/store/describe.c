@@ -46,7 +46,7 @@ int sh_describe_run(struct sh_out *o, struct sh_store *s, const struct sh_stored
     sh_out_int(o, "sequences", "sequences", r->n_sequence);
     sh_out_int(o, "tokens", "tokens", r->n_tokens);
     sh_out_int(o, "layers_done", "layers finished", r->n_done);
-    sh_out_int(o, "layers_wanted", "layers wanted", (long long)r->n_sequence * n_layer);
+    sh_out_int(o, "layers_wanted", "layers requested", (long long)r->n_sequence * n_layer);
     sh_out_real(o, "tokens_done", "tokens finished", tokens_done, 0);
     sh_out_text(o, "record", "record", sh_record_names[r->record]);
     sh_out_text(o, "codec", "codec", sh_codec_names[r->codec]);

@@ -234,7 +234,7 @@ static void set_looks(struct sh_fig_chart *chart, struct sh_fig_line *const *lin
 struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, int n)
 {
     static const struct { const char *title, *y; int is_log; } is[N_CHART] = {
-        [BATCH] = {"sequences that fit", "sequences", 1}, [RATE] = {"decoding, at most", "tokens per second", 1},
+        [BATCH] = {"sequences that fit", "sequences", 1}, [RATE] = {"highest decoding speed", "tokens per second", 1},
         [PPL] = {"perplexity, measured", "increase, %", 0},
         [RECALL] = {"attention, measured", "mass lost (1 − kept)", 1}};
     struct sh_figure_data *d = sh_figure_data_empty();

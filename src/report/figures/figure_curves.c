@@ -210,15 +210,22 @@ static int make_set(struct point *p, size_t n, struct sh_fig_curves *out, struct
     return 0;
 }
 
-/* "12 sequences, 6044 tokens; renormalised rows, uniform budgets, prefill 0": what all points of the group share. */
+/* "12 sequences, 6044 tokens; rows renormalised over kept tokens, the same budget for each head": what all points of the
+ * group share. */
 static char *group_text(const struct point *p, int others)
 {
     const char *rows = sh_result_text(p->row, "rows"), *allocator = sh_result_text(p->row, "allocator");
     double sequences = sh_result_real(p->row, "sequences");
     const char *name = p->row->on.name;
-    return xasprintf("%s%s%.0f sequence%s, %.0f tokens; %.40s rows, %.40s budgets, prefill %lld%s", name,
-                     *name ? ": " : "", sequences, sequences == 1 ? "" : "s", sh_result_real(p->row, "tokens"),
-                     *rows ? rows : "?", *allocator ? allocator : "?", sh_result_int(p->row, "prefill"),
+    char budgets[64] = "the same budget for each head", from[48] = "";
+    long long prefill = sh_result_int(p->row, "prefill");
+    if (strcmp(allocator, "uniform"))
+        snprintf(budgets, sizeof budgets, "budgets divided by %.40s", *allocator ? allocator : "an unknown rule");
+    if (prefill)
+        snprintf(from, sizeof from, ", eviction after %lld tokens", prefill);
+    return xasprintf("%s%s%.0f sequence%s, %.0f tokens; rows %s, %s%s%s", name, *name ? ": " : "", sequences,
+                     sequences == 1 ? "" : "s", sh_result_real(p->row, "tokens"),
+                     strcmp(rows, "recorded") ? "renormalised over kept tokens" : "as recorded", budgets, from,
                      others ? " (other settings are left out)" : "");
 }
 

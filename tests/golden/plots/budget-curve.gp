@@ -212,7 +212,7 @@ set lmargin at screen 0.55000
 set rmargin at screen 0.85000
 set tmargin at screen 0.45863
 set bmargin at screen 0.10402
-set title 'error of the output'
+set title 'output error'
 set xlabel 'budget as a share of the length'
 set logscale y 10
 set yrange [0.0372869:0.532813]

@@ -64,7 +64,7 @@ set lmargin at screen 0.06972
 set rmargin at screen 0.48805
 set tmargin at screen 0.80632
 set bmargin at screen 0.21344
-set title 'dropped share of mass'
+set title 'dropped mass'
 set xlabel 'share of scores kept'
 plot $d0 using 1:(floor_at($3)):(floor_at($4)) with filledcurves ls 1 fs transparent solid 0.3 noborder, \
     $d0 using 1:(over(1 * $2)) with linespoints ls 1, \
