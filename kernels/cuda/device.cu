@@ -76,7 +76,8 @@ static void fail_in(struct sh_dev *d, const char *what, const char *why, const c
     pthread_mutex_lock(&d->lock);
     memcpy(since, d->queued, sizeof since);
     pthread_mutex_unlock(&d->lock);
-    cuda_fail(d, "%s: %s (%s); operations since the last successful wait: %s", what, why, name, since[0] ? since : "none");
+    cuda_fail(d, "%s: %s (%s); operations since the last successful wait: %s", what, why, name,
+              since[0] ? since : "none");
 }
 
 int cuda_check(struct sh_dev *d, const char *what, cudaError_t status)

@@ -59,7 +59,8 @@ static const char *const thresholds[] = {"n", "i", NULL};
 static const struct sh_knob knobs[] = {
     [SINKS] = SH_KNOB_SINKS(0),
     [RECENT] = SH_KNOB_RECENT(10),
-    [THRESHOLD] = {"threshold", BY_CACHE, 0, BY_ROW, thresholds, "low: below 1/n (n: tokens cached) or 1/(i+1) (i: row)", 1},
+    [THRESHOLD] = {"threshold", BY_CACHE, 0, BY_ROW, thresholds, "low: below 1/n (n: cached tokens), 1/(i+1) (i: row)",
+                   1},
     {0}};
 
 const struct sh_policy sh_policy_reservoir = {

@@ -58,7 +58,7 @@ static const struct sh_opt opts[] = {
     SH_TEXT("policy", C(policy), "NAME", "use only budgets measured with this policy"),
     SH_MEASURED_ON_OPT(C(measured_on), ""),
     SH_TEXT("evict", F(evict), "WHEN", "prompt: after the whole prompt (default); chunk: after each chunk"),
-    SH_TEXT("allocator", F(memory), "HOW", "paged (default), or slots: reserve the full cache of a sequence at its start"),
+    SH_TEXT("allocator", F(memory), "HOW", "paged (default), or slots: reserve a sequence's full cache at its start"),
     SH_INT("page", C(page), "N", 1, 1 << 20, "tokens per page (default: 16)"),
     SH_INT("chunk", C(chunk), "N", 1, 1 << 20, "tokens per step (default: 2048, or the engine's)"),
     SH_INT("max-seqs", F(max_seqs), "N", 1, 1e6, "sequences that run at once (default: 256, or the engine's)"),

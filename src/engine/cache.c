@@ -97,8 +97,8 @@ static int check_places(const struct sh_session_setup *s, struct sh_err *e)
         (places = sh_kv_setup_places(s)) <= a->max_pos)
         return 0;
     slots = most_slots(s);
-    sh_misused(e, "positions inside the cache reach %d (%d slots, blocks of %d token%s), but the model has only %d", places,
-               slots, s->block, s->block == 1 ? "" : "s", a->max_pos);
+    sh_misused(e, "positions inside the cache reach %d (%d slots, blocks of %d token%s), but the model has only %d",
+               places, slots, s->block, s->block == 1 ? "" : "s", a->max_pos);
     if (slots >= s->n_token)
         sh_hint(e, "texts can be longer with a --policy that evicts and a --budget");
     else if (a->max_pos - s->block > sh_policy_protected(s->spec))

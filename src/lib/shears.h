@@ -13,9 +13,9 @@
  * failure the contents of outputs are undefined.
  *
  * Memory. The caller owns what a function returns as a pointer to non-const, and frees it with the function named
- * there. What it returns as a pointer to const belongs to the object that was asked, and is valid as long as that object
- * is. Strings are UTF-8, end with a zero byte and are copied. If a small allocation fails, the process ends with a
- * message on stderr, as the program does.
+ * there. What it returns as a pointer to const belongs to the object that was asked, and is valid as long as that
+ * object is. Strings are UTF-8, end with a zero byte and are copied. If a small allocation fails, the process ends
+ * with a message on stderr, as the program does.
  *
  * Threads. Any thread may use any object, but one thread at a time. Different objects are independent, also two stores
  * opened from one file. Long work starts threads of its own, which end with the thread that asked. After fork() the
@@ -222,8 +222,8 @@ struct shears_policy {
     /* Each may be NULL. state: NULL without rows. */
     void (*admit)(float *state, int slot, const struct shears_cache *c, const struct shears_step *s);
     void (*observe)(float *state, const struct shears_cache *c, const struct shears_step *s);
-    /* The score of every slot, to score [n_slot]; s->t is the token that arrives. NULL: the position, so that the oldest
-     * is evicted. A score that is not a number counts as the lowest. */
+    /* The score of every slot, to score [n_slot]; s->t is the token that arrives. NULL: the position, so that the
+     * oldest is evicted. A score that is not a number counts as the lowest. */
     void (*score)(float *state, const struct shears_cache *c, const struct shears_step *s, float *score);
 };
 

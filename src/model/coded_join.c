@@ -381,7 +381,8 @@ static int join(struct sh_joining *j, const struct sh_stored *t, struct sh_err *
         snprintf(j->name, sizeof j->name, "%.*s%s", (int)stem, t->name, s->whole);
         const struct sh_stored *other = s->method == SH_QUANT_BNB ? NULL : sh_weights_find(j->w, j->name);
         if (other)
-            return sh_fail(e, "%s: tensor '%s': found '%s' as well, expected only one of them", t->file, t->name, j->name);
+            return sh_fail(e, "%s: tensor '%s': found '%s' as well, expected only one of them", t->file, t->name,
+                           j->name);
         return is_dtype(t, s->dtype, e) || s->join(j, t, stem, e) ? -1 : 1;
     }
     return 0;

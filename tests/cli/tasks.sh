@@ -65,7 +65,7 @@ refuse "no data" 2 ".*--data FILE" eval --model model --task copa
 refuse "data that is not there" 1 "none.jsonl: cannot be read" eval --model model --task copa --data none.jsonl
 refuse "--shots without a task" 2 "--shots.* --task NAME" eval --model model --text first.jsonl --shots 2
 refuse "a task with texts" 2 "--task .*--text" eval --model model --task copa --data first.jsonl --text first.jsonl
-refuse "more examples than records" 2 "has 3 records" eval --model model --task copa --data "$records/copa.jsonl" --shots 3
+refuse "more examples than records" 2 "has only 3 records" eval --model model --task copa --data "$records/copa.jsonl" --shots 3
 refuse "a budget that what is protected fills" 2 "line 1: streaming: a budget of 4 tokens" \
     eval --model model --task copa --data "$records/copa.jsonl" --policy streaming:sinks=4 --budget 4
 refuse "a policy that looks into the future" 2 "oracle needs future attention" \

@@ -29,8 +29,8 @@ int sh_begin_tell(struct sh_store *s, int run, int quiet, struct sh_err *e)
             other = &runs[i];
     const char *path = sh_store_path(s);
     if (n > 1 && new->id == run && !new->n_done && other)
-        sh_sayf("shears: ", "%s: contains run %d of another model (%s, %s); this is run %d (%s, %s). Commands that read "
-                "the store need --run N, or --model where they accept it", path, other->id, other->model,
+        sh_sayf("shears: ", "%s: contains run %d of another model (%s, %s); this is run %d (%s, %s). Commands that "
+                "read the store need --run N, or --model where they accept it", path, other->id, other->model,
                 other->weights, new->id, new->model, new->weights);
     else if (n > 1 && new->id == run && !new->n_done)
         sh_sayf("shears: ", "%s: contains run %d of this model with other texts or settings; this is run %d. Commands "

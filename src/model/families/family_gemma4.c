@@ -111,7 +111,8 @@ int sh_gemma_borrows(struct sh_arch *a, const struct sh_config *c, int usual, st
     for (int i = 0; i < a->n_layer && n; i++) {
         int kind = !sh_arch_window(a, i);
         if (i >= a->borrows_from && !kinds[kind])
-            return sh_config_refuse(c, "num_kv_shared_layers", "a number that leaves an unshared layer of each kind", e);
+            return sh_config_refuse(c, "num_kv_shared_layers", "a number that leaves a layer of each kind unshared",
+                                    e);
         kinds[kind] = 1;
     }
     return 0;

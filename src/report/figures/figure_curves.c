@@ -210,8 +210,8 @@ static int make_set(struct point *p, size_t n, struct sh_fig_curves *out, struct
     return 0;
 }
 
-/* "12 sequences, 6044 tokens; rows renormalised over kept tokens, the same budget for each head": what all points of the
- * group share. */
+/* "12 sequences, 6044 tokens; rows renormalised over kept tokens, the same budget for each head": what all points of
+ * the group share. */
 static char *group_text(const struct point *p, int others)
 {
     const char *rows = sh_result_text(p->row, "rows"), *allocator = sh_result_text(p->row, "allocator");
