@@ -98,6 +98,29 @@ int sh_policy_drop(const struct sh_policy_spec *p, int budget)
     return n < 1 ? 1 : n;
 }
 
+int sh_policy_check_live(const struct sh_policy_spec *p, int prefill, struct sh_err *e)
+{
+    if (p->policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) {
+        sh_misused(e, "%s needs future attention, which a live cache does not have", p->policy->name);
+        return sh_hint(e, "shears replay measures it on recorded attention");
+    }
+    if ((p->policy->needs & SH_NEEDS_PROMPT) && prefill < 1) {
+        sh_misused(e, "%s decides what to evict at the end of the prompt", p->policy->name);
+        return sh_hint(e, "--prefill N gives the length of the prompt in tokens");
+    }
+    return 0;
+}
+
+int sh_policy_check_budget(const struct sh_policy_spec *p, int budget, int n_token, int layer, int head,
+                           struct sh_err *e)
+{
+    int least = sh_policy_protected(p), keeps_all = p->policy->keeps_all && p->policy->keeps_all(p->knob, layer);
+    if (budget > least || budget >= n_token || keeps_all)
+        return 0;
+    return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), but %d are protected from eviction: "
+                      "expected at least %d", p->policy->name, budget, layer, head, least, least + 1);
+}
+
 const struct sh_knob sh_policy_protect_knobs[] = {SH_KNOB_SINKS(0), SH_KNOB_RECENT(0), {0}};
 
 int sh_policy_always(const double *knob)

@@ -205,6 +205,12 @@ double sh_policy_knob(const struct sh_policy_spec *p, const char *name, double o
 int sh_policy_protected(const struct sh_policy_spec *p);
 int sh_policy_drop(const struct sh_policy_spec *p, int budget);
 
+/* Can a live cache run it, whose first `prefill` tokens see everything? -1: no. */
+int sh_policy_check_live(const struct sh_policy_spec *p, int prefill, struct sh_err *e);
+/* Does a head's budget for a text of up to n_token tokens exceed what is protected? -1: no. */
+int sh_policy_check_budget(const struct sh_policy_spec *p, int budget, int n_token, int layer, int head,
+                           struct sh_err *e);
+
 int sh_policy_is_stack(const struct sh_policy_spec *p);
 
 /* As the policy's `device`, in texts of up to n_token tokens. */

@@ -6,20 +6,6 @@
 
 #include "src/base/mem.h"
 
-static int check_policy(const struct sh_session_setup *s, struct sh_err *e)
-{
-    const struct sh_policy *p = s->spec->policy;
-    if (p->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) {
-        sh_misused(e, "%s needs future attention, which a live cache does not have", p->name);
-        return sh_hint(e, "shears replay measures it on recorded attention");
-    }
-    if ((p->needs & SH_NEEDS_PROMPT) && s->prefill < 1) {
-        sh_misused(e, "%s decides what to evict at the end of the prompt", p->name);
-        return sh_hint(e, "--prefill N gives the length of the prompt in tokens");
-    }
-    return 0;
-}
-
 static int check_format(const struct sh_kv_format *f, struct sh_err *e)
 {
     if (f->bits != 32 && f->bits != 16 && f->bits != 8 && f->bits != 4)
@@ -35,16 +21,11 @@ static int check_format(const struct sh_kv_format *f, struct sh_err *e)
 
 static int check_budgets(const struct sh_session_setup *s, struct sh_err *e)
 {
-    const struct sh_policy *p = s->spec->policy;
-    int least = sh_policy_protected(s->spec), per_layer = s->arch->n_kv_head;
-    for (int i = 0; i < s->arch->n_layer * per_layer; i++) {
-        if (i % per_layer >= sh_arch_kv_heads(s->arch, i / per_layer))
-            continue;
-        int layer = i / per_layer, keeps_all = p->keeps_all && p->keeps_all(s->spec->knob, layer);
-        if (s->budget[i] <= least && s->budget[i] < s->n_token && !keeps_all)
-            return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), but %d are protected from eviction: "
-                              "expected at least %d", p->name, s->budget[i], layer, i % per_layer, least, least + 1);
-    }
+    int per_layer = s->arch->n_kv_head;
+    for (int i = 0; i < s->arch->n_layer * per_layer; i++)
+        if (i % per_layer < sh_arch_kv_heads(s->arch, i / per_layer) &&
+            sh_policy_check_budget(s->spec, s->budget[i], s->n_token, i / per_layer, i % per_layer, e))
+            return -1;
     return 0;
 }
 
@@ -108,8 +89,8 @@ static int check_places(const struct sh_session_setup *s, struct sh_err *e)
 
 int sh_kv_setup_check(const struct sh_session_setup *setup, struct sh_err *e)
 {
-    return check_policy(setup, e) || check_format(&setup->format, e) || check_budgets(setup, e) ||
-                   check_places(setup, e) ? -1 : 0;
+    return sh_policy_check_live(setup->spec, setup->prefill, e) || check_format(&setup->format, e) ||
+                   check_budgets(setup, e) || check_places(setup, e) ? -1 : 0;
 }
 
 static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int head, struct sh_err *e)
