@@ -298,6 +298,9 @@ tests_unit_test_library_SOURCES = %D%/unit/test_library.c %D%/fuzz/store_fixture
 	%D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_library_LDADD   = libtap.a $(library_libs) $(CUNIT_LIBS)
 unit_tests += %D%/unit/test_library
+tests_unit_test_evictor_SOURCES = %D%/unit/test_evictor.c %D%/unit/policy_story.c %D%/unit/policy_story.h
+tests_unit_test_evictor_LDADD   = libtap.a $(library_libs) $(CUNIT_LIBS)
+unit_tests += %D%/unit/test_evictor
 
 check_PROGRAMS += $(unit_tests)
 TESTS          += $(unit_tests)

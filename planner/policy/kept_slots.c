@@ -149,6 +149,13 @@ int sh_kept_admit(struct sh_kept *k, int t)
     return slot;
 }
 
+void sh_kept_next_slots(const struct sh_kept *k, int n, int *slot)
+{
+    int used = n < k->n_freed ? n : k->n_freed;
+    for (int i = 0; i < n; i++)
+        slot[i] = i < used ? k->freed[k->n_freed - 1 - i] : k->cache.n_slot + i - used;
+}
+
 void sh_kept_observe(struct sh_kept *k, const struct sh_step *step)
 {
     if (k->policy->observe)

@@ -41,6 +41,9 @@ int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *droppe
 int sh_kept_admit(struct sh_kept *k, int t);
 void sh_kept_observe(struct sh_kept *k, const struct sh_step *step);
 
+/* The slots [n] that the next n tokens take if none leaves before they are there. */
+void sh_kept_next_slots(const struct sh_kept *k, int n, int *slot);
+
 /* An empty one of the same head with other room and other keys and values. */
 struct sh_kept *sh_kept_like(const struct sh_kept *k, int capacity, const float *keys, const float *values);
 

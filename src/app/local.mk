@@ -46,6 +46,7 @@ libapp_a_SOURCES = \
 	%D%/plan/plan_measure.c %D%/plan/plan_measure.h \
 	%D%/plan/plan_search.c \
 	%D%/plan/plan_write.c \
+	%D%/policy/evictor.c %D%/policy/evictor.h \
 	%D%/recommend/recommend.c %D%/recommend/recommend.h \
 	%D%/recommend/recommend_command.c \
 	%D%/recommend/recommend_layout.c \

@@ -5,6 +5,7 @@ noinst_LIBRARIES += libapi.a
 libapi_a_SOURCES = \
 	%D%/ask.c \
 	%D%/error.c \
+	%D%/evictor.c \
 	%D%/lib.h \
 	%D%/own_policy.c \
 	%D%/result.c \

@@ -231,6 +231,94 @@ struct shears_policy {
 SHEARS_API struct shears_result *shears_replay(const struct shears_policy *policy, const struct shears_option *options,
                                                const struct shears_watch *watch, struct shears_error **e);
 
+/* ---- policies for a cache elsewhere ---- */
+
+/* Policies at work in a cache that is not this library's: its owner holds keys and values and computes attention, an
+ * evictor says which tokens stay. One evictor is for one sequence, and has all layers and KV heads of the model. What
+ * it keeps is what `shears eval` keeps with the same policy, budget, prefill and seed. For each layer, once it has been
+ * described, and for tokens in order:
+ *
+ *     shears_evictor_next(x, layer, n, &next, &e);      room is made; next.n tokens can come before others leave
+ *     ... their keys and values go to next.slot; query t attends over the slots with 0 <= pos <= t ...
+ *     shears_evictor_read(x, layer, &rows, &e);         the policy sees these rows
+ *     shears_evictor_settle(x, layer, &moved, &e);      when there are no more tokens for now
+ *
+ * Free with shears_evictor_free. */
+struct shears_evictor;
+
+struct shears_evictor_setup {
+    size_t bytes;                       /* sizeof (struct shears_evictor_setup)                    */
+    const char *policy;                 /* "h2o:recent=25"; NULL with a plan                       */
+    const char *budget;                 /* one: "64" tokens of each head, or "0.2" of length; NULL with a plan, or
+                                         * for a policy that keeps all                             */
+    const char *plan;                   /* a plan's file; NULL: none                               */
+    const char *model;                  /* the model's name, for errors; may be NULL               */
+    int layers, kv_heads;               /* of the model; a layer may have fewer KV heads           */
+    int length;                         /* tokens that a share or a plan refers to; and the most that may come,
+                                         * for a policy that depends on the length                 */
+    int prefill;                        /* the first tokens see everything; -1: the plan's, or 0   */
+    uint64_t seed;
+};
+
+/* NULL: the setup makes no sense, or the plan cannot be read or is for another model. */
+SHEARS_API struct shears_evictor *shears_evictor_open(const struct shears_evictor_setup *setup,
+                                                      struct shears_error **e);
+SHEARS_API struct shears_evictor *shears_evictor_copy(const struct shears_evictor *x, struct shears_error **e);
+SHEARS_API void shears_evictor_free(struct shears_evictor *x);          /* NULL is fine */
+
+/* What rows must bring: SHEARS_NEEDS_... added up; -1: x is NULL. */
+enum { SHEARS_NEEDS_SCORES = 1 };
+SHEARS_API int shears_evictor_needs(const struct shears_evictor *x, struct shears_error **e);
+
+/* Tokens that see everything: the setup's, or the plan's. */
+SHEARS_API int shears_evictor_prefill(const struct shears_evictor *x, struct shears_error **e);
+
+/* Describes a layer: its KV heads, the numbers of a key and of a value (0: the policy gets none), its window in tokens
+ * (0: none), of which tokens leave first that are out of it. Before the layer's first token. */
+SHEARS_API int shears_evictor_layer(struct shears_evictor *x, int layer, int kv_heads, int head_dim, int window,
+                                    struct shears_error **e);
+
+/* The layer's next tokens: n of them, from 1 to what was asked for. */
+struct shears_evictor_next {            /* arrays are valid until the next call for x              */
+    int n, kv_heads, n_slot;            /* n_slot: of the head with the most slots                 */
+    const int *slot;                    /* [kv_heads, n]: where each token goes                    */
+    const int *pos;                     /* [kv_heads, n_slot]: the token in each slot, these included; -1: none */
+};
+SHEARS_API int shears_evictor_next(struct shears_evictor *x, int layer, int n, struct shears_evictor_next *to,
+                                   struct shears_error **e);
+
+/* The rows of the first n of these tokens. Arrays that the policy does not need may be NULL. -1: a number is not
+ * finite, or something is missing. */
+struct shears_evictor_rows {
+    int n, n_slot;                      /* as shears_evictor_next answered; n may be less          */
+    int n_query;                        /* query heads of a KV head                                */
+    const float *row;                   /* [kv_heads, n, n_slot]: the mean of the query heads' softmax, 0 where a
+                                         * slot is free or not seen                                */
+    const int *seen;                    /* [kv_heads, n]: slots that the softmax ran over          */
+    const float *q;                     /* [kv_heads, n, n_query, head_dim]                        */
+    const float *k, *v;                 /* [kv_heads, n, head_dim]                                 */
+};
+SHEARS_API int shears_evictor_read(struct shears_evictor *x, int layer, const struct shears_evictor_rows *rows,
+                                   struct shears_error **e);
+
+/* When exactly `prefill` tokens have been read, room is made as for one more. Heads that then have more slots than
+ * their budget give these up, and tokens move; n_slot 0: nothing has moved. */
+struct shears_evictor_moved {           /* valid until the next call for x                         */
+    int kv_heads, n_slot;
+    const int *from;                    /* [kv_heads, n_slot]: the old slot of the token in each slot; -1: none */
+};
+SHEARS_API int shears_evictor_settle(struct shears_evictor *x, int layer, struct shears_evictor_moved *to,
+                                     struct shears_error **e);
+
+/* Tokens that a head may keep; those that it keeps, in order, to `to` (room for `room` of them; NULL: only count):
+ * their number. -1: there is no such head, or its layer has not been described. */
+SHEARS_API int shears_evictor_budget(struct shears_evictor *x, int layer, int head, struct shears_error **e);
+SHEARS_API int shears_evictor_kept(struct shears_evictor *x, int layer, int head, int *to, int room,
+                                   struct shears_error **e);
+
+/* Bytes that the policy keeps for its decisions, copies of keys and values included. */
+SHEARS_API size_t shears_evictor_bytes(const struct shears_evictor *x);         /* 0: x is NULL */
+
 #ifdef __cplusplus
 }
 #endif

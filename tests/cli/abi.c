@@ -80,10 +80,45 @@ static void print_policy(void)
     AT(shears_policy, score);
 }
 
+static void print_evictor(void)
+{
+    SIZE(shears_evictor_setup);
+    AT(shears_evictor_setup, bytes);
+    AT(shears_evictor_setup, policy);
+    AT(shears_evictor_setup, budget);
+    AT(shears_evictor_setup, plan);
+    AT(shears_evictor_setup, model);
+    AT(shears_evictor_setup, layers);
+    AT(shears_evictor_setup, kv_heads);
+    AT(shears_evictor_setup, length);
+    AT(shears_evictor_setup, prefill);
+    AT(shears_evictor_setup, seed);
+    SIZE(shears_evictor_next);
+    AT(shears_evictor_next, n);
+    AT(shears_evictor_next, kv_heads);
+    AT(shears_evictor_next, n_slot);
+    AT(shears_evictor_next, slot);
+    AT(shears_evictor_next, pos);
+    SIZE(shears_evictor_rows);
+    AT(shears_evictor_rows, n);
+    AT(shears_evictor_rows, n_slot);
+    AT(shears_evictor_rows, n_query);
+    AT(shears_evictor_rows, row);
+    AT(shears_evictor_rows, seen);
+    AT(shears_evictor_rows, q);
+    AT(shears_evictor_rows, k);
+    AT(shears_evictor_rows, v);
+    SIZE(shears_evictor_moved);
+    AT(shears_evictor_moved, kv_heads);
+    AT(shears_evictor_moved, n_slot);
+    AT(shears_evictor_moved, from);
+}
+
 int main(void)
 {
     print_inputs();
     print_policy();
+    print_evictor();
     NUMBER(SHEARS_OK);
     NUMBER(SHEARS_FAILED);
     NUMBER(SHEARS_MISUSED);
@@ -92,6 +127,7 @@ int main(void)
     NUMBER(SHEARS_REAL);
     NUMBER(SHEARS_TEXT);
     NUMBER(SHEARS_BOOL);
+    NUMBER(SHEARS_NEEDS_SCORES);
     NUMBER(SHEARS_NEEDS_KEYS);
     NUMBER(SHEARS_NEEDS_VALUES);
     NUMBER(SHEARS_NEEDS_QUERIES);

@@ -6,6 +6,8 @@
  *     o PATH                       shears_store_open; "@" is the store's path
  *     s, r, t, v S L H K           scores, rows, tokens, vectors of sequence S, layer L, head H, kind K
  *     g                            store_describe and store_results
+ *     e POLICY BUDGET LAYERS HEADS LENGTH PREFILL D WINDOW N...    an evictor of a layer like that reads N tokens, then
+ *                                  more; "-": no policy, no budget
  * Nothing crashes, each failure comes with a complete error, and every table of an answer can be read. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,6 +169,67 @@ static void read_place(char kind, const int at[3], char vector)
     free(x);
 }
 
+/* Up to 64 tokens: as many rows of ones as the library names. */
+static void feed(struct shears_evictor *x, int layer, int n, int d)
+{
+    struct shears_error *e = NULL;
+    struct shears_evictor_next next;
+    struct shears_evictor_moved moved;
+    int bad = 0, kept[64];
+    for (int left = n > 64 ? 64 : n; left > 0 && !bad; left -= next.n) {
+        bad = shears_evictor_next(x, layer, left, &next, &e);
+        check_error(bad != 0, e);
+        if (bad)
+            break;
+        size_t all = (size_t)next.kv_heads * (size_t)next.n, width = (size_t)(d > next.n_slot ? d : next.n_slot) + 1;
+        float *ones = xcalloc(2 * all * width, sizeof *ones);
+        int *seen = xcalloc(all, sizeof *seen);
+        for (size_t i = 0; i < 2 * all * width; i++)
+            ones[i] = 1.0f / (float)(1 + i % 7);
+        for (size_t i = 0; i < all; i++)
+            seen[i] = next.n_slot;
+        const struct shears_evictor_rows rows = {.n = next.n, .n_slot = next.n_slot, .n_query = 2, .row = ones,
+                                                 .seen = seen, .q = ones, .k = ones, .v = ones};
+        bad = shears_evictor_read(x, layer, &rows, &e);
+        check_error(bad != 0, e);
+        free(ones);
+        free(seen);
+    }
+    e = NULL;
+    bad = shears_evictor_settle(x, layer, &moved, &e);
+    check_error(bad != 0, e);
+    e = NULL;
+    bad = shears_evictor_kept(x, layer, 0, kept, 64, &e) < 0;
+    check_error(bad, e);
+}
+
+static void evict(char **word, int n)
+{
+    struct shears_error *e = NULL;
+    int at[MOST_WORDS] = {0};
+    for (int i = 3; i < n; i++)
+        at[i] = (int)strtol(word[i], NULL, 0);
+    if (at[3] > 64 || at[4] > 64 || at[7] > 64)         /* memory, not crashes */
+        return;
+    const struct shears_evictor_setup setup = {
+        .bytes = sizeof setup, .policy = strcmp(word[1], "-") ? word[1] : NULL,
+        .budget = strcmp(word[2], "-") ? word[2] : NULL, .layers = at[3], .kv_heads = at[4], .length = at[5],
+        .prefill = at[6]};
+    struct shears_evictor *x = shears_evictor_open(&setup, &e);
+    check_error(!x, e);
+    fuzz_accepted += x != NULL;
+    e = NULL;
+    int bad = x ? shears_evictor_layer(x, at[3] - 1, at[4], at[7], at[8], &e) : 0;
+    check_error(bad != 0, e);
+    for (int i = 9; i < n && x && !bad; i++) {
+        feed(x, at[3] - 1, at[i], at[7]);
+        struct shears_evictor *copy = shears_evictor_copy(x, NULL);
+        shears_evictor_free(x);
+        x = copy;
+    }
+    shears_evictor_free(x);
+}
+
 static void open_store(const char *name)
 {
     struct shears_error *e = NULL;
@@ -190,6 +253,8 @@ static void call(char **word, int n)
         ask_policy(word, n);
     else if ((kind == 'a' || kind == 'f') && n > 1)
         ask(word, n);
+    else if (kind == 'e' && n > 9)
+        evict(word, n);
     else if (kind == 'o' && n > 1)
         open_store(word[1]);
     else if (kind == 'g')
