@@ -66,10 +66,10 @@ RULES = {                       # hopper, blackwell: as the engines' defaults an
     'sglang': {'chunk': (16384, 16384), 'sequences': (1024, 1024), 'memory': (0.9, 0.9), 'poll': (1, 10), 'poll_busy': (1, 30)},
     'trtllm': {'chunk': (8192, 16384), 'sequences': (1024, 1024), 'memory': (0.9, 0.9), 'poll': (1, 1), 'poll_busy': (1, 1)},
 }
-RULE_TEXT = {'chunk': ('tokens', 'of a step at most'), 'sequences': ('', 'that run at once, at most'),
-             'memory': ('1', "share of the GPU's memory that it takes"),
-             'poll': ('steps', 'between two looks for new requests'),
-             'poll_busy': ('steps', 'the same with 16 clients and more')}
+RULE_TEXT = {'chunk': ('tokens', 'most tokens of a step'), 'sequences': ('', 'most sequences that run at once'),
+             'memory': ('1', "share of the GPU's memory that the engine takes"),
+             'poll': ('steps', 'decoding steps between checks for new requests'),
+             'poll_busy': ('steps', 'the same with 16 or more clients')}
 
 NAMES = list(CONSTANTS)
 N = len(NAMES)

@@ -61,20 +61,20 @@ int sh_server_terms(const struct sh_capacity_ask *a, const struct sh_server *s, 
         least = 0.9 * activations(a, tokens, fmin(sampled, 256));
     double pad = padding(a, stage);
     out[n++] = (struct sh_server_term){"not shown to programs",
-        s->visible > 0 ? "the driver's total less what CUDA reports, times --util" :
-                         "five other boards: 0.23 to 0.71 GiB",
+        s->visible > 0 ? "the driver's total minus what CUDA reports, times --util" :
+                         "five other GPUs: 0.23 to 0.71 GiB",
         s->visible > 0 ? hidden : 0.2 * GIB * a->util, s->visible > 0 ? hidden : 0.8 * GIB * a->util};
     out[n++] = (struct sh_server_term){"activation peak",
-        f->vision ? "vLLM's warm-up, 256 to 1024 sequences sampled; the one posted model with pictures: fewer"
+        f->vision ? "vLLM's warm-up with 256 to 1024 sequences; fewer in the one published log of a model with images"
         : s->sampled ? "vLLM's warm-up: 38.35 bytes for each logit of --max-seqs sequences, +-10 %"
                      : "vLLM's warm-up: 38.35 bytes for each logit of 256 or 1024 sequences, -40 % +10 %",
         least, 1.1 * peak};
     out[n++] = (struct sh_server_term){"CUDA context, libraries, NCCL",
-        a->tp > 1 ? "posted for two GPUs: 0.54 and 0.55 GiB"
-                  : "posted for one GPU: 0.13 and 0.14 GiB; 0.33 on others",
+        a->tp > 1 ? "published logs, two GPUs: 0.54 and 0.55 GiB"
+                  : "published logs, one GPU: 0.13 and 0.14 GiB; 0.33 on others",
         (a->tp > 1 ? 0.5 : 0.1) * GIB, (a->tp > 1 ? 0.7 : 0.35) * GIB};
     out[n++] = (struct sh_server_term){"CUDA graphs",
-        "posted since vLLM 0.21, which charges them: 0.2 to 0.4 GiB; older ones charge nothing", 0, 0.5 * GIB};
+        "published logs of vLLM since 0.21, which counts them: 0.2 to 0.4 GiB; older ones do not", 0, 0.5 * GIB};
     if (rotary > 0)
         out[n++] = (struct sh_server_term){"rotary table", "max_pos * head_dim * 2 bytes, where a runtime keeps one",
                                            0, rotary};

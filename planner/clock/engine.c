@@ -18,11 +18,11 @@ const struct sh_clock_key sh_clock_keys[SH_N_CLOCK_CONSTANT] = {
 };
 
 const struct sh_clock_key sh_engine_rules[SH_N_RULE] = {
-    {"chunk", "tokens", "of a step at most", 1, 1 << 20},
-    {"sequences", "", "that run at once, at most", 1, 1e6},
-    {"memory", "1", "share of the GPU's memory that it takes", 0.01, 1},
-    {"poll", "steps", "between two looks for new requests", 1, 1000},
-    {"poll_busy", "steps", "the same with 16 clients and more", 1, 1000}};
+    {"chunk", "tokens", "most tokens of a step", 1, 1 << 20},
+    {"sequences", "", "most sequences that run at once", 1, 1e6},
+    {"memory", "1", "share of the GPU's memory that the engine takes", 0.01, 1},
+    {"poll", "steps", "decoding steps between checks for new requests", 1, 1000},
+    {"poll_busy", "steps", "the same with 16 or more clients", 1, 1000}};
 
 enum { FIELDS = 8 };
 

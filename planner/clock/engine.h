@@ -29,7 +29,7 @@ extern const char *const sh_scheduler_names[SH_N_SCHED];
 /* name, unit, least, most, meaning. Shares are of what the catalogue says of the GPU. */
 #define SH_CLOCK_CONSTANTS(X) \
     X(dense_memory, "1", 0.05, 1, "share of the bandwidth at which dense weights are read") \
-    X(narrow_memory, "1", 0.05, 1, "the same of dense weights in nvfp4, whose scales are many") \
+    X(narrow_memory, "1", 0.05, 1, "the same for dense weights in nvfp4, which has many scales") \
     X(expert_memory, "1", 0.05, 1, "share of the bandwidth at which experts are read") \
     X(cache_memory, "1", 0.02, 1, "share of the bandwidth at which attention reads the cache") \
     X(state_memory, "1", 0.02, 1, "share of the bandwidth at which recurrent states are read and written") \
@@ -39,22 +39,22 @@ extern const char *const sh_scheduler_names[SH_N_SCHED];
     X(prompt_products, "1", 0.02, 1, "share of the peak of dense products of prompts") \
     X(prompt_experts, "1", 0.01, 1, "share of the peak of grouped expert products of prompts") \
     X(prompt_attention, "1", 0.01, 1, "share of the 16-bit peak of attention of prompts") \
-    X(vectors, "vectors", 0.1, 1000, "16-bit hidden vectors that a token moves in a layer besides products") \
+    X(vectors, "vectors", 0.1, 1000, "16-bit hidden vectors that a token moves in a layer between products") \
     X(routed, "vectors", 0.01, 1000, "16-bit hidden vectors that a token moves for each expert it is sent to") \
-    X(layer, "s", 1e-8, 1e-3, "time of a layer that no byte explains: launches, small kernels") \
-    X(experts, "s", 1e-9, 1e-3, "the same in addition, of a layer with experts") \
-    X(latent, "s", 1e-9, 1e-3, "the same in addition, of a layer with latent attention") \
-    X(linear, "s", 1e-9, 1e-3, "the same in addition, of a layer with a recurrent state") \
-    X(indexed, "s", 1e-9, 1e-3, "the same in addition, of a layer that chooses tokens by an index") \
-    X(quantised, "s", 1e-9, 1e-3, "the same in addition, of a layer whose attention has operands of 8 or 4 bits") \
-    X(blocks, "s", 1e-9, 1e-3, "the same in addition, of a layer of f8 weights scaled in blocks") \
-    X(launch, "times", 0.1, 1000, "as long as the layers' own time is that of their launches in a step with prompts") \
+    X(layer, "s", 1e-8, 1e-3, "fixed time of a layer: launches, small kernels") \
+    X(experts, "s", 1e-9, 1e-3, "added for a layer with experts") \
+    X(latent, "s", 1e-9, 1e-3, "added for a layer with latent attention") \
+    X(linear, "s", 1e-9, 1e-3, "added for a layer with a recurrent state") \
+    X(indexed, "s", 1e-9, 1e-3, "added for a layer that chooses tokens by an index") \
+    X(quantised, "s", 1e-9, 1e-3, "added for a layer whose attention has operands of 8 or 4 bits") \
+    X(blocks, "s", 1e-9, 1e-3, "added for a layer of f8 weights scaled in blocks") \
+    X(launch, "times", 0.1, 1000, "factor on the fixed times of layers in a step with prompts") \
     X(sum, "s", 1e-8, 1e-3, "latency of a sum over two GPUs") \
-    X(sum_more, "s", 1e-9, 1e-3, "the same in addition, for each further GPU") \
+    X(sum_more, "s", 1e-9, 1e-3, "added for each further GPU") \
     X(link, "1", 0.02, 1, "share of the link's bandwidth in one direction") \
     X(step, "s", 1e-7, 1e-1, "time of the host for a step") \
     X(sequence, "s", 1e-9, 1e-3, "time of the host for each sequence of a step") \
-    X(request, "s", 1e-6, 10, "time of a request outside of the model: network, tokenizer, queues") \
+    X(request, "s", 1e-6, 10, "time of a request outside the model: network, tokenizer, queues") \
     X(token, "s", 1e-10, 1e-3, "the same for each token of its prompt")
 
 enum sh_clock_constant {

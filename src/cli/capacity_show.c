@@ -21,7 +21,8 @@ static void board_terms(struct sh_out *o, const struct sh_capacity_answer *a)
     const struct sh_gpu *b = a->board;
     char how[96];
     if (b->gb > 0)
-        size(o, "board as sold", b->gb * 1e9, b->dies > 1 ? "vendor's GB; several devices" : "vendor's GB, 10^9 bytes");
+        size(o, "memory as sold", b->gb * 1e9,
+             b->dies > 1 ? "vendor's GB; several devices" : "vendor's GB, 10^9 bytes");
     if (b->mib > 0)
         size(o, "as reported by the driver", b->mib * 0x1p20, "total of nvidia-smi and similar tools");
     if (b->visible > 0)
@@ -67,7 +68,8 @@ static void cache_terms(struct sh_out *o, const struct sh_capacity_answer *a, co
         size(o, "  states", (double)kv->states, "of layers without a cache");
     if (kv->prefix)
         size(o, "shared prefix", (double)kv->prefix, "held once, rounded up to pages");
-    snprintf(how, sizeof how, "%llu sequences, including the prefix", (unsigned long long)r->batch);
+    snprintf(how, sizeof how, "%llu sequences%s", (unsigned long long)r->batch,
+             kv->prefix ? ", including the prefix" : "");
     double each = ceil((double)r->batch / a->ask->ep);
     size(o, "cache in use", each * (double)kv->sequence + (each > 0 ? (double)kv->prefix : 0), how);
     if (r->fits)
@@ -312,9 +314,9 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
         sh_out_text(o, "unfit", "does not fit", line);
     }
     if (r->budget) {
-        snprintf(line, sizeof line, "%llu other sequences while a prompt is held in full",
+        snprintf(line, sizeof line, "%llu other sequences, with the prompt held in full",
                  (unsigned long long)r->beside_prompt);
-        sh_out_text(o, "beside", "next to a prompt", line);
+        sh_out_text(o, "beside", "while a prompt is read", line);
         sh_out_text(o, "evidence", "evidence",
                     r->evidence ? r->evidence : "what this budget costs in quality is not measured");
     }

@@ -98,7 +98,7 @@ static int info_store(const char *path, const struct sh_common *common, struct s
         sh_out_text(o, "statistics", "statistics", runs[n - 1].statistics);
         sh_out_text(o, "started", "started", runs[n - 1].started);
         sh_out_text(o, "command", "command", runs[n - 1].command);
-        sh_out_list(o, "runs", "runs of this store (the single figures above are of the last run)");
+        sh_out_list(o, "runs", "runs of this store (the values above are of the last run)");
         for (int i = 0; i < n && !bad; i++) {
             long long bytes = sh_store_blob_bytes(s, runs[i].id, e);
             bad = bytes < 0;

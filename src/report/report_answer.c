@@ -103,8 +103,8 @@ static int write(struct sh_report *r, struct sh_err *e)
         figure(r, &a);
     } else if (!found) {
         sh_report_fill(r, "eval --model MODEL --text FILE --policy window h2o scissorhands --budget 0.1,0.2,0.35,0.5,"
-                       "0.75 --db STORE", "the answer: what a small cache costs this model was not measured on a model "
-                       "whose configuration is known.");
+                       "0.75 --db STORE", "the answer: it needs evaluations of a small cache, of a model whose "
+                       "configuration is known.");
     }
     int bad = found < 0 && sh_report_lacks(r, NULL, e);
     sh_answer_clear(&a);
