@@ -170,7 +170,7 @@ def errors():
         assert not hasattr(shears, name)
 
 
-SLOW = dict(model="opt-6.7b", gpu="H100-SXM", rate=4, prompt=400, output=100, requests=1000000)
+SLOW = dict(model="opt-6.7b", gpu="H100-SXM", rate=4, prompt=400, output=100, requests=20000000)
 
 
 def progress():
@@ -187,7 +187,7 @@ def progress():
         shears.simulate(progress=stop, **SLOW)
         raise AssertionError("it went on")
     except Enough:
-        assert time.time() - begin < 10
+        assert time.time() - begin < 60
 
 
 def interrupt():
@@ -197,7 +197,7 @@ def interrupt():
         shears.simulate(**SLOW)
         raise AssertionError("it went on")
     except KeyboardInterrupt:
-        assert time.time() - begin < 10
+        assert time.time() - begin < 60
     assert len(shears.policies()) > 10              # and the library is as it was
 
 
