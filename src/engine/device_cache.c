@@ -527,6 +527,9 @@ int sh_device_cache_run(struct sh_device_cache *c, void *hidden, const struct sh
         run_layers(c, hidden, p, &own);
     if (repeats)
         c->has_run[rows] = 1;
+    for (int l = c->first_layer; l < c->first_layer + c->setup.n_layer; l++)
+        if (sh_layer_failed(r->layer[l], e))
+            return -1;
     return 0;
 }
 

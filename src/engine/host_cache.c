@@ -301,6 +301,8 @@ int sh_host_cache_run(struct sh_host_cache *own, void *hidden, const struct sh_p
     for (int l = first; l < end && !own->failed; l++) {
         attention.state = sh_states_of(p->states, l);
         sh_layer_run(r->layer[l], &r->act, hidden, own->kv->setup.n_seq, p->start, NULL, 0, &attention);
+        if (!own->failed && sh_layer_failed(r->layer[l], &own->error))
+            own->failed = 1;
     }
     if (own->failed)
         *e = own->error;

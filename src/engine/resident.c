@@ -8,10 +8,9 @@
 static int load_layer(struct sh_resident *r, int layer, struct sh_err *e)
 {
     const struct sh_resident_setup *s = &r->setup;
-    s->backend->weight_bits(s->device, s->weight_bits);
-    r->layer[layer] = sh_layer_load(s->backend, s->device, s->model, layer, s->dtype, e);
-    s->backend->weight_bits(s->device, 16);
-    return r->layer[layer] ? 0 : sh_err_prefix(e, "layer %d", layer);
+    struct sh_layer *l = sh_layer_load(s->backend, s->device, s->model, layer, s->dtype, s->weight_bits, e);
+    r->layer[layer] = l;
+    return l && (s->streams || !sh_experts_load_copies(l, e)) ? 0 : sh_err_prefix(e, "layer %d", layer);
 }
 
 static int load_layers(struct sh_resident *r, struct sh_err *e)

@@ -9,7 +9,7 @@
 #include "src/base/mem.h"
 #include "src/model/layer_parts.h"
 
-int sh_attention_experts_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e)
+int sh_attention_experts_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
 {
     const struct sh_arch *c = sh_model_arch(m);
     static const enum sh_role role[] = {SH_Q_EXPERT_W, SH_O_EXPERT_W};
@@ -17,10 +17,11 @@ int sh_attention_experts_load(struct sh_layer *l, struct sh_model *m, enum sh_ty
         return 0;
     l->n_query_expert = c->mix.n;
     l->query_expert = xcalloc(2 * (size_t)c->mix.n, sizeof(struct sh_weight *));
-    for (int i = 0; i < 2 * c->mix.n; i++) {
-        if (sh_layer_numbered(l, m, role[i % 2], i / 2, dtype, &l->query_expert[i], e))
+    for (int i = 0, is_mapped; i < 2 * c->mix.n; i++) {
+        if (sh_layer_numbered(l, role[i % 2], i / 2, 0, &l->query_expert[i], &is_mapped, e))
             return -1;
-        sh_model_drop_numbered(m, role[i % 2], l->index, i / 2);
+        if (!is_mapped)
+            sh_model_drop_numbered(m, role[i % 2], l->index, i / 2);
     }
     return 0;
 }

@@ -13,27 +13,46 @@ static int find(struct sh_model *m, enum sh_role role, int layer, struct sh_tens
     return sh_model_tensor(m, role, layer, t, e) || sh_model_check_finite(t, e) ? -1 : 0;
 }
 
-int sh_layer_numbered(const struct sh_layer *l, struct sh_model *m, enum sh_role role, int number, enum sh_type dtype,
-                      struct sh_weight **out, struct sh_err *e)
+/* As it is multiplied where it lies; 0: it is not. Numbers of 16 bits that are no expert's are faster as a copy. */
+static int find_packed(const struct sh_layer *l, enum sh_role role, int number, struct sh_packed *p, const char **name)
+{
+    int maps_halves = l->dtype == SH_F32 && l->weight_bits == 16 && sh_model_count(l->m, role) > 1;
+    return l->b->packed && (sh_model_packed(l->m, role, l->index, number, p, name) ||
+                            (maps_halves && sh_model_halves(l->m, role, l->index, number, p, name)));
+}
+
+int sh_layer_maps(const struct sh_layer *l, enum sh_role role)
+{
+    struct sh_packed p;
+    const char *name;
+    return l->weight_bits == 16 && find_packed(l, role, 0, &p, &name);
+}
+
+int sh_layer_numbered(const struct sh_layer *l, enum sh_role role, int number, int is_sound, struct sh_weight **out,
+                      int *is_mapped, struct sh_err *e)
 {
     struct sh_packed p;
     struct sh_tensor t = {0};
-    int is_packed = l->b->packed && sh_model_packed(m, role, l->index, number, &p, &t.name);
+    int is_packed = find_packed(l, role, number, &p, &t.name);
     *out = NULL;
-    if (is_packed ? sh_packed_check_finite(&p, t.name, e)
-                  : sh_model_numbered(m, role, l->index, number, &t, e) || sh_model_check_finite(&t, e))
+    if (is_mapped)
+        *is_mapped = is_packed && l->weight_bits == 16;
+    if (is_packed ? !is_sound && sh_packed_check_finite(&p, t.name, e)
+                  : sh_model_numbered(l->m, role, l->index, number, &t, e) ||
+                        (!is_sound && sh_model_check_finite(&t, e)))
         return -1;
     if (is_packed)
-        *out = l->b->packed(l->d, &p, dtype, e);
+        *out = l->b->packed(l->d, &p, l->dtype, e);
     else if (t.at)
-        *out = l->b->weight(l->d, t.at, t.type, t.rows, t.cols, dtype, e);
+        *out = l->b->weight(l->d, t.at, t.type, t.rows, t.cols, l->dtype, e);
     return *out || !(is_packed || t.at) ? 0 : sh_err_prefix(e, "%s", t.name);
 }
 
 int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
                     enum sh_type dtype, struct sh_weight **out, struct sh_err *e)
 {
-    return sh_layer_numbered(&(struct sh_layer){.index = layer, .b = b, .d = d}, m, role, 0, dtype, out, e);
+    const struct sh_layer l = {.index = layer, .b = b, .d = d, .m = m, .dtype = dtype, .weight_bits = 16};
+    return sh_layer_numbered(&l, role, 0, 0, out, NULL, e);
 }
 
 int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
@@ -109,13 +128,12 @@ static const unsigned char is_apart[SH_N_ROLE] = {
     [SH_EXPERT_SCALE] = 1, [SH_Q_EXPERT_W] = 1, [SH_O_EXPERT_W] = 1, [SH_ATTN_MIX_B] = 1, [SH_MIX_B] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
-                               enum sh_type dtype, struct sh_err *e)
+                               enum sh_type dtype, int weight_bits, struct sh_err *e)
 {
     struct sh_layer *l = xcalloc(1, sizeof *l);
-    l->index = layer;
-    l->b = b;
-    l->d = d;
-    l->m = m;
+    *l = (struct sh_layer){.index = layer, .b = b, .d = d, .m = m, .dtype = dtype, .weight_bits = weight_bits};
+    sh_model_enter(m);
+    b->weight_bits(d, weight_bits);
     int bad = read_knobs(l, m, e) || sh_layer_read(l, m, SH_SINKS, &l->sinks, e) ||
               sh_layer_read(l, m, SH_ATTN_MIX_B, &l->attention_bias, e) ||
               sh_layer_read(l, m, SH_MIX_B, &l->mixture_bias, e);
@@ -126,9 +144,11 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
         bad = is_matrix[role] ? sh_layer_matrix(b, d, m, role, layer, dtype, &l->matrix[role], e)
                               : sh_layer_vector(b, d, m, role, layer, &l->vector[role], e);
     }
-    bad = bad || sh_latent_load(l, m, dtype, e) || sh_mixture_load(l, m, dtype, e) || sh_streams_load(l, m, e) ||
-          sh_attention_experts_load(l, m, dtype, e);
+    bad = bad || sh_latent_load(l, m, dtype, e) || sh_experts_new(l, m, e) || sh_streams_load(l, m, e) ||
+          sh_attention_experts_load(l, m, e);
+    b->weight_bits(d, 16);
     sh_model_drop(m, layer);
+    sh_model_leave(m);
     if (bad) {
         sh_layer_drop(l);
         return NULL;
@@ -148,7 +168,7 @@ void sh_layer_drop(struct sh_layer *l)
     }
     sh_latent_drop(l);
     free(l->sinks);
-    sh_mixture_drop(l);
+    sh_experts_drop(l);
     sh_streams_drop(l);
     sh_attention_experts_drop(l);
     free(l->attention_bias);

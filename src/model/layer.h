@@ -9,12 +9,26 @@
 
 struct sh_layer;                        /* the weights of one layer on the device            */
 
-/* Loads (and checks for NaN) the layer's weights for products of `dtype`; where the backend keeps packed weights they
- * stay in the checkpoint, which must outlive the layer. The model's own pages of the layer are released. NULL: e says
- * which tensor and why. */
+/* Loads (and checks for NaN) the layer's weights for products of `dtype`, kept in so many bits (as by
+ * sh_backend.weight_bits); where the backend keeps packed weights they stay in the checkpoint, which must outlive the
+ * layer. The model's own pages of the layer are released. Experts are read when a token asks for one. Several threads
+ * may load layers of one model. NULL: e says which tensor and why. */
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
-                               enum sh_type dtype, struct sh_err *e);
+                               enum sh_type dtype, int weight_bits, struct sh_err *e);
 void sh_layer_drop(struct sh_layer *l);                         /* NULL is fine */
+
+/* The layer keeps experts up to `room` bytes; others are read again whenever rows ask for them. At first: all. */
+void sh_experts_limit(const struct sh_layer *l, size_t room);
+
+/* Reads the experts that take memory of their own: all but those that products read where the file is mapped. */
+int sh_experts_load_copies(const struct sh_layer *l, struct sh_err *e);
+
+/* Bytes that the experts of a layer take there, 0 where it has none. */
+size_t sh_experts_bytes(const struct sh_backend *b, const struct sh_model *m, int layer, enum sh_type dtype,
+                        int weight_bits);
+
+/* After runs: -1 if an expert could not be read, and what the layer gave since then is void. */
+int sh_layer_failed(const struct sh_layer *l, struct sh_err *e);
 
 /* cos and sin of the rotary positions on the device, filled when a layer first needs them. */
 struct sh_turns {

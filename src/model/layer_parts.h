@@ -15,10 +15,12 @@ struct sh_layer {
     const struct sh_backend *b;
     struct sh_dev *d;
     struct sh_model *m;
+    enum sh_type dtype;
+    int weight_bits;
     struct sh_weight *matrix[SH_N_ROLE];
     float *vector[SH_N_ROLE];
     float knob[4];                      /* of an activation that has some                         */
-    struct sh_expert *expert;           /* [n_expert]                                             */
+    struct sh_experts *experts;         /* NULL: it has none                                      */
     int n_expert;
     struct sh_latent_head { struct sh_weight *key, *value; } *latent;   /* [n_latent]: of each head */
     int n_latent;
@@ -31,9 +33,13 @@ struct sh_layer {
     float scale;                        /* of what the layer gives: SH_LAYER_SCALE, or 1          */
 };
 
-/* sh_layer_matrix for one of a numbered role. */
-int sh_layer_numbered(const struct sh_layer *l, struct sh_model *m, enum sh_role role, int number, enum sh_type dtype,
-                      struct sh_weight **out, struct sh_err *e);
+/* sh_layer_matrix for one of a numbered role. is_sound: it need not be looked at for NaN. *is_mapped: products read it
+ * where the file is mapped; may be NULL. */
+int sh_layer_numbered(const struct sh_layer *l, enum sh_role role, int number, int is_sound, struct sh_weight **out,
+                      int *is_mapped, struct sh_err *e);
+
+/* Whether a numbered role is one of those: codes, or numbers of 16 bits for products in f32. */
+int sh_layer_maps(const struct sh_layer *l, enum sh_role role);
 
 /* Several products of one x. */
 void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n);
@@ -42,9 +48,14 @@ void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n
 void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                    const struct sh_expert *w);
 
-/* Loads the router and the experts of a layer that has some; 0 also where it has none. */
-int sh_mixture_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e);
-void sh_mixture_drop(struct sh_layer *l);
+/* The experts of a layer that has some, none of them read yet, and what routing needs; 0 also where it has none. */
+int sh_experts_new(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
+void sh_experts_drop(struct sh_layer *l);
+/* Their numbers in the order of the file, in which they should be asked for. */
+const int *sh_experts_order(const struct sh_layer *l);
+/* One for use until sh_experts_done; NULL: it cannot be read (sh_layer_failed). next: asked for after it, or -1. */
+const struct sh_expert *sh_experts_get(const struct sh_layer *l, int number, int next);
+void sh_experts_done(const struct sh_layer *l, int number);
 
 /* out (+)= what experts give of x, chosen by the rows `by`; add 0: the first of it replaces what was there. */
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
@@ -62,7 +73,7 @@ void sh_layer_fill(const struct sh_layer *l, struct sh_mat out, const float *row
 int sh_layer_read(struct sh_layer *l, struct sh_model *m, enum sh_role role, float **out, struct sh_err *e);
 
 /* Attention whose queries come from experts: queries, keys and values of x; then out = what experts make of `mixed`. */
-int sh_attention_experts_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e);
+int sh_attention_experts_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
 void sh_attention_experts_drop(struct sh_layer *l);
 void sh_attention_experts_project(const struct sh_layer *l, const struct sh_activations *a,
                                   const struct sh_attend *attend, struct sh_mat x);

@@ -16,6 +16,7 @@ libmodel_a_SOURCES = \
 	%D%/config_whole.c \
 	%D%/delta.c \
 	%D%/embed.c \
+	%D%/experts.c \
 	%D%/facts.h \
 	%D%/head.c \
 	%D%/layer.c %D%/layer.h \
@@ -26,6 +27,7 @@ libmodel_a_SOURCES = \
 	%D%/model.c %D%/model.h \
 	%D%/model_bound.h \
 	%D%/model_contents.c \
+	%D%/model_mapped.c \
 	%D%/numbers.c \
 	%D%/quant.h \
 	%D%/rope.c %D%/rope.h \

@@ -1,75 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mixture of experts: the router's products come to the host, which chooses; then each expert that some token has
- * chosen, in the order of their numbers, multiplies the rows of its tokens, gathered, and its results go back to their
- * rows with their weights. */
+ * chosen, in the order of the file (experts.c), multiplies the rows of its tokens, gathered, and its results go back to
+ * their rows with their weights. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/model/layer_parts.h"
-
-/* ---- loading ---- */
-
-static int load_numbered(struct sh_layer *l, struct sh_model *m, enum sh_role role, int number, enum sh_type dtype,
-                         struct sh_weight **matrix, float **vector, struct sh_err *e)
-{
-    struct sh_tensor t = {0};
-    if (matrix && sh_layer_numbered(l, m, role, number, dtype, matrix, e))
-        return -1;
-    if (vector && (sh_model_numbered(m, role, l->index, number, &t, e) || sh_model_check_finite(&t, e)))
-        return -1;
-    if (t.at) {
-        float *host = xmalloc((size_t)t.cols * sizeof *host);
-        for (size_t i = 0; i < (size_t)t.cols; i++)
-            host[i] = sh_tensor_element(&t, i);
-        *vector = l->b->vector(l->d, host, (size_t)t.cols, e);
-        free(host);
-        if (!*vector)
-            return -1;
-    }
-    sh_model_drop_numbered(m, role, l->index, number);
-    return 0;
-}
-
-int sh_mixture_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e)
-{
-    const struct sh_arch *c = sh_model_arch(m);
-    if (!(sh_arch_flags(c, l->index) & SH_EXPERT_LAYER))
-        return 0;
-    l->n_expert = c->mix.n;
-    l->expert = xcalloc((size_t)l->n_expert, sizeof *l->expert);
-    if (sh_layer_read(l, m, SH_ROUTER_CHOICE, &l->choice, e) ||
-        sh_layer_read(l, m, SH_EXPERT_SCALE, &l->expert_scale, e))
-        return -1;
-    for (int i = 0; i < l->n_expert; i++) {
-        struct sh_expert *x = &l->expert[i];
-        if (load_numbered(l, m, SH_EXPERT_GATE_W, i, dtype, &x->gate, NULL, e) ||
-            load_numbered(l, m, SH_EXPERT_UP_W, i, dtype, &x->up, NULL, e) ||
-            load_numbered(l, m, SH_EXPERT_DOWN_W, i, dtype, &x->down, NULL, e) ||
-            load_numbered(l, m, SH_EXPERT_GATE_B, i, dtype, NULL, &x->gate_bias, e) ||
-            load_numbered(l, m, SH_EXPERT_UP_B, i, dtype, NULL, &x->up_bias, e) ||
-            load_numbered(l, m, SH_EXPERT_DOWN_B, i, dtype, NULL, &x->down_bias, e))
-            return -1;
-    }
-    return 0;
-}
-
-void sh_mixture_drop(struct sh_layer *l)
-{
-    for (int i = 0; i < l->n_expert; i++) {
-        struct sh_expert *x = &l->expert[i];
-        l->b->drop(l->d, x->gate);
-        l->b->drop(l->d, x->up);
-        l->b->drop(l->d, x->down);
-        l->b->release(l->d, x->gate_bias);
-        l->b->release(l->d, x->up_bias);
-        l->b->release(l->d, x->down_bias);
-    }
-    free(l->expert);
-    free(l->choice);
-    free(l->expert_scale);
-}
 
 /* ---- routing, one token on the host ---- */
 
@@ -215,10 +153,9 @@ static struct routed route_rows(const struct sh_layer *l, const struct sh_arch *
 }
 
 static void run_expert(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
-                       int number, int first, int n)
+                       const struct sh_expert *w, int first, int n)
 {
     const struct sh_mixture *m = &a->arch->mix;
-    const struct sh_expert *w = &l->expert[number];
     const int *row = (const int *)a->mix_row + first;
     const float *share = (const float *)a->mix_share + first;
     struct sh_mat own = sh_dense(a->mix_x, a->dtype, n, x.cols), up = sh_dense(a->up, a->dtype, n, m->width);
@@ -255,6 +192,25 @@ static void run_shared(const struct sh_layer *l, const struct sh_activations *a,
     l->b->scatter(l->d, &scatter);
 }
 
+/* Each expert that has rows. */
+static void run_experts(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
+                        const int *first)
+{
+    const int *order = sh_experts_order(l);
+    int *used = xmalloc((size_t)l->n_expert * sizeof *used), n = 0;
+    for (int i = 0; i < l->n_expert; i++)
+        if (first[order[i] + 1] > first[order[i]])
+            used[n++] = order[i];
+    for (int i = 0; i < n; i++) {
+        const struct sh_expert *w = sh_experts_get(l, used[i], i + 1 < n ? used[i + 1] : -1);
+        if (!w)
+            break;
+        run_expert(l, a, out, x, w, first[used[i]], first[used[i] + 1] - first[used[i]]);
+        sh_experts_done(l, used[i]);
+    }
+    free(used);
+}
+
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                     struct sh_mat by, int add)
 {
@@ -275,9 +231,7 @@ void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, st
         run_shared(l, a, out, x, add);
     l->b->put(l->d, a->mix_row, r.row, all * sizeof *r.row);
     l->b->put(l->d, a->mix_share, r.share, all * sizeof *r.share);
-    for (int i = 0; i < m->n; i++)
-        if (r.first[i + 1] > r.first[i])
-            run_expert(l, a, out, x, i, r.first[i], r.first[i + 1] - r.first[i]);
+    run_experts(l, a, out, x, r.first);
     free(logits);
     free(r.first);
     free(r.row);

@@ -19,14 +19,6 @@
 
 #define MOST_TENSORS ((size_t)10000000)         /* of all layers, those that a model lacks among them */
 
-/* `number`: 0, or of a numbered role. */
-static struct bound *place(const struct sh_model *m, enum sh_role role, int layer, int number)
-{
-    if (role < SH_LAYER_ROLE)
-        return &m->bound[role];
-    return &m->bound[SH_LAYER_ROLE + (size_t)layer * m->per_layer + m->first[role - SH_LAYER_ROLE] + (size_t)number];
-}
-
 /* Sets where a layer's places are. */
 static void lay_out(struct sh_model *m)
 {
@@ -42,7 +34,7 @@ static void lay_out(struct sh_model *m)
 /* The places of a layer (-1: of no layer): [*from, returned). */
 static struct bound *places(const struct sh_model *m, int layer, struct bound **from)
 {
-    *from = layer < 0 ? m->bound : place(m, SH_LAYER_ROLE, layer, 0);
+    *from = layer < 0 ? m->bound : sh_bound_at(m, SH_LAYER_ROLE, layer, 0);
     return *from + (layer < 0 ? (size_t)SH_LAYER_ROLE : m->per_layer);
 }
 
@@ -118,19 +110,13 @@ static void rows_in_words(const struct sh_model *m, const struct sh_param *p, in
         snprintf(text + used, bytes - used, " + offset");
 }
 
-/* One tensor holds all of a numbered role. */
-static int is_sliced(const struct sh_param *p)
-{
-    return p->count != SH_ONE && !strchr(p->name, '@');
-}
-
 /* Of slices, each. Vectors may be stored as one row. */
 static int check_shape(const struct sh_model *m, const struct bound *b, int layer, struct sh_err *e)
 {
     const struct sh_param *p = b->param;
     const struct sh_stored *t = b->stored;
     const struct sh_layout *l = &b->layout;
-    int sliced = is_sliced(p), rank = t->rank - sliced;
+    int sliced = sh_bound_is_sliced(p), rank = t->rank - sliced;
     const size_t *got = t->shape + sliced, squeezed[2] = {rank == 3 ? got[0] : 0, rank == 3 ? got[2] : 0};
     const char *cols = dim_name(m, p->cols);
     char found[200], rows[200];
@@ -170,7 +156,7 @@ static int has_other_name(const struct sh_model *m, const struct sh_param *p, in
 static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix, int layer, int number,
                 struct sh_err *e)
 {
-    struct bound *b = place(m, p->role, layer, number);
+    struct bound *b = sh_bound_at(m, p->role, layer, number);
     if (b->name)
         return 0;                       /* by an earlier name */
     struct sh_arch copy;
@@ -178,7 +164,7 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
     *b = (struct bound){.name = full_name(p, prefix, layer, number), .param = p, .type = SH_F32, .number = number,
                         .layout = sh_layout_of(m->family, a, p, layer), .rows = sh_dim_size(a, p->rows),
                         .cols = sh_dim_size(a, p->cols), .d_head = p->form & SH_GGUF_PAIRED ? a->d_head : 0};
-    if (is_sliced(p))
+    if (sh_bound_is_sliced(p))
         b->slice = (size_t)number * (size_t)b->layout.total * (size_t)b->layout.cols;
     if (!m->file)
         return 0;
@@ -314,6 +300,7 @@ static struct sh_model *open_folder(const char *path, int with_weights, uint64_t
     struct sh_model *m = xcalloc(1, sizeof *m);
     m->config = c;
     m->seed = seed;
+    pthread_mutex_init(&m->lock, NULL);
     m->path = xstrdup(path);
     m->name = name_of(c, sh_config_is_gguf(c) ? sh_config_path(c) : path);
     m->family = sh_config_family(c, e);
@@ -367,9 +354,20 @@ void sh_model_close(struct sh_model *m)
     sh_weights_close(m->file);
     sh_gguf_family_free(m->gguf_family);
     sh_config_close(m->config);
+    pthread_mutex_destroy(&m->lock);
     free(m->path);
     free(m->name);
     free(m);
+}
+
+void sh_model_enter(struct sh_model *m)
+{
+    pthread_mutex_lock(&m->lock);
+}
+
+void sh_model_leave(struct sh_model *m)
+{
+    pthread_mutex_unlock(&m->lock);
 }
 
 static void make(const struct sh_model *m, const struct bound *b, int layer)
@@ -391,19 +389,6 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
         at[i] = (float)one;
 }
 
-static int is_pruned(const struct sh_model *m, const struct bound *b)
-{
-    return m->pruned > 0 && b->param->role >= SH_LAYER_ROLE && b->param->rows != SH_ONE;
-}
-
-/* The layout with rows counted through all matrices of a stack. */
-static struct sh_layout in_stack(const struct bound *b)
-{
-    struct sh_layout l = b->layout;
-    l.first += (int)(b->slice / (size_t)l.cols);
-    return l;
-}
-
 /* Made weights, and weights that do not lie in their file as they are wanted, get memory of their own. */
 static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_err *e)
 {
@@ -411,7 +396,7 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
     b->own = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!b->own)
         return sh_fail(e, "%s: tensor '%s': no memory for its %zu bytes", m->path, b->name, bytes);
-    struct sh_layout stacked = in_stack(b);
+    struct sh_layout stacked = sh_bound_in_stack(b);
     if (b->stored && (sh_stored_is_coded(b->stored) || b->d_head))
         sh_gguf_gather(b->stored, &stacked, b->d_head, sh_type_bytes(b->type), b->own);
     else if (b->stored)
@@ -419,7 +404,7 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
                          sh_type_bytes(b->type));
     else
         make(m, b, layer);
-    if (is_pruned(m, b))
+    if (sh_bound_is_pruned(m, b))
         sh_prune(b->own, b->type, (size_t)b->rows * (size_t)b->cols, m->pruned);
     return 0;
 }
@@ -441,60 +426,19 @@ int sh_model_numbered(struct sh_model *m, enum sh_role role, int layer, int numb
         return sh_fail(e, "%s: found layer %d, expected 0 to %d", m->path, layer, m->arch.n_layer - 1);
     if (role == SH_HEAD && (m->arch.flags & SH_TIED_HEAD))
         role = SH_TOK_EMBED;
-    struct bound *b = place(m, role, layer, number);
+    struct bound *b = sh_bound_at(m, role, layer, number);
     *out = (struct sh_tensor){0};
     if (number >= sh_model_count(m, role) || !b->name)
         return 0;
     size_t first = (b->slice + (size_t)b->layout.first * (size_t)b->layout.cols) * sh_type_bytes(b->type);
     int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0 &&
                     sh_layout_is_plain(&b->layout) && !sh_stored_is_coded(b->stored) && !b->d_head &&
-                    !is_pruned(m, b);
+                    !sh_bound_is_pruned(m, b);
     if (!lies_well && !b->own && own(m, b, layer, e))
         return -1;
     *out = (struct sh_tensor){.at = b->own ? b->own : b->stored->at + first, .type = b->type,
                               .rows = b->rows, .cols = b->cols, .name = b->name};
     return 0;
-}
-
-int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out)
-{
-    const struct bound *b = place(m, role, layer, 0);
-    *out = (struct sh_tensor){.type = b->type, .rows = b->rows, .cols = b->cols, .name = b->name};
-    return b->stored && sh_stored_is_coded(b->stored) && !b->own && sh_layout_is_plain(&b->layout) && !b->d_head;
-}
-
-/* sh_packed.unpack */
-static void unpack_bound(const void *from, int first, int n, float *to)
-{
-    const struct bound *b = from;
-    struct sh_layout stacked = in_stack(b);
-    sh_gguf_rows(b->stored, &stacked, b->d_head, first, n, to);
-}
-
-int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int number, struct sh_packed *out,
-                    const char **name)
-{
-    if (role == SH_HEAD && (m->arch.flags & SH_TIED_HEAD))
-        role = SH_TOK_EMBED;
-    const struct bound *b = number < sh_model_count(m, role) ? place(m, role, layer, number) : NULL;
-    if (!b || !b->stored || !sh_stored_is_coded(b->stored) || b->layout.is_transposed || is_pruned(m, b))
-        return 0;
-    const struct sh_gguf_type *type = b->stored->packed;
-    *name = b->name;
-    *out = (struct sh_packed){.rows = b->rows, .cols = b->cols, .unpack = unpack_bound, .from = b};
-    if (type && type->packing != SH_PACKED_OTHER && sh_layout_is_plain(&b->layout)) {
-        out->format = type->packing;
-        out->d_head = b->d_head;
-        out->at = b->stored->at + (size_t)in_stack(b).first * ((size_t)b->cols / type->elements * type->bytes);
-    }
-    return 1;
-}
-
-void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out)
-{
-    const struct bound *b = place(m, role, layer, 0);
-    for (int i = 0; i < n; i++)
-        sh_stored_rows(b->stored, (size_t)b->layout.first + (size_t)row[i], 1, out + (size_t)i * (size_t)b->cols);
 }
 
 void sh_model_drop(struct sh_model *m, int layer)
@@ -506,17 +450,6 @@ void sh_model_drop(struct sh_model *m, int layer)
         if (b->stored)
             sh_stored_drop(b->stored);
     }
-}
-
-void sh_model_drop_numbered(struct sh_model *m, enum sh_role role, int layer, int number)
-{
-    struct bound *b = place(m, role, layer, number);
-    if (number >= sh_model_count(m, role))
-        return;
-    if (b->stored && !is_sliced(b->param))      /* the pages of slices go with their layer */
-        sh_stored_drop(b->stored);
-    free(b->own);
-    b->own = NULL;
 }
 
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer)

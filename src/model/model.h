@@ -12,7 +12,8 @@
  *     }
  *     sh_model_close(m);
  *
- * The model owns everything it returns. It is used by one thread at a time. */
+ * The model owns everything it returns. It is used by one thread at a time; several that share it call sh_model_enter
+ * and sh_model_leave around what they do. */
 #ifndef SH_MODEL_H
 #define SH_MODEL_H
 
@@ -48,6 +49,9 @@ void sh_model_prune(struct sh_model *m, double share);
 
 void sh_model_close(struct sh_model *m);                            /* NULL is fine               */
 
+void sh_model_enter(struct sh_model *m);
+void sh_model_leave(struct sh_model *m);
+
 const struct sh_arch *sh_model_arch(const struct sh_model *m);
 
 /* The view stays valid until the layer is dropped. `layer` counts for the roles from SH_LAYER_ROLE
@@ -69,11 +73,21 @@ void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const
 int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int number, struct sh_packed *out,
                     const char **name);
 
+/* The same for numbers of 16 bits that lie in rows in the checkpoint: products widen them. */
+int sh_model_halves(const struct sh_model *m, enum sh_role role, int layer, int number, struct sh_packed *out,
+                    const char **name);
+
+/* The numbers of a numbered role as they follow each other in the files, into order [sh_model_count]. */
+void sh_model_file_order(const struct sh_model *m, enum sh_role role, int layer, int *order);
+
 /* The layer's weights are not needed for now: their memory is released. -1: the weights outside the layers. */
 void sh_model_drop(struct sh_model *m, int layer);
 
 /* The same for one of a numbered role. */
 void sh_model_drop_numbered(struct sh_model *m, enum sh_role role, int layer, int number);
+
+/* It will soon be read: the system may begin to. */
+void sh_model_ask_numbered(const struct sh_model *m, enum sh_role role, int layer, int number);
 
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outside the layers     */
 /* Bytes that the processor keeps of a layer's weights for products of `dtype`: packed and coded matrices as they are
@@ -81,6 +95,8 @@ size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outsi
 size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype);
 /* Those of them that are not copied: they stay where the file is mapped. */
 size_t sh_model_mapped_bytes(const struct sh_model *m, int layer);
+/* The same of one of a numbered role; 0: the layer has none. */
+size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype);
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model's tensors as model.c binds them to a checkpoint, for the files that tell what a model consists of
- * (model_contents.c). No other file includes it. */
+ * (model_contents.c) and how its tensors lie there (model_mapped.c). No other file includes it. */
 #ifndef SH_MODEL_MODEL_BOUND_H
 #define SH_MODEL_MODEL_BOUND_H
+
+#include <pthread.h>
+#include <string.h>
 
 #include "src/model/families/family.h"
 #include "src/model/model.h"
@@ -35,12 +38,41 @@ struct sh_model {
     struct bound *bound;
     size_t n_bound, per_layer;          /* places of a layer                                      */
     size_t first[N_LAYER_ROLE + 1];     /* of a layer's places, by role                           */
+    pthread_mutex_t lock;               /* sh_model_enter                                         */
 };
 
 /* In arithmetic. */
 static inline size_t sh_bound_bytes(const struct bound *b)
 {
     return (size_t)b->rows * (size_t)b->cols * sh_type_bytes(b->type);
+}
+
+/* `number`: 0, or of a numbered role. */
+static inline struct bound *sh_bound_at(const struct sh_model *m, enum sh_role role, int layer, int number)
+{
+    if (role < SH_LAYER_ROLE)
+        return &m->bound[role];
+    size_t in_layer = m->first[role - SH_LAYER_ROLE] + (size_t)number;
+    return &m->bound[SH_LAYER_ROLE + (size_t)layer * m->per_layer + in_layer];
+}
+
+/* One tensor holds all of a numbered role. */
+static inline int sh_bound_is_sliced(const struct sh_param *p)
+{
+    return p->count != SH_ONE && !strchr(p->name, '@');
+}
+
+static inline int sh_bound_is_pruned(const struct sh_model *m, const struct bound *b)
+{
+    return m->pruned > 0 && b->param->role >= SH_LAYER_ROLE && b->param->rows != SH_ONE;
+}
+
+/* The layout with rows counted through all matrices of a stack. */
+static inline struct sh_layout sh_bound_in_stack(const struct bound *b)
+{
+    struct sh_layout l = b->layout;
+    l.first += (int)(b->slice / (size_t)l.cols);
+    return l;
 }
 
 #endif

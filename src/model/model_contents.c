@@ -76,6 +76,12 @@ size_t sh_model_mapped_bytes(const struct sh_model *m, int layer)
     return bytes;
 }
 
+size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype)
+{
+    const struct bound *b = sh_bound_at(m, role, layer, 0);
+    return b->name ? kept_bytes(b, dtype, m->pruned > 0) : 0;
+}
+
 enum { MOST_FORMATS = 64 };
 
 struct format {
@@ -167,8 +173,12 @@ uint64_t sh_model_fingerprint_unpruned(const struct sh_model *m)
         return sh_rng(hash(h, "random", 6), m->seed);
     bytes = sh_weights_file_bytes(m->file);
     h = hash(h, &bytes, sizeof bytes);
-    for (size_t i = 0; i < m->n_bound; i++)
-        h = m->bound[i].stored ? hash_tensor(h, m->bound[i].stored) : h;
+    for (size_t i = 0; i < m->n_bound; i++) {
+        const struct sh_stored *t = m->bound[i].stored;
+        h = t ? hash_tensor(h, t) : h;
+        if (t && (i + 1 == m->n_bound || m->bound[i + 1].stored != t))
+            sh_stored_drop(t);          /* a few places bring many pages                          */
+    }
     return sh_rng(h, 0);
 }
 

@@ -103,6 +103,16 @@ void sh_stored_drop(const struct sh_stored *t)
         sh_map_drop(t->at, t->bytes);
 }
 
+void sh_stored_part(const struct sh_stored *t, size_t i, size_t n, int ask)
+{
+    size_t bytes = t->bytes / n;
+    for (int k = 0; t->coded && k < SH_N_PIECE; k++)
+        if (t->coded->piece[k])
+            sh_stored_part(t->coded->piece[k], i, n, ask);
+    if (!t->copy && !t->coded)
+        (ask ? sh_map_ask : sh_map_drop)(t->at + i * bytes, bytes);
+}
+
 static const struct sh_stored *find(const struct sh_stored *tensors, size_t n, const char *name)
 {
     struct sh_stored wanted = {.name = (char *)(uintptr_t)name};

@@ -62,6 +62,9 @@ const char *sh_stored_shape(const struct sh_stored *t, char *text, size_t bytes)
 /* Its pages may leave memory; they come back when touched. */
 void sh_stored_drop(const struct sh_stored *t);
 
+/* The same of part `i` of `n` equal ones along the first dimension; ask 1: it will soon be read. */
+void sh_stored_part(const struct sh_stored *t, size_t i, size_t n, int ask);
+
 /* Takes this table [n] in place of its own, whose tensors stay where they are: those in the new one that are coded own
  * their names and what `coded` points to. */
 void sh_weights_replace(struct sh_weights *w, struct sh_stored *tensors, size_t n);

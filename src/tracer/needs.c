@@ -17,14 +17,15 @@ static int widest(const struct sh_arch *c)
     return c->d_model > most ? c->d_model : most;
 }
 
-/* The matrices of a layer as codes, and its vectors as f32 (fifteen at most, none longer than the widest). */
+/* The matrices of a layer but its experts as codes, and its vectors as f32 (fifteen at most, none longer than the
+ * widest). */
 static size_t coded_layer_bytes(const struct sh_sweep *s)
 {
     const struct sh_arch *c = sh_model_arch(s->model);
     int q = c->n_head * c->d_head, kv = c->n_kv_head * c->d_head, n_up = c->flags & SH_GATED ? 2 : 1;
     const int shape[][3] = {                    /* how many, rows, columns                                */
         {1, q, c->d_model}, {2, kv, c->d_model}, {1, c->d_model, q}, {n_up, c->d_ff, c->d_model},
-        {1, c->d_model, c->d_ff}, {c->mix.n * n_up, c->mix.width, c->d_model}, {c->mix.n, c->d_model, c->mix.width},
+        {1, c->d_model, c->d_ff},
         {c->mix.shared_width ? n_up : 0, c->mix.shared_width, c->d_model},
         {c->mix.shared_width ? 1 : 0, c->d_model, c->mix.shared_width}};
     size_t bytes = 0;
@@ -33,18 +34,41 @@ static size_t coded_layer_bytes(const struct sh_sweep *s)
     return bytes + 15 * (size_t)widest(c) * sizeof(float);
 }
 
-/* Of the largest one; a device has numbers of the operands' type. */
+static size_t expert_bytes(const struct sh_sweep *s, int layer)
+{
+    return sh_experts_bytes(s->backend, s->model, layer, s->dtype, s->weight_bits);
+}
+
+/* Of the largest one without its experts; a device has numbers of the operands' type. */
 static size_t layer_bytes(const struct sh_sweep *s, int is_host)
 {
     size_t most = 0;
     if (s->weight_bits < 16)
         return coded_layer_bytes(s);
     for (int l = 0; l <= s->last_layer; l++) {
-        size_t stored = sh_model_layer_bytes(s->model, l) / sh_type_bytes(sh_model_type(s->model));
-        size_t bytes = is_host ? sh_model_kept_bytes(s->model, l, s->dtype) : stored * sh_type_bytes(s->dtype);
+        size_t numbers = sh_model_layer_parameters(s->model, l) * sh_type_bytes(s->dtype), apart = expert_bytes(s, l);
+        size_t all = is_host ? sh_model_kept_bytes(s->model, l, s->dtype) : numbers;
+        size_t bytes = all > apart ? all - apart : 0;
         most = bytes > most ? bytes : most;
     }
     return most;
+}
+
+/* The most that the experts of a layer take. */
+static size_t all_expert_bytes(const struct sh_sweep *s)
+{
+    size_t most = 0;
+    for (int l = 0; l <= s->last_layer; l++) {
+        size_t bytes = expert_bytes(s, l);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static size_t one_expert_bytes(const struct sh_sweep *s)
+{
+    int n = sh_model_arch(s->model)->mix.n;
+    return n ? all_expert_bytes(s) / (size_t)n : 0;
 }
 
 /* A layer with a window, or without one; the last layer if there is no such layer. */
@@ -126,9 +150,12 @@ static int measure(const struct sh_sweep *s, int rows, int is_host, size_t taken
     out->activation_bytes = sh_activations_bytes(c, chunks.most_rows, s->dtype);
     out->hidden_bytes = chunks.n_rows * sh_arch_row(c) * sizeof(float);
     out->spills = out->hidden_bytes > s->memory_bytes;
+    size_t apart = out->expert_room < all_expert_bytes(s) ? one_expert_bytes(s) : 0;    /* in use, but not kept */
+    size_t held = s->link ? (size_t)out->layers_at_once : 1;    /* layers with experts */
     if (!is_host)
         out->device_bytes = taken + device_bytes(s, &chunks, out->activation_bytes) +
-                            (size_t)out->layers_at_once * (out->layer_bytes + ROUNDING);
+                            (size_t)out->layers_at_once * (out->layer_bytes + ROUNDING) +
+                            held * out->expert_room + apart;
     int most = chunks.most_rows;
     sh_chunks_free(&chunks);
     return most;
@@ -150,6 +177,15 @@ static void let_stay(const struct sh_sweep *s, size_t room, struct sh_sweep_need
     out->device_bytes += out->stay ? more : 0;
 }
 
+/* Experts of a device that is too small for a layer's: those that fit stay, others come for each chunk. */
+static void keep_fewer(const struct sh_sweep *s, int rows, size_t room, size_t taken, struct sh_sweep_needs *out)
+{
+    size_t held = s->link ? (size_t)out->layers_at_once : 1;
+    size_t over = (out->device_bytes - room + one_expert_bytes(s) + held - 1) / held;
+    out->expert_room = over < out->expert_room ? out->expert_room - over : 0;
+    measure(s, rows, 0, taken, out);
+}
+
 int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct sh_err *e)
 {
     struct sh_props props;
@@ -163,7 +199,8 @@ int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct 
     size_t share = (all + (size_t)s->n_device - 1) / (size_t)s->n_device;
     rows = share < (size_t)rows ? (int)share : rows;
     *out = (struct sh_sweep_needs){.layer_bytes = layer_bytes(s, props.is_host),
-                                    .layers_at_once = props.is_host ? 1 : 2};
+                                   .layers_at_once = props.is_host ? 1 : 2};
+    out->expert_room = props.is_host ? s->memory_bytes : all_expert_bytes(s);
     if (s->link)
         out->layers_at_once = s->link->last - s->link->first + 1;
     int most = measure(s, rows, props.is_host, taken, out);
@@ -173,6 +210,8 @@ int sh_sweep_needs(const struct sh_sweep *s, struct sh_sweep_needs *out, struct 
         out->layers_at_once = 1;
         measure(s, rows, props.is_host, taken, out);
     }
+    if (room && out->device_bytes > room && out->expert_room)
+        keep_fewer(s, rows, room, taken, out);
     if (!room || out->device_bytes <= room) {
         if (!props.is_host)
             let_stay(s, room, out);

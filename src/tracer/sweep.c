@@ -22,7 +22,8 @@ struct state {                          /* what the lanes share */
     struct sh_hidden hidden;
     int last;                           /* the last layer with something to record */
     int layers_at_once, stay;
-    pthread_mutex_t model, progress;    /* `progress` guards step and stop, too */
+    size_t expert_room;                 /* that experts of a layer may take */
+    pthread_mutex_t progress;           /* guards step and stop, too */
     double step;                        /* tokens x layers that are done */
     int stop;                           /* some lane has failed */
 };
@@ -134,7 +135,7 @@ static int compute(struct lane *lane, const struct sh_layer *l, int layer, const
     sh_layer_run(l, &lane->act, there, c->n, c->start, tap, is_last, NULL);
     if (lane->on_device && !is_last && !stay)
         s->backend->get(lane->device, here, there, bytes);
-    if (s->backend->sync(lane->device, e))
+    if (s->backend->sync(lane->device, e) || sh_layer_failed(l, e))
         return sh_err_prefix(e, "%s: layer %d, from sequence %s on", s->model_path, layer,
                              s->sequence[c->first].source);
     return 0;
@@ -186,10 +187,10 @@ static void *load_layer(void *argument)
     struct load *l = argument;
     struct state *st = l->lane->st;
     const struct sh_sweep *s = st->s;
-    pthread_mutex_lock(&st->model);
-    l->loaded = sh_layer_load(s->backend, l->lane->device, s->model, l->layer, s->dtype, &l->error);
-    pthread_mutex_unlock(&st->model);
-    if (!l->loaded)
+    l->loaded = sh_layer_load(s->backend, l->lane->device, s->model, l->layer, s->dtype, s->weight_bits, &l->error);
+    if (l->loaded)
+        sh_experts_limit(l->loaded, st->expert_room);
+    else
         sh_err_prefix(&l->error, "%s: layer %d", s->model_path, l->layer);
     return NULL;
 }
@@ -290,7 +291,6 @@ static int run_held(struct lane *lane, struct sh_err *e)
             bad = -1;
         }
     }
-    st->s->backend->weight_bits(lane->device, 16);      /* not of what embeds */
     for (int i = 0; i < st->chunks.n && !bad; i++)
         bad = pass_chunk(lane, held, &st->chunks.at[i], e);
     while (loaded > 0)
@@ -355,12 +355,6 @@ static int run_lanes(struct state *st, struct sh_err *e)
     return bad;
 }
 
-static void set_weight_bits(const struct sh_sweep *s, int bits)
-{
-    for (int i = 0; i < s->n_device; i++)
-        s->backend->weight_bits(s->device[i], bits);
-}
-
 /* In a pipeline one chunk is here at a time: all begin at row 0. */
 static size_t rows_kept(struct state *st)
 {
@@ -381,19 +375,16 @@ int sh_sweep_run(const struct sh_sweep *s, struct sh_err *e)
         return -1;
     st.layers_at_once = needs.layers_at_once;
     st.stay = needs.stay;
+    st.expert_room = needs.expert_room;
     sh_chunks_cut(&st.chunks, s->sequence, s->n, needs.rows);
-    pthread_mutex_init(&st.model, NULL);
     pthread_mutex_init(&st.progress, NULL);
     int bad = sh_hidden_new(&st.hidden, rows_kept(&st), sh_arch_row(st.arch), s->memory_bytes, s->spill_folder, e);
     for (int i = 0; i < st.chunks.n && !bad && !s->link; i++)
         bad = embed_chunk(&st, &st.chunks.at[i], e);
     if (!bad && !s->link)
         sh_model_drop(s->model, -1);
-    set_weight_bits(s, s->weight_bits);         /* not of what embeds */
     if (!bad)
         bad = run_lanes(&st, e);
-    set_weight_bits(s, 16);
-    pthread_mutex_destroy(&st.model);
     pthread_mutex_destroy(&st.progress);
     sh_hidden_free(&st.hidden);
     sh_chunks_free(&st.chunks);

@@ -44,7 +44,8 @@ struct sh_sweep {
     const unsigned char *done;                  /* [n, last_layer - first_layer + 1]: recorded before   */
     struct sh_recorder_options record;
     const char *vectors;                        /* any of "qkv", or ""                                  */
-    size_t memory_bytes;                        /* what the hidden states may take before they spill    */
+    size_t memory_bytes;                        /* what the hidden states may take before they spill, and what */
+                                                /* experts of a layer may take in memory before they go */
     const char *spill_folder;
     struct sh_writer *writer;
     struct sh_progress *progress;               /* in tokens x layers                                   */
@@ -55,10 +56,12 @@ struct sh_sweep {
 
 /* What the sweep will take at its peak, before anything is allocated. */
 struct sh_sweep_needs {
-    size_t layer_bytes, activation_bytes, hidden_bytes; /* of weights and activations on a device, and in memory */
+    size_t layer_bytes, activation_bytes, hidden_bytes; /* of weights (but experts) and activations on a device, */
+                                                /* and in memory                                        */
     size_t device_bytes;                        /* in all, of a device with its own memory; else 0      */
     int rows;                                   /* tokens that go through a layer together, at most     */
     int layers_at_once;                         /* 2: the next is loaded while this one computes        */
+    size_t expert_room;                         /* that a layer's experts may take: those beyond it do not stay */
     int spills;                                 /* the hidden states go to a temporary file             */
     int stay;                                   /* a device keeps its chunks' hidden states between layers */
 };

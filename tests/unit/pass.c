@@ -68,7 +68,7 @@ static void run_layers(struct pass *p, const struct target *t, struct sh_model *
     CU_ASSERT_PTR_NOT_NULL_FATAL(hidden);
     t->b->put(t->d, hidden, p->hidden[0], bytes);
     for (int layer = 0; layer < p->arch->n_layer; layer++) {
-        struct sh_layer *l = sh_layer_load(t->b, t->d, m, layer, dtype, &e);
+        struct sh_layer *l = sh_layer_load(t->b, t->d, m, layer, dtype, 16, &e);
         CU_ASSERT_PTR_NOT_NULL_FATAL(l);
         for (int s = 0; s < p->n_seq; s++)
             p->rows[layer][s] = xcalloc((size_t)p->arch->n_head * pass_triangle(pass_length(p, s)), sizeof(float));
@@ -122,7 +122,7 @@ void pass_attention_only(enum which on, struct pass *p, struct sh_model *m, int 
         return;
     CU_ASSERT_FATAL(sh_activations_new(&a, t.b, t.d, p->arch, p->start[p->n_seq], SH_F32, &e) == 0);
     void *at = t.b->alloc(t.d, bytes, &e);
-    struct sh_layer *l = sh_layer_load(t.b, t.d, m, layer, SH_F32, &e);
+    struct sh_layer *l = sh_layer_load(t.b, t.d, m, layer, SH_F32, 16, &e);
     CU_ASSERT_FATAL(at != NULL && l != NULL);
     for (int s = 0; s < p->n_seq; s++)
         memset(p->rows[layer][s], 0, (size_t)p->arch->n_head * pass_triangle(pass_length(p, s)) * sizeof(float));

@@ -60,3 +60,10 @@ void sh_map_drop(const void *at, size_t bytes)
     if (from < to)
         madvise((void *)from, to - from, MADV_DONTNEED);
 }
+
+void sh_map_ask(const void *at, size_t bytes)
+{
+    uintptr_t from = (uintptr_t)at / (uintptr_t)sysconf(_SC_PAGESIZE) * (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (bytes)
+        madvise((void *)from, (uintptr_t)at + bytes - from, MADV_WILLNEED);
+}

@@ -18,6 +18,9 @@ void sh_map_close(struct sh_map *m);        /* a zeroed one is fine */
 /* The pages wholly inside [at, at + bytes) may leave memory; they come back when touched. */
 void sh_map_drop(const void *at, size_t bytes);
 
+/* They will soon be read: the system may begin to. */
+void sh_map_ask(const void *at, size_t bytes);
+
 /* At most size - 1 bytes of a text in `to`; what is not printable ASCII, and could steer a terminal, becomes '?'.
  * Returns `to`. */
 static inline const char *sh_shown(const void *from, size_t bytes, char *to, size_t size)
