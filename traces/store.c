@@ -34,14 +34,27 @@ int sh_store_set_version(struct sh_store *s, int version, struct sh_err *e)
     return sh_db_exec(s, sql, noting, e);
 }
 
+/* The number of the store's next sequence, or -1. */
+static int next_sequence(struct sh_store *s, struct sh_err *e)
+{
+    return sh_one_number(s, sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", ""), "sequence",
+                         0, "numbering the sequences", e);
+}
+
+static int put_sequence(struct sh_store *s, int run, int id, const struct sh_trace_sequence *q, struct sh_err *e)
+{
+    return sh_db_do(s, e, "recording the sequences",
+                    "INSERT INTO sequence (id, run, source, n_tokens, tokens) VALUES (?,?,?,?,?)", "iitib", id, run,
+                    q->source, q->n_tokens, (const void *)q->tokens, 4 * q->n_tokens);
+}
+
 int sh_store_new_run(struct sh_store *s, int *first, struct sh_err *e)
 {
     long long id = sqlite3_last_insert_rowid(s->db);
     if (id < 1 || id > SH_MOST_ID)
         return sh_fail(e, "%s: damaged: the next run would be number %lld, expected at most %d", s->path, id,
                        SH_MOST_ID);
-    *first = sh_one_number(s, sh_db_query(s, e, "SELECT coalesce(max(id) + 1, 0) AS id FROM sequence", ""), "sequence",
-                           0, "numbering the sequences", e);
+    *first = next_sequence(s, e);
     return *first < 0 ? -1 : (int)id;
 }
 
@@ -63,10 +76,7 @@ static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char
     int first, id = sh_store_new_run(s, &first, e);
     int bad = id < 0 || (r->orderless && sh_store_set_version(s, SH_STORE_ORDERLESS, e));
     for (int i = 0; i < n && !bad; i++)
-        bad = sh_db_do(s, e, "recording the sequences",
-                       "INSERT INTO sequence (id, run, source, n_tokens, tokens) VALUES (?,?,?,?,?)", "iitib",
-                       first + i, id, sequence[i].source, sequence[i].n_tokens, (const void *)sequence[i].tokens,
-                       4 * sequence[i].n_tokens);
+        bad = put_sequence(s, id, first + i, &sequence[i], e);
     return bad ? -1 : id;
 }
 
@@ -152,11 +162,20 @@ int sh_store_put_block(struct sh_store *s, int sequence, int layer, const struct
     return bad;
 }
 
-/* Within a transaction. first: the run's first sequence, of n. */
-static int put_batch(struct sh_store *s, int first, int n, const struct sh_batch *b, struct sh_err *e)
+struct place {                          /* of a run's sequences */
+    int run, first, n;
+};
+
+/* Within a transaction. */
+static int put_batch(struct sh_store *s, struct place *p, const struct sh_batch *b, struct sh_err *e)
 {
-    int sequence = first + b->sequence, bad = 0;
-    if (b->sequence < 0 || b->sequence >= n)
+    int sequence = p->first + b->sequence, bad = 0;
+    if (b->made && b->sequence == p->n) {
+        if (put_sequence(s, p->run, sequence, b->made, e))
+            return -1;
+        p->n++;
+    }
+    if (b->sequence < 0 || b->sequence >= p->n)
         return sh_fail(e, "%s: the run has no sequence %d", s->path, b->sequence);
     for (int i = 0; i < b->n_block && !bad; i++)
         bad = sh_store_put_block(s, sequence, b->layer, &b->block[i], e);
@@ -168,12 +187,13 @@ int sh_store_write(struct sh_store *s, int run, const struct sh_batch *const *b,
 {
     sqlite3_stmt *q = sh_db_query(s, e, "SELECT min(id) AS id, count(*) FROM sequence WHERE run = ?", "i", run);
     struct sh_columns c = sh_columns_of(s, q, "sequence", writing, e);
-    int n = sh_columns_next(&c) ? sh_column_int(&c, 1, 0, SH_MOST_ID) : 0;
-    int first = n ? sh_column_int(&c, 0, 0, SH_MOST_ID) : 0, bad = 0;
-    if (sh_columns_end(&c) || sh_db_begin(s, writing, e))
+    struct place p = {.run = run, .n = sh_columns_next(&c) ? sh_column_int(&c, 1, 0, SH_MOST_ID) : 0};
+    p.first = p.n ? sh_column_int(&c, 0, 0, SH_MOST_ID) : 0;
+    int bad = 0;
+    if (sh_columns_end(&c) || (!p.n && (p.first = next_sequence(s, e)) < 0) || sh_db_begin(s, writing, e))
         return -1;
     for (int i = 0; i < n_batch && !bad; i++)
-        bad = put_batch(s, first, n, b[i], e);
+        bad = put_batch(s, &p, b[i], e);
     return sh_db_end(s, bad, writing, e);
 }
 

@@ -57,7 +57,9 @@ int sh_store_begin(struct sh_store *s, const struct sh_trace_run *run, const cha
 int sh_store_finished(struct sh_store *s, const struct sh_trace_run *run, const char *key, int n, unsigned char *done,
                       struct sh_err *e);
 
-/* Write n whole (sequence, layer) pairs of that run in one transaction: all or none. They are on disk on return. */
+/* Write n whole (sequence, layer) pairs of that run in one transaction: all or none. They are on disk on return. A run
+ * that was begun with fewer sequences gets those that batches make, in order; whoever does that has claimed the store,
+ * so that a run's sequences have neighbouring numbers. */
 int sh_store_write(struct sh_store *s, int run, const struct sh_batch *const *b, int n, struct sh_err *e);
 
 /* Add to the run's computing time. */

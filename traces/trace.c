@@ -22,6 +22,8 @@ void sh_batch_clear(struct sh_batch *b)
     free(b->block);
     b->block = NULL;
     b->n_block = 0;
+    sh_sequences_free(b->made, b->made ? 1 : 0);
+    b->made = NULL;
 }
 
 void sh_sequences_free(struct sh_trace_sequence *s, int n)

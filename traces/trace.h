@@ -77,6 +77,7 @@ struct sh_block {                       /* of scores, vectors or head_stats */
 
 struct sh_batch {
     int sequence, layer;                /* sequence: index within the run                          */
+    struct sh_trace_sequence *made;     /* owned; the sequence itself, which is new; NULL: the run has it */
     struct sh_block *block;             /* [n_block], owned                                        */
     int n_block;
 };

@@ -47,6 +47,9 @@ libapp_a_SOURCES = \
 	%D%/plan/plan_search.c \
 	%D%/plan/plan_write.c \
 	%D%/policy/evictor.c %D%/policy/evictor.h \
+	%D%/record/record.c %D%/record/record.h \
+	%D%/record/record_layer.c %D%/record/record_layer.h \
+	%D%/record/spool.c %D%/record/spool.h \
 	%D%/recommend/recommend.c %D%/recommend/recommend.h \
 	%D%/recommend/recommend_command.c \
 	%D%/recommend/recommend_layout.c \

@@ -50,6 +50,21 @@ static ssize_t read_some(void *cookie, char *to, size_t bytes)
     return n;
 }
 
+int sh_file_nameless(const char *folder)
+{
+    int fd = -1;
+#ifdef O_TMPFILE
+    fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+#endif
+    if (fd >= 0)
+        return fd;
+    char *path = xasprintf("%s/shears-XXXXXX", folder);
+    if ((fd = mkostemp(path, O_CLOEXEC)) >= 0)
+        unlink(path);
+    free(path);
+    return fd;
+}
+
 int sh_write_all(int fd, const void *from, size_t bytes)
 {
     const char *at = from;

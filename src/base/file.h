@@ -36,6 +36,10 @@ FILE *sh_stream_open(const char *path, struct stat *about);
 char *sh_file_read(const char *path, size_t most, size_t *bytes, struct sh_err *e);
 char *sh_input_read(size_t most, size_t *bytes, struct sh_err *e);
 
+/* A temporary file in that folder, for reading and writing, which has no name, so that a kill at any moment leaves
+ * none; where the file system has no such files, one that loses its name at once. -1 and errno. */
+int sh_file_nameless(const char *folder);
+
 /* Writes all bytes, in as many calls as it takes; -1 and errno. */
 int sh_write_all(int fd, const void *from, size_t bytes);
 

@@ -102,13 +102,8 @@ static int read_options(struct import *t, const struct sh_list *positional, stru
     if (a->vectors && strcmp(a->vectors, "none") && strspn(a->vectors, "qkv") != strlen(a->vectors))
         return sh_misused(e, "--vectors: \"%s\", expected any of q, k, v, or none", a->vectors);
     sh_stats_spec_default(&t->m.record.statistics);
-    if (record == SH_RECORD_SPARSE)             /* no statistics of what the stored scores give */
-        for (int i = t->m.record.statistics.n_alpha = 0; i < SH_STATS_MAX; i++) {
-            struct sh_stats_spec all;
-            sh_stats_spec_default(&all);
-            if (i < all.n_alpha && !sh_stats_sparse_can(&all.alpha[i]))
-                t->m.record.statistics.alpha[t->m.record.statistics.n_alpha++] = all.alpha[i];
-        }
+    if (record == SH_RECORD_SPARSE)
+        sh_recorder_thresholds(t->run.record, t->run.codec, 0, &t->m.record.statistics);
     return read_windows(t, e);
 }
 

@@ -65,14 +65,7 @@ static int read_statistics(struct sh_trace_job *t, enum sh_record record, struct
     spec->n_alpha = a->alpha.n ? a->alpha.n : spec->n_alpha;
     if (sh_stats_spec_check(spec, e))
         return sh_err_prefix(e, "--alpha, --recent, --split");
-    if (record == SH_RECORD_FULL && (!a->alpha.n || t->run.codec != SH_CODEC_LOG8))
-        spec->n_alpha = 0;
-    int n = 0;                                  /* no statistics of what the stored scores give */
-    for (int i = 0; i < spec->n_alpha; i++)
-        if (record == SH_RECORD_SUMMARY || !(record == SH_RECORD_SPARSE ? sh_stats_sparse_can(&spec->alpha[i])
-                                                                        : sh_stats_log8_can(&spec->alpha[i])))
-            spec->alpha[n++] = spec->alpha[i];
-    spec->n_alpha = n;
+    sh_recorder_thresholds(record, t->run.codec, a->alpha.n, spec);
     return 0;
 }
 

@@ -8,6 +8,7 @@ libapi_a_SOURCES = \
 	%D%/evictor.c \
 	%D%/lib.h \
 	%D%/own_policy.c \
+	%D%/record.c \
 	%D%/result.c \
 	%D%/rows.c \
 	%D%/shears.h \

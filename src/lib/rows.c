@@ -94,6 +94,15 @@ static int count_keys(const struct place *p, int *keys, struct sh_err *e)
     return 0;
 }
 
+/* The head has another number of rows than tokens. */
+static int rows_missing(const struct place *p, int n, struct sh_err *e)
+{
+    struct sh_err ignored;
+    int is_silent = !n && sh_store_layer(p->s->store, p->sequence->id, p->layer, &ignored) == SH_LAYER_SILENT;
+    return sh_fail(e, "found %d rows, expected %d%s", n, p->sequence->n_tokens,
+                   is_silent ? ": the layer does not attend" : n ? "" : ": the layer was not recorded to its end");
+}
+
 /* All rows of the head, in order. 1: `row` stopped. */
 static int read_rows(const struct place *p, int (*row)(void *to, const struct sh_row *row), void *to, struct sh_err *e)
 {
@@ -107,8 +116,7 @@ static int read_rows(const struct place *p, int (*row)(void *to, const struct sh
     if (r.is_stopped)
         return 1;
     if (!bad && r.next != p->sequence->n_tokens)
-        bad = sh_fail(e, "found %d rows, expected %d%s", r.next, p->sequence->n_tokens,
-                      r.next ? "" : ": the layer was not recorded to its end");
+        bad = rows_missing(p, r.next, e);
     return bad ? place_fails(p, e) : 0;
 }
 

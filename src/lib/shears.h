@@ -168,6 +168,85 @@ SHEARS_API int shears_store_rows(struct shears_store *s, int sequence, int layer
 SHEARS_API int64_t shears_store_vectors(struct shears_store *s, int sequence, int layer, char kind, int head, float *to,
                                         size_t room, struct shears_error **e);
 
+/* ---- recording ---- */
+
+/* Attention that the caller computes, written as `shears trace` writes what it computes: as one run of a store.
+ *
+ *     struct shears_recording *r = shears_record_open("t.db", &e);
+ *     shears_record_begin(r, &what, &e);
+ *     int64_t s = shears_record_sequence(r, "book.txt:0", ids, 512, 0, &e);
+ *     for each layer:  shears_record_vectors(r, &q, &e); ...; shears_record_rows(r, &rows, &e); ...
+ *     shears_record_finish(r, s, 1, &e);
+ *     shears_record_close(r, &e);
+ *
+ * Sequences wait in a temporary file in the store's folder until they are finished, so several may grow at a time. A
+ * store that is recorded into is claimed: other programs read it, but record nothing there meanwhile. A function that
+ * fails leaves the sequence as it was or, after rows or vectors, only good to be forgotten. One thread at a time; in a
+ * process that was forked from the one that opened it, a recording can only be closed, which writes nothing. */
+struct shears_recording;
+
+SHEARS_API struct shears_recording *shears_record_open(const char *path, struct shears_error **e);
+
+struct shears_recorded {
+    size_t bytes;                       /* sizeof (struct shears_recorded)                         */
+    const char *model, *family;         /* "opt-125m", "opt"                                       */
+    const char *weights;                /* "checkpoint", or what they are otherwise                */
+    uint64_t fingerprint;               /* the same for the same model only                        */
+    int n_layer, n_head, n_kv_head;     /* n_head: query heads, a multiple of the KV heads         */
+    int d_head, d_model;                /* numbers of a head's vector; of a token between layers, or 0 */
+    int n_vocab, max_pos;               /* or 0 */
+    const char *backend, *device;       /* what computes: "torch", "NVIDIA H100"                   */
+    const char *dtype;                  /* "f32", "f16", "bf16"                                    */
+    const char *command;                /* how it was asked for                                    */
+    const char *attention;              /* "causal", "bidirectional", "cross"; the last two only full */
+    const char *record, *codec, *vectors;   /* as of `shears trace`; vectors "" or any of "qkv", none of cross */
+};
+
+/* Says what is recorded. Once, before the first sequence. */
+SHEARS_API int shears_record_begin(struct shears_recording *r, const struct shears_recorded *what,
+                                   struct shears_error **e);
+
+/* Begins a sequence of n tokens, whose number is returned; -1: no. token: [n]; -1: not known. grows: not 0 if more may
+ * come. */
+SHEARS_API int64_t shears_record_sequence(struct shears_recording *r, const char *source, const int32_t *token,
+                                          size_t n, int grows, struct shears_error **e);
+SHEARS_API int shears_record_more(struct shears_recording *r, int64_t sequence, const int32_t *token, size_t n,
+                                  struct shears_error **e);
+
+/* Rows [first_row, first_row + n_row) of all query heads of a layer, which follow those that came before. Row t sees
+ * the keys max(0, t - window + 1) to t (window 0: from 0 on), or, if window < 0, as in attention that is not causal,
+ * the keys 0 to -window - 1. */
+struct shears_rows {
+    int64_t sequence;
+    int layer, first_row, n_row;
+    int first_key, n_key;               /* the columns: all keys that one of the rows sees, or more */
+    int window;
+    const float *score;                 /* [n_head, n_row, n_key] f32, the softmax; or NULL, and   */
+    const uint8_t *log8;                /* the same in the codes of log8 (doc/trace-format.md)     */
+    const float *sink;                  /* [n_head, n_row]: what a sink takes of each row, or NULL */
+};
+SHEARS_API int shears_record_rows(struct shears_recording *r, const struct shears_rows *rows, struct shears_error **e);
+
+/* Queries 'q', keys 'k' or values 'v' of a layer's next n_row tokens. n_head may be a divisor of the model's KV heads,
+ * and width less than its d_head: zeros follow. */
+struct shears_vectors {
+    int64_t sequence;
+    int layer;
+    int kind;
+    int n_head, n_row, width;
+    const float *at;                    /* [n_head, n_row, width] f32                              */
+};
+SHEARS_API int shears_record_vectors(struct shears_recording *r, const struct shears_vectors *v,
+                                     struct shears_error **e);
+
+/* Ends a sequence. keep 0: forgets it; else each layer has as many rows and vectors as there are tokens, or none at
+ * all: then it does not attend. */
+SHEARS_API int shears_record_finish(struct shears_recording *r, int64_t sequence, int keep, struct shears_error **e);
+
+/* Writes what is finished, and frees the recording in any case. Sequences that are not finished are forgotten; a new
+ * store without any is removed. r may be NULL. */
+SHEARS_API int shears_record_close(struct shears_recording *r, struct shears_error **e);
+
 /* ---- eviction policies from outside ---- */
 
 /* A policy only gives each cached token a score; the tokens with the lowest scores are evicted. For token t, with n

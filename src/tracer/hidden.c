@@ -8,29 +8,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/model/files/map.h"
 
-/* A file without a name, so that a kill at any moment leaves none; where the file system has no such files, one that
- * loses its name at once. */
-static int nameless(const char *folder)
-{
-    int fd = -1;
-#ifdef O_TMPFILE
-    fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-#endif
-    if (fd >= 0)
-        return fd;
-    char *path = xasprintf("%s/shears-hidden-XXXXXX", folder);
-    if ((fd = mkostemp(path, O_CLOEXEC)) >= 0)
-        unlink(path);
-    free(path);
-    return fd;
-}
-
 static int temporary_file(const char *folder, size_t bytes, struct sh_err *e)
 {
-    int fd = nameless(folder);
+    int fd = sh_file_nameless(folder);
     if (fd < 0)
         return sh_fail(e, "%s: cannot create a temporary file for %zu bytes of hidden states: %s", folder, bytes,
                        strerror(errno));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See import.h. Heads are worked on in parallel, BLOCK rows at a time. */
+/* See import.h. Heads are worked on in parallel, some rows at a time. */
 #include "src/tracer/import.h"
 
 #include <math.h>
@@ -10,11 +10,9 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/base/row_figures.h"
 #include "src/base/team.h"
+#include "src/tracer/packer.h"
 #include "traces/codec.h"
-
-enum { BLOCK = 32, WORD = 64 };
 
 #define MASKED_MOST 1e-6f               /* what may stand where nothing should be */
 
@@ -27,12 +25,8 @@ struct work {                           /* a layer of a sequence */
     const struct sh_tap *tap;           /* NULL: only look */
 };
 
-struct buffer {                         /* of one thread */
-    float *row;                         /* [n_col] */
-    unsigned char *packed;              /* [BLOCK, n_col] */
-    float *padded, *value;              /* these four: for sets */
-    uint64_t *bits;
-    struct sh_row_figures *figures;
+struct span {                           /* rows [q0, q0 + n) of a head */
+    int head, q0, n;
 };
 
 /* Nothing may stand at the keys [from, to), which the row does not see. */
@@ -70,76 +64,38 @@ static int check_row(const struct work *w, const float *row, int start, int n, s
     return check_masked(w, row, start + n, w->part->n_col, e) || check_masked(w, row, 0, start, e) ? -1 : 0;
 }
 
-/* One row into sets, as kernels/cpu/record.c makes them. Returns the end of the kept values. */
-static float *put_sets(const struct work *w, struct buffer *b, int i, int q, int first_word, int n_word, float *value)
+/* Rows [q0, q0 + n) of a head: looked at, and handed out. row: [n_col], scratch. */
+static int put_block(const struct work *w, struct sh_packer *packer, float *row, const struct span *at,
+                     struct sh_err *e)
 {
-    const struct sh_lanes *lanes = &w->tap->lanes[0];
-    int start = sh_row_start(q, w->window), n = q + 1 - start, first = start - WORD * first_word;
-    uint64_t *bits = b->bits + (size_t)i * (size_t)n_word * ((size_t)lanes->n + 1);
-    const uint64_t *low = bits + (size_t)n_word * (size_t)lanes->n;
-    float limit[SH_MAX_LANES];
-    for (int l = 0; l < lanes->n; l++)
-        limit[l] = sh_round_down(lanes->lane[l].per_key ? lanes->lane[l].value / n : lanes->lane[l].value);
-    for (int k = 0; k < n_word * WORD; k++)
-        b->padded[k] = k < first || k >= first + n ? NAN : b->row[k - first + start];
-    sh_row_bits(b->padded, (size_t)n_word, limit, lanes->n, sh_round_up(1.0 / n), bits, (size_t)n_word);
-    sh_row_figures(b->row + start, n, &b->figures[i]);
-    for (int k = first; k < first + n && lanes->values; k++)
-        if (!(low[k / WORD] >> k % WORD & 1))
-            *value++ = b->padded[k];
-    return value;
-}
-
-/* Rows [q0, q0 + n) of a head: looked at, and handed out. */
-static int put_block(const struct work *w, struct buffer *b, int head, int q0, int n, struct sh_err *e)
-{
-    size_t n_col = (size_t)w->part->n_col, width = sh_codec_width(w->m->record.codec);
-    int first_word = sh_row_start(q0, w->window) / WORD, n_word = (q0 + n - 1) / WORD - first_word + 1;
-    unsigned char *to = b->packed;
-    float *value = b->value;
-    for (int i = 0; i < n; i++) {
-        int q = q0 + i, start = sh_row_start(q, w->window), keys = sh_row_keys(q, w->window);
-        sh_dump_read(w->part, ((size_t)head * (size_t)w->part->n_row + (size_t)q) * n_col, n_col, b->row);
-        if (check_row(w, b->row, start, keys, e))
+    size_t n_col = (size_t)w->part->n_col;
+    if (packer)
+        sh_packer_begin(packer, at->q0, at->n, w->window);
+    for (int q = at->q0; q < at->q0 + at->n; q++) {
+        int start = sh_row_start(q, w->window), keys = sh_row_keys(q, w->window);
+        sh_dump_read(w->part, ((size_t)at->head * (size_t)w->part->n_row + (size_t)q) * n_col, n_col, row);
+        if (check_row(w, row, start, keys, e))
             return sh_err_prefix(e, "%s: sequence %d, layer %d, head %d, row %d", w->part->tensor->file,
-                                 w->part->sequence, w->part->layer, head, q);
-        if (!w->tap)
-            continue;
-        if (w->tap->pack == SH_PACK_SETS) {
-            value = put_sets(w, b, i, q, first_word, n_word, value);
-        } else {
-            sh_codec_pack(w->m->record.codec, to, b->row + start, keys);
-            to += (size_t)keys * width;
-        }
+                                 w->part->sequence, w->part->layer, at->head, q);
+        if (packer)
+            sh_packer_row(packer, row + start);
     }
-    struct sh_row_sets sets = {.first_word = first_word, .n_word = n_word, .bits = b->bits, .figures = b->figures,
-                               .value = b->value};
-    if (w->tap)
-        w->tap->rows(w->tap->to, 0, head, q0, n, w->tap->pack == SH_PACK_SETS ? (void *)&sets : b->packed);
+    if (packer)
+        sh_packer_end(packer, at->head);
     return 0;
 }
 
 static int put_head(const struct work *w, int head, struct sh_err *e)
 {
-    size_t n_col = (size_t)w->part->n_col, words = n_col / WORD + 2;
-    int sets = w->tap && w->tap->pack == SH_PACK_SETS, bad = 0;
-    struct buffer b = {.row = xcalloc(n_col, sizeof *b.row)};
-    if (sets) {
-        b.padded = xcalloc(words * WORD, sizeof *b.padded);
-        b.value = xcalloc(BLOCK * n_col, sizeof *b.value);
-        b.bits = xcalloc(BLOCK * words * ((size_t)w->tap->lanes[0].n + 1), sizeof *b.bits);
-        b.figures = xcalloc(BLOCK, sizeof *b.figures);
-    } else if (w->tap) {
-        b.packed = xcalloc(BLOCK * n_col, sh_codec_width(w->m->record.codec));
+    float *row = xcalloc((size_t)w->part->n_col, sizeof *row);
+    struct sh_packer *packer = w->tap ? sh_packer_new(w->tap, 0, w->m->record.codec, w->part->n_col) : NULL;
+    int bad = 0;
+    for (int q = 0; q < w->n_row && !bad; q += SH_PACKER_ROWS) {
+        const struct span at = {head, q, w->n_row - q < SH_PACKER_ROWS ? w->n_row - q : SH_PACKER_ROWS};
+        bad = put_block(w, packer, row, &at, e);
     }
-    for (int q = 0; q < w->n_row && !bad; q += BLOCK)
-        bad = put_block(w, &b, head, q, w->n_row - q < BLOCK ? w->n_row - q : BLOCK, e);
-    free(b.row);
-    free(b.packed);
-    free(b.padded);
-    free(b.value);
-    free(b.bits);
-    free(b.figures);
+    free(row);
+    sh_packer_free(packer);
     return bad;
 }
 

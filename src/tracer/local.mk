@@ -6,6 +6,7 @@ libtracer_a_SOURCES = \
 	%D%/hidden.c \
 	%D%/import.c %D%/import.h \
 	%D%/needs.c \
+	%D%/packer.c %D%/packer.h \
 	%D%/recorder.c %D%/recorder.h \
 	%D%/sweep.c %D%/sweep.h \
 	%D%/texts.c %D%/texts.h \

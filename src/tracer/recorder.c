@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See recorder.h. Rows are gathered to blocks of about BLOCK_BYTES before zstd: small enough that a
- * reader needs little memory, large enough that the coder's tables cost nothing. Rows of a sparse block
- * count as what they are in a reader's hands, f32; meanwhile only what will be stored is kept. */
+/* See recorder.h. Rows are gathered to blocks of about BLOCK_BYTES, unless the options say otherwise, before zstd:
+ * small enough that a reader needs little memory, large enough that the coder's tables cost nothing. Rows of a sparse
+ * block count as what they are in a reader's hands, f32; meanwhile only what will be stored is kept. */
 #include "src/tracer/recorder.h"
 
 #include <stdlib.h>
@@ -35,6 +35,25 @@ struct sh_recorder {
     struct sh_tap sets;                         /* of a full record with statistics */
 };
 
+void sh_recorder_thresholds(enum sh_record record, enum sh_codec codec, int named, struct sh_stats_spec *spec)
+{
+    int n = 0;
+    if (record == SH_RECORD_FULL && (!named || codec != SH_CODEC_LOG8))
+        spec->n_alpha = 0;
+    for (int i = 0; i < spec->n_alpha; i++)
+        if (record == SH_RECORD_SUMMARY || !(record == SH_RECORD_SPARSE ? sh_stats_sparse_can(&spec->alpha[i])
+                                                                        : sh_stats_log8_can(&spec->alpha[i])))
+            spec->alpha[n++] = spec->alpha[i];
+    spec->n_alpha = n;
+}
+
+void sh_recorder_say_silent(struct sh_batch *b)
+{
+    struct sh_block block = {.kind = SH_BLOCK_VECTORS, .codec = SH_CODEC_F32, .vector = 'n'};
+    block.bytes = sh_codec_bytes("", 0, SH_BYTES_RECORDS, &block.blob);
+    sh_batch_add(b, block);
+}
+
 static struct sh_lanes *lanes_of(const struct sh_recorder *r)
 {
     struct sh_lanes *lanes = xcalloc((size_t)r->n_seq, sizeof *lanes);
@@ -53,6 +72,7 @@ struct sh_recorder *sh_recorder_new(const struct sh_recorder_options *o, int n_s
 {
     struct sh_recorder *r = xcalloc(1, sizeof *r);
     r->o = *o;
+    r->o.block_bytes = o->block_bytes ? o->block_bytes : BLOCK_BYTES;
     r->n_seq = n_seq;
     r->n_tokens = n_tokens;
     r->wanted = wanted;
@@ -113,7 +133,7 @@ static void flush(struct sh_recorder *r, struct head *h, int head)
 static size_t enter(struct sh_recorder *r, struct head *h, int head, int first_row, int n_rows)
 {
     size_t bytes = sh_rows_scores(first_row, n_rows, r->o.window) * r->width;
-    if (h->bytes && h->bytes + bytes > BLOCK_BYTES)
+    if (h->bytes && h->bytes + bytes > r->o.block_bytes)
         flush(r, h, head);
     if (!h->n_rows)
         h->first_row = first_row;
@@ -127,7 +147,7 @@ static void take_packed(struct sh_recorder *r, struct head *h, int head, int fir
     unsigned long long since = sh_stage_begin(r->o.stages);
     size_t bytes = enter(r, h, head, first_row, n_rows);
     if (h->bytes > h->cap) {
-        h->cap = h->bytes > BLOCK_BYTES ? h->bytes : BLOCK_BYTES;
+        h->cap = h->bytes > r->o.block_bytes ? h->bytes : r->o.block_bytes;
         h->rows = xreallocarray(h->rows, h->cap, 1);
     }
     memcpy(h->rows + h->bytes - bytes, packed, bytes);
@@ -227,6 +247,15 @@ struct sh_tap sh_recorder_tap(struct sh_recorder *r)
     r->sets.rows = sets_beside;
     return (struct sh_tap){.pack = pack[r->o.codec], .rows = rows, .to = r, .wanted = r->wanted,
                            .beside = r->lanes ? &r->sets : NULL};
+}
+
+void sh_recorder_end(struct sh_recorder *r, int sequence)
+{
+    for (int i = 0; i < r->o.n_head; i++) {
+        struct head *h = &r->head[sequence * r->o.n_head + i];
+        flush(r, h, i);
+        end_head(r, h, i);
+    }
 }
 
 void sh_recorder_take(struct sh_recorder *r, int sequence, struct sh_batch *b)

@@ -112,14 +112,6 @@ static void take_vectors(const struct lane *lane, const struct sh_chunk *c, int 
     free(half);
 }
 
-/* The layer does not attend. */
-static void say_silent(struct sh_batch *b)
-{
-    struct sh_block block = {.kind = SH_BLOCK_VECTORS, .codec = SH_CODEC_F32, .vector = 'n'};
-    block.bytes = sh_codec_bytes("", 0, SH_BYTES_RECORDS, &block.blob);
-    sh_batch_add(b, block);
-}
-
 /* The chunk through the layer, what it records into r. */
 static int compute(struct lane *lane, const struct sh_layer *l, int layer, const struct sh_chunk *c,
                    const struct sh_tap *tap, struct sh_err *e)
@@ -167,7 +159,7 @@ static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, con
             int attends = sh_arch_attends(lane->st->arch, layer);
             sh_recorder_take(r, i, &b);
             if (!attends)
-                say_silent(&b);
+                sh_recorder_say_silent(&b);
             for (const char *v = s->vectors; *v && attends; v++)
                 take_vectors(lane, c, i, *v, &b);
             if (lane->st->arch->flags & SH_HAS_SINKS && attends)

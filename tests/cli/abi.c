@@ -33,6 +33,50 @@ static void print_inputs(void)
     AT(shears_row, score);
 }
 
+static void print_recording(void)
+{
+    SIZE(shears_recorded);
+    AT(shears_recorded, bytes);
+    AT(shears_recorded, model);
+    AT(shears_recorded, family);
+    AT(shears_recorded, weights);
+    AT(shears_recorded, fingerprint);
+    AT(shears_recorded, n_layer);
+    AT(shears_recorded, n_head);
+    AT(shears_recorded, n_kv_head);
+    AT(shears_recorded, d_head);
+    AT(shears_recorded, d_model);
+    AT(shears_recorded, n_vocab);
+    AT(shears_recorded, max_pos);
+    AT(shears_recorded, backend);
+    AT(shears_recorded, device);
+    AT(shears_recorded, dtype);
+    AT(shears_recorded, command);
+    AT(shears_recorded, attention);
+    AT(shears_recorded, record);
+    AT(shears_recorded, codec);
+    AT(shears_recorded, vectors);
+    SIZE(shears_rows);
+    AT(shears_rows, sequence);
+    AT(shears_rows, layer);
+    AT(shears_rows, first_row);
+    AT(shears_rows, n_row);
+    AT(shears_rows, first_key);
+    AT(shears_rows, n_key);
+    AT(shears_rows, window);
+    AT(shears_rows, score);
+    AT(shears_rows, log8);
+    AT(shears_rows, sink);
+    SIZE(shears_vectors);
+    AT(shears_vectors, sequence);
+    AT(shears_vectors, layer);
+    AT(shears_vectors, kind);
+    AT(shears_vectors, n_head);
+    AT(shears_vectors, n_row);
+    AT(shears_vectors, width);
+    AT(shears_vectors, at);
+}
+
 static void print_policy(void)
 {
     SIZE(shears_head);
@@ -117,6 +161,7 @@ static void print_evictor(void)
 int main(void)
 {
     print_inputs();
+    print_recording();
     print_policy();
     print_evictor();
     NUMBER(SHEARS_OK);
