@@ -33,6 +33,7 @@ noinst_LIBRARIES += librows.a
 librows_a_SOURCES = \
 	%D%/clones.h \
 	%D%/row_bits.c \
+	%D%/row_codes.c %D%/row_codes.h \
 	%D%/row_figures.c %D%/row_figures.h \
 	%D%/row_lanes.h \
 	%D%/row_near.c \

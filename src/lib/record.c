@@ -174,7 +174,8 @@ int shears_record_rows(struct shears_recording *r, const struct shears_rows *row
         .sequence = number_of(rows->sequence), .layer = rows->layer, .first_row = rows->first_row, .n_row = rows->n_row,
         .first_key = rows->first_key, .n_key = rows->n_key, .window = rows->window,
         .form = rows->score ? SH_RECORDING_F32 : SH_RECORDING_LOG8,
-        .at = rows->score ? (const void *)rows->score : rows->log8, .sink = rows->sink};
+        .at = rows->score ? (const void *)rows->score : rows->log8, .logit = rows->score ? rows->logit : NULL,
+        .sink = rows->sink};
     return sh_recording_rows(r->recording, &mine, &why) ? sh_lib_fail(e, &why) : 0;
 }
 

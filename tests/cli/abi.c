@@ -65,6 +65,7 @@ static void print_recording(void)
     AT(shears_rows, n_key);
     AT(shears_rows, window);
     AT(shears_rows, score);
+    AT(shears_rows, logit);
     AT(shears_rows, log8);
     AT(shears_rows, sink);
     SIZE(shears_vectors);

@@ -9,6 +9,7 @@ built=$(dirname "$SHEARS")
 export PYTHONDONTWRITEBYTECODE=1 SHEARS_LIBRARY=$built/libshears.so.0 PYTHONPATH=${SH_TOP:?the source tree}/python
 asked() { "$numeric" "$cli/record.py" "$1"; }
 holds "content: as shears import writes it" asked content
+holds "codes from logits" asked logits
 holds "layers that do not attend, narrow vectors, sinks" asked silent
 holds "attention that is not causal" asked orderless
 holds "what makes no sense" asked errors

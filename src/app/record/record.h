@@ -19,6 +19,7 @@ struct sh_recording_rows {
     int window;                         /* as in a block: > 0 a window, 0 none, < 0 not causal       */
     enum sh_recording_form form;
     const void *at;                     /* [n_head, n_row, n_key]; what a row does not see is not looked at */
+    const float *logit;                 /* of scores, up to a constant in each row; NULL: not known  */
     const float *sink;                  /* [n_head, n_row]: what the sink takes of each row; NULL: no sink  */
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/row_codes.h"
 #include "src/base/team.h"
 #include "src/tracer/packer.h"
 #include "traces/codec.h"
@@ -117,12 +118,11 @@ static int check_rows(const struct sh_record_layer *l, const struct sh_recording
 static int check_row(const struct sh_recording_rows *r, int q, const float *score, int start, int keys,
                      struct sh_err *e)
 {
-    double sum = 0;
-    for (int k = 0; k < keys; k++) {
-        if (!(score[k] >= 0))
-            return sh_fail(e, "row %d: found %g at key %d, expected a number >= 0", q, (double)score[k], start + k);
-        sum += (double)score[k];
-    }
+    double sum;
+    if (sh_row_total(score, keys, &sum))
+        for (int k = 0; k < keys; k++)
+            if (!(score[k] >= 0))
+                return sh_fail(e, "row %d: found %g at key %d, expected a number >= 0", q, (double)score[k], start + k);
     if (r->sink ? !(sum <= 1 + TOLERANCE) : !(fabs(sum - 1) <= TOLERANCE))
         return sh_fail(e, "row %d: its %d scores sum to %.6g, expected 1 within %g", q, keys, sum, TOLERANCE);
     return 0;
@@ -161,6 +161,26 @@ static void put_codes(const struct putting *p, int head)
     free(packed);
 }
 
+/* Scores whose logits are known, as codes. */
+static int put_logits(const struct putting *p, int head, struct sh_err *e)
+{
+    const struct sh_recording_rows *r = p->r;
+    size_t from = (size_t)head * (size_t)r->n_row * (size_t)r->n_key;
+    unsigned char *packed = xmalloc(sh_rows_scores(r->first_row, r->n_row, r->window)), *to = packed;
+    int bad = 0;
+    for (int q = r->first_row; q < r->first_row + r->n_row && !bad; q++, from += (size_t)r->n_key) {
+        int start = sh_row_start(q, r->window), keys = sh_row_keys(q, r->window);
+        const float *score = (const float *)r->at + from + start - r->first_key;
+        bad = check_row(r, q, score, start, keys, e);
+        sh_row_codes(to, r->logit + from + start - r->first_key, score, keys);
+        to += keys;
+    }
+    if (!bad)
+        p->l->tap.rows(p->l->tap.to, 0, head, r->first_row, r->n_row, packed);
+    free(packed);
+    return bad;
+}
+
 static int put_scores(const struct putting *p, int head, struct sh_err *e)
 {
     const struct sh_recording_rows *r = p->r;
@@ -188,9 +208,10 @@ static void put_head(void *arg, int head)
 {
     struct putting *p = arg;
     struct sh_err mine = {0};
+    int is_log8 = p->l->tap.pack == SH_PACK_LOG8;
     if (p->r->form == SH_RECORDING_LOG8)
         put_codes(p, head);
-    else if (put_scores(p, head, &mine))
+    else if ((p->r->logit && is_log8 ? put_logits : put_scores)(p, head, &mine))
         note_fault(p, head, &mine);
 }
 

@@ -1,0 +1,737 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorder: `with shears.record(model, "t.db"):` around forward passes or `generate` of a transformers model."""
+from __future__ import annotations
+
+import atexit
+import hashlib
+import inspect
+import itertools
+import os
+import re
+import threading
+import warnings
+import weakref
+from typing import Any
+
+import torch
+
+from . import _attend, _lib
+from ._attend import Shape, seen_of
+from ._recording import Recording
+
+_numbers = itertools.count(1)
+_DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
+_CROSS = re.compile(r"cross|encoder_attn|encdecattention", re.I)
+_STACK = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|resblocks)\.(\d+)(?:\.|$)")
+
+
+def misused(what, found, expected, hint=""):
+    return _lib.MisusedError("%s: found %s, expected %s" % (what, found, expected), what, found, expected, hint, 2)
+
+
+def failed(what, found, hint=""):
+    return _lib.ShearsError("%s: %s" % (what, found), what, found, "", hint, 1)
+
+
+def _interfaces():
+    """What transformers registers attention functions and masks with."""
+    try:
+        from transformers import AttentionInterface, AttentionMaskInterface
+        from transformers.masking_utils import sdpa_mask
+        return AttentionInterface, AttentionMaskInterface, sdpa_mask
+    except ImportError as e:
+        raise _lib.AbsentError("transformers: %s" % e, "transformers", str(e), "version 4.53 or later",
+                               "pip install -U transformers", 3) from None
+
+
+class _NoBackward(torch.autograd.Function):
+    """An output through which no gradient passes; asking for one is an error instead of a wrong number."""
+
+    @staticmethod
+    def forward(ctx, out, *_):
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise failed("shears.record", "gradients were asked for while attention is recorded",
+                     "train outside of the with block, or record under torch.no_grad()")
+
+
+# ---- what a model is ----
+
+def _configs(model):
+    """All configurations that its modules have, each once."""
+    found = {}
+    for module in model.modules():
+        config = getattr(module, "config", None)
+        if hasattr(config, "_attn_implementation"):
+            found[id(config)] = config
+    return list(found.values())
+
+
+def _text_config(config):
+    try:
+        return config.get_text_config(decoder=True)
+    except (AttributeError, TypeError, ValueError):
+        return config
+
+
+def _uses_interface(model):
+    """Do its layers look their attention function up?"""
+    if getattr(model, "_supports_attention_backend", False):
+        return True
+    can = getattr(type(model), "_can_set_attn_implementation", None)
+    return bool(can and can())
+
+
+def _number(config, *names, default=0):
+    """The first of these that the configuration has as a number."""
+    for name in names:
+        value = getattr(config, name, None)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return default
+
+
+def _fingerprint(model):
+    """The same for the same weights and configuration: of every parameter the shape and a few numbers."""
+    h = hashlib.blake2b(digest_size=8)
+    config = getattr(model, "config", None)
+    if hasattr(config, "to_diff_dict"):
+        parts = config.to_diff_dict()
+        h.update(repr(sorted((k, str(v)) for k, v in parts.items() if not k.startswith("_") and k != "transformers_version"
+                             and "attn_implementation" not in k)).encode())
+    for name, p in model.named_parameters():
+        h.update(("%s %s" % (name, tuple(p.shape))).encode())
+        if p.numel() and p.device.type != "meta":
+            flat = p.detach().reshape(-1)
+            at = torch.linspace(0, p.numel() - 1, min(8, p.numel()), dtype=torch.float64).long()
+            h.update(flat[at.to(flat.device)].float().cpu().numpy().tobytes())
+    return int.from_bytes(h.digest(), "little")
+
+
+# ---- sequences that go through the model together ----
+
+class _Group:
+    """The rows of one batch. real: bool [B, columns], which columns are tokens and not padding."""
+
+    def __init__(self, numbers, real, grows):
+        self.numbers, self.real, self.grows = numbers, real, grows
+        self.cache = None               # a weak reference to the cache that its next queries come with
+        self.probe = None               # (layer, keys [B, KV heads, d] of the last column)
+        self.is_whole = True            # every pass of it ended
+
+    @property
+    def columns(self):
+        return self.real.shape[1]
+
+
+class _Pass:
+    """One forward pass of the model."""
+
+    def __init__(self, tokens, cache, past, wants_weights):
+        self.tokens, self.cache, self.past, self.wants_weights = tokens, cache, past, wants_weights
+        self.group = None
+        self.new = None                 # per sequence: rows of this pass that are tokens (first, last, row in the sequence)
+        self.keys = {}                  # of attention that is not causal: which columns are seen, by batch row
+
+
+def _past_of(cache):
+    """How many tokens a cache has seen."""
+    if cache is None:
+        return 0
+    if isinstance(cache, (tuple, list)):
+        return int(cache[0][0].shape[-2]) if len(cache) and cache[0] is not None else 0
+    cache = getattr(cache, "self_attention_cache", cache)
+    most = 0
+    for layer in getattr(cache, "layers", None) or ():
+        try:
+            most = max(most, int(layer.get_seq_length()))
+        except (AttributeError, NotImplementedError, TypeError, ValueError):
+            continue                    # of a layer that does not attend
+    if most == 0:
+        try:
+            most = int(cache.get_seq_length())
+        except (AttributeError, NotImplementedError, TypeError, ValueError, IndexError):
+            most = 0
+    return most
+
+
+def _span(real):
+    """(first, last) of the True ones if nothing else is between them, else None; real: bool [columns]."""
+    at = real.nonzero().flatten()
+    if not len(at):
+        return 0, 0
+    first, last = int(at[0]), int(at[-1]) + 1
+    return (first, last) if last - first == len(at) else None
+
+
+class record:
+    """Records the attention of a transformers model, while it runs, into a store that all of shears reads.
+
+        with shears.record(model, "t.db", record="full", vectors="qkv"):
+            model(**tokenizer(text, return_tensors="pt"))
+
+    Each row of a batch is a sequence; padding is left out; generation with a cache continues its sequence. Attention is
+    computed by the recorder on the model's own device, a tile at a time, in the way of transformers' eager attention.
+
+    record: "full" (all scores), "sparse" (those above a row's mean) or "summary" (statistics only); codec: "log8" (one
+    byte, within 4 %), "f16" or "f32"; vectors: any of "qkv"; attention: which one of a model that has several, "causal",
+    "bidirectional" (of an encoder) or "cross" (over another sequence); name: the model's in the store.
+
+    Models that do not use transformers' attention interface are recorded from the weights that they return
+    (output_attentions), at the cost of all of them in memory; a warning says so. Needs PyTorch and transformers."""
+
+    def __init__(self, model: Any, path: str | os.PathLike, *, record: str = "full", codec: str = "log8",
+                 vectors: str = "", attention: str | None = None, name: str | None = None):
+        self.model, self.path = model, os.fspath(path)
+        self.record, self.codec, self.vectors, self.attention = record, codec, vectors, attention
+        self.name = name
+        self.remarks: list[str] = []        # what was said in warnings
+        self.sequences = 0                  # recorded so far
+        self._recording = None
+        self._local, self._lock = threading.local(), threading.RLock()
+        self._groups, self._undo, self._codes = [], [], {}
+        self._check()
+
+    def _check(self):
+        if not isinstance(self.model, torch.nn.Module) or not hasattr(self.model, "config"):
+            raise misused("model", type(self.model).__name__, "a model of transformers")
+        for what, found, known in (("record", self.record, ("full", "sparse", "summary")),
+                                   ("codec", self.codec, ("log8", "f16", "f32")),
+                                   ("attention", self.attention, (None, "causal", "bidirectional", "cross"))):
+            if found not in known:
+                raise misused(what, repr(found), "one of " + ", ".join(str(one) for one in known if one))
+        if not isinstance(self.vectors, str) or len(set(self.vectors)) != len(self.vectors) or set(self.vectors) - set("qkv"):
+            raise misused("vectors", repr(self.vectors), "any of q, k, v, each once")
+        self._config = _text_config(self.model.config)
+        self._by_interface = _uses_interface(self.model)
+        if self.vectors and not self._by_interface:
+            raise misused("vectors", repr(self.vectors), "\"\": %s does not use transformers' attention interface, so that "
+                          "only its scores can be recorded" % type(self.model).__name__)
+        if self.attention is None and getattr(self.model.config, "is_encoder_decoder", False):
+            self.attention = "causal"
+
+    # ---- beginning and end ----
+
+    def __enter__(self) -> record:
+        if self._recording is not None:
+            raise misused("shears.record", "a recording that has begun", "one with block for each")
+        busy = [c for c in _configs(self.model) if str(c._attn_implementation).startswith("shears_record")]
+        if busy:
+            raise misused("model", "one that is being recorded", "one recording of a model at a time")
+        _interfaces()
+        self._recording, self._begun, self._pid = Recording(self.path), False, os.getpid()
+        self._names = {id(module): name for name, module in self.model.named_modules()}
+        try:
+            (self._join if self._by_interface else self._stand_by)()
+        except BaseException:
+            self._leave()
+            self._recording.close()
+            raise
+        own = weakref.ref(self)
+        self._at_exit = lambda: own() and own()._end(quietly=True)
+        atexit.register(self._at_exit)
+        return self
+
+    def __exit__(self, kind, *_):
+        self._end(quietly=kind is not None)
+
+    def _end(self, quietly):
+        """Every sequence that is complete is kept. quietly: there is another error already."""
+        atexit.unregister(self._at_exit)
+        self._leave()
+        if os.getpid() != self._pid:
+            return
+        try:
+            with self._lock:
+                try:
+                    for group in self._groups:
+                        self._finish(group)
+                finally:
+                    self._groups = []
+                    self._recording.close()
+        except _lib.ShearsError:
+            if not quietly:
+                raise
+
+    def _remark(self, text):
+        self.remarks.append(text)
+        warnings.warn("shears.record: " + text, stacklevel=4)
+
+    def _set_attention(self, name):
+        for config in _configs(self.model):
+            place = "_attn_implementation_internal" if hasattr(config, "_attn_implementation_internal") \
+                else "_attn_implementation"
+            if self._by_interface and not self._is_text(config):
+                continue
+            self._undo.append(lambda config=config, place=place, old=getattr(config, place): setattr(config, place, old))
+            setattr(config, place, name)
+
+    def _is_text(self, config):
+        """Is it the configuration of what is recorded, or of a vision tower next to it?"""
+        return config is self._config or config is self.model.config or \
+            getattr(config, "model_type", None) == getattr(self._config, "model_type", "")
+
+    def _hook(self, before, after):
+        target = self.model
+        if self.attention == "bidirectional" and getattr(self.model.config, "is_encoder_decoder", False):
+            target = self.model.get_encoder()
+        self._signature = inspect.signature(target.forward)
+        hooks = [target.register_forward_pre_hook(before, with_kwargs=True),
+                 target.register_forward_hook(after, with_kwargs=True, always_call=True)]
+        self._undo += [hook.remove for hook in hooks]
+
+    def _join(self):
+        """The recorder's attention function takes the place of the model's."""
+        functions, masks, mask = _interfaces()
+        name = "shears_record_%d" % next(_numbers)
+        functions.register(name, self._attend)
+        masks.register(name, mask)
+        self._undo += [lambda: functions._global_mapping.pop(name, None), lambda: masks._global_mapping.pop(name, None)]
+        self._set_attention(name)
+        self._hook(self._before, self._after)
+
+    def _stand_by(self):
+        self._remark("%s does not use transformers' attention interface: recorded from its output_attentions, which need "
+                     "memory for all scores of all layers at a time" % type(self.model).__name__)
+        self._set_attention("eager")
+        self._hook(self._before_eager, self._after_eager)
+
+    def _leave(self):
+        while self._undo:
+            self._undo.pop()()
+
+    # ---- a pass ----
+
+    def _bound(self, args, kwargs):
+        try:
+            bound = self._signature.bind_partial(*args, **kwargs).arguments
+        except TypeError:
+            return dict(kwargs)             # the model says what is wrong
+        return {**bound, **bound.get("kwargs", {})}
+
+    def _begin_pass(self, args, kwargs):
+        given = self._bound(args, kwargs)
+        is_decoder = getattr(self.model.config, "is_encoder_decoder", False) and self.attention != "bidirectional"
+        tokens = given.get("decoder_input_ids" if is_decoder else "input_ids")
+        cache = given.get("past_key_values")
+        cache = given.get("cache") if cache is None else cache
+        wants = given.get("output_attentions")
+        wants = getattr(self.model.config, "output_attentions", False) if wants is None else wants
+        self._lock.acquire()
+        try:
+            for group in [g for g in self._groups if g.cache is None or g.cache() is None]:
+                self._groups.remove(group)
+                self._finish(group)
+            self._local.current = _Pass(tokens if isinstance(tokens, torch.Tensor) and tokens.ndim == 2 else None, cache,
+                                        _past_of(cache), bool(wants))
+        except BaseException:
+            self._lock.release()
+            raise
+        return given
+
+    def _before(self, module, args, kwargs):
+        if getattr(self._local, "current", None) is None:
+            self._begin_pass(args, kwargs)
+            self._local.owner = module, args
+
+    def _after(self, module, args, kwargs, output):
+        """After a pass, also one that failed: then there is no output."""
+        current = getattr(self._local, "current", None)
+        if current is None:
+            return
+        self._local.current = None
+        try:
+            self._end_pass(current, output)
+        finally:
+            self._lock.release()
+
+    def _end_pass(self, current, output):
+        group = current.group
+        if group is None:
+            if output is not None:
+                raise failed(type(self.model).__name__, "no %s attention was recorded in this pass" % (self.attention or ""),
+                             "attention=\"causal\", \"bidirectional\" or \"cross\" says which one a model has")
+            return
+        cache = current.cache
+        if cache is None and output is not None:
+            get = output.get if hasattr(output, "get") else lambda name: None
+            cache = get("past_key_values")
+            cache = get("cache") if cache is None else cache
+        group.is_whole = group.is_whole and output is not None
+        try:
+            group.cache = weakref.ref(cache) if cache is not None and group.grows and group.is_whole else None
+        except TypeError:
+            group.cache = None
+        if group.cache is None:
+            if group in self._groups:
+                self._groups.remove(group)
+            self._finish(group)
+        elif group not in self._groups:
+            self._groups.append(group)
+
+    def _finish(self, group):
+        numbers, group.numbers = [n for n in group.numbers if n is not None], []
+        for number in numbers:
+            self._recording.finish(number, keep=group.is_whole)
+            self.sequences += group.is_whole
+
+    # ---- sequences ----
+
+    def _begin_run(self, n_head, n_kv_head, d_head, device, dtype):
+        """When the first attention comes: only then are shapes known."""
+        c = self._config
+        is_encoder = self.attention == "bidirectional"
+        layers = ("encoder_layers", "num_encoder_layers") if is_encoder else ("decoder_layers", "num_decoder_layers")
+        n_layer = _number(c, *layers, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
+        if getattr(self.model.config, "is_encoder_decoder", False) and not _number(c, *layers):
+            n_layer = _number(c, *("num_layers",) if is_encoder else ("num_decoder_layers", "num_layers"), default=n_layer)
+        where = str(device) if device.type != "cuda" else torch.cuda.get_device_name(device)
+        kind = self.attention if self.attention == "causal" else "%s attention of %s" % (self.attention, where)
+        source = getattr(self.model.config, "_name_or_path", "") or ""
+        self._recording.begin(
+            model=self.name or os.path.basename(source.rstrip("/")) or type(self.model).__name__,
+            family=str(getattr(c, "model_type", "") or type(self.model).__name__), weights="checkpoint",
+            fingerprint=_fingerprint(self.model), n_layer=n_layer, n_head=n_head,
+            n_kv_head=max([n_kv_head] + [n_head // groups for groups in self._all("num_key_value_groups")]),
+            d_head=max([d_head] + self._all("head_dim")), d_model=_number(c, "hidden_size", "n_embd", "d_model"),
+            n_vocab=_number(c, "vocab_size"), max_pos=_number(c, "max_position_embeddings", "n_positions", "max_seq_len"),
+            backend="torch", device=where if self.attention == "causal" else kind, dtype=_DTYPES.get(dtype, "f32"),
+            command="record %s" % self.path, attention=self.attention, record=self.record, codec=self.codec,
+            vectors=self.vectors)
+        self._begun, self._n_head, self._n_layer = True, n_head, n_layer
+
+    def _all(self, name):
+        """Of all attention modules that are recorded: layers differ."""
+        found = [getattr(m, name, None) for m in self.model.modules()
+                 if "Attention" in type(m).__name__ and self._is_text(getattr(m, "config", None))]
+        return [value for value in found if isinstance(value, int) and value > 0]
+
+    def _tokens(self, current, b, rows):
+        """Token ids of some rows of a pass; -1 where they are not known."""
+        if current.tokens is None or current.tokens.shape[0] <= b or current.tokens.shape[1] <= int(rows.max()):
+            return [-1] * len(rows)
+        return current.tokens[b, rows.to(current.tokens.device)].tolist()
+
+    def _start(self, current, real):
+        """The pass's group: that of its cache, or a new one. real: bool [B, Q], which queries are tokens."""
+        if current.past:
+            group = next((g for g in self._groups if g.cache is not None and g.cache() is current.cache), None)
+            if group is None:
+                raise failed("shears.record", "queries continue a cache of %d tokens that was not recorded" % current.past,
+                             "begin with an empty cache within the with block")
+            if group.columns != current.past or len(group.numbers) != real.shape[0]:
+                raise failed("shears.record", "a cache of %d tokens in %d rows continues a recording of %d tokens in %d" % (
+                    current.past, real.shape[0], group.columns, len(group.numbers)),
+                    "what cuts or reorders a cache (assisted generation, beams) cannot be recorded")
+        else:
+            for old in [g for g in self._groups if g.cache is not None and g.cache() is current.cache]:
+                self._groups.remove(old)            # the cache begins anew
+                self._finish(old)
+            group = _Group([None] * real.shape[0], real[:, :0], self.attention == "causal")
+        current.group, current.new = group, []
+        before = group.real.sum(1).tolist()
+        group.real = torch.cat([group.real, real], 1)
+        group.is_whole, was_whole = False, group.is_whole
+        for b in range(real.shape[0]):
+            rows = real[b].nonzero().flatten()
+            current.new.append(rows)
+            if not len(rows):
+                continue
+            tokens = self._tokens(current, b, rows)
+            if group.numbers[b] is None:
+                group.numbers[b] = self._recording.sequence("record:%d" % (self.sequences + b), tokens, group.grows)
+            else:
+                self._recording.more(group.numbers[b], tokens)
+        current.before = before
+        group.is_whole = was_whole
+        return group
+
+    # ---- the attention function ----
+
+    def _attend(self, module, query, key, value, attention_mask, scaling=None, dropout=0.0, is_causal=None,
+                sliding_window=None, softcap=None, position_bias=None, s_aux=None, sinks=None, **other):
+        given = sorted(name for name in ("indices", "block_indices", "head_mask") if other.get(name) is not None)
+        if given:
+            raise failed(self._names.get(id(module), type(module).__name__),
+                         "its attention takes %s, which the recorder does not know" % ", ".join(given))
+        current = getattr(self._local, "current", None)
+        role = self._role(module, is_causal)
+        past = current.past if current and role == "causal" else 0
+        n_key, n_query = key.shape[2], query.shape[2]
+        if role == "causal" and not current and n_key > n_query:
+            past = n_key - n_query
+        shape = Shape(
+            scaling=query.shape[-1] ** -0.5 if scaling is None else float(scaling), past=past,
+            offset=max(0, past + n_query - n_key), causal=role == "causal", softcap=softcap,
+            dropout=dropout if module.training else 0.0, mask=attention_mask, bias=position_bias,
+            sinks=s_aux if s_aux is not None else sinks)
+        if shape.mask is not None and shape.mask.shape[-1] > n_key:
+            shape.mask = shape.mask[..., :n_key]
+        layer = None
+        with torch.no_grad():
+            if current is not None and self._is_recorded(role):
+                layer = self._enter_layer(current, module, query, key, value, shape, sliding_window)
+            kept = [] if current is not None and current.wants_weights else None
+
+            def take(tile):
+                if kept is not None:
+                    kept.append(tile)
+                if layer is not None:
+                    self._take(current, layer, shape, tile)
+            out = _attend.attend(query, key, value, shape, take)
+            weights = self._weights(kept, query, n_key) if kept is not None else None
+        if torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad):
+            out = _NoBackward.apply(out, query, key, value)
+        return out, weights
+
+    @staticmethod
+    def _weights(tiles, query, n_key):
+        """All of them at once, for a caller who asked the model for them."""
+        all_ = torch.zeros((*query.shape[:3], n_key), dtype=query.dtype, device=query.device)
+        for t in tiles:
+            all_[t.batch, :, t.first:t.last, t.begin:t.end] = t.scores
+        return all_
+
+    def _role(self, module, is_causal):
+        name = self._names.get(id(module), "")
+        if getattr(module, "is_cross_attention", False) or _CROSS.search(type(module).__name__) or \
+                _CROSS.search(name.rsplit(".", 1)[-1]):
+            return "cross"
+        is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+        return "causal" if is_causal else "bidirectional"
+
+    def _is_recorded(self, role):
+        if self.attention is None:
+            self.attention = role
+        return role == self.attention
+
+    def _layer_of(self, module):
+        index = getattr(module, "layer_idx", None)
+        if isinstance(index, int) and not isinstance(index, bool):
+            return index
+        found = _STACK.search(self._names.get(id(module), ""))
+        if not found:
+            raise failed(self._names.get(id(module), type(module).__name__), "it does not say which layer it is of")
+        return int(found.group(1))
+
+    def _window_of(self, module, layer, sliding_window):
+        window = sliding_window if sliding_window is not None else getattr(module, "sliding_window", None)
+        kinds = getattr(self._config, "layer_types", None)
+        kind = kinds[layer] if isinstance(kinds, (list, tuple)) and layer < len(kinds) else None
+        if kind == "chunked_attention":
+            window = getattr(self._config, "attention_chunk_size", None)
+        elif window is None and kind == "sliding_attention":
+            window = getattr(self._config, "sliding_window", None)
+        return window if isinstance(window, int) and window > 0 and kind != "full_attention" else 0
+
+    def _enter_layer(self, current, module, query, key, value, s, sliding_window):
+        """The number of the layer that is recorded from here on, whose vectors are."""
+        layer = self._layer_of(module)
+        n_key, n_query = key.shape[2], query.shape[2]
+        if not self._begun:
+            self._begin_run(query.shape[1], key.shape[1], query.shape[3], query.device, query.dtype)
+        if query.shape[1] != self._n_head:
+            raise failed("layer %d" % layer, "found %d query heads, expected %d as in the first layer" % (
+                query.shape[1], self._n_head), "a store has the same number of query heads in all layers")
+        seen = seen_of(s.mask) if s.mask is not None else None
+        if current.group is None:
+            self._start(current, self._real(s, seen, query, n_key))
+        group = current.group
+        if s.causal:
+            s.window = self._checked_window(s, seen, self._window_of(module, layer, sliding_window), n_query, n_key)
+            if group.probe is None or group.probe[0] == layer:
+                self._probe(group, layer, key, s, n_query)
+        else:
+            self._note_keys(current, layer, seen, query.shape[0], n_key)
+        for kind in self.vectors:
+            self._put_vectors(current, layer, kind, {"q": query, "k": key, "v": value}[kind], s)
+        return layer
+
+    def _real(self, s, seen, query, n_key):
+        """bool [B, Q]: a query of a token sees itself; one of padding does not."""
+        n_batch, n_query = query.shape[0], query.shape[2]
+        if seen is None or self.attention == "cross":
+            return torch.ones((n_batch, n_query), dtype=torch.bool)
+        rows = torch.arange(n_query, device=seen.device)
+        columns = rows + (s.past - s.offset if s.causal else 0)
+        own = seen[:, :, rows, columns].any(1) if s.causal else seen.any(1).any(1)
+        return own.expand(n_batch, -1).cpu()
+
+    def _checked_window(self, s, seen, window, n_query, n_key):
+        """The window, if the mask agrees. A mask that lets a query see later keys is no causal one."""
+        if seen is None:
+            return window
+        query = torch.arange(n_query, device=seen.device)[:, None] + s.past
+        key = torch.arange(n_key, device=seen.device)[None] + s.offset
+        for b in range(seen.shape[0]):
+            one = seen[b].any(0)
+            if bool((one & (key > query)).any()):
+                raise failed("shears.record", "a query sees keys after it: a mask that is neither causal nor of an encoder",
+                             "a store has rows that see all keys up to their own, or the same keys all")
+            if window and bool((one & (query - key >= window)).any()):
+                window = 0
+        return window
+
+    def _probe(self, group, layer, key, s, n_query):
+        """The last key of each row, to find out whether the cache still has the rows in this order."""
+        if group.probe is not None and s.past:
+            old, at = group.probe[1], s.past - 1 - s.offset
+            now = key[:, :, at].float() if at >= 0 else None
+            if now is not None and old.shape == now.shape and old.shape[0] > 1:
+                far = torch.cdist(now.flatten(1), old.flatten(1))
+                if bool((far.diagonal() > far.min(1).values + 1e-3).any()):
+                    raise failed("shears.record", "the rows of the cache are in another order (beams)",
+                                 "generate with num_beams=1")
+        group.probe = layer, key[:, :, s.past + n_query - 1 - s.offset].float().clone()
+
+    def _note_keys(self, current, layer, seen, n_batch, n_key):
+        """Of attention that is not causal: the columns that any query sees."""
+        for b in range(n_batch):
+            if seen is None:
+                current.keys[b] = torch.ones(n_key, dtype=torch.bool)
+            else:
+                current.keys[b] = seen[b if seen.shape[0] > 1 else 0].any(0).any(0).cpu()
+
+    def _put_vectors(self, current, layer, kind, tensor, s):
+        for b, rows in enumerate(current.new):
+            if not len(rows):
+                continue
+            at = rows + (s.past - s.offset if kind != "q" else 0)
+            own = tensor[b].index_select(1, at.to(tensor.device)).float().cpu().contiguous()
+            heads, n, width = own.shape
+            self._recording.vectors(sequence=current.group.numbers[b], layer=layer, kind=kind, n_head=heads, n_row=n,
+                                    width=width, at=own.data_ptr())
+
+    # ---- tiles ----
+
+    def _select(self, tensor, rows, columns):
+        """Some rows and columns of [heads, rows, keys]; either is a slice or an index."""
+        tensor = tensor[:, rows] if isinstance(rows, slice) else tensor.index_select(1, rows.to(tensor.device))
+        if columns is None:
+            return tensor
+        return tensor[:, :, columns] if isinstance(columns, slice) else tensor.index_select(2, columns.to(tensor.device))
+
+    def _take(self, current, layer, s, tile):
+        """The rows of a tile that are tokens, over the columns that are, to the library."""
+        new = current.new[tile.batch]
+        here = (new >= tile.first) & (new < tile.last)
+        if not bool(here.any()):
+            return
+        rows = new[here] - tile.first
+        place = int((new < tile.first).sum()) + current.before[tile.batch]
+        real = current.group.real[tile.batch] if s.causal else current.keys[tile.batch]
+        first, last = (s.offset + tile.begin, s.offset + tile.end) if s.causal else (tile.begin, tile.end)
+        columns, has_gaps = real[first:last], False
+        span = _span(columns)
+        if span is None:
+            pick, has_gaps = columns.nonzero().flatten(), s.window > 0
+        else:
+            pick = None if span == (0, last - first) else slice(*span)
+        span = _span(torch.zeros(tile.last - tile.first, dtype=torch.bool).index_fill_(0, rows, True))
+        pick_rows = slice(*span) if span else rows
+        n_key = int(columns.sum())
+        first_key = int(real[:first].sum())
+        if has_gaps:
+            raise failed("shears.record", "padding between the tokens of a sequence, in a layer with a window",
+                         "pad on the left")
+        self._put_rows(current, layer, tile, pick_rows, pick,
+                       dict(sequence=current.group.numbers[tile.batch], layer=layer, first_row=place, n_row=len(rows),
+                            first_key=first_key, n_key=n_key, window=s.window if s.causal else -n_key))
+
+    def _put_rows(self, current, layer, tile, rows, columns, where):
+        device = tile.scores.device
+        scores = self._select(tile.scores, rows, columns)
+        sink = None
+        if tile.sink is not None:
+            sink = self._select(tile.sink[..., None], rows, None)[..., 0].float().cpu().contiguous()
+        codes = logits = None
+        if self.record == "full" and self.codec == "log8":
+            logits = self._select(tile.logits, rows, columns)
+            if device.type != "cpu":
+                codes = self._log8(scores, logits, where)
+                logits = None
+            else:
+                logits = logits.contiguous()
+        if codes is None:
+            scores = scores.cpu().contiguous()
+        self._recording.rows(**where, score=None if codes is not None else scores.data_ptr(),
+                             logit=None if logits is None else logits.data_ptr(),
+                             log8=None if codes is None else codes.data_ptr(),
+                             sink=None if sink is None else sink.data_ptr())
+
+    def _log8(self, scores, logits, where):
+        """Codes made on the device, here as bytes."""
+        window, first, n = where["window"], where["first_row"], where["n_row"]
+        lengths = [-window if window < 0 else min(t + 1, window) if window else t + 1 for t in range(first, first + n)]
+        known = self._codes.setdefault(scores.device, _attend.Codes(scores.device))
+        if not bool(torch.isfinite(scores.sum())):
+            raise failed("layer %d, rows from %d on" % (where["layer"], first), "found scores that are not numbers")
+        return _attend.log8(scores, logits, lengths, known).cpu().contiguous()
+
+    # ---- models that bypass the interface ----
+
+    def _before_eager(self, module, args, kwargs):
+        if getattr(self._local, "current", None) is not None:
+            return None
+        given = self._begin_pass(args, kwargs)
+        self._local.mask = given.get("attention_mask")
+        self._local.returns = given.get("return_dict")
+        return args, dict(kwargs, output_attentions=True, return_dict=True)
+
+    def _after_eager(self, module, args, kwargs, output):
+        current = getattr(self._local, "current", None)
+        if current is None:
+            return None
+        self._local.current = None
+        try:
+            if output is not None:
+                self._take_all(current, output)
+            self._end_pass(current, output)
+        finally:
+            self._lock.release()
+        if output is None:
+            return None
+        if not current.wants_weights:
+            output = type(output)(**{k: v for k, v in output.items() if "attentions" not in k})
+        return output.to_tuple() if self._local.returns is False else output
+
+    def _take_all(self, current, output):
+        names = {"cross": ("cross_attentions",), "bidirectional": ("encoder_attentions", "attentions"),
+                 "causal": ("decoder_attentions", "attentions"), None: ("attentions",)}[self.attention]
+        all_ = next((output[n] for n in names if output.get(n) is not None), None)
+        if all_ is None:
+            raise failed(type(self.model).__name__, "it returned no attention (output_attentions)",
+                         "only models that return it, or use transformers' attention interface, can be recorded")
+        for layer, weights in enumerate(all_):
+            if weights is None:
+                continue                        # it does not attend
+            if weights.ndim != 4:
+                raise failed("layer %d" % layer, "found attention of %d dimensions, expected [batch, heads, queries, keys]"
+                             % weights.ndim)
+            self._take_layer(current, layer, weights.detach().float())
+
+    def _take_layer(self, current, layer, weights):
+        n_batch, n_head, n_query, n_key = weights.shape
+        if self.attention is None:
+            later = torch.ones(n_query, n_key, dtype=torch.bool, device=weights.device).triu(1 + n_key - n_query)
+            self.attention = "bidirectional" if bool((weights[:, :, later] > 0).any()) else "causal"
+        causal = self.attention == "causal"
+        if not self._begun:
+            width = _number(self._config, "head_dim", default=_number(self._config, "hidden_size", "n_embd") // n_head or 1)
+            kv = _number(self._config, "num_kv_heads", "num_key_value_heads", default=n_head)
+            kv = 1 if getattr(self._config, "multi_query", False) and not getattr(
+                self._config, "new_decoder_architecture", False) else kv
+            self._begin_run(n_head, kv if n_head % kv == 0 else n_head, width, weights.device,
+                            getattr(self.model, "dtype", torch.float32))
+        mask = self._local.mask
+        is_2d = isinstance(mask, torch.Tensor) and mask.ndim == 2 and mask.shape[-1] >= n_key
+        seen = mask[:, -n_key:].bool().cpu() if is_2d else torch.ones((n_batch, n_key), dtype=torch.bool)
+        if current.group is None:
+            own = torch.ones((n_batch, n_query), dtype=torch.bool) if self.attention == "cross" else seen[:, -n_query:]
+            self._start(current, own)
+        s = Shape(1.0, current.past, max(0, current.past + n_query - n_key), causal)
+        current.keys = dict(enumerate(seen))
+        for b in range(n_batch):
+            self._take(current, layer, s, _attend.Tile(b, 0, n_query, 0, n_key, weights[b], weights[b].log(), None))
