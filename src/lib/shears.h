@@ -222,8 +222,8 @@ struct shears_rows {
     int first_key, n_key;               /* the columns: all keys that one of the rows sees, or more */
     int window;
     const float *score;                 /* [n_head, n_row, n_key] f32, the softmax; or NULL, and then */
-    const float *logit;                 /* with score: what the softmax was taken of, up to a constant in each row; or */
-                                        /* NULL: log8 needs more time without it                   */
+    const float *logit;                 /* with score: what the softmax was taken of, up to a constant in each row; */
+                                        /* or NULL: log8 needs more time without it                */
     const uint8_t *log8;                /* the same in the codes of log8 (doc/trace-format.md)     */
     const float *sink;                  /* [n_head, n_row]: what a sink takes of each row, or NULL */
 };
