@@ -310,19 +310,20 @@ const struct sh_cmd sh_cmd_persistence = {
     .name = "persistence",
     .usage = "--db FILE [--split F] [--alpha row|split|VALUE|K/t] [--recent R] [--per layer|head]",
     .summary = "measure persistence of importance per layer and head",
-    .about = "For each head, S1 is the set of tokens that some query before the split attends to above alpha, and S2\n"
-             "the set of tokens before the split that some query after it attends to above alpha.\n"
-             "  ratio      |S1 and S2| / |S2|\n"
+    .about = "A token is pivotal for a query if its score is above alpha. For each head, S1 is the set of tokens\n"
+             "before the split that are pivotal for some query before it, and S2 the set of those that are pivotal\n"
+             "for some query after it.\n"
+             "  ratio      |S1 and S2| / |S2|: of the tokens that matter late, the share that mattered early\n"
              "  density    |S1| / split: the ratio expected of a random set of that size (chance)\n"
              "  lift       ratio / density\n"
              "  rel. risk  P(S2 | S1) / P(S2 | not S1)\n"
              "  phi        correlation of the two sets\n"
-             "  AUC        of the early low-score count, the eviction policy's own signal, as a predictor of S2\n"
+             "  AUC        how well the number of low scores before the split predicts S2 (0.5: not at all)\n"
              "  min. head  the smallest ratio among the layer's heads, and the head that has it\n"
              "All are computed per head and text and then averaged, so a mean lift is not the quotient of the means.\n"
-             "A dash marks an undefined value. The literal definition saturates: nearly every token gets a\n"
-             "score above 1/t at least once, when it is the newest. --recent ignores what a recent window keeps\n"
-             "anyway; --alpha K/t raises the threshold.\n"
+             "A dash marks an undefined value. With the default alpha 1/t and R = 0, the ratio is close to 1 for\n"
+             "almost any model, because nearly every token is pivotal once: when it is the newest. --recent ignores\n"
+             "the tokens that a recent window keeps anyway; --alpha K/t raises the threshold.\n"
              "\n"
              "  shears persistence --db traces.db --recent 10 --alpha 5/t",
     .opts = opts, .args_bytes = sizeof(struct persistence_args), .defaults = &defaults, .run = run};

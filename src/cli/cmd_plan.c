@@ -439,9 +439,9 @@ const struct sh_cmd sh_cmd_plan = {
              "\n"
              "Without --model: searches budgets by replaying the policy over a trace: first a grid in one pass, then\n"
              "finer grids, until the mean is exact to one token. The plan holds a budget for every layer and KV head\n"
-             "and the values measured with them; it is also kept in the store. Kept mass and output error promise no\n"
-             "perplexity. For --target-ppl there is no search: the budget is looked up among the policy's evaluations\n"
-             "in the store.\n"
+             "and the values measured with them; it is also kept in the store. Kept mass and output error do not\n"
+             "predict perplexity. For --target-ppl there is no search: the budget is looked up among the policy's\n"
+             "evaluations in the store.\n"
              "\n"
              "  shears plan --db traces.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o plan.json",
     .opts = opts, .args_bytes = sizeof(struct plan_args), .defaults = &defaults, .run = run};

@@ -265,7 +265,7 @@ static struct sh_out *describe(const struct sh_replay_job *w)
     sh_out_end(o);
     write_areas(o, w);
     sh_out_note(o, "Output error compares policies on this trace; kept mass describes what they keep. Neither");
-    sh_out_note(o, "promises a perplexity: shears eval measures it.");
+    sh_out_note(o, "predicts perplexity; shears eval measures it.");
     note_left_out(o, w);
     if (known)
         sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, w->n_row);
@@ -343,16 +343,16 @@ const struct sh_cmd sh_cmd_replay = {
     .usage = "--db FILE [--policy NAME[:knob=value,...]...] [--budget LIST] [--prefill N] [--allocator NAME]",
     .summary = "replay eviction policies over recorded attention",
     .about = "Feeds every recorded row to one simulated cache per policy and budget.\n"
-             "  output error  |o - o'| / |o| of the head's output, if values were recorded (--vectors v): compares\n"
-             "                policies on one trace best\n"
-             "  kept mass     fraction of the full row's attention that falls on kept tokens: a description\n"
+             "  output error  |o - o'| / |o| of the head's output, if values were recorded (--vectors v): the best\n"
+             "                measure for comparing policies on one trace\n"
+             "  kept mass     fraction of the full row's attention that falls on kept tokens\n"
              "  no sinks      the same without the first four tokens and the query's own, which otherwise make all\n"
              "                policies look alike\n"
              "  pivotal       fraction of a row's keys with a score above 1/n (n keys) that are kept\n"
              "  to oracle     the oracle's kept mass minus the policy's\n"
              "  stability     Jaccard index of the kept sets of consecutive steps\n"
              "  peak, mean    kept tokens per head\n"
-             "Intervals are bootstrapped over sequences. Queries are those of the uncompressed model, so the replay\n"
+             "Intervals are bootstrapped over sequences. Queries are those of the full cache, so the replay\n"
              "is exact in the first layer and an approximation in later ones. No result of a replay predicts\n"
              "perplexity: depending on model, text and policy, an increase of 1 % corresponds to a kept mass\n"
              "between 0.88 and more than 0.998. shears eval measures perplexity. Results are kept in the store and\n"

@@ -325,7 +325,7 @@ const struct sh_cmd sh_cmd_study = {
     .about = "Traces the model and the same model with random weights, measures persistence, replays policies,\n"
              "evaluates budgets in the live model, computes what fits on the GPUs, makes a plan for the target (see\n"
              "shears plan), simulates a server with it, and writes a page that begins with the answer: how small\n"
-             "the cache can be by this plan, what that costs with its 95 % bound, how many more requests that is,\n"
+             "the cache can be by this plan, what that costs with its 95 % bound, how many more requests then fit,\n"
              "on which texts, and what was not shown. The plan is judged on texts that were not traced. Each step is\n"
              "an ordinary command, shown as it runs, and its output is kept. A finished step is not run again: run\n"
              "the same command again to resume. Changes to input files are not detected: after changing one, use a\n"

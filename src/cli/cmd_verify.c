@@ -383,9 +383,9 @@ const struct sh_cmd sh_cmd_verify = {
     .usage = "--db FILE",
     .summary = "check a trace store: pages, checksums, missing parts",
     .about = "Reads everything: SQLite's own structure, the checksum and counts of every block, the sum of every row,\n"
-             "and that each finished layer has all of its heads and rows. On exit status 1 the message names the\n"
-             "first fault. It is also 1 if results that a shard held when it was written or merged are missing.\n"
-             "A run that was stopped early, or a shard that has not been merged yet, is sound but not complete: exit\n"
-             "status 1 only with --complete.\n\n"
+             "and that each finished layer has all of its heads and rows. If something is damaged, the exit status is\n"
+             "1 and the message names the first fault. The exit status is also 1 if results that a shard held when it\n"
+             "was written or merged are missing. A run that was stopped early, or a shard that has not been merged\n"
+             "yet, is sound but not complete: exit status 1 only with --complete.\n\n"
              "  shears verify --db traces.db",
     .opts = opts, .args_bytes = sizeof(struct verify_args), .run = run};
