@@ -312,14 +312,14 @@ struct shears_policy {
 SHEARS_API struct shears_result *shears_replay(const struct shears_policy *policy, const struct shears_option *options,
                                                const struct shears_watch *watch, struct shears_error **e);
 
-/* ---- policies for a cache elsewhere ---- */
+/* ---- policies for a cache of the caller's own ---- */
 
-/* Policies at work in a cache that is not this library's: its owner holds keys and values and computes attention, an
- * evictor says which tokens stay. One evictor is for one sequence, and has all layers and KV heads of the model. What
- * it keeps is what `shears eval` keeps with the same policy, budget, prefill and seed. For each layer, once it has been
- * described, and for tokens in order:
+/* Policies for a cache that the caller holds: the caller stores keys and values and computes attention, and an evictor
+ * decides which tokens stay. One evictor serves one sequence, with all layers and KV heads of the model. It keeps what
+ * `shears eval` keeps with the same policy, budget, prefill and seed. For each layer, once it has been described, and
+ * for tokens in order:
  *
- *     shears_evictor_next(x, layer, n, &next, &e);      room is made; next.n tokens can come before others leave
+ *     shears_evictor_next(x, layer, n, &next, &e);      makes room for the next next.n tokens
  *     ... their keys and values go to next.slot; query t attends over the slots with 0 <= pos <= t ...
  *     shears_evictor_read(x, layer, &rows, &e);         the policy sees these rows
  *     shears_evictor_settle(x, layer, &moved, &e);      when there are no more tokens for now
@@ -347,7 +347,7 @@ SHEARS_API struct shears_evictor *shears_evictor_open(const struct shears_evicto
 SHEARS_API struct shears_evictor *shears_evictor_copy(const struct shears_evictor *x, struct shears_error **e);
 SHEARS_API void shears_evictor_free(struct shears_evictor *x);          /* NULL is fine */
 
-/* What rows must bring: SHEARS_NEEDS_... added up; -1: x is NULL. */
+/* What rows must contain: SHEARS_NEEDS_... added up; -1: x is NULL. */
 enum { SHEARS_NEEDS_SCORES = 1 };
 SHEARS_API int shears_evictor_needs(const struct shears_evictor *x, struct shears_error **e);
 
@@ -355,7 +355,7 @@ SHEARS_API int shears_evictor_needs(const struct shears_evictor *x, struct shear
 SHEARS_API int shears_evictor_prefill(const struct shears_evictor *x, struct shears_error **e);
 
 /* Describes a layer: its KV heads, the numbers of a key and of a value (0: the policy gets none), its window in tokens
- * (0: none), of which tokens leave first that are out of it. Before the layer's first token. */
+ * (0: none; tokens outside it are evicted first). Call it before the layer's first token. */
 SHEARS_API int shears_evictor_layer(struct shears_evictor *x, int layer, int kv_heads, int head_dim, int window,
                                     struct shears_error **e);
 
