@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products with packed weights (kernels/packed.h) in f32. Numbers are read out of their code as exact f32 numbers;
- * lane k of a sum takes the inputs i with i % CPU_FLOATS = k in order, and the lanes are added up in a fixed order. All
- * paths keep this order, so that a row is the same bits alone, among others, and whatever the number of threads.
+ * lane k of a sum takes the inputs i with i % CPU_FLOATS = k in order, or in fours (unpack.h) those with
+ * i % 32 / 4 = k, and the lanes are added up in a fixed order. All paths keep this order, so that a row is the same
+ * bits alone, among others, and whatever the number of threads.
  *
  * One row: codes become numbers in registers, outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why).
  * More: some outputs are unpacked into the cache, where all rows of a strip meet them. */
@@ -36,7 +37,7 @@ static const unsigned char *row_at(const struct sh_packed *p, int row, struct bl
 
 /* ---- rows out of their code ---- */
 
-/* Vectors of it lie `step` floats apart. */
+/* Vectors of it lie `step` floats apart, in fours where the format's codes are. */
 UNPACK void unpack_row(enum sh_packing format, const unsigned char *at, int cols, float *to, size_t step)
 {
     struct block_shape s = shape_of(format);
@@ -44,10 +45,9 @@ UNPACK void unpack_row(enum sh_packing format, const unsigned char *at, int cols
         float scale[MOST_SPANS], less[MOST_SPANS];
         scales_of(format, at, scale, less);
         for (int run = 0; run < s.elements / RUN; run++) {
-            int8_t own[RUN];
-            const int8_t *code = codes_of(format, at, run, own);
+            bytes32 own = run_codes(format, at, run);
             for (int i = 0; i < RUN; i += CPU_FLOATS, to += step)
-                *(vec *)to = numbers_of(format, code, run, i, scale, less);
+                *(vec *)to = numbers_of(format, at, run, i, own, scale, less);
         }
     }
 }
@@ -60,21 +60,24 @@ UNPACK void dot_rows(enum sh_packing format, const unsigned char *const *at, int
     struct block_shape s = shape_of(format);
     vec sum[FEW_PLACES] = {{0}};
     size_t bytes = (size_t)(cols / s.elements) * (size_t)s.bytes;
-    for (size_t b = 0; b < bytes; b += (size_t)s.bytes) {
+    for (size_t b = 0; b < bytes; b += (size_t)s.bytes, x += s.elements) {
         float scale[FEW_PLACES][MOST_SPANS], less[FEW_PLACES][MOST_SPANS];
         for (int k = 0; k < n; k++) {
             few_ask(at[k] + b + FEW_AHEAD, (size_t)s.bytes);
             scales_of(format, at[k] + b, scale[k], less[k]);
         }
-        for (int run = 0; run < s.elements / RUN; run++, x += RUN) {
-            int8_t own[FEW_PLACES][RUN];
-            const int8_t *code[FEW_PLACES];
-            for (int k = 0; k < n; k++)
-                code[k] = codes_of(format, at[k] + b, run, own[k]);
-            for (int i = 0; i < RUN; i += CPU_FLOATS)
-                for (int k = 0; k < n; k++)
-                    sum[k] += *(const vec *)(x + i) * numbers_of(format, code[k], run, i, scale[k], less[k]);
-        }
+        if (!has_one_scale(format))
+            __asm__("" : "+m"(scale), "+m"(less));  /* broadcast from memory: from registers it takes shuffles */
+#pragma GCC unroll 8
+        for (int run = 0; run < s.elements / RUN; run++)
+#pragma GCC unroll 4
+            for (int k = 0; k < n; k++) {
+                bytes32 own = run_codes(format, at[k] + b, run);
+#pragma GCC unroll 8
+                for (int i = 0; i < RUN; i += CPU_FLOATS)
+                    sum[k] += *(const vec *)(x + run * RUN + i) *
+                              numbers_of(format, at[k] + b, run, i, own, scale[k], less[k]);
+            }
     }
     for (int k = 0; k < n; k++)
         part[k] = sum[k];
@@ -108,13 +111,48 @@ static const struct { unpack_fn *unpack; dot_fn *dot; } kernels[SH_N_PACKING] = 
 #undef FORMAT
 };
 
+/* n numbers, in runs, from fours and into them. */
+static void from_fours(float *x, int n)
+{
+    float run[RUN];
+    for (int at = 0; at < n; at += RUN) {
+        memcpy(run, x + at, sizeof run);
+        for (int i = 0; i < RUN; i++)
+            x[at + i] = run[place_in_fours(i)];
+    }
+}
+
+/* Vectors of `to` lie `step` floats apart. */
+static void into_fours(float *to, size_t step, const float *x, int n)
+{
+#if CPU_FLOATS == 8
+    for (int at = 0; at < n; at += RUN, to += 4 * step) {
+        __m256 a = (__m256)*(const vec *)(x + at), b = (__m256)*(const vec *)(x + at + 8);
+        __m256 c = (__m256)*(const vec *)(x + at + 16), d = (__m256)*(const vec *)(x + at + 24);
+        __m256 e = _mm256_permute2f128_ps(a, c, 0x20), f = _mm256_permute2f128_ps(a, c, 0x31);
+        __m256 g = _mm256_permute2f128_ps(b, d, 0x20), h = _mm256_permute2f128_ps(b, d, 0x31);
+        __m256 ef = _mm256_unpacklo_ps(e, f), gh = _mm256_unpacklo_ps(g, h);
+        __m256 ef2 = _mm256_unpackhi_ps(e, f), gh2 = _mm256_unpackhi_ps(g, h);
+        _mm256_storeu_ps(to, _mm256_shuffle_ps(ef, gh, 0x44));
+        _mm256_storeu_ps(to + step, _mm256_shuffle_ps(ef, gh, 0xee));
+        _mm256_storeu_ps(to + 2 * step, _mm256_shuffle_ps(ef2, gh2, 0x44));
+        _mm256_storeu_ps(to + 3 * step, _mm256_shuffle_ps(ef2, gh2, 0xee));
+    }
+#else
+    (void)to, (void)step, (void)x, (void)n;     /* no format is in fours */
+#endif
+}
+
 void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to)
 {
     unpack_fn *fn = kernels[p->format].unpack;
     if (!fn)
         p->unpack(p->from, first, n, to);
-    for (int i = 0; i < n && fn; i++)
-        fn(row_at(p, first + i, shape_of(p->format)), p->cols, to + (size_t)i * (size_t)p->cols, CPU_FLOATS);
+    for (int i = 0; i < n && fn; i++, to += p->cols) {
+        fn(row_at(p, first + i, shape_of(p->format)), p->cols, to, CPU_FLOATS);
+        if (in_fours(p->format))
+            from_fours(to, p->cols);
+    }
 }
 
 /* Of the lanes: the upper half is added to the lower one until there is one. */
@@ -137,8 +175,8 @@ static inline float total(vec x)
 #endif
 }
 
-/* Outputs [first, first + n) of the only row. */
-static void one_row(const struct few *a, int first, int n)
+/* Outputs [first, first + n) of the only row, x, which is in fours where the format's codes are. */
+static void one_row(const struct few *a, const float *x, int first, int n)
 {
     float sum[FEW_COLS] __attribute__((aligned(64)));
     struct block_shape s = shape_of(a->packed->format);
@@ -152,7 +190,7 @@ static void one_row(const struct few *a, int first, int n)
             place[k] = is_rest ? o : o / FEW_PLACES + k * step;
             at[k] = row_at(a->packed, first + place[k], s);
         }
-        kernels[a->packed->format].dot(at, some, a->x.cols, a->x.at, part);
+        kernels[a->packed->format].dot(at, some, a->x.cols, x, part);
         for (int k = 0; k < some; k++)
             sum[place[k]] = total(part[k]);
     }
@@ -168,12 +206,16 @@ UNPACK void tile(const float *w, const float *x, int rows, size_t n, vec *part)
     for (int r = 0; r < rows; r++)
         for (int o = 0; o < WIDE; o++)
             sum[r][o] = part[r * WIDE + o];
-    for (size_t i = 0; i < n; i++, w += WIDE * CPU_FLOATS, x += rows * CPU_FLOATS)
+    for (size_t i = 0; i < n; i++, w += WIDE * CPU_FLOATS, x += rows * CPU_FLOATS) {
+        vec v[TALL];
+        for (int r = 0; r < rows; r++)
+            v[r] = *(const vec *)(x + r * CPU_FLOATS);
         for (int o = 0; o < WIDE; o++) {
             vec u = *(const vec *)(w + o * CPU_FLOATS);
             for (int r = 0; r < rows; r++)
-                sum[r][o] += *(const vec *)(x + r * CPU_FLOATS) * u;
+                sum[r][o] += v[r] * u;
         }
+    }
     for (int r = 0; r < rows; r++)
         for (int o = 0; o < WIDE; o++)
             part[r * WIDE + o] = sum[r][o];
@@ -248,10 +290,15 @@ static void run_strip(const struct strip *s)
     float sum[STRIP * FEW_COLS] __attribute__((aligned(64)));
     const struct few *a = s->a;
     size_t all = vectors(a->x.cols), tall = all * TALL * CPU_FLOATS;
-    for (int r = 0; r < s->rows; r++)
-        spread((const float *)a->x.at + (size_t)(s->row + r) * a->x.stride, a->x.cols,
-               s->x + (size_t)(r / TALL) * tall + (size_t)(r % TALL * CPU_FLOATS),
-               (size_t)tile_rows(s, r / TALL * TALL) * CPU_FLOATS);
+    for (int r = 0; r < s->rows; r++) {
+        const float *x = (const float *)a->x.at + (size_t)(s->row + r) * a->x.stride;
+        float *to = s->x + (size_t)(r / TALL) * tall + (size_t)(r % TALL * CPU_FLOATS);
+        size_t step = (size_t)tile_rows(s, r / TALL * TALL) * CPU_FLOATS;
+        if (in_fours(a->packed->format))
+            into_fours(to, step, x, a->x.cols);
+        else
+            spread(x, a->x.cols, to, step);
+    }
     for (int o = 0; o < s->n; o += WIDE) {
         put_outputs(s, o);
         memset(s->part, 0, (size_t)(s->rows * WIDE) * sizeof *s->part);
@@ -272,13 +319,16 @@ static void run_strip(const struct strip *s)
 static void take_blocks(void *arg, struct sh_member *me)
 {
     const struct few_run *run = arg;
+    int is_ready = 0;                   /* x, which all products share, in fours */
     for (int b; sh_member_take(me, &b);) {
         const struct few *a = few_of(run->a, &b);
         int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
         float *room = a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols);
         struct strip s = strip_in(a, room, first, n);
+        if (a->x.rows == 1 && in_fours(a->packed->format) && !is_ready++)
+            into_fours(room, CPU_FLOATS, a->x.at, a->x.cols);
         if (a->x.rows == 1 && a->packed->format != SH_PACKED_OTHER)
-            one_row(a, first, n);
+            one_row(a, in_fours(a->packed->format) ? room : a->x.at, first, n);
         else
             for (; s.row < a->x.rows; s.row += STRIP) {
                 s.rows = a->x.rows - s.row < STRIP ? a->x.rows - s.row : STRIP;

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of packed weights (kernels/packed.h) as codes of 8 bits and scales: x = scale * code - less. Runs are 32
- * numbers. The format is a constant wherever these functions are inlined. Scales and codes are few bits, so that
- * scale * code is exact in f32, and x the same number as src/model unpacks. */
+/* Blocks of packed weights (kernels/packed.h) as codes and scales: x = scale * code - less. Runs are 32 numbers. The
+ * format is a constant wherever these functions are inlined. Scales and codes are few bits, so that scale * code is
+ * exact in f32, and x the same number as src/model unpacks.
+ *
+ * Nibbles and bytes are widened from the block itself, which is one instruction; codes that take more work are made 32
+ * at a time. With AVX2 it costs more to widen these than all the rest, so that there a vector has every fourth of them,
+ * which shifts alone give: "in fours". Codes that are stored with an offset keep it: x = scale * code - scale * offset
+ * in one multiply-add, which is exact, because x is. */
 #ifndef SH_KERNELS_CPU_UNPACK_H
 #define SH_KERNELS_CPU_UNPACK_H
 
@@ -19,6 +24,7 @@ enum { RUN = 32, MOST_SPANS = 16, MOST_RUNS = 8 };
 typedef uint16_t pairs32 __attribute__((vector_size(32), aligned(1), may_alias));   /* 32 bytes, shifted in pairs */
 typedef uint16_t pairs16 __attribute__((vector_size(16), aligned(1), may_alias));
 typedef int8_t bytes32 __attribute__((vector_size(32), aligned(1), may_alias));
+typedef int32_t ints __attribute__((vector_size(4 * CPU_FLOATS)));
 
 struct block_shape {
     int elements, bytes, span, has_less;
@@ -51,71 +57,112 @@ UNPACK uint32_t word_at(const unsigned char *at)
 
 /* ---- scales ---- */
 
+/* Whether a block has one scale, which is then not in arrays. */
+UNPACK int has_one_scale(enum sh_packing format)
+{
+    return shape_of(format).elements == RUN;
+}
+
+/* An f16 number in all lanes. */
+UNPACK vec half_in_all(const unsigned char *at)
+{
+#if defined __AVX512F__
+    uint16_t h;
+    memcpy(&h, at, sizeof h);
+    return (vec)_mm512_cvtph_ps(_mm256_set1_epi16((short)h));
+#elif defined __F16C__
+    uint16_t h;
+    memcpy(&h, at, sizeof h);
+    return (vec)_mm256_cvtph_ps(_mm_set1_epi16((short)h));
+#else
+    return half_at(at) - (vec){0};
+#endif
+}
+
+/* What codes are stored with. */
+UNPACK float offset_of(enum sh_packing format)
+{
+    switch (format) {
+    case SH_PACKED_Q4_0: return 8;
+    case SH_PACKED_Q5_0: return 16;
+    case SH_PACKED_Q6_K: return 32;
+    case SH_PACKED_Q3_K: return 4;
+    default: return 0;
+    }
+}
+
+/* d times each of eight signed bytes, given as two words. */
+UNPACK void times_8(float *to, float d, uint32_t first, uint32_t second)
+{
+#ifdef __AVX2__
+    __m256i n = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)((uint64_t)second << 32 | first)));
+    _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_set1_ps(d), _mm256_cvtepi32_ps(n)));
+#else
+    for (int j = 0; j < 4; j++) {
+        to[j] = d * (float)(int8_t)(first >> 8 * j);
+        to[j + 4] = d * (float)(int8_t)(second >> 8 * j);
+    }
+#endif
+}
+
+/* The same of the word's eight nibbles with two bits more each in `high`, less 32: the lowest first. */
+UNPACK void times_8_of_6(float *to, float d, uint32_t low, uint32_t high)
+{
+    for (int j = 0; j < 8; j++)
+        to[j] = d * (float)((int)((low >> 4 * j & 15) | (high >> 2 * j & 3) << 4) - 32);
+}
+
 /* Eight pairs of 6 bits: of the first four, each has a byte; of the others four bits are there and two on top of an
  * earlier byte. */
 UNPACK void pairs_of_6(const unsigned char *b, float *scale, float *less)
 {
     uint32_t s[3], six = 0x3f3f3f3f, four = 0x0f0f0f0f, two = 0x30303030;
-    unsigned char low[8], high[8];
-    float d = half_at(b), m = half_at(b + 2);
     memcpy(s, b + 4, sizeof s);
-    memcpy(low, &(uint32_t){s[0] & six}, 4);
-    memcpy(low + 4, &(uint32_t){(s[2] & four) | (s[0] >> 2 & two)}, 4);
-    memcpy(high, &(uint32_t){s[1] & six}, 4);
-    memcpy(high + 4, &(uint32_t){(s[2] >> 4 & four) | (s[1] >> 2 & two)}, 4);
-    for (int j = 0; j < 8; j++) {
-        scale[j] = d * (float)low[j];
-        less[j] = m * (float)high[j];
-    }
+    times_8(scale, half_at(b), s[0] & six, (s[2] & four) | (s[0] >> 2 & two));
+    times_8(less, half_at(b + 2), s[1] & six, (s[2] >> 4 & four) | (s[1] >> 2 & two));
 }
 
 /* Q3_K's sixteen: four low bits in eight bytes, two high ones in the last four. */
 UNPACK void sixteen_of_6(const unsigned char *b, float *scale)
 {
-    const unsigned char *s = b + 96;
-    float d = half_at(b + 108);
-    for (int i = 0; i < 16; i++)
-        scale[i] = d * (float)(((s[i % 8] >> i / 8 * 4 & 15) | (s[8 + i % 4] >> i / 4 * 2 & 3) << 4) - 32);
+    uint32_t low[2] = {word_at(b + 96), word_at(b + 100)}, high = word_at(b + 104), w[4];
+    for (int k = 0; k < 4; k++) {       /* less 32: bit 5 is turned, and fills the byte from there on */
+        w[k] = ((low[k % 2] >> k / 2 * 4 & 0x0f0f0f0f) | (high >> 2 * k & 0x03030303) << 4) ^ 0x20202020;
+        w[k] |= (w[k] & 0x20202020) << 1 | (w[k] & 0x20202020) << 2;
+    }
+    times_8(scale, half_at(b + 108), w[0], w[1]);
+    times_8(scale + 8, half_at(b + 108), w[2], w[3]);
 }
 
+/* Of the spans of a block that has several. */
 UNPACK void scales_of(enum sh_packing format, const unsigned char *b, float *scale, float *less)
 {
     switch (format) {
-    case SH_PACKED_Q8_0: case SH_PACKED_Q4_0: case SH_PACKED_Q5_0: case SH_PACKED_IQ4_NL:
-        scale[0] = half_at(b);
-        break;
-    case SH_PACKED_Q4_1: case SH_PACKED_Q5_1:
-        scale[0] = half_at(b);
-        less[0] = -half_at(b + 2);
-        break;
-    case SH_PACKED_MXFP4:
-        scale[0] = sh_e8m0_half(b[0]);
-        break;
     case SH_PACKED_Q4_K: case SH_PACKED_Q5_K:
         pairs_of_6(b, scale, less);
         break;
     case SH_PACKED_Q6_K:
-        for (int i = 0; i < 16; i++)
-            scale[i] = half_at(b + 208) * (float)(int8_t)b[192 + i];
+        for (int i = 0; i < 16; i += 8)
+            times_8(scale + i, half_at(b + 208), word_at(b + 192 + i), word_at(b + 196 + i));
         break;
     case SH_PACKED_Q2_K:
-        for (int i = 0; i < 16; i++) {
-            scale[i] = half_at(b + 80) * (float)(b[i] & 15);
-            less[i] = half_at(b + 82) * (float)(b[i] >> 4);
+        for (int i = 0; i < 16; i += 8) {
+            uint32_t s[2] = {word_at(b + i), word_at(b + i + 4)}, four = 0x0f0f0f0f;
+            times_8(scale + i, half_at(b + 80), s[0] & four, s[1] & four);
+            times_8(less + i, half_at(b + 82), s[0] >> 4 & four, s[1] >> 4 & four);
         }
         break;
     case SH_PACKED_Q3_K:
         sixteen_of_6(b, scale);
         break;
     case SH_PACKED_IQ4_XS:
-        for (int i = 0; i < 8; i++) {
-            int high = (b[2 + i / 4] >> i % 4 * 2 & 3) << 4;
-            scale[i] = half_at(b) * (float)(((b[4 + i / 2] >> i % 2 * 4 & 15) | high) - 32);
-        }
+        times_8_of_6(scale, half_at(b), word_at(b + 4), (uint32_t)(b[2] | b[3] << 8));
         break;
-    case SH_PACKED_OTHER: case SH_N_PACKING:
+    default:
         break;
     }
+    for (int i = 0; i < MOST_SPANS && !has_one_scale(format) && offset_of(format) > 0; i++)
+        less[i] = scale[i] * offset_of(format);
 }
 
 /* ---- codes ---- */
@@ -137,16 +184,18 @@ UNPACK bytes32 nibbles(const unsigned char *q)
 }
 
 /* The same as numbers of a table. */
-UNPACK void looked_up(const int8_t *table, const unsigned char *q, int8_t *to)
+UNPACK bytes32 looked_up(const int8_t *table, const unsigned char *q)
 {
 #ifdef __AVX2__
     __m256i all = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
-    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_shuffle_epi8(all, (__m256i)nibbles(q)));
+    return (bytes32)_mm256_shuffle_epi8(all, (__m256i)nibbles(q));
 #else
+    bytes32 to;
     for (int i = 0; i < 16; i++) {
         to[i] = table[q[i] & 15];
         to[i + 16] = table[q[i] >> 4];
     }
+    return to;
 #endif
 }
 
@@ -177,66 +226,157 @@ UNPACK bytes32 raised(bytes32 bits, int by)
     return (bytes32)((pairs32)bits << (uint16_t)by);
 }
 
-UNPACK void put(int8_t *to, bytes32 codes)
-{
-    *(bytes32 *)(void *)to = codes;
-}
-
-/* The codes of a run, where they are or in `own`. */
-UNPACK const int8_t *codes_of(enum sh_packing format, const unsigned char *b, int run, int8_t *own)
+/* The codes of a run, for formats that number_codes does not read from the block. */
+UNPACK bytes32 run_codes(enum sh_packing format, const unsigned char *b, int run)
 {
     static const int8_t iq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
     static const int8_t fp4[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
     int half = run / 4, quarter = run % 4;
     switch (format) {
-    case SH_PACKED_Q8_0: return (const int8_t *)b + 2;
-    case SH_PACKED_Q4_0: put(own, nibbles(b + 2) - 8); break;
-    case SH_PACKED_Q4_1: put(own, nibbles(b + 4)); break;
-    case SH_PACKED_Q5_0: put(own, (nibbles(b + 6) | fifths(word_at(b + 2))) - 16); break;
-    case SH_PACKED_Q5_1: put(own, nibbles(b + 8) | fifths(word_at(b + 4))); break;
-    case SH_PACKED_IQ4_NL: looked_up(iq4, b + 2, own); break;
-    case SH_PACKED_MXFP4: looked_up(fp4, b + 1, own); break;
-    case SH_PACKED_Q4_K: put(own, bits_of(b + 16 + run / 2 * 32, run % 2 * 4, 15)); break;
-    case SH_PACKED_Q5_K:
-        put(own, bits_of(b + 48 + run / 2 * 32, run % 2 * 4, 15) | raised(bits_of(b + 16, run, 1), 4));
-        break;
+    case SH_PACKED_Q5_0: return nibbles(b + 6) | fifths(word_at(b + 2));
+    case SH_PACKED_Q5_1: return nibbles(b + 8) | fifths(word_at(b + 4));
+    case SH_PACKED_IQ4_NL: return looked_up(iq4, b + 2);
+    case SH_PACKED_IQ4_XS: return looked_up(iq4, b + 8 + 16 * run);
+    case SH_PACKED_MXFP4: return looked_up(fp4, b + 1);
+    case SH_PACKED_Q5_K: return bits_of(b + 48 + run / 2 * 32, run % 2 * 4, 15) | raised(bits_of(b + 16, run, 1), 4);
     case SH_PACKED_Q6_K:
-        put(own, (bits_of(b + half * 64 + run % 2 * 32, quarter / 2 * 4, 15) |
-                  raised(bits_of(b + 128 + half * 32, 2 * quarter, 3), 4)) - 32);
-        break;
-    case SH_PACKED_Q2_K: put(own, bits_of(b + 16 + half * 32, 2 * quarter, 3)); break;
-    case SH_PACKED_Q3_K:
-        put(own, (bits_of(b + 32 + half * 32, 2 * quarter, 3) | raised(bits_of(b, run, 1), 2)) - 4);
-        break;
-    case SH_PACKED_IQ4_XS: looked_up(iq4, b + 8 + 16 * run, own); break;
-    case SH_PACKED_OTHER: case SH_N_PACKING: break;
+        return bits_of(b + half * 64 + run % 2 * 32, quarter / 2 * 4, 15) |
+               raised(bits_of(b + 128 + half * 32, 2 * quarter, 3), 4);
+    case SH_PACKED_Q2_K: return bits_of(b + 16 + half * 32, 2 * quarter, 3);
+    case SH_PACKED_Q3_K: return bits_of(b + 32 + half * 32, 2 * quarter, 3) | raised(bits_of(b, run, 1), 2);
+    default: return (bytes32){0};
     }
-    return own;
 }
 
-/* CPU_FLOATS of them as numbers. */
-UNPACK vec widened_codes(const int8_t *code)
+/* CPU_FLOATS bytes. */
+UNPACK ints widened_bytes(const unsigned char *at)
 {
 #if defined __AVX512F__
-    return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)code)));
+    return (ints)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)at));
 #elif defined __AVX2__
-    return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)code)));
+    return (ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at));
 #else
-    vec w = {0};
+    ints w = {0};
     for (int k = 0; k < CPU_FLOATS; k++)
-        w[k] = (float)code[k];
+        w[k] = at[k];
     return w;
 #endif
 }
 
-/* Numbers i to i + CPU_FLOATS of a run of codes; scale and less: of the block's spans. */
-UNPACK vec numbers_of(enum sh_packing format, const int8_t *code, int run, int i, const float *scale,
-                      const float *less)
+UNPACK ints widened_signed(const int8_t *at)
 {
-    int span = (run * RUN + i) / shape_of(format).span;
-    vec w = widened_codes(code + i) * scale[span];
+#if defined __AVX512F__
+    return (ints)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)at));
+#elif defined __AVX2__
+    return (ints)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at));
+#else
+    ints w = {0};
+    for (int k = 0; k < CPU_FLOATS; k++)
+        w[k] = at[k];
+    return w;
+#endif
+}
+
+/* The low or high nibbles of CPU_FLOATS bytes. */
+UNPACK ints widened_nibbles(const unsigned char *at, int is_high)
+{
+    ints w = widened_bytes(at);
+    return is_high ? (ints)((words32)w >> 4) : w & 15;
+}
+
+/* Whether vector j of a run's four has the numbers 4 k + j. */
+UNPACK int in_fours(enum sh_packing format)
+{
+    switch (format) {
+    case SH_PACKED_Q8_0: case SH_PACKED_Q4_0: case SH_PACKED_Q4_1: case SH_PACKED_Q4_K: case SH_PACKED_OTHER: return 0;
+    default: return CPU_FLOATS == 8;
+    }
+}
+
+/* The place of number i of a run in fours. */
+UNPACK int place_in_fours(int i)
+{
+    return i % 4 * 8 + i / 4;
+}
+
+/* CPU_FLOATS of 32 codes, from place i on. */
+UNPACK ints widened_codes(bytes32 code, int i, int is_signed)
+{
+#if defined __AVX512F__
+    __m128i part = i < 16 ? _mm256_castsi256_si128((__m256i)code) : _mm256_extracti128_si256((__m256i)code, 1);
+    return (ints)(is_signed ? _mm512_cvtepi8_epi32(part) : _mm512_cvtepu8_epi32(part));
+#elif CPU_FLOATS == 8
+    words32 w = (words32)code;
+    return is_signed ? (ints)(w << (24 - i)) >> 24 : (ints)(w >> i & 255);
+#else
+    ints w = {0};
+    for (int k = 0; k < CPU_FLOATS; k++)
+        w[k] = is_signed ? code[i + k] : (unsigned char)code[i + k];
+    return w;
+#endif
+}
+
+/* Codes i to i + CPU_FLOATS of a run, or those at these places in fours; own: from run_codes. */
+UNPACK vec number_codes(enum sh_packing format, const unsigned char *b, int run, int i, bytes32 own)
+{
+    ints w;
+    switch (format) {
+    case SH_PACKED_Q8_0: w = widened_signed((const int8_t *)b + 2 + i); break;
+    case SH_PACKED_Q4_0: w = widened_nibbles(b + 2 + i % 16, i >= 16); break;
+    case SH_PACKED_Q4_1: w = widened_nibbles(b + 4 + i % 16, i >= 16); break;
+    case SH_PACKED_Q4_K: w = widened_nibbles(b + 16 + run / 2 * 32 + i, run % 2); break;
+    case SH_PACKED_IQ4_NL: case SH_PACKED_IQ4_XS: case SH_PACKED_MXFP4: w = widened_codes(own, i, 1); break;
+    default: w = widened_codes(own, i, 0);
+    }
+    return __builtin_convertvector(w, vec);
+}
+
+/* The number in all lanes. */
+UNPACK vec in_all(float x)
+{
+    return x - (vec){0};
+}
+
+/* Of the span that number i of a run belongs to, or of the two that a run in fours has. */
+UNPACK vec of_span(enum sh_packing format, const float *x, int run, int i)
+{
+#if CPU_FLOATS == 8
+    if (in_fours(format) && shape_of(format).span < RUN) {
+        double two;
+        memcpy(&two, x + 2 * run, sizeof two);
+        return (vec)_mm256_permutevar_ps((__m256)_mm256_set1_pd(two), _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
+    }
+#endif
+    return in_all(x[(run * RUN + i) / shape_of(format).span]);
+}
+
+/* The scales of numbers i to i + CPU_FLOATS of a run, and what the numbers of their codes are less by; scale and less:
+ * of blocks with several spans. */
+UNPACK vec scale_in_all(enum sh_packing format, const unsigned char *b, const float *scale, int run, int i)
+{
+    if (!has_one_scale(format))
+        return of_span(format, scale, run, i);
+    if (format == SH_PACKED_MXFP4)
+        return in_all(sh_e8m0_half(b[0]));
+    return half_in_all(b);
+}
+
+UNPACK vec less_in_all(enum sh_packing format, const unsigned char *b, const float *less, int run, int i)
+{
+    if (!has_one_scale(format))
+        return of_span(format, less, run, i);
     if (shape_of(format).has_less)
-        w -= less[span];
+        return -half_in_all(b + 2);
+    return scale_in_all(format, b, NULL, run, i) * offset_of(format);
+}
+
+/* The same as numbers. */
+UNPACK vec numbers_of(enum sh_packing format, const unsigned char *b, int run, int i, bytes32 own,
+                      const float *scale, const float *less)
+{
+    vec w = number_codes(format, b, run, i, own) * scale_in_all(format, b, scale, run, i);
+    if (shape_of(format).has_less || offset_of(format) > 0)
+        w -= less_in_all(format, b, less, run, i);
     return w;
 }
 
