@@ -226,7 +226,7 @@ cp log/out none.out
 holds "a target that cannot be met: the best there is" python - <<'P'
 import json
 r = json.load(open("none.out"))
-assert r["status"] == "not_shown" and "the best there is" in r["verdict"] and r["kl_bound"] > 1e-9, r["verdict"]
+assert r["status"] == "not_shown" and "best plan" in r["verdict"] and r["kl_bound"] > 1e-9, r["verdict"]
 assert r["kl_bound"] == min(j["bound"] for j in r["judged"]) and json.load(open("none.json"))["status"] == "not_shown"
 P
 
