@@ -32,7 +32,7 @@ loop sglang --concurrency 8 --prompt 1024 --output 64 --tp 2 --price 3 --request
 check "per GPU and per dollar" 'abs(rows[0]["throughput_tokens_per_s"] / 2 - rows[0]["throughput_tokens_per_s_per_gpu"])
     < 1e-6 and abs(rows[0]["usd_per_million_tokens"] - 6e6 / 3600 / rows[0]["throughput_tokens_per_s"]) < 1e-6'
 loop trtllm --concurrency 8 --prompt 1024 --output 64 --budget 0.5
-check "a budget: after the whole cache" '[x["plan"] for x in rows] == ["full", "0.5"] and
+check "a budget: after the full cache" '[x["plan"] for x in rows] == ["full", "0.5"] and
     rows[1]["tpot_s"]["mean"] <= rows[0]["tpot_s"]["mean"]'
 run simulate $server --engine vllm --concurrency 8 --prompt 1024 --output 64
 expect "text: how far off such times are" 0 "vllm on H100-SXM, dense: " ""

@@ -58,7 +58,7 @@ rows = rows[:rows.index("") if "" in rows else len(rows)]
 assert len(rows) > 5 and len(set(rows)) == len(rows) and all(len(c) < 80 for r in rows for c in re.split("  +", r)), rows
 P
 run capacity $ask --length 64 --db q.db --json
-check "without a limit: all that was measured, without bounds, whole caches and what keeps more than a budget" \
+check "without a limit: all that was measured, without bounds, full caches and what keeps more than a budget" \
     "len(rows) == len(ev) and {x['measured_policy'] for x in rows} == {'h2o', 'tova', 'window'}"
 run capacity --model opt-125m --gpu H100-SXM --length 64 --db q.db --min-recall 0.8
 expect "evidence of another model is said in its line" 0 "^evidence +measured on another model, opt: " ""
@@ -199,7 +199,7 @@ check "simulate: the same shares of longer requests" "abs(rows[2]['kv_occupancy_
     and 'the same shares of others' in rows[2]['evidence']"
 run simulate --model "$checkpoints/opt" --gpu H100-SXM --memory 400k --rate 100000 --requests 200 --prompt 40 --output 40 \
     --plan plan.json --json
-check "simulate: the whole cache and the plan" "[x['plan'] for x in rows] == ['full', 'plan.json'] and
+check "simulate: the full cache and the plan" "[x['plan'] for x in rows] == ['full', 'plan.json'] and
     rows[1]['kv_occupancy_mean'] < rows[0]['kv_occupancy_mean'] and 'kept_mass' in rows[1]['evidence']"
 for command in "capacity --length 64" "simulate --rate 1 --prompt 5 --output 5"; do
     run $command --model opt-125m --gpu H100-SXM --plan plan.json

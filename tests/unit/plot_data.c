@@ -151,7 +151,7 @@ static void fill_capacity(struct plot_data *p, const char *foreign)
                                              foreign ? foreign : "requests a second",
                                              foreign ? foreign : "seconds", i, i,
                                              i ? 1.5 : NAN, foreign ? foreign : "limit", 2, p->lines};
-        p->stack[i] = (struct sh_fig_stack){foreign ? foreign : i ? "0.2" : "whole cache", {16, 48 + 8 * i, 16 - 8 * i},
+        p->stack[i] = (struct sh_fig_stack){foreign ? foreign : i ? "0.2" : "full cache", {16, 48 + 8 * i, 16 - 8 * i},
                                             i ? NAN : 79.5, i ? NAN : 80, foreign ? foreign : "42 sequences"};
     }
     for (int k = 0; k < PARTS; k++)

@@ -102,7 +102,7 @@ static void fill_crowd(void)
         "oracle", "oracle-topk", "scissorhands", "h2o:recent=25", "tova", "snapkv", "roco", "keyformer", "pyramidkv",
         "expected-attention", "window", "knorm", "random", "cake:gamma=5", "nacl", "lagkv", "quest:page=16", "sink",
         "scissorhands-released", "full"};
-    static const char *const caches[] = {"whole cache", "plan-greedy.json", "0.2"};
+    static const char *const caches[] = {"full cache", "plan-greedy.json", "0.2"};
     for (int i = 0; i < CROWD; i++) {
         for (int k = 0; k < STEPS; k++) {
             crowd.share[k] = (k + 1) / (double)STEPS;
@@ -135,12 +135,12 @@ static void fill_crowd(void)
     }
     crowd.charts = (struct sh_fig_charts){RATES, crowd.chart};
     for (int i = 0; i < 10; i++)
-        crowd.bar[i] = (struct sh_fig_stack){i % 2 ? "llama-3.1-70b, 0.2, int4" : "H100 x 2, whole cache, f16",
+        crowd.bar[i] = (struct sh_fig_stack){i % 2 ? "llama-3.1-70b, 0.2, int4" : "H100 x 2, full cache, f16",
                                              {16, 48 - 4 * i, 16 + 4 * i}, 79.5, 80, "1042 sequences"};
     crowd.stacks = (struct sh_fig_stacks){10, PARTS, tame.part, crowd.bar};
     crowd.d = tame.d;
     crowd.d.title = "llama-2-7b on H100-SXM and others: what a budget buys";
-    crowd.d.settings = "12 sequences, 6044 tokens; renormalised rows, uniform budgets, prefill 0";
+    crowd.d.settings = "12 sequences, 6044 tokens; rows renormalised over kept tokens, the same budget for each head";
     crowd.d.budget_curve = crowd.d.leaderboard = &crowd.sets;
     crowd.d.occupancy = &crowd.charts;
     crowd.d.capacity = &crowd.stacks;
@@ -397,7 +397,7 @@ static void height_of(const char *svg, double *h)
 /* Sixteen settings fit a column; their bars have their names and numbers. */
 static void a_column_has_room_for_many_bars(void)
 {
-    static const char *const label[4] = {"whole cache", "0.2", "0.5, int4", "plan-greedy.json"};
+    static const char *const label[4] = {"full cache", "0.2", "0.5, int4", "plan-greedy.json"};
     struct sh_fig_stack bar[16];
     struct sh_fig_stacks stacks = {16, PARTS, tame.part, bar};
     struct sh_fig_data d = {.title = "llama-3.1-70b on H100-SXM: memory of one GPU",

@@ -38,14 +38,14 @@ set object 203 rectangle from screen 0.26031, screen 0.06400 to screen 0.29124, 
 set label 3 'left over' at screen 0.29742, screen 0.08800 left
 set arrow 204 from screen 0.38814, screen 0.08800 to screen 0.41907, screen 0.08800 nohead lc rgb '#000000' lw 1.6
 set label 4 'usable memory' at screen 0.42526, screen 0.08800 left
-set lmargin at screen 0.14340
+set lmargin at screen 0.13505
 set rmargin at screen 0.85340
 set tmargin at screen 0.69600
 set bmargin at screen 0.36000
 set xlabel 'GiB of one GPU'
 set yrange [1.6:-0.6]
 set xrange [0:81.6]
-set ytics scale 0 ('whole cache' 0, '0.2' 1)
+set ytics scale 0 ('full cache' 0, '0.2' 1)
 set object 1 rectangle from first 0, -0.36 to 16, 0.36 front fc ls 1 fs solid noborder
 set object 2 rectangle from first 16, -0.36 to 64, 0.36 front fc ls 2 fs solid noborder
 set object 3 rectangle from first 64, -0.36 to 80, 0.36 front fc ls 3 fs solid noborder
