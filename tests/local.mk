@@ -262,7 +262,7 @@ unit_tests += %D%/unit/test_sampler %D%/unit/test_eval_row %D%/unit/test_repetit
 unit_tests += %D%/unit/test_head %D%/unit/test_session %D%/unit/test_session_families %D%/unit/test_modern %D%/unit/test_quant \
 	%D%/unit/test_engine \
 	%D%/unit/test_prompt
-EXTRA_DIST += %D%/golden/session %D%/oracle/session.py %D%/oracle/prompt.py
+EXTRA_DIST += %D%/golden/session %D%/oracle/session.py %D%/oracle/session_plain.py %D%/oracle/prompt.py
 EXTRA_DIST += %D%/golden/generated.json %D%/oracle/generated.py %D%/oracle/clustered.py
 
 tests_unit_test_load_SOURCES = %D%/unit/test_load.c %D%/unit/scratch.c %D%/unit/scratch.h
@@ -330,14 +330,16 @@ tests_fake_trap_cuda_so_SOURCES = %D%/fake/module.c
 tests_fake_trap_cuda_so_CFLAGS  = $(fake_cflags) -DFAKE_TRAP
 tests_fake_trap_cuda_so_LINK    = $(fake_link)
 
-EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py %D%/oracle/families.py %D%/oracle/families_plain.py
+EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py %D%/oracle/families.py %D%/oracle/families_plain.py \
+	%D%/oracle/families_variants.py
 EXTRA_DIST += %D%/golden/rope.json %D%/oracle/rope.py
 EXTRA_DIST += %D%/golden/tokenizers %D%/oracle/tokenizer_models.py %D%/oracle/tokenizer_real.py \
 	%D%/oracle/tokenizer_unigram.py
 EXTRA_DIST += %D%/golden/persistence %D%/oracle/persistence.py
 EXTRA_DIST += %D%/golden/plots
 EXTRA_DIST += %D%/golden/torch %D%/oracle/torch_files.py
-EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py
+EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py \
+	%D%/oracle/gguf_modern.py
 
 # Tests of the built program. `make check` runs the quick ones, which decide most changes; `make check-slow` those that
 # kill, starve, wait or do the same in many orders, and the demonstration; `make check-full` both. Built with sanitizers,
@@ -345,7 +347,7 @@ EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py
 quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/cli/calibrate.sh %D%/cli/capacity.sh \
 	%D%/cli/capacity_engine.sh %D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/experts.sh %D%/cli/figures.sh %D%/cli/findings.sh \
-	%D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
+	%D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/gguf_modern.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
 	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/library.sh %D%/cli/limits.sh \
 	%D%/cli/merge.sh %D%/cli/modern.sh %D%/cli/persistence.sh %D%/cli/plan.sh %D%/cli/plan_loss.sh \
 	%D%/cli/python.sh %D%/cli/reader.sh %D%/cli/record.sh %D%/cli/recommend.sh %D%/cli/replay.sh %D%/cli/report.sh \

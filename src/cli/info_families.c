@@ -40,9 +40,13 @@ int sh_info_families(const struct sh_common *common, struct sh_err *e)
         sh_out_bool(o, "latent", "latent", latent);
         sh_out_bool(o, "sinks", "sinks", (a->flags & SH_HAS_SINKS) != 0);
         sh_out_text(o, "gguf", "GGUF", (*f)->gguf ? (*f)->gguf->arch : "");
+        sh_out_text(o, "formats", "formats", !(*f)->params ? "" : (*f)->gguf ? "hub coded GGUF" : "hub coded");
+        sh_out_text(o, "special", "what is special", (*f)->special);
     }
     sh_out_end(o);
     sh_out_note(o, "runs: trace, eval and generate take such checkpoints. capacity takes all of these model types.\n"
-                   "GGUF: the architecture of files that can be read.");
+                   "GGUF: the architecture of files that can be read.\n"
+                   "formats: hub: safetensors or PyTorch's files; coded: the same with matrices in FP8, in words of\n"
+                   "compressed-tensors, AWQ or GPTQ, in NF4 or MXFP4.");
     return sh_common_write(common, o, 0, e);
 }

@@ -43,7 +43,11 @@ int sh_latent_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, s
         return -1;
     l->n_latent = c->n_head;
     l->latent = xcalloc((size_t)l->n_latent, sizeof *l->latent);
-    for (int h = 0; h < l->n_latent; h++) {
+    for (int h = 0; h < l->n_latent && !t.at; h++)
+        if (sh_layer_numbered(l, m, SH_K_B_W, h, dtype, &l->latent[h].key, e) ||
+            sh_layer_numbered(l, m, SH_V_B_W, h, dtype, &l->latent[h].value, e))
+            return -1;
+    for (int h = 0; h < l->n_latent && t.at; h++) {
         int row = h * (a->d_nope + a->d_v);
         if (!(l->latent[h].key = cut(l, &t, row, a->d_nope, 1, dtype, e)) ||
             !(l->latent[h].value = cut(l, &t, row + a->d_nope, a->d_v, 0, dtype, e)))
@@ -82,9 +86,10 @@ static void multiply(const struct sh_layer *l, struct sh_mat out, struct sh_mat 
     l->b->linear(l->d, &a);
 }
 
+/* The models' own code gives the norms of latents no epsilon of the config's. */
 static void norm(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat out, struct sh_mat x, enum sh_role w)
 {
-    struct sh_norm a = {.out = out, .x = x, .weight = l->vector[w], .eps = c->norm_eps, .kind = c->norm};
+    struct sh_norm a = {.out = out, .x = x, .weight = l->vector[w], .eps = 1e-6f, .kind = c->norm};
     l->b->norm(l->d, &a);
 }
 

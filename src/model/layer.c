@@ -121,7 +121,7 @@ static const unsigned char is_matrix[SH_N_ROLE] = {
 
 /* What is loaded by other ways. */
 static const unsigned char is_apart[SH_N_ROLE] = {
-    [SH_KV_B_W] = 1, [SH_SINKS] = 1, [SH_ROUTER_CHOICE] = 1, [SH_EXPERT_GATE_W] = 1,
+    [SH_KV_B_W] = 1, [SH_K_B_W] = 1, [SH_V_B_W] = 1, [SH_SINKS] = 1, [SH_ROUTER_CHOICE] = 1, [SH_EXPERT_GATE_W] = 1,
     [SH_EXPERT_GATE_B] = 1, [SH_EXPERT_UP_W] = 1,
     [SH_EXPERT_UP_B] = 1, [SH_EXPERT_DOWN_W] = 1, [SH_EXPERT_DOWN_B] = 1, [SH_ACT_AP] = 1, [SH_ACT_AN] = 1,
     [SH_ACT_BETA] = 1, [SH_ACT_EPS] = 1, [SH_LAYER_SCALE] = 1, [SH_ALTUP_PREDICT] = 1, [SH_ALTUP_CORRECT] = 1,

@@ -231,6 +231,8 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_Q_B: return a->n_head * (a->latent.d_nope + a->latent.d_rope);
     case SH_DIM_KV_B: return a->n_head * (a->latent.d_nope + a->latent.d_v);
     case SH_DIM_VALUES: return a->n_head * a->latent.d_v;
+    case SH_DIM_NOPE: return a->latent.d_nope;
+    case SH_DIM_VALUE: return a->latent.d_v;
     case SH_DIM_KV_SET: return a->n_kv_head / (a->mix.attends ? a->mix.used : 1) * a->d_head;
     case SH_DIM_ONE_ROW: return 1;
     case SH_DIM_OWN: return a->streams.d_own;

@@ -79,6 +79,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_smollm3.c \
 	%D%/families/family_stablelm.c \
 	%D%/families/family_starcoder.c \
+	%D%/families/gguf_forms.c \
 	%D%/files/checkpoint.c %D%/files/checkpoint.h \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \

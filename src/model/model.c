@@ -59,6 +59,8 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_Q_B] = {"query heads x width of their queries", 0},
         [SH_DIM_KV_B] = {"query heads x width of keys and values in the latent", 0},
         [SH_DIM_VALUES] = {"query heads x width of values", 0},
+        [SH_DIM_NOPE] = {"width of keys", offsetof(struct sh_arch, latent.d_nope)},
+        [SH_DIM_VALUE] = {"width of values", offsetof(struct sh_arch, latent.d_v)},
         [SH_DIM_KV_SET] = {"KV heads x head width", 0},
         [SH_DIM_ONE_ROW] = {"1", 0},
         [SH_DIM_OWN] = {"width of a layer's embedding", offsetof(struct sh_arch, streams.d_own)},
@@ -110,7 +112,7 @@ static void rows_in_words(const struct sh_model *m, const struct sh_param *p, in
         snprintf(text + used, bytes - used, " + offset");
 }
 
-/* Of slices, each. Vectors may be stored as one row. */
+/* Of slices, each. Vectors may be stored as one row, and matrices of one row as vectors. */
 static int check_shape(const struct sh_model *m, const struct bound *b, int layer, struct sh_err *e)
 {
     const struct sh_param *p = b->param;
@@ -127,6 +129,8 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
         got = squeezed;
         rank = 2;
     }
+    if (p->rows == SH_DIM_ONE_ROW && rank == 1 && got[0] == shape[1])
+        return 0;
     if (sliced && (rank < 0 || t->shape[0] != (size_t)sh_dim_size(&m->arch, p->count)))
         return sh_fail(e, "%s: tensor '%s': found shape %s, expected %d slices (%s)", t->file, t->name,
                        sh_stored_shape(t, found, sizeof found), sh_dim_size(&m->arch, p->count), dim_name(m, p->count));
@@ -142,6 +146,14 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
         return sh_hint(e, "the expected shape comes from the keys in %s", sh_config_path(m->config));
     }
     return 0;
+}
+
+/* GGUF files have the product of the latent whole, or its halves for keys and for values, head by head. */
+static int is_in_halves(struct sh_model *m, const struct sh_param *p, int layer)
+{
+    if (p->role == SH_K_B_W || p->role == SH_V_B_W)
+        return place(m, SH_KV_B_W, layer, 0)->stored != NULL;
+    return p->role == SH_KV_B_W && sh_weights_find(m->file, "blk.0.attn_k_b.weight");
 }
 
 /* Does the table go on to another name for the same? */
@@ -175,7 +187,7 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
         b->name = longer;
         b->stored = sh_weights_find(m->file, b->name);
     }
-    if (!b->stored && has_other_name(m, p, layer)) {
+    if (!b->stored && (has_other_name(m, p, layer) || is_in_halves(m, p, layer))) {
         free(b->name);
         b->name = NULL;
         return 0;
@@ -241,9 +253,12 @@ static int check_all_bound(const struct sh_model *m, struct sh_err *e)
     for (size_t i = 0; i < m->n_bound; i++)
         if (m->bound[i].stored)
             is_bound[m->bound[i].stored - first] = 1;
+    int more = sh_config_is_set(m->config, "num_nextn_predict_layers");
     for (size_t i = 0; i < n && !spare; i++) {
         const char *name = first[i].name;       /* what looks at pictures, and frequencies, which are in the config */
-        int is_aside = !strncmp(name, "v.", 2) || !strncmp(name, "mm.", 3) || !strcmp(name, "rope_freqs.weight");
+        int predicts = more && !strncmp(name, "blk.", 4) && strtol(name + 4, NULL, 10) >= m->arch.n_layer;
+        int is_aside = predicts || !strncmp(name, "v.", 2) || !strncmp(name, "mm.", 3) ||
+                       !strcmp(name, "rope_freqs.weight");
         spare = is_bound[i] || is_aside ? NULL : &first[i];
     }
     free(is_bound);

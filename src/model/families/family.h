@@ -45,6 +45,7 @@ enum sh_role {
     SH_LAUREL_LEFT_W, SH_LAUREL_RIGHT_W, SH_LAUREL_NORM_W,
     SH_EXPERT_NORM_W, SH_ROUTER_NORM_W, SH_EXPERT_SCALE, SH_MLP_POST_1_W, SH_MLP_POST_2_W,  /* beside */
     SH_ATTN_ROUTER_W, SH_Q_EXPERT_W, SH_O_EXPERT_W, SH_ATTN_MIX_B, SH_MIX_B,    /* attention_experts.c */
+    SH_K_B_W, SH_V_B_W,                     /* KV_B head by head: [rank, d_nope] and [d_v, rank]; GGUF */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -61,6 +62,7 @@ enum sh_dim {
     SH_DIM_HEADS, SH_DIM_KV_HEADS,          /* n_head, n_kv_head                                  */
     SH_DIM_Q_RANK, SH_DIM_KV_RANK, SH_DIM_KV_A,     /* of struct sh_latent: q_rank, rank, rank + d_rope */
     SH_DIM_Q_B, SH_DIM_KV_B, SH_DIM_VALUES, /* n_head times d_nope + d_rope, d_nope + d_v, d_v     */
+    SH_DIM_NOPE, SH_DIM_VALUE,              /* d_nope, d_v                                        */
     SH_DIM_KV_SET,                          /* SH_DIM_KV over the experts of a token              */
     SH_DIM_ONE_ROW,                         /* of a matrix with one row                           */
     SH_DIM_DELTA_KEYS, SH_DIM_DELTA_VALUES, /* of struct sh_delta_shape: n_k * d_k, n_v * d_v     */
@@ -169,13 +171,25 @@ enum sh_gguf_trait {
     SH_GGUF_FACTORS = 64,                   /* rope_freqs.weight may scale the frequencies        */
     SH_GGUF_ALIBI = 128,
     SH_GGUF_QKV_BIAS = 256,                 /* q, k and v have biases, the product after attention none */
-    SH_GGUF_IN_PAIRS = 512                  /* rows of q and k are in another order (gguf_tensors.h) */
+    SH_GGUF_IN_PAIRS = 512,                 /* rows of q and k are in another order (gguf_tensors.h) */
+    SH_GGUF_LAYERS = 1024,                  /* the window is in the layers that a list names, or the family's rule */
+    SH_GGUF_SCALE = 2048,                   /* an item takes over the scale of scores             */
+    SH_GGUF_LATENT = 4096,                  /* latent attention: keys are a latent and a rotary part */
+    SH_GGUF_COUNTS_TURNS = 8192,            /* `share_key` is a number of elements                */
+    SH_GGUF_WHOLE_YARN = 16384              /* YaRN's range of correction is not rounded          */
 };
 
 struct sh_gguf_item {                       /* a key that is taken over as it is                  */
-    const char *name, *hub;                 /* without the architecture prefix; in config.json    */
-    enum { SH_GGUF_COUNT, SH_GGUF_NUMBER, SH_GGUF_FLAG } kind;
-    int optional;
+    const char *name, *hub;                 /* without the architecture prefix; in config.json, maybe "a.b" */
+    enum {
+        SH_GGUF_COUNT, SH_GGUF_NUMBER, SH_GGUF_FLAG,
+        SH_GGUF_GATING,                     /* 1 or none: "softmax", 2: "sigmoid"; without `hub` only `value` */
+        SH_GGUF_FIXED,                      /* no key: hub is always `json`                           */
+        SH_GGUF_THERE,                      /* is there a tensor `name`? `json` if so, else `json_else` */
+    } kind;
+    int optional;                           /* 2: and 0 is as good as absent                      */
+    const char *json, *json_else;           /* NULL: hub is left out                              */
+    int value;
 };
 #define SH_GGUF_COUNT_ITEM(gguf, json) {.name = gguf, .hub = json, .kind = SH_GGUF_COUNT}
 #define SH_GGUF_COUNT_ITEMS(layers, width, ff, heads, positions) \
@@ -183,6 +197,16 @@ struct sh_gguf_item {                       /* a key that is taken over as it is
     SH_GGUF_COUNT_ITEM("feed_forward_length", ff), SH_GGUF_COUNT_ITEM("attention.head_count", heads), \
     SH_GGUF_COUNT_ITEM("context_length", positions)
 #define SH_GGUF_NUMBER_ITEM(gguf, json) {.name = gguf, .hub = json, .kind = SH_GGUF_NUMBER}
+#define SH_GGUF_MAYBE(type, gguf, json) {.name = gguf, .hub = json, .kind = SH_GGUF_##type, .optional = 1}
+#define SH_GGUF_IS(hub_key, text) {.hub = hub_key, .kind = SH_GGUF_FIXED, .json = text}
+#define SH_GGUF_IF(tensor, hub_key, yes, no) \
+    {.name = tensor, .hub = hub_key, .kind = SH_GGUF_THERE, .json = yes, .json_else = no}
+
+struct sh_gguf_name {                       /* a tensor whose name differs from that of other families */
+    int role;                               /* enum sh_role                                       */
+    const char *name;
+    unsigned needs;                         /* flags of a model that has it so                    */
+};
 
 struct sh_gguf_form {
     const char *arch;                       /* general.architecture                               */
@@ -193,12 +217,15 @@ struct sh_gguf_form {
     int window, cap, head_cap;              /* CAPS: the defaults                                 */
     const char *share_key, *base_key;       /* config.json's names for them                       */
     const char *windowed_type;              /* WINDOW: model_type of files with one; NULL: the family's */
+    const char *mixed_type;                 /* model_type of files with experts; NULL: the family's */
+    const struct sh_gguf_name *names;       /* ends with name == NULL; NULL: none                 */
 };
 
 typedef int sh_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
 struct sh_family {
     const char *name;
+    const char *special;                    /* for people: what is special in it                  */
     const char *const *model_types;         /* "model_type" values that mean it; NULL ends        */
     const char *const *counted_types;       /* more of them, of which only the memory is counted; NULL: none */
     const char *const *architectures;       /* "architectures" values that it can run; NULL ends  */

@@ -24,7 +24,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     int period = 4;
     if (sh_mixture_needs(c, a->mix.n, "num_experts", e) ||
         sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
-        sh_mixture_shared(a, c, "num_shared_experts", e) || sh_mixture_after(a, c, "num_dense_layers", 1, e) ||
+        sh_mixture_shared(a, c, "num_shared_experts", 2, e) || sh_mixture_after(a, c, "num_dense_layers", 1, e) ||
         sh_config_count(c, "global_attn_every_n_layers", (int)1e8, &period, e) || sh_config_window(c, 1024, a, e) ||
         sh_config_windows(c, sh_but_each, period, a, e))
         return -1;
@@ -42,11 +42,14 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 }
 
 const struct sh_family sh_family_afmoe = {
+    .special = "windows with rotation, gated attention, experts by corrected sigmoids",
     .name = "afmoe", .model_types = SH_WORDS("afmoe"), .architectures = SH_WORDS("AfmoeForCausalLM", "AfmoeModel"),
     .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32,
-              .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 16384, .rotary_share = 1, .rope = {.base = 10000},
+              .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 16384, .d_head = 128, .rotary_share = 1,
+              .rope = {.base = 10000},
               .mix = {.used = 8, .route = SH_ROUTE_SIGMOID},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_ATTENTION_GATE | SH_MIX_NORMED},
-    .keys = keys, .params = params, .only = SH_WORDS("score_func=\"sigmoid\"", "n_group=1"),
+    .keys = keys, .params = params,
+    .gguf = &sh_gguf_afmoe, .only = SH_WORDS("score_func=\"sigmoid\"", "n_group=1", "route_norm=true"),
     .knows = " sliding_window layer_types ", .shape = shape, .finish = finish};

@@ -13,6 +13,7 @@ static const struct sh_param params[] = {
     {.role = SH_ACT_BETA, .name = ACT "beta"}, {.role = SH_ACT_EPS, .name = ACT "eps"}, {.name = NULL}};
 
 const struct sh_family sh_family_apertus = {
+    .special = "xIELU, a norm of each query and key",
     .name = "apertus", .model_types = SH_WORDS("apertus"),
     .architectures = SH_WORDS("ApertusForCausalLM", "ApertusModel"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_XIELU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,

@@ -8,16 +8,22 @@ static const struct sh_param params[] = {
     SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_PLAIN_FEED, {.name = NULL}};
 
 const struct sh_family sh_family_arcee = {
+    .special = "squared ReLU without a gate",
     .name = "arcee", .model_types = SH_WORDS("arcee"), .architectures = SH_WORDS("ArceeForCausalLM", "ArceeModel"),
     .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_RELU2, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 4096, .rotary_share = 1, .rope = {.base = 10000},
               .flags = SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM},
-    .keys = sh_llama_keys, .params = params, .finish = sh_config_whole_rope};
+    .keys = sh_llama_keys, .params = params,
+    .gguf = &sh_gguf_arcee, .finish = sh_config_whole_rope};
 
 const struct sh_family sh_family_helium = {
+    .special = "rotation of neighbours",
     .name = "helium", .model_types = SH_WORDS("helium"), .architectures = SH_WORDS("HeliumForCausalLM", "HeliumModel"),
-    .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_IN_PAIRS},
+    .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-8f,
+              .init_std = 0.02f, .max_pos = 4096, .rotary_share = 1, .rope = {.base = 100000}, .d_head = 128,
+              .flags = SH_LLAMA_FLAGS | SH_IN_PAIRS},
     .keys = sh_llama_keys, .params = sh_llama_params, .finish = sh_config_whole_rope};
 
 /* attention_bias is of q, k and v alone. */
@@ -31,7 +37,9 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_seed_oss = {
+    .special = "biases on queries, keys and values",
     .name = "seed_oss", .model_types = SH_WORDS("seed_oss"),
     .architectures = SH_WORDS("SeedOssForCausalLM", "SeedOssModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS}, .keys = sh_llama_keys,
-    .params = sh_llama_params, .shape = shape, .finish = sh_config_whole_rope};
+    .params = sh_llama_params,
+    .gguf = &sh_gguf_seed_oss, .shape = shape, .finish = sh_config_whole_rope};

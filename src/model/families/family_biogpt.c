@@ -8,8 +8,7 @@
 
 static const struct sh_key keys[] = {
     SH_COUNT_KEY(n_head, 1e5, "num_attention_heads", "attention_heads"),
-    SH_ACT_KEY("hidden_act", "activation_function"),
-    SH_REAL_KEY(norm_eps, 1, "layer_norm_eps"), {.json = {NULL}}};
+    SH_ACT_KEY("hidden_act", "activation_function"), {.json = {NULL}}};     /* nothing reads layer_norm_eps */
 
 #define COMMON(head) \
     SH_MATRIX(TOK_EMBED, "embed_tokens.weight", VOCAB, EMBED, 0), SH_NORM_PAIR(FINAL_NORM, "layer_norm", 0), \
@@ -39,13 +38,15 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 }
 
 const struct sh_family sh_family_biogpt = {
+    .special = "learned positions with an offset of 2, scaled embedding",
     .name = "biogpt", .model_types = SH_WORDS("biogpt"), .architectures = SH_WORDS("BioGptForCausalLM", "BioGptModel"),
     .prefixes = SH_WORDS("biogpt.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU, .pos = SH_POS_LEARNED, .pos_offset = 2, .type = SH_F32,
-              .norm_eps = 1e-12f, .init_std = 0.02f, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
+              .norm_eps = 1e-5f, .init_std = 0.02f, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
     .keys = keys, .params = params, .finish = finish};
 
 const struct sh_family sh_family_xglm = {
+    .special = "sines as positions, scaled embedding",
     .name = "xglm", .model_types = SH_WORDS("xglm"), .architectures = SH_WORDS("XGLMForCausalLM", "XGLMModel"),
     .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU, .pos = SH_POS_WAVES, .pos_offset = 2, .type = SH_F32,

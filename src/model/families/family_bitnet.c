@@ -10,6 +10,7 @@ static const struct sh_param params[] = {
     SH_NORM_WEIGHT(DOWN_NORM, SH_LAYER "mlp.ffn_sub_norm.weight", FF, 0), {.name = NULL}};
 
 const struct sh_family sh_family_bitnet = {
+    .special = "norms before the last product of each block, squared ReLU",
     .name = "bitnet", .model_types = SH_WORDS("bitnet"), .architectures = SH_WORDS("BitNetForCausalLM", "BitNetModel"),
     .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_RELU2, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,

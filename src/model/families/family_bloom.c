@@ -51,6 +51,7 @@ static const struct sh_gguf_item items[] = {
 static const struct sh_gguf_form gguf = {.arch = "bloom", .items = items, .traits = SH_GGUF_ALIBI};
 
 const struct sh_family sh_family_bloom = {
+    .special = "ALiBi, a norm on the embedding, residuals after norms",
     .name = "bloom", .model_types = SH_WORDS("bloom"), .architectures = SH_WORDS("BloomForCausalLM", "BloomModel"),
     .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ALIBI, .type = SH_F32, .norm_eps = 1e-5f,

@@ -17,14 +17,16 @@ static const struct sh_param params[] = {
     SH_VECTORS(K_NORM_W, SH_LAYER "self_attn.k_norm.weight", HEAD, KV_HEADS, SH_HAS_QK_NORM),
     SH_LLAMA_FEED, {.name = NULL}};
 
-#define START \
+#define START(base_of_rotation) \
     .norm = SH_NORM_LAYER, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f, \
-    .init_std = 0.02f, .max_pos = 8192, .rotary_share = 1, .rope = {.base = 10000}, .logit_scale = 0.0625f, \
+    .init_std = 0.02f, .max_pos = 8192, .rotary_share = 1, .rope = {.base = base_of_rotation}, .logit_scale = 0.0625f, \
     .flags = SH_LLAMA_FLAGS | SH_PARALLEL | SH_ONE_NORM | SH_IN_PAIRS | SH_TIED_HEAD
 
 const struct sh_family sh_family_cohere = {
+    .special = "parallel blocks on one norm, rotation of neighbours, scaled logits",
     .name = "cohere", .model_types = SH_WORDS("cohere"), .architectures = SH_WORDS("CohereForCausalLM", "CohereModel"),
-    .prefixes = sh_llama_prefixes, .start = {START}, .keys = keys, .params = params,
+    .prefixes = sh_llama_prefixes, .start = {START(500000)}, .keys = keys, .params = params,
+    .gguf = &sh_gguf_cohere,
     .finish = sh_config_classic_rope};
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
@@ -38,9 +40,11 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_cohere2 = {
+    .special = "parallel blocks; windows with rotation, other layers without positions",
     .name = "cohere2", .model_types = SH_WORDS("cohere2"),
     .architectures = SH_WORDS("Cohere2ForCausalLM", "Cohere2Model"), .prefixes = sh_llama_prefixes,
-    .start = {START}, .keys = keys, .params = params,
+    .start = {START(10000)}, .keys = keys, .params = params,
+    .gguf = &sh_gguf_cohere2,
     .only = SH_WORDS("use_qk_norm=false", "use_gated_activation=true", "use_parallel_block=true", "rotary_pct=1.0",
                      "position_embedding_type=\"rope_gptj\"", "order_of_interleaved_layers=\"local_attn_first\""),
     .knows = " sliding_window sliding_window_pattern layer_types ", .shape = shape, .finish = sh_config_classic_rope};

@@ -129,6 +129,10 @@ static int shape_youtu(struct sh_arch *a, const struct sh_config *c, struct sh_e
     const struct sh_latent *t = &a->latent;
     if (t->q_rank)
         a->flags |= SH_Q_LATENT;
+    if (t->rank && t->d_rope)
+        a->d_head = t->d_rope + t->rank;
+    a->n_rot = t->d_rope;
+    a->n_kv_head = 1;
     return sh_mixture_needs(c, t->rank, "kv_lora_rank", e) || sh_mixture_needs(c, t->d_rope, "qk_rope_head_dim", e) ||
            sh_mixture_needs(c, t->d_nope, "qk_nope_head_dim", e) || sh_mixture_needs(c, t->d_v, "v_head_dim", e)
                ? -1 : 0;
@@ -142,10 +146,15 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     if (sh_config_word(c, "model_type", &type, e))
         return -1;
     int older = !strcmp(type, "deepseek_v2"), sigmoid = !older, method = older ? 0 : 2;
+    if (!older && !sh_config_has(c, "norm_topk_prob"))
+        a->flags |= SH_MIX_NORMED;
+    if (!older && !sh_config_has(c, "routed_scaling_factor"))
+        a->mix.scale = 2.5f;
     if (shape_youtu(a, c, e) || sh_mixture_needs(c, a->mix.n, "n_routed_experts", e) ||
         sh_mixture_needs(c, a->mix.used, "num_experts_per_tok", e) ||
         sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
-        sh_mixture_shared(a, c, "n_shared_experts", e) || sh_mixture_after(a, c, "first_k_dense_replace", 0, e) ||
+        sh_mixture_shared(a, c, "n_shared_experts", older ? 2 : 1, e) ||
+        sh_mixture_after(a, c, "first_k_dense_replace", older ? 0 : 3, e) ||
         sh_config_choice(c, "scoring_func", scores, &sigmoid, e) ||
         sh_config_choice(c, "topk_method", methods, &method, e))
         return -1;
@@ -168,9 +177,6 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     if (width > 100000000 || b > 100000000 || (long long)a->n_head * (t->d_nope + t->d_v) > 100000000 || t->d_rope % 2)
         return sh_config_refuse(c, "kv_lora_rank", "a latent of at most 10^8 numbers over all heads, and an even "
                                 "qk_rope_head_dim", e);
-    a->n_kv_head = 1;
-    a->n_rot = t->d_rope;
-    a->d_head = t->d_rope + t->rank;
     if (sh_config_flag(c, "rope_interleave", &pairs, e) || sh_config_classic_rope(a, c, e) ||
         sh_config_real(c, "rope_parameters.mscale_all_dim", 1e6, &weight, e) ||
         sh_config_real(c, "rope_scaling.mscale_all_dim", 1e6, &weight, e))
@@ -183,25 +189,31 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 }
 
 const struct sh_family sh_family_deepseek = {
+    .special = "latent attention, experts in groups, shared experts",
     .name = "deepseek", .model_types = SH_WORDS("deepseek_v2", "deepseek_v3", "kimi_k2"),
     .architectures = SH_WORDS("DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3Model", "DeepseekV2Model"),
     .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS}, .keys = keys, .params = params,
-    .only = SH_WORDS("moe_layer_freq=1"), .facts = facts, .knows = KNOWS, .shape = shape,
+    .gguf = &sh_gguf_deepseek,
+    .only = SH_WORDS("moe_layer_freq=1", "mlp_bias=false"), .facts = facts, .knows = KNOWS, .shape = shape,
     .finish = finish, .count = count};
 
 const struct sh_family sh_family_youtu = {
+    .special = "latent attention, plain feed-forward blocks",
     .name = "youtu", .model_types = SH_WORDS("youtu"), .architectures = SH_WORDS("YoutuForCausalLM", "YoutuModel"),
     .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
-    .keys = keys_youtu, .params = params_youtu, .only = SH_WORDS("mlp_bias=false"),
+    .keys = keys_youtu, .params = params_youtu,
+    .gguf = &sh_gguf_deepseek, .only = SH_WORDS("mlp_bias=false"),
     .facts = latent_facts, .shape = shape_youtu, .finish = finish};
 
 const struct sh_family sh_family_deepseek_v32 = {
+    .special = "latent attention to the tokens that an index chooses",
     .name = "deepseek_v32", .model_types = SH_WORDS("deepseek_v32"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .facts = index_facts, .knows = INDEX_KNOWS, .count = count_indexed};
 
 const struct sh_family sh_family_glm_moe_dsa = {
+    .special = "latent attention to the tokens that an index chooses",
     .name = "glm_moe_dsa", .model_types = SH_WORDS("glm_moe_dsa"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .facts = index_facts,

@@ -8,12 +8,14 @@ static const struct sh_key keys[] = {
     SH_FLAG_KEY(SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS, "use_bias"), {.json = {NULL}}};
 
 const struct sh_family sh_family_ernie4_5 = {
+    .special = "rotation of neighbours",
     .name = "ernie4_5", .model_types = SH_WORDS("ernie4_5"),
     .architectures = SH_WORDS("Ernie4_5ForCausalLM", "Ernie4_5Model"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1, .rope = {.base = 500000}, .d_head = 128,
               .flags = SH_LLAMA_FLAGS | SH_IN_PAIRS | SH_TIED_HEAD},
-    .keys = keys, .params = sh_llama_params, .finish = sh_config_classic_rope};
+    .keys = keys, .params = sh_llama_params,
+    .gguf = &sh_gguf_ernie4_5, .finish = sh_config_classic_rope};
 
 /* The mixtures: a softmax and a correction choose, the experts that every token uses are one. */
 static const struct sh_key keys_moe[] = {
@@ -31,7 +33,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     int first = 1, last = -1, every = 1;
     if (sh_mixture_needs(c, a->mix.n, "moe_num_experts", e) ||
         sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
-        sh_mixture_shared(a, c, "moe_num_shared_experts", e) ||
+        sh_mixture_shared(a, c, "moe_num_shared_experts", 2, e) ||
         sh_config_at_least(c, "moe_layer_start_index", 0, 100000000, &first, e) ||
         sh_config_at_least(c, "moe_layer_end_index", -1, 100000000, &last, e) ||
         sh_config_count(c, "moe_layer_interval", 100000000, &every, e))
@@ -43,10 +45,12 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_ernie4_5_moe = {
+    .special = "experts by a corrected choice, shared experts",
     .name = "ernie4_5_moe", .model_types = SH_WORDS("ernie4_5_moe"),
     .architectures = SH_WORDS("Ernie4_5_MoeForCausalLM", "Ernie4_5_MoeModel"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1, .rope = {.base = 500000},
               .mix = {.n = 64, .used = 6}, .flags = SH_LLAMA_FLAGS | SH_IN_PAIRS | SH_TIED_HEAD | SH_MIX_NORMED},
-    .keys = keys_moe, .params = params_moe, .only = SH_WORDS("use_bias=false", "moe_use_aux_free=true"),
+    .keys = keys_moe, .params = params_moe,
+    .gguf = &sh_gguf_ernie4_5_moe, .only = SH_WORDS("use_bias=false", "moe_use_aux_free=true"),
     .knows = " moe_num_experts num_nextn_predict_layers ", .shape = shape, .finish = sh_config_classic_rope};

@@ -31,8 +31,10 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_exaone4 = {
+    .special = "windows with rotation, other layers without positions; norms on outputs",
     .name = "exaone4", .model_types = SH_WORDS("exaone4"),
     .architectures = SH_WORDS("Exaone4ForCausalLM", "Exaone4Model"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .norm_place = SH_NORM_OUT, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
-    .keys = sh_llama_keys, .params = params, .knows = " sliding_window sliding_window_pattern layer_types ",
+    .keys = sh_llama_keys, .params = params,
+    .gguf = &sh_gguf_exaone4, .knows = " sliding_window sliding_window_pattern layer_types ",
     .shape = shape, .finish = sh_config_whole_rope};

@@ -53,11 +53,13 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 }
 
 const struct sh_family sh_family_falcon = {
+    .special = "parallel blocks, one KV head or groups; or ALiBi",
     .name = "falcon", .model_types = SH_WORDS("falcon"), .architectures = SH_WORDS("FalconForCausalLM", "FalconModel"),
     .prefixes = SH_WORDS("transformer.", ""),
     .start = {SH_LAYER_NORM_START, .act = SH_ACT_GELU, .max_pos = 2048, .rotary_share = 1,
               .flags = SH_TIED_HEAD | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_PARALLEL},
     .keys = keys, .params = params,
+    .gguf = &sh_gguf_falcon,
     .only = SH_WORDS("apply_residual_connection_post_layernorm=false"),
     .knows = " multi_query new_decoder_architecture num_ln_in_parallel_attn ", .shape = shape,
     .finish = finish};

@@ -81,6 +81,7 @@ static const struct sh_gguf_form gguf = {
     .cap = 50, .head_cap = 30, .traits = SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_CAPS};
 
 const struct sh_family sh_family_gemma2 = {
+    .special = "norms around blocks, capped scores and logits, a window in every other layer",
     .name = "gemma2", .model_types = SH_WORDS("gemma2"), .architectures = SH_WORDS("Gemma2ForCausalLM", "Gemma2Model"),
     .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY,
@@ -90,21 +91,28 @@ const struct sh_family sh_family_gemma2 = {
     .keys = keys, .params = params, .gguf = &gguf, .knows = " sliding_window layer_types ", .shape = shape,
     .finish = finish};
 
-/* The first Gemma (Mesnard et al., 2024): no windows, no caps, and LLaMA's two norms. Its first files name another
- * GELU, which nothing reads. */
+/* The first Gemma (Mesnard et al., 2024): no windows, no caps, and LLaMA's two norms. Its first files say gelu and mean
+ * the tanh form; nothing reads hidden_activation. */
+static const struct sh_key keys_1[] = {
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    {.json = {NULL}}};
+
 static int finish_1(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
+    a->act = a->act == SH_ACT_GELU ? SH_ACT_GELU_TANH : a->act;
     a->embed_scale = (float)sqrt((double)a->d_model);
     return sh_config_classic_rope(a, c, e);
 }
 
 const struct sh_family sh_family_gemma = {
+    .special = "scaled embedding, norms with 1 + w",
     .name = "gemma", .model_types = SH_WORDS("gemma"), .architectures = SH_WORDS("GemmaForCausalLM", "GemmaModel"),
     .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f,
               .init_std = 0.02f, .rotary_share = 1, .rope = {.base = 10000}, .max_pos = 8192, .d_head = 256,
               .flags = SH_LLAMA_FLAGS | SH_NORM_PLUS_ONE | SH_TIED_HEAD},
-    .keys = keys, .params = sh_llama_params, .only = SH_WORDS("use_bidirectional_attention=false"), .finish = finish_1};
+    .keys = keys_1, .params = sh_llama_params,
+    .gguf = &sh_gguf_gemma, .only = SH_WORDS("use_bidirectional_attention=false"), .finish = finish_1};
 
 /* VaultGemma (2025): Gemma 2 without norms on what the blocks give. */
 static const struct sh_param params_vault[] = {
@@ -113,6 +121,7 @@ static const struct sh_param params_vault[] = {
     {.name = NULL}};
 
 const struct sh_family sh_family_vaultgemma = {
+    .special = "Gemma 2 without norms on outputs",
     .name = "vaultgemma", .model_types = SH_WORDS("vaultgemma"),
     .architectures = SH_WORDS("VaultGemmaForCausalLM", "VaultGemmaModel"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f,
@@ -156,6 +165,7 @@ static const struct sh_gguf_form gguf_3 = {
     .traits = SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_CAPS | SH_GGUF_LOCAL_BASE};
 
 const struct sh_family sh_family_gemma3 = {
+    .special = "windows with rotation of their own, a norm of each query and key",
     .name = "gemma3", .model_types = SH_WORDS("gemma3_text"), .counted_types = SH_WORDS("gemma3"),
     .architectures = SH_WORDS("Gemma3ForCausalLM", "Gemma3TextModel", "Gemma3ForConditionalGeneration"),
     .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),

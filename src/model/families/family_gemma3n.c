@@ -112,6 +112,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_gemma3n = {
+    .special = "several residual streams (AltUp), LAuReL, own embeddings, lent keys and values",
     .name = "gemma3n", .model_types = SH_WORDS("gemma3n_text", "gemma3n"),
     .architectures = SH_WORDS("Gemma3nForCausalLM", "Gemma3nTextModel", "Gemma3nForConditionalGeneration"),
     .prefixes = SH_WORDS("model.language_model.", "language_model.model.", "model.", ""),

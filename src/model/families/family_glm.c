@@ -26,14 +26,18 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 #define START \
     .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1.5625e-7f, \
     .init_std = 0.02f, .max_pos = 131072, .rotary_share = 0.5f, .rope = {.base = 10000}, .d_head = 128, \
+    .n_kv_head = 2, \
     .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS | SH_IN_PAIRS
 
 const struct sh_family sh_family_glm = {
+    .special = "partial rotation of neighbours, gate and up in one tensor",
     .name = "glm", .model_types = SH_WORDS("glm"), .architectures = SH_WORDS("GlmForCausalLM", "GlmModel"),
     .prefixes = sh_llama_prefixes, .start = {START}, .keys = sh_llama_keys, .params = params, .shape = shape,
     .finish = sh_config_classic_rope};
 
 const struct sh_family sh_family_glm4 = {
+    .special = "norms around blocks, partial rotation of neighbours",
     .name = "glm4", .model_types = SH_WORDS("glm4"), .architectures = SH_WORDS("Glm4ForCausalLM", "Glm4Model"),
     .prefixes = sh_llama_prefixes, .start = {START, .norm_place = SH_NORM_BOTH}, .keys = sh_llama_keys,
-    .params = params_4, .shape = shape, .finish = sh_config_classic_rope};
+    .params = params_4,
+    .gguf = &sh_gguf_glm4, .shape = shape, .finish = sh_config_classic_rope};

@@ -18,36 +18,46 @@ static const struct sh_param params[] = {
     SH_ROUTER("mlp.gate.weight"), SH_CHOICE("mlp.gate.e_score_correction_bias"), SH_LLAMA_EXPERTS,
     SH_SHARED("mlp.shared_experts"), {.name = NULL}};
 
-static int shape_dots(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+/* shared, dense: how many experts of every token, and first layers without experts, there usually are */
+static int mixture_shape(struct sh_arch *a, const struct sh_config *c, int shared, int dense, struct sh_err *e)
 {
     return sh_mixture_needs(c, a->mix.n, "n_routed_experts", e) ||
            sh_mixture_needs(c, a->mix.used, "num_experts_per_tok", e) ||
            sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
-           sh_mixture_shared(a, c, "n_shared_experts", e) ||
-           sh_mixture_after(a, c, "first_k_dense_replace", 0, e) || sh_config_window(c, 0, a, e) ||
+           sh_mixture_shared(a, c, "n_shared_experts", shared, e) ||
+           sh_mixture_after(a, c, "first_k_dense_replace", dense, e) || sh_config_window(c, 0, a, e) ||
            (a->window && sh_config_has(c, "layer_types.0") && sh_config_layer_types(c, "layer_types", a, e)) ? -1 : 0;
+}
+
+static int shape_dots(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return mixture_shape(a, c, 0, 0, e);
 }
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     a->flags &= ~(unsigned)SH_HAS_OUT_BIAS;     /* attention_bias is of q, k and v alone */
-    return shape_dots(a, c, e);
+    return mixture_shape(a, c, 1, 1, e);
 }
 
 #define MIX .mix = {.route = SH_ROUTE_SIGMOID, .by_best_two = 1}
 
 const struct sh_family sh_family_glm4_moe = {
+    .special = "experts by corrected sigmoids, partial rotation",
     .name = "glm4_moe", .model_types = SH_WORDS("glm4_moe"),
     .architectures = SH_WORDS("Glm4MoeForCausalLM", "Glm4MoeModel"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 131072, .rotary_share = 0.5f, .rope = {.base = 10000}, MIX,
               .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED},
-    .keys = keys, .params = params, .knows = " first_k_dense_replace num_nextn_predict_layers ", .shape = shape,
+    .keys = keys, .params = params,
+    .gguf = &sh_gguf_glm4_moe, .knows = " first_k_dense_replace num_nextn_predict_layers ", .shape = shape,
     .finish = sh_config_classic_rope};
 
 const struct sh_family sh_family_dots1 = {
+    .special = "experts by corrected sigmoids, a norm of each query and key",
     .name = "dots1", .model_types = SH_WORDS("dots1"), .architectures = SH_WORDS("Dots1ForCausalLM", "Dots1Model"),
     .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, MIX, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
-    .keys = keys_dots, .params = params, .only = SH_WORDS("moe_layer_freq=1"),
+    .keys = keys_dots, .params = params,
+    .gguf = &sh_gguf_dots1, .only = SH_WORDS("moe_layer_freq=1"),
     .knows = " first_k_dense_replace moe_layer_freq sliding_window max_window_layers layer_types ",
     .shape = shape_dots, .finish = sh_config_whole_rope};

@@ -55,6 +55,7 @@ static const struct sh_gguf_item items[] = {
 static const struct sh_gguf_form gguf = {.arch = "gpt2", .items = items};
 
 const struct sh_family sh_family_gpt2 = {
+    .special = "learned positions, transposed matrices",
     .name = "gpt2", .model_types = SH_WORDS("gpt2"), .architectures = SH_WORDS("GPT2LMHeadModel", "GPT2Model"),
     .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32, .norm_eps = 1e-5f,

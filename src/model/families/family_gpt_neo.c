@@ -86,6 +86,7 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 }
 
 const struct sh_family sh_family_gpt_neo = {
+    .special = "a window in every other layer, unscaled scores",
     .name = "gpt_neo", .model_types = SH_WORDS("gpt_neo"),
     .architectures = SH_WORDS("GPTNeoForCausalLM", "GPTNeoModel"), .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32, .scale = 1,

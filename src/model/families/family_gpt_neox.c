@@ -40,6 +40,7 @@ static const struct sh_gguf_form gguf = {.arch = "gptneox", .items = items, .sha
                                          .base_key = "rotary_emb_base", .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE};
 
 const struct sh_family sh_family_gpt_neox = {
+    .special = "parallel blocks, partial rotation",
     .name = "gpt_neox", .model_types = SH_WORDS("gpt_neox"),
     .architectures = SH_WORDS("GPTNeoXForCausalLM", "GPTNeoXModel"), .prefixes = SH_WORDS("gpt_neox.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,

@@ -6,7 +6,8 @@
 
 static const struct sh_key keys[] = {
     SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
-    SH_REAL_KEY(knob[0], 1e6, "swiglu_limit"), SH_COUNT_KEY(mix.n, 1e5, "num_local_experts"),
+    SH_REAL_KEY(knob[0], 1e6, "swiglu_limit"),
+    SH_REAL_KEY(knob[1], 1e6, "swiglu_alpha"), SH_COUNT_KEY(mix.n, 1e5, "num_local_experts"),
     SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok", "experts_per_token"), {.json = {NULL}}};
 
 #define EXPERTS "mlp.experts."
@@ -39,6 +40,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 static const struct sh_fact_key facts[] = {SH_FIXED_FACT(sinks, 1), {.json = {NULL}}};
 
 const struct sh_family sh_family_gpt_oss = {
+    .special = "sinks, a window in every other layer, experts with clamped SwiGLU",
     .name = "gpt_oss", .model_types = SH_WORDS("gpt_oss"),
     .architectures = SH_WORDS("GptOssForCausalLM", "GptOssModel"),
     .prefixes = sh_llama_prefixes,
@@ -46,5 +48,6 @@ const struct sh_family sh_family_gpt_oss = {
               .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1, .rope = {.base = 150000},
               .d_head = 64, .mix = {.used = 4, .route = SH_ROUTE_CHOSEN},
               .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_SINKS},
-    .keys = keys, .params = params, .facts = facts, .knows = " sliding_window layer_types ", .shape = shape,
+    .keys = keys, .params = params,
+    .gguf = &sh_gguf_gpt_oss, .facts = facts, .knows = " sliding_window layer_types ", .shape = shape,
     .finish = sh_config_whole_rope};

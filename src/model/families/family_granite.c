@@ -15,10 +15,12 @@ int sh_granite_finish(struct sh_arch *a, const struct sh_config *c, struct sh_er
 }
 
 const struct sh_family sh_family_granite = {
+    .special = "multipliers of embedding, scores, residuals and logits",
     .name = "granite", .model_types = SH_WORDS("granite"),
     .architectures = SH_WORDS("GraniteForCausalLM", "GraniteModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .scale = 1, .flags = SH_LLAMA_FLAGS},
-    .keys = keys, .params = sh_llama_params, .finish = sh_granite_finish};
+    .keys = keys, .params = sh_llama_params,
+    .gguf = &sh_gguf_granite, .finish = sh_granite_finish};
 
 /* Granite's mixtures (2024): the same with experts, gate and up of which are slices of one tensor. */
 #define IN "block_sparse_moe.input_linear.weight"
@@ -35,8 +37,10 @@ static const struct sh_param params_moe[] = {
     SH_EXPERT_PART(DOWN, "block_sparse_moe.output_linear.weight", MODEL, EXPERT_FF, 0), {.name = NULL}};
 
 const struct sh_family sh_family_granitemoe = {
+    .special = "experts in one tensor, Granite's multipliers",
     .name = "granitemoe", .model_types = SH_WORDS("granitemoe"),
     .architectures = SH_WORDS("GraniteMoeForCausalLM", "GraniteMoeModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .scale = 1, .mix = {.n = 8, .used = 2, .route = SH_ROUTE_CHOSEN},
               .flags = SH_LLAMA_FLAGS},
-    .keys = keys_moe, .params = params_moe, .shape = sh_mixture_shape, .finish = sh_granite_finish};
+    .keys = keys_moe, .params = params_moe,
+    .gguf = &sh_gguf_granitemoe, .shape = sh_mixture_shape, .finish = sh_granite_finish};

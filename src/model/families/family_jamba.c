@@ -39,6 +39,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_jamba = {
+    .special = "state-space layers, attention in one of eight, experts",
     .name = "jamba", .model_types = SH_WORDS("jamba"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
     .facts = facts, .knows = " attn_layer_period sliding_window ", .count = count};

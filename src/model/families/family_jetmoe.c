@@ -51,6 +51,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_jetmoe = {
+    .special = "experts for queries and outputs of attention, too",
     .name = "jetmoe", .model_types = SH_WORDS("jetmoe"),
     .architectures = SH_WORDS("JetMoeForCausalLM", "JetMoeModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .n_head = 1, .n_kv_head = 16, .d_head = 128, .final_eps = 1e-6f,

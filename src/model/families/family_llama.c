@@ -26,11 +26,21 @@ const struct sh_gguf_item sh_llama_items[] = {
     SH_GGUF_NUMBER_ITEM("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
     {.name = NULL}};
 
+static const struct sh_gguf_item items[] = {
+    SH_GGUF_COUNT_ITEMS("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads",
+                        "max_position_embeddings"),
+    {.name = "attention.head_count_kv", .hub = "num_key_value_heads", .kind = SH_GGUF_COUNT, .optional = 1},
+    SH_GGUF_NUMBER_ITEM("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+    {.name = "expert_count", .hub = "num_local_experts", .kind = SH_GGUF_COUNT, .optional = 2},
+    {.name = "expert_used_count", .hub = "num_experts_per_tok", .kind = SH_GGUF_COUNT, .optional = 2},
+    {.name = NULL}};
+
 const struct sh_gguf_form sh_llama_gguf = {
-    .arch = "llama", .items = sh_llama_items, .base_key = "rope_theta", .windowed_type = "mistral",
+    .arch = "llama", .items = items, .base_key = "rope_theta", .windowed_type = "mistral", .mixed_type = "mixtral",
     .traits = SH_GGUF_ROTARY | SH_GGUF_HEAD | SH_GGUF_WINDOW | SH_GGUF_FACTORS | SH_GGUF_IN_PAIRS};
 
 const struct sh_family sh_family_llama = {
+    .special = "RMS norms, gated SiLU, rotary positions",
     .name = "llama", .model_types = SH_WORDS("llama"),
     .architectures = SH_WORDS("LlamaForCausalLM", "LLaMAForCausalLM", "LlamaModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
@@ -55,6 +65,7 @@ int sh_window_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err 
 }
 
 const struct sh_family sh_family_mistral = {
+    .special = "a window in every layer",
     .name = "mistral", .model_types = SH_WORDS("mistral"),
     .architectures = SH_WORDS("MistralForCausalLM", "MistralModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},

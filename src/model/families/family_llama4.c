@@ -88,11 +88,13 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_llama4 = {
+    .special = "chunks, layers without positions, temperature, experts",
     .name = "llama4", .model_types = SH_WORDS("llama4_text"),
     .architectures = SH_WORDS("Llama4ForCausalLM", "Llama4TextModel", "Llama4ForConditionalGeneration"),
     .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
-              .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1, .rope = {.base = 500000}, .window = 8192,
+              .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1, .rope = {.base = 500000}, .d_head = 128,
+              .window = 8192,
               .temper = 0.1f, .temper_length = 8192, .temper_offset = 1,
               .mix = {.used = 1, .route = SH_ROUTE_SIGMOID, .weighs_input = 1},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_QK_NORM_LATE | SH_IN_PAIRS | SH_CHUNKED | SH_TEMPER_STILL},

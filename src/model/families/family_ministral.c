@@ -13,6 +13,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_ministral = {
+    .special = "windows in three of four layers",
     .name = "ministral", .model_types = SH_WORDS("ministral"),
     .architectures = SH_WORDS("MinistralForCausalLM", "MinistralModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS}, .keys = sh_llama_keys, .params = sh_llama_params,
@@ -29,8 +30,9 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 }
 
 const struct sh_family sh_family_ministral3 = {
+    .special = "temperature by position, YaRN",
     .name = "ministral3", .model_types = SH_WORDS("ministral3"),
     .architectures = SH_WORDS("Ministral3ForCausalLM", "Ministral3Model", "Mistral3ForConditionalGeneration"),
     .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS}, .keys = sh_llama_keys, .params = sh_llama_params,
+    .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS}, .keys = sh_llama_keys, .params = sh_llama_params,
     .knows = " sliding_window layer_types ", .shape = shape, .finish = finish};

@@ -12,9 +12,9 @@ int sh_mixture_needs(const struct sh_config *c, int count, const char *key, stru
     return count > 0 ? 0 : sh_fail(e, "%s: key '%s' is missing", sh_config_path(c), key);
 }
 
-int sh_mixture_shared(struct sh_arch *a, const struct sh_config *c, const char *key, struct sh_err *e)
+int sh_mixture_shared(struct sh_arch *a, const struct sh_config *c, const char *key, int usual, struct sh_err *e)
 {
-    int n = 0;
+    int n = usual;
     if (sh_config_at_least(c, key, 0, 100000, &n, e))
         return -1;
     long long width = (long long)n * a->mix.width;
@@ -43,6 +43,9 @@ int sh_mixture_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err
 #define KEYS \
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"), \
     COUNTS
+#define START(base_of_rotation) \
+    .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f, \
+    .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = base_of_rotation}
 #define ROUTER SH_ROUTER("block_sparse_moe.gate.weight"), SH_MIXTRAL_EXPERTS
 
 static const struct sh_key keys[] = {KEYS, {.json = {NULL}}};
@@ -56,10 +59,12 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_mixtral = {
+    .special = "experts",
     .name = "mixtral", .model_types = SH_WORDS("mixtral"),
     .architectures = SH_WORDS("MixtralForCausalLM", "MixtralModel"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START, .mix = {.used = 2, .route = SH_ROUTE_CHOSEN}, .flags = SH_LLAMA_FLAGS}, .keys = keys,
-    .params = params, .knows = " sliding_window ", .shape = shape, .finish = sh_config_whole_rope};
+    .start = {START(1e6f), .mix = {.used = 2, .route = SH_ROUTE_CHOSEN}, .flags = SH_LLAMA_FLAGS}, .keys = keys,
+    .params = params,
+    .gguf = &sh_llama_gguf, .knows = " sliding_window ", .shape = shape, .finish = sh_config_whole_rope};
 
 /* ---- MiniMax-M2 ---- */
 
@@ -94,11 +99,13 @@ static int count_m2(struct sh_kv_facts *f, const struct sh_config *c, struct sh_
 }
 
 const struct sh_family sh_family_minimax_m2 = {
+    .special = "experts by corrected sigmoids, a norm of all queries together",
     .name = "minimax_m2", .model_types = SH_WORDS("minimax_m2"),
     .architectures = SH_WORDS("MiniMaxM2ForCausalLM", "MiniMaxM2Model"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START, .n_rot = 64, .mix = {.route = SH_ROUTE_SIGMOID},
+    .start = {START(5e6f), .d_head = 128, .n_rot = 64, .mix = {.route = SH_ROUTE_SIGMOID},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_QK_NORM_WIDE | SH_MIX_NORMED},
     .keys = keys_m2, .params = params_m2,
+    .gguf = &sh_gguf_minimax_m2,
     .only = SH_WORDS("use_qk_norm=true", "qk_norm_type=\"per_layer\"", "shared_intermediate_size=0",
                      "use_routing_bias=true", "scoring_func=\"sigmoid\""),
     .pattern = "G", .knows = " attn_type_list ", .shape = shape_m2, .finish = sh_config_classic_rope,
@@ -116,9 +123,11 @@ static const struct sh_param params_phi[] = {
     SH_NORM_PAIR(MLP_NORM, SH_LAYER "post_attention_layernorm", 0), ROUTER, {.name = NULL}};
 
 const struct sh_family sh_family_phimoe = {
+    .special = "experts by sparsemixer, layer norms with biases",
     .name = "phimoe", .model_types = SH_WORDS("phimoe"),
     .architectures = SH_WORDS("PhiMoEForCausalLM", "PhimoeForCausalLM", "PhimoeModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LAYER_NORM_START, .act = SH_ACT_SILU, .max_pos = 131072, .rotary_share = 1,
               .mix = {.n = 16, .used = 2, .route = SH_ROUTE_SPARSEMIXER, .jitter = 0.01f}, .flags = SH_LLAMA_FLAGS},
-    .keys = keys_phi, .params = params_phi, .only = SH_WORDS("num_experts_per_tok=2"), .knows = " sliding_window ",
+    .keys = keys_phi, .params = params_phi,
+    .gguf = &sh_gguf_phimoe, .only = SH_WORDS("num_experts_per_tok=2"), .knows = " sliding_window ",
     .shape = shape, .finish = sh_config_classic_rope};

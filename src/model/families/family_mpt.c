@@ -39,12 +39,14 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 static const struct sh_fact_key facts[] = {SH_FACT(kv_heads, 1, "attn_config.kv_n_heads"), {.json = {NULL}}};
 
 const struct sh_family sh_family_mpt = {
+    .special = "ALiBi, clipped queries, keys and values",
     .name = "mpt", .model_types = SH_WORDS("mpt"), .architectures = SH_WORDS("MPTForCausalLM", "MptForCausalLM"),
     .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU, .pos = SH_POS_ALIBI, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 2048,
               .flags = SH_TIED_HEAD | SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM},
     .keys = keys, .params = params,
+    .gguf = &sh_gguf_mpt,
     .only = SH_WORDS("attn_config.attn_type=\"multihead_attention\"", "attn_config.alibi=true",
                      "attn_config.qk_ln=false", "attn_config.prefix_lm=false", "attn_config.alibi_bias_max=8",
                      "no_bias=true", "logit_scale=null"),

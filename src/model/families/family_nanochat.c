@@ -19,6 +19,7 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 }
 
 const struct sh_family sh_family_nanochat = {
+    .special = "norms without weights, rotation backwards, squared ReLU",
     .name = "nanochat", .model_types = SH_WORDS("nanochat"),
     .architectures = SH_WORDS("NanoChatForCausalLM", "NanoChatModel"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_RELU2, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f,

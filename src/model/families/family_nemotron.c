@@ -14,8 +14,10 @@ static const struct sh_param params[] = {
     {.name = NULL}};
 
 const struct sh_family sh_family_nemotron = {
+    .special = "squared ReLU, layer norms with 1 + w, partial rotation",
     .name = "nemotron", .model_types = SH_WORDS("nemotron"),
     .architectures = SH_WORDS("NemotronForCausalLM", "NemotronModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LAYER_NORM_START, .act = SH_ACT_RELU2, .max_pos = 4096, .rotary_share = 0.5f,
               .flags = SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_NORM_PLUS_ONE},
-    .keys = keys, .params = params, .finish = sh_config_classic_rope};
+    .keys = keys, .params = params,
+    .gguf = &sh_gguf_nemotron, .finish = sh_config_classic_rope};

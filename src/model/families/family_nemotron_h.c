@@ -44,6 +44,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 }
 
 const struct sh_family sh_family_nemotron_h = {
+    .special = "state-space layers, attention in a few",
     .name = "nemotron_h", .model_types = SH_WORDS("nemotron_h"),
     .start = {.norm = SH_NORM_RMS, .pos = SH_POS_NONE},
     .knows = " hybrid_override_pattern layers_block_type n_routed_experts num_nextn_predict_layers moe_latent_size "

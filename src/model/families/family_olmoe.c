@@ -18,12 +18,17 @@ static const struct sh_param params_flex[] = {COMMON, SH_LLAMA_OUT_NORMS, {.name
 #define FLAGS SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_QK_NORM_WIDE
 
 const struct sh_family sh_family_olmoe = {
+    .special = "experts, a norm of all queries together",
     .name = "olmoe", .model_types = SH_WORDS("olmoe"), .architectures = SH_WORDS("OlmoeForCausalLM", "OlmoeModel"),
     .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, .mix = {.n = 64, .used = 8}, .flags = FLAGS},
-    .keys = keys, .params = params, .shape = sh_mixture_shape, .finish = sh_config_whole_rope};
+    .keys = keys, .params = params,
+    .gguf = &sh_gguf_olmoe, .shape = sh_mixture_shape, .finish = sh_config_whole_rope};
 
 const struct sh_family sh_family_flex_olmo = {
+    .special = "experts, norms on the outputs of blocks",
     .name = "flex_olmo", .model_types = SH_WORDS("flex_olmo"),
     .architectures = SH_WORDS("FlexOlmoForCausalLM", "FlexOlmoModel"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START, .norm_place = SH_NORM_OUT, .mix = {.n = 7, .used = 5}, .flags = FLAGS}, .keys = keys,
-    .params = params_flex, .shape = sh_mixture_shape, .finish = sh_config_whole_rope};
+    .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_OUT, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32,
+              .norm_eps = 1e-6f, .init_std = 0.02f, .max_pos = 4096, .rotary_share = 1, .rope = {.base = 500000},
+              .mix = {.n = 7, .used = 5}, .flags = FLAGS},
+    .keys = keys, .params = params_flex, .shape = sh_mixture_shape, .finish = sh_config_whole_rope};

@@ -53,6 +53,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_opt = {
+    .special = "learned positions with an offset of 2, ReLU",
     .name = "opt", .model_types = SH_WORDS("opt"), .architectures = SH_WORDS("OPTForCausalLM", "OPTModel"),
     .prefixes = SH_WORDS("model.decoder.", "decoder."),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_RELU, .pos = SH_POS_LEARNED, .pos_offset = 2, .type = SH_F32,

@@ -22,6 +22,7 @@ static const struct sh_param params[] = {
     SH_LINEAR(DOWN, SH_LAYER "mlp.dense_4h_to_h", MODEL, FF, 0, 0), {.name = NULL}};
 
 const struct sh_family sh_family_persimmon = {
+    .special = "squared ReLU, layer norms of queries and keys, partial rotation",
     .name = "persimmon", .model_types = SH_WORDS("persimmon"),
     .architectures = SH_WORDS("PersimmonForCausalLM", "PersimmonModel"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_LAYER, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f, .init_std = 0.02f,

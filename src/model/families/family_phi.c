@@ -21,8 +21,10 @@ static const struct sh_param params[] = {
     {.name = NULL}};
 
 const struct sh_family sh_family_phi = {
+    .special = "parallel blocks on one norm, partial rotation",
     .name = "phi", .model_types = SH_WORDS("phi"), .architectures = SH_WORDS("PhiForCausalLM", "PhiModel"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LAYER_NORM_START, .act = SH_ACT_GELU_TANH, .max_pos = 2048, .rotary_share = 0.5f,
               .flags = SH_GPT_FLAGS | SH_PARALLEL | SH_ONE_NORM | SH_HAS_HEAD_BIAS},
-    .keys = keys, .params = params, .finish = sh_config_classic_rope};
+    .keys = keys, .params = params,
+    .gguf = &sh_gguf_phi, .finish = sh_config_classic_rope};

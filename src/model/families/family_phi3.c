@@ -37,6 +37,7 @@ static const struct sh_gguf_form gguf = {
     .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_WINDOW};
 
 const struct sh_family sh_family_phi3 = {
+    .special = "q, k, v and gate, up in one tensor; longrope",
     .name = "phi3", .model_types = SH_WORDS("phi3"), .architectures = SH_WORDS("Phi3ForCausalLM", "Phi3Model"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},

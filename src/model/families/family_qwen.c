@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The models of Qwen, and MiMo. */
 #include <stdio.h>
+#include <string.h>
 
 #include "src/model/config.h"
 #include "src/model/families/families.h"
@@ -37,6 +38,7 @@ static const struct sh_gguf_form gguf_2 = {
     .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_QKV_BIAS};
 
 const struct sh_family sh_family_qwen2 = {
+    .special = "biases on queries, keys and values; windows in late layers",
     .name = "qwen2", .model_types = SH_WORDS("qwen2"), .architectures = SH_WORDS("Qwen2ForCausalLM", "Qwen2Model"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
@@ -45,6 +47,7 @@ const struct sh_family sh_family_qwen2 = {
 
 /* MiMo: the same and layers that predict further tokens, which are not counted. */
 const struct sh_family sh_family_mimo = {
+    .special = "Qwen 2 with layers that predict further tokens",
     .name = "mimo", .model_types = SH_WORDS("mimo"),
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
     .knows = KNOWS "num_nextn_predict_layers ", .shape = shape};
@@ -56,6 +59,7 @@ static const struct sh_gguf_form gguf_3 = {
     .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD};
 
 const struct sh_family sh_family_qwen3 = {
+    .special = "a norm of each query and key",
     .name = "qwen3", .model_types = SH_WORDS("qwen3"), .counted_types = SH_WORDS("qwen3_vl_text", "qwen3_vl"),
     .architectures = SH_WORDS("Qwen3ForCausalLM", "Qwen3Model"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
@@ -110,14 +114,28 @@ static int mixture_shape_2(struct sh_arch *a, const struct sh_config *c, struct 
 }
 
 const struct sh_family sh_family_qwen2_moe = {
+    .special = "experts, and one for all tokens behind a sigmoid",
     .name = "qwen2_moe", .model_types = SH_WORDS("qwen2_moe"),
     .architectures = SH_WORDS("Qwen2MoeForCausalLM", "Qwen2MoeModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS}, .keys = mixture_keys, .params = mixture_2,
+    .gguf = &sh_gguf_qwen2_moe,
     .knows = KNOWS, .shape = mixture_shape_2, .finish = sh_config_whole_rope};
 
+/* Qwen 3's window, where it is used, is in every layer. */
+static int mixture_shape_3(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int uses = 0;
+    if (sh_config_flag(c, "use_sliding_window", &uses, e) || sh_qwen_mixture_shape(a, c, e))
+        return -1;
+    memset(a->whole, 0, sizeof a->whole);
+    return uses ? sh_config_window(c, 4096, a, e) : 0;
+}
+
 const struct sh_family sh_family_qwen3_moe = {
+    .special = "experts; a norm of each query and key",
     .name = "qwen3_moe", .model_types = SH_WORDS("qwen3_moe"),
     .counted_types = SH_WORDS("qwen3_vl_moe_text", "qwen3_vl_moe"),
     .architectures = SH_WORDS("Qwen3MoeForCausalLM", "Qwen3MoeModel"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM}, .keys = mixture_keys,
-    .params = mixture_3, .knows = KNOWS, .shape = sh_qwen_mixture_shape, .finish = sh_config_whole_rope};
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM}, .keys = mixture_keys,
+    .params = mixture_3,
+    .gguf = &sh_gguf_qwen3_moe, .knows = KNOWS, .shape = mixture_shape_3, .finish = sh_config_whole_rope};

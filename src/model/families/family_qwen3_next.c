@@ -157,18 +157,21 @@ static int count_delta(struct sh_kv_facts *f, const struct sh_config *c, struct 
 #define ONLY SH_WORDS("attn_output_gate=true", "hidden_act=\"silu\"")
 
 const struct sh_family sh_family_qwen3_next = {
+    .special = "gated delta rule in three of four layers, gated attention, experts",
     .name = "qwen3_next", .model_types = SH_WORDS("qwen3_next"),
     .architectures = SH_WORDS("Qwen3NextForCausalLM", "Qwen3NextModel"), .prefixes = sh_llama_prefixes,
     .start = {START, .flags = FLAGS | SH_MIX_NORMED}, .keys = keys_next, .params = params_next, .facts = next_facts,
     .only = ONLY, .knows = DELTA_KNOWS, .shape = next_shape, .finish = finish, .count = count_delta};
 
 const struct sh_family sh_family_qwen3_5 = {
+    .special = "gated delta rule in three of four layers, gated attention",
     .name = "qwen3_5", .model_types = SH_WORDS("qwen3_5_text", "qwen3_5"),
     .architectures = SH_WORDS("Qwen3_5ForCausalLM", "Qwen3_5TextModel", "Qwen3_5ForConditionalGeneration"),
     .prefixes = NESTED, .start = {START, .flags = FLAGS}, .keys = keys, .params = params, .facts = delta_facts,
     .only = ONLY, .knows = DELTA_KNOWS, .shape = delta_shape, .finish = finish, .count = count_delta};
 
 const struct sh_family sh_family_qwen3_5_moe = {
+    .special = "gated delta rule in three of four layers, gated attention, experts",
     .name = "qwen3_5_moe", .model_types = SH_WORDS("qwen3_5_moe_text", "qwen3_5_moe"),
     .architectures = SH_WORDS("Qwen3_5MoeForCausalLM", "Qwen3_5MoeTextModel", "Qwen3_5MoeForConditionalGeneration"),
     .prefixes = NESTED, .start = {START, .mix = {.n = 256, .used = 8, .width = 512, .shared_width = 512},

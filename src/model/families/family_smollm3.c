@@ -27,11 +27,13 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_smollm3 = {
+    .special = "no positions in every fourth layer",
     .name = "smollm3", .model_types = SH_WORDS("smollm3"),
     .architectures = SH_WORDS("SmolLM3ForCausalLM", "SmolLM3Model"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f,
               .init_std = 0.02f, .max_pos = 32768, .rotary_share = 1, .rope = {.base = 2e6f},
               .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
     .keys = sh_llama_keys, .params = sh_llama_params,
+    .gguf = &sh_gguf_smollm3,
     .knows = " no_rope_layers sliding_window use_sliding_window max_window_layers layer_types ", .shape = shape,
     .finish = sh_config_whole_rope};

@@ -18,8 +18,10 @@ static const struct sh_param params[] = {
     SH_NORM_PAIR_UNLESS(MLP_NORM, SH_LAYER "post_attention_layernorm", SH_ONE_NORM), SH_LLAMA_FEED, {.name = NULL}};
 
 const struct sh_family sh_family_stablelm = {
+    .special = "layer norms, rotation of a quarter of each head",
     .name = "stablelm", .model_types = SH_WORDS("stablelm"),
     .architectures = SH_WORDS("StableLmForCausalLM", "StableLmModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LAYER_NORM_START, .act = SH_ACT_SILU, .max_pos = 4096, .rotary_share = 0.25f,
               .flags = SH_LLAMA_FLAGS},
-    .keys = keys, .params = params, .finish = sh_config_classic_rope};
+    .keys = keys, .params = params,
+    .gguf = &sh_gguf_stablelm, .finish = sh_config_classic_rope};

@@ -29,11 +29,13 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 const struct sh_family sh_family_gpt_bigcode = {
+    .special = "one KV head, learned positions",
     .name = "gpt_bigcode", .model_types = SH_WORDS("gpt_bigcode"),
     .architectures = SH_WORDS("GPTBigCodeForCausalLM", "GPTBigCodeModel"), .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_GELU_TANH, .pos = SH_POS_LEARNED, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .flags = SH_TIED_HEAD | SH_GPT_FLAGS},
-    .keys = keys, .params = params, .only = SH_WORDS("scale_attn_weights=true", "add_cross_attention=false"),
+    .keys = keys, .params = params,
+    .gguf = &sh_gguf_gpt_bigcode, .only = SH_WORDS("scale_attn_weights=true", "add_cross_attention=false"),
     .knows = " multi_query ", .shape = shape};
 
 /* ---- StarCoder 2 ---- */
@@ -49,9 +51,11 @@ static const struct sh_param params_2[] = {
     SH_LINEAR(DOWN, SH_LAYER "mlp.c_proj", MODEL, FF, SH_HAS_MLP_BIAS, 0), {.name = NULL}};
 
 const struct sh_family sh_family_starcoder2 = {
+    .special = "layer norms and biases, a window in every layer",
     .name = "starcoder2", .model_types = SH_WORDS("starcoder2"),
     .architectures = SH_WORDS("Starcoder2ForCausalLM", "Starcoder2Model"), .prefixes = sh_llama_prefixes,
     .start = {SH_LAYER_NORM_START, .act = SH_ACT_GELU_TANH, .max_pos = 4096, .rotary_share = 1,
               .flags = SH_GPT_FLAGS | SH_TIED_HEAD},
-    .keys = keys_2, .params = params_2, .knows = " sliding_window ", .shape = sh_window_shape,
+    .keys = keys_2, .params = params_2,
+    .gguf = &sh_gguf_starcoder2, .knows = " sliding_window ", .shape = sh_window_shape,
     .finish = sh_config_classic_rope};

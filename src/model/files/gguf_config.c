@@ -26,7 +26,16 @@ int sh_gguf_has(struct sh_gguf_maker *m, const char *name)
 
 void sh_gguf_put(struct sh_gguf_maker *m, const char *hub, const char *name, json_t *value)
 {
-    json_object_set_new(m->root, hub, value);
+    const char *dot = strchr(hub, '.');
+    char outer[64];
+    json_t *to = m->root;
+    if (dot) {
+        snprintf(outer, sizeof outer, "%.*s", (int)(dot - hub), hub);
+        if (!json_object_get(to, outer))
+            json_object_set_new(to, outer, json_object());
+        to = json_object_get(to, outer);
+    }
+    json_object_set_new(to, dot ? dot + 1 : hub, value);
     if (name)
         json_object_set_new(m->names, hub, json_string(sh_gguf_key(m, name)));
 }
@@ -57,22 +66,95 @@ int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out)
 
 /* ---- taking over ---- */
 
+static int has_tensor(const struct sh_gguf_maker *m, const char *name)
+{
+    return sh_weights_find(m->w, name) != NULL;
+}
+
+static void put_text(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
+{
+    const char *text = item->kind == SH_GGUF_FIXED || has_tensor(m, item->name) ? item->json : item->json_else;
+    if (text)
+        sh_gguf_put(m, item->hub, NULL, json_loads(text, JSON_DECODE_ANY, NULL));
+}
+
+static int put_gating(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
+{
+    int64_t n = 0;
+    if (sh_gguf_count(m, item->name, &n))
+        return -1;
+    if (item->hub ? n > 2 : n && n != item->value)
+        return sh_gguf_cannot(m, item->name, item->hub ? "1 (softmax) or 2 (sigmoid)"
+                                             : item->value == 2 ? "2 (sigmoid)" : "1 (softmax)");
+    if (item->hub)
+        sh_gguf_put(m, item->hub, item->name, json_string(n == 2 || (!n && item->value == 2) ? "sigmoid" : "softmax"));
+    return 0;
+}
+
 static int put_item(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
 {
     int64_t n = 0;
     double x = 0;
     int flag = 0;
+    if (item->kind == SH_GGUF_FIXED || item->kind == SH_GGUF_THERE) {
+        put_text(m, item);
+        return 0;
+    }
+    if (item->kind == SH_GGUF_GATING)
+        return put_gating(m, item);
     if (!sh_gguf_has(m, item->name))
         return item->optional ? 0 : sh_fail(m->e, "%s: key '%s' is missing", m->g->path, m->key);
     int is_count = item->kind == SH_GGUF_COUNT, is_number = item->kind == SH_GGUF_NUMBER;
     if (is_count ? sh_gguf_count(m, item->name, &n)
                  : is_number ? sh_gguf_number(m, item->name, &x) : sh_gguf_flag(m->g, m->key, &flag, m->e))
         return -1;
+    if (item->optional == 2 && is_count && !n)
+        return 0;
     sh_gguf_put(m, item->hub, item->name, is_count ? json_integer(n) : is_number ? json_real(x) : json_boolean(flag));
     return 0;
 }
 
-/* Keys and values have the same width in all families that we know. */
+/* How DeepSeek's versions choose experts: from 3 on by a correction, before in groups or not. Youtu has none. */
+static int put_choice(struct sh_gguf_maker *m)
+{
+    int64_t dense = 0;
+    char name[48];
+    if (sh_gguf_count(m, "leading_dense_block_count", &dense))
+        return -1;
+    snprintf(name, sizeof name, "blk.%lld.exp_probs_b.bias", (long long)dense);
+    int corrects = has_tensor(m, name), groups = json_object_get(m->root, "n_group") != NULL;
+    int mixes = json_object_get(m->root, "n_routed_experts") != NULL;
+    const char *type = !mixes ? "youtu" : corrects ? "deepseek_v3" : "deepseek_v2";
+    json_object_set_new(m->root, "model_type", json_string(type));
+    json_object_set_new(m->root, "topk_method",
+                        json_string(corrects ? "noaux_tc" : groups ? "group_limited_greedy" : "greedy"));
+    return 0;
+}
+
+/* Keys have the latent and rotary elements, values the latent; what they are made into has widths of its own. */
+static int put_latent(struct sh_gguf_maker *m, int64_t key, int64_t value)
+{
+    int64_t rank = 0, turning = 0, wide = 0, out = 0, one = 0;
+    if (sh_gguf_count(m, "attention.kv_lora_rank", &rank) || sh_gguf_count(m, "rope.dimension_count", &turning) ||
+        sh_gguf_count(m, "attention.head_count_kv", &one) ||
+        sh_gguf_count(m, "attention.key_length_mla", &wide) || sh_gguf_count(m, "attention.value_length_mla", &out))
+        return -1;
+    if (!wide && one != 1) {            /* older files give the widths of what the latent is made into */
+        wide = key;
+        out = value;
+    } else if (key != rank + turning || value != rank) {
+        return sh_gguf_cannot(m, "attention.key_length", "kv_lora_rank + rope.dimension_count");
+    }
+    if (wide <= turning)
+        return sh_gguf_cannot(m, "attention.key_length_mla", "more than rope.dimension_count");
+    m->d_head = turning;
+    sh_gguf_put(m, "qk_rope_head_dim", "rope.dimension_count", json_integer(turning));
+    sh_gguf_put(m, "qk_nope_head_dim", "attention.key_length_mla", json_integer(wide - turning));
+    sh_gguf_put(m, "v_head_dim", "attention.value_length_mla", json_integer(out));
+    return put_choice(m);
+}
+
+/* Keys and values have the same width in all other families that we know. */
 static int put_head_width(struct sh_gguf_maker *m)
 {
     int64_t key = 0, value = 0;
@@ -80,6 +162,8 @@ static int put_head_width(struct sh_gguf_maker *m)
         sh_gguf_count(m, "attention.head_count", &m->n_head) || sh_gguf_count(m, "attention.key_length", &key) ||
         sh_gguf_count(m, "attention.value_length", &value))
         return -1;
+    if (m->form->traits & SH_GGUF_LATENT)
+        return put_latent(m, key, value);
     int64_t usual = m->n_head && m->d_model % m->n_head == 0 ? m->d_model / m->n_head : 0;
     m->d_head = key ? key : usual;
     if (m->n_head && !m->d_head)
@@ -91,11 +175,6 @@ static int put_head_width(struct sh_gguf_maker *m)
     else if (key && key != usual)
         return sh_gguf_cannot(m, "attention.key_length", "embedding_length / head_count");
     return 0;
-}
-
-static int has_tensor(const struct sh_gguf_maker *m, const char *name)
-{
-    return sh_weights_find(m->w, name) != NULL;
 }
 
 /* What no key says: the tensors do. */
@@ -128,6 +207,8 @@ static int put_layers(struct sh_gguf_maker *m)
     const struct sh_gguf_value *v = sh_gguf_find(m->g, sh_gguf_key(m, name));
     int64_t period = m->form->period;
     int is_list = v && v->kind == SH_GGUF_ARRAY;
+    if (!v && !period)                  /* the family has a rule */
+        return 0;
     if (is_list && (v->n < (size_t)m->n_layer || (v->item != SH_GGUF_BOOL && !sh_gguf_is_whole(v->item))))
         return sh_gguf_cannot(m, name, "a number, or one true or false for each layer");
     if (!is_list && sh_gguf_count(m, name, &period))
@@ -147,15 +228,16 @@ static int put_windows(struct sh_gguf_maker *m)
     int64_t n = m->form->window;
     if (sh_gguf_count(m, name, &n))
         return -1;
+    int listed = (m->form->traits & (SH_GGUF_CAPS | SH_GGUF_LAYERS)) != 0;
     if (n && !(m->form->traits & (SH_GGUF_WINDOW | SH_GGUF_CAPS)))
         return sh_gguf_cannot(m, name, "0: the file does not give the rules of this family's windows");
-    if (!(m->form->traits & SH_GGUF_CAPS) && sh_gguf_has(m, "attention.sliding_window_pattern"))
+    if (!listed && sh_gguf_has(m, "attention.sliding_window_pattern"))
         return sh_gguf_cannot(m, "attention.sliding_window_pattern", "no such key for this family");
     sh_gguf_put(m, "sliding_window", name, n ? json_integer(n) : json_null());
     /* Files of Mistral say that they are of LLaMA, which has no windows. */
-    if (n && m->form->windowed_type)
+    if (n && m->form->windowed_type && !json_object_get(m->root, "num_local_experts"))
         json_object_set_new(m->root, "model_type", json_string(m->form->windowed_type));
-    return m->form->traits & SH_GGUF_CAPS ? put_layers(m) : 0;
+    return listed && (n || m->form->traits & SH_GGUF_CAPS) ? put_layers(m) : 0;
 }
 
 static int put_cap(struct sh_gguf_maker *m, const char *name, double usual)
@@ -175,6 +257,8 @@ static int put_cap(struct sh_gguf_maker *m, const char *name, double usual)
 static int put_scale(struct sh_gguf_maker *m)
 {
     double usual = m->d_head ? 1 / sqrt((double)m->d_head) : 0, scale = usual;
+    if (m->form->traits & SH_GGUF_SCALE)
+        return 0;
     if (m->form->traits & SH_GGUF_CAPS && m->n_layer == m->form->large && m->n_head)
         scale = 1 / sqrt((double)m->d_model / (double)m->n_head);
     if (sh_gguf_number(m, "attention.scale", &scale))
@@ -200,11 +284,13 @@ static const char *const read_keys[] = {
     "attention.sliding_window_pattern", "attn_logit_softcapping", "final_logit_softcapping", "rope.dimension_count",
     "rope.freq_base", "rope.freq_base_swa", "rope.global.freq_base", "rope.local.freq_base", "rope.scaling.type",
     "rope.scaling.factor", "rope.scale_linear", "rope.scaling.original_context_length", "rope.scaling.finetuned",
-    "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", NULL};
+    "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "attention.key_length_mla",
+    "attention.value_length_mla", NULL};
 
 /* With this value they change nothing. */
 static const struct neutral { const char *name; double value; } neutral[] = {
-    {"expert_count", 0}, {"expert_used_count", 0}, {"attention.clamp_kqv", 0}, {"attention.causal", 1},
+    {"expert_count", 0}, {"expert_used_count", 0}, {"expert_shared_count", 0}, {"expert_group_count", 1},
+    {"expert_group_used_count", 1}, {"attention.clamp_kqv", 0}, {"attention.causal", 1},
     {"attention.recurrent_layer_count", 0}, {"residual_scale", 1}, {"embedding_scale", 1}, {"logit_scale", 1},
     {"rope.scaling.attn_factor", 1}, {"rope.scaling.yarn_attn_factor", 1}, {"rope.scaling.yarn_ext_factor", 1},
     {"rope.scaling.yarn_log_multiplier", 0}, {NULL, 0}};
@@ -243,6 +329,9 @@ static int check_key(struct sh_gguf_maker *m, const struct sh_gguf_value *v, str
     for (const char *const *known = read_keys; *known; known++)
         if (sh_gguf_text_is(name, *known))
             return 0;
+    for (const struct sh_gguf_item *item = m->form->items; item->kind != SH_GGUF_COUNT || item->name; item++)
+        if (item->name && item->kind != SH_GGUF_THERE && sh_gguf_text_is(name, item->name))
+            return 0;
     for (const struct neutral *n = neutral; n->name; n++)
         if (sh_gguf_text_is(name, n->name))
             return check_neutral(m, v, n);
@@ -271,12 +360,30 @@ static int check_keys(struct sh_gguf_maker *m)
 
 /* ---- the whole ---- */
 
+/* Files of several families say that they are of one architecture. Layers that predict further tokens follow. */
+static int put_types(struct sh_gguf_maker *m)
+{
+    int64_t experts = 0, more = 0, layers = 0;
+    if (sh_gguf_count(m, "expert_count", &experts) || sh_gguf_count(m, "nextn_predict_layers", &more) ||
+        sh_gguf_count(m, "block_count", &layers))
+        return -1;
+    if (experts && m->form->mixed_type)
+        json_object_set_new(m->root, "model_type", json_string(m->form->mixed_type));
+    if (more >= layers && more)
+        return sh_gguf_cannot(m, "nextn_predict_layers", "fewer than block_count");
+    if (more) {
+        sh_gguf_put(m, "num_nextn_predict_layers", "nextn_predict_layers", json_integer(more));
+        sh_gguf_put(m, "num_hidden_layers", "block_count", json_integer(layers - more));
+    }
+    return 0;
+}
+
 static int take_over(struct sh_gguf_maker *m, const struct sh_gguf_item *items)
 {
-    for (; items->name; items++)
+    for (; items->name || items->hub; items++)
         if (put_item(m, items))
             return -1;
-    return put_head_width(m) || put_from_tensors(m) || sh_gguf_put_rope(m) || put_windows(m) ||
+    return put_types(m) || put_head_width(m) || put_from_tensors(m) || sh_gguf_put_rope(m) || put_windows(m) ||
            put_cap(m, "attn_logit_softcapping", m->form->cap) ||
            put_cap(m, "final_logit_softcapping", m->form->head_cap) || put_scale(m) || check_keys(m) ? -1 : 0;
 }
@@ -292,7 +399,7 @@ static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_er
         sh_gguf_refuse(g, "general.type", "model", e);
         return NULL;
     }
-    char expected[200] = "one of";
+    char expected[1000] = "one of";
     const struct sh_gguf_form *last = NULL;
     for (const struct sh_family *const *f = sh_families; *f; f++) {
         size_t used = strlen(expected);

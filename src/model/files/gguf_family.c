@@ -22,7 +22,27 @@ static const char *const names[SH_N_ROLE] = {
     [SH_UP_W] = BLOCK "ffn_up.weight", [SH_UP_B] = BLOCK "ffn_up.bias", [SH_DOWN_W] = BLOCK "ffn_down.weight",
     [SH_DOWN_B] = BLOCK "ffn_down.bias", [SH_GATE_W] = BLOCK "ffn_gate.weight", [SH_GATE_B] = BLOCK "ffn_gate.bias",
     [SH_Q_NORM_W] = BLOCK "attn_q_norm.weight", [SH_K_NORM_W] = BLOCK "attn_k_norm.weight",
-    [SH_ATTN_POST_W] = BLOCK "post_attention_norm.weight", [SH_MLP_POST_W] = BLOCK "post_ffw_norm.weight"};
+    [SH_Q_NORM_B] = BLOCK "attn_q_norm.bias", [SH_K_NORM_B] = BLOCK "attn_k_norm.bias",
+    [SH_ATTN_POST_W] = BLOCK "post_attention_norm.weight", [SH_MLP_POST_W] = BLOCK "post_ffw_norm.weight",
+    [SH_HEAD_B] = "output.bias", [SH_ATTN_GATE_W] = BLOCK "attn_gate.weight", [SH_SINKS] = BLOCK "attn_sinks.weight",
+    [SH_Q_A_W] = BLOCK "attn_q_a.weight", [SH_Q_A_NORM_W] = BLOCK "attn_q_a_norm.weight",
+    [SH_Q_B_W] = BLOCK "attn_q_b.weight", [SH_KV_A_W] = BLOCK "attn_kv_a_mqa.weight",
+    [SH_KV_A_NORM_W] = BLOCK "attn_kv_a_norm.weight", [SH_KV_B_W] = BLOCK "attn_kv_b.weight",
+    [SH_ROUTER_W] = BLOCK "ffn_gate_inp.weight", [SH_ROUTER_B] = BLOCK "ffn_gate_inp.bias",
+    [SH_ROUTER_CHOICE] = BLOCK "exp_probs_b.bias",
+    [SH_EXPERT_GATE_W] = BLOCK "ffn_gate_exps.weight", [SH_EXPERT_GATE_B] = BLOCK "ffn_gate_exps.bias",
+    [SH_EXPERT_UP_W] = BLOCK "ffn_up_exps.weight", [SH_EXPERT_UP_B] = BLOCK "ffn_up_exps.bias",
+    [SH_EXPERT_DOWN_W] = BLOCK "ffn_down_exps.weight", [SH_EXPERT_DOWN_B] = BLOCK "ffn_down_exps.bias",
+    [SH_SHARED_GATE_W] = BLOCK "ffn_gate_shexp.weight", [SH_SHARED_UP_W] = BLOCK "ffn_up_shexp.weight",
+    [SH_SHARED_DOWN_W] = BLOCK "ffn_down_shexp.weight", [SH_SHARED_SCALE_W] = BLOCK "ffn_gate_inp_shexp.weight"};
+
+/* The latent's product in halves, after the whole (model.c binds what is there). */
+static const struct sh_param halves[] = {
+    {.role = SH_K_B_W, .name = BLOCK "attn_k_b.weight", .rows = SH_DIM_KV_RANK, .cols = SH_DIM_NOPE,
+     .form = SH_WHOLE_NAME, .count = SH_DIM_HEADS},
+    {.role = SH_V_B_W, .name = BLOCK "attn_v_b.weight", .rows = SH_DIM_VALUE, .cols = SH_DIM_KV_RANK,
+     .form = SH_WHOLE_NAME, .count = SH_DIM_HEADS}};
+enum { HALVES = sizeof halves / sizeof *halves };
 
 static const char *const no_prefix[] = {"", NULL};
 
@@ -40,8 +60,13 @@ static int is_one_tensor(const struct sh_family *f, enum sh_role a, enum sh_role
     return x && y && !strcmp(x->name, y->name);
 }
 
-static const char *name_of(const struct sh_family *f, enum sh_role role)
+/* NULL: the files do not have it. */
+static const char *name_of(const struct sh_family *f, const struct sh_param *p)
 {
+    enum sh_role role = p->role;
+    for (const struct sh_gguf_name *own = f->gguf ? f->gguf->names : NULL; own && own->name; own++)
+        if (own->role == (int)role && (!own->needs || (p->needs & own->needs) == own->needs))
+            return own->name;
     int is_weight = role == SH_Q_W || role == SH_K_W || role == SH_V_W;
     int is_bias = role == SH_Q_B || role == SH_K_B || role == SH_V_B;
     if ((is_weight || is_bias) && is_one_tensor(f, SH_Q_W, SH_K_W))
@@ -54,15 +79,20 @@ struct sh_family *sh_gguf_family(const struct sh_family *f)
     size_t n = 0;
     while (f->params[n].name)
         n++;
-    struct sh_param *params = xcalloc(n + 1, sizeof *params);
+    struct sh_param *params = xcalloc(n + HALVES + 1, sizeof *params), *to = params;
     int in_pairs = f->gguf && f->gguf->traits & SH_GGUF_IN_PAIRS;
     for (size_t i = 0; i < n; i++) {
         enum sh_role role = f->params[i].role;
         int is_paired = in_pairs && (role == SH_Q_W || role == SH_Q_B || role == SH_K_W || role == SH_K_B);
-        params[i] = f->params[i];
-        params[i].name = name_of(f, role);
-        params[i].form = SH_WHOLE_NAME | (is_paired ? SH_GGUF_PAIRED : 0u);
+        *to = f->params[i];
+        to->name = name_of(f, to);
+        to->form = SH_WHOLE_NAME | (is_paired ? SH_GGUF_PAIRED : 0u);
+        to += to->name != NULL;
     }
+    if (f->gguf && f->gguf->traits & SH_GGUF_LATENT)
+        memcpy(to, halves, sizeof halves);
+    else
+        to->name = NULL;
     struct sh_family *copy = xmalloc(sizeof *copy);
     *copy = *f;
     copy->params = params;

@@ -136,11 +136,18 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
 static int put_yarn(struct sh_gguf_maker *m, json_t *scaling)
 {
     int64_t original = 0;
-    double fast = 32, slow = 1;
+    double fast = 32, slow = 1, log = 0;
     if (sh_gguf_count(m, "rope.scaling.original_context_length", &original) ||
         sh_gguf_number(m, "rope.scaling.yarn_beta_fast", &fast) ||
-        sh_gguf_number(m, "rope.scaling.yarn_beta_slow", &slow))
+        sh_gguf_number(m, "rope.scaling.yarn_beta_slow", &slow) ||
+        (m->form->traits & SH_GGUF_LATENT && sh_gguf_number(m, "rope.scaling.yarn_log_multiplier", &log)))
         return -1;
+    if (m->form->traits & SH_GGUF_WHOLE_YARN)
+        json_object_set_new(scaling, "truncate", json_false());
+    if (log > 0) {                      /* a tenth of what sharpens scores; turns keep their size */
+        json_object_set_new(scaling, "mscale", json_real(10 * log));
+        json_object_set_new(scaling, "mscale_all_dim", json_real(10 * log));
+    }
     json_object_set_new(scaling, "beta_fast", json_real(fast));
     json_object_set_new(scaling, "beta_slow", json_real(slow));
     if (original)
@@ -178,8 +185,14 @@ static int put_scaling(struct sh_gguf_maker *m)
 static int put_share(struct sh_gguf_maker *m, int64_t turning)
 {
     if (turning == m->d_head || !m->d_head) {
-        if (m->form->share_key)
+        if (m->form->traits & SH_GGUF_COUNTS_TURNS)
+            sh_gguf_put(m, m->form->share_key, "rope.dimension_count", json_integer(turning));
+        else if (m->form->share_key)
             sh_gguf_put(m, m->form->share_key, "rope.dimension_count", json_real(1));
+        return 0;
+    }
+    if (m->form->traits & SH_GGUF_COUNTS_TURNS) {
+        sh_gguf_put(m, m->form->share_key, "rope.dimension_count", json_integer(turning));
         return 0;
     }
     if (!(m->form->traits & SH_GGUF_SHARE) || turning > m->d_head)

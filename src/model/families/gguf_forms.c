@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The newer families in GGUF files: their architectures' names, and what their keys are called in config.json. Keys and
+ * conventions are those of llama.cpp (gguf-py's constants.py, the converters of the families, its loaders). */
+#include "src/model/families/families.h"
+
+#define LAYERS SH_GGUF_COUNT_ITEM("block_count", "num_hidden_layers")
+#define WIDTH SH_GGUF_COUNT_ITEM("embedding_length", "hidden_size")
+#define HEADS \
+    SH_GGUF_COUNT_ITEM("attention.head_count", "num_attention_heads"), \
+    SH_GGUF_MAYBE(COUNT, "attention.head_count_kv", "num_key_value_heads")
+#define POSITIONS SH_GGUF_COUNT_ITEM("context_length", "max_position_embeddings")
+#define FEED SH_GGUF_COUNT_ITEM("feed_forward_length", "intermediate_size")
+#define RMS SH_GGUF_NUMBER_ITEM("attention.layer_norm_rms_epsilon", "rms_norm_eps")
+#define EPSILON(hub) SH_GGUF_NUMBER_ITEM("attention.layer_norm_epsilon", hub)
+#define COMMON LAYERS, WIDTH, HEADS, POSITIONS
+#define LLAMA COMMON, FEED, RMS
+#define EXPERTS(hub) \
+    SH_GGUF_COUNT_ITEM("expert_count", hub), SH_GGUF_COUNT_ITEM("expert_used_count", "num_experts_per_tok")
+#define EXPERT_WIDTH(hub) SH_GGUF_COUNT_ITEM("expert_feed_forward_length", hub)
+#define SIGMOID {.name = "expert_gating_func", .kind = SH_GGUF_GATING, .value = 2, .optional = 1}
+#define SOFTMAX {.name = "expert_gating_func", .kind = SH_GGUF_GATING, .value = 1, .optional = 1}
+#define WEIGHTS(scale, norm) \
+    SH_GGUF_MAYBE(NUMBER, "expert_weights_scale", scale), SH_GGUF_MAYBE(FLAG, "expert_weights_norm", norm)
+#define SHARED(hub) SH_GGUF_MAYBE(COUNT, "expert_shared_count", hub)
+#define GROUPS \
+    {.name = "expert_group_count", .hub = "n_group", .kind = SH_GGUF_COUNT, .optional = 2}, \
+    {.name = "expert_group_used_count", .hub = "topk_group", .kind = SH_GGUF_COUNT, .optional = 2}
+#define DENSE(hub) SH_GGUF_MAYBE(COUNT, "leading_dense_block_count", hub)
+#define QKV_BIAS(hub) SH_GGUF_IF("blk.0.attn_q.bias", hub, "true", "false")
+#define ROTARY SH_GGUF_ROTARY | SH_GGUF_HEAD
+
+/* A norm before the feed-forward block under the name that others give one after attention. */
+static const struct sh_gguf_name after_attention[] = {
+    {SH_MLP_NORM_W, "blk.#.post_attention_norm.weight", 0}, {0, NULL, 0}};
+
+#define FORM(family, ...) const struct sh_gguf_form sh_gguf_##family = {__VA_ARGS__, .base_key = "rope_theta"}
+
+/* ---- mixtures ---- */
+
+static const struct sh_gguf_item items_qwen2_moe[] = {
+    COMMON, RMS, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"),
+    SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"), SOFTMAX,
+    SH_GGUF_COUNT_ITEM("expert_shared_feed_forward_length", "shared_expert_intermediate_size"),
+    SH_GGUF_IS("norm_topk_prob", "false"), {.name = NULL}};
+FORM(qwen2_moe, .arch = "qwen2moe", .items = items_qwen2_moe, .traits = ROTARY | SH_GGUF_QKV_BIAS);
+
+static const struct sh_gguf_item items_qwen3_moe[] = {
+    COMMON, RMS, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"),
+    SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"), SOFTMAX, SH_GGUF_IS("norm_topk_prob", "true"),
+    {.name = NULL}};
+FORM(qwen3_moe, .arch = "qwen3moe", .items = items_qwen3_moe, .traits = ROTARY);
+
+static const struct sh_gguf_item items_olmoe[] = {
+    LLAMA, EXPERTS("num_experts"), SOFTMAX, SH_GGUF_IS("norm_topk_prob", "false"), {.name = NULL}};
+FORM(olmoe, .arch = "olmoe", .items = items_olmoe, .traits = ROTARY);
+
+static const struct sh_gguf_item items_phimoe[] = {
+    LLAMA, EXPERTS("num_local_experts"), SH_GGUF_IF("output.bias", "lm_head_bias", "true", "false"), {.name = NULL}};
+FORM(phimoe, .arch = "phimoe", .items = items_phimoe, .traits = ROTARY | SH_GGUF_WINDOW);
+
+static const struct sh_gguf_item items_gpt_oss[] = {
+    COMMON, RMS, EXPERTS("num_local_experts"), EXPERT_WIDTH("intermediate_size"), SOFTMAX,
+    SH_GGUF_MAYBE(COUNT, "feed_forward_length", "feed_forward_length"), {.name = NULL}};
+FORM(gpt_oss, .arch = "gpt-oss", .items = items_gpt_oss, .names = after_attention,
+     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_WHOLE_YARN);
+
+#define SIGMOID_MIXTURE \
+    LLAMA, EXPERTS("n_routed_experts"), EXPERT_WIDTH("moe_intermediate_size"), SIGMOID, \
+    WEIGHTS("routed_scaling_factor", "norm_topk_prob"), SHARED("n_shared_experts"), GROUPS, \
+    DENSE("first_k_dense_replace")
+static const struct sh_gguf_item items_glm4_moe[] = {
+    SIGMOID_MIXTURE, QKV_BIAS("attention_bias"),
+    SH_GGUF_IF("blk.0.attn_q_norm.weight", "use_qk_norm", "true", "false"), {.name = NULL}};
+FORM(glm4_moe, .arch = "glm4moe", .items = items_glm4_moe, .names = after_attention,
+     .share_key = "partial_rotary_factor", .traits = ROTARY | SH_GGUF_SHARE | SH_GGUF_QKV_BIAS);
+static const struct sh_gguf_item items_dots1[] = {
+    SIGMOID_MIXTURE, {.name = NULL}};
+FORM(dots1, .arch = "dots1", .items = items_dots1, .traits = ROTARY);
+
+static const struct sh_gguf_item items_minimax_m2[] = {
+    COMMON, RMS, EXPERTS("num_local_experts"), EXPERT_WIDTH("intermediate_size"), SIGMOID,
+    SH_GGUF_MAYBE(COUNT, "feed_forward_length", "feed_forward_length"), {.name = NULL}};
+FORM(minimax_m2, .arch = "minimax-m2", .items = items_minimax_m2, .share_key = "rotary_dim",
+     .traits = ROTARY | SH_GGUF_COUNTS_TURNS);
+
+static const struct sh_gguf_item items_afmoe[] = {
+    LLAMA, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SIGMOID,
+    WEIGHTS("route_scale", "route_norm"), SHARED("num_shared_experts"), DENSE("num_dense_layers"),
+    SH_GGUF_IS("mup_enabled", "true"), {.name = NULL}};
+FORM(afmoe, .arch = "afmoe", .items = items_afmoe, .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS);
+
+static const struct sh_gguf_item items_ernie_moe[] = {
+    LLAMA, SH_GGUF_COUNT_ITEM("expert_count", "moe_num_experts"), SH_GGUF_COUNT_ITEM("expert_used_count", "moe_k"),
+    EXPERT_WIDTH("moe_intermediate_size"), SOFTMAX, SHARED("moe_num_shared_experts"), DENSE("moe_layer_start_index"),
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "expert_shared_feed_forward_length"),
+    SH_GGUF_MAYBE(COUNT, "interleave_moe_layer_step", "moe_layer_interval"), {.name = NULL}};
+FORM(ernie4_5_moe, .arch = "ernie4_5-moe", .items = items_ernie_moe, .traits = ROTARY);
+
+/* Version 2 has no correction of the choice; without groups its choice is greedy. */
+static const struct sh_gguf_item items_deepseek[] = {
+    COMMON, RMS, SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"),
+    {.name = "expert_count", .hub = "n_routed_experts", .kind = SH_GGUF_COUNT, .optional = 2},
+    {.name = "expert_used_count", .hub = "num_experts_per_tok", .kind = SH_GGUF_COUNT, .optional = 2},
+    SH_GGUF_MAYBE(COUNT, "expert_feed_forward_length", "moe_intermediate_size"),
+    WEIGHTS("routed_scaling_factor", "norm_topk_prob"), SHARED("n_shared_experts"), GROUPS,
+    DENSE("first_k_dense_replace"), SH_GGUF_COUNT_ITEM("attention.kv_lora_rank", "kv_lora_rank"),
+    SH_GGUF_MAYBE(COUNT, "attention.q_lora_rank", "q_lora_rank"),
+    SH_GGUF_MAYBE(NUMBER, "rope.scaling.yarn_log_multiplier", "yarn_log_multiplier"),
+    {.name = "expert_gating_func", .hub = "scoring_func", .kind = SH_GGUF_GATING, .optional = 1}, {.name = NULL}};
+static const struct sh_gguf_name deepseek_names[] = {
+    {SH_Q_B_W, "blk.#.attn_q_b.weight", SH_Q_LATENT}, {SH_Q_B_W, "blk.#.attn_q.weight", 0}, {0, NULL, 0}};
+FORM(deepseek, .arch = "deepseek2", .items = items_deepseek, .names = deepseek_names,
+     .traits = SH_GGUF_ROTARY | SH_GGUF_LATENT | SH_GGUF_SCALE);
+
+static const struct sh_gguf_item items_granite_moe[] = {
+    LLAMA, EXPERTS("num_local_experts"), SOFTMAX, SH_GGUF_MAYBE(NUMBER, "attention.scale", "attention_multiplier"),
+    SH_GGUF_MAYBE(NUMBER, "embedding_scale", "embedding_multiplier"),
+    SH_GGUF_MAYBE(NUMBER, "residual_scale", "residual_multiplier"),
+    SH_GGUF_MAYBE(NUMBER, "logit_scale", "logits_scaling"), {.name = NULL}};
+FORM(granitemoe, .arch = "granitemoe", .items = items_granite_moe,
+     .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE);
+
+/* ---- dense models ---- */
+
+static const struct sh_gguf_item items_granite[] = {
+    LLAMA, SH_GGUF_MAYBE(NUMBER, "attention.scale", "attention_multiplier"),
+    SH_GGUF_MAYBE(NUMBER, "embedding_scale", "embedding_multiplier"),
+    SH_GGUF_MAYBE(NUMBER, "residual_scale", "residual_multiplier"),
+    SH_GGUF_MAYBE(NUMBER, "logit_scale", "logits_scaling"), {.name = NULL}};
+FORM(granite, .arch = "granite", .items = items_granite, .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE);
+
+static const struct sh_gguf_item items_cohere[] = {
+    COMMON, FEED, EPSILON("layer_norm_eps"), SH_GGUF_NUMBER_ITEM("logit_scale", "logit_scale"),
+    SH_GGUF_IF("blk.0.attn_q_norm.weight", "use_qk_norm", "true", "false"), {.name = NULL}};
+FORM(cohere, .arch = "command-r", .items = items_cohere, .traits = ROTARY);
+static const struct sh_gguf_item items_cohere2[] = {
+    COMMON, FEED, EPSILON("layer_norm_eps"), SH_GGUF_NUMBER_ITEM("logit_scale", "logit_scale"), {.name = NULL}};
+FORM(cohere2, .arch = "cohere2", .items = items_cohere2, .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS);
+
+static const struct sh_gguf_item items_olmo[] = {
+    COMMON, FEED, SH_GGUF_MAYBE(NUMBER, "attention.layer_norm_epsilon", "layer_norm_epsilon"),
+    SH_GGUF_MAYBE(NUMBER, "attention.clamp_kqv", "clip_qkv"), {.name = NULL}};
+FORM(olmo, .arch = "olmo", .items = items_olmo, .traits = ROTARY | SH_GGUF_IN_PAIRS);
+
+static const struct sh_gguf_item items_llama[] = {
+    LLAMA, {.name = NULL}};
+FORM(olmo2, .arch = "olmo2", .items = items_llama, .windowed_type = "olmo3",
+     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS);
+FORM(arcee, .arch = "arcee", .items = items_llama, .traits = ROTARY | SH_GGUF_IN_PAIRS);
+FORM(hunyuan_v1_dense, .arch = "hunyuan-dense", .items = items_llama, .traits = ROTARY);
+FORM(ernie4_5, .arch = "ernie4_5", .items = items_llama, .traits = ROTARY);
+FORM(gemma, .arch = "gemma", .items = items_llama, .traits = ROTARY);
+FORM(exaone4, .arch = "exaone4", .items = items_llama,
+     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_FACTORS);
+
+static const struct sh_gguf_item items_smollm3[] = {
+    LLAMA, SH_GGUF_IS("no_rope_layer_interval", "4"), {.name = NULL}};
+FORM(smollm3, .arch = "smollm3", .items = items_smollm3, .traits = ROTARY | SH_GGUF_IN_PAIRS);
+
+static const struct sh_gguf_item items_seed_oss[] = {
+    LLAMA, QKV_BIAS("attention_bias"), SH_GGUF_IS("attention_out_bias", "false"), {.name = NULL}};
+FORM(seed_oss, .arch = "seed_oss", .items = items_seed_oss, .names = after_attention,
+     .traits = ROTARY | SH_GGUF_QKV_BIAS);
+
+static const struct sh_gguf_item items_glm4[] = {
+    LLAMA, QKV_BIAS("attention_bias"), {.name = NULL}};
+FORM(glm4, .arch = "glm4", .items = items_glm4, .share_key = "partial_rotary_factor",
+     .traits = ROTARY | SH_GGUF_SHARE | SH_GGUF_QKV_BIAS);
+
+static const struct sh_gguf_item items_stablelm[] = {
+    COMMON, FEED, EPSILON("layer_norm_eps"), QKV_BIAS("use_qkv_bias"),
+    SH_GGUF_IF("blk.0.attn_q_norm.weight", "qk_layernorm", "true", "false"),
+    SH_GGUF_IF("blk.0.ffn_norm.weight", "use_parallel_residual", "false", "true"), {.name = NULL}};
+FORM(stablelm, .arch = "stablelm", .items = items_stablelm, .share_key = "partial_rotary_factor",
+     .traits = ROTARY | SH_GGUF_SHARE | SH_GGUF_QKV_BIAS);
+
+static const struct sh_gguf_item items_phi[] = {
+    COMMON, FEED, EPSILON("layer_norm_eps"), {.name = NULL}};
+FORM(phi, .arch = "phi2", .items = items_phi, .share_key = "partial_rotary_factor", .traits = ROTARY | SH_GGUF_SHARE);
+
+static const struct sh_gguf_item items_starcoder2[] = {
+    COMMON, FEED, EPSILON("norm_epsilon"), QKV_BIAS("use_bias"), {.name = NULL}};
+FORM(starcoder2, .arch = "starcoder2", .items = items_starcoder2, .traits = ROTARY | SH_GGUF_WINDOW);
+
+static const struct sh_gguf_item items_starcoder[] = {
+    LAYERS, WIDTH, HEADS, SH_GGUF_COUNT_ITEM("context_length", "n_positions"),
+    SH_GGUF_COUNT_ITEM("feed_forward_length", "n_inner"), EPSILON("layer_norm_epsilon"), {.name = NULL}};
+const struct sh_gguf_form sh_gguf_gpt_bigcode = {.arch = "starcoder", .items = items_starcoder};
+
+static const struct sh_gguf_item items_nemotron[] = {
+    COMMON, FEED, EPSILON("norm_eps"), {.name = NULL}};
+FORM(nemotron, .arch = "nemotron", .items = items_nemotron, .share_key = "partial_rotary_factor",
+     .traits = ROTARY | SH_GGUF_SHARE);
+
+/* One norm or two in each layer: the one before attention is then the second. */
+static const struct sh_gguf_name falcon_names[] = {
+    {SH_ATTN_NORM_W, "blk.#.attn_norm_2.weight", SH_HAS_TWO_NORMS},
+    {SH_ATTN_NORM_B, "blk.#.attn_norm_2.bias", SH_HAS_TWO_NORMS},
+    {SH_MLP_NORM_W, "blk.#.attn_norm.weight", SH_HAS_TWO_NORMS},
+    {SH_MLP_NORM_B, "blk.#.attn_norm.bias", SH_HAS_TWO_NORMS}, {0, NULL, 0}};
+static const struct sh_gguf_item items_falcon[] = {
+    COMMON, SH_GGUF_MAYBE(COUNT, "feed_forward_length", "ffn_hidden_size"), EPSILON("layer_norm_epsilon"),
+    SH_GGUF_MAYBE(COUNT, "attention.head_count_kv", "num_kv_heads"), SH_GGUF_IS("new_decoder_architecture", "true"),
+    SH_GGUF_IF("blk.0.attn_norm_2.weight", "num_ln_in_parallel_attn", "2", "1"), {.name = NULL}};
+FORM(falcon, .arch = "falcon", .items = items_falcon, .names = falcon_names, .traits = SH_GGUF_ROTARY);
+
+static const struct sh_gguf_item items_mpt[] = {
+    LAYERS, WIDTH, HEADS, POSITIONS, FEED, EPSILON("layer_norm_epsilon"),
+    SH_GGUF_MAYBE(NUMBER, "attention.clamp_kqv", "attn_config.clip_qkv"), {.name = NULL}};
+const struct sh_gguf_form sh_gguf_mpt = {.arch = "mpt", .items = items_mpt, .traits = SH_GGUF_ALIBI};
