@@ -458,7 +458,7 @@ static void sinks(void) { every("modern/sinks", "", ON_CPU, play_some); }
 static void latents(void) { every("modern/latent", "", ON_CPU, play_some); }
 static void chunks(void) { every("modern/chunks", "", ON_CPU, play_some); }
 static void sinks_module(void) { every("modern/sinks", "h2o", ON_MODULE, play_some); }
-static void latents_module(void) { every("modern/latent", "", ON_MODULE, play_some); }
+static void latents_module(void) { every("modern/latent", "h2o", ON_MODULE, play_some); }
 static void chunks_module(void) { every("modern/chunks", "h2o", ON_MODULE, play_some); }
 static void llama_gqa_module(void) { every("llama_gqa", "", ON_MODULE, play_some); }
 
