@@ -44,8 +44,8 @@ int sh_latent_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, s
     l->n_latent = c->n_head;
     l->latent = xcalloc((size_t)l->n_latent, sizeof *l->latent);
     for (int h = 0; h < l->n_latent && !t.at; h++)
-        if (sh_layer_numbered(l, m, SH_K_B_W, h, dtype, &l->latent[h].key, e) ||
-            sh_layer_numbered(l, m, SH_V_B_W, h, dtype, &l->latent[h].value, e))
+        if (sh_layer_numbered(l, SH_K_B_W, h, 0, &l->latent[h].key, NULL, e) ||
+            sh_layer_numbered(l, SH_V_B_W, h, 0, &l->latent[h].value, NULL, e))
             return -1;
     for (int h = 0; h < l->n_latent && t.at; h++) {
         int row = h * (a->d_nope + a->d_v);

@@ -152,7 +152,7 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
 static int is_in_halves(struct sh_model *m, const struct sh_param *p, int layer)
 {
     if (p->role == SH_K_B_W || p->role == SH_V_B_W)
-        return place(m, SH_KV_B_W, layer, 0)->stored != NULL;
+        return sh_bound_at(m, SH_KV_B_W, layer, 0)->stored != NULL;
     return p->role == SH_KV_B_W && sh_weights_find(m->file, "blk.0.attn_k_b.weight");
 }
 
