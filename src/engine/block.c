@@ -74,7 +74,7 @@ static int open_rows(struct work *w, struct sh_err *e)
     const struct sh_block *b = w->b;
     const struct sh_kv_head *h = b->h;
     int policy_k = h->seen_k.width > 0;
-    if (copy_rows(w, &w->k, &h->k, b->k, e) || copy_rows(w, &w->v, &h->v, b->v, e))
+    if (copy_rows(w, &w->k, &h->k, b->k, e) || copy_rows(w, &w->v, sh_kv_head_values(h), b->v, e))
         return -1;
     if ((policy_k || (b->turn && (b->needs & SH_NEEDS_KEYS))) &&
         copy_rows(w, &w->seen_k, policy_k ? &h->seen_k : &h->k, b->k, e))
@@ -195,8 +195,8 @@ int sh_block_run(const struct sh_block *b, size_t *bytes, struct sh_err *e)
         close_work(&w);
         return -1;
     }
-    w.wide = sh_kept_like(b->h->kept, w.m, w.seen_k.width ? w.seen_k.at : w.k.at,
-                          w.seen_v.width ? w.seen_v.at : w.v.at);
+    const struct sh_kv_rows *seen_v = w.seen_v.width ? &w.seen_v : !b->h->v.width && w.seen_k.width ? &w.seen_k : &w.v;
+    w.wide = sh_kept_like(b->h->kept, w.m, w.seen_k.width ? w.seen_k.at : w.k.at, seen_v->at);
     sh_kept_move(w.wide, b->h->kept, w.old, w.n_old);
     sh_stage_end(b->stages, SH_STAGE_EVICTION, since, b->sharers);
     for (int row = 0; row < b->n; row++) {

@@ -109,12 +109,14 @@ static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int 
         h->place = xmalloc((size_t)capacity * sizeof *h->place);
     c->most_slots = capacity > c->most_slots ? capacity : c->most_slots;
     enum sh_kv_layout keys = in_order ? SH_KV_IN_ORDER : s->format.by_channel ? SH_KV_BY_CHANNEL : SH_KV_BY_TOKEN;
+    int is_one = s->arch->latent.rank > 0, sees_v = (p->needs & SH_NEEDS_VALUES) != 0;
+    int sees_k = p->needs & SH_NEEDS_KEYS || (is_one && sees_v);
     if (sh_kv_rows_new(&h->k, &s->format, keys, capacity, d, e) ||
-        sh_kv_rows_new(&h->v, &s->format, 0, capacity, d, e))
+        (!is_one && sh_kv_rows_new(&h->v, &s->format, 0, capacity, d, e)))
         return -1;
-    if (s->format.bits < 32 && (p->needs & SH_NEEDS_KEYS) && sh_kv_rows_new(&h->seen_k, &plain, 0, capacity, d, e))
+    if (s->format.bits < 32 && sees_k && sh_kv_rows_new(&h->seen_k, &plain, 0, capacity, d, e))
         return -1;
-    if (s->format.bits < 32 && (p->needs & SH_NEEDS_VALUES) && sh_kv_rows_new(&h->seen_v, &plain, 0, capacity, d, e))
+    if (s->format.bits < 32 && sees_v && !is_one && sh_kv_rows_new(&h->seen_v, &plain, 0, capacity, d, e))
         return -1;
     return 0;
 }
@@ -123,6 +125,11 @@ static int new_head(struct sh_kv_cache *c, struct sh_kv_head *h, int layer, int 
 static const float *floats(const struct sh_kv_rows *kept, const struct sh_kv_rows *seen)
 {
     return kept->format.bits == 32 ? kept->at : seen->at;
+}
+
+static const float *value_floats(const struct sh_kv_head *h)
+{
+    return h->v.width ? floats(&h->v, &h->seen_v) : floats(&h->k, &h->seen_k);
 }
 
 static int heads(const struct sh_kv_cache *c)
@@ -179,14 +186,15 @@ void sh_kv_cache_restart(struct sh_kv_cache *c, int sequence)
         int n_slot = sh_kept_cache(h->kept)->n_slot;
         c->peak = n_slot > c->peak ? n_slot : c->peak;
         sh_kv_rows_clear(&h->k);
-        sh_kept_restart(h->kept, floats(&h->k, &h->seen_k), floats(&h->v, &h->seen_v));
+        sh_kept_restart(h->kept, floats(&h->k, &h->seen_k), value_floats(h));
     }
 }
 
 void sh_kv_head_put(struct sh_kv_head *h, int slot, const float *k, const float *v)
 {
     sh_kv_rows_put(&h->k, slot, k);
-    sh_kv_rows_put(&h->v, slot, v);
+    if (h->v.width)
+        sh_kv_rows_put(&h->v, slot, v);
     if (h->seen_k.width)
         sh_kv_rows_put(&h->seen_k, slot, k);
     if (h->seen_v.width)

@@ -9,6 +9,8 @@
  * when nothing can ever leave (the budget holds the whole text), since slots are then filled in order;
  * with a policy that evicts, along slots or along a token's channels as the format says (rows.h).
  *
+ * The latent of a token is its key and its value, in the format of keys.
+ *
  * A policy that looks at keys or values sees floats: where they are kept in fewer bits it gets a copy in
  * f32, which counts towards its memory. */
 #ifndef SH_ENGINE_CACHE_H
@@ -38,7 +40,7 @@ struct sh_session_setup {
 
 struct sh_kv_head {
     struct sh_kept *kept;               /* NULL: the layer has no such head                       */
-    struct sh_kv_rows k, v;
+    struct sh_kv_rows k, v;             /* v of width 0: keys are the values, too (latent attention) */
     struct sh_kv_rows seen_k, seen_v;   /* f32 copies for the policy; width 0: none               */
     int *place;                         /* [capacity] (rows.h); NULL: original positions        */
 };
@@ -85,6 +87,11 @@ static inline struct sh_kv_head *sh_kv_cache_head(const struct sh_kv_cache *c, i
 {
     size_t at = (size_t)sequence * (size_t)sh_kv_setup_layers(&c->setup) + (size_t)(layer - c->setup.first_layer);
     return &c->head[at * (size_t)c->setup.arch->n_kv_head + (size_t)head];
+}
+
+static inline const struct sh_kv_rows *sh_kv_head_values(const struct sh_kv_head *h)
+{
+    return h->v.width ? &h->v : &h->k;
 }
 
 /* A token's key and value into its slot, and where the policy sees them. */

@@ -88,7 +88,8 @@ static void token(struct sh_host_cache *own, const struct rows *p, struct sh_kv_
     const struct sh_cache *c = sh_kept_cache(h->kept);
     const struct sh_turn *turn = turn_of(own, p->layer);
     struct sh_slots_attend a = {
-        .k = &h->k, .v = &h->v, .pos = h->place ? h->place : c->pos, .turn = turn, .n_slot = c->n_slot, .group = group,
+        .k = &h->k, .v = sh_kv_head_values(h), .pos = h->place ? h->place : c->pos, .turn = turn, .n_slot = c->n_slot,
+        .group = group,
         .q = turned(turn, p->q + wide, group, d, c->n - 1, q), .position = h->place ? c->n - 1 : t,
         .window = w->window, .scale = w->scale, .softcap = w->softcap,
         .slopes = w->slopes ? w->slopes + head * group : NULL, .rounds_slopes = w->rounds_slopes,

@@ -534,4 +534,16 @@ refuse "a file that cannot be written" 1 "out/no/l.npy" eval "${opt[@]}" --logit
 echo "[1, 2, 999]" >bad.jsonl
 refuse "a token that there is not" 1 "element 2 is not a token id" eval --model "$checkpoints/opt" --tokens bad.jsonl
 
+# Latent attention (rank 8, rotary width 4, three layers): one latent a token, and its position, in f32 and in codes.
+python -c 'print([5 * i % 64 for i in range(64)])' >latent.jsonl
+for bits in 32:4992 16:2688 8:1920; do
+    run eval -q --json --model "$checkpoints/modern/latent" --tokens latent.jsonl --policy window --budget 0.5 \
+        --kv-bits "${bits%:*}"
+    holds "latents of ${bits%:*} bits are kept once" python - "${bits#*:}" <<'P'
+import json, sys
+said = json.load(open("log/out"))
+assert said["full_kv_bytes"] == 64 * 3 * (12 * 4 + 4), said["full_kv_bytes"]
+assert said["results"][0]["kv_bytes"] == int(sys.argv[1]), said["results"][0]["kv_bytes"]
+P
+done
 finish
