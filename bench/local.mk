@@ -61,6 +61,15 @@ bench-kernels: %D%/kernels_speed
 .PHONY: bench-kernels
 CLEANFILES += %D%/kernels_speed
 
+# `make bench-mixture`: products of experts next to dense ones. random_experts.py makes its checkpoints.
+EXTRA_PROGRAMS += %D%/mixture_speed
+%C%_mixture_speed_SOURCES = %D%/mixture_speed.c
+%C%_mixture_speed_LDADD   = libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
+bench-mixture: %D%/mixture_speed
+.PHONY: bench-mixture
+CLEANFILES += %D%/mixture_speed
+EXTRA_DIST += %D%/random_experts.py %D%/mixture_memory.sh
+
 # A day at a GPU: gpu_day.sh runs gpu_day.py, by itself or out of the pack that `make gpu-pack` writes. The pack's module
 # is for sm_90 alone, with PTX for newer chips, and linked without this machine's paths. GPU_PACK_EMULATED=1 takes the
 # emulated module along, and does without nvcc.

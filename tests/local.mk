@@ -70,7 +70,7 @@ tests_unit_test_gguf_LDADD   = $(tests_unit_test_forward_LDADD)
 tests_unit_test_coded_SOURCES = %D%/unit/test_coded.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_coded_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 unit_tests += %D%/unit/test_coded
-EXTRA_DIST += %D%/golden/coded %D%/oracle/coded.py
+EXTRA_DIST += %D%/golden/coded %D%/oracle/coded.py %D%/oracle/fuzz_experts.py
 tests_unit_test_gguf_refused_SOURCES = %D%/unit/test_gguf_refused.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_gguf_refused_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 unit_tests += %D%/unit/test_gguf %D%/unit/test_gguf_refused
@@ -399,6 +399,7 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_gguf \
 	%D%/fuzz/fuzz_capacity \
 	%D%/fuzz/fuzz_coded \
+	%D%/fuzz/fuzz_experts \
 	%D%/fuzz/fuzz_config \
 	%D%/fuzz/fuzz_model \
 	%D%/fuzz/fuzz_mooncake \
@@ -439,6 +440,8 @@ tests_fuzz_fuzz_capacity_SOURCES    = %D%/fuzz/fuzz_capacity.c $(fuzz_driver)
 tests_fuzz_fuzz_capacity_LDADD      = libapp.a libpolicy.a libcapacity.a libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_coded_SOURCES       = %D%/fuzz/fuzz_coded.c $(fuzz_driver)
 tests_fuzz_fuzz_coded_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_experts_SOURCES     = %D%/fuzz/fuzz_experts.c $(fuzz_driver)
+tests_fuzz_fuzz_experts_LDADD       = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_config_SOURCES      = %D%/fuzz/fuzz_config.c $(fuzz_driver)
 tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_model_SOURCES       = %D%/fuzz/fuzz_model.c $(fuzz_driver)

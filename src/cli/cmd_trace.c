@@ -23,7 +23,8 @@ static const struct sh_opt opts[] = {
     SH_TEXT("vectors", F(vectors), "KINDS", "also record queries, keys, values: any letters of qkv"),
     SH_WEIGHT_OPTS(F),
     SH_BYTES("memory", F(memory), "BYTES", 0, 0, "keep hidden states larger than this in a temporary file next to the\n"
-                                                 "store (default: half of the memory)"),
+                                                 "store, and no more of a layer's experts (default: half of the\n"
+                                                 "memory)"),
     SH_DEVICE_MEMORY_OPT(F(device_memory)),
     SH_FLAG("random-weights", F(random_weights), "use random weights seeded by --seed: the untrained control"),
     SH_LIST("alpha", F(alpha), "A...", "with --record summary: thresholds row, K/t, split or a number\n"

@@ -256,7 +256,10 @@ static int check_mixture(const struct sh_config *c, struct sh_mixture *m, struct
     if (m->n && (m->used < 1 || m->used > m->n || m->width < 1))
         return sh_fail(e, "%s: found %d experts of width %d, of which each token uses %d; expected at least 1, and no "
                        "more used than there are", sh_config_path(c), m->n, m->width, m->used);
-    if (m->groups < 2 || m->used_groups >= m->groups)
+    if (m->groups > 1 && m->used_groups > m->groups)
+        return sh_fail(e, "%s: found %d groups of experts, of which %d are used; expected no more used than there are",
+                       sh_config_path(c), m->groups, m->used_groups);
+    if (m->groups < 2 || m->used_groups == m->groups)
         m->used_groups = 0;
     if (m->used_groups && (m->n % m->groups || m->n / m->groups * m->used_groups < m->used))
         return sh_fail(e, "%s: found %d groups of %d experts, of which %d are used; expected groups of one size with "

@@ -102,6 +102,30 @@ wide, half = (float(open(kind + ".nll").read()) for kind in ("wide", "half"))
 assert wide > 1 and abs(wide - half) < 1e-6, (wide, half)
 P
 
+# A choice that cannot be made.
+cut() { # key, value
+    mkdir -p odd && cp "$checkpoints/modern/latent/model.safetensors" odd && python - "$@" <<'P'
+import json, os, sys
+config = json.load(open(os.environ["SH_GOLDEN"] + "/checkpoints/modern/latent/config.json"))
+config[sys.argv[1]] = json.loads(sys.argv[2])
+json.dump(config, open("odd/config.json", "w"))
+P
+}
+rm -rf out && mkdir out
+while read -r key value says; do
+    cut "$key" "$value"
+    refuse "$key $value" 1 "$says" trace -q --model odd --tokens one.jsonl --db out/odd.db
+done <<'KEYS'
+n_routed_experts 0 key 'n_routed_experts': found 0, expected a whole number
+n_routed_experts 12 'model.layers.1.mlp.gate.weight': found shape .8, 24., expected .12, 24. .n_routed_experts
+n_routed_experts 1e9 key 'n_routed_experts': found 1000000000.0
+num_experts_per_tok 9 found 8 experts of width 8, of which each token uses 9
+n_group 3 found 3 groups of 8 experts, of which 2 are used
+topk_group 5 found 4 groups of experts, of which 5 are used
+moe_intermediate_size -8 key 'moe_intermediate_size': found -8
+moe_intermediate_size 9 'model.layers.1.mlp.*_proj.weight': found shape .*8.*, expected
+KEYS
+
 # One token uses two of six experts: a fault in another one is not seen, and one in those is named.
 named=0 unseen=0
 for i in 0 1 2 3 4 5; do
