@@ -328,12 +328,12 @@ static int conclude(struct work *w, struct sh_err *e)
     sh_out_int(o, "steps_done", "steps run", w->done);
     sh_out_int(o, "steps_known", "steps already done", w->known);
     sh_out_int(o, "steps_failed", "failed", w->failed);
-    sh_out_note(o, "ratio: literal persistence (1/t), chance: its density; lift: beyond recency (5/t, 10 apart). "
-                   "cache 2x, 5x: Scissorhands; held to: the");
-    sh_out_note(o, "largest measured compression that raises perplexity by at most 1 %%. 4-bit w., pruned (half of the "
-                   "weights): with the full cache;");
-    sh_out_note(o, "beyond sum: how much more halving the cache costs with these weights than with the original ones "
-                   "(0: losses add up).");
+    sh_out_note(o, "ratio: of the tokens that matter late, the share that mattered early (scores above 1/t, t keys");
+    sh_out_note(o, "in a row); chance: the ratio for random tokens; lift beyond: ratio / chance for scores above");
+    sh_out_note(o, "5/t, query and key 10 tokens apart; random: the ratio with random weights; cache 2x, 5x:");
+    sh_out_note(o, "Scissorhands; held to: the largest measured compression that raises perplexity by at most 1 %%;");
+    sh_out_note(o, "4-bit w., pruned (half of the weights): with the full cache; beyond sum: how much more halving");
+    sh_out_note(o, "the cache costs with these weights than with the original ones (0: losses add up).");
     for (int i = 0; i < w->n_model && !w->gnuplot_absent; i++)
         sh_out_note(o, "Open %s/report.html; next to it are the output of each step and the figures.",
                     w->model[i].folder);

@@ -43,10 +43,12 @@ static int write(struct sh_report *r, struct sh_err *e)
         sh_out_free(o);
         return -1;
     }
-    sh_report_say(r, "Models are in the order in which their stores were named. Ratio is literal persistence, chance "
-                     "its density, lift that beyond recency (5/t, 10 tokens apart). Cache 2x and 5x are Scissorhands; "
-                     "held to is the largest measured compression with perplexity up by at most 1 %%. Perplexities "
-                     "are comparable only over the same texts and tokens.");
+    sh_report_say(r, "Models are in the order in which their stores were named. Ratio: of the tokens that matter late "
+                     "in a text, the share that already mattered early (a score above 1/t, where t is the number of "
+                     "keys of a row). Chance: the ratio for tokens drawn at random. Lift beyond: ratio / chance for "
+                     "scores above 5/t, with query and key at least 10 tokens apart. Cache 2x and 5x: Scissorhands "
+                     "with a half and a fifth of the cache. Held to: the largest measured compression that raises "
+                     "perplexity by at most 1 %%. Perplexities are comparable only over the same texts and tokens.");
     sh_report_table(r, NULL, o);
     return 0;
 }
