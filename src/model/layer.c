@@ -73,6 +73,8 @@ int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
             host = xmalloc((size_t)many * n * sizeof *host);
         for (size_t k = 0; k < n; k++)
             host[(size_t)i * n + k] = sh_tensor_element(&t, k) + (less_one ? 1 : 0);
+        for (size_t k = 0; k < n && role == SH_DELTA_LOG_A && sh_model_is_gguf(m); k++)
+            host[(size_t)i * n + k] = logf(-host[(size_t)i * n + k]);       /* GGUF has -exp of it */
     }
     if (!host)
         return 0;

@@ -131,6 +131,8 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
     }
     if (p->rows == SH_DIM_ONE_ROW && rank == 1 && got[0] == shape[1])
         return 0;
+    if (p->form & SH_WHOLE_NAME && !sliced && rank == 3 && got[0] * got[1] == shape[0] && got[2] == shape[1])
+        return 0;                           /* parts one after another */
     if (sliced && (rank < 0 || t->shape[0] != (size_t)sh_dim_size(&m->arch, p->count)))
         return sh_fail(e, "%s: tensor '%s': found shape %s, expected %d slices (%s)", t->file, t->name,
                        sh_stored_shape(t, found, sizeof found), sh_dim_size(&m->arch, p->count), dim_name(m, p->count));
@@ -256,7 +258,10 @@ static int check_all_bound(const struct sh_model *m, struct sh_err *e)
     int more = sh_config_is_set(m->config, "num_nextn_predict_layers");
     for (size_t i = 0; i < n && !spare; i++) {
         const char *name = first[i].name;       /* what looks at pictures, and frequencies, which are in the config */
-        int predicts = more && !strncmp(name, "blk.", 4) && strtol(name + 4, NULL, 10) >= m->arch.n_layer;
+        long layer = strncmp(name, "blk.", 4) ? -1 : strtol(name + 4, NULL, 10);
+        int borrows = layer >= 0 && layer < m->arch.n_layer && sh_arch_borrows(&m->arch, (int)layer) &&
+                      (strstr(name, ".attn_k") || strstr(name, ".attn_v"));
+        int predicts = borrows || (more && layer >= m->arch.n_layer);
         int is_aside = predicts || !strncmp(name, "v.", 2) || !strncmp(name, "mm.", 3) ||
                        !strcmp(name, "rope_freqs.weight");
         spare = is_bound[i] || is_aside ? NULL : &first[i];
@@ -507,4 +512,9 @@ const char *sh_model_name(const struct sh_model *m)
 const char *sh_model_family(const struct sh_model *m)
 {
     return m->family->name;
+}
+
+int sh_model_is_gguf(const struct sh_model *m)
+{
+    return m->gguf_family != NULL;
 }

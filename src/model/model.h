@@ -105,6 +105,7 @@ const char *sh_model_stored_as(const struct sh_model *m);           /* the same 
 char *sh_model_formats(const struct sh_model *m);
 const char *sh_model_name(const struct sh_model *m);                /* for people                 */
 const char *sh_model_family(const struct sh_model *m);              /* "opt"                      */
+int sh_model_is_gguf(const struct sh_model *m);
 
 /* Changes with config.json, the tensors' names, shapes and types, the files' sizes, the share that is pruned, and most
  * likely with the weights, of which it reads a few places. For a random model: config.json and seed. */

@@ -119,7 +119,9 @@ def reference(model, vocab):
         ids = torch.randint(3, vocab, (1, n), generator=g)
         with torch.no_grad():
             out = copy.deepcopy(model)(ids, output_attentions=True, output_hidden_states=True, use_cache=False)
-        attn = [(k, a) for k, a in enumerate(out.attentions) if a is not None and a.dim() == 4]
+        kinds = getattr(model.config, "layer_types", None) or [""] * len(out.attentions)
+        attends = [k for k, kind in enumerate(kinds) if kind != "linear_attention"]
+        attn = [(k, a) for k, a in zip(attends, out.attentions) if a is not None and a.dim() == 4]
         layers = [k for k, _ in attn]
         tensors[f"s{i}.attn"] = torch.stack([a[0] for _, a in attn]).contiguous()
         hidden = [h[0] for h in out.hidden_states[:-1]]

@@ -9,9 +9,11 @@ The files are as llama.cpp's converters write them: names, keys, rows of queries
 multiply. What is written follows the hub's names and shapes alone; numbers stay as they are (F32, F16, BF16, and MXFP4
 in its blocks), so that the results must be those of the checkpoint. Needs numpy."""
 import json
+import math
 import pathlib
 import re
 import shutil
+import statistics
 import sys
 
 import numpy as np
@@ -89,8 +91,18 @@ ARCHES = {
     "gemma": ("gemma", False, {}), "exaone4": ("exaone4", False, AFTER), "smollm3": ("smollm3", True, {}),
     "seed_oss": ("seed_oss", False, AFTER), "glm4": ("glm4", False, {}), "stablelm": ("stablelm", False, {}),
     "phi": ("phi2", False, {}), "starcoder2": ("starcoder2", False, {}), "gpt_bigcode": ("starcoder", False, {}),
+    "qwen3_next": ("qwen3next", False, AFTER), "gemma3n_text": ("gemma3n", False, AFTER),
     "nemotron": ("nemotron", False, {}), "falcon": ("falcon", False, {}), "mpt": ("mpt", False, {})}
-PLUS_ONE = {"gemma": "norm.weight", "nemotron": "norm.weight"}
+PLUS_ONE = ("gemma", "nemotron", "qwen3_next")
+GEMMA = {"pre_feedforward_layernorm": "ffn_norm", "altup.router_norm": "altup_router_norm",
+         "altup.modality_router": "altup_router", "altup.prediction_coefs": "altup_predict_coef",
+         "altup.correction_coefs": "altup_correct_coef", "laurel.linear_left": "laurel_l",
+         "laurel.linear_right": "laurel_r", "laurel.post_laurel_norm": "laurel_post_norm",
+         "per_layer_input_gate": "inp_gate", "per_layer_projection": "proj", "post_per_layer_input_norm": "post_norm",
+         "linear_attn.in_proj_ba": "ssm_ba", "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out"}
+GEMMA_ENDS = {"embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
+              "per_layer_model_projection.weight": "per_layer_model_proj.weight",
+              "per_layer_projection_norm.weight": "per_layer_proj_norm.weight"}
 
 
 class File:
@@ -137,9 +149,13 @@ class File:
         if short == "lm_head.weight" and self.get("tie_word_embeddings") is not False and \
                 self.kind in ("cohere", "cohere2", "gemma", "falcon", "mpt", "starcoder2", "gpt_bigcode", "ernie4_5"):
             return
-        if self.kind == "nemotron" and short == "norm.weight" or self.kind == "gemma" and short == "norm.weight":
+        m = re.match(r"altup_(unembed_)?projections\.(\d)\.weight$", short)
+        if m:
+            self.stacks.setdefault(f"altup_{'unembd_' if m[1] else ''}proj.weight", {})[int(m[2])] = t
+            return
+        if self.kind in PLUS_ONE and short == "norm.weight":
             t = Tensor(t.f32().x + np.float32(1), "F32")
-        self.add(NAMES[short], t)
+        self.add(GEMMA_ENDS.get(short) or NAMES[short], t)
 
     def stack(self, layer, what, number, t, end="weight"):
         self.stacks.setdefault(f"blk.{layer}.{what}.{end}", {})[number] = t
@@ -182,16 +198,40 @@ class File:
             return self.add(blk + "attn_qkv." + name.rsplit(".", 1)[1], Tensor(flat, t.kind))
         if re.match(r"eh_proj|enorm|hnorm|shared_head|embed_tokens", name):
             return self.add(f"{blk}nextn.{re.sub('shared_head.', 'shared_head_', name)}", t)
+        if name.startswith("linear_attn.") and self.delta(blk, name[12:], t):
+            return None
+        if name == "altup.correct_output_scale":
+            return self.add(blk + "altup_correct_scale.weight", t)
         stem, end = name.rsplit(".", 1)
         if self.kind.startswith("deepseek") or self.kind == "youtu":
             stem = stem.replace("self_attn.q_proj", "self_attn.q_b_proj") if c.get("q_lora_rank") else stem
         if self.pairs and stem in ("self_attn.q_proj", "self_attn.k_proj"):
             t = t.map(lambda x: permuted(x, self.heads if "q_proj" in stem else self.kv))
-        if self.kind in PLUS_ONE and name.endswith("norm.weight"):
+        if self.kind in PLUS_ONE and name.endswith("norm.weight") and not name.startswith("linear_attn."):
             t = Tensor(t.f32().x + np.float32(1), "F32")
         if name == "mlp.shared_expert_gate.weight":
             t = t.map(np.ravel)
-        self.add(f"{blk}{self.own.get(stem, LAYER.get(stem))}.{end}", t)
+        self.add(f"{blk}{self.own.get(stem, GEMMA.get(stem, LAYER.get(stem)))}.{end}", t)
+
+    def delta(self, blk, name, t):
+        """The delta rule's: queries, keys and values of all heads in one tensor, z in another."""
+        c = self.c
+        if name == "in_proj_qkvz.weight":
+            n_k, d_k = c["linear_num_key_heads"], c["linear_key_head_dim"]
+            more = c["linear_num_value_heads"] // n_k * c["linear_value_head_dim"]
+            parts = np.split(t.x.reshape(n_k, 2 * d_k + 2 * more, -1), np.cumsum([d_k, d_k, more]), 1)
+            q, k, v, z = (np.ascontiguousarray(p).reshape(-1, t.x.shape[1]) for p in parts)
+            self.add(blk + "attn_qkv.weight", Tensor(np.concatenate([q, k, v]), t.kind))
+            self.add(blk + "attn_gate.weight", Tensor(z, t.kind))
+        elif name == "conv1d.weight":
+            self.add(blk + "ssm_conv1d.weight", t.map(lambda x: x[:, 0]))
+        elif name == "A_log":
+            self.add(blk + "ssm_a", Tensor(-np.exp(t.f32().x), "F32"))
+        elif name == "dt_bias":
+            self.add(blk + "ssm_dt.bias", t)
+        else:
+            return False
+        return True
 
     def oss(self, blk, name, t):
         """Experts of gpt-oss: [in, out] with gate and up in turn, or MXFP4's blocks and scales of [out, in]."""
@@ -250,7 +290,7 @@ class File:
         self.experts()
         if c.get("sliding_window") and self.kind not in ("qwen2_moe", "qwen3_moe"):
             key("attention.sliding_window", U32, c["sliding_window"])
-            if c.get("layer_types") and self.kind in ("olmo3", "exaone4", "afmoe"):
+            if c.get("layer_types") and self.kind in ("olmo3", "exaone4", "afmoe", "gemma3n_text"):
                 local = [t == "sliding_attention" for t in c["layer_types"]]
                 key("attention.sliding_window_pattern", ARRAY, (BOOL, local))
         if self.kind.startswith("granite"):
@@ -262,6 +302,21 @@ class File:
         key("attention.clamp_kqv", FLOAT, c.get("attn_config", c).get("clip_qkv"))
         if self.kind == "mpt":
             key("attention.max_alibi_bias", FLOAT, 8.0)
+        if self.kind == "gemma3n_text":
+            for theirs, ours in (("altup.active_idx", "altup_active_idx"), ("altup.num_inputs", "altup_num_inputs"),
+                                 ("embedding_length_per_layer_input", "hidden_size_per_layer_input"),
+                                 ("attention.shared_kv_layers", "num_kv_shared_layers")):
+                key(theirs, U32, c[ours])
+            normal = statistics.NormalDist()
+            key("activation_sparsity_scale", ARRAY, (FLOAT, [normal.inv_cdf(s) if s else -math.inf for s in
+                                                             c["activation_sparsity_pattern"]]))
+        if self.kind == "qwen3_next":
+            values = c["linear_num_value_heads"]
+            for theirs, n in (("conv_kernel", c["linear_conv_kernel_dim"]), ("state_size", c["linear_key_head_dim"]),
+                              ("group_count", c["linear_num_key_heads"]), ("time_step_rank", values),
+                              ("inner_size", values * c["linear_value_head_dim"])):
+                key("ssm." + theirs, U32, n)
+            key("full_attention_interval", U32, c["full_attention_interval"])
         if self.kind == "stablelm":
             key("use_parallel_residual", BOOL, c["use_parallel_residual"])
 
@@ -311,7 +366,7 @@ class File:
         key("interleave_moe_layer_step", U32, c.get("moe_layer_interval"))
         key("expert_weights_scale", FLOAT, self.get("routed_scaling_factor", "route_scale"))
         key("expert_weights_norm", BOOL, c.get("norm_topk_prob", c.get("route_norm"))
-            if self.kind not in ("qwen2_moe", "qwen3_moe", "olmoe") else None)
+            if self.kind not in ("qwen2_moe", "qwen3_moe", "qwen3_next", "olmoe") else None)
         key("expert_group_count", U32, c.get("n_group"))
         key("expert_group_used_count", U32, c.get("topk_group"))
         if self.kind in ("glm4_moe", "dots1", "minimax_m2", "afmoe") or c.get("scoring_func") == "sigmoid":

@@ -460,6 +460,8 @@ static void claims(void)
         {"deepseek2.attention.kv_lora_rank", NUMBER, NULL, 16, "key 'deepseek2.attention.key_length"},
         {"glm4.nextn_predict_layers", NUMBER, NULL, 2, "found 2, expected fewer than block_count"},
         {"glm4.nextn_predict_layers", NUMBER, NULL, 1, "(accepted)"},
+        {"gemma3n.x", NONE, NULL, 0, "key 'gemma3n.altup.num_inputs' is missing"},
+        {"qwen3next.x", NONE, NULL, 0, "key 'qwen3next.expert_count' is missing"},
         {"hunyuan-dense.attention.sliding_window", NUMBER, NULL, 8, "found 8, expected 0"},
         {"llama.expert_count", NUMBER, NULL, 0, "(accepted)"},
         {"llama.attention.causal", FLAG, NULL, 0, "key 'llama.attention.causal': found false, expected 1"},

@@ -186,6 +186,9 @@ struct sh_gguf_item {                       /* a key that is taken over as it is
         SH_GGUF_GATING,                     /* 1 or none: "softmax", 2: "sigmoid"; without `hub` only `value` */
         SH_GGUF_FIXED,                      /* no key: hub is always `json`                           */
         SH_GGUF_THERE,                      /* is there a tensor `name`? `json` if so, else `json_else` */
+        SH_GGUF_ROWS,                       /* rows of the tensor `name`                          */
+        SH_GGUF_DEVIATIONS,                 /* a list of deviations above the mean: shares of normal numbers below */
+        SH_GGUF_SHARE_OF                    /* a number: the one of the key `json` by this one    */
     } kind;
     int optional;                           /* 2: and 0 is as good as absent                      */
     const char *json, *json_else;           /* NULL: hub is left out                              */

@@ -123,6 +123,7 @@ const struct sh_family sh_family_gemma3n = {
               .streams = {.n = 4, .laurel = 64, .d_own = 256, .n_own = 262144, .scales = 1},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_TIED_HEAD},
     .keys = keys, .params = params,
+    .gguf = &sh_gguf_gemma3n,
     .knows = " sliding_window layer_types num_kv_shared_layers altup_num_inputs laurel_rank "
              "hidden_size_per_layer_input ",
     .shape = shape, .finish = finish, .count = count};

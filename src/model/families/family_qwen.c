@@ -108,7 +108,11 @@ int sh_qwen_mixture_shape(struct sh_arch *a, const struct sh_config *c, struct s
 
 static int mixture_shape_2(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    a->flags = (a->flags | SH_HAS_BIAS) & ~(unsigned)SH_HAS_OUT_BIAS;
+    int biased = 1;
+    if (sh_config_flag(c, "qkv_bias", &biased, e))
+        return -1;
+    a->flags = (a->flags & ~(unsigned)(SH_HAS_OUT_BIAS | SH_HAS_BIAS)) | (biased ? SH_HAS_BIAS : 0);
+    a->mix.shared_width = 5632;
     return sh_config_at_least(c, "shared_expert_intermediate_size", 0, (int)1e8, &a->mix.shared_width, e) ||
            sh_qwen_mixture_shape(a, c, e) ? -1 : 0;
 }

@@ -160,7 +160,8 @@ const struct sh_family sh_family_qwen3_next = {
     .special = "gated delta rule in three of four layers, gated attention, experts",
     .name = "qwen3_next", .model_types = SH_WORDS("qwen3_next"),
     .architectures = SH_WORDS("Qwen3NextForCausalLM", "Qwen3NextModel"), .prefixes = sh_llama_prefixes,
-    .start = {START, .flags = FLAGS | SH_MIX_NORMED}, .keys = keys_next, .params = params_next, .facts = next_facts,
+    .start = {START, .mix = {.shared_width = 512}, .flags = FLAGS | SH_MIX_NORMED}, .keys = keys_next,
+    .params = params_next, .gguf = &sh_gguf_qwen3_next, .facts = next_facts,
     .only = ONLY, .knows = DELTA_KNOWS, .shape = next_shape, .finish = finish, .count = count_delta};
 
 const struct sh_family sh_family_qwen3_5 = {

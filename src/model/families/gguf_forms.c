@@ -120,6 +120,29 @@ static const struct sh_gguf_item items_granite_moe[] = {
 FORM(granitemoe, .arch = "granitemoe", .items = items_granite_moe,
      .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE);
 
+/* The products of the delta rule are parted as in Qwen 3.5's own files, but for strengths and decays. */
+static const struct sh_gguf_name next_names[] = {
+    {SH_MLP_NORM_W, "blk.#.post_attention_norm.weight", 0}, {SH_ATTN_GATE_W, "blk.#.attn_q.weight", 0},
+    {SH_DELTA_Q_W, "blk.#.attn_qkv.weight", 0}, {SH_DELTA_K_W, "blk.#.attn_qkv.weight", 0},
+    {SH_DELTA_V_W, "blk.#.attn_qkv.weight", 0}, {SH_DELTA_Z_W, "blk.#.attn_gate.weight", 0},
+    {SH_DELTA_B_W, "blk.#.ssm_ba.weight", 0}, {SH_DELTA_A_W, "blk.#.ssm_ba.weight", 0},
+    {SH_DELTA_CONV, "blk.#.ssm_conv1d.weight", 0}, {SH_DELTA_LOG_A, "blk.#.ssm_a", 0},
+    {SH_DELTA_STEP, "blk.#.ssm_dt.bias", 0}, {SH_DELTA_NORM_W, "blk.#.ssm_norm.weight", 0},
+    {SH_DELTA_OUT_W, "blk.#.ssm_out.weight", 0}, {0, NULL, 0}};
+static const struct sh_gguf_item items_next[] = {
+    COMMON, RMS, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SOFTMAX,
+    SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"), SH_GGUF_IS("norm_topk_prob", "true"),
+    SH_GGUF_COUNT_ITEM("expert_shared_feed_forward_length", "shared_expert_intermediate_size"),
+    SH_GGUF_COUNT_ITEM("ssm.conv_kernel", "linear_conv_kernel_dim"),
+    SH_GGUF_COUNT_ITEM("ssm.state_size", "linear_key_head_dim"),
+    SH_GGUF_COUNT_ITEM("ssm.group_count", "linear_num_key_heads"),
+    SH_GGUF_COUNT_ITEM("ssm.time_step_rank", "linear_num_value_heads"),
+    SH_GGUF_COUNT_ITEM("ssm.inner_size", "ssm.inner_size"),
+    {.name = "ssm.time_step_rank", .hub = "linear_value_head_dim", .kind = SH_GGUF_SHARE_OF, .json = "ssm.inner_size"},
+    SH_GGUF_MAYBE(COUNT, "full_attention_interval", "full_attention_interval"), {.name = NULL}};
+FORM(qwen3_next, .arch = "qwen3next", .items = items_next, .names = next_names, .share_key = "partial_rotary_factor",
+     .traits = ROTARY | SH_GGUF_SHARE);
+
 /* ---- dense models ---- */
 
 static const struct sh_gguf_item items_granite[] = {
@@ -208,3 +231,29 @@ static const struct sh_gguf_item items_mpt[] = {
     LAYERS, WIDTH, HEADS, POSITIONS, FEED, EPSILON("layer_norm_epsilon"),
     SH_GGUF_MAYBE(NUMBER, "attention.clamp_kqv", "attn_config.clip_qkv"), {.name = NULL}};
 const struct sh_gguf_form sh_gguf_mpt = {.arch = "mpt", .items = items_mpt, .traits = SH_GGUF_ALIBI};
+
+/* Gemma 3n: streams in one tensor, sparsity as deviations above the mean. */
+static const struct sh_gguf_name gemma3n_names[] = {
+    {SH_OWN_EMBED, "per_layer_token_embd.weight", 0}, {SH_OWN_PROJ, "per_layer_model_proj.weight", 0},
+    {SH_OWN_NORM_W, "per_layer_proj_norm.weight", 0}, {SH_OWN_GATE_W, "blk.#.inp_gate.weight", 0},
+    {SH_OWN_OUT_W, "blk.#.proj.weight", 0}, {SH_OWN_POST_W, "blk.#.post_norm.weight", 0},
+    {SH_STREAM_IN_1, "altup_proj.weight", 0}, {SH_STREAM_IN_2, "altup_proj.weight", 0},
+    {SH_STREAM_IN_3, "altup_proj.weight", 0}, {SH_STREAM_OUT_1, "altup_unembd_proj.weight", 0},
+    {SH_STREAM_OUT_2, "altup_unembd_proj.weight", 0}, {SH_STREAM_OUT_3, "altup_unembd_proj.weight", 0},
+    {SH_ALTUP_NORM_W, "blk.#.altup_router_norm.weight", 0}, {SH_ALTUP_ROUTER_W, "blk.#.altup_router.weight", 0},
+    {SH_ALTUP_PREDICT, "blk.#.altup_predict_coef.weight", 0},
+    {SH_ALTUP_CORRECT, "blk.#.altup_correct_coef.weight", 0},
+    {SH_ALTUP_SCALE, "blk.#.altup_correct_scale.weight", 0}, {SH_LAUREL_LEFT_W, "blk.#.laurel_l.weight", 0},
+    {SH_LAUREL_RIGHT_W, "blk.#.laurel_r.weight", 0}, {SH_LAUREL_NORM_W, "blk.#.laurel_post_norm.weight", 0},
+    {0, NULL, 0}};
+static const struct sh_gguf_item items_gemma3n[] = {
+    LLAMA, SH_GGUF_COUNT_ITEM("altup.num_inputs", "altup_num_inputs"),
+    SH_GGUF_MAYBE(COUNT, "altup.active_idx", "altup_active_idx"), SH_GGUF_IS("altup_correct_scale", "true"),
+    SH_GGUF_COUNT_ITEM("embedding_length_per_layer_input", "hidden_size_per_layer_input"),
+    SH_GGUF_COUNT_ITEM("attention.shared_kv_layers", "num_kv_shared_layers"),
+    SH_GGUF_MAYBE(NUMBER, "final_logit_softcapping", "final_logit_softcapping"),
+    {.name = "activation_sparsity_scale", .hub = "activation_sparsity_pattern", .kind = SH_GGUF_DEVIATIONS},
+    {.name = "per_layer_token_embd.weight", .hub = "vocab_size_per_layer_input", .kind = SH_GGUF_ROWS},
+    {.name = "blk.0.laurel_l.weight", .hub = "laurel_rank", .kind = SH_GGUF_ROWS}, {.name = NULL}};
+FORM(gemma3n, .arch = "gemma3n", .items = items_gemma3n, .names = gemma3n_names,
+     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_LOCAL_BASE | SH_GGUF_SCALE);

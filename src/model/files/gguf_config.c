@@ -91,6 +91,40 @@ static int put_gating(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
     return 0;
 }
 
+static int put_rows(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
+{
+    const struct sh_stored *t = sh_weights_find(m->w, item->name);
+    if (!t || t->rank != 2 || t->shape[0] > INT32_MAX)
+        return sh_fail(m->e, "%s: tensor '%s' is missing or not two-dimensional", m->g->path, item->name);
+    sh_gguf_put(m, item->hub, NULL, json_integer((json_int_t)t->shape[0]));
+    return 0;
+}
+
+static int put_deviations(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
+{
+    const struct sh_gguf_value *v = sh_gguf_find(m->g, sh_gguf_key(m, item->name));
+    if (!v || v->kind != SH_GGUF_ARRAY || v->n > MOST_LAYERS || (v->item != SH_GGUF_F32 && v->item != SH_GGUF_F64))
+        return sh_gguf_cannot(m, item->name, "a list of numbers, one for each layer");
+    json_t *shares = json_array();
+    for (size_t i = 0; i < v->n; i++) {
+        double x = sh_gguf_real_at(v, i);
+        json_array_append_new(shares, json_real(x > 0 ? erfc(-x / sqrt(2)) / 2 : 0));
+    }
+    sh_gguf_put(m, item->hub, item->name, shares);
+    return 0;
+}
+
+static int put_share_of(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
+{
+    int64_t all = 0, by = 0;
+    if (sh_gguf_count(m, item->json, &all) || sh_gguf_count(m, item->name, &by))
+        return -1;
+    if (by < 1 || all % by)
+        return sh_gguf_cannot(m, item->name, "a divisor of the width of all heads");
+    sh_gguf_put(m, item->hub, item->name, json_integer(all / by));
+    return 0;
+}
+
 static int put_item(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
 {
     int64_t n = 0;
@@ -100,8 +134,13 @@ static int put_item(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
         put_text(m, item);
         return 0;
     }
-    if (item->kind == SH_GGUF_GATING)
-        return put_gating(m, item);
+    switch (item->kind) {
+    case SH_GGUF_GATING: return put_gating(m, item);
+    case SH_GGUF_ROWS: return put_rows(m, item);
+    case SH_GGUF_DEVIATIONS: return put_deviations(m, item);
+    case SH_GGUF_SHARE_OF: return put_share_of(m, item);
+    default: break;
+    }
     if (!sh_gguf_has(m, item->name))
         return item->optional ? 0 : sh_fail(m->e, "%s: key '%s' is missing", m->g->path, m->key);
     int is_count = item->kind == SH_GGUF_COUNT, is_number = item->kind == SH_GGUF_NUMBER;
@@ -243,6 +282,8 @@ static int put_windows(struct sh_gguf_maker *m)
 static int put_cap(struct sh_gguf_maker *m, const char *name, double usual)
 {
     double cap = m->form->traits & SH_GGUF_CAPS ? usual : 0;
+    if (json_object_get(m->root, name))     /* an item has taken it over */
+        return 0;
     if (sh_gguf_number(m, name, &cap))
         return -1;
     if (cap != 0 && !(m->form->traits & SH_GGUF_CAPS))

@@ -74,6 +74,14 @@ static const char *name_of(const struct sh_family *f, const struct sh_param *p)
     return role == SH_GATE_W && is_one_tensor(f, SH_GATE_W, SH_UP_W) ? names[SH_UP_W] : names[role];
 }
 
+/* Queries and their gates stay head by head in a tensor, strengths and decays of the delta rule, too. */
+static unsigned kept_form(const struct sh_family *f, const struct sh_param *p)
+{
+    int by_delta_head = p->role == SH_DELTA_B_W || p->role == SH_DELTA_A_W;
+    int by_head = (p->role == SH_Q_W || p->role == SH_ATTN_GATE_W) && is_one_tensor(f, SH_Q_W, SH_ATTN_GATE_W);
+    return by_head || by_delta_head ? p->form & (SH_BY_HEAD | SH_BY_DELTA_HEAD) : 0u;
+}
+
 struct sh_family *sh_gguf_family(const struct sh_family *f)
 {
     size_t n = 0;
@@ -86,7 +94,7 @@ struct sh_family *sh_gguf_family(const struct sh_family *f)
         int is_paired = in_pairs && (role == SH_Q_W || role == SH_Q_B || role == SH_K_W || role == SH_K_B);
         *to = f->params[i];
         to->name = name_of(f, to);
-        to->form = SH_WHOLE_NAME | (is_paired ? SH_GGUF_PAIRED : 0u);
+        to->form = SH_WHOLE_NAME | (is_paired ? SH_GGUF_PAIRED : 0u) | kept_form(f, to);
         to += to->name != NULL;
     }
     if (f->gguf && f->gguf->traits & SH_GGUF_LATENT)
