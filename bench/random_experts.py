@@ -124,11 +124,12 @@ def sources():
     """What tensors hold, as bytes that are repeated; exponents and scales keep a matrix's numbers near 0.02."""
     rng = random.Random(0)
     halves = random_block(rng)[:CHUNK]
-    # The upper half of an f32 of the same value as an f16 below 1 (subnormal f16 numbers become small ones).
     floats = struct.pack(f"<{CHUNK // 2}f", *struct.unpack(f"<{CHUNK // 2}e", halves))
-    bf16 = b"".join(floats[i + 2:i + 4] for i in range(0, 4 * 4096, 4))
+    bf16 = bytearray(CHUNK)
+    bf16[0::2], bf16[1::2] = floats[2::4], floats[3::4]
+    bf16 = bytes(bf16)
     table = bytes(i & 0x80 | min(i & 0x7F, 0x60) for i in range(256))
-    return {"matrix": bf16 * (CHUNK // len(bf16)), "router": bf16 * (CHUNK // len(bf16)), "codes": rng.randbytes(CHUNK),
+    return {"matrix": bf16, "router": bf16, "codes": rng.randbytes(CHUNK),
             "exponents": bytes(120 + x % 2 for x in rng.randbytes(CHUNK)), "fp8": rng.randbytes(CHUNK).translate(table),
             "scales": struct.pack("<f", 0.004) * (CHUNK // 4), "zeros": bytes(CHUNK),
             "ones": b"\x80\x3f" * (CHUNK // 2)}
