@@ -55,7 +55,7 @@ run verify --db parts.db -q --complete
 expect "  until it is merged" 0 "^complete +yes" ""
 sqlite3 parts.db "DELETE FROM done WHERE sequence = 1; DELETE FROM scores WHERE sequence = 1"
 run verify --db parts.db -q
-expect "results that were there are gone: exit status 1" 1 "^shards with holes +trace 2 of 2" "parts.db: not whole: .*trace 2 of 2"
+expect "results that were there are gone: exit status 1" 1 "^shards with holes +trace 2 of 2" "parts.db: results of these shards are missing: .*trace 2 of 2"
 sqlite3 stopped.db "UPDATE scores SET blob = x'00010203' WHERE id = (SELECT min(id) FROM scores)"
 run verify --db stopped.db -q
 expect "a damaged store: exit status 1" 1 "" "stopped.db: "

@@ -32,7 +32,7 @@ gone() { # which, file: something of the second shard goes from it
 verified() { # description, file, complete, holes
     run verify --db "$2" -q
     local wanted=0 said=
-    [ "$4" = none ] || wanted=1 said="not whole: .*$4"
+    [ "$4" = none ] || wanted=1 said="results of these shards are missing: .*$4"
     expect "$1: $3" $wanted "^complete +$3" "$said"
     expect "$1: holes: $4" $wanted "^shards with holes +$4$" "$said"
 }
@@ -77,7 +77,7 @@ P
     if [ $which != trace ]; then
         sql out/x.db "DELETE FROM result WHERE id = (SELECT max(id) FROM result WHERE settings NOT LIKE '%\"full\"%')"
         run verify --db out/x.db --json -q
-        expect "$which: one figure is gone" 1 "\"shards_with_holes\": ?\"$which [123] of 3\"" "not whole"
+        expect "$which: one figure is gone" 1 "\"shards_with_holes\": ?\"$which [123] of 3\"" "results of these shards are missing"
     fi
     rm -rf out && mkdir out
 
