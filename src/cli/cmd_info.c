@@ -187,17 +187,45 @@ static void info_shape(struct sh_out *o, const struct sh_model *m)
     free(local);
 }
 
+/* What the CPU backend keeps of the weights for products in f32, by format, and what a step reads. */
+static void info_resident(struct sh_out *o, const struct sh_model *m)
+{
+    enum { MOST = 16 };
+    struct sh_kept_format of[MOST], all = {0};
+    int n = sh_model_kept_formats(m, SH_F32, of, MOST);
+    for (int i = 0; i < n; i++) {
+        all.bytes += of[i].bytes;
+        all.mapped += of[i].mapped;
+        all.step += of[i].step;
+    }
+    sh_out_int(o, "resident_bytes", "weights in memory (CPU), bytes", (long long)all.bytes);
+    sh_out_int(o, "resident_mapped_bytes", "  of these where the file is mapped", (long long)all.mapped);
+    sh_out_int(o, "step_bytes", "  read by a step of one token", llround(all.step));
+    sh_out_list(o, "resident", "weights in memory, by format");
+    for (int i = 0; i < n; i++) {
+        sh_out_item(o);
+        sh_out_text(o, "format", "format", of[i].name);
+        sh_out_int(o, "parameters", "parameters", (long long)of[i].parameters);
+        sh_out_int(o, "bytes", "bytes", (long long)of[i].bytes);
+        sh_out_int(o, "mapped_bytes", "mapped", (long long)of[i].mapped);
+        sh_out_int(o, "step_bytes", "read by a step", llround(of[i].step));
+    }
+    sh_out_end(o);
+}
+
 /* Sizes of the weights, the cache and a trace: in f32 on the CPU, of one sequence of the model's context length
  * or 1024 tokens, whichever is less. */
 static void info_sizes(struct sh_out *o, const struct sh_model *m)
 {
     const struct sh_arch *c = sh_model_arch(m);
-    long long bytes = (long long)sh_model_layer_bytes(m, -1), most = 0;
+    long long bytes = (long long)sh_model_layer_bytes(m, -1), most = 0, kept = 0;
     int rows = c->max_pos < 1024 ? c->max_pos : 1024;
     for (int i = 0; i < c->n_layer; i++) {
         long long layer = (long long)sh_model_layer_bytes(m, i);
         bytes += layer;
         most = layer > most ? layer : most;
+        layer = (long long)sh_model_kept_bytes(m, i, SH_F32);
+        kept = layer > kept ? layer : kept;
     }
     sh_out_int(o, "parameters", "parameters", (long long)sh_model_parameters(m));
     sh_out_text(o, "dtype", "weights stored as", sh_model_stored_as(m));
@@ -211,8 +239,7 @@ static void info_sizes(struct sh_out *o, const struct sh_model *m)
                4LL * c->n_layer * c->n_kv_head * c->d_head);
     sh_out_int(o, "trace_rows", "trace: tokens at once", rows);
     sh_out_int(o, "trace_bytes", "trace: bytes for layer, activations, hidden states",
-               most / (long long)sh_type_bytes(sh_model_type(m)) * 4 +
-                   (long long)sh_activations_bytes(c, rows, SH_F32) + 4LL * rows * c->d_model);
+               kept + (long long)sh_activations_bytes(c, rows, SH_F32) + 4LL * rows * c->d_model);
 }
 
 static int info_model(const char *folder, const struct sh_common *common, struct sh_err *e)
@@ -223,6 +250,7 @@ static int info_model(const char *folder, const struct sh_common *common, struct
     struct sh_out *o = sh_out_new();
     info_shape(o, m);
     info_sizes(o, m);
+    info_resident(o, m);
     int bad = sh_common_write(common, o, 0, e);
     sh_model_close(m);
     return bad;

@@ -95,6 +95,15 @@ size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outsi
 size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype);
 /* Those of them that are not copied: they stay where the file is mapped. */
 size_t sh_model_mapped_bytes(const struct sh_model *m, int layer);
+/* All of that by the format that weights are kept in, most bytes first; returns how many formats (at most `most`). The
+ * token embedding counts only where it is the output matrix, too: else its rows are read from the file as they are
+ * asked for. `step` is what one token reads, with a mixture the share of the experts that it uses. */
+struct sh_kept_format {
+    const char *name;                   /* "f16", "Q4_K"                                          */
+    size_t parameters, bytes, mapped;
+    double step;                        /* bytes                                                  */
+};
+int sh_model_kept_formats(const struct sh_model *m, enum sh_type dtype, struct sh_kept_format *out, int most);
 /* The same of one of a numbered role; 0: the layer has none. */
 size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype);
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */

@@ -82,6 +82,44 @@ size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int 
     return b->name ? kept_bytes(b, dtype, m->pruned > 0) : 0;
 }
 
+static int by_kept_bytes(const void *a, const void *b)
+{
+    const struct sh_kept_format *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static int add_kept(const struct sh_model *m, const struct bound *b, enum sh_type dtype, struct sh_kept_format *out,
+                    int n, int most)
+{
+    size_t bytes = kept_bytes(b, dtype, m->pruned > 0), mapped = mapped_bytes(b, m->pruned > 0);
+    enum sh_type type = b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype;
+    const char *name = mapped ? b->stored->dtype : sh_type_name(type);
+    int k = 0, is_expert = b->param->count == SH_DIM_EXPERTS;
+    while (k < n && strcmp(out[k].name, name))
+        k++;
+    if (k == most)
+        return n;
+    if (k == n)
+        out[n++] = (struct sh_kept_format){.name = name};
+    out[k].parameters += (size_t)b->rows * (size_t)b->cols;
+    out[k].bytes += bytes;
+    out[k].mapped += mapped;
+    out[k].step += (double)bytes * (is_expert ? (double)m->arch.mix.used / m->arch.mix.n : 1);
+    return n;
+}
+
+int sh_model_kept_formats(const struct sh_model *m, enum sh_type dtype, struct sh_kept_format *out, int most)
+{
+    int n = 0;
+    for (int layer = -1; layer < m->arch.n_layer; layer++) {
+        const struct bound *b, *end = places(m, layer, &b);
+        for (; b < end; b++)
+            n = b->name ? add_kept(m, b, dtype, out, n, most) : n;
+    }
+    qsort(out, (size_t)n, sizeof *out, by_kept_bytes);
+    return n;
+}
+
 enum { MOST_FORMATS = 64 };
 
 struct format {

@@ -45,6 +45,7 @@ said = load("log/out")
 assert (said["layers"], said["heads"], said["hidden_size"], said["ffn_dim"], said["vocab_size"],
         said["max_positions"], said["dtype"], said["weights_bytes"]) == (2, 4, 32, 96, 128, 160, "f32", 122368), said
 assert said["parameters"] == 122368 // 4 and said["tied_head"] and said["position_kind"] == "learned", said
+assert said["resident_bytes"] == said["step_bytes"] == said["weights_bytes"] - 4 * 32 * (162 + 2), said      # no positions, norm
 assert said["kv_bytes_per_token_f16"] == 2 * 2 * 2 * 4 * said["head_dim"] and said["local_layers"] == "none", said
 P
 run info --model "$checkpoints/gemma3" --json
