@@ -15,7 +15,8 @@ enum {
     WIDE = 4,                           /* outputs whose sums stay in registers                   */
     STRIP = 48,                         /* rows that an unpacked output is used for               */
     DEEP = 128,                         /* vectors of them that all rows go through: they are cached */
-    TOGETHER = 16                       /* outputs that are unpacked together: some codes lie across them */
+    TOGETHER = 16,                      /* outputs that are unpacked together: some codes lie across them */
+    UNROLLED = CPU_FLOATS > 4 ? 8 : 1   /* loops of a block: in vectors of 4 all of them take a minute to compile */
 };
 
 static size_t vectors(int in)
@@ -68,12 +69,12 @@ UNPACK void dot_rows(enum sh_packing format, const unsigned char *const *at, int
         }
         if (!has_one_scale(format))
             __asm__("" : "+m"(scale), "+m"(less));  /* broadcast from memory: from registers it takes shuffles */
-#pragma GCC unroll 8
+#pragma GCC unroll UNROLLED
         for (int run = 0; run < s.elements / RUN; run++)
-#pragma GCC unroll 4
+#pragma GCC unroll UNROLLED
             for (int k = 0; k < n; k++) {
                 bytes32 own = run_codes(format, at[k] + b, run);
-#pragma GCC unroll 8
+#pragma GCC unroll UNROLLED
                 for (int i = 0; i < RUN; i += CPU_FLOATS)
                     sum[k] += *(const vec *)(x + run * RUN + i) *
                               numbers_of(format, at[k] + b, run, i, own, scale[k], less[k]);
