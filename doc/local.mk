@@ -3,7 +3,7 @@
 documentsdir = $(docdir)/doc
 dist_documents_DATA = %D%/adding.md %D%/architecture.md %D%/capacity.md %D%/commands.md %D%/decisions.md \
 	%D%/figures.md %D%/glossary.md %D%/import.md %D%/library.md %D%/performance.md %D%/planning.md \
-	%D%/policies.md %D%/python.md %D%/quality.md %D%/recommend.md %D%/reproduce.md %D%/scale.md %D%/simulate.md \
+	%D%/policies.md %D%/python.md %D%/quality.md %D%/recommend.md %D%/recorder.md %D%/reproduce.md %D%/scale.md %D%/simulate.md \
 	%D%/trace-format.md %D%/notebook.ipynb \
 	%D%/allocation.svg %D%/budget-curve.svg %D%/compression.svg %D%/compression-texts.svg %D%/drift.svg \
 	%D%/dropped-mass.svg %D%/leaderboard.svg %D%/lost-attention.svg %D%/quant.svg %D%/reuse.svg \

@@ -202,7 +202,8 @@ class record:
                                    ("attention", self.attention, (None, "causal", "bidirectional", "cross"))):
             if found not in known:
                 raise misused(what, repr(found), "one of " + ", ".join(str(one) for one in known if one))
-        if not isinstance(self.vectors, str) or len(set(self.vectors)) != len(self.vectors) or set(self.vectors) - set("qkv"):
+        letters = set(self.vectors)
+        if not isinstance(self.vectors, str) or len(letters) != len(self.vectors) or letters - set("qkv"):
             raise misused("vectors", repr(self.vectors), "any of q, k, v, each once")
         self._config = _text_config(self.model.config)
         self._by_interface = _uses_interface(self.model)
@@ -458,10 +459,11 @@ class record:
                          "its attention takes %s, which the recorder does not know" % ", ".join(given))
         current = getattr(self._local, "current", None)
         role = self._role(module, is_causal)
-        past = current.past if current and role == "causal" else 0
         n_key, n_query = key.shape[2], query.shape[2]
-        if role == "causal" and not current and n_key > n_query:
-            past = n_key - n_query
+        if current is None and self._is_recorded(role):
+            raise failed("shears.record", "attention outside of a forward pass of %s" % type(self.model).__name__,
+                         "record the module that is called, such as model.model")
+        past = current.past if current and role == "causal" else n_key - n_query if role == "causal" else 0
         shape = Shape(
             scaling=query.shape[-1] ** -0.5 if scaling is None else float(scaling), past=past,
             offset=max(0, past + n_query - n_key), causal=role == "causal", softcap=softcap,
@@ -714,9 +716,13 @@ class record:
 
     def _take_layer(self, current, layer, weights):
         n_batch, n_head, n_query, n_key = weights.shape
-        if self.attention is None:
-            later = torch.ones(n_query, n_key, dtype=torch.bool, device=weights.device).triu(1 + n_key - n_query)
-            self.attention = "bidirectional" if bool((weights[:, :, later] > 0).any()) else "causal"
+        mask = self._local.mask
+        is_2d = isinstance(mask, torch.Tensor) and mask.ndim == 2 and mask.shape[-1] >= n_key
+        seen = mask[:, -n_key:].bool().cpu() if is_2d else torch.ones((n_batch, n_key), dtype=torch.bool)
+        if self.attention is None:              # queries of padding may see anything
+            later = torch.ones(n_query, n_key, dtype=torch.bool).triu(1 + n_key - n_query)
+            looks = (weights > 0).any(1).cpu() & later & seen[:, -n_query:, None]
+            self.attention = "bidirectional" if bool(looks.any()) else "causal"
         causal = self.attention == "causal"
         if not self._begun:
             width = _number(self._config, "head_dim", default=_number(self._config, "hidden_size", "n_embd") // n_head or 1)
@@ -725,9 +731,6 @@ class record:
                 self._config, "new_decoder_architecture", False) else kv
             self._begin_run(n_head, kv if n_head % kv == 0 else n_head, width, weights.device,
                             getattr(self.model, "dtype", torch.float32))
-        mask = self._local.mask
-        is_2d = isinstance(mask, torch.Tensor) and mask.ndim == 2 and mask.shape[-1] >= n_key
-        seen = mask[:, -n_key:].bool().cpu() if is_2d else torch.ones((n_batch, n_key), dtype=torch.bool)
         if current.group is None:
             own = torch.ones((n_batch, n_query), dtype=torch.bool) if self.attention == "cross" else seen[:, -n_query:]
             self._start(current, own)
