@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import hashlib
 import inspect
 import itertools
 import os
@@ -17,31 +16,14 @@ import torch
 
 from . import _attend, _lib
 from ._attend import Shape, seen_of
+from ._model import configs, failed, fingerprint, interfaces, misused, number, text_config, uses_interface
+from ._passes import Group, Pass, past_of, span
 from ._recording import Recording
 
 _numbers = itertools.count(1)
 _DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 _CROSS = re.compile(r"cross|encoder_attn|encdecattention", re.I)
 _STACK = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|resblocks)\.(\d+)(?:\.|$)")
-
-
-def misused(what, found, expected, hint=""):
-    return _lib.MisusedError("%s: found %s, expected %s" % (what, found, expected), what, found, expected, hint, 2)
-
-
-def failed(what, found, hint=""):
-    return _lib.ShearsError("%s: %s" % (what, found), what, found, "", hint, 1)
-
-
-def _interfaces():
-    """What transformers registers attention functions and masks with."""
-    try:
-        from transformers import AttentionInterface, AttentionMaskInterface
-        from transformers.masking_utils import sdpa_mask
-        return AttentionInterface, AttentionMaskInterface, sdpa_mask
-    except ImportError as e:
-        raise _lib.AbsentError("transformers: %s" % e, "transformers", str(e), "version 4.53 or later",
-                               "pip install -U transformers", 3) from None
 
 
 class _NoBackward(torch.autograd.Function):
@@ -55,115 +37,6 @@ class _NoBackward(torch.autograd.Function):
     def backward(ctx, *_):
         raise failed("shears.record", "gradients were asked for while attention is recorded",
                      "train outside of the with block, or record under torch.no_grad()")
-
-
-# ---- what a model is ----
-
-def _configs(model):
-    """All configurations that its modules have, each once."""
-    found = {}
-    for module in model.modules():
-        config = getattr(module, "config", None)
-        if hasattr(config, "_attn_implementation"):
-            found[id(config)] = config
-    return list(found.values())
-
-
-def _text_config(config):
-    try:
-        return config.get_text_config(decoder=True)
-    except (AttributeError, TypeError, ValueError):
-        return config
-
-
-def _uses_interface(model):
-    """Do its layers look their attention function up?"""
-    if getattr(model, "_supports_attention_backend", False):
-        return True
-    can = getattr(type(model), "_can_set_attn_implementation", None)
-    return bool(can and can())
-
-
-def _number(config, *names, default=0):
-    """The first of these that the configuration has as a number."""
-    for name in names:
-        value = getattr(config, name, None)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-    return default
-
-
-def _fingerprint(model):
-    """The same for the same weights and configuration: of every parameter the shape and a few numbers."""
-    h = hashlib.blake2b(digest_size=8)
-    config = getattr(model, "config", None)
-    if hasattr(config, "to_diff_dict"):
-        parts = config.to_diff_dict()
-        h.update(repr(sorted((k, str(v)) for k, v in parts.items() if not k.startswith("_") and k != "transformers_version"
-                             and "attn_implementation" not in k)).encode())
-    for name, p in model.named_parameters():
-        h.update(("%s %s" % (name, tuple(p.shape))).encode())
-        if p.numel() and p.device.type != "meta":
-            flat = p.detach().reshape(-1)
-            at = torch.linspace(0, p.numel() - 1, min(8, p.numel()), dtype=torch.float64).long()
-            h.update(flat[at.to(flat.device)].float().cpu().numpy().tobytes())
-    return int.from_bytes(h.digest(), "little")
-
-
-# ---- sequences that go through the model together ----
-
-class _Group:
-    """The rows of one batch. real: bool [B, columns], which columns are tokens and not padding."""
-
-    def __init__(self, numbers, real, grows):
-        self.numbers, self.real, self.grows = numbers, real, grows
-        self.cache = None               # a weak reference to the cache that its next queries come with
-        self.probe = None               # (layer, keys [B, KV heads, d] of the last column)
-        self.is_whole = True            # every pass of it ended
-
-    @property
-    def columns(self):
-        return self.real.shape[1]
-
-
-class _Pass:
-    """One forward pass of the model."""
-
-    def __init__(self, tokens, cache, past, wants_weights):
-        self.tokens, self.cache, self.past, self.wants_weights = tokens, cache, past, wants_weights
-        self.group = None
-        self.new = None                 # per sequence: rows of this pass that are tokens (first, last, row in the sequence)
-        self.keys = {}                  # of attention that is not causal: which columns are seen, by batch row
-
-
-def _past_of(cache):
-    """How many tokens a cache has seen."""
-    if cache is None:
-        return 0
-    if isinstance(cache, (tuple, list)):
-        return int(cache[0][0].shape[-2]) if len(cache) and cache[0] is not None else 0
-    cache = getattr(cache, "self_attention_cache", cache)
-    most = 0
-    for layer in getattr(cache, "layers", None) or ():
-        try:
-            most = max(most, int(layer.get_seq_length()))
-        except (AttributeError, NotImplementedError, TypeError, ValueError):
-            continue                    # of a layer that does not attend
-    if most == 0:
-        try:
-            most = int(cache.get_seq_length())
-        except (AttributeError, NotImplementedError, TypeError, ValueError, IndexError):
-            most = 0
-    return most
-
-
-def _span(real):
-    """(first, last) of the True ones if nothing else is between them, else None; real: bool [columns]."""
-    at = real.nonzero().flatten()
-    if not len(at):
-        return 0, 0
-    first, last = int(at[0]), int(at[-1]) + 1
-    return (first, last) if last - first == len(at) else None
 
 
 class record:
@@ -191,7 +64,7 @@ class record:
         self.sequences = 0                  # recorded so far
         self._recording = None
         self._local, self._lock = threading.local(), threading.RLock()
-        self._groups, self._undo, self._codes = [], [], {}
+        self._groups, self._undo, self._codes, self._places = [], [], {}, itertools.count()
         self._check()
 
     def _check(self):
@@ -205,8 +78,8 @@ class record:
         letters = set(self.vectors)
         if not isinstance(self.vectors, str) or len(letters) != len(self.vectors) or letters - set("qkv"):
             raise misused("vectors", repr(self.vectors), "any of q, k, v, each once")
-        self._config = _text_config(self.model.config)
-        self._by_interface = _uses_interface(self.model)
+        self._config = text_config(self.model.config)
+        self._by_interface = uses_interface(self.model)
         if self.vectors and not self._by_interface:
             raise misused("vectors", repr(self.vectors), "\"\": %s does not use transformers' attention interface, so that "
                           "only its scores can be recorded" % type(self.model).__name__)
@@ -218,10 +91,10 @@ class record:
     def __enter__(self) -> record:
         if self._recording is not None:
             raise misused("shears.record", "a recording that has begun", "one with block for each")
-        busy = [c for c in _configs(self.model) if str(c._attn_implementation).startswith("shears_record")]
+        busy = [c for c in configs(self.model) if str(c._attn_implementation).startswith("shears_record")]
         if busy:
             raise misused("model", "one that is being recorded", "one recording of a model at a time")
-        _interfaces()
+        interfaces()
         self._recording, self._begun, self._pid = Recording(self.path), False, os.getpid()
         self._names = {id(module): name for name, module in self.model.named_modules()}
         try:
@@ -261,7 +134,7 @@ class record:
         warnings.warn("shears.record: " + text, stacklevel=4)
 
     def _set_attention(self, name):
-        for config in _configs(self.model):
+        for config in configs(self.model):
             place = "_attn_implementation_internal" if hasattr(config, "_attn_implementation_internal") \
                 else "_attn_implementation"
             if self._by_interface and not self._is_text(config):
@@ -285,7 +158,7 @@ class record:
 
     def _join(self):
         """The recorder's attention function takes the place of the model's."""
-        functions, masks, mask = _interfaces()
+        functions, masks, mask = interfaces()
         name = "shears_record_%d" % next(_numbers)
         functions.register(name, self._attend)
         masks.register(name, mask)
@@ -325,8 +198,8 @@ class record:
             for group in [g for g in self._groups if g.cache is None or g.cache() is None]:
                 self._groups.remove(group)
                 self._finish(group)
-            self._local.current = _Pass(tokens if isinstance(tokens, torch.Tensor) and tokens.ndim == 2 else None, cache,
-                                        _past_of(cache), bool(wants))
+            self._local.current = Pass(tokens if isinstance(tokens, torch.Tensor) and tokens.ndim == 2 else None, cache,
+                                        past_of(cache), bool(wants))
         except BaseException:
             self._lock.release()
             raise
@@ -335,7 +208,6 @@ class record:
     def _before(self, module, args, kwargs):
         if getattr(self._local, "current", None) is None:
             self._begin_pass(args, kwargs)
-            self._local.owner = module, args
 
     def _after(self, module, args, kwargs, output):
         """After a pass, also one that failed: then there is no output."""
@@ -374,8 +246,8 @@ class record:
 
     def _finish(self, group):
         numbers, group.numbers = [n for n in group.numbers if n is not None], []
-        for number in numbers:
-            self._recording.finish(number, keep=group.is_whole)
+        for one in numbers:
+            self._recording.finish(one, keep=group.is_whole)
             self.sequences += group.is_whole
 
     # ---- sequences ----
@@ -385,19 +257,19 @@ class record:
         c = self._config
         is_encoder = self.attention == "bidirectional"
         layers = ("encoder_layers", "num_encoder_layers") if is_encoder else ("decoder_layers", "num_decoder_layers")
-        n_layer = _number(c, *layers, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
-        if getattr(self.model.config, "is_encoder_decoder", False) and not _number(c, *layers):
-            n_layer = _number(c, *("num_layers",) if is_encoder else ("num_decoder_layers", "num_layers"), default=n_layer)
+        n_layer = number(c, *layers, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
+        if getattr(self.model.config, "is_encoder_decoder", False) and not number(c, *layers):
+            n_layer = number(c, *("num_layers",) if is_encoder else ("num_decoder_layers", "num_layers"), default=n_layer)
         where = str(device) if device.type != "cuda" else torch.cuda.get_device_name(device)
         kind = self.attention if self.attention == "causal" else "%s attention of %s" % (self.attention, where)
         source = getattr(self.model.config, "_name_or_path", "") or ""
         self._recording.begin(
             model=self.name or os.path.basename(source.rstrip("/")) or type(self.model).__name__,
             family=str(getattr(c, "model_type", "") or type(self.model).__name__), weights="checkpoint",
-            fingerprint=_fingerprint(self.model), n_layer=n_layer, n_head=n_head,
+            fingerprint=fingerprint(self.model), n_layer=n_layer, n_head=n_head,
             n_kv_head=max([n_kv_head] + [n_head // groups for groups in self._all("num_key_value_groups")]),
-            d_head=max([d_head] + self._all("head_dim")), d_model=_number(c, "hidden_size", "n_embd", "d_model"),
-            n_vocab=_number(c, "vocab_size"), max_pos=_number(c, "max_position_embeddings", "n_positions", "max_seq_len"),
+            d_head=max([d_head] + self._all("head_dim")), d_model=number(c, "hidden_size", "n_embd", "d_model"),
+            n_vocab=number(c, "vocab_size"), max_pos=number(c, "max_position_embeddings", "n_positions", "max_seq_len"),
             backend="torch", device=where if self.attention == "causal" else kind, dtype=_DTYPES.get(dtype, "f32"),
             command="record %s" % self.path, attention=self.attention, record=self.record, codec=self.codec,
             vectors=self.vectors)
@@ -430,7 +302,7 @@ class record:
             for old in [g for g in self._groups if g.cache is not None and g.cache() is current.cache]:
                 self._groups.remove(old)            # the cache begins anew
                 self._finish(old)
-            group = _Group([None] * real.shape[0], real[:, :0], self.attention == "causal")
+            group = Group([None] * real.shape[0], real[:, :0], self.attention == "causal")
         current.group, current.new = group, []
         before = group.real.sum(1).tolist()
         group.real = torch.cat([group.real, real], 1)
@@ -442,7 +314,7 @@ class record:
                 continue
             tokens = self._tokens(current, b, rows)
             if group.numbers[b] is None:
-                group.numbers[b] = self._recording.sequence("record:%d" % (self.sequences + b), tokens, group.grows)
+                group.numbers[b] = self._recording.sequence("record:%d" % next(self._places), tokens, group.grows)
             else:
                 self._recording.more(group.numbers[b], tokens)
         current.before = before
@@ -475,6 +347,7 @@ class record:
         with torch.no_grad():
             if current is not None and self._is_recorded(role):
                 layer = self._enter_layer(current, module, query, key, value, shape, sliding_window)
+                self._keep_vectors(current, module, layer, query, key, value, shape)
             kept = [] if current is not None and current.wants_weights else None
 
             def take(tile):
@@ -529,7 +402,7 @@ class record:
         return window if isinstance(window, int) and window > 0 and kind != "full_attention" else 0
 
     def _enter_layer(self, current, module, query, key, value, s, sliding_window):
-        """The number of the layer that is recorded from here on, whose vectors are."""
+        """The number of the layer, whose rows can come now."""
         layer = self._layer_of(module)
         n_key, n_query = key.shape[2], query.shape[2]
         if not self._begun:
@@ -547,9 +420,15 @@ class record:
                 self._probe(group, layer, key, s, n_query)
         else:
             self._note_keys(current, layer, seen, query.shape[0], n_key)
+        return layer
+
+    def _keep_vectors(self, current, module, layer, query, key, value, s):
+        """Queries are stored before scaling: some models (OPT, Whisper) hand them over after it."""
+        scaling = getattr(module, "scaling", None)
+        if s.scaling == 1 and isinstance(scaling, float) and scaling > 0:
+            query = query / scaling
         for kind in self.vectors:
             self._put_vectors(current, layer, kind, {"q": query, "k": key, "v": value}[kind], s)
-        return layer
 
     def _real(self, s, seen, query, n_key):
         """bool [B, Q]: a query of a token sees itself; one of padding does not."""
@@ -626,13 +505,13 @@ class record:
         real = current.group.real[tile.batch] if s.causal else current.keys[tile.batch]
         first, last = (s.offset + tile.begin, s.offset + tile.end) if s.causal else (tile.begin, tile.end)
         columns, has_gaps = real[first:last], False
-        span = _span(columns)
-        if span is None:
+        found = span(columns)
+        if found is None:
             pick, has_gaps = columns.nonzero().flatten(), s.window > 0
         else:
-            pick = None if span == (0, last - first) else slice(*span)
-        span = _span(torch.zeros(tile.last - tile.first, dtype=torch.bool).index_fill_(0, rows, True))
-        pick_rows = slice(*span) if span else rows
+            pick = None if found == (0, last - first) else slice(*found)
+        found = span(torch.zeros(tile.last - tile.first, dtype=torch.bool).index_fill_(0, rows, True))
+        pick_rows = slice(*found) if found else rows
         n_key = int(columns.sum())
         first_key = int(real[:first].sum())
         if has_gaps:
@@ -725,8 +604,8 @@ class record:
             self.attention = "bidirectional" if bool(looks.any()) else "causal"
         causal = self.attention == "causal"
         if not self._begun:
-            width = _number(self._config, "head_dim", default=_number(self._config, "hidden_size", "n_embd") // n_head or 1)
-            kv = _number(self._config, "num_kv_heads", "num_key_value_heads", default=n_head)
+            width = number(self._config, "head_dim", default=number(self._config, "hidden_size", "n_embd") // n_head or 1)
+            kv = number(self._config, "num_kv_heads", "num_key_value_heads", default=n_head)
             kv = 1 if getattr(self._config, "multi_query", False) and not getattr(
                 self._config, "new_decoder_architecture", False) else kv
             self._begin_run(n_head, kv if n_head % kv == 0 else n_head, width, weights.device,

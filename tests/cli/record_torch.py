@@ -95,13 +95,16 @@ def folders():
     return found
 
 
-def load(folder):
-    """The model as transformers reads it, or why it does not."""
+def load(folder, tokens):
+    """The model as transformers reads and runs it, or why it does not."""
     kinds = transformers.AutoModelForCausalLM, transformers.AutoModelForImageTextToText
     why = None
     for kind in kinds:
         try:
-            return kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval(), None
+            model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+            with torch.no_grad():
+                model(torch.tensor([tokens]))
+            return model, None
         except Exception as e:
             why = why or str(e).strip().split("\n")[0][:90]
     return None, why
@@ -120,8 +123,10 @@ def codes_of(path):
             keys = sum(t + 1 if not window else min(t + 1, window) for t in range(first, first + n))
             to = ctypes.create_string_buffer(keys)
             assert zstd.ZSTD_decompress(to, ctypes.c_size_t(keys), blob, ctypes.c_size_t(len(blob))) == keys
-            found.setdefault((*place, window), []).append(np.frombuffer(to, "u1"))
-    return {place: np.concatenate(parts) for place, parts in found.items()}
+            found.setdefault((*place, window), []).append((n, np.frombuffer(to, "u1")))
+    # A window that is wider than the text shows nowhere but in its number.
+    return {(*place, window if window < sum(n for n, _ in parts) else 0): np.concatenate([codes for _, codes in parts])
+            for (*place, window), parts in found.items()}
 
 
 def compare_trace(model, name, folder, sequences, calls):
@@ -130,7 +135,7 @@ def compare_trace(model, name, folder, sequences, calls):
         f.writelines(json.dumps(t) + "\n" for t in sequences)
     has = "qkv" if model._supports_attention_backend else ""
     done = subprocess.run([SHEARS, "trace", "-q", "--model", folder, "--tokens", "tokens.jsonl", "--db", fresh("trace.db"),
-                           "--vectors", has or "none"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                           *(["--vectors", has] if has else [])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         return None
     store, _ = recorded(model, "log8.db", calls, vectors=has)
@@ -159,13 +164,13 @@ def families():
     compared, total, other, missing, untraced, remarked, wrong = 0, 0, 0, [], [], [], []
     all_ = folders()
     for name, folder in all_.items():
-        model, why = load(folder)
-        if model is None:
-            missing.append("%s (%s)" % (name, why))
-            continue
         with open(folder + "/ref.json", encoding="utf-8") as f:
             ref = json.load(f)
         sequences = [s["tokens"] for s in ref["sequences"]]
+        model, why = load(folder, sequences[0])
+        if model is None:
+            missing.append("%s (%s)" % (name, why))
+            continue
 
         def calls():
             for tokens in sequences:
