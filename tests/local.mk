@@ -417,6 +417,7 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_npy \
 	%D%/fuzz/fuzz_sql \
 	%D%/fuzz/fuzz_library \
+	%D%/fuzz/fuzz_record \
 	%D%/fuzz/fuzz_store
 fuzz_driver = %D%/fuzz/driver.c %D%/fuzz/afl.c %D%/fuzz/afl.h %D%/fuzz/fuzz.h %D%/fuzz/input.c \
 	%D%/unit/scratch.c %D%/unit/scratch.h
@@ -491,6 +492,8 @@ library_libs = libapi.a libcli.a $(app_libs) $(kernel_libs) $(SQLITE_LIBS) $(ZST
 tests_fuzz_fuzz_library_SOURCES     = %D%/fuzz/fuzz_library.c %D%/fuzz/store_fixture.c %D%/fuzz/store_fixture.h \
 	$(fuzz_driver)
 tests_fuzz_fuzz_library_LDADD       = $(library_libs)
+tests_fuzz_fuzz_record_SOURCES      = %D%/fuzz/fuzz_record.c $(fuzz_driver)
+tests_fuzz_fuzz_record_LDADD        = $(library_libs)
 
 check_PROGRAMS += $(fuzz_tests)
 TESTS          += $(fuzz_tests)
