@@ -31,7 +31,13 @@ def __getattr__(name):
     if name not in _LATER:
         raise AttributeError("module 'shears' has no attribute %r" % name)
     from importlib import import_module
-    value = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
+    try:
+        value = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
+    except ModuleNotFoundError as e:
+        if e.name not in ("torch", "transformers"):
+            raise
+        raise AbsentError("shears.%s: %s is not here" % (name, e.name), "shears." + name, e.name + " is not here", "",
+                          "pip install torch transformers", 3) from None
     return value
 
 
