@@ -31,10 +31,10 @@ def measured(command):
             anon, file = sizes(p.pid)
             most = [max(a, b) for a, b in zip(most, (anon, file, anon + file))]
             time.sleep(0.02)
-        out, err = p.communicate()
+        _, err = p.communicate()
     if p.returncode:
         sys.exit(f"{' '.join(command)}: {err}")
-    return dict(zip(("own", "file", "both"), most)) | {"seconds": round(time.time() - began, 1), "said": err.splitlines()}
+    return dict(zip(("own", "file", "both"), most)) | {"seconds": round(time.time() - began, 1)}
 
 
 def main(shears, model, work, tokens):
@@ -47,7 +47,7 @@ def main(shears, model, work, tokens):
     info = json.loads(subprocess.run([shears, "info", "--model", model, "--json"], check=True, stdout=subprocess.PIPE).stdout)
     size = os.path.getsize(model)
     layer = info["resident_bytes"] / info["layers"]
-    runs = {"generate": ["generate", "--max-tokens", "4"], "eval": ["eval"], "trace": ["trace", "--db", db, "--record", "summary", "-v"]}
+    runs = {"generate": ["generate", "--max-tokens", "4"], "eval": ["eval"], "trace": ["trace", "--db", db, "--record", "summary"]}
     result = {"file": size, "layer_at_most": layer, "tokens": tokens, "load": os.getloadavg()}
     for name, args in runs.items():
         r = measured([shears, *args, "--model", model, "--tokens", ids])

@@ -358,7 +358,8 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/c
 slow_scripts = %D%/cli/reading.sh %D%/cli/demo.sh %D%/cli/cuda.sh %D%/cli/study.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \
 	%D%/cli/ranks.sh %D%/cli/ranks_apart.sh %D%/cli/ranks_cuda.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh \
 	%D%/cli/ranks_lost.sh %D%/cli/ranks_progress.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh %D%/cli/slurm.sh \
-	%D%/cli/slurm_scripts.sh %D%/cli/faults.sh %D%/cli/thread.sh %D%/cli/record_ends.sh %D%/cli/python_torch.sh
+	%D%/cli/slurm_scripts.sh %D%/cli/faults.sh %D%/cli/thread.sh %D%/cli/record_ends.sh %D%/cli/python_torch.sh \
+	%D%/cli/neon.sh
 sanitized_scripts = %D%/cli/bad_input.sh %D%/cli/damage.sh %D%/cli/hostile.sh %D%/cli/faults.sh \
 	%D%/cli/thread.sh
 if SANITIZED
@@ -373,7 +374,7 @@ check-full:
 .PHONY: check-slow check-full
 EXTRA_DIST += $(quick_scripts) $(slow_scripts)
 EXTRA_DIST += %D%/oracle/shears_trace.py
-EXTRA_DIST += %D%/cli/abi.c %D%/cli/python.py %D%/cli/record.py %D%/cli/record_torch.py %D%/golden/abi.txt
+EXTRA_DIST += %D%/cli/abi.c %D%/cli/neon_packed.c %D%/cli/python.py %D%/cli/record.py %D%/cli/record_torch.py %D%/golden/abi.txt
 EXTRA_DIST += %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/dumps.py %D%/cli/evals.py %D%/cli/examples.py \
 	%D%/cli/figures.py %D%/cli/generate_many.py %D%/cli/hostile.py %D%/cli/kept.py %D%/cli/lib.sh \
 	%D%/cli/maps.py %D%/cli/ranks_lib.sh %D%/cli/reader.py %D%/cli/scores.py %D%/cli/tasks.py %D%/cli/theory.py \

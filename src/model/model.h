@@ -104,7 +104,7 @@ struct sh_kept_format {
     double step;                        /* bytes                                                  */
 };
 int sh_model_kept_formats(const struct sh_model *m, enum sh_type dtype, struct sh_kept_format *out, int most);
-/* The same of one of a numbered role; 0: the layer has none. */
+/* What sh_model_kept_bytes counts of one of a numbered role; 0: the layer has none. */
 size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype);
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */

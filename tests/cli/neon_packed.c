@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products with blocks of every format (kernels/packed.h) by the loops of the variant `base`, which are the NEON ones
+ * of a 64-bit ARM processor: against double precision with the numbers that src/model unpacks, and a row alone against
+ * the same among others. neon.sh compiles this and runs it in an emulator. Limit: as in tests/unit/test_packed.c. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/variant.h"
+#include "src/base/rng.h"
+#include "src/model/files/gguf_tensors.h"
+
+enum { OUTS = 70, MOST_ROWS = 17, MOST_COLS = 768, THREADS = 2 };
+
+/* Where scales of f16 are in a block; -1: none. */
+static const struct format { const char *name; int half[2]; } formats[] = {
+    {"Q8_0", {0, -1}}, {"Q4_0", {0, -1}}, {"Q4_1", {0, 2}}, {"Q5_0", {0, -1}}, {"Q5_1", {0, 2}}, {"IQ4_NL", {0, -1}},
+    {"MXFP4", {-1, -1}}, {"Q4_K", {0, 2}}, {"Q5_K", {0, 2}}, {"Q6_K", {208, -1}}, {"Q2_K", {80, 82}},
+    {"Q3_K", {108, -1}}, {"IQ4_XS", {0, -1}}, {"IQ2_S", {0, -1}}};
+enum { N_FORMAT = sizeof formats / sizeof *formats };
+
+struct blocks {
+    const struct sh_gguf_type *type;
+    unsigned char *at;
+    size_t row_bytes;
+    int cols;
+};
+
+static void unpack(const void *from, int first, int n, float *to)
+{
+    const struct blocks *b = from;
+    for (int i = 0; i < n; i++)
+        sh_gguf_unpack_row(b->type, b->at + (size_t)(first + i) * b->row_bytes, (size_t)b->cols,
+                           to + (size_t)i * (size_t)b->cols);
+}
+
+/* Any bits are codes; scales are of magnitude 1/16 to 1/8. */
+static void make(struct blocks *b, const struct format *f)
+{
+    for (uint32_t i = 0; i < 64; i++)
+        if (sh_gguf_type(i) && !strcmp(sh_gguf_type(i)->name, f->name))
+            b->type = sh_gguf_type(i);
+    b->cols = 3 * (int)b->type->elements;
+    b->row_bytes = 3 * b->type->bytes;
+    b->at = malloc(OUTS * b->row_bytes);
+    for (size_t i = 0; i < OUTS * b->row_bytes; i++)
+        b->at[i] = (unsigned char)sh_rng((uint64_t)(f - formats), i);
+    for (size_t at = 0; at < OUTS * b->row_bytes; at += b->type->bytes) {
+        for (int k = 0; k < 2; k++) {
+            unsigned char *top = b->at + at + f->half[k] + 1;
+            if (f->half[k] >= 0)
+                *top = (unsigned char)((*top & 0x83) | 0x2c);
+        }
+        if (f->half[0] < 0)
+            b->at[at] = (unsigned char)(120 + b->at[at] % 8);
+    }
+}
+
+static void multiply(const struct blocks *b, float *x, int rows, float *out)
+{
+    struct sh_packed p = {.rows = OUTS, .cols = b->cols, .format = b->type->packing, .unpack = unpack, .from = b};
+    size_t floats = THREADS * cpu_packed_room_base(b->cols);
+    p.at = p.format == SH_PACKED_OTHER ? NULL : b->at;
+    struct few a = {.out = {out, SH_F32, rows, OUTS, OUTS}, .x = {x, SH_F32, rows, b->cols, (size_t)b->cols},
+                    .packed = &p, .room = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64)};
+    cpu_packed_base(&a, 1, THREADS);
+    free(a.room);
+}
+
+/* The worst error in units of the limit; INFINITY: a row alone differs. */
+static double worst_of(const struct blocks *b, int rows)
+{
+    static float x[MOST_ROWS * MOST_COLS], out[MOST_ROWS * OUTS], alone[OUTS], w[OUTS * MOST_COLS];
+    double worst = 0;
+    for (int i = 0; i < rows * b->cols; i++)
+        x[i] = (float)((double)(sh_rng(7, (uint64_t)i) >> 40) * 0x1p-23 - 1);
+    unpack(b, 0, OUTS, w);
+    multiply(b, x, rows, out);
+    for (int i = 0; i < rows * OUTS; i++) {
+        double sum = 0, size = 0;
+        for (int k = 0; k < b->cols; k++) {
+            double term = (double)x[i / OUTS * b->cols + k] * (double)w[i % OUTS * b->cols + k];
+            sum += term;
+            size += fabs(term);
+        }
+        worst = fmax(worst, fabs((double)out[i] - sum) / (1e-6 * size));
+    }
+    multiply(b, x + (rows - 1) * b->cols, 1, alone);
+    return memcmp(alone, out + (rows - 1) * OUTS, sizeof alone) ? (double)INFINITY : worst;
+}
+
+int main(void)
+{
+    static const int counts[] = {1, 2, 16, 17};
+    printf("1..%d\n", N_FORMAT);
+    for (int f = 0; f < N_FORMAT; f++) {
+        struct blocks b = {0};
+        double worst = 0;
+        make(&b, &formats[f]);
+        for (int i = 0; i < 4; i++)
+            worst = fmax(worst, worst_of(&b, counts[i]));
+        printf("%sok %d - %s: worst error %.2f of the limit\n", worst < 1 ? "" : "not ", f + 1, formats[f].name, worst);
+        free(b.at);
+    }
+    return 0;
+}
