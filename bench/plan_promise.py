@@ -1,28 +1,35 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do plans keep their promise? Draws of texts, a plan on each, and its increase on texts that it was not made with.
+"""Do plans keep their promise? `shears plan` on draws of texts, and what each plan costs on texts that were not drawn.
 
-    python3 bench/plan_promise.py ./shears --draws 200 \\
+    python3 bench/plan_promise.py ./shears --draws 200 --keep /tmp/promise \\
         --case recall demo/model demo/text/recall.jsonl --case natural demo/model demo/text/natural.txt
 
-A case is a name, a model and a text (documents of a .jsonl file, or a text in blocks of --characters). In each draw
-documents are shuffled; --give of them go to `shears plan` for each target, the rest are fresh. Reported per case and
-target: plans that are met; of these, how many have a larger increase on the fresh texts; the share of the cache; and
-tokens against an oracle's: the largest factor by which the plan's own budgets could shrink and still hold the target
-on the fresh texts (interpolated between factors that are evaluated).
+A case is a name, a model and a text (documents of a .jsonl file, or a text in blocks of --characters). Its documents
+are shuffled --splits times. In each split the program searches --search of them, for each target. The order of the
+budgets that are then judged follows from the search alone. So one run of the program, which reads all other documents
+under these budgets and stores its sums per document, serves every draw: --judged of them are drawn with replacement,
+and the walk chooses a budget by its bound over the sums of these. The program's own walk stops where the bound over all
+of them does; where a draw goes further, `shears plan --budget` measures the next budget.
 
-The fresh texts are few as well: their noise counts as broken promises, and as gain or loss of the oracle.
+Reported per case and target: draws with a plan; of these, how many exceed the target over all documents that were not
+searched, and how many on those of them that were not drawn (few, so that their noise counts as broken promises); the
+share of the cache; and tokens against an oracle's, which walks the same budgets and knows the mean over all documents
+that were not searched. --keep is a folder for what was measured: the same command goes on from it.
 """
 import argparse
 import json
 import math
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 import tempfile
 
-FACTORS = [1, 0.94, 0.88, 0.8, 0.7, 0.6, 0.5]
+import numpy
+
+from plan_walk import following, high
 
 
 def documents(path, characters):
@@ -32,77 +39,102 @@ def documents(path, characters):
     return [text[i:i + characters] for i in range(0, len(text) - characters + 1, characters)]
 
 
-def write(path, texts):
-    with open(path, "w") as f:
-        for text in texts:
-            print(json.dumps({"text": text}), file=f)
+def sums(db, policy, knobs):
+    """{mean tokens: (change [documents], tokens [documents])} of the largest set of documents that the store has."""
+    rows = sqlite3.connect(db).execute("SELECT settings, metric, value FROM result WHERE command = 'plan'")
+    of = {}
+    for settings, metric, value in rows:
+        of.setdefault(settings, {})[metric] = value
+    found = {}
+    for settings, at in of.items():
+        s, n = json.loads(settings), sum(m.startswith("change_") for m in at)
+        if (s["policy"], s["knobs"]) == (policy, knobs):
+            found.setdefault((n, s["texts"]), {})[round(at["mean_tokens"])] = (
+                numpy.array([at[f"change_{i}"] for i in range(n)]), numpy.array([at[f"tokens_{i}"] for i in range(n)]))
+    return found[max(found)]
 
 
-def run(*args):
-    done = subprocess.run([str(a) for a in args], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, args))}: {done.stderr}")
-    return json.loads(done.stdout)
+class Split:
+    """One search, and the sums of the documents that it did not see."""
+
+    def __init__(self, args, model, texts, target, folder):
+        self.args, self.model, self.texts, self.target, self.folder = args, model, texts, target, folder
+        r = self.plan("--target-ppl-increase", target, "--policy", *args.policy, "--allocator", args.allocator)
+        chosen = next(s for s in r["searched"] if s["chosen"])
+        self.n_token, self.policy, self.knobs = r["n_token"], r["policy"], r["knobs"]
+        self.found = chosen["mean_tokens"] if chosen["holds"] else self.n_token
+        knobs = dict(k.split("=") for k in self.knobs.split(",") if k)
+        self.floor = 1 + sum(int(knobs.get(k, 0)) for k in ("sinks", "recent"))
+        self.goal = math.log1p(float(target))
+        self.measured = sums(f"{folder}/plan.db", self.policy, self.knobs)
+
+    def plan(self, *how):
+        done = subprocess.run(
+            [self.args.shears, "plan", "-q", "--json", "--model", self.model, "--jsonl", self.texts, "--length",
+             str(self.args.length), "--search-first", str(self.args.search), "--sequences", "100000", "--db",
+             f"{self.folder}/plan.db", "-o", f"{self.folder}/plan.json", *how], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"shears plan {' '.join(how)}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def at(self, mean):
+        """change and tokens of every document with that mean"""
+        if mean not in self.measured:
+            knobs = self.knobs and ":" + self.knobs
+            self.plan("--budget", str(mean), "--policy", self.policy + knobs, "--allocator", self.args.allocator)
+            self.measured = sums(f"{self.folder}/plan.db", self.policy, self.knobs)
+        return self.measured[mean]
+
+    def walk(self, holds):
+        """The last mean in the program's order before one that does not hold; None: not even the first."""
+        chosen, mean = None, following(self.n_token, self.found, self.n_token, self.floor)
+        while mean and holds(*self.at(mean)):
+            chosen, mean = mean, following(mean, self.found, self.n_token, self.floor)
+        return chosen
+
+    def draws(self, n, n_judged, seed):
+        """(mean, more on the fresh documents, more on all, the oracle's mean) of n plans; mean None: none was met"""
+        rng, all_ = numpy.random.default_rng(seed), len(next(iter(self.measured.values()))[0])
+        oracle = self.walk(lambda x, w: x.sum() / w.sum() <= self.goal)
+        for _ in range(n):
+            judged = rng.choice(all_, n_judged)
+            fresh = numpy.setdiff1d(numpy.arange(all_), judged)
+            mean = self.walk(lambda x, w: high(x[judged], w[judged], 0.95) <= self.goal)
+            if mean is None:
+                yield None, None, None, oracle
+                continue
+            x, w = self.at(mean)
+            yield mean, x[fresh].sum() / w[fresh].sum(), x.sum() / w.sum(), oracle
 
 
-def shrunk(plan, factor, floor, path):
-    n = plan["n_token"]
-    budgets = [[max(floor, round(b * factor)) for b in row] for row in plan["budgets"]]
-    total = sum(map(sum, budgets))
-    with open(path, "w") as f:
-        json.dump(dict(plan, budgets=budgets, shares=[[b / n for b in row] for row in budgets], total_tokens=total), f)
-    return total
-
-
-def judge(args, model, plan, folder):
-    """Increase on the fresh texts, and the tokens that would do there as a share of the plan's."""
-    floor = min(min(row) for row in plan["budgets"])
-    paths = [f"{folder}/plan-{k}.json" for k in range(len(FACTORS))]
-    totals = [shrunk(plan, f, floor, p) for f, p in zip(FACTORS, paths)]
-    r = run(args.shears, "eval", "-q", "--json", "--model", model, "--jsonl", f"{folder}/fresh.jsonl", "--length",
-            args.length, "--plan", *paths)["results"]
-    increase = [math.expm1(x["nll_change"]) for x in r]
-    target, needed = plan["target"]["value"], totals[0]
-    for i in range(1, len(totals)):
-        if increase[i] > target:
-            if increase[i - 1] <= target:
-                part = (target - increase[i - 1]) / (increase[i] - increase[i - 1])
-                needed = totals[i - 1] + part * (totals[i] - totals[i - 1])
-            break
-        needed = totals[i]
-    return increase[0], totals[0] / needed
-
-
-def draw(args, name, model, texts, seed, seen):
-    order = list(texts)
-    random.Random(seed).shuffle(order)
-    give = min(args.give, len(order) * 2 // 3)
-    with tempfile.TemporaryDirectory() as folder:
-        write(f"{folder}/given.jsonl", order[:give])
-        write(f"{folder}/fresh.jsonl", order[give:])
+def case(args, name, model, path, folder):
+    texts, seen = documents(path, args.characters), {(t, n): [] for t in args.target for n in args.judged}
+    for split in range(args.splits):
+        at = f"{folder}/{name}-{split}"
+        os.makedirs(at, exist_ok=True)
+        order = list(texts)
+        random.Random(split).shuffle(order)
+        with open(f"{at}/texts.jsonl", "w") as f:
+            f.writelines(json.dumps({"text": t}) + "\n" for t in order[:args.documents])
+        n = args.draws // args.splits + (split < args.draws % args.splits)
         for target in args.target:
-            r = run(args.shears, "plan", "-q", "--json", "--model", model, "--jsonl", f"{folder}/given.jsonl",
-                    "--length", args.length, "--target-ppl-increase", target, "--seed", seed, "--db",
-                    f"{folder}/plan.db", "--policy", *args.policy, "--allocator", *args.allocator, "-o",
-                    f"{folder}/plan.json")
-            one = dict(case=name, target=target, seed=seed, status=r["status"], share=r["share"], policy=r["policy"],
-                       bound=r["ppl_increase_bound"], sequences=r["sequences"])
-            if r["status"] == "met":
-                one["fresh"], one["surplus"] = judge(args, model, json.load(open(f"{folder}/plan.json")), folder)
-            print(json.dumps(one), flush=True)
-            seen.append(one)
+            s = Split(args, model, f"{at}/texts.jsonl", target, at)
+            for judged in args.judged:
+                seen[target, judged] += [(s.n_token, s.goal, *one) for one in s.draws(n, judged, split)]
+            print(f"{name}, split {split}, {target}: {s.policy}, {s.found} of {s.n_token}", file=sys.stderr, flush=True)
+    for (target, judged), of in seen.items():
+        row(name, target, judged, of)
 
 
-def table(seen):
-    print("| case | target | draws | met | broken on fresh texts | increase there | cache | tokens / oracle's |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for key in sorted({(s["case"], s["target"]) for s in seen}):
-        all_ = [s for s in seen if (s["case"], s["target"]) == key]
-        met = [s for s in all_ if "fresh" in s]
-        mean = lambda what: sum(s[what] for s in met) / len(met) if met else math.nan
-        broken = sum(s["fresh"] > float(key[1]) for s in met)
-        print(f"| {key[0]} | {float(key[1]):.0%} | {len(all_)} | {len(met)} | {broken} | {mean('fresh'):.2%} | "
-              f"{mean('share'):.1%} | {mean('surplus'):.2f} |")
+def row(name, target, judged, seen):
+    met = [s for s in seen if s[2]]
+    mean = lambda values: numpy.mean(list(values)) if met else math.nan
+    print(f"| {name} | {float(target):.0%} | {judged} | {len(met)} of {len(seen)} | "
+          f"{100 * mean(more > goal for _, goal, _, _, more, _ in met):.1f} | "
+          f"{100 * mean(fresh > goal for _, goal, _, fresh, _, _ in met):.1f} | "
+          f"{math.expm1(mean(more for *_, more, _ in met)):.2%} | "
+          f"{mean(m / n for n, _, m, *_ in met):.1%} | "
+          f"{mean(m / oracle for _, _, m, _, _, oracle in met if oracle):.2f} |", flush=True)
 
 
 def main():
@@ -110,20 +142,23 @@ def main():
     p.add_argument("shears", type=os.path.abspath)
     p.add_argument("--case", nargs=3, action="append", required=True, metavar=("NAME", "MODEL", "TEXT"))
     p.add_argument("--draws", type=int, default=200)
-    p.add_argument("--first", type=int, default=1, help="seed of the first draw")
-    p.add_argument("--give", type=int, default=48)
+    p.add_argument("--splits", type=int, default=4)
+    p.add_argument("--documents", type=int, default=120, help="of each split, at most")
+    p.add_argument("--search", type=int, default=24)
+    p.add_argument("--judged", type=int, nargs="+", default=[24])
     p.add_argument("--length", type=int, default=512)
     p.add_argument("--characters", type=int, default=2000)
     p.add_argument("--target", nargs="+", default=["0.01", "0.02", "0.05"])
     p.add_argument("--policy", nargs="+", default=["h2o:recent=16", "window", "scissorhands:counts=rate"])
-    p.add_argument("--allocator", nargs="+", default=["loss"])
+    p.add_argument("--allocator", default="loss")
+    p.add_argument("--keep", help="folder for what was measured, which is then not measured again")
     args = p.parse_args()
-    seen = []
-    cases = [(name, model, documents(path, args.characters)) for name, model, path in args.case]
-    for seed in range(args.first, args.first + args.draws):
-        for name, model, texts in cases:
-            draw(args, name, model, texts, seed, seen)
-    table(seen)
+    print("| case | target | judged | met | broken, % | on those not drawn, % | increase | cache | tokens / oracle's |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, model, path in args.case:
+            case(args, name, model, path, args.keep or temporary)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -43,6 +43,15 @@ def high(x, w, confidence):
     return mean - quantile * math.sqrt(second / (n - 1))
 
 
+def following(last, found, length, floor):
+    """The mean that is judged after `last`, the length at first; 0: that was the least."""
+    after = last / (STRIDE if last > NEAR * found else STEP)
+    if last == length and found < length / TOP:
+        after = min(length / TOP, FAR * found)
+    after = max(min(math.floor(after + 0.5), last - 1), floor)
+    return after if after < last else 0
+
+
 def fnv(data):
     h = 0xcbf29ce484222325
     for byte in data:
@@ -118,12 +127,9 @@ class Losses:
 def choose(losses, search, judged, target, confidence):
     least, length = losses.means[0], losses.length
     found = losses.walk(losses.falling(0.92 * length, 1.04, least), search, target, confidence) or length
-    last, means = length, []
-    while last > least:
-        after = last / (STRIDE if last > NEAR * found else STEP)
-        after = length / TOP if last == length and found < length / TOP else min(after, FAR * found)
-        last = min(round(after), last - 1)
-        means.append(last)
+    means = [following(length, found, length, 1)]
+    while means[-1] > least:
+        means.append(following(means[-1], found, length, 1))
     return losses.walk(means, judged, target, confidence)
 
 
@@ -175,4 +181,5 @@ def main():
         simulate(args, name, Losses(*found), 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

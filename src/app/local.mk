@@ -34,6 +34,7 @@ libapp_a_SOURCES = \
 	%D%/persistence/study.c %D%/persistence/study.h \
 	%D%/plan/allot.c %D%/plan/allot.h \
 	%D%/plan/key_profile.c \
+	%D%/plan/judged_count.c %D%/plan/judged_count.h \
 	%D%/plan/layer_losses.c %D%/plan/layer_losses.h \
 	%D%/plan/live_evidence.c \
 	%D%/plan/live_judge.c \

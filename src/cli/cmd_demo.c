@@ -31,9 +31,9 @@ static const struct sh_command_step demo_steps[] = {
      "--random-weights", 0},
     {"persistence-trained.txt", "persistence --db %f/trained.db", 0},
     {"persistence-random.txt", "persistence --db %f/random.db", 0},
-    {"replay.txt", "replay --db %f/trained.db --policy all h2o:recent=10 --budget 0.1,0.2,0.3,0.5,0.75,1.0", 0},
-    {"plan.txt", "plan --db %f/trained.db --policy h2o:recent=10 --target-recall 0.95 --allocator greedy -o "
-                 "%f/plan.json", 0},
+    {"replay.txt", "replay --db %f/trained.db --policy all h2o:recent=10 --budget 0.1,0.2,0.35,0.5,1.0", 0},
+    {"plan.txt", "plan --model %f/demo-opt --text %f/natural.txt --length 512 --target-ppl-increase 1%% --policy "
+                 "h2o:recent=10 --allocator greedy --sequences 12 --db %f/plan.db -o %f/plan.json", 0},
     {"eval.txt", "eval" READ POLICIES " --budget 0.1,0.2,0.35,0.5,0.75", 0},
     {"eval-4bit.txt", "eval" READ " --policy full h2o:recent=10 --budget 0.2 --kv-bits 4", 0},
     {"drift.txt", "drift --model %f/demo-opt --db %f/trained.db --policy h2o:recent=10 --budget 0.2 --run 1 "
@@ -114,8 +114,9 @@ static int unpack(struct demo *d, struct sh_err *e)
     free(model);
     for (int i = 0; sh_demo_files[i].path && !bad; i++)
         bad = write_file(d, &sh_demo_files[i], e);
-    for (int i = 0; i < 2 && d->stale; i++) {
-        char *store = xasprintf("%s/%s", d->folder, i ? "random.db" : "trained.db");
+    static const char *const stores[] = {"trained.db", "random.db", "plan.db"};
+    for (int i = 0; i < 3 && d->stale; i++) {
+        char *store = xasprintf("%s/%s", d->folder, stores[i]);
         unlink(store);
         free(store);
     }
@@ -201,7 +202,10 @@ static void put_answer(const struct demo *d, struct sh_out *o)
     struct sh_answer a;
     struct sh_err ignored;
     char *db = xasprintf("%s/trained.db", d->folder), *model = xasprintf("%s/demo-opt", d->folder);
+    char *plan = xasprintf("%s/plan.json", d->folder);
     r.model = model;
+    r.plan = (const char *const[]){plan};
+    r.n_plan = 1;
     if (!sh_report_open(&r, (const char *const[]){db}, 1, &ignored) &&
         sh_answer_read(&a, &r, &ignored) > 0) {
         const char *const says[] = {a.small, a.buys, a.on, a.lacks};
@@ -214,6 +218,7 @@ static void put_answer(const struct demo *d, struct sh_out *o)
     sh_report_close(&r);
     free(db);
     free(model);
+    free(plan);
 }
 
 static int conclude(struct demo *d, double began, struct sh_err *e)
@@ -247,9 +252,10 @@ const struct sh_cmd sh_cmd_demo = {
     .summary = "run the main commands on an embedded small model",
     .about = "Writes to DIR (default: shears-demo) the embedded model, recall documents and a text that the model\n"
              "was not trained on, traces the model on them with trained and with random weights, measures\n"
-             "persistence, replays eviction policies, makes a plan, evaluates budgets and a 4-bit cache, computes\n"
-             "capacity, simulates a server, and writes an HTML report. Every command is shown as it runs; --threads\n"
-             "and --seed are passed on. Run the same command again to resume.\n"
+             "persistence, replays eviction policies, plans a cache and judges the plan on texts of its own,\n"
+             "evaluates budgets and a 4-bit cache, computes capacity, simulates a server, and writes an HTML report.\n"
+             "The output ends with how small the cache can be. Every command is shown as it runs; --threads and\n"
+             "--seed are passed on. Run the same command again to resume.\n"
              "\n"
              "  shears demo /tmp/demo",
     .run = run,

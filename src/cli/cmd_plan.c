@@ -37,8 +37,8 @@ static const struct sh_opt opts[] = {
     SH_INT("length", F(live.length), "N", 2, 1 << 22, "tokens per sequence (default: 512, or the model's context "
         "length)"),
     SH_INT("min-tokens", F(live.least), "N", 2, 1 << 22, "skip texts and documents shorter than N tokens"),
-    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24, more if they are short,\n"
-        "fewer if too few would remain for the search); status met requires 12"),
+    SH_INT("sequences", F(live.sequences), "N", 1, 1e6, "sequences to judge on (default: 24, more if they are short\n"
+        "or their losses vary much, fewer if too few would remain for the search);\nstatus met requires 12"),
     SH_INT("search-first", F(live.known), "N", 1, 1e9, "search on the first N sequences, such as traced ones, and\n"
         "never judge on them"),
     SH_TEXT("judged", F(live.judged), "FILE", "write the judged sequences as token ids, one JSON array per line;\n"

@@ -78,8 +78,8 @@ static void say_small(struct sh_answer *a, const struct asking *q, double asked)
                              "of the cache with %s%s, %s%s.", 100 * asked, share, p->policy,
                              p->is_plan ? " and a plan" : "", says, q->plan.lacks);
     else
-        a->small = xasprintf("With %s%s, %s of the cache is enough to stay within %.3g %%: it %s.", p->policy,
-                             p->is_plan ? " and a plan" : "", share, 100 * a->target, says);
+        a->small = xasprintf("With %s%s, %s of the cache is enough to stay within %.3g %% more perplexity: it %s.",
+                             p->policy, p->is_plan ? " and a plan" : "", share, 100 * a->target, says);
     free(says);
     if (!p->is_plan || !*a->policy)
         return;

@@ -51,9 +51,9 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
     if (is_full)
         fputs("0", r->to);
     else if (isnan(row->bound))
-        fprintf(r->to, "%+.2f %%", 100 * row->increase);
+        fprintf(r->to, "%+.2f&#160;%%", 100 * row->increase);
     else
-        fprintf(r->to, "%+.2f %%, at most %+.2f %%", 100 * row->increase, 100 * row->bound);
+        fprintf(r->to, "%+.2f&#160;%%, at most %+.2f&#160;%%", 100 * row->increase, 100 * row->bound);
     if (fits > 0)
         fprintf(r->to, "</td><td class=\"n\">%.1f ×</td></tr>\n", fits);
     else
@@ -64,7 +64,10 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
 {
     double of = scale(a);
     fputs("<figure id=\"fig-answer\"><table class=\"bars\">\n<thead><tr><th>kept<span class=\"of\"> of the cache</span>"
-          "</th><th>change of perplexity</th><th></th><th class=\"n\">requests</th></tr></thead><tbody>\n", r->to);
+          "</th><th>change of perplexity", r->to);
+    if (!isnan(a->target))
+        fprintf(r->to, " (line: %.3g&#160;%%)", 100 * a->target);
+    fputs("</th><th></th><th class=\"n\">requests</th></tr></thead><tbody>\n", r->to);
     for (int i = 0; i < a->n_row; i++)
         bar(r, a, &a->row[i], of);
     fputs("</tbody></table><figcaption>", r->to);
@@ -85,6 +88,7 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
     }
     if (!isnan(a->target))
         fprintf(r->to, " The line is %.3g %%, which the bound must not pass.", 100 * a->target);
+    fprintf(r->to, " Bars are cut off at %.3g %%.", 100 * of);
     fputs(" Requests are those that fit at once on one ", r->to);
     sh_html_text(r->to, a->gpu);
     fputs(", compared with the full cache.</figcaption></figure>\n", r->to);

@@ -24,7 +24,7 @@ static const char sh_report_style[] =
     ".bars .track div{position:relative;height:1.1rem;background:var(--box)}\n"
     ".bars i{position:absolute;top:0;bottom:0;left:0}.bars .seen{background:var(--link)}\n"
     ".bars .most{background:var(--link);opacity:.4}.bars .limit{border-left:2px solid var(--warn)}\n"
-    ".bars .is th,.bars .is td{font-weight:700}.bars th{vertical-align:top}\n"
+    ".bars .is th,.bars .is td{font-weight:700;background:var(--box)}.bars th{vertical-align:top}\n"
     "nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;list-style:none;margin:1rem 0;padding:0}\n"
     ".soft,.note,figcaption{color:var(--soft)}\n"
     ".missing{border-left:3px solid var(--warn);background:var(--box);padding:.1rem .9rem;margin:1rem 0}\n"

@@ -278,6 +278,23 @@ open(path, "wb").write(data)
 P
 refuse "logits that are no numbers" 1 'nan: .*texts.jsonl.*logits that are not finite' plan -q --model nan --tokens \
     texts.jsonl --policy h2o:recent=3 --target-kl 0.002 -o out/nan.json --db out/nan.db
+sed '18s/, [0-9]*/, 128/' texts.jsonl >beyond.jsonl
+refuse "a token that the model does not have" 1 'beyond.jsonl: line 18: element 1 .*expected a whole number from 0 to 127' \
+    plan -q --model "$model" --tokens beyond.jsonl --target-kl 0.002 -o out/beyond.json --db out/beyond.db
+sed '18s/.*/x/' texts.jsonl >junk.jsonl
+refuse "a line that is no text" 1 'junk.jsonl: line 18 is not JSON' plan -q --model "$model" --tokens junk.jsonl \
+    --target-kl 0.002 -o out/junk.json --db out/junk.db
+: >empty.jsonl
+refuse "no text in the file" 1 'empty.jsonl: found no sequence' plan -q --model "$model" --tokens empty.jsonl \
+    --target-kl 0.002 -o out/empty.json --db out/empty.db
+mkdir words
+cp "$SH_GOLDEN"/tasks/model/* "$tokenizer"/{vocab.json,merges.txt,special_tokens_map.json,tokenizer_config.json} words
+printf '{"text": "a"}\n{"txt": "b"}\n' >fields.jsonl
+refuse "a line without its field" 1 'fields.jsonl: line 2: no text in field "text"' plan -q --model words \
+    --jsonl fields.jsonl --target-kl 0.002 -o out/fields.json --db out/fields.db
+printf 'And it \377\376 came' >bytes.txt
+refuse "a text that is not UTF-8" 1 'bytes.txt: the text is not UTF-8' plan -q --model words --text bytes.txt \
+    --target-kl 0.002 -o out/bytes.json --db out/bytes.db
 refuse "one sequence" 1 'found 1 sequence' plan -q --model "$model" --tokens one.jsonl --target-kl 0.002
 refuse "two targets" 2 'exactly one target' plan -q --model "$model" --tokens texts.jsonl --target-kl 1 --target-ppl-increase 1%
 refuse "a replay's target with it" 2 'exactly one target' plan -q --model "$model" --tokens texts.jsonl --target-kl 1 \

@@ -180,7 +180,7 @@ cat >answer.py <<'P'
 import json, re, sys
 page = open(sys.argv[1]).read()
 first = page[page.index("<main>"):page.index("<nav")]
-text = re.sub(r"<[^>]*>", "", first)
+text = re.sub(r"<[^>]*>", "", first).replace("&#160;", " ")
 assert first.count('<section id="answer">') == 1 and page.count('id="fig-answer"') == 1
 links = re.findall(r'<p>[^<]*<a href="#(\w+)">', first)
 for link in links:

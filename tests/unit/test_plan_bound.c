@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/app/plan/judged_count.h"
 #include "src/app/plan/layer_losses.h"
 #include "src/app/plan/plan_bound.h"
 #include "src/base/mem.h"
@@ -77,6 +78,31 @@ static void needed(void)
     CU_ASSERT_EQUAL(sh_mean_bound_needs(&b, 5, 0.95), 0);
 }
 
+static void counted(void)
+{
+    json_error_t error;
+    const char *path = tap_golden("plan_bounds.json");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(path);
+    json_t *root = json_load_file(path, 0, &error), *counts = json_object_get(root, "counts"), *c, *at;
+    size_t i, k;
+    int more = 0;
+    CU_ASSERT_FATAL(json_array_size(counts) >= 20);
+    json_array_foreach(counts, i, c) {
+        struct sh_seen_budget seen[16];
+        int n = 0, least = (int)number(c, "least"), most = (int)number(c, "most");
+        json_array_foreach(json_object_get(c, "seen"), k, at)
+            seen[n++] = (struct sh_seen_budget){(int)json_number_value(json_array_get(at, 0)),
+                                                json_number_value(json_array_get(at, 1)),
+                                                json_number_value(json_array_get(at, 2))};
+        int found = sh_judged_count(seen, n, number(c, "target"), number(c, "confidence"), least, most);
+        CU_ASSERT_EQUAL(found, (int)number(c, "count"));
+        more += found > least && found < most;
+    }
+    CU_ASSERT(more >= 3);
+    CU_ASSERT_EQUAL(sh_judged_count(NULL, 0, 0.01, 0.95, 24, 96), 24);
+    json_decref(root);
+}
+
 /* Of three layers at two budgets, many tokens: the usual ratio; one that evictions help; one of no loss. */
 static void aimed(void)
 {
@@ -104,6 +130,7 @@ int main(void)
         {"bounds are those of an independent implementation", golden},
         {"few sequences, and shares that are all right", few},
         {"how many sequences a bound needs", needed},
+        {"how many sequences to judge on", counted},
         {"layers by what they raise the perplexity by", aimed},
         {0}};
     return tap_run("plan_bound", tests);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk on the judged texts, with the setting that the search chose: down from large budgets, as long as the bound
- * holds. The order is fixed by what the search found: a budget that holds nearly always, then down from half as many
- * tokens again as the search found, close together from a fifth above. Nothing is tried between two budgets after one
- * of them has failed: that would be another chance to be wrong. Those between the first two are left out as well, as an
- * increase need not fall with every token: texts that the full cache reads badly can gain from evictions. */
+ * holds. The order is fixed by what the search found: down from half as many tokens again, close together from a fifth
+ * above. Nothing is tried between two budgets after one of them has failed: that would be another chance to be wrong.
+ * Nothing is tried above the first, either: an increase need not fall with every token, and a single text that loses
+ * much under a large budget would end the walk before it has begun. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +22,7 @@ static int next_mean(const struct sh_live_plan *w, int last)
     const struct sh_live_setting *s = &w->setting[w->best];
     double found = s->meets ? s->mean : w->n_token, x = last / (last > near * found ? stride : step);
     if (last == w->n_token && found < last / top)
-        x = last / top;
-    else if (x > far * found)
-        x = far * found;
+        x = fmin(last / top, far * found);
     int b = (int)(x + 0.5) < last ? (int)(x + 0.5) : last - 1;
     b = b < s->allot.floor ? s->allot.floor : b;
     return b < last ? b : 0;

@@ -300,6 +300,17 @@ static int is_better(const struct sh_live_setting *a, const struct sh_live_setti
     return a->meets && a->mean != b->mean ? a->mean < b->mean : a->goal.high < b->goal.high;
 }
 
+/* By default, where the searched sequences vary much, more are judged. */
+static void widen(struct sh_live_plan *w)
+{
+    struct sh_live_setting *s = &w->setting[w->best];
+    int spare = w->source.texts.n - w->n_search - w->n_judge, most = SH_LIVE_WIDER * w->n_judge;
+    if (w->a->sequences || w->a->budget || spare <= 0)
+        return;
+    most = most < w->n_judge + spare ? most : w->n_judge + spare;
+    w->n_judge = sh_judged_count(s->seen, s->n_seen, w->goal, w->a->confidence, w->n_judge, most);
+}
+
 static int search(struct sh_live_plan *w, struct sh_err *e)
 {
     for (int i = 0; i < w->n_setting; i++) {
@@ -317,6 +328,7 @@ static int search(struct sh_live_plan *w, struct sh_err *e)
         w->n_tried++;
         w->best = i && is_better(s, best) ? i : w->best;
     }
+    widen(w);
     return 0;
 }
 
@@ -468,8 +480,10 @@ void sh_live_plan_close(struct sh_live_plan *w)
 {
     sh_live_rows_drop(w);
     sh_store_close(w->store);
-    for (int i = 0; i < w->n_setting; i++)
+    for (int i = 0; i < w->n_setting; i++) {
         sh_allot_close(&w->setting[i].allot);
+        free(w->setting[i].seen);
+    }
     sh_candidates_free(w->judged, w->n_judged);
     sh_eval_answers_free(&w->answers);
     sh_text_source_close(&w->source);

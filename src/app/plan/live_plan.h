@@ -16,6 +16,7 @@
 #include "src/app/common/text_source.h"
 #include "src/app/eval/eval_job.h"
 #include "src/app/plan/allot.h"
+#include "src/app/plan/judged_count.h"
 #include "src/app/plan/plan_bound.h"
 #include "src/app/plan/plan_file.h"
 #include "src/base/progress.h"
@@ -24,7 +25,8 @@ enum sh_live_target { SH_TARGET_PPL, SH_TARGET_KL, SH_TARGET_ANSWERS };
 
 enum { SH_LIVE_LEAST = 12,              /* judged sequences that a promise takes                  */
        SH_LIVE_JUDGED = 24,             /* by default, or of short texts                          */
-       SH_LIVE_TOKENS = 24 * 512 };     /* as many as have so many tokens                         */
+       SH_LIVE_TOKENS = 24 * 512,       /* as many as have so many tokens; or where losses vary much */
+       SH_LIVE_WIDER = 4 };             /* so many times as many                                  */
 
 struct sh_live_plan_args {
     struct sh_live_options live;
@@ -56,6 +58,8 @@ struct sh_live_setting {
     int is_tried, meets;
     int mean;                           /* the least that holds on the searched texts, else the largest tried */
     struct sh_mean_bound goal;               /* there                                                  */
+    struct sh_seen_budget *seen;        /* [n_seen]: all that were tried; owned                   */
+    int n_seen;
 };
 
 struct sh_live_plan {
@@ -68,7 +72,7 @@ struct sh_live_plan {
     struct sh_store *rows;              /* temporary, recorded rows of some searched texts; NULL: not needed */
     char *rows_path;
     int n_token;                        /* of the longest text                                    */
-    int *order, n_search, n_judge;      /* [n_search + n_judge]: texts, the searched ones first   */
+    int *order, n_search, n_judge;      /* all texts: the searched ones, the judged ones, those not used */
     double goal;                        /* the target, in the unit of `goal` above                */
     double began_s, read;
     struct sh_progress progress;

@@ -92,6 +92,7 @@ static int keep_all(struct sh_live_plan *w, char *const *settings, const struct 
         return w->store ? -1 : 0;
     for (int i = 0; i < n && !bad; i++) {
         struct sh_result_row row = {0};
+        sh_result_add(&row, -1, c[i].mean, "mean_tokens");
         for (int t = 0; t < n_text; t++)
             for (int k = 0; k < SUMS; k++)
                 sh_result_add(&row, -1, ((const double *)&c[i].at[t])[k], "%s_%d", sum_keys[k], t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mean with which a setting holds the target on the searched texts, by the bound that will judge it: a few budgets
  * together, from large to small, then some between the last that holds and the first that does not. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,12 +45,20 @@ static int falling(const struct sh_live_setting *s, double most, double ratio, i
     return n;
 }
 
+static void note(struct sh_live_setting *s, const struct sh_candidate *c)
+{
+    s->seen = xreallocarray(s->seen, (size_t)s->n_seen + 1, sizeof *s->seen);
+    s->seen[s->n_seen++] = (struct sh_seen_budget){c->mean, c->goal.mean, c->goal.error * sqrt(c->goal.n)};
+}
+
 /* Tries means that fall. Of those that hold in a row from the first on the last is taken, with its bound; *fails: the
  * next one, 0 if all hold. */
 static int try(struct sh_live_plan *w, struct sh_live_setting *s, const int *mean, int n, int *fails, struct sh_err *e)
 {
     struct sh_candidate *c = sh_live_candidates(w, s, mean, n, e);
     int bad = !c || sh_live_read_candidates(w, &s->policy, c, n, w->order, w->n_search, "searching the budget of", e);
+    for (int i = 0; i < n && !bad; i++)
+        note(s, &c[i]);
     for (int i = 0; i < n && !bad; i++) {
         if (!sh_live_meets(w, &c[i].goal)) {
             *fails = mean[i];
