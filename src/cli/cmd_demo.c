@@ -33,7 +33,7 @@ static const struct sh_command_step demo_steps[] = {
     {"persistence-random.txt", "persistence --db %f/random.db", 0},
     {"replay.txt", "replay --db %f/trained.db --policy all h2o:recent=10 --budget 0.1,0.2,0.35,0.5,1.0", 0},
     {"plan.txt", "plan --model %f/demo-opt --text %f/natural.txt --length 512 --target-ppl-increase 1%% --policy "
-                 "h2o:recent=10 --allocator greedy --sequences 12 --db %f/plan.db -o %f/plan.json", 0},
+                 "h2o:recent=10 --allocator greedy --sequences 12 --db %f/judged.db -o %f/plan.json", 0},
     {"eval.txt", "eval" READ POLICIES " --budget 0.1,0.2,0.35,0.5,0.75", 0},
     {"eval-4bit.txt", "eval" READ " --policy full h2o:recent=10 --budget 0.2 --kv-bits 4", 0},
     {"drift.txt", "drift --model %f/demo-opt --db %f/trained.db --policy h2o:recent=10 --budget 0.2 --run 1 "
@@ -114,7 +114,7 @@ static int unpack(struct demo *d, struct sh_err *e)
     free(model);
     for (int i = 0; sh_demo_files[i].path && !bad; i++)
         bad = write_file(d, &sh_demo_files[i], e);
-    static const char *const stores[] = {"trained.db", "random.db", "plan.db"};
+    static const char *const stores[] = {"trained.db", "random.db", "judged.db"};
     for (int i = 0; i < 3 && d->stale; i++) {
         char *store = xasprintf("%s/%s", d->folder, stores[i]);
         unlink(store);
