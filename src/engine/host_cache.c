@@ -286,6 +286,7 @@ void sh_host_cache_feed(struct sh_host_cache *own, int layer, const struct sh_qk
     struct sh_attend what = sh_layer_attend(own->r->arch, layer, p->start[own->kv->setup.n_seq], own->r->setup.dtype);
     struct rows rows = {.what = &what, .layer = layer, .q = x->q, .k = x->k, .v = x->v};
     what.slopes = own->r->act.slopes;
+    what.sinks = sh_layer_sinks(own->r->layer[layer]);
     own->piece = p;
     (own->kv->setup.spec->policy->observe || p->watch ? attend_all : store_all)(own, &rows);
 }

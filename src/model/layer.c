@@ -158,6 +158,11 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
     return l;
 }
 
+const float *sh_layer_sinks(const struct sh_layer *l)
+{
+    return l->sinks;
+}
+
 void sh_layer_drop(struct sh_layer *l)
 {
     if (!l)

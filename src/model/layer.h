@@ -30,6 +30,9 @@ size_t sh_experts_bytes(const struct sh_backend *b, const struct sh_model *m, in
 /* After runs: -1 if an expert could not be read, and what the layer gave since then is void. */
 int sh_layer_failed(const struct sh_layer *l, struct sh_err *e);
 
+/* The sinks of its query heads, host: [n_head], as struct sh_attend has them. NULL: none. */
+const float *sh_layer_sinks(const struct sh_layer *l);
+
 /* cos and sin of the rotary positions on the device, filled when a layer first needs them. */
 struct sh_turns {
     void *cosine, *sine;                /* [rows, n_rot / 2] f32                             */

@@ -40,6 +40,7 @@ both_ways() { # model, options of eval
 for model in opt llama_gqa mistral gemma2 gemma3 qwen2_window bloom gpt_neox gpt_neo phi3_longrope llama_dynamic_rope; do
     both_ways $model --policy h2o:recent=3 --budget 14
 done
+both_ways modern/sinks --policy h2o:recent=3 --budget 9
 for policy in window streaming random tova roco:recent=3 scissorhands:window=12,recent=3,drop=4 caote keydiff; do
     both_ways llama_gqa --policy $policy --budget 14
     both_ways gemma2 --policy $policy --budget 14 --prefill 18
