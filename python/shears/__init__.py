@@ -24,7 +24,7 @@ __all__ = ["AbsentError", "Cache", "Figure", "MisusedError", "Result", "ShearsEr
            "example", "figure", "gpus", "models", "open", "policies", "record", "simulate", "version"]
 
 # Needs PyTorch, which is imported when these are first used.
-_LATER = {"record": "._record", "Cache": ".cache"}
+_LATER = {"record": "._record", "Cache": "._cache"}
 
 
 def __getattr__(name):

@@ -24,4 +24,15 @@ holds "what goes wrong" recorder errors
 holds "threads" recorder threads
 holds "Ctrl-C, the interpreter's end, fork" recorder ends
 holds "memory" recorder memory
+
+# ---- the cache ----
+
+cache() { "$torch" "$cli/python_cache.py" "$@"; }
+holds "whole texts: kept sets and logits are those of eval" cache every evaluate
+holds "token by token: kept sets at every step" cache every steps
+holds "generate()" cache generate
+holds "texts padded on the left are read and continued as alone" cache padding
+holds "plans; memory is what the plan says, at its peak" cache plans
+holds "bf16" cache half
+holds "errors have their parts" cache errors
 finish
