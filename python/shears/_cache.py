@@ -22,6 +22,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from . import _lib
 from ._ask import option_words
+from ._attend import Shape, attend, seen_of
 
 NAME = "shears"                         # of the attention function
 TILE = 1 << 24                          # scores of queries that are computed at once, at most
@@ -153,8 +154,7 @@ class _How:
             if one.dtype == torch.bool:
                 one = torch.zeros_like(one, dtype=torch.float32).masked_fill_(~one, float("-inf"))
             else:
-                one = one.float()
-                one = one.masked_fill(one <= torch.finfo(given.dtype).min / 2, float("-inf"))
+                one = one.float().masked_fill(~seen_of(one), float("-inf"))
             total = one if total is None else total + one
         return total
 
@@ -171,28 +171,6 @@ class _How:
         return torch.softmax(torch.cat([x, sinks], -1), -1)[..., :-1]
 
 
-def _plain(query, key, value, how, causal):
-    """Attention without a cache of ours: [batch, heads, rows, d] over [batch, KV heads, keys, d]."""
-    heads, rows, keys = key.shape[1], query.shape[2], key.shape[2]
-    group = query.shape[1] // heads
-    q = query.reshape(query.shape[0], heads, group, rows, -1)
-    columns = torch.arange(keys, device=key.device).expand(heads, keys)
-    out = []
-    for b in range(len(q)):
-        parts = []
-        for i in range(0, rows, tile := max(1, TILE // max(1, heads * group * keys))):
-            n = min(tile, rows - i)
-            extra = how.extra(b, slice(i, i + n), columns, group)
-            if how.mask is None and causal and rows > 1:
-                last = torch.arange(i, i + n, device=key.device)[:, None] + (keys - rows)
-                later = torch.zeros(n, keys, device=key.device).masked_fill_(columns[:1] > last, float("-inf"))
-                extra = later if extra is None else extra + later
-            p = how.softmax(q[b, :, :, i:i + n], key[b], extra)
-            parts.append(torch.matmul(torch.nan_to_num(p).to(value.dtype), value[b, :, None]))
-        out.append(torch.cat(parts, 2).flatten(0, 1))
-    return torch.stack(out).transpose(1, 2).contiguous()
-
-
 def attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, softcap=None, s_aux=None,
               sliding_window=None, position_bias=None, is_causal=None, **options):
     """transformers' attention function "shears": eager attention, and the reader of a `Cache`."""
@@ -200,7 +178,9 @@ def attention(module, query, key, value, attention_mask, scaling=None, dropout=0
     how = _How(module, query.shape[-1] ** -0.5 if scaling is None else scaling, softcap, s_aux, attention_mask, position_bias)
     if layer is None:
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-        return _plain(query, key, value, how, causal), None
+        shape = Shape(how.scaling, key.shape[2] - query.shape[2], 0, bool(causal) and attention_mask is None,
+                      softcap=softcap, mask=attention_mask, bias=position_bias, sinks=s_aux)
+        return attend(query, key, value, shape, lambda tile: None), None
     if layer.new is None or layer.new[0].shape[2] != query.shape[2] or len(layer.new[0]) != len(query):
         raise layer.cache.unread()
     with torch.no_grad():
@@ -295,7 +275,7 @@ class Layer(CacheLayerMixin):
             return None
         at = torch.arange(n, device=mask.device)
         own = mask[:, :, at, self.columns - n + at]
-        own = (own if own.dtype == torch.bool else own > torch.finfo(own.dtype).min / 2).any(1).to(device)
+        own = seen_of(own).any(1).to(device)
         own = own.expand(batch, n)
         return None if bool(own.all()) else own
 
