@@ -27,8 +27,10 @@ static double reaches(const struct sh_seen_budget *seen, int n, double target)
 
 int sh_judged_count(struct sh_seen_budget *seen, int n, double target, double confidence, int least, int most)
 {
+    if (n < 1)
+        return least;
     qsort(seen, (size_t)n, sizeof *seen, larger_first);
-    if (n < 1 || !(seen[0].value <= target))
+    if (!(seen[0].value <= target))
         return least;
     double mean = surplus * reaches(seen, n, target), value = seen[0].value, spread = seen[0].spread;
     for (int i = 1; i < n && mean < seen[i - 1].mean; i++) {
