@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks are run by hand; see bench/README.md.
-EXTRA_DIST += %D%/README.md %D%/avx2_only.h %D%/summary_speed.py %D%/two_builds.py %D%/eval_speed.py %D%/plan_promise.py %D%/busy.py %D%/fit_serving.py %D%/trace_speed.py %D%/memory.sh %D%/simulate_speed.sh %D%/capacity_peers.py %D%/long_trace.py %D%/soak.py %D%/results
+EXTRA_DIST += %D%/README.md %D%/avx2_only.h %D%/summary_speed.py %D%/two_builds.py %D%/eval_speed.py %D%/plan_promise.py %D%/plan_walk.py %D%/allocator_table.py %D%/busy.py %D%/fit_serving.py %D%/trace_speed.py %D%/memory.sh %D%/simulate_speed.sh %D%/capacity_peers.py %D%/long_trace.py %D%/soak.py %D%/results
 
 # `make bench-tokenizer` builds the driver of tokenizer_speed.py; plain make does not.
 EXTRA_PROGRAMS += %D%/tokenizer_encode
