@@ -210,7 +210,7 @@ class record:
             self._begin_pass(args, kwargs)
 
     def _after(self, module, args, kwargs, output):
-        """After a pass, also one that failed: then there is no output."""
+        """Called after each pass. A pass that failed has no output."""
         current = getattr(self._local, "current", None)
         if current is None:
             return
@@ -441,7 +441,7 @@ class record:
         return own.expand(n_batch, -1).cpu()
 
     def _checked_window(self, s, seen, window, n_query, n_key):
-        """The window, if the mask agrees. A mask that lets a query see later keys is no causal one."""
+        """The window, if the mask agrees. A mask that lets a query see later keys is not causal."""
         if seen is None:
             return window
         query = torch.arange(n_query, device=seen.device)[:, None] + s.past

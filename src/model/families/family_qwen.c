@@ -118,7 +118,7 @@ static int mixture_shape_2(struct sh_arch *a, const struct sh_config *c, struct 
 }
 
 const struct sh_family sh_family_qwen2_moe = {
-    .special = "experts, and one for all tokens behind a sigmoid",
+    .special = "experts, and a gated shared expert for all tokens",
     .name = "qwen2_moe", .model_types = SH_WORDS("qwen2_moe"),
     .architectures = SH_WORDS("Qwen2MoeForCausalLM", "Qwen2MoeModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS}, .keys = mixture_keys, .params = mixture_2,
