@@ -62,7 +62,6 @@ kernel_libs = libkernels.a $(cpu_variant_libs) librows.a libbase.a $(DNNL_LIBS) 
 # the user's. Objects follow headers, not flags: after changing flags, make clean.
 cuda_sources = \
 	%D%/cuda/attend.cu \
-	%D%/cuda/codes.cu \
 	%D%/cuda/delta.cu \
 	%D%/cuda/device.cu \
 	%D%/cuda/drain.cu \
@@ -80,7 +79,8 @@ cuda_sources = \
 	%D%/cuda/spans.cu \
 	%D%/cuda/stage.cu \
 	%D%/cuda/tile.cu \
-	%D%/cuda/weight.cu
+	%D%/cuda/weight.cu \
+	%D%/cuda/weight_codes.cu
 cuda_headers = \
 	%D%/cuda/cuda.cuh \
 	%D%/cuda/device.cuh \

@@ -181,7 +181,7 @@ void cuda_wait(struct sh_dev *d, const char *what);             /* until `comput
 /* graph.cu: takes the times of the graphs that have run; the device has been waited for. */
 void cuda_graphs_read(struct sh_dev *d);
 
-/* codes.cu */
+/* weight_codes.cu */
 /* The part of w from row and col (a multiple of a group's length) on becomes the codes of x, dense, on `load`. */
 void cuda_encode(struct sh_dev *d, struct sh_weight *w, size_t row, size_t col, const struct sh_mat *x);
 /* Rows [row, row + n) of w out of their codes into `to` [n, cols] of its type, on `compute`. */
