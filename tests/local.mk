@@ -112,7 +112,9 @@ unit_tests += %D%/unit/test_replay
 tests_unit_test_replay_stack_SOURCES = %D%/unit/test_replay_stack.c
 tests_unit_test_replay_stack_LDADD   = libreplay.a liballocator.a libpolicy.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 unit_tests += %D%/unit/test_replay_stack
-tests_unit_test_policies_SOURCES = %D%/unit/test_policies.c %D%/unit/policy_story.c %D%/unit/policy_story.h
+tried_policies = %D%/unit/tried_policies.c %D%/unit/tried_policies.h
+tests_unit_test_policies_SOURCES = %D%/unit/test_policies.c %D%/unit/policy_story.c %D%/unit/policy_story.h \
+	$(tried_policies)
 tests_unit_test_policies_LDADD   = libreplay.a liballocator.a libpolicy.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 tests_unit_test_policy_text_SOURCES = %D%/unit/test_policy_text.c
 tests_unit_test_policy_text_LDADD   = libreplay.a liballocator.a libpolicy.a libbase.a libtap.a $(CUNIT_LIBS) -lm
@@ -238,9 +240,10 @@ tests_unit_test_modern_SOURCES = %D%/unit/test_modern.c %D%/unit/modern.h %D%/un
 tests_unit_test_modern_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_quant_SOURCES = %D%/unit/test_quant.c $(contract_sources)
 tests_unit_test_quant_LDADD   = $(tests_unit_test_session_LDADD)
-tests_unit_test_engine_SOURCES = %D%/unit/test_engine.c %D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
+tests_unit_test_engine_SOURCES = %D%/unit/test_engine.c %D%/unit/pass.c %D%/unit/pass.h $(tried_policies) \
+	$(contract_sources)
 tests_unit_test_engine_LDADD   = $(tests_unit_test_session_LDADD)
-tests_unit_test_prompt_SOURCES = %D%/unit/test_prompt.c $(near_sources) $(contract_sources)
+tests_unit_test_prompt_SOURCES = %D%/unit/test_prompt.c $(tried_policies) $(near_sources) $(contract_sources)
 tests_unit_test_prompt_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_eval_row_SOURCES = %D%/unit/test_eval_row.c
 tests_unit_test_eval_row_LDADD   = $(tests_unit_test_sampler_LDADD)

@@ -30,8 +30,10 @@ void check_device_policies(const char *const *given, int n)
         int is_known = is_among(name, on_host, N_ON_HOST);
         int ok = sh_policies[i]->device ? !is_known && is_among(name, given, n) : is_known;
         if (!ok)
-            printf("# %s %s\n", name, !sh_policies[i]->device ? "has no rule for devices and is not in on_host" :
-                   is_known ? "has a rule for devices and is in on_host" : "has a rule for devices and no case here");
+            printf("# %s %s\n", name, !sh_policies[i]->device ?
+                   "has no rule for devices and is not in on_host in tests/unit/device_policies.c" : is_known ?
+                   "has a rule for devices and is in on_host in tests/unit/device_policies.c" :
+                   "has a rule for devices and no case in this test");
         CU_ASSERT(ok);
     }
 }
