@@ -307,12 +307,12 @@ const struct sh_cmd sh_cmd_info = {
              "  shears info opt-125m           a checkpoint's shape, size, windowed layers and the memory needed to "
              "trace it\n"
              "  shears info backends           usable backends and devices, and why others are not\n"
-             "  shears info families           model families: which run, and which are only counted\n"
+             "  shears info families           model families: which run, GGUF architectures, features\n"
              "  shears info gpus               GPUs that shears capacity knows by name\n"
              "  shears info models             models that shears capacity knows by name\n"
              "  shears info policies           eviction policies: what they need, and their knobs\n"
              "\n"
-             "For gpus and models, the status column says which numbers were checked against the named source\n"
-             "(verified) and which were not (background). --columns, --json and --csv show further columns, such\n"
-             "as the source.",
+             "--columns, --json and --csv show further columns of these lists. For gpus and models, the column\n"
+             "status says which numbers were checked against the row's source (verified) and which were not\n"
+             "(background).",
     .opts = opts, .args_bytes = sizeof(struct info_args), .run = run};

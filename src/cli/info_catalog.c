@@ -3,6 +3,8 @@
 #include "src/cli/info.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "planner/capacity/kv_weights.h"
 #include "src/app/capacity/capacity_names.h"
@@ -66,7 +68,11 @@ static int list_model(struct sh_out *o, const struct sh_kv_shape *s, struct sh_e
     sh_out_text(o, "family", "family", s->f.family);
     sh_out_detail(o);
     sh_out_int(o, "parameters", "parameters", (long long)sh_kv_parts_sum(p.parameters));
-    sh_out_text(o, "weights", "published as", s->f.published_experts[0] ? s->f.published_experts : t.matrices.name);
+    const char *weights = s->f.published_experts[0] ? s->f.published_experts : t.matrices.name;
+    char format[32];
+    snprintf(format, sizeof format, "%.*s", (int)strcspn(weights, ":"), weights);
+    sh_out_text(o, "weights", "published as", weights);
+    sh_out_shown(o, format);
     sh_out_int(o, "weights_bytes", "weights, bytes", (long long)sh_kv_parts_sum(p.bytes));
     sh_out_detail(o);
     sh_out_int(o, "layers", "layers", s->f.layers);

@@ -35,18 +35,25 @@ int sh_info_families(const struct sh_common *common, struct sh_err *e)
         sh_out_text(o, "family", "family", (*f)->name);
         sh_out_bool(o, "runs", "runs", (*f)->params != NULL);
         sh_out_text(o, "model_types", "model types", join((*f)->model_types, types));
+        sh_out_detail(o);
         sh_out_text(o, "counted_types", "counted only", join((*f)->counted_types, counted));
+        sh_out_detail(o);
         sh_out_bool(o, "experts", "experts", mixes);
+        sh_out_detail(o);
         sh_out_bool(o, "latent", "latent", latent);
+        sh_out_detail(o);
         sh_out_bool(o, "sinks", "sinks", (a->flags & SH_HAS_SINKS) != 0);
+        sh_out_detail(o);
         sh_out_text(o, "gguf", "GGUF", (*f)->gguf ? (*f)->gguf->arch : "");
         sh_out_text(o, "formats", "formats", !(*f)->params ? "" : (*f)->gguf ? "hub coded GGUF" : "hub coded");
-        sh_out_text(o, "special", "what is special", (*f)->special);
+        sh_out_detail(o);
+        sh_out_text(o, "special", "features", (*f)->special);
     }
     sh_out_end(o);
-    sh_out_note(o, "runs: trace, eval and generate take such checkpoints. capacity takes all of these model types.\n"
-                   "GGUF: the architecture of files that can be read.\n"
-                   "formats: hub: safetensors or PyTorch's files; coded: the same with matrices in FP8, in words of\n"
-                   "compressed-tensors, AWQ or GPTQ, in NF4 or MXFP4.");
+    sh_out_note(o, "runs: trace, eval and generate accept checkpoints of the family; capacity accepts all families.\n"
+                   "GGUF: the name of the architecture in GGUF files, if these can be read.\n"
+                   "--columns, --json and --csv have further columns: model_types; counted_types (accepted only by\n"
+                   "capacity); experts, latent and sinks; formats (hub: safetensors or PyTorch's files; coded: the\n"
+                   "same with matrices in FP8, compressed-tensors, AWQ, GPTQ, NF4, FP4 or MXFP4; GGUF).");
     return sh_common_write(common, o, 0, e);
 }

@@ -91,8 +91,9 @@ int sh_info_policies(const struct sh_common *common, struct sh_err *e)
     struct sh_out *o = sh_out_new();
     write_policies(o);
     write_knobs(o);
-    sh_out_note(o, "one pass: with default knobs, one pass over a trace gives all budgets. bound: uses future "
-                   "attention, so no live cache can run it.\nA trace has keys, values and queries if it was made "
-                   "with --vectors qkv.\nSet knobs as in --policy h2o:recent=10,sinks=4.");
+    sh_out_note(o, "one pass: with default knobs, one pass over a trace gives all budgets.\n"
+                   "bound: uses future attention, so no live cache can run it.\n"
+                   "A trace has keys, values and queries if it was made with --vectors qkv.\n"
+                   "Set knobs as in --policy h2o:recent=10,sinks=4.");
     return sh_common_write(common, o, 0, e);
 }

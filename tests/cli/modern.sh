@@ -10,6 +10,8 @@ import json
 families = json.load(open("log/out"))["families"]
 assert sum(f["runs"] for f in families) >= 50, len(families)
 P
+run info families --columns family,model_types,formats
+expect "  named columns" 0 "^  mixtral +mixtral +hub coded GGUF\$" ""
 
 folders=$(sed -n 's/#define MODERN.*//; s/X(\([a-z0-9_]*\), *\([a-z0-9_]*\))/\n\2\n/gp' "$SH_TOP/tests/unit/modern.h" |
     grep -E '^[a-z0-9_]+$')

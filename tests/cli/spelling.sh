@@ -161,6 +161,12 @@ for command in "replay --policy $long scissorhands-released oracle --budget 0.5"
     run $command --db store.db -q
     holds "${command%% *}: its tables fit a terminal" awk 'length > 120 {print; bad = 1} END {exit bad || !NR}' log/out
 done
+for list in families models gpus policies; do
+    run info $list
+    holds "info $list: its tables fit a terminal" awk 'length > 120 {print; bad = 1} END {exit bad || NR < 10}' log/out
+done
+run info models --columns model,weights
+expect "  a format is shown whole if its column is named" 0 "^  kimi-k2.5 +int4:group=32:scale=16:zero=0\$" ""
 run replay --policy $long --db store.db -q --budget 0.5
 expect "a policy is named with the knobs that were set" 0 "^  h2o:recent=4 +0.500 " ""
 holds "  a long name goes on in a line of its own" grep -q "^    drop=0.25,window=200," log/out

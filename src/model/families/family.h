@@ -228,7 +228,7 @@ typedef int sh_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err
 
 struct sh_family {
     const char *name;
-    const char *special;                    /* for people: what is special in it                  */
+    const char *special;                    /* for people: its features, for one line of a table   */
     const char *const *model_types;         /* "model_type" values that mean it; NULL ends        */
     const char *const *counted_types;       /* more of them, of which only the memory is counted; NULL: none */
     const char *const *architectures;       /* "architectures" values that it can run; NULL ends  */

@@ -184,7 +184,7 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 }
 
 const struct sh_family sh_family_gemma4 = {
-    .special = "layers with heads of their own, lent keys and values, own embeddings, experts next to a plain block",
+    .special = "heads that vary by layer, lent keys and values, own embeddings, experts",
     .name = "gemma4", .model_types = SH_WORDS("gemma4_text", "gemma4"),
     .architectures = SH_WORDS("Gemma4ForCausalLM", "Gemma4TextModel", "Gemma4ForConditionalGeneration"),
     .prefixes = SH_WORDS("model.language_model.", "language_model.model.", "model.", ""),
