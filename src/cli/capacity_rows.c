@@ -35,7 +35,7 @@ static void contract(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_text(o, "bound", "bound", r->bound);
     sh_out_text(o, "evidence", "evidence",
                 r->evidence ? r->evidence
-                : r->budget ? "what this budget costs in quality is not measured"
+                : r->budget ? "quality under this budget was not measured"
                             : "full cache: nothing is evicted");
 }
 

@@ -213,7 +213,7 @@ static void layers(struct sh_out *o, const struct sh_capacity_answer *a)
     if (k->shape->f.latent && k->tp > 1)
         sh_out_note(o, "The latent cache is replicated on each of the %d ranks: tp does not split it.", k->tp);
     else if (k->shape->f.kv_heads % k->tp && !k->shape->f.latent)
-        sh_out_note(o, "%d KV heads on %d ranks: each holds %d, %s; more tp does not shrink the cache.",
+        sh_out_note(o, "%d KV heads on %d ranks: each holds %d, %s; a larger tp does not shrink the cache.",
                     k->shape->f.kv_heads, k->tp, (k->shape->f.kv_heads + k->tp - 1) / k->tp,
                     k->tp > k->shape->f.kv_heads ? "copies of one another" : "and some fewer");
 }
@@ -318,7 +318,7 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
                  (unsigned long long)r->beside_prompt);
         sh_out_text(o, "beside", "during a prompt", line);
         sh_out_text(o, "evidence", "evidence",
-                    r->evidence ? r->evidence : "what this budget costs in quality is not measured");
+                    r->evidence ? r->evidence : "quality under this budget was not measured");
     }
     speeds(o, a, r);
     sh_capacity_show_lists(o, a, 1);

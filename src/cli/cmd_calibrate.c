@@ -23,16 +23,16 @@ static const struct sh_opt opts[] = {
     SH_FLAG("only-errors", F(only_errors), "compare without fitting"),
     SH_FLAG("rows", F(rows), "show each run, measured and predicted"),
     SH_TEXT("model", F(model), "NAME", "for JSON files: name from shears info models, or folder with config.json"),
-    SH_TEXT("gpu", F(gpu), "NAME", "of JSON files: name from shears info gpus"),
-    SH_TEXT("weights", F(weights), "TYPE", "of JSON files: weight format (default: as published)"),
-    SH_TEXT("weights-attention", F(attention), "TYPE", "of JSON files: format of the matrices of attention (default:\n"
+    SH_TEXT("gpu", F(gpu), "NAME", "for JSON files: name from shears info gpus"),
+    SH_TEXT("weights", F(weights), "TYPE", "for JSON files: weight format (default: as published)"),
+    SH_TEXT("weights-attention", F(attention), "TYPE", "for JSON files: format of the attention matrices (default:\n"
         "that of --weights)"),
-    SH_TEXT("kv", F(kv), "TYPE", "of JSON files: cache format (default: f16)"),
-    SH_INT("tp", F(tp), "N", 1, 1024, "of JSON files: GPUs that share attention (default: 1)"),
-    SH_INT("ep", F(ep), "N", 1, 1024, "of JSON files: ranks that experts are spread over (default: 1)"),
-    SH_INT("dp", F(dp), "N", 1, 1024, "of JSON files: copies of attention (default: 1)"),
-    SH_INT("pp", F(pp), "N", 1, SH_CAPACITY_STAGES, "of JSON files: pipeline stages (default: 1)"),
-    SH_INT("chunk", F(chunk), "N", 1, 1 << 20, "of JSON files: tokens per step (default: the engine's)"),
+    SH_TEXT("kv", F(kv), "TYPE", "for JSON files: cache format (default: f16)"),
+    SH_INT("tp", F(tp), "N", 1, 1024, "for JSON files: GPUs that share attention (default: 1)"),
+    SH_INT("ep", F(ep), "N", 1, 1024, "for JSON files: ranks that experts are spread over (default: 1)"),
+    SH_INT("dp", F(dp), "N", 1, 1024, "for JSON files: copies of attention (default: 1)"),
+    SH_INT("pp", F(pp), "N", 1, SH_CAPACITY_STAGES, "for JSON files: pipeline stages (default: 1)"),
+    SH_INT("chunk", F(chunk), "N", 1, 1 << 20, "for JSON files: tokens per step (default: the engine's)"),
     SH_GPUS_OPT(F(gpus)),
     SH_TEXT("models", F(models), "FILE", "catalogue of your own models, searched before the built-in one"),
     {0}};
@@ -184,10 +184,10 @@ const struct sh_cmd sh_cmd_calibrate = {
     .usage = "FILE... [--engine NAME|FILE] [--model NAME --gpu NAME] [-o PROFILE] [options]",
     .summary = "fit the expected speed to benchmarks of your own server",
     .about = "Compares the times that simulate expects with those that a benchmark measured, fits the constants of\n"
-             "the engine to them, and shows the errors before and after. A FILE is a table with tabs (doc/simulate.md\n"
-             "names the columns), or the JSON of vllm bench serve --save-result, of SGLang's bench_serving\n"
-             "--output-file, or of GuideLLM with concurrent clients; options say on which server a JSON file was\n"
-             "measured.\n"
+             "the engine to them, and shows the errors before and after. A FILE is a tab-separated table\n"
+             "(doc/simulate.md names the columns), or the JSON of vllm bench serve --save-result, of SGLang's\n"
+             "bench_serving --output-file, or of GuideLLM with concurrent clients; options say on which server a\n"
+             "JSON file was measured.\n"
              "\n"
              "  shears calibrate c8.json c64.json --engine vllm --model llama-3.1-8b --gpu H100-SXM -o mine.tsv\n"
              "  shears simulate --engine mine.tsv --model llama-3.1-8b --gpu H100-SXM --concurrency 16,32 \\\n"

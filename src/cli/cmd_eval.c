@@ -39,13 +39,13 @@ static const struct sh_opt opts[] = {
                                  "except for rounding (default: layer by layer, whole texts)"),
     SH_INT("batch", F(batch), "N", 1, 4096, "texts of equal length to read together (default: as many\n"
                                             "as fit, up to 64)"),
-    SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies; default: the full cache\nalone)"),
+    SH_POLICIES_OPT(F(policy), "eviction policies (see shears info policies; default: the full cache\nonly)"),
     SH_BUDGETS_OPT(F(budget)),
     SH_LIST("plan", F(plan), "FILE...", "shears plan files: policy, prefill and a budget for every head;\n"
         "without --budget, only the plans are evaluated"),
     SH_PREFILL_OPT(F(prefill), "the\nplan's, or 0"),
-    SH_INT("prefill-block", F(prefill_block), "N", 1, 1 << 22, "read these first tokens in blocks of N: each "
-        "block attends\nto itself and what is kept, then the cache is\ncompressed (default: once, after all of them)"),
+    SH_INT("prefill-block", F(prefill_block), "N", 1, 1 << 22, "read the tokens of --prefill in blocks of N: each "
+        "block\nattends to itself and the kept tokens, then the cache is\ncompressed (default: one block)"),
     SH_KV_OPTS(F),
     SH_KV_KEYS_OPTS(F),
     SH_WEIGHT_OPTS(F),
@@ -146,7 +146,7 @@ static int read_plans(struct sh_eval_job *w, struct sh_err *e)
         if (w->plan[i].prefill != w->prefill) {
             sh_misused(e, "%s: the plan has prefill %d, the others "
                           "have %d", a->plan.at[i], w->plan[i].prefill, w->prefill);
-            return sh_hint(e, "evaluate it in a run of its own");
+            return sh_hint(e, "evaluate it in a separate command");
         }
     }
     return 0;

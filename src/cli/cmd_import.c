@@ -344,7 +344,7 @@ static int record(struct import *t, struct sh_err *e)
     if (!write_all(t, run, e) && !report(t, run, e))
         return 0;
     return e->hint[0] ? -1
-                      : sh_hint(e, "what was committed to %s is complete; run the same command again to resume",
+                      : sh_hint(e, "all layers committed to %s are complete; run the same command again to resume",
                                 t->a->db);
 }
 
@@ -372,10 +372,11 @@ const struct sh_cmd sh_cmd_import = {
     .name = "import",
     .usage = "--db FILE --attention FILE... [--key PATTERN] [options]",
     .summary = "import attention that another program recorded",
-    .about = "Attention is [heads, queries, keys] of f32, f16 or bf16, preceded by the dimensions that the tensor's\n"
-             "name does not give, in the order layers, sequences (a batch). Before anything is written, every row is\n"
-             "checked: finite, none below 0, a sum of 1, and 0 where the query cannot see. Vectors, if any, are\n"
-             "[heads, tokens, d_head] in the same files. doc/import.md shows how to record them in Python.\n"
+    .about = "Attention is a tensor [heads, queries, keys] of f32, f16 or bf16. If its name does not give the layer\n"
+             "or the sequence, these are leading dimensions: layers first, then sequences (a batch). Before anything\n"
+             "is written, every row is checked: its scores must be finite, not below 0, and 0 for keys that the\n"
+             "query cannot see, and they must sum to 1. Vectors, if any, are [heads, tokens, d_head] in the same\n"
+             "files. doc/import.md shows how to record both in Python.\n"
              "\n"
              "Attention that is not causal (--kind bidirectional or cross) is accepted by info, export, verify,\n"
              "report and plot heatmap; commands about caches refuse it.\n"

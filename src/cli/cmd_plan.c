@@ -43,8 +43,8 @@ static const struct sh_opt opts[] = {
         "never judge on them"),
     SH_TEXT("judged", F(live.judged), "FILE", "write the judged sequences as token ids, one JSON array per line;\n"
         "with them as its --tokens, shears eval --plan repeats the measurement"),
-    SH_REAL("confidence", F(live.confidence), "F", 0.5, 0.9999, "of the bound that must meet the target (default: "
-        "0.95)"),
+    SH_REAL("confidence", F(live.confidence), "F", 0.5, 0.9999, "confidence of the bound that must meet the\n"
+        "target (default: 0.95)"),
     SH_SECONDS("time", F(live.seconds), 0.001, 1e9, "try no further policy after S seconds (default: all of them)"),
     SH_LIST("policy", F(live.policy), "NAME[:knob=value,...]...", "policy to plan for; with --model, several or all:\n"
         "the one that needs the fewest tokens is chosen (default: h2o,\nscissorhands, window and tova)"),
@@ -53,8 +53,8 @@ static const struct sh_opt opts[] = {
         "measured persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves); with --model\n"
         "several of them, and loss (by the live model's losses); its default\nis loss and greedy"),
     SH_STORE_OPT(F(live.db)),
-    SH_TEXT("budget", F(budget), "F", "no target: this mean over heads, as tokens (17) or a fraction of the\n"
-        "longest sequence (0.2); with --model its cost is measured on the judged\nsequences"),
+    SH_TEXT("budget", F(budget), "F", "instead of a target: the mean budget of the heads, as tokens (17) or a\n"
+        "fraction of the longest sequence (0.2); with --model its cost is measured\non the judged sequences"),
     SH_REAL("target-recall", F(recall), "F", 0, 1, "minimum kept mass, 0 to 1; does not predict perplexity"),
     SH_REAL("target-error", F(error), "F", 0, 1e6, "maximum output error; requires a trace with --vectors v;\n"
         "does not predict perplexity"),
@@ -400,7 +400,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     const struct sh_live_plan_args *live = &a->live;
     if (live->live.model || live->text.n || live->jsonl || live->tokens || live->answers || live->length ||
         live->least || live->sequences || live->known || live->judged || live->seconds > 0)
-        return sh_misused(e, "--model, texts and what goes with them require --target-ppl-increase, --target-kl, "
+        return sh_misused(e, "--model, texts and their options require --target-ppl-increase, --target-kl, "
                              "--target-answers or --budget");
     const char *path = sh_store_path_of("plan", live->db, positional, e);
     if (!path || sh_output_differs("-o", a->out, path, e))

@@ -24,8 +24,8 @@ static const struct sh_opt opts[] = {
     SH_TEXT("gpu", C(gpu), "NAME,...", "name from shears info gpus, or all (default)"),
     SH_TEXT("price", F(price), "USD|NAME=USD,...", "price per GPU-hour, of all or of each (default: price= of a "
         "--gpus\nFILE; without prices the fewest GPUs come first)"),
-    SH_TEXT("engine", F(engine), "NAME|FILE", "vllm (default), sglang, trtllm or a profile written by shears\n"
-                                              "calibrate: whose step times to expect"),
+    SH_TEXT("engine", F(engine), "NAME|FILE", "use the step times expected of vllm (default), sglang, trtllm or a\n"
+                                              "profile written by shears calibrate"),
     SH_TEXT("budget", C(budget), "B,...", "budgets to try besides the full cache: 0.2 of the length, 4096,\n"
                                           "64/32/... (one per layer)"),
     SH_TEXT("db", C(db), "FILE", "store with results of shears eval or replay: measured budgets"),
@@ -201,14 +201,14 @@ static void notes(struct sh_out *o, const struct sh_recommend *r)
         budgets |= r->row[i].cache->budget != NULL;
         guessed |= r->row[i].cache->budget && !r->row[i].cache->measured;
     }
-    sh_out_note(o, "Margin: how far the limit is above what is expected, as a share of it. Each replica gets an equal "
-                "part of the requests, at random.");
+    sh_out_note(o, "Margin: how far the limit exceeds the expected time, as a share of that time. Each replica gets an "
+                "equal part of the requests, at random.");
     if (budgets)
         sh_out_note(o, "Neither vLLM nor SGLang has an option for an eviction budget: these rows need a server that "
                     "evicts.");
     if (guessed)
-        sh_out_note(o, "What a budget without evidence costs in quality is not known: measure it with shears eval, and "
-                    "use --db FILE.");
+        sh_out_note(o, "The quality that a budget without evidence costs is not known: measure it with shears eval, "
+                    "and use --db FILE.");
     if (strncmp(kv, "f16", 3) && strncmp(kv, "bf16", 4) && strncmp(kv, "f8", 2))
         sh_out_note(o, "The commands have no option for the cache format %s.", kv);
     for (int i = 0; i < r->layouts.n_refused; i++)
@@ -216,8 +216,8 @@ static void notes(struct sh_out *o, const struct sh_recommend *r)
     if (isnan(r->row[0].usd))
         sh_out_note(o, "No prices are known, so the fewest GPUs come first; see --price.");
     if (enough > (double)r->args->requests)
-        sh_out_note(o, "The runs are short compared with the limit on TTFT, so a queue that grows slowly may not be "
-                    "seen; --requests %.0f would be enough.", ceil(enough));
+        sh_out_note(o, "The runs are short compared with the limit on TTFT, so a queue that grows slowly may go "
+                    "unnoticed; --requests %.0f would be enough.", ceil(enough));
     if (tail < 9.5)
         sh_out_note(o, "The share within the limits rests on %.0f of %lld requests; --requests %.0f would be enough.",
                     ceil(tail - 1e-9), r->args->requests, ceil(10 / fmax(1 - r->args->goal, 1e-5) - 1e-6));

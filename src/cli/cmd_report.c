@@ -112,7 +112,7 @@ const struct sh_cmd sh_cmd_report = {
     .summary = "write an HTML report of one or more stores",
     .about = "Writes one self-contained file: what was traced, persistence with its control, policies under budgets,\n"
              "plans, evaluation compared with replay, quantised caches, capacity at a stated quality, theory, drift,\n"
-             "and the command behind each number. For results that the stores lack, the report gives the command that\n"
+             "and the command for each number. For results that the stores lack, the report gives the command that\n"
              "computes them. Clicking a heading sorts its table; the page follows the reader's light or dark setting\n"
              "and can be printed. Figures are drawn by gnuplot (exit status 3 without it).\n"
              "\n"

@@ -36,12 +36,13 @@ static const struct sh_opt opts[] = {
     SH_INT("prefix-tokens", F(prefix_tokens), "N", 1, 1 << 19, "begin each generated prompt with N tokens that it "
         "shares with\nothers"),
     SH_INT("prefixes", F(prefixes), "N", 1, 1e6, "choose that beginning at random from N (default: 1)"),
-    SH_TEXT("prefix-cache", F(prefix_cache), "SIZE", "keep blocks of prompts for later ones that begin with the same "
-        "text:\nall (what sequences leave free), none (default), BYTES per GPU, or a\nshare of the memory for caches"),
+    SH_TEXT("prefix-cache", F(prefix_cache), "SIZE", "keep blocks of prompts for later prompts that begin with the "
+        "same\ntext: all (what sequences leave free), none (default), BYTES per GPU,\nor a share of the memory for "
+        "caches"),
     SH_INT("block", F(block), "N", 1, 1 << 20, "tokens per block of the prefix cache (default: 16; Mooncake: 512)"),
-    SH_BYTES("host-cache", F(host_cache), "BYTES", 1, 0x1p62, "host memory per GPU for blocks that the GPU forgets"),
+    SH_BYTES("host-cache", F(host_cache), "BYTES", 1, 0x1p62, "host memory per GPU for blocks that the GPU drops"),
     SH_REAL("host-bandwidth", F(host_bandwidth), "BYTES_PER_S", 1, 1e18, "bandwidth from host memory to the GPU"),
-    SH_BYTES("disk-cache", F(disk_cache), "BYTES", 1, 0x1p62, "disk space per GPU for blocks that the host forgets"),
+    SH_BYTES("disk-cache", F(disk_cache), "BYTES", 1, 0x1p62, "disk space per GPU for blocks that the host drops"),
     SH_REAL("disk-bandwidth", F(disk_bandwidth), "BYTES_PER_S", 1, 1e18, "bandwidth from the disk to the GPU"),
     SH_INT("replicas", F(replicas), "N", 1, 4096, "identical servers, which share a router (default: 1)"),
     SH_TEXT("router", F(router), "HOW", "which replica gets a request: round-robin (default), least-loaded, or\n"
@@ -74,7 +75,7 @@ static const struct sh_opt opts[] = {
     SH_INT("prefill-dp", F(prefill_dp), "N", 1, 1024, "copies of its attention (default: 1)"),
     SH_INT("decode-workers", F(decode_workers), "N", 1, 4096, "workers that decode, each of --tp x --dp GPUs (default: "
         "1)"),
-    SH_REAL("transfer", F(transfer), "BYTES_PER_S", 1, 1e18, "that each GPU of a prefill worker sends to them"),
+    SH_REAL("transfer", F(transfer), "BYTES_PER_S", 1, 1e18, "bandwidth from each GPU of a prefill worker to them"),
     SH_SECONDS("slo-ttft", F(slo_ttft), 0, 1e9, "limit on the time to first token: 0.5, 500ms"),
     SH_SECONDS("slo-tpot", F(slo_tpot), 0, 1e9, "limit on the mean time per output token after the first"),
     SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),

@@ -73,7 +73,7 @@ static const struct sh_opt opts[] = {
                                                    "1%)"),
     SH_INT("length", F(length), "N", 64, 1 << 22, "tokens per sequence (default: 512, or the model's context length)"),
     SH_INT("count", F(count), "N", 1, 1e9, "sequences to evaluate, and to judge the plan on\n"
-           "(default: 24; a promise takes 12)"),
+           "(default: 24; a promise requires 12)"),
     {"output", SH_OPT_TEXT, F(out), "DIR", "output folder (default: shears-study)", 0, 0, 'o'},
     {0}};
 
@@ -138,7 +138,7 @@ static int check_folder(const struct study *y, struct sh_err *e)
     for (int i = 0; i < n && !bad; i++)
         if (strcmp(run[i].fingerprint, y->fingerprint)) {
             sh_misused(e, "%s: holds a study of another model (%s)", y->a->out, run[i].model);
-            bad = sh_hint(e, "give a folder of its own with -o DIR");
+            bad = sh_hint(e, "give each study its own folder with -o DIR");
         }
     sh_stored_runs_free(run, n);
     sh_store_close(s);

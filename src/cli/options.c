@@ -81,7 +81,7 @@ int sh_read_page(const struct sh_page_args *typed, struct sh_gp_look *to, struct
     *to = (struct sh_gp_look){.font_size = typed->font_size, .dpi = (int)typed->dpi, .no_title = typed->no_title,
                               .font = typed->font, .title = typed->title};
     if (typed->title && typed->no_title)
-        return sh_misused(e, "--title and --no-title exclude each other");
+        return sh_misused(e, "--title and --no-title cannot be combined");
     return read_size("--width", typed->width, &to->width_in, e) ||
            read_size("--height", typed->height, &to->height_in, e) ||
                    read_panels(typed->panels, &to->panels, e) ? -1 : 0;

@@ -155,8 +155,8 @@ int sh_check_figure(const char *path, const struct sh_page_args *typed, struct s
 
 #define SH_HARDWARE_OPTS(F) \
     SH_TEXT("weights", F(weights), "TYPE", "weight format (default: as published, or as stored in the file)"), \
-    SH_TEXT("weights-attention", F(weights_attention), "TYPE", "format of the matrices of attention (default: that " \
-        "of\n--weights)"), \
+    SH_TEXT("weights-attention", F(weights_attention), "TYPE", "format of the attention matrices (default: that of\n" \
+        "--weights)"), \
     SH_TEXT("windows", F(windows), "HOW", "how the cache of sliding-window layers is counted: model (default),\n" \
         "ignore, vllm:TOKENS or llama:TOKENS (TOKENS in flight)"), \
     SH_INT("headroom", F(headroom), "N", 0, 1e9, "tokens that arrive between two evictions (default: 0)"), \

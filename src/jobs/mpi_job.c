@@ -264,7 +264,7 @@ int sh_job_run(struct sh_job *c, struct sh_work_queue q, struct sh_store *into, 
     if (sh_job_gather(c, into, bad ? &later : e))
         bad = -1;
     if (failed && !e->hint[0] && !sh_store_is_empty(into))
-        sh_hint(e, "what is finished is kept %s %.300s; run the same command again to resume",
+        sh_hint(e, "finished work is kept %s %.300s; run the same command again to resume",
                 c->job ? "next to" : "in", c->db);
     return bad;
 }

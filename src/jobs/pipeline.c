@@ -146,7 +146,7 @@ void sh_pipeline_finish(struct sh_pipeline *p, struct sh_job *c, int bad, struct
         return;
     snprintf(why, sizeof why, "shears: rank %d: ", c->me.rank);
     sh_say(why, e->text);
-    sh_hint(e, "what was committed is kept next to %s; run the same command again to resume", c->db);
+    sh_hint(e, "committed layers are kept next to %s; run the same command again to resume", c->db);
     sh_say("hint: ", e->hint);
     c->ranks->abort((int)e->status);
 }

@@ -87,7 +87,7 @@ static int make_line(const struct sh_cmd *c, const struct shears_option *o, stru
         if (!*at->name)
             values++;
         else if (at->name[strspn(at->name, "abcdefghijklmnopqrstuvwxyz0123456789-")])
-            return sh_misused(e, "option \"%.60s\": found other characters, expected a-z, 0-9 and -",
+            return sh_misused(e, "option \"%.60s\": expected only the characters a-z, 0-9 and -",
                               at->name);
         else if (!join(c, at->name, at->value, l))
             add_word(l, at->value ? xasprintf("--%s=%s", at->name, at->value) : xasprintf("--%s", at->name));
@@ -131,7 +131,7 @@ static int run(const struct sh_cmd *c, const struct line *l, struct sh_common *c
         memcpy(args, c->defaults, c->args_bytes);
     int bad = sh_args_parse(c, l->n, l->at, common, args, &positional, e);
     if (!bad && common->help)
-        bad = sh_misused(e, "--help: found in a question, expected options of %s", c->name);
+        bad = sh_misused(e, "--help: is not an option of a question, expected options of %s", c->name);
     common->json = common->quiet = 1;
     common->csv = 0;
     common->columns = NULL;
@@ -213,7 +213,7 @@ struct shears_result *shears_ask(const char *command, const struct shears_option
         return NULL;
     struct sh_out *o = strcmp(command, "plot") ? sh_lib_run(command, options, watch, NULL, &why) : NULL;
     if (!strcmp(command, "plot"))
-        sh_misused(&why, "plot: its answer is a figure"), sh_hint(&why, "shears_figure gives it as a text");
+        sh_misused(&why, "plot: its answer is a figure"), sh_hint(&why, "shears_figure returns it as SVG");
     if (!o)
         sh_lib_fail(e, &why);
     return o ? sh_lib_result(o) : NULL;
@@ -237,7 +237,7 @@ static char *draw(const char *name, const struct shears_option *options, const s
         k++;
     while (options && options[n].name)
         if (!strcmp(options[n++].name, drawn[k].option))
-            return sh_misused(e, "--%s: found a file, expected none: a figure's text is returned", drawn[k].option),
+            return sh_misused(e, "--%s: found a file, expected none: the figure is returned as SVG", drawn[k].option),
                    (char *)NULL;
     char *folder = xasprintf("%s/shears-XXXXXX", temporary && *temporary ? temporary : "/tmp"), *svg = NULL;
     if (!mkdtemp(folder)) {

@@ -71,8 +71,8 @@ static int take_names(const struct shears_recorded *what, struct sh_trace_run *r
     if (codec < 0 || find_name("dtype", what->dtype, dtypes, e) < 0)
         return -1;
     if (kind == 2 && *what->vectors)
-        return sh_misused(e, "vectors: found \"%.20s\", expected none of attention over another sequence, whose keys "
-                             "and values are that sequence's", what->vectors);
+        return sh_misused(e, "vectors: found \"%.20s\", expected none: in cross-attention, keys and values belong to "
+                             "another sequence", what->vectors);
     run->record = (enum sh_record)record;
     run->codec = (enum sh_codec)codec;
     run->orderless = kind > 0;

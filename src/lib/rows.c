@@ -243,8 +243,8 @@ int64_t shears_store_vectors(struct shears_store *s, int sequence, int layer, ch
         return sh_lib_fail(e, &why);
     }
     if (!v.at) {
-        sh_fail(&why, "no vectors '%c' are there", kind);
-        sh_hint(&why, "recorded with --vectors qkv, a run has queries, keys and values");
+        sh_fail(&why, "found no vectors '%c'", kind);
+        sh_hint(&why, "a run has queries, keys and values if it was recorded with --vectors qkv");
         place_fails(&p, &why);
         return sh_lib_fail(e, &why);
     }

@@ -240,8 +240,8 @@ static int refuse_path(const char *path, int folder, struct sh_err *e)
                        ".merge_and_unload().save_pretrained(merged); copy the tokenizer's files as well");
     }
     if (!folder && access(path, F_OK) && is_hub_name(path))
-        return sh_hint(e, "if this is a hub's name of a model, get its files first: hf download %s --local-dir "
-                       "FOLDER, then give FOLDER", path);
+        return sh_hint(e, "if this is the name of a model on a hub, download its files first: hf download %s "
+                       "--local-dir FOLDER, then give FOLDER", path);
     return -1;
 }
 

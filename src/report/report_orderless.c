@@ -69,7 +69,7 @@ static int take_block(void *to, const struct sh_block *b, struct sh_err *e)
     struct head *h = to;
     int n_key = sh_row_keys(b->first_row, b->window);
     if (h->n_key && n_key != h->n_key)
-        return sh_fail(e, "rows of %d and of %d keys in one head", h->n_key, n_key);
+        return sh_fail(e, "found rows of %d and of %d keys in one head, expected equal numbers", h->n_key, n_key);
     if (!h->n_key) {
         h->n_key = n_key;
         h->early = xcalloc((size_t)n_key, 1);

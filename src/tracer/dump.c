@@ -120,8 +120,8 @@ static int misfit(const struct sh_stored *t, const char *why, struct sh_err *e)
 {
     char shape[160];
     sh_fail(e, "%s: tensor '%s' is %s: %s", t->file, t->name, sh_stored_shape(t, shape, sizeof shape), why);
-    return sh_hint(e, "attention is [heads, queries, keys], preceded by the dimensions that the name does not give, in "
-                      "the order layers, sequences");
+    return sh_hint(e, "attention is [heads, queries, keys]; dimensions that the name does not give come first: layers, "
+                      "then sequences");
 }
 
 /* The leading dimensions: how many layers and sequences lie in a tensor. */

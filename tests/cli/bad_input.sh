@@ -56,7 +56,7 @@ python "$cli/checkpoint.py" damage nan-last "$opt" nan model.decoder.layers.1.se
 run trace --model nan-last --db out/last.db --tokens tokens.jsonl -q --codec f32
 expect "NaN in the last layer: refused, with a word on what is kept" 1 "" \
     "^shears: nan-last: layer 1: tensor '.*q_proj.weight': element 1023 \(row 31, column 31\) is -?nan, expected finite numbers"
-holds "NaN in the last layer: the hint tells that the store goes on" grep -q '^hint: what was committed to out/last.db is complete' log/err
+holds "NaN in the last layer: the hint tells that the store goes on" grep -q '^hint: all layers committed to out/last.db are complete' log/err
 run verify --db out/last.db --json -q
 expect "NaN in the last layer: what was committed is sound" 0 '"sound": true' ""
 holds "NaN in the last layer: layer 0 of both sequences is there" python - <<'P'

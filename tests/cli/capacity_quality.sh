@@ -222,7 +222,7 @@ check "  figures are those of --budget" "(lambda c: all(c[k] == rows[1][k] for k
     json.load(open('limited.json'))['results'][1])"
 run "${served[@]}" --budget 0.5 --quality-db q.db --min-recall 0.8 --policy tova
 expect "  a remark says which policy, budget and store; other budgets stay" 0 "^0\.[0-9]: tova.* at 0\.[0-9], kept mass .*q\.db" ""
-holds "  " grep -q "^0.5: what this budget costs in quality is not measured" log/out
+holds "  " grep -q "^0.5: quality under this budget was not measured" log/out
 cp q.db both.db
 run "${served[@]}" --db both.db --quality-db both.db --min-recall 0.8 --json
 cp log/out first

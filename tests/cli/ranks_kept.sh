@@ -46,7 +46,7 @@ for which in simulate eval; do
     apart "${words[@]}"
     expect "$which: a unit fails" 1 "" "^shears: rank 1: nowhere/x.db.rank-0001: "
     holds "$which: a unit fails: it is told that something is kept" \
-        grep -q "^hint: what is finished is kept in out/x.db; run the same command again" log/err
+        grep -q "^hint: finished work is kept in out/x.db; run the same command again" log/err
     holds "$which: a unit fails: one file is left" only x.db
     holds "$which: a unit fails: it has what was gathered" found "$n_other" 99
     ranks 2 "${words[@]}" --db out/x.db

@@ -36,7 +36,7 @@ holds "the job ends with an error that names the unit" \
 holds "once" [ "$(grep -c "given up" log/err)" = 1 ]
 holds "how many were lost is said" grep -Eq "^shears: [3-5] of 6 ranks lost$" log/err
 holds "what is kept is said" \
-    grep -q "^hint: what is finished is kept in out/x.db; run the same command again" log/err
+    grep -q "^hint: finished work is kept in out/x.db; run the same command again" log/err
 holds "what was gathered is there" \
     [ "$(sqlite3 out/x.db "SELECT count(DISTINCT settings) BETWEEN 1 AND 2 FROM result")" = 1 ]
 holds "no rank is left" gone out/x.db

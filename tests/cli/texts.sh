@@ -36,7 +36,7 @@ holds "fewer texts of a file are others" [ "$(field text)" = a.jsonl -a "$(field
 refuse "h2o:recent=5 is not h2o" 1 "t.db: h2o was never evaluated with prefill 0; evaluated: .*h2o:recent=5" \
     plan --db t.db --policy h2o --target-ppl 1e6 -o out/plan.json
 run plan --db t.db --policy h2o --target-ppl 1e6
-holds "how to ask for what was" grep -q "^hint: --policy h2o:recent=5 asks for what was evaluated" log/err
+holds "how to ask for what was" grep -q "^hint: --policy h2o:recent=5 names what was evaluated" log/err
 refuse "tova was never evaluated" 1 "t.db: tova was never evaluated .*window" \
     plan --db t.db --policy tova --target-ppl 1e6 -o out/plan.json
 refuse "nor window with another prefill" 1 "window was never evaluated with prefill 8; evaluated: .*window .prefill 0." \

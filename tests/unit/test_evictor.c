@@ -271,7 +271,7 @@ static void test_calls(void)
     struct shears_evictor *x = shears_evictor_open(&plain, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(x);
     CU_ASSERT_EQUAL(shears_evictor_needs(x, &e), SHEARS_NEEDS_SCORES);
-    CU_ASSERT(is_refused(shears_evictor_next(x, 0, 1, &next, &e), &e, SHEARS_MISUSED, "no description"));
+    CU_ASSERT(is_refused(shears_evictor_next(x, 0, 1, &next, &e), &e, SHEARS_MISUSED, "KV heads were not set"));
     CU_ASSERT(is_refused(shears_evictor_next(x, -1, 1, &next, &e), &e, SHEARS_MISUSED, "layer -1"));
     CU_ASSERT(is_refused(shears_evictor_layer(x, 2, 1, 4, 0, &e), &e, SHEARS_MISUSED, "layer 2"));
     CU_ASSERT(is_refused(shears_evictor_layer(x, 0, 3, 4, 0, &e), &e, SHEARS_MISUSED, "3 KV heads"));

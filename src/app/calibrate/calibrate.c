@@ -56,7 +56,7 @@ static int look_up(struct sh_calibrate *c, struct sh_err *e)
         struct sh_calibrate_run *to = &c->at[i];
         to->run = r;
         if (!c->has_engine[r->engine])
-            return sh_misused(e, "run %d is of %s, which --engine does not name", i + 1,
+            return sh_misused(e, "run %d was measured on %s, which --engine does not name", i + 1,
                               sh_scheduler_names[r->engine]);
         if (find_shape(c, r->model, &to->shape, e) || sh_capacity_board(&c->names, r->gpu, 0, &to->board, e))
             return sh_err_prefix(e, "run %d", i + 1);

@@ -147,8 +147,8 @@ int sh_calibrate_fit(struct sh_calibrate *c, double factor[SH_N_GROUP], struct s
     double x[SH_N_GROUP] = {0};
     for (int i = 1; i < c->runs.n; i++)
         if (c->at[i].run->engine != first->run->engine || c->at[i].generation != f.gen)
-            return sh_misused(e, "run %d is of %s on %s, run 1 of %s on %s: a profile is of one engine and one "
-                              "generation of GPUs", i + 1, sh_scheduler_names[c->at[i].run->engine],
+            return sh_misused(e, "run %d was measured with %s on %s, but run 1 with %s on %s: a profile describes one "
+                              "engine and one generation of GPUs", i + 1, sh_scheduler_names[c->at[i].run->engine],
                               c->at[i].board.name, sh_scheduler_names[first->run->engine], first->board.name);
     f.from = *f.to;
     f.r = xcalloc((size_t)f.n, sizeof *f.r);

@@ -18,7 +18,8 @@ int sh_engine_open(const char *name, struct sh_engine *out, struct sh_err *e)
         if (!strcasecmp(name, sh_scheduler_names[i]) && (access(name, F_OK) || !strcmp(name, sh_scheduler_names[i])))
             return sh_engine_built_in(sh_scheduler_names[i], out, e);
     if (access(name, F_OK))
-        return sh_misused(e, "--engine \"%.100s\": expected vllm, sglang, trtllm, or a file of shears calibrate", name);
+        return sh_misused(e, "--engine \"%.100s\": expected vllm, sglang, trtllm, or a file written by "
+                          "shears calibrate", name);
     size_t bytes;
     char *text = sh_file_read(name, MOST_BYTES, &bytes, e), *at = text;
     if (!text)

@@ -134,7 +134,7 @@ static int row(char *line, const struct table *t, const struct sh_serving_run *s
     char *word, *of_client = NULL;
     for (; (word = field(&line)); n++) {
         if (n == t->n)
-            return sh_fail(e, "found more than %d fields, as many as the first line names", t->n);
+            return sh_fail(e, "found more fields than the %d that the first line names", t->n);
         if (t->at[n] >= 0 && columns[t->at[n]].kind == CLIENT) {
             client = t->at[n];
             of_client = word;
@@ -143,7 +143,7 @@ static int row(char *line, const struct table *t, const struct sh_serving_run *s
         }
     }
     if (n != t->n)
-        return sh_fail(e, "found %d fields, expected %d, as many as the first line names", n, t->n);
+        return sh_fail(e, "found %d fields, expected the %d that the first line names", n, t->n);
     if ((of_client && value(&columns[client], of_client, &r, e)) || sh_serving_check(&r, e))
         return -1;
     if (out->n == SH_RUNS)

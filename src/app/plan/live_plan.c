@@ -217,7 +217,8 @@ static int open_texts(struct sh_live_plan *w, struct sh_err *e)
     if (w->source.texts.n < 2) {
         sh_fail(e, "%s: found %d sequence of at most %d tokens, expected at least 2: one to search on, one to judge on",
                 is_recorded ? a->db : w->source.texts.sequence[0].source, w->source.texts.n, w->source.length);
-        return sh_hint(e, "a promise takes %d judged sequences: give more text, or a smaller --length", SH_LIVE_LEAST);
+        return sh_hint(e, "a promise requires %d judged sequences: give more text, or a smaller --length",
+                       SH_LIVE_LEAST);
     }
     if (a->known >= w->source.texts.n)
         return sh_misused(e, "--search-first: found %lld, expected fewer than the %d sequences: some must be judged",
@@ -471,7 +472,7 @@ int sh_live_plan_make(struct sh_live_plan *w, struct sh_err *e)
         w->store = NULL;
         sh_store_remove(w->a->db);
     } else if (bad && w->store && w->setting && !e->hint[0] && e->status != SH_MISUSED) {
-        sh_hint(e, "what was measured is in %s; run the same command again to resume", w->a->db);
+        sh_hint(e, "finished measurements are in %s; run the same command again to resume", w->a->db);
     }
     return bad ? -1 : 0;
 }

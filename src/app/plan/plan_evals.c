@@ -119,7 +119,7 @@ static int never_evaluated(const struct asked *a, const struct sh_results *all, 
     sh_fail(e, "%s: %s was never evaluated with prefill %d; %s%.500s", path, name, a->by->prefill,
             *known ? "evaluated: " : "no policy of this model was", known);
     sh_hint(e, "%s%s%srun shears eval --model DIR --text FILE --policy %s --budget 0.1,0.2,0.5 --prefill %d --db %s",
-            near ? "--policy " : "", near ? near : "", near ? " asks for what was evaluated; else " : "", name,
+            near ? "--policy " : "", near ? near : "", near ? " names what was evaluated; otherwise " : "", name,
             a->by->prefill, path);
     free(near);
     free(known);

@@ -95,8 +95,8 @@ static int check_budgets(const struct sh_evictor *x, int length, struct sh_err *
 {
     for (int i = 0; i < x->n_layer * x->n_kv_head; i++)
         if (sh_policy_check_budget(&x->spec, x->budget[i], x->n_token, i / x->n_kv_head, i % x->n_kv_head, e))
-            return sh_hint(e, "shares refer to a text of %d tokens: a longer length gives more, or give the budget in "
-                           "tokens", length);
+            return sh_hint(e, "shares are of a text of %d tokens: give a larger length, or the budget in tokens",
+                           length);
     return 0;
 }
 
@@ -177,7 +177,7 @@ static struct layer *known_layer(struct sh_evictor *x, int layer, struct sh_err 
     struct layer *l = layer_at(x, layer, e);
     if (!l || l->n_kv_head)
         return l;
-    sh_misused(e, "evictor: layer %d: found no description of it, expected its KV heads first", layer);
+    sh_misused(e, "evictor: layer %d: its KV heads were not set, expected them to be set first", layer);
     return NULL;
 }
 
@@ -383,8 +383,8 @@ static int check_rows(const struct sh_evictor *x, const struct layer *l, int lay
                           layer, r->n, r->n_slot, l->named, l->n_slot);
     if (((needs & SH_NEEDS_SCORES) && (!r->row || !r->seen)) || ((needs & SH_NEEDS_KEYS) && !r->k) ||
         ((needs & SH_NEEDS_VALUES) && !r->v) || ((needs & SH_NEEDS_QUERIES) && !r->q) || r->n_query < 1)
-        return sh_misused(e, "evictor: layer %d: found rows without something that %s needs, expected scores, keys, "
-                          "values and queries as it needs them", layer, x->spec.policy->name);
+        return sh_misused(e, "evictor: layer %d: the rows lack scores, keys, values or queries that %s needs", layer,
+                         x->spec.policy->name);
     if ((needs & SH_NEEDS_SCORES) && check_numbers(r->row, tokens * (size_t)r->n_slot, "scores", layer, e))
         return -1;
     if (((needs & SH_NEEDS_KEYS) && check_numbers(r->k, tokens * d, "keys", layer, e)) ||

@@ -113,7 +113,7 @@ static void free_strings(struct sh_trace_run *r)
 int sh_recording_begin(struct sh_recording *r, const struct sh_trace_run *run, struct sh_err *e)
 {
     if (r->run.program)
-        return sh_misused(e, "%s: the recording has begun before", sh_store_path(r->store));
+        return sh_misused(e, "%s: the recording has already begun", sh_store_path(r->store));
     if (check_run(run, e))
         return -1;
     copy_strings(&r->run, run);
@@ -168,7 +168,7 @@ static struct sequence *find(struct sh_recording *r, int sequence, struct sh_err
 {
     if (sequence >= 0 && sequence < r->n && r->sequence[sequence].source)
         return &r->sequence[sequence];
-    sh_misused(e, "%s: sequence %d: found none that is being recorded", sh_store_path(r->store), sequence);
+    sh_misused(e, "%s: sequence %d: is not being recorded", sh_store_path(r->store), sequence);
     return NULL;
 }
 

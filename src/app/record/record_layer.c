@@ -108,7 +108,7 @@ static int check_rows(const struct sh_record_layer *l, const struct sh_recording
                           r->n_key, r->first_key, r->first_row, last, r->window);
     if (r->form == SH_RECORDING_LOG8 &&
         (l->s->record.record != SH_RECORD_FULL || l->s->record.codec != SH_CODEC_LOG8))
-        return sh_misused(e, "found codes of log8, expected scores: the run is not full in log8");
+        return sh_misused(e, "found log8 codes, expected scores: codes require record full and codec log8");
     if (l->rows && !r->sink != !l->vector_rows[3])
         return sh_misused(e, "found rows %s a sink, expected them %s it as before", r->sink ? "with" : "without",
                           r->sink ? "without" : "with");
@@ -324,7 +324,7 @@ int sh_record_layer_is_empty(const struct sh_record_layer *l)
 int sh_record_layer_check(const struct sh_record_layer *l, int n_tokens, struct sh_err *e)
 {
     if (l->is_broken)
-        return sh_misused(e, "found rows that were refused, expected only complete ones");
+        return sh_misused(e, "rows of this layer were refused, expected all rows of the sequence");
     if (l->rows != n_tokens)
         return sh_misused(e, "found %d rows, expected %d: one for each token", l->rows, n_tokens);
     for (const char *v = l->s->vectors; *v; v++) {

@@ -38,7 +38,7 @@ void sh_spool_free(struct sh_spool *s)
 static int failed(const struct sh_spool *s, const char *doing, struct sh_err *e)
 {
     e->is_io = 1;
-    return sh_fail(e, "%s: cannot %s a temporary file of what is recorded: %s", s->folder, doing, strerror(errno));
+    return sh_fail(e, "%s: cannot %s the temporary file for recorded rows: %s", s->folder, doing, strerror(errno));
 }
 
 int sh_spool_put(struct sh_spool *s, const void *from, size_t bytes, uint64_t *at, struct sh_err *e)

@@ -63,7 +63,7 @@ static int look_at(const struct sh_sim_study *s, struct sh_sim_cache *v, struct 
     v->costs = sh_sim_costs(&server.cost);
     v->evidence = v->plan ? sh_capacity_plan_evidence(v->plan, s->model.f.name, 0)
                   : v->measured ? sh_quality_text(v->measured, s->args->capacity.db, s->model.f.name, s->longest)
-                          : xstrdup(v->budget ? "what this budget costs in quality is not measured"
+                          : xstrdup(v->budget ? "quality under this budget was not measured"
                                               : "full cache: nothing is evicted");
     sh_sim_server_close(&server);
     return 0;

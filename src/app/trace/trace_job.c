@@ -260,7 +260,7 @@ int sh_trace_record(struct sh_trace_job *t, struct sh_err *e)
         t->store = NULL;
         sh_store_remove(t->path);
     } else if (bad && run >= 0 && !e->hint[0] && e->status != SH_MISUSED) {
-        sh_hint(e, "what was committed to %s is complete; run the same command again to resume", t->path);
+        sh_hint(e, "all layers committed to %s are complete; run the same command again to resume", t->path);
     }
     return bad;
 }

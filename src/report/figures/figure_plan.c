@@ -10,7 +10,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
 {
     (void)figures;
     if (!q->n_plan) {
-        sh_misused(e, "allocation needs --plan FILE...");
+        sh_misused(e, "figure allocation requires --plan FILE...");
         return sh_hint(e, "make one: shears plan --db FILE --policy h2o --target-recall 0.95 -o plan.json");
     }
     struct sh_fig_plan *all = sh_figure_keep(d, xcalloc((size_t)q->n_plan, sizeof *all));
