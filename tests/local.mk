@@ -278,6 +278,12 @@ tests_unit_test_clock_SOURCES = %D%/unit/test_clock.c
 tests_unit_test_clock_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 EXTRA_DIST += %D%/golden/clock.json %D%/oracle/clock.py
 
+unit_tests += %D%/unit/test_replicas
+tests_unit_test_replicas_SOURCES = %D%/unit/test_replicas.c
+tests_unit_test_replicas_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) \
+	$(JANSSON_LIBS) -lm
+EXTRA_DIST += %D%/golden/replicas.json %D%/oracle/replicas.py
+
 unit_tests += %D%/unit/test_prefix
 tests_unit_test_prefix_SOURCES = %D%/unit/test_prefix.c
 tests_unit_test_prefix_LDADD   = libsimulate.a libclock.a libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) \

@@ -9,28 +9,47 @@
 #include "planner/simulate/loop_parts.h"
 #include "src/base/mem.h"
 
+#define NONE UINT32_MAX
+
 struct request {
     double sent, ready, first;
     double most, held;                  /* bytes of the cache that are kept for it; of them, its own alone */
     uint32_t prompt, output, read;      /* read: tokens of the prompt                             */
+    uint32_t next;                      /* that waits after it; NONE                              */
     struct sh_prefix_use use;
 };
 
-struct server {
+enum phase { IDLE, WAKES, READS, DECODES, ENDS };       /* ENDS: a step's end is being worked on  */
+
+struct server {                         /* a replica                                              */
+    struct clients *c;
+    const struct sh_loop_ask *a;
+    struct request *slot;               /* that of the clients                                    */
+    struct sh_loop_pace *pace;          /* of all replicas                                        */
+    enum phase phase;
+    uint32_t wait, last, unseen;        /* requests that wait: first, last, first that the scheduler does not know */
+    uint32_t *reading, n_reading, room_reading;         /* oldest first                           */
+    struct sh_loop_heap heap;           /* those that decode, by the step with their last token    */
+    uint32_t n_wait, decodes;           /* decodes: the step that reads prompts does that, too     */
+    double now, until;                  /* its step began; ends, INFINITY: it has none             */
+    double first, steps;                /* seconds of the first of its decoding steps; how many    */
+    double held, pool, context;         /* context: tokens of all that decode                      */
+    uint64_t tick, look_at;             /* decoding steps so far; when it looks for requests again  */
+    int has_prefix, copies;             /* copies: what a request keeps is not what it read        */
+    struct sh_prefix_cache prefix;
+    double load;                        /* seconds of the next step to load blocks                 */
+};
+
+struct clients {
     const struct sh_loop_ask *a;
     struct sh_loop_result *r;
     struct sh_workload_random random;
     struct sh_workload *requests;
     struct sh_loop_pace pace;
     struct request *slot;               /* [concurrency]                                          */
-    uint32_t *wait, *reading;           /* places of slot; wait: a ring; reading: oldest first     */
-    struct sh_loop_heap heap;           /* those that decode, by the step with their last token    */
-    uint32_t head, n_wait, n_seen, n_reading;   /* n_seen: of n_wait, those that the scheduler knows */
-    double now, held, pool, context;    /* context: tokens of all that decode                      */
-    uint64_t tick, look_at;             /* decoding steps so far; when it looks for requests again  */
-    int has_prefix, copies;             /* copies: what a request keeps is not what it read        */
-    struct sh_prefix_cache prefix;
-    double load;                        /* seconds of the next step to load blocks                 */
+    struct server *server;              /* [n]                                                    */
+    uint32_t n;
+    double now;
 };
 
 /* ---- the prefix cache ---- */
@@ -63,46 +82,6 @@ static void reach(struct server *s, struct request *q, uint32_t tokens)
 
 /* ---- the clients ---- */
 
-static int send(struct server *s, uint32_t slot, struct sh_err *e)
-{
-    struct sh_request q;
-    const double *k = s->a->clock->constant;
-    int got = s->r->requests < s->a->requests ? s->requests->next(s->requests, &q, e) : 0;
-    if (got <= 0)
-        return got;
-    struct request *to = &s->slot[slot];
-    *to = (struct request){.sent = s->now, .prompt = q.prompt, .output = q.output, .use = to->use};
-    to->ready = s->now + k[SH_CLOCK_request] + k[SH_CLOCK_token] * q.prompt;
-    to->most = sh_loop_at(&s->pace, (double)q.prompt + q.output - 1).held_bytes;
-    if (s->has_prefix) {
-        sh_prefix_name(&to->use, s->requests->key, s->requests->n_key);
-        to->most += s->copies ? q.prompt / s->prefix.block * s->prefix.block_bytes : 0;
-    }
-    if (to->most > s->pool)
-        return sh_fail(e, "%s: a request with %u + %u tokens needs %.2f GiB of cache on each GPU, which has %.2f",
-                       s->a->clock->shape->f.name, q.prompt, q.output, to->most / 0x1p30, s->pool / 0x1p30);
-    s->wait[(s->head + s->n_wait++) % s->a->concurrency] = slot;
-    s->r->requests++;
-    s->r->tokens_in += q.prompt;
-    s->r->tokens_out += q.output;
-    return 0;
-}
-
-static int finish(struct server *s, uint32_t slot, struct sh_err *e)
-{
-    struct request *q = &s->slot[slot];
-    sh_loop_answered(s->a, q->first - q->sent, s->now - q->first, q->output, s->r);
-    if (s->has_prefix && !s->copies)
-        reach(s, q, q->prompt + q->output - 1);
-    s->held -= q->held;
-    sh_prefix_release(&s->prefix, &q->use);
-    fit(s);
-    s->r->seconds = s->now;
-    return send(s, slot, e);
-}
-
-/* ---- steps ---- */
-
 static uint32_t running(const struct server *s)
 {
     return s->heap.n + s->n_reading;
@@ -113,16 +92,109 @@ static double mean_context(const struct server *s)
     return s->context / s->heap.n;
 }
 
+/* Decoding steps until the scheduler looks for what it does not know of and finds it. */
+static double steps_to_look(const struct server *s)
+{
+    double ready = s->slot[s->unseen].ready - s->now, n = ceil(ready / s->first);
+    double looks = fmax((double)s->look_at - (double)s->tick, 1);
+    while (n > looks && sh_loop_stretch_s(s->pace, s->heap.n, mean_context(s), n - 1, s->first) >= ready)
+        n--;
+    return fmax(n, looks);
+}
+
+static void plan_decoding(struct server *s, double steps)
+{
+    s->steps = steps;
+    s->until = fmax(s->now + sh_loop_stretch_s(s->pace, s->heap.n, mean_context(s), steps, s->first), s->c->now);
+}
+
+/* A replica has a request, which may end its decoding steps earlier. */
+static void receive(struct server *s, uint32_t slot)
+{
+    int is_next = s->unseen == NONE;
+    *(s->wait == NONE ? &s->wait : &s->slot[s->last].next) = slot;
+    s->last = slot;
+    s->unseen = is_next ? slot : s->unseen;
+    s->n_wait++;
+    if (s->phase == IDLE) {
+        s->phase = WAKES;
+        s->until = s->slot[slot].ready;
+    } else if (s->phase == DECODES && is_next) {
+        double steps = steps_to_look(s);
+        if (steps < s->steps)
+            plan_decoding(s, steps);
+    }
+}
+
+/* The replica that gets the request, the `number`-th one. */
+static struct server *choose(const struct clients *c, const struct request *q, uint64_t number)
+{
+    struct server *best = c->server;
+    uint32_t most = 0;
+    int by_text = c->a->router == SH_ROUTE_PREFIX && best->has_prefix;
+    if (c->a->router == SH_ROUTE_IN_TURN)
+        return &c->server[number % c->n];
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct server *s = &c->server[i];
+        uint32_t found = by_text ? sh_prefix_match(&s->prefix, &q->use, q->prompt).n : 0;
+        if (i && (found < most || (found == most && s->n_wait + running(s) >= best->n_wait + running(best))))
+            continue;
+        best = s;
+        most = found;
+    }
+    return best;
+}
+
+static int send(struct clients *c, uint32_t slot, struct sh_err *e)
+{
+    struct sh_request q;
+    const struct server *s = c->server;
+    const double *k = c->a->clock->constant;
+    int got = c->r->requests < c->a->requests ? c->requests->next(c->requests, &q, e) : 0;
+    if (got <= 0)
+        return got;
+    struct request *to = &c->slot[slot];
+    *to = (struct request){.sent = c->now, .prompt = q.prompt, .output = q.output, .next = NONE, .use = to->use};
+    to->ready = c->now + k[SH_CLOCK_request] + k[SH_CLOCK_token] * q.prompt;
+    to->most = sh_loop_at(&c->pace, (double)q.prompt + q.output - 1).held_bytes;
+    if (s->has_prefix) {
+        sh_prefix_name(&to->use, c->requests->key, c->requests->n_key);
+        to->most += s->copies ? q.prompt / s->prefix.block * s->prefix.block_bytes : 0;
+    }
+    if (to->most > s->pool)
+        return sh_fail(e, "%s: a request with %u + %u tokens needs %.2f GiB of cache on each GPU, which has %.2f",
+                       c->a->clock->shape->f.name, q.prompt, q.output, to->most / 0x1p30, s->pool / 0x1p30);
+    receive(choose(c, to, c->r->requests++), slot);
+    c->r->tokens_in += q.prompt;
+    c->r->tokens_out += q.output;
+    return 0;
+}
+
+static int finish(struct server *s, uint32_t slot, struct sh_err *e)
+{
+    struct request *q = &s->slot[slot];
+    sh_loop_answered(s->a, q->first - q->sent, s->now - q->first, q->output, s->c->r);
+    if (s->has_prefix && !s->copies)
+        reach(s, q, q->prompt + q->output - 1);
+    s->held -= q->held;
+    sh_prefix_release(&s->prefix, &q->use);
+    fit(s);
+    s->c->r->seconds = s->now;
+    return send(s->c, slot, e);
+}
+
+/* ---- steps ---- */
+
 /* All that decode have `n` more tokens; those that are done go. */
 static int advance(struct server *s, uint64_t n, struct sh_err *e)
 {
     s->tick += n;
-    s->context += (double)n * s->heap.n * s->pace.gained;
-    s->r->steps += n;
+    s->context += (double)n * s->heap.n * s->pace->gained;
+    s->c->r->steps += n;
     while (s->heap.n && s->heap.at[0].key <= (double)s->tick) {
         uint32_t slot = sh_loop_pop(&s->heap);
         const struct request *q = &s->slot[slot];
-        s->context -= (double)q->prompt + 1 + sh_loop_steps(&s->pace, q->output) * s->pace.gained;
+        s->context -= (double)q->prompt + 1 + sh_loop_steps(s->pace, q->output) * s->pace->gained;
         if (!s->heap.n)
             s->context = 0;             /* what rounding has left */
         if (finish(s, slot, e))
@@ -137,17 +209,17 @@ static void look(struct server *s)
     if (s->heap.n && s->tick < s->look_at)
         return;
     s->look_at = s->tick + s->a->poll;
-    while (s->n_seen < s->n_wait && s->slot[s->wait[(s->head + s->n_seen) % s->a->concurrency]].ready <= s->now)
-        s->n_seen++;
+    while (s->unseen != NONE && s->slot[s->unseen].ready <= s->now)
+        s->unseen = s->slot[s->unseen].next;
 }
 
 /* Is there room for the request that waits longest, with what the prefix cache has of it? */
 static int has_room(const struct server *s, struct sh_prefix_match *m)
 {
-    const struct request *q = &s->slot[s->wait[s->head]];
     *m = (struct sh_prefix_match){0};
-    if (!s->n_seen || running(s) >= s->a->sequences)
+    if (s->wait == s->unseen || running(s) >= s->a->sequences)
         return 0;
+    const struct request *q = &s->slot[s->wait];
     if (!s->has_prefix)
         return s->held + q->most <= s->pool * ranks(s);
     *m = sh_prefix_match(&s->prefix, &q->use, q->prompt);
@@ -157,15 +229,18 @@ static int has_room(const struct server *s, struct sh_prefix_match *m)
 
 static void take(struct server *s, const struct sh_prefix_match *m)
 {
-    struct request *q = &s->slot[s->wait[s->head]];
-    s->reading[s->n_reading++] = s->wait[s->head];
-    s->head = (s->head + 1) % s->a->concurrency;
+    struct request *q = &s->slot[s->wait];
+    if (s->n_reading == s->room_reading) {
+        s->room_reading = s->room_reading ? 2 * s->room_reading : 64;
+        s->reading = xreallocarray(s->reading, s->room_reading, sizeof *s->reading);
+    }
+    s->reading[s->n_reading++] = s->wait;
+    s->wait = q->next;
     s->n_wait--;
-    s->n_seen--;
     if (s->has_prefix) {
         s->load += sh_prefix_take(&s->prefix, &q->use, q->prompt, m);
         q->read = m->n * s->prefix.block;
-        s->r->tokens_reused += q->read;
+        s->c->r->tokens_reused += q->read;
     }
     share(s, q);
     fit(s);
@@ -174,7 +249,7 @@ static void take(struct server *s, const struct sh_prefix_match *m)
 /* One prompt's part of a step: tokens, and what attention costs. */
 static void read_part(struct server *s, struct request *q, uint32_t n, struct sh_clock_work *w)
 {
-    struct sh_clock_sequence from = sh_loop_at(&s->pace, q->read), to = sh_loop_at(&s->pace, q->read + n);
+    struct sh_clock_sequence from = sh_loop_at(s->pace, q->read), to = sh_loop_at(s->pace, q->read + n);
     w->prompt_flops += to.prompt_flops - (q->read ? from.prompt_flops : 0);
     w->cache_bytes += q->read ? from.cache_bytes : 0;
     w->prompt_tokens += n;
@@ -183,7 +258,7 @@ static void read_part(struct server *s, struct request *q, uint32_t n, struct sh
     q->read += n;
     w->logits += q->read == q->prompt;
     if (s->copies && q->read == q->prompt)
-        w->cache_bytes += 2 * sh_loop_at(&s->pace, q->prompt).held_bytes;
+        w->cache_bytes += 2 * sh_loop_at(s->pace, q->prompt).held_bytes;
 }
 
 /* Prompts of the next step: those that are being read, then new ones. */
@@ -195,7 +270,7 @@ static void take_prompts(struct server *s, double room, struct sh_clock_work *w)
             struct sh_prefix_match m;
             if (!has_room(s, &m))
                 return;
-            uint32_t next = s->slot[s->wait[s->head]].prompt - m.n * s->prefix.block;
+            uint32_t next = s->slot[s->wait].prompt - m.n * s->prefix.block;
             if (whole && next <= s->a->chunk && next > room)
                 return;
             take(s, &m);
@@ -220,8 +295,8 @@ static void share_prompts(const struct server *s, struct sh_clock_work *w)
 /* The step's end: prompts that are whole have their first token. */
 static int end_prompts(struct server *s, struct sh_err *e)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < s->n_reading; i++) {
+    uint32_t kept = 0, n = s->n_reading;
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t slot = s->reading[i];
         struct request *q = &s->slot[slot];
         if (s->has_prefix)
@@ -230,6 +305,7 @@ static int end_prompts(struct server *s, struct sh_err *e)
             s->reading[kept++] = slot;
             continue;
         }
+        s->n_reading--;
         if (s->copies) {
             sh_prefix_release(&s->prefix, &q->use);
             q->most -= q->prompt / s->prefix.block * s->prefix.block_bytes;
@@ -239,130 +315,156 @@ static int end_prompts(struct server *s, struct sh_err *e)
         q->first = s->now;
         if (q->output > 1) {
             s->context += q->prompt + 1;
-            sh_loop_push(&s->heap, (double)s->tick + sh_loop_steps(&s->pace, q->output), slot);
+            sh_loop_push(&s->heap, (double)s->tick + sh_loop_steps(s->pace, q->output), slot);
         } else if (finish(s, slot, e)) {
             return -1;
         }
     }
-    s->n_reading = kept;
     return 0;
 }
 
-/* A step that reads prompts; 0 if there is none to read. */
-static int prompt_step(struct server *s, int *done, struct sh_err *e)
+/* A step that reads prompts; 0: there is none to read. */
+static int start_prompts(struct server *s)
 {
     struct sh_clock_work w = {0};
-    int decodes = s->a->scheduler != SH_SCHED_SGLANG && s->heap.n;
-    take_prompts(s, s->a->chunk * ranks(s) - (decodes ? (double)s->heap.n * s->pace.checked : 0), &w);
-    *done = w.prompt_tokens > 0;
-    if (!*done)
+    s->decodes = s->a->scheduler != SH_SCHED_SGLANG && s->heap.n;
+    take_prompts(s, s->a->chunk * ranks(s) - (s->decodes ? (double)s->heap.n * s->pace->checked : 0), &w);
+    if (!(w.prompt_tokens > 0))
         return 0;
     share_prompts(s, &w);
-    double batch = w.prompts + (decodes ? s->heap.n : 0), propose = 0;
+    double batch = w.prompts + (s->decodes ? s->heap.n : 0), propose = 0;
     w.all_sequences = w.prompts;
-    if (decodes) {
-        struct sh_clock_sequence q = sh_loop_at(&s->pace, mean_context(s));
-        sh_loop_decode_work(s->a->clock, &q, s->heap.n, s->pace.checked, &w);
-        propose = sh_loop_propose_s(&s->pace, &q, s->heap.n);
+    if (s->decodes) {
+        struct sh_clock_sequence q = sh_loop_at(s->pace, mean_context(s));
+        sh_loop_decode_work(s->a->clock, &q, s->heap.n, s->pace->checked, &w);
+        propose = sh_loop_propose_s(s->pace, &q, s->heap.n);
     }
-    double dt = sh_loop_step_s(s->a->clock, w, batch) + propose + s->load;
+    s->until = s->now + sh_loop_step_s(s->a->clock, w, batch) + propose + s->load;
     s->load = 0;
-    s->now += dt;
-    s->r->busy_s += dt;
-    s->r->most_running = running(s) > s->r->most_running ? running(s) : s->r->most_running;
-    if (decodes ? advance(s, 1, e) : 0)
-        return -1;
-    s->r->steps += !decodes;
-    if (end_prompts(s, e))
+    s->phase = READS;
+    struct sh_loop_result *r = s->c->r;
+    r->most_running = running(s) > r->most_running ? running(s) : r->most_running;
+    return 1;
+}
+
+/* What it does from now on, up to the first step that can change something. */
+static int start(struct server *s, struct sh_err *e)
+{
+    s->phase = IDLE;
+    s->until = (double)INFINITY;
+    if (!running(s) && s->wait != NONE && s->slot[s->wait].ready > s->now) {
+        s->phase = WAKES;
+        s->until = s->slot[s->wait].ready;
+        return 0;
+    }
+    look(s);
+    if (start_prompts(s))
+        return 0;
+    if (s->heap.n) {
+        s->phase = DECODES;
+        s->first = sh_loop_batch_s(s->pace, s->heap.n, mean_context(s));
+        double steps = s->heap.at[0].key - (double)s->tick;
+        plan_decoding(s, s->unseen == NONE ? steps : fmin(steps, steps_to_look(s)));
+        return 0;
+    }
+    return running(s) || s->wait != NONE ? sh_fail(e, "the simulation makes no progress at %g s", s->now) : 0;
+}
+
+/* The end of what a replica does. */
+static int end(struct server *s, struct sh_err *e)
+{
+    enum phase was = s->phase;
+    double dt = s->until - s->now;
+    s->now = s->c->now = s->until;
+    s->phase = ENDS;
+    if (was == WAKES)
+        return 0;
+    s->c->r->busy_s += dt;
+    if (was == DECODES)
+        return advance(s, (uint64_t)s->steps, e);
+    s->c->r->steps += !s->decodes;
+    if ((s->decodes && advance(s, 1, e)) || end_prompts(s, e))
         return -1;
     s->look_at = s->tick;
     return 0;
 }
 
-/* Steps that decode, up to the first that can change something. */
-static int decode_steps(struct server *s, struct sh_err *e)
-{
-    double first = sh_loop_batch_s(&s->pace, s->heap.n, mean_context(s)), n = s->heap.at[0].key - (double)s->tick;
-    if (s->n_wait > s->n_seen) {        /* somebody is to be looked for */
-        double ready = s->slot[s->wait[(s->head + s->n_seen) % s->a->concurrency]].ready;
-        double looks = (double)s->look_at - (double)s->tick;
-        n = fmin(n, fmax(fmax(looks, ceil((ready - s->now) / first)), 1));
-    }
-    double dt = sh_loop_stretch_s(&s->pace, s->heap.n, mean_context(s), n, first);
-    s->now += dt;
-    s->r->busy_s += dt;
-    return advance(s, (uint64_t)n, e);
-}
-
-static int run(struct server *s, struct sh_err *e)
+static int run(struct clients *c, struct sh_err *e)
 {
     uint64_t turns = 0;
-    for (uint32_t i = 0; i < s->a->concurrency && s->r->requests < s->a->requests; i++)
-        if (send(s, i, e))
+    for (uint32_t i = 0; i < c->a->concurrency && c->r->requests < c->a->requests; i++)
+        if (send(c, i, e))
             return -1;
-    while (running(s) || s->n_wait) {
-        int done = 0;
-        if (!running(s))
-            s->now = fmax(s->now, s->slot[s->wait[s->head]].ready);
-        look(s);
-        if (prompt_step(s, &done, e))
+    for (;;) {
+        struct server *s = c->server;
+        for (uint32_t i = 1; i < c->n; i++)
+            s = c->server[i].until < s->until ? &c->server[i] : s;
+        if (isinf(s->until))
+            return 0;
+        if (end(s, e) || start(s, e))
             return -1;
-        if (!done && !s->heap.n)
-            return sh_fail(e, "the simulation makes no progress at %g s", s->now);
-        if (!done && decode_steps(s, e))
-            return -1;
-        if (s->a->stopped && ++turns % 65536 == 0 && s->a->stopped())
-            return sh_fail(e, "interrupted after %llu requests", (unsigned long long)s->r->ttft.n);
+        if (c->a->stopped && ++turns % 65536 == 0 && c->a->stopped())
+            return sh_fail(e, "interrupted after %llu requests", (unsigned long long)c->r->ttft.n);
     }
-    return 0;
 }
 
-static void open_requests(struct server *s)
+static void open_server(struct server *s, struct clients *c, double pool)
 {
-    const struct sh_loop_ask *a = s->a;
-    s->requests = a->workload ? a->workload : &s->random.base;
-    s->requests->block = a->prefix.block;
-    if (!a->workload)
-        sh_workload_random(&s->random, 1, a->requests, a->seed);
-    s->has_prefix = a->prefix.block > 0;
+    const struct sh_loop_ask *a = c->a;
+    *s = (struct server){.c = c, .a = a, .slot = c->slot, .pace = &c->pace, .wait = NONE, .unseen = NONE,
+                         .until = (double)INFINITY, .pool = pool, .has_prefix = a->prefix.block > 0};
     s->copies = s->has_prefix && a->ask->rule.budget != SH_BUDGET_NONE;
     if (s->has_prefix)
         sh_prefix_open(&s->prefix, &a->prefix, a->prefix.block * (double)sh_split_cache(a->ask, 0, 1).token,
-                       s->pool * ranks(s));
+                       pool * a->clock->layout.dp);
 }
 
 static void close_server(struct server *s)
 {
-    for (uint32_t i = 0; i < s->a->concurrency; i++)
-        sh_prefix_drop(&s->slot[i].use);
+    for (int t = 0; t < SH_N_TIER; t++)
+        s->c->r->prefix.hit[t] += s->prefix.count.hit[t];
+    s->c->r->prefix.asked += s->prefix.count.asked;
+    s->c->r->prefix.room += s->prefix.count.room;
     sh_prefix_clear(&s->prefix);
-    free(s->random.keys.at);
-    free(s->pace.grid);
-    free(s->slot);
-    free(s->wait);
     free(s->reading);
     free(s->heap.at);
 }
 
+static void close_clients(struct clients *c)
+{
+    for (uint32_t i = 0; i < c->a->concurrency; i++)
+        sh_prefix_drop(&c->slot[i].use);
+    for (uint32_t i = 0; i < c->n; i++)
+        close_server(&c->server[i]);
+    free(c->random.keys.at);
+    free(c->pace.grid);
+    free(c->slot);
+    free(c->server);
+}
+
 int sh_closed_loop(const struct sh_loop_ask *a, struct sh_loop_result *out, struct sh_err *e)
 {
-    struct server s = {.a = a, .r = out, .random = {.prompt = a->prompt, .output = a->output}};
+    struct clients c = {.a = a, .r = out, .random = {.prompt = a->prompt, .output = a->output},
+                        .n = a->replicas > 1 ? a->replicas : 1};
     memset(out, 0, sizeof *out);
-    s.pool = out->pool = a->memory - a->clock->weight_bytes / a->clock->layout.pp;
-    if (!(s.pool > 0))
+    out->pool = a->memory - a->clock->weight_bytes / a->clock->layout.pp;
+    if (!(out->pool > 0))
         return sh_fail(e, "%s: no room for the weights: each GPU lacks %.0f bytes", a->clock->shape->f.name,
-                       -s.pool);
-    s.pool *= a->clock->layout.pp;      /* of all stages, as the bytes of a sequence are          */
-    s.pace = sh_loop_pace(a->clock, a->ask, a->draft, a->accept);
-    open_requests(&s);
-    s.slot = xcalloc(a->concurrency, sizeof *s.slot);
-    s.wait = xcalloc(a->concurrency, sizeof *s.wait);
-    s.reading = xcalloc(a->concurrency, sizeof *s.reading);
-    int bad = run(&s, e);
+                       -out->pool);
+    c.pace = sh_loop_pace(a->clock, a->ask, a->draft, a->accept);
+    c.requests = a->workload ? a->workload : &c.random.base;
+    c.requests->block = a->prefix.block;
+    if (!a->workload)
+        sh_workload_random(&c.random, 1, a->requests, a->seed);
+    c.slot = xcalloc(a->concurrency, sizeof *c.slot);
+    c.server = xcalloc(c.n, sizeof *c.server);
+    for (uint32_t i = 0; i < c.n; i++)  /* a pool of all stages, as the bytes of a sequence are    */
+        open_server(&c.server[i], &c, out->pool * a->clock->layout.pp);
+    int bad = run(&c, e);
     if (!bad && !out->requests)
         bad = sh_fail(e, "the workload has no requests");
-    out->prefix = s.prefix.count;
-    close_server(&s);
+    close_clients(&c);
+    out->busy_s /= c.n;
     return bad;
 }
 

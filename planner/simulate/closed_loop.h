@@ -20,9 +20,13 @@
  *     step has (1 - accept^(draft + 1)) / (1 - accept) tokens (Leviathan et al., 2023, eq. 1); every step has the mean.
  *     A proposed token takes the time that one layer of the model takes to decode a token, as a layer for multi-token
  *     prediction does. With accept 0 nothing is proposed.
+ *  7. With several replicas, a router gives each request, when it is sent, to one of them, as in simulate.h. Answers
+ *     of a step go out one after the other; each client whose request is answered sends the next one before the next
+ *     answer goes out. Each replica steps by itself, and its scheduler knows of its own requests only.
  *
  * Steps that only decode are the same but for the length of the contexts, so those up to the next event are taken
  * together: their time is that of the first, middle and last (Simpson's rule), with all sequences at their mean length.
+ * A request that a replica gets meanwhile ends them at the first step that can look for it.
  * The cost is that of the events: some for each request, whatever its length. */
 #ifndef SH_PLANNER_SIMULATE_CLOSED_LOOP_H
 #define SH_PLANNER_SIMULATE_CLOSED_LOOP_H
@@ -47,13 +51,15 @@ struct sh_loop_ask {
     double slo_ttft_s, slo_tpot_s;      /* 0: none                                                */
     uint32_t draft;                     /* tokens that are proposed in a step                      */
     double accept;                      /* probability, 0 to 1                                    */
+    uint32_t replicas;                  /* servers that are all alike; 0 is 1                      */
+    enum sh_router router;
 };
 
 struct sh_loop_result {
-    uint64_t requests, steps, tokens_in, tokens_out, most_running;
+    uint64_t requests, steps, tokens_in, tokens_out, most_running;      /* most_running: on one replica */
     uint64_t good, tokens_reused;       /* good: requests within the limits                        */
     struct sh_prefix_count prefix;
-    double seconds, busy_s;             /* until the last answer; of it in steps                   */
+    double seconds, busy_s;             /* until the last answer; of it in steps, mean of replicas  */
     double pool;                        /* bytes of a GPU for caches                              */
     struct sh_quantile ttft, tpot;      /* tpot: of answers of two tokens and more                 */
 };

@@ -106,6 +106,19 @@ holds "  --log: each request once" sh -c 'test "$(tail -n +2 r.csv | cut -d, -f6
 # ---- clients ----
 
 server="--model llama-3.1-8b --gpu H100-SXM --engine vllm"
+shared="$server --concurrency 12 --requests 600 --prompt 400 --output 1-40 --prefix-tokens 320 --prefixes 8 --prefix-cache all --json --price 2"
+for router in round-robin least-loaded prefix; do
+    run simulate $shared --replicas 3 --router $router
+    cp log/out $router
+done
+check "clients of three replicas: GPUs, tokens" '[r["gpus"], r["requests"], r["tokens_in"]] == [3, 600, 240000]'
+check "  the router that knows what they have finds most" 'r["prefix_hit_blocks"] > 20 * (600 - 3 * 8) and
+    all(json.load(open(x))["results"][0]["prefix_hit_blocks"] <= 20 * 600 - 20 * 8 for x in ("round-robin", "least-loaded"))'
+check "  and cost is that of all" 'abs(r["usd_per_million_tokens"] - 2 * 3 / 3600 / r["throughput_tokens_per_s"] * 1e6) < 1e-6'
+run simulate $shared --replicas 1
+cp log/out one
+run simulate $shared
+holds "  one replica: as without" cmp log/out one
 run simulate $server --concurrency 1,4 --workload m.jsonl --prefix-cache all --slo-ttft 1 --json
 check "clients that send a file's requests" '[x["requests"] for x in rows] == [4, 4] and r["prefix_hit_blocks"] == 5 and
     r["good_share"] == 1'
@@ -135,6 +148,8 @@ misuse "a host without a bandwidth" 'host-bandwidth' $base --workload m.jsonl --
 misuse "an unknown router" 'router.*round-robin' $base --rate 1 --prompt 9 --output 9 --replicas 2 --router best
 misuse "a router of one" '--router requires --replicas' $base --rate 1 --prompt 9 --output 9 --router prefix
 misuse "a router by texts without a cache" '--router prefix requires' $base --rate 1 --prompt 9 --output 9 --replicas 2 --router prefix
+misuse "a router of one, with clients" '--router requires --replicas' $base --engine vllm --concurrency 2 --prompt 9 --output 9 --router prefix
+misuse "replicas of prompts on other GPUs" '--prefill-workers cannot be combined with --replicas' $base --engine vllm --concurrency 2 --prompt 9 --output 9 --replicas 2 --prefill-workers 1 --transfer 1e9
 misuse "one cache over time, of several" '--replicas cannot' $base --rate 1 --prompt 9 --output 9 --replicas 2 --timeline
 misuse "slots" 'allocator slots' $base --workload m.jsonl --prefix-cache all --allocator slots
 misuse "eviction within a prompt" 'evict chunk' $base --workload m.jsonl --prefix-cache all --evict chunk

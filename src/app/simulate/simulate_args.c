@@ -185,21 +185,28 @@ static int choice(const char *option, const char *word, const char *first, const
     return sh_misused(e, "%s: found \"%.40s\", expected %s or %s", option, word, first, second);
 }
 
-int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, struct sh_err *e)
+int sh_sim_router(const struct sh_simulate_args *a, enum sh_router *out, struct sh_err *e)
 {
-    static const char *const routers[] = {"round-robin", "least-loaded", "prefix", NULL};
-    int slots, by_chunk;
-    int has_limits = a->slo_ttft >= 0 || a->slo_tpot >= 0;
-    if (choice("--allocator", a->memory, "paged", "slots", &slots, e) ||
-        choice("--evict", a->evict, "prompt", "chunk", &by_chunk, e))
-        return -1;
+    static const char *const names[] = {"round-robin", "least-loaded", "prefix", NULL};
     if (a->router && !a->replicas)
         return sh_misused(e, "--router requires --replicas N");
-    int router = sh_read_name("router", a->router, routers, e);
+    int router = sh_read_name("router", a->router, names, e);
     if (router < 0)
         return -1;
     if (router == SH_ROUTE_PREFIX && (!a->prefix_cache || !strcmp(a->prefix_cache, "none")))
         return sh_misused(e, "--router prefix requires --prefix-cache");
+    *out = (enum sh_router)router;
+    return 0;
+}
+
+int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, struct sh_err *e)
+{
+    enum sh_router router;
+    int slots, by_chunk;
+    int has_limits = a->slo_ttft >= 0 || a->slo_tpot >= 0;
+    if (choice("--allocator", a->memory, "paged", "slots", &slots, e) ||
+        choice("--evict", a->evict, "prompt", "chunk", &by_chunk, e) || sh_sim_router(a, &router, e))
+        return -1;
     if (a->replicas > 1 && (a->timeline || a->plot_occupancy))
         return sh_misused(e, "--replicas cannot be combined with %s: each replica has a cache of its own",
                           a->timeline ? "--timeline" : "--plot-occupancy");
@@ -209,7 +216,7 @@ int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, st
         return sh_misused(e, "--calibrate cannot be combined with --efficiency or --step-overhead, which it fits");
     *out = (struct sh_sim_ask){.step_tokens = (uint32_t)(a->capacity.chunk ? a->capacity.chunk : 2048),
                                .max_running = (uint32_t)(a->max_seqs ? a->max_seqs : 256),
-                               .replicas = (uint32_t)a->replicas, .router = (enum sh_router)router,
+                               .replicas = (uint32_t)a->replicas, .router = router,
                                .memory = slots ? SH_SIM_SLOTS : SH_SIM_PAGED,
                                .evict = by_chunk ? SH_EVICT_CHUNK : SH_EVICT_PROMPT,
                                .slo_ttft_s = a->slo_ttft >= 0 ? a->slo_ttft : (double)INFINITY,

@@ -101,6 +101,9 @@ int sh_sim_prefix(const struct sh_simulate_args *a, const struct sh_sim_source *
 /* A prefix cache is simulated of models all of whose layers keep all tokens: -1: another one. */
 int sh_sim_prefix_suits(const struct sh_capacity_ask *ask, struct sh_err *e);
 
+/* --router, which needs --replicas; by prefixes also --prefix-cache. */
+int sh_sim_router(const struct sh_simulate_args *a, enum sh_router *out, struct sh_err *e);
+
 /* Steps, memory, limits. Refuses options that exclude each other. */
 int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, struct sh_err *e);
 

@@ -21,9 +21,9 @@ static int check_split(const struct sh_simulate_args *a, struct sh_err *e)
     if (!a->prefill_workers && others)
         return sh_misused(e, "%s requires --prefill-workers N", a->decode_workers ? "--decode-workers" :
                           a->prefill_tp ? "--prefill-tp" : a->prefill_ep ? "--prefill-ep" : "--prefill-dp");
-    if (a->prefill_workers && (a->capacity.pp > 1 || a->prefix_cache))
+    if (a->prefill_workers && (a->capacity.pp > 1 || a->prefix_cache || a->replicas))
         return sh_misused(e, "--prefill-workers cannot be combined with %s",
-                          a->prefix_cache ? "--prefix-cache" : "--pp");
+                          a->prefix_cache ? "--prefix-cache" : a->replicas ? "--replicas" : "--pp");
     return 0;
 }
 
@@ -33,7 +33,7 @@ int sh_closed_options(const struct sh_simulate_args *a, struct sh_err *e)
         {"--rate", a->rate != NULL}, {"--speed", a->speed != NULL}, {"--max-rate", a->max_rate},
         {"--db", a->db != NULL}, {"--log", a->log != NULL}, {"--timeline", a->timeline}, {"--shard", a->shard != NULL},
         {"--plot-occupancy", a->plot_occupancy != NULL}, {"--efficiency", a->efficiency != NULL},
-        {"--replicas", a->replicas > 0}, {"--step-overhead", a->overhead_s >= 0}, {"--calibrate", a->calibrate != NULL},
+        {"--step-overhead", a->overhead_s >= 0}, {"--calibrate", a->calibrate != NULL},
         {"--quality-db", a->capacity.db != NULL}, {"--evict chunk", strcmp(a->evict, "prompt") != 0},
         {"--allocator slots", strcmp(a->memory, "paged") != 0}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -122,6 +122,8 @@ static int run_clients(struct sh_sim_study *s, const struct sh_serving *v, const
     q.loop.prefix = s->ask.prefix;
     q.loop.draft = (uint32_t)a->draft;
     q.loop.accept = fmax(a->accept, 0);
+    q.loop.replicas = (uint32_t)a->replicas;
+    q.loop.router = s->ask.router;
     q.loop.slo_ttft_s = a->slo_ttft;
     q.loop.slo_tpot_s = a->slo_tpot;
     q.loop.stopped = sh_interrupted;
@@ -144,8 +146,8 @@ static int run_cache(struct sh_sim_study *s, const char *budget, int plan, const
     struct sh_clock_layout first = {a->prefill_tp ? (int)a->prefill_tp : tp, a->prefill_ep ? (int)a->prefill_ep : 1,
                                     a->prefill_dp ? (int)a->prefill_dp : 1, 1};
     struct sh_serving v = {.layers = NULL}, prefill = {.layers = NULL};
-    out->gpus = l.tp * l.dp * l.pp * (a->decode_workers ? (int)a->decode_workers : 1) +
-                first.tp * first.dp * (int)a->prefill_workers;
+    int decoders = a->decode_workers ? (int)a->decode_workers : a->replicas ? (int)a->replicas : 1;
+    out->gpus = l.tp * l.dp * l.pp * decoders + first.tp * first.dp * (int)a->prefill_workers;
     int bad = open_server(s, &l, budget, plan, &out->engine, &v, e) ||
               (splits && open_server(s, &first, budget, plan, &out->engine, &prefill, e)) ||
               (s->ask.prefix.block && sh_sim_prefix_suits(&v.ask, e));
@@ -179,7 +181,8 @@ int sh_closed_run(struct sh_sim_study *s, struct sh_closed *out, struct sh_err *
     int clients[SH_SIM_RATES], bad = 0, budgets;
     if (sh_closed_options(a, e) ||
         sh_read_ints("--concurrency", a->concurrency, clients, SH_SIM_RATES, &out->clients, e) ||
-        sh_sim_source(a, (uint64_t)s->common->seed, &s->source, e) || sh_sim_prefix(a, &s->source, &s->ask.prefix, e))
+        sh_sim_source(a, (uint64_t)s->common->seed, &s->source, e) || sh_sim_prefix(a, &s->source, &s->ask.prefix, e) ||
+        sh_sim_router(a, &s->ask.router, e))
         return -1;
     for (int i = 0; i < out->clients; i++)
         if (clients[i] < 1 || clients[i] > MOST_CLIENTS)
