@@ -273,7 +273,8 @@ static void check_family(const struct sh_family *f)
             n++;
         }
     if (!n)
-        printf("# the family %s has no fixture\n", f->name);
+        printf("# the family %s has no checkpoint in `fixtures` of tests/unit/test_families.c, nor in "
+               "tests/unit/modern.h\n", f->name);
     CU_ASSERT(n > 0);
 }
 
