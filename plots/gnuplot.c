@@ -93,7 +93,7 @@ static int judge(int status, FILE *said, struct sh_err *e)
         return sh_fail(e, "gnuplot was killed by signal %d", WTERMSIG(status));
     if (strstr(line, "unknown or ambiguous terminal type")) {
         sh_absent(e, "the gnuplot on PATH cannot draw files of this kind");
-        return sh_hint(e, "choose another of the endings of -o, or install a gnuplot with cairo and lua");
+        return sh_hint(e, "choose another ending for -o, or install a gnuplot with cairo and lua");
     }
     if (line[0])
         return sh_fail(e, "gnuplot failed: %s", line);

@@ -59,7 +59,7 @@ static char *cost(const struct asking *q)
     char *change = p->value < 0 ? xasprintf("lowers the perplexity by %.2f %%", -100 * p->value)
                                 : xasprintf("raises the perplexity by %.2f %%", 100 * p->value),
          *bound = isnan(p->bound)  ? xstrdup("; a bound is not known")
-                  : p->bound < 0   ? xasprintf(", and does not raise it with %.4g %% confidence", sure)
+                  : p->bound < 0   ? xasprintf(", and with %.4g %% confidence does not raise it", sure)
                                    : xasprintf(", and %sby at most %.2f %% with %.4g %% confidence",
                                                p->value < 0 ? "raises it " : "", 100 * p->bound, sure),
          *all = xasprintf("%s%s", change, bound);
@@ -78,7 +78,8 @@ static void say_small(struct sh_answer *a, const struct asking *q, double asked)
                              "of the cache with %s%s, %s%s.", 100 * asked, share, p->policy,
                              p->is_plan ? " and a plan" : "", says, q->plan.lacks);
     else
-        a->small = xasprintf("With %s%s, %s of the cache is enough to stay within %.3g %% more perplexity: it %s.",
+        a->small = xasprintf("With %s%s, %s of the cache is enough to keep the increase of the perplexity within "
+                             "%.3g %%: it %s.",
                              p->policy, p->is_plan ? " and a plan" : "", share, 100 * a->target, says);
     free(says);
     if (!p->is_plan || !*a->policy)

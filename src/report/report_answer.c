@@ -73,7 +73,7 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
     fputs("</tbody></table><figcaption>", r->to);
     if (*a->planned) {
         fputs("Each bar is a measured increase; its lighter end is the bound. The plan divides its tokens among the "
-              "heads and was judged on texts of its own, with ", r->to);
+              "heads and was judged on texts that its search did not use, with ", r->to);
         sh_html_text(r->to, a->planned);
         fputs(".", r->to);
     }
@@ -87,7 +87,7 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
         fputs("; its lighter end is the 95 % bound.", r->to);
     }
     if (!isnan(a->target))
-        fprintf(r->to, " The line is %.3g %%, which the bound must not pass.", 100 * a->target);
+        fprintf(r->to, " The line is %.3g %%, which the bound must not exceed.", 100 * a->target);
     fprintf(r->to, " Bars are cut off at %.3g %%.", 100 * of);
     fputs(" Requests are those that fit at once on one ", r->to);
     sh_html_text(r->to, a->gpu);
@@ -107,7 +107,7 @@ static int write(struct sh_report *r, struct sh_err *e)
         figure(r, &a);
     } else if (!found) {
         sh_report_fill(r, "eval --model MODEL --text FILE --policy window h2o scissorhands --budget 0.1,0.2,0.35,0.5,"
-                       "0.75 --db STORE", "the answer: it needs evaluations of a small cache, of a model whose "
+                       "0.75 --db STORE", "the answer: it needs evaluations under a small cache, of a model whose "
                        "configuration is known.");
     }
     int bad = found < 0 && sh_report_lacks(r, NULL, e);

@@ -190,7 +190,8 @@ static int write(struct sh_report *r, struct sh_err *e)
     int found = sh_report_find_model(r, &c.m, e), bad = found < 0;
     if (!found) {
         sh_report_fill(r, "report --db STORE --model DIR --gpu " GPUS " -o report.html",
-                       "what fits on a GPU: the model's configuration is not known. Name its folder with --model.");
+                       "the largest batch on a GPU: the model's configuration is not known. Name its folder with "
+                       "--model.");
     } else if (!bad) {
         bad = answers(&c, e);
     }

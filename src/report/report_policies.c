@@ -81,7 +81,7 @@ static int write(struct sh_report *r, struct sh_err *e)
         return -1;
     if (!all.n) {
         sh_report_fill(r, "replay --db STORE --policy all --budget 0.05..1.0/20",
-                       "what eviction policies would keep: the stores have no results of a replay.");
+                       "a comparison of eviction policies: the stores have no results of a replay.");
         return 0;
     }
     sh_report_say(r, "Each policy sees the recorded rows one by one and keeps at most its budget of tokens per "

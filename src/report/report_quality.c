@@ -97,7 +97,7 @@ static int write(struct sh_report *r, struct sh_err *e)
               sh_results_read(r, "replay", &replay, e);
     if (!bad && !eval.n && !task.n) {
         sh_report_fill(r, "eval --model MODEL --text FILE --policy h2o:recent=10 scissorhands --budget 0.1,0.2,0.5 "
-                       "--db STORE", "what budgets cost the model itself: no evaluation ran under a budget.");
+                       "--db STORE", "the cost of a budget in the model itself: no evaluation ran under a budget.");
     } else if (!bad) {
         sh_report_say(r, "The model itself reads the texts with a cache of the stated size (a share of each text, or "
                          "a number of tokens). The policies are the same as in the replay. The change of the mean "

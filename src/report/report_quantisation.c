@@ -40,8 +40,9 @@ static const struct sh_report_table table = {
     .is_shown = has_few_bits};
 
 const struct sh_report_part sh_report_quantisation = {
-    .name = "quantisation", .title = "Fewer bits", .command = "eval", .table = &table, .figure = &sh_figure_quant,
-    .missing = "what 8 or 4 bits per number cost: every evaluation so far kept keys and values in full precision.",
+    .name = "quantisation", .title = "Quantised keys and values", .command = "eval", .table = &table,
+    .figure = &sh_figure_quant,
+    .missing = "the cost of 8 or 4 bits per number: every evaluation so far kept keys and values in full precision.",
     .fill = "eval --model MODEL --text FILE --policy full h2o:recent=10 --budget 0.2 --kv-bits 4 --db STORE",
     .says = "Changes are relative to the full cache in f32 on the same tokens. The column “due to the bits” "
             "is the cost of quantisation alone: the change minus the change that the same policy and budget cause in "

@@ -41,14 +41,14 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     if (!n) {
         sh_report_trace(r, 0, "full.db", " --record full --vectors v", "a comparison of the theory with "
-                        "measurements. It needs all scores, and no store has only runs with full scores.");
+                        "measurements. It needs a store whose runs all recorded full scores.");
         return 0;
     }
     struct sh_figure_request q = {.db = db, .n_db = n, .threads = r->threads, .quiet = r->quiet};
     struct sh_figure_data *d = sh_figure_data_new(SH_FIG_BIT(dropped_mass), &q, e);
     if (!d)
         return sh_report_lacks(r, NULL, e);
-    sh_report_say(r, "No policy can do better than to keep the largest scores of each row. The figure shows the mass "
+    sh_report_say(r, "No policy can do better than keeping the largest scores of each row. The figure shows the mass "
                      "that even this drops, and the prediction for scores that follow a power law (law D). Theorem 4.1 "
                      "of the Scissorhands paper, as printed, bounds the output error in units of the longest "
                      "value vector; a dash means that the theorem says nothing there, or that values were not "

@@ -119,10 +119,10 @@ static void say_runs(struct sh_report *r)
             sequences += run[k].n_sequence;
         }
         if (r->store[i].n_run && sh_report_is_random(run))
-            sh_report_say(r, "The control: a model of the same shape as %s with random weights read %d sequences of "
-                          "%lld tokens in all.", run->model, sequences, tokens);
+            sh_report_say(r, "The control: a model of the same shape as %s with random weights read %d sequences "
+                          "(%lld tokens in all).", run->model, sequences, tokens);
         else if (r->store[i].n_run)
-            sh_report_say(r, "%s (%d layers of %d heads) read %d sequences of %lld tokens in all.", run->model,
+            sh_report_say(r, "%s (%d layers of %d heads) read %d sequences (%lld tokens in all).", run->model,
                           run->n_layer, run->n_head, sequences, tokens);
     }
 }

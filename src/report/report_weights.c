@@ -99,5 +99,5 @@ const struct sh_report_part sh_report_weights = {
             "cost of the smaller cache with the weights as stored, and the cost of both together. The column “beyond "
             "the sum” shows how much more the smaller cache costs with these weights than with the stored ones: 0, "
             "within the errors, where the losses add up. Pruning and bits apply to the weights as the checkpoint "
-            "stores them: of a checkpoint that is quantised already, they are in addition to that. The error is at "
+            "stores them; if it stores them quantised, they come on top of that. The error is at "
             "most the sum of the errors of the two changes."};

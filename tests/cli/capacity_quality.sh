@@ -117,7 +117,7 @@ r, = json.load(open("log/out"))["results"]
 want, = [x for x in json.load(open("eight.json"))["results"] if (x["policy"], x["budget"]) == (sys.argv[1], float(sys.argv[2]))]
 assert float(r["budget"]) == want["budget"] and r["measured_sequences"] == r["measured_texts"] == 8, r
 assert abs(r["measured_bound"] - want["ppl_increase_bound"]) < 1e-9 and abs(r["measured_value"] - want["ppl_increase"]) < 1e-9
-assert "by 8 sequences of 8 texts" in r["evidence"] and "eight.jsonl" in r["evidence"], r["evidence"]' $policy "$budget"
+assert "over 8 sequences of 8 texts" in r["evidence"] and "eight.jsonl" in r["evidence"], r["evidence"]' $policy "$budget"
         fi
     done <limits.txt
 done

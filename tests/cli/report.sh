@@ -129,7 +129,7 @@ holds "every part is there, with its figures and the commands as they were typed
     "shears simulate --model opt-125m" "shears repetition --model" "!Missing: the control" "!Missing: what 8 or 4 bits" \
     "shears replay --db t.db --policy h2o window full --budget 0.25,0.5,0.75 -q" "--kv-bits 8 --kv-group 8"
 holds "pruned weights are compared with those that are stored" python3 check.py out/full.html "as stored" \
-    "as the checkpoint stores them: of a checkpoint that is quantised already, they are in addition to that"
+    "as the checkpoint stores them; if it stores them quantised, they come on top of that"
 holds "its numbers are those of the store" python3 - <<'P'
 import json, sqlite3, re
 page = open("out/full.html").read()

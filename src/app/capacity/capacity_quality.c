@@ -284,7 +284,7 @@ static void range_text(const struct sh_quality_point *p, char *to, size_t bytes)
     char sure[64] = "if tokens were independent, which they are not";
     *to = '\0';
     if (p->sequences)
-        snprintf(sure, sizeof sure, "by %d sequences of %d text%s", p->sequences, p->on.texts,
+        snprintf(sure, sizeof sure, "over %d sequences of %d text%s", p->sequences, p->on.texts,
                  p->on.texts == 1 ? "" : "s");
     if (isfinite(p->low) && isfinite(p->high))
         snprintf(to, bytes, " (95 %% interval %.4g to %.4g)", p->low, p->high);
