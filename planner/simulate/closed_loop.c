@@ -421,10 +421,7 @@ static void open_server(struct server *s, struct clients *c, double pool)
 
 static void close_server(struct server *s)
 {
-    for (int t = 0; t < SH_N_TIER; t++)
-        s->c->r->prefix.hit[t] += s->prefix.count.hit[t];
-    s->c->r->prefix.asked += s->prefix.count.asked;
-    s->c->r->prefix.room += s->prefix.count.room;
+    sh_prefix_add(&s->c->r->prefix, &s->prefix.count);
     sh_prefix_clear(&s->prefix);
     free(s->reading);
     free(s->heap.at);

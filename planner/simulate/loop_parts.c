@@ -76,8 +76,8 @@ struct sh_clock_sequence sh_loop_at(struct sh_loop_pace *p, double length)
 {
     size_t i = (size_t)(length / GRID);
     struct sh_clock_sequence high = *node(p, i + 1), low = *node(p, i);
-    double u = length / GRID - (double)i, v = 1 - u, pairs = v * low.prompt_flops / (double)(i ? i * GRID : 1) +
-                                                             u * high.prompt_flops / (double)((i + 1) * GRID);
+    double from = i ? (double)i * GRID : 1, to = (double)(i + 1) * GRID, u = (length - from) / (to - from), v = 1 - u;
+    double pairs = v * low.prompt_flops / from + u * high.prompt_flops / to;
     return (struct sh_clock_sequence){
         v * low.cache_bytes + u * high.cache_bytes, high.state_bytes, v * low.decode_flops + u * high.decode_flops,
         length * pairs, v * low.held_bytes + u * high.held_bytes};

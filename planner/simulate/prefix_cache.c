@@ -31,6 +31,14 @@ void sh_prefix_open(struct sh_prefix_cache *c, const struct sh_prefix_ask *a, do
     c->count.room = c->most[SH_TIER_GPU];
 }
 
+void sh_prefix_add(struct sh_prefix_count *to, const struct sh_prefix_count *from)
+{
+    for (int t = 0; t < SH_N_TIER; t++)
+        to->hit[t] += from->hit[t];
+    to->asked += from->asked;
+    to->room += from->room;
+}
+
 void sh_prefix_clear(struct sh_prefix_cache *c)
 {
     free(c->node);

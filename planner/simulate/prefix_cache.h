@@ -32,6 +32,9 @@ struct sh_prefix_count {
     uint64_t room;                      /* blocks that nobody holds, at most, of the GPU           */
 };
 
+/* Adds what became of another one. */
+void sh_prefix_add(struct sh_prefix_count *to, const struct sh_prefix_count *from);
+
 struct sh_prefix_list { uint32_t first, last, n; };     /* first: held most recently */
 
 struct sh_prefix_cache {

@@ -469,11 +469,7 @@ static void open_server(struct server *s, const struct sh_sim_ask *a, struct sh_
 /* Adds what it has summed up to the result. */
 static void close_server(struct server *s)
 {
-    struct sh_prefix_count *to = &s->r->prefix, *from = &s->prefix.count;
-    for (int t = 0; t < SH_N_TIER; t++)
-        to->hit[t] += from->hit[t];
-    to->asked += from->asked;
-    to->room += from->room;
+    sh_prefix_add(&s->r->prefix, &s->prefix.count);
     s->r->running_mean += s->running_time;
     s->r->occupancy_mean += s->used_time;
     for (size_t i = 0; i < s->n_running; i++)

@@ -11,13 +11,16 @@
 
 struct request {
     double sent, ready, first;
-    double read_bytes, held;            /* of its cache, on a GPU that reads it, and on one that decodes it */
-    uint32_t prompt, output, reader;
+    double sent_bytes, held;            /* of its cache: that of its prompt, and where it decodes  */
+    double most, own;                   /* where its prompt is read: needed at most; held by it alone */
+    uint32_t prompt, output, reader, known;     /* known: tokens of the prompt that are not read   */
+    struct sh_prefix_use use;
 };
 
 struct reader {                         /* a prefill worker                                       */
     double until, link, held;           /* end of its step, INFINITY: idle; when its link is free; bytes */
     uint32_t *batch, n;                 /* places of requests                                      */
+    struct sh_prefix_cache prefix;
 };
 
 struct writer {                         /* a decode worker                                        */
@@ -39,7 +42,55 @@ struct server {
     struct reader *reader;
     struct writer *writer;
     struct sh_loop_heap moving;         /* caches on links, by the time they come                  */
+    int has_prefix, copies;             /* copies: what a request keeps is not what it read        */
 };
+
+/* ---- the prefix cache of a prefill worker ---- */
+
+/* Blocks that a request holds are not its own. */
+static void share(struct reader *r, struct request *q)
+{
+    double own = fmax(q->most - q->use.held * r->prefix.block_bytes, 0);
+    r->held += own - q->own;
+    q->own = own;
+}
+
+/* It needs `most` bytes from now on, and blocks no more. */
+static void leave(const struct server *s, struct reader *r, struct request *q, double most)
+{
+    sh_prefix_release(&r->prefix, &q->use);
+    q->most = most;
+    share(r, q);
+    if (s->has_prefix)
+        sh_prefix_fit(&r->prefix, s->read_pool - r->held);
+}
+
+/* Is there room for the request, with what the cache has of it? */
+static int has_place(const struct server *s, const struct reader *r, const struct request *q, struct sh_prefix_match *m)
+{
+    *m = (struct sh_prefix_match){0};
+    if (!s->has_prefix)
+        return r->held + q->most <= s->read_pool;
+    *m = sh_prefix_match(&r->prefix, &q->use, q->prompt);
+    double own = fmax(q->most - m->n * r->prefix.block_bytes, 0);
+    return r->held + own + (r->prefix.n_held + m->fresh) * r->prefix.block_bytes <= s->read_pool;
+}
+
+/* A prompt is the worker's: the seconds for what comes from host and disk. */
+static double take(struct server *s, struct reader *r, struct request *q, const struct sh_prefix_match *m)
+{
+    double load = 0;
+    q->reader = (uint32_t)(r - s->reader);
+    if (s->has_prefix) {
+        load = sh_prefix_take(&r->prefix, &q->use, q->prompt, m);
+        q->known = m->n * r->prefix.block;
+        s->r->tokens_reused += q->known;
+    }
+    share(r, q);
+    if (s->has_prefix)
+        sh_prefix_fit(&r->prefix, s->read_pool - r->held);
+    return load;
+}
 
 /* ---- the clients ---- */
 
@@ -52,11 +103,15 @@ static int send(struct server *s, uint32_t place, struct sh_err *e)
     if (got <= 0)
         return got;
     struct request *to = &s->slot[place];
-    *to = (struct request){.sent = s->now, .prompt = q.prompt, .output = q.output};
+    *to = (struct request){.sent = s->now, .prompt = q.prompt, .output = q.output, .use = to->use};
     to->ready = s->now + k[SH_CLOCK_request] + k[SH_CLOCK_token] * q.prompt;
-    to->read_bytes = sh_loop_at(&s->read, q.prompt).held_bytes;
+    to->sent_bytes = to->most = sh_loop_at(&s->read, q.prompt).held_bytes;
+    if (s->has_prefix)
+        sh_prefix_name(&to->use, s->requests->key, s->requests->n_key);
+    if (s->copies)
+        to->most += q.prompt / s->reader->prefix.block * s->reader->prefix.block_bytes;
     to->held = sh_loop_at(&s->write, (double)q.prompt + q.output - 1).held_bytes;
-    int reads = to->read_bytes > s->read_pool / s->read.clock->layout.dp;
+    int reads = to->most > s->read_pool / s->read.clock->layout.dp;
     if (reads || to->held > s->pool / a->clock->layout.dp)
         return sh_fail(e, "%s: a request with %u + %u tokens does not fit into the cache of a GPU that %s",
                        a->clock->shape->f.name, q.prompt, q.output, reads ? "reads prompts" : "decodes");
@@ -77,17 +132,31 @@ static int finish(struct server *s, uint32_t place, struct sh_err *e)
 
 /* ---- prompts ---- */
 
+/* What attention has cost up to a token of a prompt. */
+static struct sh_clock_sequence so_far(struct server *s, uint32_t tokens)
+{
+    return tokens ? sh_loop_at(&s->read, tokens) : (struct sh_clock_sequence){0};
+}
+
+/* Bytes that are read and written for the copy of what a request keeps. */
+static double copy_bytes(const struct server *s, const struct request *q)
+{
+    return s->copies ? 2 * q->sent_bytes : 0;
+}
+
 /* A prompt by itself, in steps of `chunk` tokens. */
-static double long_prompt_s(struct server *s, uint32_t prompt)
+static double long_prompt_s(struct server *s, const struct request *q)
 {
     double sum = 0;
-    struct sh_clock_sequence from = {0};
-    for (uint32_t at = 0, n; at < prompt; at += n) {
+    uint32_t prompt = q->prompt;
+    struct sh_clock_sequence from = so_far(s, q->known);
+    for (uint32_t at = q->known, n; at < prompt; at += n) {
         n = prompt - at < s->a->loop.chunk ? prompt - at : s->a->loop.chunk;
-        struct sh_clock_sequence to = sh_loop_at(&s->read, (double)at + n);
+        struct sh_clock_sequence to = so_far(s, at + n);
         sum += sh_clock_step(s->read.clock, &(struct sh_clock_work){
             .prompt_tokens = n, .prompts = 1, .logits = at + n == prompt, .all_tokens = n, .all_sequences = 1,
-            .cache_bytes = from.cache_bytes, .prompt_flops = to.prompt_flops - from.prompt_flops}, NULL);
+            .cache_bytes = from.cache_bytes + (at + n == prompt ? copy_bytes(s, q) : 0),
+            .prompt_flops = to.prompt_flops - from.prompt_flops}, NULL);
         from = to;
     }
     return sum;
@@ -99,29 +168,36 @@ static double prompts_s(struct server *s, const struct reader *r, double tokens)
     double by = 1 / fmax(fmin(s->read.clock->layout.dp, r->n), 1);
     struct sh_clock_work w = {.prompt_tokens = tokens * by, .prompts = r->n, .logits = r->n * by, .all_tokens = tokens,
                               .all_sequences = r->n};
-    for (uint32_t i = 0; i < r->n; i++)
-        w.prompt_flops += sh_loop_at(&s->read, s->slot[r->batch[i]].prompt).prompt_flops * by;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct request *q = &s->slot[r->batch[i]];
+        struct sh_clock_sequence from = so_far(s, q->known);
+        w.prompt_flops += (so_far(s, q->prompt).prompt_flops - from.prompt_flops) * by;
+        w.cache_bytes += (from.cache_bytes + copy_bytes(s, q)) * by;
+    }
     return sh_clock_step(s->read.clock, &w, NULL);
 }
 
 static void start_reading(struct server *s, struct reader *r)
 {
-    double tokens = 0, most = (double)s->a->loop.chunk * s->read.clock->layout.dp;
+    double tokens = 0, load = 0, most = (double)s->a->loop.chunk * s->read.clock->layout.dp;
     while (s->n_queue) {
         uint32_t place = s->queue[s->head];
         struct request *q = &s->slot[place];
-        if (q->ready > s->now || (r->n && tokens + q->prompt > most) || r->held + q->read_bytes > s->read_pool)
+        struct sh_prefix_match m;
+        if (q->ready > s->now || !has_place(s, r, q, &m))
             break;
-        q->reader = (uint32_t)(r - s->reader);
+        double left = q->prompt - m.n * r->prefix.block;
+        if (r->n && tokens + left > most)
+            break;
+        load += take(s, r, q, &m);
         r->batch[r->n++] = place;
-        r->held += q->read_bytes;
-        tokens += q->prompt;
+        tokens += left;
         s->head = (s->head + 1) % s->a->loop.concurrency;
         s->n_queue--;
     }
     if (r->n)
-        r->until = s->now + (r->n == 1 && tokens > s->a->loop.chunk ? long_prompt_s(s, (uint32_t)tokens)
-                                                                    : prompts_s(s, r, tokens));
+        r->until = s->now + load + (r->n == 1 && tokens > s->a->loop.chunk ? long_prompt_s(s, &s->slot[r->batch[0]])
+                                                                           : prompts_s(s, r, tokens));
 }
 
 static int end_reading(struct server *s, struct reader *r, struct sh_err *e)
@@ -130,12 +206,17 @@ static int end_reading(struct server *s, struct reader *r, struct sh_err *e)
     for (uint32_t i = 0; i < r->n && !bad; i++) {
         struct request *q = &s->slot[r->batch[i]];
         q->first = s->now;
+        if (s->has_prefix)
+            sh_prefix_reach(&r->prefix, &q->use, q->prompt);
+        share(r, q);
+        if (s->copies)
+            leave(s, r, q, q->sent_bytes);
         if (q->output == 1) {
-            r->held -= q->read_bytes;
+            leave(s, r, q, 0);
             bad = finish(s, r->batch[i], e);
             continue;
         }
-        r->link = fmax(r->link, s->now) + q->read_bytes / s->a->transfer;
+        r->link = fmax(r->link, s->now) + q->sent_bytes / s->a->transfer;
         sh_loop_push(&s->moving, r->link, r->batch[i]);
     }
     r->n = 0;
@@ -213,7 +294,7 @@ static void arrive(struct server *s)
 {
     uint32_t place = sh_loop_pop(&s->moving);
     struct writer *w = s->writer;
-    s->reader[s->slot[place].reader].held -= s->slot[place].read_bytes;
+    leave(s, &s->reader[s->slot[place].reader], &s->slot[place], 0);
     for (uint32_t i = 1; i < s->a->n_decode; i++)
         if (s->writer[i].heap.n + s->writer[i].n_wait < w->heap.n + w->n_wait)
             w = &s->writer[i];
@@ -285,6 +366,7 @@ static void open_workers(struct server *s)
 {
     const struct sh_split_ask *a = s->a;
     uint32_t clients = a->loop.concurrency;
+    double block_bytes = a->loop.prefix.block * (double)sh_split_cache(a->prefill_ask, 0, 1).token;
     s->slot = xcalloc(clients, sizeof *s->slot);
     s->queue = xcalloc(clients, sizeof *s->queue);
     s->reader = xcalloc(a->n_prefill, sizeof *s->reader);
@@ -292,6 +374,8 @@ static void open_workers(struct server *s)
     for (uint32_t i = 0; i < a->n_prefill; i++) {
         s->reader[i].batch = xcalloc(clients, sizeof *s->reader[i].batch);
         s->reader[i].until = (double)INFINITY;
+        if (s->has_prefix)
+            sh_prefix_open(&s->reader[i].prefix, &a->loop.prefix, block_bytes, s->read_pool);
     }
     for (uint32_t i = 0; i < a->n_decode; i++) {
         s->writer[i].wait = xcalloc(clients, sizeof *s->writer[i].wait);
@@ -301,12 +385,18 @@ static void open_workers(struct server *s)
 
 static void close_workers(struct server *s)
 {
-    for (uint32_t i = 0; i < s->a->n_prefill; i++)
+    for (uint32_t i = 0; i < s->a->loop.concurrency; i++)
+        sh_prefix_drop(&s->slot[i].use);
+    for (uint32_t i = 0; i < s->a->n_prefill; i++) {
+        sh_prefix_add(&s->r->prefix, &s->reader[i].prefix.count);
+        sh_prefix_clear(&s->reader[i].prefix);
         free(s->reader[i].batch);
+    }
     for (uint32_t i = 0; i < s->a->n_decode; i++) {
         free(s->writer[i].wait);
         free(s->writer[i].heap.at);
     }
+    free(s->random.keys.at);
     free(s->reader);
     free(s->writer);
     free(s->slot);
@@ -328,6 +418,9 @@ int sh_split_loop(const struct sh_split_ask *a, struct sh_loop_result *out, stru
         return sh_fail(e, "%s: no room for the weights on the GPUs that %s", l->clock->shape->f.name,
                        s.pool > 0 ? "read prompts" : "decode");
     s.requests = l->workload ? l->workload : &s.random.base;
+    s.requests->block = l->prefix.block;
+    s.has_prefix = l->prefix.block > 0;
+    s.copies = s.has_prefix && a->prefill_ask->rule.budget != SH_BUDGET_NONE;
     if (!l->workload)
         sh_workload_random(&s.random, 1, l->requests, l->seed);
     s.read = sh_loop_pace(a->prefill, a->prefill_ask, 0, 0);

@@ -106,6 +106,13 @@ holds "  --log: each request once" sh -c 'test "$(tail -n +2 r.csv | cut -d, -f6
 # ---- clients ----
 
 server="--model llama-3.1-8b --gpu H100-SXM --engine vllm"
+apart="$server --concurrency 8 --requests 200 --prompt 400 --output 1-40 --prefix-tokens 320 --prefixes 2 --json --prefill-workers 2 --transfer 1e10"
+run simulate $apart
+check "prompts on other GPUs, without a prefix cache" '"prefix_hit_blocks" not in r'
+cp log/out first
+run simulate $apart --prefix-cache all --budget 0.5
+check "  with one on each worker: both read each beginning" 'all(20 * (200 - 16) <= x["prefix_hit_blocks"] <= 20 * 196 and
+    x["ttft_s"]["mean"] < json.load(open("first"))["results"][0]["ttft_s"]["mean"] for x in rows) and len(rows) == 2'
 shared="$server --concurrency 12 --requests 600 --prompt 400 --output 1-40 --prefix-tokens 320 --prefixes 8 --prefix-cache all --json --price 2"
 for router in round-robin least-loaded prefix; do
     run simulate $shared --replicas 3 --router $router
@@ -154,6 +161,8 @@ misuse "one cache over time, of several" '--replicas cannot' $base --rate 1 --pr
 misuse "slots" 'allocator slots' $base --workload m.jsonl --prefix-cache all --allocator slots
 misuse "eviction within a prompt" 'evict chunk' $base --workload m.jsonl --prefix-cache all --evict chunk
 misuse "windows" '--windows ignore' --model gemma-3-27b --gpu H200 --workload m.jsonl --prefix-cache all
+misuse "recurrent states" 'qwen3-next.* recurrent state, which holds' --model qwen3-next-80b-a3b --gpu H200 --tp 2 --workload m.jsonl --prefix-cache all
+misuse "  of prompts on other GPUs" 'recurrent state, which holds' --model qwen3-next-80b-a3b --gpu H200 --tp 2 --prompt 40 --output 4 --prefix-tokens 32 --prefix-cache all --engine vllm --concurrency 2 --prefill-workers 1 --transfer 1e9
 misuse "generated prefixes of a file" '--prefix-tokens cannot' $base --workload m.jsonl --prefix-tokens 5
 
 # ---- Mooncake's conversation trace against the oracle ----

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients that share several servers through a router, against a second simulator in Python
- * (tests/golden/replicas.json, made by tests/oracle/replicas.py); and limits that must hold. */
+/* Clients that share several servers through a router, or have prompts and answers on different ones, with prefix
+ * caches, against a second simulator in Python (tests/golden/replicas.json, made by tests/oracle/replicas.py); and
+ * limits that must hold. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #include "planner/clock/step_time.h"
 #include "planner/simulate/closed_loop.h"
+#include "planner/simulate/split_loop.h"
 #include "src/base/mem.h"
 #include "tests/tap.h"
 
@@ -89,6 +91,22 @@ static struct sh_loop_ask asked(uint32_t clients, uint32_t replicas, enum sh_rou
                                 .memory = 80e9, .replicas = replicas, .router = router};
 }
 
+/* Means, end and hits of a case. */
+static void same(const json_t *c, const struct sh_loop_result *r)
+{
+    const double found[4] = {sh_quantile_mean(&r->ttft), sh_quantile_mean(&r->tpot), r->seconds,
+                             (double)(r->prefix.hit[SH_TIER_GPU] + r->prefix.hit[SH_TIER_HOST])};
+    static const char *const key[4] = {"ttft_s", "tpot_s", "end_s", "hits"};
+    for (int k = 0; k < 4; k++) {
+        int bad = differs(found[k], number(c, key[k]), k < 3 ? 1e-6 : 0);
+        if (bad)
+            printf("# %g clients, %s, %s: found %.9g, expected %.9g\n", number(c, "clients"), text(c, "engine"), key[k],
+                   found[k], number(c, key[k]));
+        CU_ASSERT(!bad);
+    }
+    CU_ASSERT(r->requests == json_array_size(json_object_get(c, "requests")) && r->ttft.n == r->requests);
+}
+
 static void cases(void)
 {
     static const char *const routers[] = {"round-robin", "least-loaded", "prefix"};
@@ -108,21 +126,46 @@ static void cases(void)
         a.workload = &w->base;
         a.prefix = (struct sh_prefix_ask){(uint32_t)number(c, "block"), 1, {INFINITY, 0, 0}, {0}};
         CU_ASSERT_FATAL(!sh_closed_loop(&a, r, &e));
-        const double found[4] = {sh_quantile_mean(&r->ttft), sh_quantile_mean(&r->tpot), r->seconds,
-                                 (double)r->prefix.hit[SH_TIER_GPU]};
-        static const char *const key[4] = {"ttft_s", "tpot_s", "end_s", "hits"};
-        for (int k = 0; k < 4; k++) {
-            int bad = differs(found[k], number(c, key[k]), k < 3 ? 1e-6 : 0);
-            if (bad)
-                printf("# case %zu, %s, %s of %g servers, %s: found %.9g, expected %.9g\n", i, text(c, "engine"),
-                       text(c, "router"), number(c, "servers"), key[k], found[k], number(c, key[k]));
-            CU_ASSERT(!bad);
-        }
-        CU_ASSERT(r->requests == json_array_size(w->all) && r->ttft.n == r->requests);
+        same(c, r);
     }
     CU_ASSERT(i == 54);
     free(w);
     free(r);
+}
+
+/* Prompts on some workers, answers on others. Blocks that take time to load are the host's, if nobody holds them. */
+static void apart(void)
+{
+    const json_t *c;
+    size_t i;
+    struct sh_loop_result *r = xmalloc(sizeof *r), *one = xmalloc(sizeof *one);
+    struct listed *w = xcalloc(1, sizeof *w);
+    json_array_foreach(json_object_get(golden, "apart"), i, c) {
+        open_server(c, text(c, "engine"));
+        *w = (struct listed){.base.next = next_listed, .all = json_object_get(c, "requests")};
+        struct sh_split_ask a = {.loop = asked((uint32_t)number(c, "clients"), 0, SH_ROUTE_IN_TURN), .prefill = &rate,
+                                 .prefill_ask = &ask, .n_prefill = (uint32_t)number(c, "readers"),
+                                 .n_decode = (uint32_t)number(c, "writers"), .transfer = number(c, "bandwidth")};
+        a.loop.workload = &w->base;
+        double block = number(c, "block"), load = number(c, "load_s");
+        a.loop.prefix = (struct sh_prefix_ask){(uint32_t)block, 1, {INFINITY, 0, 0}, {0}};
+        if (load > 0) {
+            a.loop.prefix.bytes[SH_TIER_GPU] = 0;
+            a.loop.prefix.bytes[SH_TIER_HOST] = 1e15;
+            a.loop.prefix.bandwidth[SH_TIER_HOST] = block * (double)sh_split_cache(&ask, 0, 1).token / load;
+        }
+        CU_ASSERT_FATAL(!sh_split_loop(&a, r, &e));
+        same(c, r);
+        if (a.loop.concurrency > 1 || a.transfer < 1e12)
+            continue;
+        w->at = 0;                      /* one client, nothing to wait for: as on one server      */
+        CU_ASSERT(!sh_closed_loop(&a.loop, one, &e) && !differs(one->ttft.sum, r->ttft.sum, 1e-9) &&
+                  one->tokens_reused == r->tokens_reused);
+    }
+    CU_ASSERT(i == 30);
+    free(w);
+    free(r);
+    free(one);
 }
 
 static const char *const engines[] = {"vllm", "sglang", "trtllm"};
@@ -184,6 +227,7 @@ int main(void)
 {
     static const struct tap_test tests[] = {
         {"means, end and hits as a simulator that goes token by token", cases},
+        {"the same with prompts and answers on different servers", apart},
         {"replicas in turn with as many clients each", alike},
         {"one replica, or one client", single},
         {NULL, NULL}};

@@ -171,9 +171,10 @@ int sh_sim_prefix_suits(const struct sh_capacity_ask *ask, struct sh_err *e)
     struct sh_kv_bytes b = sh_split_cache(&plain, 0, tokens);
     if (!b.states && b.sequence == b.token * tokens && b.token)
         return 0;
-    return sh_misused(e, "--prefix-cache: %s has %s, whose blocks are not simulated", ask->shape->f.name,
-                      b.states ? "layers with a recurrent state"
-                      : "sliding-window layers, counted with --windows; use --windows ignore");
+    return sh_misused(e, "--prefix-cache: %s has %s", ask->shape->f.name, b.states
+                      ? "layers with a recurrent state, which holds all of the text and cannot be reused in blocks"
+                      : "sliding-window layers, counted with --windows, which drop blocks that later prompts would "
+                        "need; use --windows ignore");
 }
 
 static int choice(const char *option, const char *word, const char *first, const char *second, int *out,

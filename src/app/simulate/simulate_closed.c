@@ -21,9 +21,8 @@ static int check_split(const struct sh_simulate_args *a, struct sh_err *e)
     if (!a->prefill_workers && others)
         return sh_misused(e, "%s requires --prefill-workers N", a->decode_workers ? "--decode-workers" :
                           a->prefill_tp ? "--prefill-tp" : a->prefill_ep ? "--prefill-ep" : "--prefill-dp");
-    if (a->prefill_workers && (a->capacity.pp > 1 || a->prefix_cache || a->replicas))
-        return sh_misused(e, "--prefill-workers cannot be combined with %s",
-                          a->prefix_cache ? "--prefix-cache" : a->replicas ? "--replicas" : "--pp");
+    if (a->prefill_workers && (a->capacity.pp > 1 || a->replicas))
+        return sh_misused(e, "--prefill-workers cannot be combined with %s", a->replicas ? "--replicas" : "--pp");
     return 0;
 }
 
@@ -150,7 +149,7 @@ static int run_cache(struct sh_sim_study *s, const char *budget, int plan, const
     out->gpus = l.tp * l.dp * l.pp * decoders + first.tp * first.dp * (int)a->prefill_workers;
     int bad = open_server(s, &l, budget, plan, &out->engine, &v, e) ||
               (splits && open_server(s, &first, budget, plan, &out->engine, &prefill, e)) ||
-              (s->ask.prefix.block && sh_sim_prefix_suits(&v.ask, e));
+              (s->ask.prefix.block && sh_sim_prefix_suits(splits ? &prefill.ask : &v.ask, e));
     struct sh_loop_result *r = xmalloc(sizeof *r);
     for (int i = 0; i < out->clients && !bad; i++) {
         struct sh_closed_row *to = &out->row[out->n++];
