@@ -358,7 +358,7 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/c
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/experts.sh %D%/cli/figures.sh %D%/cli/findings.sh \
 	%D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/gguf_modern.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
 	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/library.sh %D%/cli/limits.sh \
-	%D%/cli/merge.sh %D%/cli/modern.sh %D%/cli/persistence.sh %D%/cli/plan.sh %D%/cli/plan_loss.sh \
+	%D%/cli/merge.sh %D%/cli/modern.sh %D%/cli/own_memory.sh %D%/cli/persistence.sh %D%/cli/plan.sh %D%/cli/plan_loss.sh \
 	%D%/cli/python.sh %D%/cli/reader.sh %D%/cli/record.sh %D%/cli/recommend.sh %D%/cli/replay.sh %D%/cli/report.sh \
 	%D%/cli/prefix.sh %D%/cli/shard_files.sh %D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh \
 	%D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
@@ -386,7 +386,7 @@ EXTRA_DIST += %D%/oracle/shears_trace.py
 EXTRA_DIST += %D%/cli/abi.c %D%/cli/neon_packed.c %D%/cli/python.py %D%/cli/python_cache.py %D%/cli/record.py %D%/cli/record_torch.py \
 	%D%/golden/abi.txt
 EXTRA_DIST += %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/dumps.py %D%/cli/evals.py %D%/cli/examples.py \
-	%D%/cli/figures.py %D%/cli/generate_many.py %D%/cli/hostile.py %D%/cli/kept.py %D%/cli/lib.sh \
+	%D%/cli/figures.py %D%/cli/generate_many.py %D%/cli/hostile.py %D%/cli/kept.py %D%/cli/lib.sh %D%/cli/own_memory.py \
 	%D%/cli/maps.py %D%/cli/ranks_lib.sh %D%/cli/reader.py %D%/cli/scores.py %D%/cli/tasks.py %D%/cli/theory.py \
 	%D%/cli/vectors.py %D%/cli/zsh_tab.py %D%/faults/sweep.py %D%/golden/capacity.json %D%/golden/capacity_configs.json \
 	%D%/golden/tasks %D%/golden/weight_bits %D%/golden/weight_prune %D%/oracle/capacity.py \

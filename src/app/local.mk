@@ -9,6 +9,7 @@ libapp_a_SOURCES = \
 	%D%/calibrate/serving_runs.c %D%/calibrate/serving_runs.h \
 	%D%/capacity/capacity_ask.c %D%/capacity/capacity_ask.h \
 	%D%/capacity/capacity_names.c %D%/capacity/capacity_names.h \
+	%D%/capacity/capacity_own.c %D%/capacity/capacity_own.h \
 	%D%/capacity/capacity_plan.c \
 	%D%/capacity/capacity_quality.c %D%/capacity/capacity_quality.h \
 	%D%/capacity/capacity_row.c \

@@ -4,6 +4,7 @@
 #ifndef SH_CLI_CAPACITY_SHOW_H
 #define SH_CLI_CAPACITY_SHOW_H
 
+#include "src/app/capacity/capacity_own.h"
 #include "src/app/capacity/capacity_study.h"
 #include "src/base/out.h"
 
@@ -20,5 +21,8 @@ void sh_capacity_show_lists(struct sh_out *o, const struct sh_capacity_answer *a
 
 /* The columns of what an engine is expected to reach (capacity_rows.c). */
 void sh_capacity_show_expected(struct sh_out *o, const struct sh_capacity_row *r);
+
+/* What this program itself holds (capacity_own.c). */
+void sh_capacity_show_own(struct sh_out *o, const struct sh_capacity_own *w);
 
 #endif

@@ -38,7 +38,7 @@ static const struct sh_opt opts[] = {
     SH_TEXT("draft", F(draft), "MODEL", "speculative draft model loaded as well"),
     SH_INT("max-seqs", F(sampled), "N", 1, 1e6, "sequences that a server warms up for (servers use 256 or 1024)"),
     SH_TEXT("engine", F(engine), "NAME|FILE", "also show the speed expected of vllm, sglang, trtllm or\n"
-        "a profile written by shears calibrate"),
+        "a profile written by shears calibrate; shears, without --gpu: what\nthis program itself holds on the CPU"),
     SH_REAL("price", F(price), "USD", 0, 1e6, "price per GPU-hour"),
     SH_TEXT("plot-memory", F(plot_memory), "FILE", "plot how memory is used (" SH_GP_NAMES ")"),
     SH_TEXT("plot-frontier", F(plot_frontier), "FILE", "plot batch, speed and quality against the budget"),
@@ -67,11 +67,24 @@ static int show(struct sh_capacity_study *s, const struct sh_common *common, str
     return sh_common_write(common, o, 0, e);
 }
 
+static int show_own(const struct sh_capacity_args *a, const struct sh_common *common, struct sh_err *e)
+{
+    struct sh_capacity_own own;
+    struct sh_out *o = sh_out_new();
+    int bad = sh_capacity_own(a, &own, e);
+    if (!bad)
+        sh_capacity_show_own(o, &own);
+    bad = bad ? -1 : sh_common_write(common, o, 0, e);
+    sh_capacity_own_clear(&own);
+    return bad;
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct sh_capacity_args *a = args;
     struct sh_gp_look look;
-    const struct sh_need needs[] = {{"--model NAME", a->model != NULL}, {"--gpu NAME", a->gpu != NULL},
+    int is_own = sh_capacity_is_own(a);
+    const struct sh_need needs[] = {{"--model NAME", a->model != NULL}, {"--gpu NAME", a->gpu || is_own},
                                     {"--length N", a->length > 0}, {0}};
     const struct sh_file_use files[] = {
         {"--plot-memory", a->plot_memory, 1}, {"--plot-frontier", a->plot_frontier, 1}, {"--db", a->db, 0},
@@ -80,6 +93,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         sh_check_figure(a->plot_memory, &a->paper, e) || sh_check_figure(a->plot_frontier, &a->paper, e) ||
         sh_read_page(&a->paper, &look, e))
         return -1;
+    if (is_own)
+        return show_own(a, common, e);
     struct sh_capacity_study s;
     int bad = sh_capacity_study(&s, a, e) ||
               (a->plot_memory && sh_capacity_plot_memory(s.row, s.n_row, a->plot_memory, &look, e)) ||

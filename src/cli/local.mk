@@ -3,6 +3,7 @@
 noinst_LIBRARIES += libcli.a
 libcli_a_SOURCES = \
 	%D%/args.c %D%/args.h \
+	%D%/capacity_own.c \
 	%D%/capacity_rows.c \
 	%D%/capacity_show.c %D%/capacity_show.h \
 	%D%/cmd_calibrate.c \
