@@ -70,7 +70,7 @@ for f in persistence heads; do
 done
 rm -f out/*
 refuse "--name: of another file" 2 "name u.db=x" plot persistence --db t.db -q -o out/a.svg --name u.db=x
-refuse "--title and --no-title" 2 "exclude" plot persistence --db t.db -q -o out/a.svg --title x --no-title
+refuse "--title and --no-title" 2 "cannot be combined" plot persistence --db t.db -q -o out/a.svg --title x --no-title
 
 plot -o out/a.svg --font "Latin Modern Roman" --font-size 7 --width 5in
 holds "--font, --font-size" sh -c 'grep -q "Latin Modern Roman" out/a.svg && grep -q "font-size=\"9.7" out/a.svg'

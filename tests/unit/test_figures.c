@@ -22,7 +22,7 @@ static void every_descriptor_is_whole(void)
 {
     for (int i = 0; sh_figures[i]; i++) {
         const struct sh_figure *f = sh_figures[i];
-        must((int)f->number == i, f, ".number is not its own of figures.h");
+        must((int)f->number == i, f, ".number is not its own of plots/figure.h");
         must(f->name && f->summary, f, "no .name or .summary");
         must(f->most > 0 && f->parts, f, "no .most or .parts: how many parts it shows side by side, and what they are");
         must(f->draw != NULL, f, "no .draw");
@@ -52,8 +52,12 @@ static void every_figure_is_tested(void)
         struct sh_err e = {.text = ""};
         char *name = xasprintf("plots/%s.gp", f->name), *script = xasprintf("/tmp/test_figures.%d.gp", (int)getpid());
         const char *golden = tap_golden(name);
-        must(!sh_figure_plot(f, &made_up.d, script, 1, NULL, &e), f, "tests/unit/plot_data.c has no data for it");
-        must(golden && !access(golden, R_OK), f, "tests/golden/plots has no script of it (test_plots --write DIR)");
+        int bad = sh_figure_plot(f, &made_up.d, script, 1, NULL, &e);
+        must(!bad, f, "tests/unit/plot_data.c has no data that it can draw");
+        if (bad)
+            printf("# %s\n", e.text);
+        must(golden && !access(golden, R_OK), f,
+             "tests/golden/plots has no script of it: tests/unit/test_plots --write tests/golden/plots makes it");
         unlink(script);
         free(script);
         free(name);

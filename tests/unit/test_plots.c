@@ -76,10 +76,19 @@ static enum sh_status plot(const char *name, const struct sh_fig_data *d, const 
     return f && sh_figure_plot(f, d, path, script, NULL, e) == 0 ? SH_OK : e->status;
 }
 
-static char *script_of(const char *name, const struct sh_fig_data *d)
+/* Is it drawn? Else the output says which figure is not, and why. */
+static int draws(const char *name, const struct sh_fig_data *d, const char *path, int script)
 {
     struct sh_err e = {.text = ""};
-    CU_ASSERT_FATAL(plot(name, d, "it.gp", 1, &e) == SH_OK);
+    int bad = plot(name, d, path, script, &e) != SH_OK;
+    if (bad)
+        printf("# figure %s: %s\n", name, e.text);
+    return !bad;
+}
+
+static char *script_of(const char *name, const struct sh_fig_data *d)
+{
+    CU_ASSERT_FATAL(draws(name, d, "it.gp", 1));
     char *text = slurp("it.gp");
     CU_ASSERT_FATAL(text != NULL);
     unlink("it.gp");
@@ -94,6 +103,8 @@ static void scripts_are_the_reviewed_ones(void)
         if (!expected)
             printf("# figure %s has no golden script: test_plots --write DIR makes it\n", sh_figures[i]->name);
         CU_ASSERT_FATAL(expected != NULL);
+        if (strcmp(found, expected))
+            printf("# figure %s: its script is not that of tests/golden/plots\n", sh_figures[i]->name);
         CU_ASSERT_STRING_EQUAL(found, expected);
         free(expected);
         free(found);
@@ -261,9 +272,8 @@ static void every_figure_in_every_format(void)
         return;
     for (int i = 0; sh_figures[i]; i++)
         for (int k = 0; k < 5; k++) {
-            struct sh_err e = {.text = ""};
             char *path = xasprintf("figure.%s", kinds[k][0]);
-            CU_ASSERT(plot(sh_figures[i]->name, &tame.d, path, 0, &e) == SH_OK);
+            CU_ASSERT(draws(sh_figures[i]->name, &tame.d, path, 0));
             char *drawn = slurp(path);
             CU_ASSERT(drawn && strncmp(drawn, kinds[k][1], strlen(kinds[k][1])) == 0);
             CU_ASSERT(k > 0 || (drawn && strstr(drawn, "The demo model on its own text") != NULL));
