@@ -4,7 +4,8 @@
  *
  * Any code has `unpack`. The formats in the list below also have kernels of their own, which read blocks: `elements`
  * neighbours in a row in `bytes` bytes, x = scale * code - less with a scale for each `span` numbers. Layouts are
- * those of ggml (src/model/files/gguf_type.c describes them). */
+ * those of ggml (src/model/files/gguf_type.c describes them); MXFP4_APART is that of hub folders: neighbours share a
+ * byte, the first in its low half, and the scales are a matrix of their own. */
 #ifndef SH_KERNELS_PACKED_H
 #define SH_KERNELS_PACKED_H
 
@@ -16,7 +17,7 @@
     FORMAT(Q5_0, 32, 22, 32, 0) FORMAT(Q5_1, 32, 24, 32, 1) FORMAT(IQ4_NL, 32, 18, 32, 0) \
     FORMAT(MXFP4, 32, 17, 32, 0) FORMAT(Q4_K, 256, 144, 32, 1) FORMAT(Q5_K, 256, 176, 32, 1) \
     FORMAT(Q6_K, 256, 210, 16, 0) FORMAT(Q2_K, 256, 84, 16, 1) FORMAT(Q3_K, 256, 110, 16, 0) \
-    FORMAT(IQ4_XS, 256, 136, 32, 0)
+    FORMAT(IQ4_XS, 256, 136, 32, 0) FORMAT(MXFP4_APART, 32, 16, 32, 0)
 
 enum sh_packing {
     SH_PACKED_OTHER,                    /* read by `unpack` alone                                 */
@@ -30,8 +31,10 @@ struct sh_packed {
     int rows, cols;
     enum sh_packing format;
     const unsigned char *at;            /* blocks, row after row; NULL with SH_PACKED_OTHER       */
+    const unsigned char *apart;         /* MXFP4_APART: scales, row after row as at `at`; else NULL */
     int d_head;                         /* of the rows at `at`: 0, or row 2 i + j of each head of so many is row */
                                         /* i + j d_head / 2 of the matrix                         */
+    int step;                           /* rows at `at` from one of the matrix to the next; 0: 1  */
     /* Rows [first, first + n) of the matrix as f32 numbers, [n, cols]; from any thread. */
     void (*unpack)(const void *from, int first, int n, float *to);
     const void *from;
@@ -41,7 +44,8 @@ struct sh_packed {
 static inline int sh_packed_row(const struct sh_packed *p, int row)
 {
     int in_head = p->d_head ? row % p->d_head : 0, half = p->d_head / 2;
-    return p->d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row;
+    row = p->d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row;
+    return p->step ? row * p->step : row;
 }
 
 #endif

@@ -31,22 +31,23 @@ size_t CPU_NAME(cpu_packed_room)(int in)
     return (STRIP + WIDE) * vectors(in) * CPU_FLOATS + (size_t)(STRIP * WIDE * CPU_FLOATS) + TOGETHER * (size_t)in;
 }
 
-static const unsigned char *row_at(const struct sh_packed *p, int row, struct block_shape s)
+static struct block_at row_at(const struct sh_packed *p, int row, struct block_shape s)
 {
-    return p->at + (size_t)sh_packed_row(p, row) * (size_t)(p->cols / s.elements) * (size_t)s.bytes;
+    size_t block = (size_t)sh_packed_row(p, row) * (size_t)(p->cols / s.elements);
+    return (struct block_at){p->at + block * (size_t)s.bytes, p->apart ? p->apart + block : NULL};
 }
 
 /* ---- rows out of their code ---- */
 
-/* Vectors of it lie `step` floats apart, in fours where the format's codes are. */
-UNPACK void unpack_row(enum sh_packing format, const unsigned char *at, int cols, float *to, size_t step)
+/* Vectors of it lie `step` floats apart, in the order of the format's codes. */
+UNPACK void unpack_row(enum sh_packing format, struct block_at at, int cols, float *to, size_t step)
 {
     struct block_shape s = shape_of(format);
-    for (int col = 0; col < cols; col += s.elements, at += s.bytes) {
+    for (int col = 0; col < cols; col += s.elements, at.b += s.bytes, at.apart += is_apart(format)) {
         float scale[MOST_SPANS], less[MOST_SPANS];
-        scales_of(format, at, scale, less);
+        scales_of(format, at.b, scale, less);
         for (int run = 0; run < s.elements / RUN; run++) {
-            bytes32 own = run_codes(format, at, run);
+            bytes32 own = run_codes(format, at.b, run);
             for (int i = 0; i < RUN; i += CPU_FLOATS, to += step)
                 *(vec *)to = numbers_of(format, at, run, i, own, scale, less);
         }
@@ -56,16 +57,16 @@ UNPACK void unpack_row(enum sh_packing format, const unsigned char *at, int cols
 /* ---- one row of x ---- */
 
 /* part[k] = lanes of x w of outputs k < n, a constant; at: of each. */
-UNPACK void dot_rows(enum sh_packing format, const unsigned char *const *at, int n, int cols, const float *x, vec *part)
+UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, int cols, const float *x, vec *part)
 {
     struct block_shape s = shape_of(format);
     vec sum[FEW_PLACES] = {{0}};
-    size_t bytes = (size_t)(cols / s.elements) * (size_t)s.bytes;
-    for (size_t b = 0; b < bytes; b += (size_t)s.bytes, x += s.elements) {
+    size_t blocks = (size_t)(cols / s.elements);
+    for (size_t i = 0, b = 0; i < blocks; i++, b += (size_t)s.bytes, x += s.elements) {
         float scale[FEW_PLACES][MOST_SPANS], less[FEW_PLACES][MOST_SPANS];
         for (int k = 0; k < n; k++) {
-            few_ask(at[k] + b + FEW_AHEAD, (size_t)s.bytes);
-            scales_of(format, at[k] + b, scale[k], less[k]);
+            few_ask(at[k].b + b + FEW_AHEAD, (size_t)s.bytes);
+            scales_of(format, at[k].b + b, scale[k], less[k]);
         }
         if (!has_one_scale(format))
             __asm__("" : "+m"(scale), "+m"(less));  /* broadcast from memory: from registers it takes shuffles */
@@ -73,11 +74,12 @@ UNPACK void dot_rows(enum sh_packing format, const unsigned char *const *at, int
         for (int run = 0; run < s.elements / RUN; run++)
 #pragma GCC unroll UNROLLED
             for (int k = 0; k < n; k++) {
-                bytes32 own = run_codes(format, at[k] + b, run);
+                struct block_at block = {at[k].b + b, is_apart(format) ? at[k].apart + i : NULL};
+                bytes32 own = run_codes(format, block.b, run);
 #pragma GCC unroll UNROLLED
-                for (int i = 0; i < RUN; i += CPU_FLOATS)
-                    sum[k] += *(const vec *)(x + run * RUN + i) *
-                              numbers_of(format, at[k] + b, run, i, own, scale[k], less[k]);
+                for (int j = 0; j < RUN; j += CPU_FLOATS)
+                    sum[k] += *(const vec *)(x + run * RUN + j) *
+                              numbers_of(format, block, run, j, own, scale[k], less[k]);
             }
     }
     for (int k = 0; k < n; k++)
@@ -85,15 +87,15 @@ UNPACK void dot_rows(enum sh_packing format, const unsigned char *const *at, int
 }
 
 /* The functions of each format. */
-typedef void unpack_fn(const unsigned char *at, int cols, float *to, size_t step);
-typedef void dot_fn(const unsigned char *const *at, int n, int cols, const float *x, vec *part);
+typedef void unpack_fn(struct block_at at, int cols, float *to, size_t step);
+typedef void dot_fn(const struct block_at *at, int n, int cols, const float *x, vec *part);
 
 #define FORMAT(name, elements, bytes, span, has_less)                                                       \
-    static void unpack_##name(const unsigned char *at, int cols, float *to, size_t step)                    \
+    static void unpack_##name(struct block_at at, int cols, float *to, size_t step)                         \
     {                                                                                                       \
         unpack_row(SH_PACKED_##name, at, cols, to, step);                                                   \
     }                                                                                                       \
-    static void dot_##name(const unsigned char *const *at, int n, int cols, const float *x, vec *part)      \
+    static void dot_##name(const struct block_at *at, int n, int cols, const float *x, vec *part)           \
     {                                                                                                       \
         if (n == FEW_PLACES)                                                                                \
             dot_rows(SH_PACKED_##name, at, FEW_PLACES, cols, x, part);                                      \
@@ -112,14 +114,14 @@ static const struct { unpack_fn *unpack; dot_fn *dot; } kernels[SH_N_PACKING] = 
 #undef FORMAT
 };
 
-/* n numbers, in runs, from fours and into them. */
-static void from_fours(float *x, int n)
+/* n numbers, in runs, from the order of the format's codes and into it. */
+static void from_order(enum sh_packing format, float *x, int n)
 {
     float run[RUN];
     for (int at = 0; at < n; at += RUN) {
         memcpy(run, x + at, sizeof run);
         for (int i = 0; i < RUN; i++)
-            x[at + i] = run[place_in_fours(i)];
+            x[at + i] = run[place_of(format, i)];
     }
 }
 
@@ -151,8 +153,8 @@ void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to
         p->unpack(p->from, first, n, to);
     for (int i = 0; i < n && fn; i++, to += p->cols) {
         fn(row_at(p, first + i, shape_of(p->format)), p->cols, to, CPU_FLOATS);
-        if (in_fours(p->format))
-            from_fours(to, p->cols);
+        if (is_ordered(p->format))
+            from_order(p->format, to, p->cols);
     }
 }
 
@@ -176,14 +178,14 @@ static inline float total(vec x)
 #endif
 }
 
-/* Outputs [first, first + n) of the only row, x, which is in fours where the format's codes are. */
+/* Outputs [first, first + n) of the only row, x, which is in the order of the format's codes. */
 static void one_row(const struct few *a, const float *x, int first, int n)
 {
     float sum[FEW_COLS] __attribute__((aligned(64)));
     struct block_shape s = shape_of(a->packed->format);
     int step = n / FEW_PLACES;
     for (int o = 0, some; o < n; o += some) {
-        const unsigned char *at[FEW_PLACES];
+        struct block_at at[FEW_PLACES];
         vec part[FEW_PLACES];
         int is_rest = o >= step * FEW_PLACES, place[FEW_PLACES];
         some = is_rest ? 1 : FEW_PLACES;
@@ -248,6 +250,27 @@ static void spread(const float *from, int n, float *to, size_t step)
     }
 }
 
+/* The same in the order of the format's codes. */
+static void into_order(enum sh_packing format, float *to, size_t step, const float *x, int n)
+{
+    float run[RUN];
+    if (!is_ordered(format))
+        spread(x, n, to, step);
+    else if (!in_pairs(format))
+        into_fours(to, step, x, n);
+    else
+        for (int at = 0; at < n; at += RUN, to += RUN / CPU_FLOATS * step) {
+            for (int i = 0; i < RUN / 2; i++) {
+                run[i] = x[at + 2 * i];
+                run[i + RUN / 2] = x[at + 2 * i + 1];
+            }
+            if (in_fours(format))
+                into_fours(to, step, run, RUN);
+            else
+                spread(run, RUN, to, step);
+        }
+}
+
 struct strip {                          /* rows [row, row + rows) of a product, outputs [first, first + n) */
     const struct few *a;
     int row, rows, first, n;
@@ -295,10 +318,7 @@ static void run_strip(const struct strip *s)
         const float *x = (const float *)a->x.at + (size_t)(s->row + r) * a->x.stride;
         float *to = s->x + (size_t)(r / TALL) * tall + (size_t)(r % TALL * CPU_FLOATS);
         size_t step = (size_t)tile_rows(s, r / TALL * TALL) * CPU_FLOATS;
-        if (in_fours(a->packed->format))
-            into_fours(to, step, x, a->x.cols);
-        else
-            spread(x, a->x.cols, to, step);
+        into_order(a->packed->format, to, step, x, a->x.cols);
     }
     for (int o = 0; o < s->n; o += WIDE) {
         put_outputs(s, o);
@@ -320,16 +340,18 @@ static void run_strip(const struct strip *s)
 static void take_blocks(void *arg, struct sh_member *me)
 {
     const struct few_run *run = arg;
-    int is_ready = 0;                   /* x, which all products share, in fours */
+    enum sh_packing ready = SH_PACKED_OTHER;    /* x, which all products share, is in this one's order */
     for (int b; sh_member_take(me, &b);) {
         const struct few *a = few_of(run->a, &b);
         int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
         float *room = a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols);
         struct strip s = strip_in(a, room, first, n);
-        if (a->x.rows == 1 && in_fours(a->packed->format) && !is_ready++)
-            into_fours(room, CPU_FLOATS, a->x.at, a->x.cols);
-        if (a->x.rows == 1 && a->packed->format != SH_PACKED_OTHER)
-            one_row(a, in_fours(a->packed->format) ? room : a->x.at, first, n);
+        enum sh_packing format = a->packed->format;
+        int is_one = a->x.rows == 1 && format != SH_PACKED_OTHER;
+        if (is_one && is_ordered(format) && !same_order(format, ready))
+            into_order(ready = format, room, CPU_FLOATS, a->x.at, a->x.cols);
+        if (is_one)
+            one_row(a, is_ordered(format) ? room : a->x.at, first, n);
         else
             for (; s.row < a->x.rows; s.row += STRIP) {
                 s.rows = a->x.rows - s.row < STRIP ? a->x.rows - s.row : STRIP;

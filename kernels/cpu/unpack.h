@@ -5,7 +5,8 @@
  *
  * Nibbles and bytes are widened from the block itself, which is one instruction; codes that take more work are made 32
  * at a time. With AVX2 it costs more to widen these than all the rest, so that there a vector has every fourth of them,
- * which shifts alone give: "in fours". Codes that are stored with an offset keep it: x = scale * code - scale * offset
+ * which shifts alone give: "in fours". Where neighbours share a byte, their codes come "in pairs": first
+ * those of the even numbers, then those of the odd ones. Codes that are stored with an offset keep it: x = scale * code - scale * offset
  * in one multiply-add, which is exact, because x is. */
 #ifndef SH_KERNELS_CPU_UNPACK_H
 #define SH_KERNELS_CPU_UNPACK_H
@@ -238,6 +239,7 @@ UNPACK bytes32 run_codes(enum sh_packing format, const unsigned char *b, int run
     case SH_PACKED_IQ4_NL: return looked_up(iq4, b + 2);
     case SH_PACKED_IQ4_XS: return looked_up(iq4, b + 8 + 16 * run);
     case SH_PACKED_MXFP4: return looked_up(fp4, b + 1);
+    case SH_PACKED_MXFP4_APART: return looked_up(fp4, b);
     case SH_PACKED_Q5_K: return bits_of(b + 48 + run / 2 * 32, run % 2 * 4, 15) | raised(bits_of(b + 16, run, 1), 4);
     case SH_PACKED_Q6_K:
         return bits_of(b + half * 64 + run % 2 * 32, quarter / 2 * 4, 15) |
@@ -248,31 +250,19 @@ UNPACK bytes32 run_codes(enum sh_packing format, const unsigned char *b, int run
     }
 }
 
-/* CPU_FLOATS bytes. */
-UNPACK ints widened_bytes(const unsigned char *at)
+/* CPU_FLOATS bytes; is_signed is a constant. */
+UNPACK ints widened_bytes(const unsigned char *at, int is_signed)
 {
 #if defined __AVX512F__
-    return (ints)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)at));
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+    return (ints)(is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes));
 #elif defined __AVX2__
-    return (ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at));
+    __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)at);
+    return (ints)(is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes));
 #else
     ints w = {0};
     for (int k = 0; k < CPU_FLOATS; k++)
-        w[k] = at[k];
-    return w;
-#endif
-}
-
-UNPACK ints widened_signed(const int8_t *at)
-{
-#if defined __AVX512F__
-    return (ints)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)at));
-#elif defined __AVX2__
-    return (ints)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at));
-#else
-    ints w = {0};
-    for (int k = 0; k < CPU_FLOATS; k++)
-        w[k] = at[k];
+        w[k] = is_signed ? (int8_t)at[k] : at[k];
     return w;
 #endif
 }
@@ -280,7 +270,7 @@ UNPACK ints widened_signed(const int8_t *at)
 /* The low or high nibbles of CPU_FLOATS bytes. */
 UNPACK ints widened_nibbles(const unsigned char *at, int is_high)
 {
-    ints w = widened_bytes(at);
+    ints w = widened_bytes(at, 0);
     return is_high ? (ints)((words32)w >> 4) : w & 15;
 }
 
@@ -293,10 +283,32 @@ UNPACK int in_fours(enum sh_packing format)
     }
 }
 
-/* The place of number i of a run in fours. */
-UNPACK int place_in_fours(int i)
+UNPACK int in_pairs(enum sh_packing format)
 {
-    return i % 4 * 8 + i / 4;
+    return format == SH_PACKED_MXFP4_APART;
+}
+
+UNPACK int is_apart(enum sh_packing format)
+{
+    return format == SH_PACKED_MXFP4_APART;
+}
+
+/* Whether the numbers of a run come in another order than that of the row. */
+UNPACK int is_ordered(enum sh_packing format)
+{
+    return in_fours(format) || in_pairs(format);
+}
+
+UNPACK int same_order(enum sh_packing a, enum sh_packing b)
+{
+    return in_fours(a) == in_fours(b) && in_pairs(a) == in_pairs(b);
+}
+
+/* The place of number i of a run. */
+UNPACK int place_of(enum sh_packing format, int i)
+{
+    i = in_pairs(format) ? i % 2 * 16 + i / 2 : i;
+    return in_fours(format) ? i % 4 * 8 + i / 4 : i;
 }
 
 /* CPU_FLOATS of 32 codes, from place i on. */
@@ -321,11 +333,13 @@ UNPACK vec number_codes(enum sh_packing format, const unsigned char *b, int run,
 {
     ints w;
     switch (format) {
-    case SH_PACKED_Q8_0: w = widened_signed((const int8_t *)b + 2 + i); break;
+    case SH_PACKED_Q8_0: w = widened_bytes(b + 2 + i, 1); break;
     case SH_PACKED_Q4_0: w = widened_nibbles(b + 2 + i % 16, i >= 16); break;
     case SH_PACKED_Q4_1: w = widened_nibbles(b + 4 + i % 16, i >= 16); break;
     case SH_PACKED_Q4_K: w = widened_nibbles(b + 16 + run / 2 * 32 + i, run % 2); break;
-    case SH_PACKED_IQ4_NL: case SH_PACKED_IQ4_XS: case SH_PACKED_MXFP4: w = widened_codes(own, i, 1); break;
+    case SH_PACKED_IQ4_NL: case SH_PACKED_IQ4_XS: case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART:
+        w = widened_codes(own, i, 1);
+        break;
     default: w = widened_codes(own, i, 0);
     }
     return __builtin_convertvector(w, vec);
@@ -350,33 +364,40 @@ UNPACK vec of_span(enum sh_packing format, const float *x, int run, int i)
     return in_all(x[(run * RUN + i) / shape_of(format).span]);
 }
 
+/* A block, and where its scale is if that is apart. */
+struct block_at {
+    const unsigned char *b, *apart;
+};
+
 /* The scales of numbers i to i + CPU_FLOATS of a run, and what the numbers of their codes are less by; scale and less:
  * of blocks with several spans. */
-UNPACK vec scale_in_all(enum sh_packing format, const unsigned char *b, const float *scale, int run, int i)
+UNPACK vec scale_in_all(enum sh_packing format, struct block_at at, const float *scale, int run, int i)
 {
     if (!has_one_scale(format))
         return of_span(format, scale, run, i);
     if (format == SH_PACKED_MXFP4)
-        return in_all(sh_e8m0_half(b[0]));
-    return half_in_all(b);
+        return in_all(sh_e8m0_half(at.b[0]));
+    if (format == SH_PACKED_MXFP4_APART)
+        return in_all(sh_e8m0_half(at.apart[0]));
+    return half_in_all(at.b);
 }
 
-UNPACK vec less_in_all(enum sh_packing format, const unsigned char *b, const float *less, int run, int i)
+UNPACK vec less_in_all(enum sh_packing format, struct block_at at, const float *less, int run, int i)
 {
     if (!has_one_scale(format))
         return of_span(format, less, run, i);
     if (shape_of(format).has_less)
-        return -half_in_all(b + 2);
-    return scale_in_all(format, b, NULL, run, i) * offset_of(format);
+        return -half_in_all(at.b + 2);
+    return scale_in_all(format, at, NULL, run, i) * offset_of(format);
 }
 
 /* The same as numbers. */
-UNPACK vec numbers_of(enum sh_packing format, const unsigned char *b, int run, int i, bytes32 own,
+UNPACK vec numbers_of(enum sh_packing format, struct block_at at, int run, int i, bytes32 own,
                       const float *scale, const float *less)
 {
-    vec w = number_codes(format, b, run, i, own) * scale_in_all(format, b, scale, run, i);
+    vec w = number_codes(format, at.b, run, i, own) * scale_in_all(format, at, scale, run, i);
     if (shape_of(format).has_less || offset_of(format) > 0)
-        w -= less_in_all(format, b, less, run, i);
+        w -= less_in_all(format, at, less, run, i);
     return w;
 }
 

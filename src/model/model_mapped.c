@@ -24,6 +24,20 @@ static void unpack_bound(const void *from, int first, int n, float *to)
     sh_gguf_rows(b->stored, &stacked, b->d_head, first, n, to);
 }
 
+/* Rows of coded blocks for products from them, where they lie a fixed number of rows apart (gate and up in turns). */
+static void from_blocks(const struct bound *b, struct sh_packed *out)
+{
+    const struct sh_coded *c = b->stored->coded;
+    const struct sh_layout *l = &b->layout;
+    size_t first = (size_t)sh_bound_in_stack(b).first;
+    if (!c || c->order != SH_CODE_MXFP4 || (l->run != 1 && l->run != l->rows) || l->n_rot || b->d_head)
+        return;
+    out->format = SH_PACKED_MXFP4_APART;
+    out->step = l->run == l->rows ? 1 : l->step;
+    out->at = c->piece[SH_PIECE_CODES]->at + first * (c->cols / 2);
+    out->apart = c->piece[SH_PIECE_SCALES]->at + first * c->groups;
+}
+
 int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int number, struct sh_packed *out,
                     const char **name)
 {
@@ -41,6 +55,7 @@ int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int 
         out->d_head = b->d_head;
         out->at = b->stored->at + (size_t)sh_bound_in_stack(b).first * ((size_t)b->cols / type->elements * type->bytes);
     }
+    from_blocks(b, out);
     return 1;
 }
 

@@ -14,15 +14,17 @@
 enum { OUTS = 70, MOST_ROWS = 17, MOST_COLS = 768, THREADS = 2 };
 
 /* Where scales of f16 are in a block; -1: none. */
-static const struct format { const char *name; int half[2]; } formats[] = {
-    {"Q8_0", {0, -1}}, {"Q4_0", {0, -1}}, {"Q4_1", {0, 2}}, {"Q5_0", {0, -1}}, {"Q5_1", {0, 2}}, {"IQ4_NL", {0, -1}},
-    {"MXFP4", {-1, -1}}, {"Q4_K", {0, 2}}, {"Q5_K", {0, 2}}, {"Q6_K", {208, -1}}, {"Q2_K", {80, 82}},
-    {"Q3_K", {108, -1}}, {"IQ4_XS", {0, -1}}, {"IQ2_S", {0, -1}}};
+static const struct format { const char *name; int half[2], is_apart; } formats[] = {
+    {"Q8_0", {0, -1}, 0}, {"Q4_0", {0, -1}, 0}, {"Q4_1", {0, 2}, 0}, {"Q5_0", {0, -1}, 0},
+    {"Q5_1", {0, 2}, 0}, {"IQ4_NL", {0, -1}, 0},
+    {"MXFP4", {-1, -1}, 0},
+    {"Q4_K", {0, 2}, 0}, {"Q5_K", {0, 2}, 0}, {"Q6_K", {208, -1}, 0}, {"Q2_K", {80, 82}, 0},
+    {"Q3_K", {108, -1}, 0}, {"IQ4_XS", {0, -1}, 0}, {"IQ2_S", {0, -1}, 0}, {"MXFP4", {-1, -1}, 1}};
 enum { N_FORMAT = sizeof formats / sizeof *formats };
 
 struct blocks {
     const struct sh_gguf_type *type;
-    unsigned char *at;
+    unsigned char *at, *codes, *scales; /* the last two: of MXFP4_APART                           */
     size_t row_bytes;
     int cols;
 };
@@ -33,6 +35,19 @@ static void unpack(const void *from, int first, int n, float *to)
     for (int i = 0; i < n; i++)
         sh_gguf_unpack_row(b->type, b->at + (size_t)(first + i) * b->row_bytes, (size_t)b->cols,
                            to + (size_t)i * (size_t)b->cols);
+}
+
+/* The blocks' codes with neighbours in a byte, and their scales. */
+static void take_apart(struct blocks *b, size_t n)
+{
+    b->codes = malloc(n * 16);
+    b->scales = malloc(n);
+    for (size_t i = 0; i < n * 16; i++) {
+        const unsigned char *two = b->at + i / 16 * b->type->bytes + 1 + 2 * i % 16;
+        int shift = i % 16 < 8 ? 0 : 4;
+        b->scales[i / 16] = b->at[i / 16 * b->type->bytes];
+        b->codes[i] = (unsigned char)((two[0] >> shift & 15) | (two[1] >> shift & 15) << 4);
+    }
 }
 
 /* Any bits are codes; scales are of magnitude 1/16 to 1/8. */
@@ -55,13 +70,17 @@ static void make(struct blocks *b, const struct format *f)
         if (f->half[0] < 0)
             b->at[at] = (unsigned char)(120 + b->at[at] % 8);
     }
+    if (f->is_apart)
+        take_apart(b, OUTS * 3);
 }
 
 static void multiply(const struct blocks *b, float *x, int rows, float *out)
 {
     struct sh_packed p = {.rows = OUTS, .cols = b->cols, .format = b->type->packing, .unpack = unpack, .from = b};
     size_t floats = THREADS * cpu_packed_room_base(b->cols);
-    p.at = p.format == SH_PACKED_OTHER ? NULL : b->at;
+    p.at = p.format == SH_PACKED_OTHER ? NULL : b->codes ? b->codes : b->at;
+    p.apart = b->scales;
+    p.format = b->codes ? SH_PACKED_MXFP4_APART : p.format;
     struct few a = {.out = {out, SH_F32, rows, OUTS, OUTS}, .x = {x, SH_F32, rows, b->cols, (size_t)b->cols},
                     .packed = &p, .room = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64)};
     cpu_packed_base(&a, 1, THREADS);
@@ -102,6 +121,8 @@ int main(void)
             worst = fmax(worst, worst_of(&b, counts[i]));
         printf("%sok %d - %s: worst error %.2f of the limit\n", worst < 1 ? "" : "not ", f + 1, formats[f].name, worst);
         free(b.at);
+        free(b.codes);
+        free(b.scales);
     }
     return 0;
 }

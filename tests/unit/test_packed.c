@@ -17,17 +17,19 @@
 #include "tests/unit/backends.h"
 #include "tests/unit/variants.h"
 
-/* Where scales of f16 are in a block; -1: none. `byte`: a scale that is an exponent. */
-static const struct format { const char *name; int half[2], byte; } formats[] = {
-    {"Q8_0", {0, -1}, -1}, {"Q4_0", {0, -1}, -1}, {"Q4_1", {0, 2}, -1}, {"Q5_0", {0, -1}, -1}, {"Q5_1", {0, 2}, -1},
-    {"IQ4_NL", {0, -1}, -1}, {"MXFP4", {-1, -1}, 0}, {"Q4_K", {0, 2}, -1}, {"Q5_K", {0, 2}, -1},
-    {"Q6_K", {208, -1}, -1}, {"Q2_K", {80, 82}, -1},
-    {"Q3_K", {108, -1}, -1}, {"IQ4_XS", {0, -1}, -1}, {"IQ2_S", {0, -1}, -1}};
+/* Where scales of f16 are in a block; -1: none. `byte`: a scale that is an exponent; is_apart: the same numbers as
+ * MXFP4_APART. */
+static const struct format { const char *name; int half[2], byte, is_apart; } formats[] = {
+    {"Q8_0", {0, -1}, -1, 0}, {"Q4_0", {0, -1}, -1, 0}, {"Q4_1", {0, 2}, -1, 0}, {"Q5_0", {0, -1}, -1, 0},
+    {"Q5_1", {0, 2}, -1, 0},
+    {"IQ4_NL", {0, -1}, -1, 0}, {"MXFP4", {-1, -1}, 0, 0}, {"Q4_K", {0, 2}, -1, 0}, {"Q5_K", {0, 2}, -1, 0},
+    {"Q6_K", {208, -1}, -1, 0}, {"Q2_K", {80, 82}, -1, 0},
+    {"Q3_K", {108, -1}, -1, 0}, {"IQ4_XS", {0, -1}, -1, 0}, {"IQ2_S", {0, -1}, -1, 0}, {"MXFP4", {-1, -1}, 0, 1}};
 enum { N_FORMAT = sizeof formats / sizeof *formats };
 
 struct blocks {                         /* a matrix                                               */
     const struct sh_gguf_type *type;
-    unsigned char *at;
+    unsigned char *at, *codes, *scales; /* the last two: of MXFP4_APART                           */
     size_t row_bytes;
     struct sh_packed p;
 };
@@ -48,13 +50,42 @@ static void unpack(const void *from, int first, int n, float *to)
                            to + (size_t)i * (size_t)b->p.cols);
 }
 
-/* Any bits are codes; scales are of magnitude 1/16 to 1/8. */
+/* The blocks' codes with neighbours in a byte, and their scales. */
+static void take_apart(struct blocks *b, size_t n)
+{
+    b->codes = xmalloc(n * 16);
+    b->scales = xmalloc(n);
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char *from = b->at + i * b->type->bytes;
+        b->scales[i] = from[0];
+        for (int k = 0; k < 16; k++) {
+            const unsigned char *two = from + 1 + 2 * k % 16;
+            int shift = k < 8 ? 0 : 4;
+            b->codes[i * 16 + (size_t)k] = (unsigned char)((two[0] >> shift & 15) | (two[1] >> shift & 15) << 4);
+        }
+    }
+    b->p.format = SH_PACKED_MXFP4_APART;
+    b->p.at = b->codes;
+    b->p.apart = b->scales;
+}
+
+static void blocks_free(struct blocks *b)
+{
+    free(b->at);
+    free(b->codes);
+    free(b->scales);
+}
+
+/* Any bits are codes; scales are of magnitude 1/16 to 1/8. Of MXFP4_APART
+ * every second row is the matrix's, as of gate and up in turns, at odd widths. */
 static void make(struct blocks *b, const struct format *f, int rows, int cols, int d_head)
 {
+    int step = f->is_apart && !d_head ? 1 + cols / 32 % 2 : 1;
+    *b = (struct blocks){.at = NULL};
     b->type = type_named(f->name);
     CU_ASSERT_PTR_NOT_NULL_FATAL(b->type);
     b->row_bytes = (size_t)cols / b->type->elements * b->type->bytes;
-    size_t n = (size_t)rows * b->row_bytes;
+    size_t n = (size_t)rows * (size_t)step * b->row_bytes;
     b->at = xmalloc(n);
     for (size_t i = 0; i < n; i++)
         b->at[i] = (unsigned char)sh_rng((uint64_t)(f - formats), i);
@@ -68,9 +99,11 @@ static void make(struct blocks *b, const struct format *f, int rows, int cols, i
             b->at[at + (size_t)f->byte] = (unsigned char)(120 + b->at[at + (size_t)f->byte] % 8);
     }
     b->p = (struct sh_packed){.rows = rows, .cols = cols, .format = b->type->packing, .d_head = d_head,
-                              .unpack = unpack, .from = b};
+                              .step = step, .unpack = unpack, .from = b};
     if (b->p.format != SH_PACKED_OTHER)
         b->p.at = b->at;
+    if (f->is_apart)
+        take_apart(b, n / b->type->bytes);
 }
 
 struct tried {
@@ -172,7 +205,7 @@ static void packed(const struct target *t)
             int elements = (int)type_named(formats[f].name)->elements;
             make(&b, &formats[f], outs[(turn + f) % 4], blocks[turn % 3] * elements, 0);
             try_blocks(t, &alone, &b, (enum sh_type)((turn + f) % 3), &all);
-            free(b.at);
+            blocks_free(&b);
         }
     target_close(&alone);
     printf("# worst error: %.2f of the limit\n", all.worst);
@@ -193,7 +226,7 @@ static void wide_and_paired(void)
         struct blocks b;
         make(&b, &formats[f], 128, 1280, f % 2 ? 16 : 64);
         try_blocks(&t, &alone, &b, SH_F32, &all);
-        free(b.at);
+        blocks_free(&b);
     }
     target_close(&alone);
     target_close(&t);
@@ -229,7 +262,7 @@ static void recoded(void)
         matrix_free(&t, &out[0]);
         matrix_free(&t, &out[1]);
         free(numbers);
-        free(b.at);
+        blocks_free(&b);
     }
     matrix_free(&t, &x);
     target_close(&t);
