@@ -5,9 +5,9 @@
  *
  * Nibbles and bytes are widened from the block itself, which is one instruction; codes that take more work are made 32
  * at a time. With AVX2 it costs more to widen these than all the rest, so that there a vector has every fourth of them,
- * which shifts alone give: "in fours". Where neighbours share a byte, their codes come "in pairs": first
- * those of the even numbers, then those of the odd ones. Codes that are stored with an offset keep it: x = scale * code - scale * offset
- * in one multiply-add, which is exact, because x is. */
+ * which shifts alone give: "in fours". Where neighbours share a byte, their codes come "in pairs": first those of the
+ * even numbers, then those of the odd ones. Codes that are stored with an offset keep it: x = scale * code - scale *
+ * offset in one multiply-add, which is exact, because x is. */
 #ifndef SH_KERNELS_CPU_UNPACK_H
 #define SH_KERNELS_CPU_UNPACK_H
 
