@@ -14,6 +14,7 @@ typedef float lanes __attribute__((vector_size(64)));
 typedef float half __attribute__((vector_size(32)));
 typedef float quarter __attribute__((vector_size(16)));
 typedef float loose __attribute__((vector_size(64), aligned(4), may_alias));    /* anywhere in memory */
+typedef float loose_half __attribute__((vector_size(32), aligned(4), may_alias));
 
 SH_INLINE float total(const lanes *x)
 {
@@ -35,7 +36,9 @@ SH_INLINE float dot(const float *a, const float *b, int n)
     int i = 0;
     for (; i + LANES <= n; i += LANES)
         part += *(const loose *)(a + i) * *(const loose *)(b + i);
-    for (; i < n; i++)
+    for (int c = 0; c < LANES / 2 && i + LANES / 2 <= n; c++)
+        part[c] += a[i + c] * b[i + c];
+    for (i = n - n % (LANES / 2); i < n; i++)
         sum += a[i] * b[i];
     return total(&part) + sum;
 }
@@ -57,29 +60,59 @@ SH_INLINE float exp_below_0(float x)
     return p * sh_from_bits((uint32_t)((int32_t)n + 127) << 23);
 }
 
+/* The two halves of the parts, added, of four rows, whose last steps can be taken together. Eight numbers that are left
+ * of a row belong to the first half. */
+SH_INLINE void halves(const float *restrict q, const float *restrict row, size_t width, int d, half *restrict sum)
+{
+    half low[4] = {{0}}, high[4] = {{0}};
+    int i = 0;
+    for (; i + LANES <= d; i += LANES) {
+        half x = *(const loose_half *)(q + i), y = *(const loose_half *)(q + i + LANES / 2);
+#pragma GCC unroll 4
+        for (int r = 0; r < 4; r++) {
+            low[r] += x * *(const loose_half *)(row + (size_t)r * width + i);
+            high[r] += y * *(const loose_half *)(row + (size_t)r * width + i + LANES / 2);
+        }
+    }
+    if (i + LANES / 2 <= d)
+#pragma GCC unroll 4
+        for (int r = 0; r < 4; r++)
+            low[r] += *(const loose_half *)(q + i) * *(const loose_half *)(row + (size_t)r * width + i);
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++)
+        sum[r] = low[r] + high[r];
+}
+
+/* total() of four rows. */
+SH_INLINE quarter totals(const half *x)
+{
+    quarter four[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++)
+        four[r] = __builtin_shufflevector(x[r], x[r], 0, 1, 2, 3) + __builtin_shufflevector(x[r], x[r], 4, 5, 6, 7);
+    quarter a = __builtin_shufflevector(four[0], four[1], 0, 1, 4, 5) +
+                __builtin_shufflevector(four[0], four[1], 2, 3, 6, 7);
+    quarter b = __builtin_shufflevector(four[2], four[3], 0, 1, 4, 5) +
+                __builtin_shufflevector(four[2], four[3], 2, 3, 6, 7);
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
+}
+
 /* score[j] = scale * q k_j of n rows; four at once, so that q is read once for them. */
 SH_CLONES static void products(const float *restrict q, const float *restrict k, float scale, int n, int d,
                                float *restrict score)
 {
     size_t width = (size_t)d;
-    int j = 0;
+    int j = 0, rest = d - d % (LANES / 2);
     for (; j + 4 <= n; j += 4) {
         const float *row = k + (size_t)j * width;
-        lanes part[4] = {{0}};
-        float sum[4] = {0};
-        int i = 0;
-        for (; i + LANES <= d; i += LANES) {
-            lanes x = *(const loose *)(q + i);
-            part[0] += x * *(const loose *)(row + i);
-            part[1] += x * *(const loose *)(row + width + i);
-            part[2] += x * *(const loose *)(row + 2 * width + i);
-            part[3] += x * *(const loose *)(row + 3 * width + i);
-        }
-        for (int r = 0; r < 4; r++)
-            for (int c = i; c < d; c++)
-                sum[r] += q[c] * row[(size_t)r * width + (size_t)c];
-        for (int r = 0; r < 4; r++)
-            score[j + r] = scale * (total(&part[r]) + sum[r]);
+        half part[4];
+        halves(q, row, width, d, part);
+        quarter sum = totals(part), more = {0};
+        for (int r = 0; r < 4 && rest < d; r++)
+            for (int c = rest; c < d; c++)
+                more[r] += q[c] * row[(size_t)r * width + (size_t)c];
+        sum = scale * (sum + more);
+        memcpy(score + j, &sum, sizeof sum);
     }
     for (; j < n; j++)
         score[j] = scale * dot(q, k + (size_t)j * width, d);
@@ -134,24 +167,42 @@ SH_CLONES static void softmax(float *restrict p, float most, int n, float rest)
         p[j] *= by;
 }
 
-/* out += p v of n rows */
+/* out += p v of n rows, of `vectors` parts of the channels, which stay in registers. */
+SH_INLINE void mix_some(const float *restrict p, const float *restrict v, int n, size_t width, int vectors,
+                        float *restrict out)
+{
+    lanes sum[4];
+#pragma GCC unroll 4
+    for (int c = 0; c < vectors; c++)
+        sum[c] = *(const loose *)(out + c * LANES);
+    for (int j = 0; j < n; j++)
+#pragma GCC unroll 4
+        for (int c = 0; c < vectors; c++)
+            sum[c] += p[j] * *(const loose *)(v + (size_t)j * width + c * LANES);
+#pragma GCC unroll 4
+    for (int c = 0; c < vectors; c++)
+        *(loose *)(out + c * LANES) = sum[c];
+}
+
 SH_CLONES static void mix(const float *restrict p, const float *restrict v, int n, int d, float *restrict out)
 {
     size_t width = (size_t)d;
-    int j = 0;
-    for (; j + 4 <= n; j += 4) {
-        const float *row = v + (size_t)j * width;
-        for (int c = 0; c < d; c++) {
-            float sum = out[c] + p[j] * row[c];
-            sum += p[j + 1] * row[width + (size_t)c];
-            sum += p[j + 2] * row[2 * width + (size_t)c];
-            sum += p[j + 3] * row[3 * width + (size_t)c];
-            out[c] = sum;
-        }
+    int c = 0;
+    for (; c + 4 * LANES <= d; c += 4 * LANES)
+        mix_some(p, v + c, n, width, 4, out + c);
+    for (; c + 2 * LANES <= d; c += 2 * LANES)
+        mix_some(p, v + c, n, width, 2, out + c);
+    for (; c + LANES <= d; c += LANES)
+        mix_some(p, v + c, n, width, 1, out + c);
+    for (; c + LANES / 2 <= d; c += LANES / 2) {
+        half sum = *(const loose_half *)(out + c);
+        for (int j = 0; j < n; j++)
+            sum += p[j] * *(const loose_half *)(v + (size_t)j * width + c);
+        *(loose_half *)(out + c) = sum;
     }
-    for (; j < n; j++)
-        for (int c = 0; c < d; c++)
-            out[c] += p[j] * v[(size_t)j * width + (size_t)c];
+    for (int j = 0; j < n && c < d; j++)
+        for (int i = c; i < d; i++)
+            out[i] += p[j] * v[(size_t)j * width + (size_t)i];
 }
 
 /* Rows of f16 that one query looks at need not become floats first. */
