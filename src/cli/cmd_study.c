@@ -23,10 +23,10 @@
 #include "traces/store.h"
 
 /* The steps in order. %d: the folder of results, %m: the model, %t: --text FILE... or --jsonl FILE --field NAME, and
- * --min-tokens, %l: --length, %n: sequences that are evaluated, %c: those that are traced, %b: budgets, %g: GPUs, %h:
- * the first of them, %r: tokens to write, %q: tokens of a prompt, %p: the target, %v: --model DIR if Theorem 3.1 can be
- * tested, %k: --plan FILE if the plan was made, %s: that, or else a budget. The plan comes late: another target repeats
- * only it, the server and the page. */
+ * --min-tokens, %l: --length, %n: sequences that are evaluated, %j: --sequences N if their number was given, %c: those
+ * that are traced, %b: budgets, %g: GPUs, %h: the first of them, %r: tokens to write, %q: tokens of a prompt, %p: the
+ * target, %v: --model DIR if Theorem 3.1 can be tested, %k: --plan FILE if the plan was made, %s: that, or else a
+ * budget. The plan comes late: another target repeats only it, the server and the page. */
 #define T " --db %d/trained.db"
 #define PLAN_OUTPUT "plan.txt"
 #define READ "eval --model %m %t --length %l --count %n" T
@@ -45,7 +45,7 @@ static const struct sh_command_step study_steps[] = {
     {"repetition.txt", "repetition --model %m %t --length %l --count 2 --max-tokens %r --policy h2o:recent=10 "
      "--budget 0.5" T, 0},
     {"capacity.txt", "capacity --model %m --gpu %g --length %l" T, 0},
-    {PLAN_OUTPUT, "plan --model %m %t --length %l --sequences %n --search-first %c --target-ppl-increase %p" T
+    {PLAN_OUTPUT, "plan --model %m %t --length %l %j --search-first %c --target-ppl-increase %p" T
      " -o %d/plan.json", 0},
     {"simulate.txt", "simulate --model %m --gpu %h --rate 4,8 --prompt %q --output %r %s" T, 0},
     {"report.txt", "report" T " %d/random.db %k --model %m --gpu %g --target-ppl-increase %p "
@@ -58,7 +58,7 @@ enum { LENGTH = 512, TRACED = 6, SEQUENCES = 24, LEAST_SEQUENCES = 12, ROOM_FOR_
 struct study_args {
     struct sh_list text;
     const char *model, *jsonl, *field, *gpu, *out, *target;
-    long long length, count;
+    long long length, count;            /* count 0: as many as is usual                           */
 };
 
 #define F(name) offsetof(struct study_args, name)
@@ -73,12 +73,12 @@ static const struct sh_opt opts[] = {
                                                    "1%)"),
     SH_INT("length", F(length), "N", 64, 1 << 22, "tokens per sequence (default: 512, or the model's context length)"),
     SH_INT("count", F(count), "N", 1, 1e9, "sequences to evaluate, and to judge the plan on\n"
-           "(default: 24; a promise requires 12)"),
+           "(default: 24 to evaluate, and as many to judge as\n"
+           "shears plan decides; a promise requires 12)"),
     {"output", SH_OPT_TEXT, F(out), "DIR", "output folder (default: shears-study)", 0, 0, 'o'},
     {0}};
 
-static const struct study_args defaults = {.field = "text", .gpu = "H100-SXM", .target = "1%", .out = "shears-study",
-                                           .count = SEQUENCES};
+static const struct study_args defaults = {.field = "text", .gpu = "H100-SXM", .target = "1%", .out = "shears-study"};
 
 struct study {
     const struct study_args *a;
@@ -110,7 +110,7 @@ static int count_texts(struct study *y, struct sh_err *e)
     int bad = sh_text_source_open(&s, e);
     y->is_single = s.texts.n < 2;
     y->traced = s.texts.n / 3 > 1 ? s.texts.n / 3 : 1;
-    y->traced = a->count < y->traced ? (int)a->count : y->traced;
+    y->traced = a->count && a->count < y->traced ? (int)a->count : y->traced;
     sh_text_source_close(&s);
     return bad;
 }
@@ -229,10 +229,10 @@ static int steps(struct study *y, struct sh_err *e)
     char number[6][24], *plan = xasprintf("%s/plan.json", a->out);
     char *first = xasprintf("%.*s", (int)strcspn(a->gpu, ","), a->gpu);
     const int made = y->length / 4 < 64 ? y->length / 4 : 64;
-    const long long value[] = {y->length, a->count, y->traced, made, y->length - made, least(y)};
+    const long long value[] = {y->length, a->count ? a->count : SEQUENCES, y->traced, made, y->length - made, least(y)};
     const char *at[6], *budgets = has_tenth ? "0.1,0.2,0.35,0.5,0.75" : "0.2,0.35,0.5,0.75",
                *theorem[] = {"--model", a->model}, *planned[] = {"--plan", plan},
-               *const gpu = first;
+               *judged[] = {"--sequences", number[1]}, *const gpu = first;
     for (int i = 0; i < 6; i++) {
         snprintf(number[i], sizeof number[i], "%lld", value[i]);
         at[i] = number[i];
@@ -241,8 +241,8 @@ static int steps(struct study *y, struct sh_err *e)
     struct sh_step_name names[] = {
         {'k', planned, 2}, {'s', planned, 2},
         {'d', &a->out, 1}, {'m', &a->model, 1}, {'t', text, n}, {'b', &budgets, 1}, {'l', &at[0], 1}, {'n', &at[1], 1},
-        {'c', &at[2], 1}, {'r', &at[3], 1}, {'q', &at[4], 1}, {'g', &a->gpu, 1}, {'h', &gpu, 1}, {'p', &a->target, 1},
-        {'v', theorem, y->is_plain ? 2 : 0}, {0}};
+        {'c', &at[2], 1}, {'r', &at[3], 1}, {'q', &at[4], 1}, {'j', judged, a->count ? 2 : 0},
+        {'g', &a->gpu, 1}, {'h', &gpu, 1}, {'p', &a->target, 1}, {'v', theorem, y->is_plain ? 2 : 0}, {0}};
     int bad = run_steps(y, names, e);
     free(first);
     free(plan);
@@ -295,7 +295,7 @@ static int conclude(const struct study *y, struct sh_err *e)
     sh_out_int(o, "steps_failed", "failed", y->failed);
     if (!y->gnuplot_absent)
         sh_out_note(o, "Open %s/report.html; next to it is the output of each step.", a->out);
-    if (found > 0 && isnan(answer.target) && a->count < LEAST_SEQUENCES)
+    if (found > 0 && isnan(answer.target) && a->count && a->count < LEAST_SEQUENCES)
         sh_out_note(o, "Fewer than %d sequences show little: give a larger --count.", LEAST_SEQUENCES);
     sh_answer_clear(&answer);
     sh_report_close(&r);
