@@ -142,13 +142,14 @@ void sh_live_rows_drop(struct sh_live_plan *w)
 
 /* ---- losses ---- */
 
-/* From the least budget to 0.8 of the text, more densely where it is small. */
+/* From the least budget to 0.8 of the text, more densely where it is small; the second one is a quarter larger than the
+ * first at least. */
 static int points(const struct sh_live_plan *w, const struct sh_live_setting *s, int *to)
 {
     int n = 0, found[MOST_POINTS];
     for (double share = 0.8; n < MOST_POINTS - 1; share *= 0.6) {
         int b = (int)(share * w->n_token + 0.5);
-        if (b <= s->allot.floor)
+        if (4 * b <= 5 * s->allot.floor)
             break;
         found[n++] = b;
     }

@@ -13,7 +13,7 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 
-enum { MOST = 512, BATCH = 8 };
+enum { MOST = 512, BATCH = 4 };
 static const double top = 1.2, far = 1.5, near = 1.2, stride = 1.08, step = 1.015;
 
 /* The mean after this one, the full cache at first; 0: it was the least. */
@@ -52,12 +52,13 @@ static int judge(struct sh_live_plan *w, const int *mean, int n, struct sh_err *
     return held == n;
 }
 
-/* The next ones: at first down to what the search found. */
+/* The next ones, few at a time, as what comes after the one that fails is read in vain: some large ones, which mostly
+ * tell whether the plan can be shown at all, then all down to what the search found, then some more. */
 static int next_means(const struct sh_live_plan *w, int last, int *mean)
 {
     const struct sh_live_setting *s = &w->setting[w->best];
-    int n = 0, is_first = last == w->n_token && s->meets;
-    while (n < MOST && (is_first ? last > s->mean : n < BATCH) && (last = next_mean(w, last)))
+    int n = 0, is_near = last < w->n_token && last > s->mean && s->meets;
+    while (n < MOST && (is_near ? last > s->mean : n < BATCH) && (last = next_mean(w, last)))
         mean[n++] = last;
     return n;
 }

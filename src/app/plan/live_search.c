@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mean with which a setting holds the target on the searched texts, by the bound that will judge it: a few budgets
- * together, from large to small, then some between the last that holds and the first that does not. */
+ * together, from large to small, then some between the last that holds and the first that does not. A setting that does
+ * not hold where another one does has lost: it is read once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "src/app/plan/live_plan.h"
 #include "src/base/mem.h"
 
-enum { GRID = 24, FINER = 3 };
+enum { GRID = 24, BATCH = 4, FINER = 3 };
 
 int sh_live_meets(const struct sh_live_plan *w, const struct sh_mean_bound *b)
 {
@@ -85,20 +86,29 @@ static int look_at(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_
     return try(w, s, &mean, 1, &fails, e);
 }
 
+/* The grid, in batches until one does not hold. Or, where another setting holds with `limit` tokens, these alone. */
+static int find_range(struct sh_live_plan *w, struct sh_live_setting *s, int limit, int *fails, struct sh_err *e)
+{
+    int mean[GRID], is_first = limit >= w->n_token;
+    int n = falling(s, is_first ? 0.92 * w->n_token : limit, 0.72, mean), bad = 0;
+    s->mean = mean[0];
+    if (!is_first)
+        return try(w, s, mean, 1, fails, e);
+    for (int i = 0; i < n && !*fails && !bad; i += BATCH)
+        bad = try(w, s, mean + i, n - i < BATCH ? n - i : BATCH, fails, e);
+    return bad;
+}
+
 int sh_live_search(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e)
 {
     if (w->a->budget)
         return look_at(w, s, e);
-    int mean[GRID], fails = 0, is_first = limit >= w->n_token;
-    int n = falling(s, is_first ? 0.92 * w->n_token : limit, is_first ? 0.72 : 0.82, mean);
-    s->mean = mean[0];
-    if (!is_first && n > 4)                             /* the others only if these hold */
-        n = 4;
-    if (try(w, s, mean, n, &fails, e))
+    int mean[GRID], n, fails = 0;
+    if (find_range(w, s, limit, &fails, e))
         return -1;
     while (s->meets && !fails && s->mean > s->allot.floor) {
         n = falling(s, 0.82 * s->mean, 0.82, mean);
-        if (try(w, s, mean, n > 4 ? 4 : n, &fails, e))
+        if (try(w, s, mean, n < BATCH ? n : BATCH, &fails, e))
             return -1;
     }
     while (s->meets && fails && s->mean - fails > 1 + s->mean / 40) {
