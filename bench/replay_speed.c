@@ -14,9 +14,9 @@
 
 #include "planner/replay/replay.h"
 #include "planner/replay/replay_row.h"
+#include "src/base/log8.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
-#include "src/base/score.h"
 #include "traces/codec.h"
 
 enum { N_BUDGET = 20, N_REPEAT = 3, MAX_CELL = 64 };

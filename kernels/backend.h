@@ -126,7 +126,7 @@ struct sh_scatter {
 };
 
 /* How recorded attention leaves an attend: rows one after another, for query t the scores of the
- * keys it sees, from max(0, t + 1 - window) (0 without a window) to t. See src/base/score.h for the
+ * keys it sees, from max(0, t + 1 - window) (0 without a window) to t. See src/base/log8.h for the
  * number formats. SH_PACK_SETS hands out a struct sh_row_sets instead. */
 enum sh_pack { SH_PACK_F32, SH_PACK_F16, SH_PACK_LOG8, SH_PACK_SETS };
 

@@ -74,7 +74,7 @@ libtheory_a_SOURCES = \
 	%D%/theory/bound.c %D%/theory/bound.h \
 	%D%/theory/persistence.c %D%/theory/persistence.h \
 	%D%/theory/powerlaw.c %D%/theory/powerlaw.h \
-	%D%/theory/powerlaw_test.c \
+	%D%/theory/powerlaw_goodness.c \
 	%D%/theory/theory_dropped.c %D%/theory/theory_dropped.h \
 	%D%/theory/theory_repeat.c %D%/theory/theory_repeat.h \
 	%D%/theory/theory_sample.c %D%/theory/theory_sample.h

@@ -2,7 +2,7 @@
 /* Encoding of attention rows. All formats end in zstd frames with checksums.
  *
  * Dense (f32, f16, log8): the packed rows, one after another. f32 and f16 are split into byte planes first; only then
- * do they compress. The bytes of log8 are those of src/base/score.h, row by row.
+ * do they compress. The bytes of log8 are those of src/base/log8.h, row by row.
  *
  * Sparse: only the scores >= 1/n of each row (n = visible keys), and the total mass of the others. The lengths of
  * four zstd frames (u32 each), then the frames: number of stored scores per row (u32), residual mass per row (f32),
@@ -93,7 +93,7 @@ float *sh_codec_all_floats(const struct sh_block *b, size_t *count, struct sh_er
  * the block's code counts to histogram[256]. */
 int sh_codec_histogram(const struct sh_block *b, uint64_t histogram[256], struct sh_err *e);
 
-/* ---- log8.c: rows of log8 codes (src/base/score.h) ---- */
+/* ---- log8.c: rows of log8 codes (src/base/log8.h) ---- */
 
 /* The n scores of one row from its codes, 1 <= n < 2^24; any codes form a valid row. Each score is its cell's mean,
  * at most 4 % from anything in the cell; one above a half is what the others leave of the sum 1. The scores are on

@@ -5,17 +5,17 @@ libtraces_a_SOURCES = \
 	%D%/column.c %D%/column.h \
 	%D%/db.c %D%/db.h \
 	%D%/digest.c %D%/digest.h \
-	%D%/untrusted.c \
-	%D%/shard_inventory.c \
 	%D%/log8.c \
 	%D%/merge.c %D%/merge.h \
 	%D%/merge_match.c \
-	%D%/partial.c \
 	%D%/shard.c %D%/shard.h \
+	%D%/shard_inventory.c \
+	%D%/shard_partial.c \
 	%D%/sparse.c \
 	%D%/store.c %D%/store.h \
 	%D%/store_read.c \
 	%D%/trace.c %D%/trace.h \
+	%D%/untrusted.c \
 	%D%/wait.c \
 	%D%/writer.c %D%/writer.h
 

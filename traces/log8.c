@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/base/clones.h"
-#include "src/base/score.h"
+#include "src/base/log8.h"
 
 #if defined __x86_64__ && defined __GNUC__ && (defined __clang__ || __GNUC__ >= 12)
 #include <immintrin.h>

@@ -76,7 +76,7 @@ void sh_inventory_seen_free(struct sh_inventory_seen *seen);      /* NULL is fin
 int sh_inventory_seen_add(struct sh_inventory_seen *seen, const char *path, const struct sh_inventory *held, int n,
                           struct sh_err *e);
 
-/* ---- partial.c: intermediate results ---- */
+/* ---- shard_partial.c: intermediate results ---- */
 
 /* Intermediate results of the parts of a job, as bytes, until one process has all parts and adds them up in order:
  * for results that need all parts together. The table `partial`, made on demand, holds them under the job's name (a

@@ -68,7 +68,7 @@ int sh_stats_limits(const struct sh_stats_spec *spec, int length, struct sh_stat
 /* Do the scores >= 1/n of every row of n keys suffice for the threshold? */
 int sh_stats_sparse_can(const struct sh_alpha *a);
 
-/* Is the threshold a boundary between log8 codes (src/base/score.h), so that codes decide exactly as scores do? */
+/* Is the threshold a boundary between log8 codes (src/base/log8.h), so that codes decide exactly as scores do? */
 int sh_stats_log8_can(const struct sh_alpha *a);
 
 /* The spec as one line of JSON; free() it. Parsing it gives the same spec, bit by bit. */

@@ -9,9 +9,9 @@
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/vector.h"
 #include "src/base/clones.h"
+#include "src/base/log8.h"
 #include "src/base/row_figures.h"
 #include "src/base/row_lanes.h"
-#include "src/base/score.h"
 
 enum { WORD = 64 };                                     /* keys                             */
 

@@ -3,7 +3,7 @@
  * and its rows packed for the host: causal, one head after another. */
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/tile.cuh"
-#include "src/base/score.h"
+#include "src/base/log8.h"
 
 enum { THREADS = 128 };
 

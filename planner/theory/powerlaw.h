@@ -30,7 +30,7 @@ struct sh_powerlaw {
  * together. 1000 cost a fraction of the sort. */
 void sh_powerlaw_scan(const double *x, size_t n, size_t max_candidate, struct sh_powerlaw *out);
 
-/* ---- is the fit believable? (powerlaw_test.c) ---- */
+/* ---- is the fit believable? (powerlaw_goodness.c) ---- */
 
 /* Goodness of fit: the semi-parametric bootstrap of Clauset, Shalizi, Newman (2009), section 4.1. A replica has n
  * values, each with probability n_tail / n drawn from the fitted law, else picked among the sample's values below xmin;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention tile by tile in PyTorch, on whatever device the tensors are: some rows of queries at a time, of one sequence
-and all heads, so that no [heads, T, T] is ever in memory. And the codes of log8 (src/base/score.h) in PyTorch, so that
+and all heads, so that no [heads, T, T] is ever in memory. And the codes of log8 (src/base/log8.h) in PyTorch, so that
 one byte for each score leaves a GPU."""
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Codes:
 
 
 def _code(x, p, limits, codes, percent):
-    """src/base/score.h: sh_log8_code. x: how many cells the logit is from the row's origin."""
+    """src/base/log8.h: sh_log8_code. x: how many cells the logit is from the row's origin."""
     code_1, code_2, code_5 = codes
     x = torch.round(x).clamp_(max=LAST)
     if percent is not None:

@@ -4,7 +4,6 @@ noinst_LIBRARIES += libapp.a
 libapp_a_SOURCES = \
 	%D%/calibrate/calibrate.c %D%/calibrate/calibrate.h \
 	%D%/calibrate/calibrate_fit.c \
-	%D%/calibrate/serving.c %D%/calibrate/serving.h \
 	%D%/calibrate/serving_json.c \
 	%D%/calibrate/serving_runs.c %D%/calibrate/serving_runs.h \
 	%D%/capacity/capacity_ask.c %D%/capacity/capacity_ask.h \
@@ -20,6 +19,7 @@ libapp_a_SOURCES = \
 	%D%/common/page_args.h \
 	%D%/common/quality_limit.c %D%/common/quality_limit.h \
 	%D%/common/recorded.c %D%/common/recorded.h \
+	%D%/common/serving.c %D%/common/serving.h \
 	%D%/common/text_source.c %D%/common/text_source.h \
 	%D%/drift/drift_store.c %D%/drift/drift_store.h \
 	%D%/eval/eval_answers.c \
@@ -32,7 +32,7 @@ libapp_a_SOURCES = \
 	%D%/generate/generate_batch.c %D%/generate/generate_batch.h \
 	%D%/store/begin.c %D%/store/begin.h \
 	%D%/store/measured.c %D%/store/measured.h \
-	%D%/persistence/study.c %D%/persistence/study.h \
+	%D%/persistence/persistence_study.c %D%/persistence/persistence_study.h \
 	%D%/plan/allot.c %D%/plan/allot.h \
 	%D%/plan/key_profile.c \
 	%D%/plan/judged_count.c %D%/plan/judged_count.h \

@@ -9,6 +9,7 @@ libbase_a_SOURCES = \
 	%D%/host_memory.c \
 	%D%/json_kind.h \
 	%D%/json_python.c %D%/json_python.h \
+	%D%/log8.h \
 	%D%/mem.c %D%/mem.h \
 	%D%/near.c \
 	%D%/num.h \
@@ -18,7 +19,6 @@ libbase_a_SOURCES = \
 	%D%/progress.c %D%/progress.h \
 	%D%/read_number.c %D%/read_number.h \
 	%D%/rng.c %D%/rng.h \
-	%D%/score.h \
 	%D%/slots_rule.h \
 	%D%/stages.c %D%/stages.h \
 	%D%/student.c %D%/student.h \

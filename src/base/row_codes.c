@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "src/base/clones.h"
+#include "src/base/log8.h"
 #include "src/base/row_lanes.h"
-#include "src/base/score.h"
 
 enum { FLUSH = 64 * LANES };            /* terms that are added as floats */
 

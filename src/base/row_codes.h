@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* The log8 codes (score.h) of n scores p, 1 <= n < 2^24, whose logits are s, up to a constant: the same as a backend's,
+/* The log8 codes (log8.h) of n scores p, 1 <= n < 2^24, whose logits are s, up to a constant: the same as a backend's,
  * but for rounding at the edges of cells. A score of 0 may have any low logit. */
 void sh_row_codes(uint8_t *to, const float *s, const float *p, int n);
 

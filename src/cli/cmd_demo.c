@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "demo/embed.h"
+#include "src/app/persistence/persistence_study.h"
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/cli/paths.h"
 #include "src/cli/steps.h"
 #include "src/report/answer.h"
-#include "src/app/persistence/study.h"
 
 /* The steps in their order: commands with %f for the folder, and the file that the output of each goes to. */
 #define SIZE " --length 512 --count 6"

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/app/persistence/persistence_study.h"
+#include "src/app/store/results.h"
 #include "src/base/mem.h"
 #include "src/base/read_number.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
-#include "src/app/persistence/study.h"
-#include "src/app/store/results.h"
 
 struct persistence_args {
     const char *db, *recent, *split, *per;

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/app/simulate/simulate_closed.h"
+#include "src/app/simulate/simulate_run.h"
 #include "src/base/mem.h"
 #include "src/base/out.h"
 #include "src/cli/options.h"
 #include "src/cli/paths.h"
-#include "src/cli/simulate_closed.h"
+#include "src/cli/simulate_closed_show.h"
 #include "src/report/figures/simulate_plot.h"
-#include "src/app/simulate/simulate_closed.h"
-#include "src/app/simulate/simulate_run.h"
 #include "traces/store.h"
 
 #define F(name) offsetof(struct sh_simulate_args, name)

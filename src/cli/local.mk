@@ -43,7 +43,7 @@ libcli_a_SOURCES = \
 	%D%/options.c %D%/options.h \
 	%D%/paths.c %D%/paths.h \
 	%D%/plan_show.c %D%/plan_show.h \
-	%D%/simulate_closed.c %D%/simulate_closed.h \
+	%D%/simulate_closed_show.c %D%/simulate_closed_show.h \
 	%D%/steps.c %D%/steps.h
 bin_PROGRAMS += shears
 shears_SOURCES = src/main.c

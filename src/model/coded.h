@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "src/base/err.h"
-#include "src/model/quant.h"
+#include "src/model/config_quant.h"
 #include "src/model/weights.h"
 
 enum sh_code_order {

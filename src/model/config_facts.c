@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "src/model/config.h"
+#include "src/model/config_quant.h"
 #include "src/model/files/checkpoint.h"
-#include "src/model/quant.h"
 
 /* Keys that change a model's memory where they are more than null, false, 0 or an empty list. */
 static const char *const structural[] = {

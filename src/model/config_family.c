@@ -7,8 +7,8 @@
 
 #include "src/base/mem.h"
 #include "src/model/config.h"
+#include "src/model/config_quant.h"
 #include "src/model/families/families.h"
-#include "src/model/quant.h"
 
 #define MAX_WIDTH ((size_t)100000000)
 

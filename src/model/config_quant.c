@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See quant.h. */
-#include "src/model/quant.h"
+/* See config_quant.h. */
+#include "src/model/config_quant.h"
 
 #include <stdio.h>
 #include <string.h>

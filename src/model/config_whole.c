@@ -9,7 +9,7 @@
 
 #include "src/base/mem.h"
 #include "src/model/config.h"
-#include "src/model/quant.h"
+#include "src/model/config_quant.h"
 
 #define IGNORE "quantization_config.ignore"
 

@@ -11,7 +11,7 @@ libmodel_a_SOURCES = \
 	%D%/config.c %D%/config.h \
 	%D%/config_facts.c \
 	%D%/config_family.c \
-	%D%/config_quant.c \
+	%D%/config_quant.c %D%/config_quant.h \
 	%D%/config_rope.c \
 	%D%/config_whole.c \
 	%D%/delta.c \
@@ -29,7 +29,6 @@ libmodel_a_SOURCES = \
 	%D%/model_contents.c \
 	%D%/model_mapped.c \
 	%D%/numbers.c \
-	%D%/quant.h \
 	%D%/rope.c %D%/rope.h \
 	%D%/streams.c \
 	%D%/weights.c %D%/weights.h \

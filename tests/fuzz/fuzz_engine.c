@@ -2,7 +2,7 @@
 /* A profile of an engine: its constants are within their limits. */
 #include <stdlib.h>
 
-#include "src/app/calibrate/serving.h"
+#include "src/app/common/serving.h"
 #include "src/base/err.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"

@@ -50,7 +50,7 @@ def unplane(plain, kind):
     return np.ascontiguousarray(planes.T).view(kind).ravel()
 
 
-# ---- log8, see src/base/score.h and traces/log8.c ----
+# ---- log8, see src/base/log8.h and traces/log8.c ----
 CELLS, HIGHEST = 476, 220
 edge = lambda k: math.log(2) if k == 9 else math.log(5) if k == 21 else k * math.log(10) / 30
 cell = [(math.exp(edge(HIGHEST - i)), math.exp(edge(HIGHEST - i + 1)), edge(HIGHEST - i + 1) - edge(HIGHEST - i))

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/log8.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
 #include "src/base/rng.h"
-#include "src/base/score.h"
 #include "tests/tap.h"
 #include "tests/unit/row_sets.h"
 #include "tests/unit/sparse_blob.h"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/log8.h"
 #include "src/base/mem.h"
 #include "src/base/row_figures.h"
-#include "src/base/score.h"
 #include "tests/tap.h"
 #include "tests/unit/attention.h"
 
@@ -31,7 +31,7 @@ static void attention_at(const struct target *t, struct attention *c, int i)
         attention_new(t, c, &(struct shape){1, 1, 8, 100, 0, 0, SH_F32, 1}, many, MAX_SEQ);
 }
 
-/* The code of p by definition (src/base/score.h), with its logarithm off by `nudge` cells. */
+/* The code of p by definition (src/base/log8.h), with its logarithm off by `nudge` cells. */
 static int code_of(double p, int n, double most, int lowest, double nudge)
 {
     static const struct { int whole, cell; } edge[] = {{1, 0}, {2, 9}, {5, 21}};

@@ -3,9 +3,9 @@
 #ifndef SH_APP_CALIBRATE_H
 #define SH_APP_CALIBRATE_H
 
-#include "src/app/calibrate/serving.h"
 #include "src/app/calibrate/serving_runs.h"
 #include "src/app/capacity/capacity_names.h"
+#include "src/app/common/serving.h"
 #include "src/base/common.h"
 
 /* A run as the simulator takes it. */

@@ -4,9 +4,9 @@
 #define SH_APP_CAPACITY_STUDY_H
 
 #include "src/app/capacity/capacity_ask.h"
-#include "src/app/calibrate/serving.h"
 #include "src/app/capacity/capacity_names.h"
 #include "src/app/capacity/capacity_quality.h"
+#include "src/app/common/serving.h"
 
 extern const struct sh_capacity_args sh_capacity_defaults;
 

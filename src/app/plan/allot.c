@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/app/persistence/persistence_study.h"
 #include "src/base/mem.h"
-#include "src/app/persistence/study.h"
 
 enum { CURVE_POINTS = 24 };             /* more of them where curves bend: at small budgets */
 

@@ -8,9 +8,9 @@
 #define SH_APP_RECOMMEND_H
 
 #include "planner/simulate/simulate.h"
-#include "src/app/calibrate/serving.h"
 #include "src/app/capacity/capacity_names.h"
 #include "src/app/capacity/capacity_quality.h"
+#include "src/app/common/serving.h"
 
 enum { SH_LAYOUTS = 64, SH_LAYOUT_TEXT = 48, SH_REASON = 160, SH_RECOMMEND_TOP = 100 };
 

@@ -9,7 +9,7 @@
 
 struct sh_recording;
 
-/* How rows come: as scores, or as the codes that log8 has for them (src/base/score.h). */
+/* How rows come: as scores, or as the codes that log8 has for them (src/base/log8.h). */
 enum sh_recording_form { SH_RECORDING_F32, SH_RECORDING_LOG8 };
 
 /* Rows [first_row, first_row + n_row) of all heads of a layer of a sequence. They follow the rows that came before. */

@@ -5,16 +5,16 @@
 #ifndef SH_APP_SIMULATE_RUN_H
 #define SH_APP_SIMULATE_RUN_H
 
-#include "src/base/out.h"
-#include "src/base/progress.h"
 #include "src/app/capacity/capacity_names.h"
 #include "src/app/capacity/capacity_quality.h"
-#include "src/app/calibrate/serving.h"
-#include "src/jobs/mpi_job.h"
-#include "src/jobs/shard_option.h"
+#include "src/app/common/serving.h"
 #include "src/app/plan/plan_file.h"
 #include "src/app/simulate/simulate_args.h"
 #include "src/app/store/results.h"
+#include "src/base/out.h"
+#include "src/base/progress.h"
+#include "src/jobs/mpi_job.h"
+#include "src/jobs/shard_option.h"
 
 enum { SH_SIM_CELLS = 100000 };         /* of one sweep */
 

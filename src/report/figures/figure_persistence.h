@@ -3,7 +3,7 @@
 #ifndef SH_REPORT_FIGURES_FIGURE_PERSISTENCE_H
 #define SH_REPORT_FIGURES_FIGURE_PERSISTENCE_H
 
-#include "src/app/persistence/study.h"
+#include "src/app/persistence/persistence_study.h"
 
 enum { SH_FIGURE_ALPHAS = 4, SH_FIGURE_RECENTS = 4 };
 

@@ -15,8 +15,8 @@
  * at a moved edge).
  *
  * Code 244 stands for exactly 0 and for everything below 8e-9 to 9.2e-9; those above it are unused. */
-#ifndef SH_BASE_SCORE_H
-#define SH_BASE_SCORE_H
+#ifndef SH_BASE_LOG8_H
+#define SH_BASE_LOG8_H
 
 #include <math.h>
 #include <stdint.h>

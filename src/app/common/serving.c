@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/app/calibrate/serving.h"
+#include "src/app/common/serving.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A layer of a sequence is read at a time; its heads are processed in parallel. */
-#include "src/app/persistence/study.h"
+#include "src/app/persistence/persistence_study.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/app/common/recorded.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/app/common/recorded.h"
 
 struct layer {                          /* the blocks of one (sequence, layer), copied */
     struct sh_recorded r;

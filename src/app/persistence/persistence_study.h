@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A list of persistence cells for persistence, plot and demo, collected from a store in one pass if possible and then
  * looked up by cell. */
-#ifndef SH_APP_PERSISTENCE_STUDY_H
-#define SH_APP_PERSISTENCE_STUDY_H
+#ifndef SH_APP_PERSISTENCE_PERSISTENCE_STUDY_H
+#define SH_APP_PERSISTENCE_PERSISTENCE_STUDY_H
 
 #include "planner/theory/persistence.h"
 #include "traces/store.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results of simulate --concurrency (simulate_closed.h of src/cli). */
-#include "src/cli/simulate_closed.h"
+/* The results of simulate --concurrency (simulate_closed_show.h). */
+#include "src/cli/simulate_closed_show.h"
 
 #include <stdlib.h>
 

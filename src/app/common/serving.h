@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server as options name it, with the clock of its engine: what simulate's closed loop, capacity's expected speed and
  * calibrate have in common. */
-#ifndef SH_APP_CALIBRATE_SERVING_H
-#define SH_APP_CALIBRATE_SERVING_H
+#ifndef SH_APP_COMMON_SERVING_H
+#define SH_APP_COMMON_SERVING_H
 
 #include "planner/simulate/closed_loop.h"
 #include "src/app/capacity/capacity_ask.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* simulate --concurrency: runs and prints. */
-#ifndef SH_CLI_SIMULATE_CLOSED_H
-#define SH_CLI_SIMULATE_CLOSED_H
+#ifndef SH_CLI_SIMULATE_CLOSED_SHOW_H
+#define SH_CLI_SIMULATE_CLOSED_SHOW_H
 
 #include "src/app/simulate/simulate_args.h"
 

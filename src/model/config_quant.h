@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quantization_config of a config.json: how the matrices of a checkpoint are stored (coded.h reads them). What it
  * says is checked against the tensors when these are joined; which matrices are left whole is seen from the tensors. */
-#ifndef SH_MODEL_QUANT_H
-#define SH_MODEL_QUANT_H
+#ifndef SH_MODEL_CONFIG_QUANT_H
+#define SH_MODEL_CONFIG_QUANT_H
 
 #include "src/base/err.h"
 #include "src/model/facts.h"
