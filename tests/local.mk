@@ -383,7 +383,7 @@ check-full:
 .PHONY: check-slow check-full
 EXTRA_DIST += $(quick_scripts) $(slow_scripts)
 EXTRA_DIST += %D%/oracle/shears_trace.py
-EXTRA_DIST += %D%/cli/abi.c %D%/cli/neon_packed.c %D%/cli/python.py %D%/cli/python_cache.py %D%/cli/record.py %D%/cli/record_torch.py \
+EXTRA_DIST += %D%/cli/abi.c %D%/cli/neon_packed.c %D%/cli/python.py %D%/cli/python_cache.py %D%/cli/record.py %D%/cli/record_torch.py %D%/cli/torch_checks.py \
 	%D%/golden/abi.txt
 EXTRA_DIST += %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/dumps.py %D%/cli/evals.py %D%/cli/examples.py \
 	%D%/cli/figures.py %D%/cli/generate_many.py %D%/cli/hostile.py %D%/cli/kept.py %D%/cli/lib.sh %D%/cli/own_memory.py \

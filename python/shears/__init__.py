@@ -13,18 +13,22 @@ is told the share that is done; Ctrl-C stops it. Errors are `ShearsError`, with 
 from __future__ import annotations
 
 import os
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from ._ask import Progress, ask, figure
 from ._lib import AbsentError, MisusedError, ShearsError
 from ._store import Store
 from ._table import Figure, Result, Table
 
-__all__ = ["AbsentError", "Cache", "Figure", "MisusedError", "Result", "ShearsError", "Store", "Table", "ask", "capacity",
-           "example", "figure", "gpus", "models", "open", "policies", "record", "simulate", "version"]
+if TYPE_CHECKING:
+    from ._cache import Cache
+    from ._record import record
 
-# Needs PyTorch, which is imported when these are first used.
-_LATER = {"record": "._record", "Cache": "._cache"}
+__all__ = ["AbsentError", "Figure", "MisusedError", "Result", "ShearsError", "Store", "Table", "ask", "capacity",
+           "example", "figure", "gpus", "models", "open", "policies", "simulate", "version"]
+
+# These need PyTorch, which is imported when they are first used; so `from shears import *` leaves them out.
+_LATER = {"Cache": "._cache", "record": "._record"}
 
 
 def __getattr__(name):

@@ -28,6 +28,7 @@ NAME = "shears"                         # of the attention function
 TILE = 1 << 24                          # scores of queries that are computed at once, at most
 SCORES, KEYS, VALUES, QUERIES = 1, 2, 4, 8
 _at_work = threading.local()            # .layer: whose keys and values have come and have not been attended over
+_claiming = threading.Lock()
 
 
 def misused(what, found, expected, hint=""):
@@ -182,7 +183,7 @@ def attention(module, query, key, value, attention_mask, scaling=None, dropout=0
                       softcap=softcap, mask=attention_mask, bias=position_bias, sinks=s_aux)
         return attend(query, key, value, shape, lambda tile: None), None
     if layer.new is None or layer.new[0].shape[2] != query.shape[2] or len(layer.new[0]) != len(query):
-        raise layer.cache.unread()
+        raise layer.cache._unread()
     with torch.no_grad():
         return layer.attend(module, query, how, sliding_window), None
 
@@ -232,11 +233,7 @@ class Layer(CacheLayerMixin):
     get_max_cache_shape = get_max_length
 
     def update(self, key_states, value_states, *_, **__):
-        if self.new is not None or self.cache.broken:
-            raise self.cache.unread()
-        waiting = getattr(_at_work, "layer", None)
-        if waiting is not None and waiting.cache is self.cache:
-            raise self.cache.unread()
+        self.cache._claim()
         self.new, self.is_initialized = (key_states, value_states), True
         self.columns += key_states.shape[-2]
         _at_work.layer = self
@@ -250,14 +247,13 @@ class Layer(CacheLayerMixin):
     def attend(self, module, query, how, window):
         """The output [batch, rows, heads, d] for the queries [batch, heads, rows, d] of the tokens that have just come."""
         cache, (key, value), self.new = self.cache, self.new, None
-        cache.broken = True
         batch, heads, n, _ = key.shape
         self.heads, self.group = heads, query.shape[1] // heads
         real = self.tokens(how.mask, batch, n, key.device)
         counts = [n] * batch if real is None else [int(x) for x in real.sum(1)]
-        cache.begin(module, batch, heads, counts)
+        cache._begin(module, batch, heads, counts)
         self.describe(module, key, value, window)
-        cache.place(self.read, self.columns - n, counts, real, key.device)
+        cache._place(self.read, self.columns - n, counts, real, key.device)
         q = query.reshape(batch, heads, self.group, n, -1)
         if n == 1 and min(counts) == 1 and all(self.read):
             out = self.step(q, key, value, how)
@@ -265,8 +261,8 @@ class Layer(CacheLayerMixin):
             out = self.pass_through(q, key, value, how, real)
         for b in range(batch):
             self.read[b] += counts[b]
-        cache.weigh()
-        cache.broken = False
+        cache._weigh()
+        cache._claimed = None
         return out.permute(0, 3, 1, 2, 4).flatten(2, 3).contiguous()
 
     def tokens(self, mask, batch, n, device):
@@ -511,8 +507,8 @@ class Cache(transformers.Cache):
     `length` (0.2). plan: the file of a plan in place of both. length: tokens of the text that a share or a plan refers
     to; by default, for each sequence, the tokens of the first call. prefill: so many first tokens see everything before
     any leaves; by default those of the first call (with a plan: as the plan says), 0: token by token. model: is set to
-    the attention implementation "shears". seed: of policies that draw. Use a cache for one batch of texts; `reset()`
-    empties it for another. Positions are those of the text."""
+    the attention implementation "shears". seed: of policies that draw. Use a cache for one batch of texts, in one
+    thread at a time; `reset()` empties it for another. Positions are those of the text."""
 
     def __init__(self, policy: str | None = None, budget: float | str | None = None, *,
                  plan: str | os.PathLike | None = None, length: int | None = None, prefill: int | None = None,
@@ -569,7 +565,7 @@ class Cache(transformers.Cache):
 
     # ---- what layers ask ----
 
-    def begin(self, module, batch, heads, counts):
+    def _begin(self, module, batch, heads, counts):
         """The tokens of a call come to a layer; with its first ones a sequence gets its policies."""
         if not self.evictors:
             self.evictors, self.text, self.known = [None] * batch, [None] * batch, [0] * batch
@@ -586,7 +582,7 @@ class Cache(transformers.Cache):
                     layers=config.num_hidden_layers, kv_heads=max(heads, getattr(config, "num_key_value_heads", 0) or 0),
                     length=int(self._length or n), prefill=self._first_tokens(n), **self._setup)
 
-    def place(self, read, columns, counts, real, device):
+    def _place(self, read, columns, counts, real, device):
         """The columns of the new tokens of each sequence, of which `read` have been read; the first layer says it for all.
         Without padding columns are positions."""
         for b, n in enumerate(counts):
@@ -599,11 +595,20 @@ class Cache(transformers.Cache):
                 self.text[b] = torch.cat([self.text[b], new + columns])
             self.known[b] += n
 
-    def weigh(self):
+    def _weigh(self):
         self._peak = max(self._peak, self._bytes())
 
-    def unread(self):
-        self.broken = True
+    def _claim(self):
+        """A layer's keys and values come: until they have been attended over, nothing else does."""
+        with _claiming:
+            before, self._claimed = self._claimed, self._claimed or threading.get_ident()
+        if before not in (None, threading.get_ident()):
+            raise misused("cache", "another thread at work in it, or stopped there by an error", "one thread at a time",
+                          "give each thread a cache; after a call that failed, reset() the cache")
+        if before:
+            raise self._unread()
+
+    def _unread(self):
         _at_work.layer = None
         return misused("cache", "keys and values whose rows were not seen", "the attention implementation " + NAME,
                        'call model.set_attn_implementation("shears") first; after a call that failed, reset() the cache')
@@ -643,7 +648,8 @@ class Cache(transformers.Cache):
     def get_max_length(self, *_):
         return -1
 
-    def get_max_cache_shape(self, *_):
+    def get_max_cache_shape(self, *_: Any) -> int:
+        """-1, no limit; asked by versions of transformers before `get_max_length`."""
         return -1
 
     is_compileable = is_croppable = False
@@ -651,7 +657,7 @@ class Cache(transformers.Cache):
     def reset(self) -> None:
         """Empties the cache, for other texts."""
         self.layers, self.evictors, self.text, self.known = [], [], [], []
-        self._peak, self.broken = 0, False
+        self._peak, self._claimed = 0, None       # _claimed: the thread whose keys and values have not been attended over
         _at_work.layer = None
 
     def crop(self, tokens_to_remove):

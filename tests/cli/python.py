@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package against the program: python.py WHAT [STORE], see python.sh."""
 import ast
+import importlib.util
 import inspect
 import json
 import multiprocessing
@@ -235,15 +236,21 @@ def threads():
 
 
 def hints():
-    public = [getattr(shears, name) for name in shears.__all__ if name not in ("Cache", "record")]
-    functions = [f for f in public if inspect.isfunction(f)]
-    for kind in shears.Store, shears.Table, shears.Result, shears.Figure:
-        functions += [f for name, f in vars(kind).items() if inspect.isfunction(f) and not name.startswith("_")]
-        functions += [f.fget for f in vars(kind).values() if isinstance(f, property)]
+    """Every function, method and constructor that is this package's own has type hints and says what it does."""
+    functions = [f for f in (getattr(shears, name) for name in shears.__all__) if inspect.isfunction(f)]
+    kinds = [shears.Store, shears.Table, shears.Result, shears.Figure]
+    if importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"):
+        kinds += [shears.Cache, shears.record]
+    for kind in kinds:
+        assert kind.__doc__, kind
+        inherited = {name for base in kind.__mro__[1:] if "shears" not in base.__module__ for name in vars(base)}
+        own = {name: f for name, f in vars(kind).items() if not name.startswith("_") and name not in inherited}
+        functions += [f for f in own.values() if inspect.isfunction(f)] + [f.fget for f in own.values() if isinstance(f, property)]
+        functions += [kind.__init__] if "__init__" in vars(kind) and kind not in (shears.Table, shears.Result, shears.Figure) else []
     for f in functions:
-        assert f.__doc__, f
+        assert f.__doc__ or f.__name__ == "__init__", f
         names = [name for name in inspect.signature(f).parameters if name != "self"]
-        lacks = [name for name in names + ["return"] if name not in f.__annotations__]
+        lacks = [name for name in names + ["return"] * (f.__name__ != "__init__") if name not in f.__annotations__]
         assert not lacks, (f, lacks)
     assert len(functions) > 20
 

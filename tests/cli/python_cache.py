@@ -1,36 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """shears.Cache, called by python_torch.sh in a Python with PyTorch and transformers:
 
-    python_cache.py CHECK
+    python_cache.py CHECK...
 
 What it keeps and computes is what `shears eval` does on the same checkpoint, for families and policies; generate(),
-padding, plans, sizes, errors."""
+padding, plans, sizes, errors, threads, what ends a process."""
+import copy
+import functools
+import itertools
 import json
 import os
 import subprocess
 import sys
-import warnings
+import threading
 
 import numpy
 import torch
 import transformers
 
 import shears
+import torch_checks
+from shears import _cache
 
-warnings.simplefilter("ignore")
-torch.set_num_threads(1)
-transformers.utils.logging.set_verbosity_error()
-transformers.utils.logging.disable_progress_bar()
 CHECKPOINTS = os.path.join(os.environ["SH_GOLDEN"], "checkpoints")
 FAMILIES = "opt", "llama_gqa", "mistral", "gemma2", "qwen3", "modern/sinks"
 POLICIES = ("window", "streaming:sinks=2", "h2o:recent=4", "tova", "scissorhands:recent=4,window=16,drop=2", "keydiff",
             "snapkv:recent=6", "caote", "expected:every=8", "lagkv:lag=4,sinks=2")
 
 
+@functools.cache
 def load(family):
     """(its folder, the model, which calls the attention function of the cache, tokens of its longest text)"""
     folder = os.path.join(CHECKPOINTS, family)
-    shears.Cache                        # registers the function
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="shears",
                                                               dtype=torch.float32).eval()
     with open(os.path.join(folder, "ref.json")) as f:
@@ -86,10 +87,10 @@ def last_of(kept):
     return {place: steps[-1] for place, steps in kept.items()}
 
 
-def evaluate(family, share="0.3"):
+def evaluate(share="0.3"):
     """A whole text in one call: token by token, and with a prompt that is compressed at once."""
-    folder, model, text = load(family)
-    for policy in POLICIES:
+    for family, policy in itertools.product(FAMILIES, POLICIES):
+        folder, model, text = load(family)
         for prefill in (0, len(text) // 2):
             if policy.startswith("snapkv") and not prefill:
                 continue
@@ -102,10 +103,10 @@ def evaluate(family, share="0.3"):
             assert full.stats.bytes > cache.stats.bytes, (family, policy)
 
 
-def steps(family):
+def steps():
     """One token a call: what is kept at every step, after a prompt and from the first token on."""
-    folder, model, text = load(family)
-    for policy in "h2o:recent=4", "scissorhands:recent=4,window=16,drop=2":
+    for family, policy in itertools.product(FAMILIES, ("h2o:recent=4", "scissorhands:recent=4,window=16,drop=2")):
+        folder, model, text = load(family)
         for prompt in 1, len(text) // 2:
             prefill = prompt if prompt > 1 else 0
             kept, logits = evaluated(folder, text, "--policy", policy, "--budget", 12, "--prefill", prefill)
@@ -268,15 +269,94 @@ def half():
     folder, model, text = load("llama_gqa")
     full, small = shears.Cache("h2o:recent=2", 8), shears.Cache("h2o:recent=2", 8)
     run(model, full, [text])
-    run(model.to(torch.bfloat16), small, [text])
+    run(copy.deepcopy(model).to(torch.bfloat16), small, [text])
     assert 2 * small.stats.bytes == full.stats.bytes == full.stats.planned_bytes
     assert all(len(x) == 7 for layer in small.stats.kept[0] for x in layer)
 
 
-def every(check):
-    for family in FAMILIES:
-        globals()[check](family)
+def one_by_one(model, cache, text, prompt=9):
+    """Kept positions and logits of a text whose tokens come one by one after a prompt."""
+    logits = [run(model, cache, [text[:prompt]])[0]] + [run(model, cache, [[x]])[0] for x in text[prompt:]]
+    return positions(model, cache), torch.cat(logits).tolist()
+
+
+def together(*calls):
+    all_ = [threading.Thread(target=call) for call in calls]
+    for one in all_:
+        one.start()
+    for one in all_:
+        one.join()
+
+
+def threads():
+    """Two threads with a cache each have what each has alone. Two that share one get errors at worst."""
+    folder, model, text = load("llama_gqa")
+    texts, found = (text[:40], text[5:45]), {}
+    small = lambda: shears.Cache("h2o:recent=2", 8)
+    alone = [one_by_one(model, small(), one) for one in texts]
+
+    def work(i):
+        found[i] = one_by_one(model, small(), texts[i])
+    together(*(lambda i=i: work(i) for i in (0, 1)))
+    assert [found[0], found[1]] == alone
+
+    def share():
+        for _ in range(40):
+            try:
+                run(model, cache, [text[:3]])
+            except (shears.MisusedError, IndexError, RuntimeError):     # of a mask that has another thread's tokens
+                pass
+    cache, interval = small(), sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    together(share, share)
+    sys.setswitchinterval(interval)
+    cache.reset()
+    assert one_by_one(model, cache, texts[0]) == alone[0]
+    # While a thread attends, nobody else does.
+    layer_attend, said = _cache.Layer.attend, []
+
+    def attend(layer, *arguments):
+        if layer.index == 1 and not said:
+            together(lambda: refused("one thread", lambda: said.append(1) or run(model, cache, [text[:3]]), shears.MisusedError))
+        return layer_attend(layer, *arguments)
+    _cache.Layer.attend = attend
+    cache.reset()
+    try:
+        run(model, cache, [text[:9]])
+    finally:
+        _cache.Layer.attend = layer_attend
+    assert said
+
+
+def ends():
+    """A forked child goes on by itself; Ctrl-C in a pass leaves a cache that reset() empties; the interpreter ends with a
+    cache in use."""
+    done = torch_checks.child("python_cache", """
+import os, signal, threading
+folder, model, text = t.load("llama_gqa")
+cache = t.shears.Cache("h2o:recent=2", 8)
+t.run(model, cache, [text[:9]])
+go_on = lambda: repr(t.one_by_one(model, cache, text[9:30], 1))
+reader, writer = os.pipe()
+child = os.fork()
+mine = go_on()
+if not child:
+    os.write(writer, mine.encode()[:4000])
+    os._exit(5)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+assert os.read(reader, 4000) == mine.encode()[:4000]
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        t.run(model, cache, [text[:1]])
+except KeyboardInterrupt:
+    cache.reset()
+t.run(model, cache, [text[:9]])
+assert go_on() == mine
+sys.exit(3)
+""")
+    assert done.returncode == 3 and not done.stderr, done
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](*sys.argv[2:])
+    torch_checks.main(globals())

@@ -4,9 +4,7 @@ function returns, codes and vectors with those of `shears trace`."""
 import json
 import os
 import subprocess
-import sys
 import threading
-import time
 import warnings
 
 import numpy as np
@@ -14,11 +12,9 @@ import torch
 import transformers
 
 import shears
+import torch_checks
 from shears import _attend
 
-transformers.logging.set_verbosity_error()
-transformers.utils.logging.disable_progress_bar()
-torch.set_num_threads(1)
 torch.manual_seed(5)
 
 SHEARS, GOLDEN, FIXTURES = os.environ["SHEARS"], os.environ["SH_GOLDEN"], os.environ.get("SH_FIXTURES", "")
@@ -165,6 +161,8 @@ def families():
     all_ = folders()
     apart = {"falcon_rw": "transformers' eager attention adds ALiBi twice there",
              "gpt_neo": "its windows do not show in the weights that it returns"}
+    # Blocks of 128 x 128 share a factor; where sizes are no multiples of 128, transformers makes blocks of equal sizes.
+    apart.update({"quantised_fp8_block_%d" % i: "transformers reads FP8 in other blocks there" for i in (1, 2)})
     for name, folder in all_.items():
         with open(folder + "/ref.json", encoding="utf-8") as f:
             ref = json.load(f)
@@ -480,10 +478,8 @@ def threads():
 def ends():
     """Ctrl-C, the end of the interpreter and of a forked child, in the middle of a recording: the store is whole."""
     code = """
-import os, signal, sys, threading, time
-sys.path.insert(0, sys.argv[1])
-import record_torch as t
-model, how = t.tiny(num_hidden_layers=6), sys.argv[2]
+import os, signal, threading
+model, how = t.tiny(num_hidden_layers=6), sys.argv[1]
 r = t.shears.record(model, how + ".db", codec="f32")
 r.__enter__()
 t.torch.set_grad_enabled(False)
@@ -508,8 +504,8 @@ if how == "interrupt":
 """
     for how, status in (("exit", 0), ("fork", 0), ("interrupt", 9)):
         fresh(how + ".db")
-        done = subprocess.run([sys.executable, "-c", code, os.path.dirname(os.path.abspath(__file__)), how], timeout=120)
-        assert done.returncode == status, (how, done.returncode)
+        done = torch_checks.child("record_torch", code, how)
+        assert done.returncode == status and not done.stderr, (how, done)
         run("verify", "-q", how + ".db")
         store = shears.open(how + ".db")
         assert store.sequences["tokens"].tolist()[:2] == [40, 41], how
@@ -520,29 +516,22 @@ if how == "interrupt":
 def memory():
     """The most that a pass takes for a layer of 12 heads, compared with eager attention that returns its weights."""
     code = """
-import resource, sys
-sys.path.insert(0, sys.argv[1])
-import record_torch as t
 model = t.tiny(num_hidden_layers=1, num_attention_heads=12, num_key_value_heads=12, hidden_size=192)
 text = t.ids(2048)
-most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+most = lambda: int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])      # getrusage's is the parent's, too
 with t.torch.no_grad():
     t.recorded(model.model, "small.db", lambda: model.model(t.ids(64)))
     before = most()
-    if sys.argv[2] == "eager":
+    if sys.argv[1] == "eager":
         model.model(text, output_attentions=True)
     else:
         t.recorded(model.model, "memory.db", lambda: model.model(text))
     print(most() - before)
 """
-    here = os.path.dirname(os.path.abspath(__file__))
-    taken = {how: int(subprocess.run([sys.executable, "-c", code, here, how], check=True, stdout=subprocess.PIPE,
-                                     timeout=120).stdout) for how in ("eager", "recorder")}
+    taken = {how: int(torch_checks.child("record_torch", code, how).stdout) for how in ("eager", "recorder")}
     print("# 2048 tokens, 12 heads: eager %d KiB, recorder %d KiB" % (taken["eager"], taken["recorder"]))
     assert taken["recorder"] * 5 < taken["eager"]      # at 4096 tokens less than a tenth: bench/record_speed.py
 
 
 if __name__ == "__main__":
-    began = time.monotonic()
-    globals()[sys.argv[1]]()
-    print("# %s: %.1f s" % (sys.argv[1], time.monotonic() - began))
+    torch_checks.main(globals())
