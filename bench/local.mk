@@ -9,7 +9,7 @@ EXTRA_PROGRAMS += %D%/tokenizer_encode
 bench-tokenizer: %D%/tokenizer_encode
 .PHONY: bench-tokenizer
 CLEANFILES += %D%/tokenizer_encode
-EXTRA_DIST += %D%/record_speed.py %D%/tokenizer_speed.py
+EXTRA_DIST += %D%/reading_speed.py %D%/record_speed.py %D%/tokenizer_speed.py
 
 # `make bench-replay`: the driver of replay_speed.py.
 EXTRA_PROGRAMS += %D%/replay_speed

@@ -79,7 +79,7 @@ done
 for db in log8 sparse-log8; do
     reader short.py $db.db 1 1 2 none.npy >log/out 2>log/err
     status=$?
-    expect "  of $db it says what to do" 1 "" "found log8 or sparse scores: use shears_trace.py"
+    expect "  of $db it says what to do" 1 "" "found log8 or sparse scores: use the package shears"
 done
 holds "what is not in a store is named" reader - <<'P'
 import shears_trace
