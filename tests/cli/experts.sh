@@ -142,4 +142,28 @@ done
 holds "a NaN in the two experts that are asked for is named, in others not seen" [ "$named$unseen" = 24 ]
 run generate -q --model bad0 --tokens 64.jsonl --max-tokens 2
 expect "generate: the same error" 1 "" "layers.0.mlp.experts.down_proj.*element 7 .*nan, expected finite"
+# ---- scales of MXFP4 ----
+
+python "$SH_TOP/bench/random_experts.py" oss small-gpt-oss >/dev/null
+scaled() { # byte: a scale in the last row of each expert's down_proj
+    rm -rf scaled && cp -r oss scaled
+    python - "$1" <<'P'
+import glob, json, struct, sys
+for path in glob.glob("scaled/*.safetensors"):
+    with open(path, "r+b") as f:
+        head, = struct.unpack("<Q", f.read(8))
+        for name, t in json.loads(f.read(head)).items():
+            if name.endswith("layers.0.mlp.experts.down_proj_scales"):
+                (begin, end), n = t["data_offsets"], t["shape"][0]
+                for i in range(n):
+                    f.seek(8 + head + begin + (end - begin) // n * (i + 1) - 1)
+                    f.write(bytes([int(sys.argv[1])]))
+P
+}
+scaled 255
+refuse "a scale that is no number" 1 "down_proj.*nan" \
+    trace --model scaled --db out/nan.db --tokens one.jsonl -q
+scaled 127
+run trace --model scaled --db out/scaled.db --tokens one.jsonl -q
+expect "a scale that is one" 0 "layers  " ""
 finish
