@@ -161,7 +161,8 @@ for path in glob.glob("scaled/*.safetensors"):
 P
 }
 scaled 255
-refuse "a scale that is no number" 1 "down_proj.*nan" \
+rm -f out/*
+refuse "a scale that is no number" 1 "down_proj.*(nan|inf), expected finite" \
     trace --model scaled --db out/nan.db --tokens one.jsonl -q
 scaled 127
 run trace --model scaled --db out/scaled.db --tokens one.jsonl -q
