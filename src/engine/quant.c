@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See rows.h: numbers to codes and back. */
 #include "src/engine/rows.h"
 
 #include <math.h>

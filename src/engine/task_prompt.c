@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See task.h: the prompts of an item. */
 #include "src/engine/task.h"
 
 #include <stdlib.h>

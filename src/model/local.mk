@@ -4,7 +4,7 @@ noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	%D%/activations.c \
 	%D%/attention_experts.c \
-	%D%/arch.h \
+	%D%/arch.c %D%/arch.h \
 	%D%/coded.c %D%/coded.h \
 	%D%/coded_bnb.c \
 	%D%/coded_join.c \

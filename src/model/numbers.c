@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See model.h: random numbers for weights, pruning, and the search for numbers that are not finite. */
 #include "src/model/model.h"
 
 #include <limits.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See tok.h: ids to text, as SentencePiece does it. */
 #include "src/tokenizer/tok.h"
 
 #include <stdlib.h>

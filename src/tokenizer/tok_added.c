@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See tok_model.h: tokens that are cut out of the text as they are. */
 #include "src/tokenizer/tok_model.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See tok.h: the steps of tokenizer.json's decoder. */
 #include "src/tokenizer/tok.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See tok_model.h: unigram models. */
 #include "src/tokenizer/tok_model.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See units.h: the hidden states between two layers, in memory or in a file without a name. */
 #include "src/tracer/units.h"
 
 #include <errno.h>

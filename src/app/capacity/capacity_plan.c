@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See capacity_ask.h: a plan as the rule of a cache, and its evidence in words. */
 #include "src/app/capacity/capacity_ask.h"
 
 #include <ctype.h>

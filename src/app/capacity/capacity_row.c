@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See capacity_study.h: an answer as a row. */
 #include "src/app/capacity/capacity_study.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See eval_results.h: the results of few-shot tasks. */
 #include "src/app/eval/eval_results.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See plan_measure.h: the search on a trace. */
 #include "src/app/plan/plan_measure.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
+/* See gguf_tensors.h: a family's tables for the tensors of GGUF files. */
 #include <stdlib.h>
 #include <string.h>
 

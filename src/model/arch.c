@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/model/arch.h"
+
+#include <math.h>
+
+#include "src/base/mem.h"
+
+int sh_arch_window(const struct sh_arch *a, int layer)
+{
+    return a->whole[layer / 64] >> layer % 64 & 1 ? 0 : a->window;
+}
+
+void sh_arch_see_all(struct sh_arch *a, int layer)
+{
+    a->whole[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+int sh_arch_attends(const struct sh_arch *a, int layer)
+{
+    return !(a->linear[layer / 64] >> layer % 64 & 1);
+}
+
+void sh_arch_make_linear(struct sh_arch *a, int layer)
+{
+    a->linear[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+/* 0: with a window, 1: without. */
+static int kind_of(const struct sh_arch *a, int layer)
+{
+    return !sh_arch_window(a, layer);
+}
+
+int sh_arch_kv_heads(const struct sh_arch *a, int layer)
+{
+    int own = a->kv_head_of[kind_of(a, layer)];
+    return !sh_arch_attends(a, layer) ? 0 : own ? own : a->n_kv_head;
+}
+
+int sh_arch_d_head(const struct sh_arch *a, int layer)
+{
+    int own = a->head_of[kind_of(a, layer)];
+    return own ? own : a->d_head;
+}
+
+int sh_arch_n_rot(const struct sh_arch *a, int layer)
+{
+    return a->local_n_rot && sh_arch_window(a, layer) ? a->local_n_rot : a->n_rot;
+}
+
+int sh_arch_heads_differ(const struct sh_arch *a)
+{
+    return a->head_of[0] != a->head_of[1] || a->kv_head_of[0] != a->kv_head_of[1];
+}
+
+int sh_arch_borrows(const struct sh_arch *a, int layer)
+{
+    return a->borrows_from && layer >= a->borrows_from;
+}
+
+int sh_arch_lends(const struct sh_arch *a, int layer)
+{
+    if (!a->borrows_from || layer >= a->borrows_from)
+        return 0;
+    for (int later = layer + 1; later < a->borrows_from; later++)
+        if (kind_of(a, later) == kind_of(a, layer))
+            return 0;
+    return 1;
+}
+
+const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_arch *copy)
+{
+    if (layer < 0 || (!sh_arch_heads_differ(a) && !a->late_ff))
+        return a;
+    *copy = *a;
+    copy->d_head = sh_arch_d_head(a, layer);
+    copy->n_kv_head = sh_arch_kv_heads(a, layer);
+    copy->d_ff = a->late_ff && sh_arch_borrows(a, layer) ? a->late_ff : a->d_ff;
+    return copy;
+}
+
+/* Numbers of the keys of a kind of layers. */
+static size_t lent(const struct sh_arch *a, int kind)
+{
+    int heads = a->kv_head_of[kind] ? a->kv_head_of[kind] : a->n_kv_head, d = a->head_of[kind] ? a->head_of[kind]
+                                                                                              : a->d_head;
+    return a->borrows_from ? (size_t)heads * (size_t)d : 0;
+}
+
+size_t sh_arch_own_at(const struct sh_arch *a, int layer)
+{
+    int n = a->streams.n > 1 ? a->streams.n : 1;
+    return (size_t)n * (size_t)a->d_model + (size_t)layer * (size_t)a->streams.d_own;
+}
+
+size_t sh_arch_lent_at(const struct sh_arch *a, int layer)
+{
+    return sh_arch_own_at(a, a->n_layer) + (kind_of(a, layer) ? 2 * lent(a, 0) : 0);
+}
+
+size_t sh_arch_row(const struct sh_arch *a)
+{
+    return sh_arch_own_at(a, a->n_layer) + 2 * lent(a, 0) + 2 * lent(a, 1);
+}
+
+int sh_arch_cuts(const struct sh_arch *a, int layer)
+{
+    return a->cut > 0 && a->cuts[layer / 64] >> layer % 64 & 1;
+}
+
+void sh_arch_make_cut(struct sh_arch *a, int layer)
+{
+    a->cuts[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+int sh_delta_channels(const struct sh_delta_shape *d)
+{
+    return 2 * d->n_k * d->d_k + d->n_v * d->d_v;
+}
+
+size_t sh_delta_state(const struct sh_delta_shape *d)
+{
+    return d->n_v ? (size_t)(d->kernel - 1) * (size_t)sh_delta_channels(d) +
+                    (size_t)d->n_v * (size_t)d->d_k * (size_t)d->d_v : 0;
+}
+
+int sh_arch_turns(const struct sh_arch *a, int layer)
+{
+    return a->pos == SH_POS_ROTARY && !(a->still[layer / 64] >> layer % 64 & 1);
+}
+
+void sh_arch_keep_still(struct sh_arch *a, int layer)
+{
+    a->still[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+int sh_arch_tempers(const struct sh_arch *a, int layer)
+{
+    return a->temper > 0 && !(a->flags & SH_TEMPER_STILL && sh_arch_turns(a, layer));
+}
+
+int sh_arch_scales(const struct sh_arch *a)
+{
+    return a->residual_scale < 1 || a->residual_scale > 1;
+}
+
+int sh_arch_mixes_f32(const struct sh_arch *a)
+{
+    return (a->flags & (SH_HAS_SUB_NORM | SH_ATTENTION_GATE)) != 0;
+}
+
+int sh_arch_has_sub(const struct sh_arch *a)
+{
+    return sh_arch_mixes_f32(a) || a->latent.rank;
+}
+
+unsigned sh_arch_flags(const struct sh_arch *a, int layer)
+{
+    int mixes = a->mix.n && !(a->mix.dense[layer / 64] >> layer % 64 & 1);
+    return a->flags | (mixes ? SH_EXPERT_LAYER : 0) | (mixes && a->mix.shared_width ? SH_SHARED_LAYER : 0);
+}
+
+void sh_arch_keep_dense(struct sh_arch *a, int layer)
+{
+    a->mix.dense[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+int sh_arch_widest_ff(const struct sh_arch *a)
+{
+    int dense = a->late_ff > a->d_ff ? a->late_ff : a->d_ff, most = dense > a->mix.width ? dense : a->mix.width;
+    return most > a->mix.shared_width ? most : a->mix.shared_width;
+}
+
+float sh_arch_scale(const struct sh_arch *a, int layer)
+{
+    return a->flags & SH_SCALED_BY_LAYER ? a->scale / (float)(layer + 1) : a->scale;
+}
+
+const struct sh_rope *sh_arch_rope(const struct sh_arch *a, int layer)
+{
+    return a->local_rope.base > 0 && sh_arch_window(a, layer) ? &a->local_rope : &a->rope;
+}
+
+static int follows_length(const struct sh_rope *r)
+{
+    return r->kind == SH_ROPE_DYNAMIC || r->kind == SH_ROPE_LONG;
+}
+
+int sh_arch_follows_length(const struct sh_arch *a)
+{
+    return follows_length(&a->rope) || follows_length(&a->local_rope);
+}
+
+/* A geometric series for a power of two; the heads beyond take every other slope of the next one. */
+float *sh_arch_slopes(const struct sh_arch *a)
+{
+    if (a->pos != SH_POS_ALIBI)
+        return NULL;
+    float *slopes = xcalloc((size_t)a->n_head, sizeof *slopes);
+    int power = 1;
+    while (power <= a->n_head / 2)
+        power *= 2;
+    for (int h = 0; h < a->n_head; h++)
+        slopes[h] = (float)exp2(h < power ? -8.0 * (h + 1) / power : -4.0 * (2 * (h - power) + 1) / power);
+    return slopes;
+}
