@@ -91,6 +91,7 @@ libcapacity_a_SOURCES = \
 	%D%/capacity/kv_shape.c %D%/capacity/kv_shape.h \
 	%D%/capacity/kv_type.c %D%/capacity/kv_type.h \
 	%D%/capacity/kv_weights.c %D%/capacity/kv_weights.h \
+	%D%/capacity/lora.c %D%/capacity/lora.h \
 	%D%/catalog/spelling.c \
 	%D%/catalog/catalog.c %D%/catalog/catalog.h
 

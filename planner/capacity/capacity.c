@@ -76,12 +76,12 @@ static void name_shortfall(const struct sh_capacity_ask *a, struct sh_capacity *
 {
     const struct sh_capacity_stage *g = &c->stage[c->fullest];
     uint64_t ranks = (uint64_t)a->ep, each = a->batch ? (a->batch + ranks - 1) / ranks : 1;
-    uint64_t need = g->weights - g->draft_weights;
-    static const char *const names[] = {"weights", "draft model", "overhead", "shared prefix",
+    uint64_t need = g->weights - g->draft_weights - g->lora;
+    static const char *const names[] = {"weights", "draft model", "adapters", "overhead", "shared prefix",
                                         "cache of the sequences"};
-    uint64_t terms[] = {need, g->draft_weights, a->overhead, g->kv.prefix, sh_kv_mul(each, g->kv.sequence)};
+    uint64_t terms[] = {need, g->draft_weights, g->lora, a->overhead, g->kv.prefix, sh_kv_mul(each, g->kv.sequence)};
     need = 0;
-    for (int i = 0; i < 5 && !c->unfit; i++) {
+    for (int i = 0; i < 6 && !c->unfit; i++) {
         need = sh_kv_add(need, terms[i]);
         if (need > c->limit) {
             c->unfit = names[i];

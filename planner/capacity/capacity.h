@@ -3,7 +3,7 @@
  * (kv_shape.h), formats of its weights, a rule for its cache (kv_rule.h), numbers of a board.
  *
  *     limit     = floor(memory * util)
- *     weights   = ceil((all but experts + experts * ceil(E / ep) / E) / tp) of a pipeline's stage
+ *     weights   = ceil((all but experts + experts * ceil(E / ep) / E) / tp) of a pipeline's stage, and its adapters
  *     room      = limit - weights - overhead
  *     max batch = ep * min over stages of floor((room - shared prefix) / bytes of a sequence)
  *
@@ -17,6 +17,7 @@
 
 #include "planner/capacity/kv_rule.h"
 #include "planner/capacity/kv_weights.h"
+#include "planner/capacity/lora.h"
 
 /* ---- the least time of a step (capacity_time.c) ---- */
 
@@ -26,7 +27,8 @@
  *     flops   = 2 * parameters that a token uses * tokens + attention
  *     seconds = max(bytes / bandwidth, flops / peak) + link bytes / link bandwidth
  *
- * Of E experts, of which each token takes k, n tokens read E * (1 - (1 - k/E)^n) when all are equally likely. The token
+ * Of E experts, of which each token takes k, n tokens read E * (1 - (1 - k/E)^n) when all are equally likely; so do n
+ * sequences of the adapters, of which each has one. The token
  * embedding is not read (but for the few rows used), unless it is the output head as well. A step may be decoding, a
  * prompt or both at once; every figure is of one GPU of the group. */
 enum sh_bound { SH_BOUND_BANDWIDTH, SH_BOUND_COMPUTE, SH_BOUND_LINK };
@@ -40,6 +42,7 @@ struct sh_roofline {
     double link_bytes;                  /* sent and received for each token; 0: not counted        */
     double bandwidth, peak, link;       /* bytes/s, FLOP/s, bytes/s one way                        */
     double ranks;                       /* groups whose tokens meet in the experts (EP), at least 1 */
+    double adapters, adapter_bytes;     /* places for adapters; bytes of one; token_flops has those of a token's own */
 };
 
 /* What a step is asked to do. */
@@ -48,8 +51,8 @@ struct sh_step_work {
     double logits;                      /* of these, those whose next token is needed              */
     double cache_bytes;                 /* read by attention on this GPU                          */
     double attention_flops;             /* of scores and their products with values, this GPU      */
-    double prompt_tokens, prompt_flops; /* of these, those of prompts; the least time does not ask  */
-    double prompts;                     /* that these tokens belong to; the least time does not ask */
+    double prompt_tokens, prompt_flops; /* of these, those of prompts; the flops are a part of the above */
+    double prompts;                     /* that these tokens belong to                            */
 };
 
 struct sh_step_time {
@@ -71,6 +74,7 @@ struct sh_capacity_ask {
     struct sh_kv_rule rule;
     const struct sh_kv_shape *draft;    /* a speculative draft model, in the last stage; NULL: none */
     struct sh_weight_types draft_weights;
+    struct sh_lora lora;
     int tp, pp, ep;
     uint64_t memory, overhead;          /* bytes of one GPU                                       */
     double util;                        /* share of the memory that may be used                    */
@@ -82,7 +86,7 @@ struct sh_capacity_ask {
 struct sh_capacity_stage {
     int first, last;                    /* layers [first, last)                                   */
     struct sh_kv_parts parts;           /* of the whole stage, before tp and ep                    */
-    uint64_t weights, draft_weights;    /* bytes on one GPU; weights includes the draft's          */
+    uint64_t weights, draft_weights, lora;      /* bytes on one GPU; weights includes the draft's and the adapters' */
     struct sh_kv_bytes kv, draft_kv;    /* on one GPU, at the length; kv.sequence includes the draft's */
 };
 

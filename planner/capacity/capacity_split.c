@@ -54,6 +54,8 @@ void sh_split_stage(const struct sh_capacity_ask *a, int i, uint64_t length, str
     if (is_last)
         sh_kv_weights_last(s, &a->weights, a->pp > 1, &g.parts);
     g.weights = weights_of(&g.parts, &s->f, a->tp, a->ep);
+    g.lora = sh_kv_mul(a->lora.adapters, 2 * sh_lora_parameters(s, g.first, g.last, &a->lora, a->tp));
+    g.weights += g.lora;
     g.kv = sh_split_cache(a, i, length);
     if (a->draft && is_last) {
         struct sh_kv_parts d = sh_kv_weights_all(a->draft, &a->draft_weights);

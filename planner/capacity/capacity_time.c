@@ -10,7 +10,9 @@ struct sh_step_time sh_roofline_step(const struct sh_roofline *r, const struct s
 {
     struct sh_step_time s = {0};
     double touched = r->expert_share > 0 ? 1 - pow(1 - r->expert_share, w->tokens * r->ranks) : 0;
-    s.weight_bytes = r->plain_bytes + r->expert_bytes * touched + (w->logits > 0 ? r->head_bytes : 0);
+    double adapters = sh_lora_touched(r->adapters, w->tokens - w->prompt_tokens + w->prompts);
+    s.weight_bytes = r->plain_bytes + r->expert_bytes * touched + (w->logits > 0 ? r->head_bytes : 0) +
+                     adapters * r->adapter_bytes;
     s.bytes = s.weight_bytes + w->cache_bytes;
     s.flops = w->tokens * r->token_flops + w->logits * r->head_flops + w->attention_flops;
     s.memory_s = s.bytes / r->bandwidth;
@@ -62,7 +64,10 @@ struct sh_roofline sh_capacity_roofline(const struct sh_capacity_ask *a, int sta
         r.expert_bytes = experts / f->experts * ((f->experts + a->ep - 1) / a->ep) / tp;
         r.expert_share = (double)f->used / f->experts;
     }
-    r.token_flops = 2 * parameters_used(&g.parts, f) / tp;
+    double lora = (double)sh_lora_parameters(a->shape, g.first, g.last, &a->lora, a->tp);
+    r.adapters = (double)a->lora.adapters;
+    r.adapter_bytes = 2 * lora;
+    r.token_flops = 2 * parameters_used(&g.parts, f) / tp + 2 * lora;
     if (stage + 1 == a->pp) {           /* a tied embedding is the head, if it is in the same stage */
         int tied = f->tied && a->pp == 1;
         uint64_t bytes = g.parts.bytes[SH_PART_HEAD] + (tied ? g.parts.bytes[SH_PART_EMBED] : 0);
@@ -143,7 +148,8 @@ struct sh_step_work sh_capacity_decode_work(const struct sh_capacity_ask *a, int
 
 struct sh_step_work sh_capacity_prompt_work(const struct sh_capacity_ask *a, int stage, uint64_t length)
 {
-    struct sh_step_work w = {.tokens = (double)length, .logits = stage + 1 == a->pp};
+    struct sh_step_work w = {.tokens = (double)length, .logits = stage + 1 == a->pp, .prompt_tokens = (double)length,
+                             .prompts = 1};
     int n = a->shape->f.layers, last = sh_split_first(n, a->pp, stage + 1);
     for (int i = sh_split_first(n, a->pp, stage); i < last; i++)
         w.attention_flops += pair_flops(a->shape, i, a->tp) * pairs(a->shape, i, (double)length) +

@@ -98,6 +98,10 @@ static void put_weights(const struct sh_capacity_ask *a, const struct sh_gpu *b,
     c->head_bytes = (double)(ends.bytes[head] + (f->tied ? ends.bytes[SH_PART_HEAD] : 0)) / tp;
     c->weight_bytes = c->dense_bytes + c->expert_bytes + (double)sh_kv_parts_sum(ends.bytes) / tp;
     c->head_s = 2 * (double)ends.parameters[head] / c->peak / tp;
+    c->adapters = (double)a->lora.adapters;
+    c->adapter_bytes = 2 * (double)sh_lora_parameters(a->shape, 0, f->layers, &a->lora, c->layout.tp);
+    c->adapter_s = c->adapter_bytes / c->peak;          /* two FLOP and two bytes a parameter     */
+    c->weight_bytes += c->adapters * c->adapter_bytes;
 }
 
 static void put_layers(const struct sh_capacity_ask *a, struct sh_clock *c)
@@ -171,11 +175,13 @@ double sh_clock_step(const struct sh_clock *c, const struct sh_clock_work *w, do
     const double *k = c->constant;
     double t[SH_N_TERM], tokens = w->decoding + w->prompt_tokens, decoded = tokens > 0 ? w->decoding / tokens : 0;
     double touched = c->share > 0 ? 1 - pow(1 - c->share, w->all_tokens) : 0;
-    double bytes = c->dense_bytes - c->narrow_bytes + (w->logits > 0 ? c->head_bytes : 0);
+    double bytes = c->dense_bytes - c->narrow_bytes + (w->logits > 0 ? c->head_bytes : 0) +
+                   c->adapter_bytes * sh_lora_touched(c->adapters, fmin(w->all_sequences, tokens));
+    double dense_s = c->dense_s + c->adapter_s;
     t[SH_TERM_DENSE] = hypotenuse((bytes / k[SH_CLOCK_dense_memory] + c->narrow_bytes / k[SH_CLOCK_narrow_memory]) /
                                  c->bandwidth,
-                             (w->decoding * c->dense_s + w->logits * c->head_s) / k[SH_CLOCK_decode_products] +
-                             w->prompt_tokens * c->dense_s / k[SH_CLOCK_prompt_products]);
+                             (w->decoding * dense_s + w->logits * c->head_s) / k[SH_CLOCK_decode_products] +
+                             w->prompt_tokens * dense_s / k[SH_CLOCK_prompt_products]);
     t[SH_TERM_EXPERTS] = hypotenuse(c->expert_bytes * touched / (k[SH_CLOCK_expert_memory] * c->bandwidth),
                                w->all_tokens * c->expert_s * (decoded / k[SH_CLOCK_decode_experts] +
                                                               (1 - decoded) / k[SH_CLOCK_prompt_experts]));

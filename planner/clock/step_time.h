@@ -4,7 +4,8 @@
  * line below is a sum over the layers; `a | b` is sqrt(a^2 + b^2), since moving and computing overlap in part; eff is a
  * share of the engine's:
  *
- *     dense     bytes / (eff bandwidth) | FLOP / (eff peak of the format)
+ *     dense     bytes / (eff bandwidth) | FLOP / (eff peak of the format); with adapters (planner/capacity/lora.h),
+ *               those that the sequences have
  *     experts   bytes of those touched / (eff bandwidth) | FLOP / (eff peak of the format)
  *     attention cache read / (eff bandwidth) | FLOP / (eff 16-bit peak) of decoding; of prompts FLOP alone
  *     states    read and written / (eff bandwidth)
@@ -43,6 +44,8 @@ struct sh_clock {
     double dense_s, head_s, expert_s;   /* seconds of the products of one token at the peak of their formats */
     double share;                       /* k / E                                                  */
     double vector_bytes, routed_bytes;  /* of one 16-bit vector in each layer; for each expert of a token */
+    double adapters;                    /* places for adapters                                    */
+    double adapter_bytes, adapter_s;    /* of one: bytes; seconds of a token at the peak           */
     double launch_s, index_s;           /* of all layers: their own time without and of the index  */
     double sum_s, sum_bytes;            /* latencies of the sums of a step; sent for each token    */
 };
@@ -58,8 +61,8 @@ struct sh_clock_work {
     double decode_flops, prompt_flops;  /* of attention                                            */
 };
 
-/* Of the ask count tp (that of the layout), formats and bandwidth; pp and ep are 1. -1: the layout is refused, or the
- * link of several GPUs is not known. */
+/* Of the ask count tp (that of the layout), formats, adapters and bandwidth; pp and ep are 1. -1: the layout is
+ * refused, or the link of several GPUs is not known. */
 int sh_clock(const struct sh_engine *g, const struct sh_gpu *b, const struct sh_capacity_ask *ask,
              const struct sh_clock_layout *l, struct sh_clock *out, struct sh_err *e);
 

@@ -486,11 +486,12 @@ double sh_loop_decode_s(const struct sh_clock *c, const struct sh_capacity_ask *
     return sh_clock_step(c, &w, term);
 }
 
-double sh_loop_prompt_s(const struct sh_clock *c, const struct sh_capacity_ask *ask, uint64_t prompt, uint32_t chunk)
+double sh_loop_prompt_s(const struct sh_clock *c, const struct sh_capacity_ask *ask, uint64_t known, uint64_t prompt,
+                        uint32_t chunk)
 {
     double sum = c->constant[SH_CLOCK_request] + c->constant[SH_CLOCK_token] * (double)prompt;
-    struct sh_clock_sequence from = {0};
-    for (uint64_t at = 0; at < prompt; ) {
+    struct sh_clock_sequence from = known ? sh_clock_sequence_at(ask, known) : (struct sh_clock_sequence){0};
+    for (uint64_t at = known; at < prompt; ) {
         uint64_t n = prompt - at < chunk ? prompt - at : chunk;
         struct sh_clock_sequence to = sh_clock_sequence_at(ask, at + n);
         struct sh_clock_work w = {.prompt_tokens = (double)n, .prompts = 1, .logits = at + n == prompt,

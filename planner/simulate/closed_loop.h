@@ -71,9 +71,10 @@ int sh_closed_loop(const struct sh_loop_ask *a, struct sh_loop_result *out, stru
 void sh_loop_answered(const struct sh_loop_ask *a, double ttft, double rest, uint32_t output, struct sh_loop_result *r);
 
 /* The time of a step that decodes one token of each of `batch` sequences of `context` tokens, and that of reading one
- * prompt alone in steps of `chunk` tokens. */
+ * prompt alone in steps of `chunk` tokens, of which a cache has the first `known` (fewer than all). */
 double sh_loop_decode_s(const struct sh_clock *c, const struct sh_capacity_ask *ask, double batch, uint64_t context,
                         double term[SH_N_TERM]);
-double sh_loop_prompt_s(const struct sh_clock *c, const struct sh_capacity_ask *ask, uint64_t prompt, uint32_t chunk);
+double sh_loop_prompt_s(const struct sh_clock *c, const struct sh_capacity_ask *ask, uint64_t known, uint64_t prompt,
+                        uint32_t chunk);
 
 #endif

@@ -18,6 +18,7 @@ void sh_sim_cost_slow(struct sh_sim_cost *c, const struct sh_sim_efficiency *f)
     r->plain_bytes /= f->weights;
     r->head_bytes /= f->weights;
     r->expert_bytes /= f->weights;
+    r->adapter_bytes /= f->weights;
     r->token_flops /= f->products;
     r->head_flops /= f->products;
     r->link_bytes /= f->link;

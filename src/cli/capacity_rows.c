@@ -78,6 +78,8 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
     sh_out_int(o, "kv_fixed_bytes_per_sequence_per_gpu", "KV fixed", shown(r->fixed));
     sh_out_int(o, "kv_bytes_per_further_token_per_gpu", "KV per further token", shown(r->further));
     sh_out_int(o, "kv_prefix_bytes_per_gpu", "prefix", shown(r->prefix));
+    if (r->lora)
+        sh_out_int(o, "lora_bytes_per_gpu", "adapters", shown(r->lora));
     sh_out_int(o, "max_budget_tokens", "max. budget", shown(r->max_budget));
     sh_out_int(o, "max_batch_beside_prompt", "with a prompt", shown(r->beside_prompt));
     sh_out_int(o, "kv_uniform_bytes_per_sequence_per_gpu", "KV, uniform", shown(r->uniform));
@@ -100,6 +102,8 @@ void sh_capacity_show_expected(struct sh_out *o, const struct sh_capacity_row *r
     sh_out_real(o, "expected_time_per_token_s", "expected s per token", r->expected_s, 5);
     sh_out_real(o, "expected_tokens_per_s", "expected tokens/s", r->expected_rate, 1);
     sh_out_real(o, "expected_time_to_first_token_s", "expected s to the first", r->expected_first_s, 4);
+    if (!isnan(r->expected_rest_s))
+        sh_out_real(o, "expected_time_to_first_token_after_prefix_s", "after the prefix", r->expected_rest_s, 4);
     sh_out_real(o, "expected_error", "+-", r->error, 3);
     sh_out_real(o, "expected_first_token_error", "+- to the first", r->first_error, 3);
     sh_out_int(o, "expected_error_runs", "of runs", r->error_runs);

@@ -47,6 +47,11 @@ static void weight_terms(struct sh_out *o, const struct sh_capacity_answer *a, c
     }
     if (g->draft_weights)
         size(o, "  draft model", (double)g->draft_weights, k->draft->f.name);
+    if (g->lora) {
+        snprintf(how, sizeof how, "%llu adapters of rank %llu, 16 bits", (unsigned long long)k->lora.adapters,
+                 (unsigned long long)k->lora.rank);
+        size(o, "  adapters", (double)g->lora, how);
+    }
     size(o, "weights", (double)g->weights, k->tp > 1 ? "ceil(sum / tp)" : "sum");
     size(o, "overhead", (double)k->overhead, "--overhead");
     size(o, "room for the cache", (double)a->c.room, "limit - weights - overhead");
@@ -238,6 +243,10 @@ static void notes(struct sh_out *o, const struct sh_capacity_answer *a, const st
         sh_out_note(o, "The budget counts tokens after the shared prefix, which is kept in full.");
     if (k->shape->f.no_vision)
         sh_out_note(o, "The vision encoder's weights are not included; --overhead can account for them.");
+    if (k->lora.adapters)
+        sh_out_note(o, "Each adapter has matrices for %s. The time to start their kernels is not included.",
+                    k->shape->f.experts ? "attention and shared experts, not for the other experts"
+                                        : "attention and feed-forward blocks");
     if (k->draft)
         sh_out_note(o, "The draft model's memory is included; tokens/s are without speculation.");
     if (k->tp * k->pp * k->ep > 1 && k->link <= 0)
@@ -268,6 +277,11 @@ static void speeds(struct sh_out *o, const struct sh_capacity_answer *a, const s
         snprintf(line, sizeof line, "%.1f tokens/s, %.2f ms per token, %.3f s to the first of one prompt",
                  r->expected_rate, r->expected_s * 1e3, r->expected_first_s);
         sh_out_text(o, "expected", "expected", line);
+        if (!isnan(r->expected_rest_s)) {
+            snprintf(line, sizeof line, "%.3f s to the first token if the shared prefix is in the cache",
+                     r->expected_rest_s);
+            sh_out_text(o, "expected_after_prefix", "  after the prefix", line);
+        }
         sh_out_text(o, "expected_error", "  error",
                     sh_engine_says(a->engine, a->board, a->ask->shape, says));
     }

@@ -157,6 +157,9 @@ int sh_check_figure(const char *path, const struct sh_page_args *typed, struct s
     SH_TEXT("weights", F(weights), "TYPE", "weight format (default: as published, or as stored in the file)"), \
     SH_TEXT("weights-attention", F(weights_attention), "TYPE", "format of the attention matrices (default: that of\n" \
         "--weights)"), \
+    SH_INT("lora", F(lora), "N", 0, 100000, "LoRA adapters that the GPU holds; each sequence has one at random\n" \
+        "(default: 0)"), \
+    SH_INT("lora-rank", F(lora_rank), "N", 1, 4096, "largest rank of these adapters (default: 16)"), \
     SH_TEXT("windows", F(windows), "HOW", "how the cache of sliding-window layers is counted: model (default),\n" \
         "ignore, vllm:TOKENS or llama:TOKENS (TOKENS in flight)"), \
     SH_INT("headroom", F(headroom), "N", 0, 1e9, "tokens that arrive between two evictions (default: 0)"), \

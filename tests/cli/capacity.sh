@@ -307,6 +307,29 @@ echo '{"model_type": ' >broken.json
 no "config.json: not JSON" 1 "broken.json: line [0-9]+: not valid JSON" --model broken.json --gpu L4 --length 9
 no "no such catalogue" 1 "nowhere.txt" "${base[@]}" --length 9 --gpus nowhere.txt
 
+# ---- adapters, a shared prefix ----
+
+lora() { # what, bytes of an adapter on a GPU, arguments...
+    run capacity --length 4096 -q --json --lora 1 "${@:3}"
+    holds "$1" grep -q "\"lora_bytes_per_gpu\": $2," log/out
+}
+lora "an adapter has the numbers that PEFT counts" 41943040 --model llama-3.1-8b --gpu H100-SXM --lora-rank 8
+lora "  and of another model" 40370176 --model qwen2.5-7b --gpu H100-SXM --lora-rank 8
+lora "  one factor of two is on both GPUs, the rank is 16" $((2 * 16 * 32 * (4 * 4096 + 2 * 2048 + 2 * 512 + 3 * 4096 + 3 * 7168))) --model llama-3.1-8b --gpu H100-SXM --tp 2
+run capacity --model llama-3.1-8b --gpu H100-SXM --length 4096 --lora 4000 --lora-rank 64 --json
+holds "too many adapters are named" grep -q '"unfit_term": "adapters"' log/out
+no "a rank of nothing" 2 "--lora-rank requires --lora" --model llama-3.1-8b --gpu H100-SXM --length 9 --lora-rank 8
+no "adapters of latent attention" 2 "deepseek-v3 has layers with latent attention" --model deepseek-v3 --gpu B200 --length 9 --lora 1
+run capacity --model llama-3.1-8b --gpu H100-SXM --length 4000 --shared-prefix 3008 --page 16 --engine vllm --json -q
+cp log/out one
+run simulate --model llama-3.1-8b --gpu H100-SXM --engine vllm --concurrency 1 --prompt 4000 --output 2 --requests 400 --prefix-tokens 3008 --prefix-cache all --json -q
+holds "after the shared prefix: as a second request in simulate" python -c 'import json
+one, two = json.load(open("one")), json.load(open("log/out"))["results"][0]
+a = (one["results"][0] if "results" in one else one)["expected_time_to_first_token_after_prefix_s"]
+assert abs(a / two["ttft_s"]["p50"] - 1) < 1e-3, (a, two["ttft_s"])'
+run capacity --model gemma-3-27b --gpu H100-SXM --length 4000 --shared-prefix 3008 --engine vllm --json -q
+holds "  not where windows drop the prefix" sh -c '! grep -q after_prefix log/out'
+
 # ---- what does not fit ----
 
 told() { # what, the least tp or nothing, arguments...

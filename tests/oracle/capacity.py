@@ -224,6 +224,20 @@ def stages(case, model):
     return [range(i * n // pp, (i + 1) * n // pp) for i in range(pp)]
 
 
+def adapter(case, model, layers):
+    """Parameters of one LoRA adapter on one GPU. The matrices of llama() are queries, keys, values, output, and those of
+    the block; each has a pair with one factor on every GPU and one that is cut as the matrix."""
+    tp, n = case.get("tp", 1), 0
+    for kind, kv, d_k, _, _, m, _ in (model.layers[i] for i in layers):
+        for j, (_, rows, columns, is_expert) in enumerate(m):
+            if is_expert:
+                continue
+            cut = -(-model.heads // tp) * d_k if j in (0, 3) else -(-kv // tp) * d_k if j in (1, 2) else \
+                -(-(rows if j < 6 else columns) // tp)
+            n += (rows if j in (3, 6) else columns) + cut
+    return n * case["rank"]
+
+
 def stage_weights(case, model, i, layers):
     tp, ep, pp, weights = case.get("tp", 1), case.get("ep", 1), case.get("pp", 1), case.get("weights", "published")
     here = -(-model.experts // ep)
@@ -233,7 +247,7 @@ def stage_weights(case, model, i, layers):
         total += wide * model.first
     if i == pp - 1:
         total += wide * (model.last + (model.head_rows if model.tied and pp > 1 else 0))
-    return math.ceil(total / tp)
+    return math.ceil(total / tp) + (case["lora"] * 2 * adapter(case, model, layers) if "lora" in case else 0)
 
 
 def answer(case, only_batch=False):
@@ -331,7 +345,10 @@ def decode_rate(case, model, most, cache):
     read += wide * first
     flops += 2 * first
     peak = (PEAK8 if weights in ("f8", "int8", "f8:block=128") and case["gpu"] in PEAK8 else PEAK)[case["gpu"]]
-    seconds = max((read / tp + each * float(cache)) / (BANDWIDTH[case["gpu"]] * 1e9), each * flops / tp / (peak * 1e12))
+    lora = adapter(case, model, range(len(model.layers))) if "lora" in case else 0
+    different = case["lora"] * (1 - (1 - 1 / case["lora"]) ** each) if lora else 0
+    seconds = max((read / tp + 2 * lora * different + each * float(cache)) / (BANDWIDTH[case["gpu"]] * 1e9),
+                  each * (flops / tp + 2 * lora) / (peak * 1e12))
     return each * ep / seconds
 
 
@@ -356,7 +373,9 @@ def prefill_rate(case, model):
     read += wide * (norm + model.head_rows + first)
     flops += 2 * model.head_rows + 2 * (norm + first) * length
     f8 = weights in ("f8", "int8", "f8:block=128") and case["gpu"] in PEAK8
-    return length * ep / max(read / tp / (BANDWIDTH[case["gpu"]] * 1e9), flops / tp / ((PEAK8 if f8 else PEAK)[case["gpu"]] * 1e12))
+    lora = adapter(case, model, range(len(model.layers))) if "lora" in case else 0
+    return length * ep / max((read / tp + 2 * lora) / (BANDWIDTH[case["gpu"]] * 1e9),
+                             (flops / tp + 2 * lora * length) / ((PEAK8 if f8 else PEAK)[case["gpu"]] * 1e12))
 
 
 def cases():
@@ -407,6 +426,14 @@ def cases():
         ("deepseek-v3", dict(gpu="B200", length=32768, tp=2, ep=8, weights="f8", budget="0.1")),
         ("gpt-oss-20b", dict(h100, length=131072)), ("gpt-oss-120b", dict(h100, length=131072)),
         ("gpt-oss-120b", dict(h100, length=8192, tp=2, windows="ignore")),
+        ("llama-3.1-8b", dict(h100, length=8192, lora=1, rank=16)),
+        ("llama-3.1-8b", dict(h100, length=8192, lora=32, rank=64, prefix=4096, page=16)),
+        ("llama-3.1-8b", dict(h100, length=8192, lora=400, rank=64)),
+        ("llama-3.1-70b", dict(h200, length=8192, tp=4, lora=100, rank=32, batch=9, weights="f8")),
+        ("llama-3.1-70b", dict(h100, length=8192, tp=4, pp=2, lora=10, rank=8)),
+        ("llama-2-70b", dict(h100, length=4096, tp=16, lora=64, rank=16)),
+        ("mixtral-8x7b", dict(h100, length=8192, tp=2, ep=2, batch=16, lora=20, rank=128)),
+        ("qwen3-32b", dict(h100, length=4096, lora=5, rank=256)),
         ("nemotron-h-56b", dict(h200, length=8192)), ("nemotron-h-56b", dict(h100, length=8192, tp=4, kv="f8")),
     ]
     for model, rest in every:

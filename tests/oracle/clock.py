@@ -72,9 +72,17 @@ class Clock:
             if apart > 1:
                 self.sum_s += k['sum'] + k['sum_more'] * (apart - 2)
                 self.ring += 2 * (apart - 1) / apart * 2 * h * (dp if apart > tp else 1)
+        self.lora, self.lora_all = 0, 0
         self.cell = layers * ((128 + 32) * 2 if self.latent else max(1, -(-4 // tp)) * 2 * d * 2)
         self.pair = layers * (2 * 8 * (2 * 128 + 32) if self.latent else 4 * 8 * d) / tp
         self.prompt_pair = layers * (2 * 8 * (96 + 64) if self.latent else 4 * 8 * d) / tp
+
+    def add_adapters(self, n, rank):
+        """n places; of q, k, v, o, and of gate, up and down where the block is dense."""
+        h, layers, tp = 512, 4, self.tp
+        q, kv, feed = -(-8 // tp) * 64, max(1, -(-4 // tp)) * 64, 1024 // tp
+        one = (h + q) + 2 * (h + kv) + (q + h) + (3 * (h + feed) if self.model == 'dense' else 0)
+        self.lora, self.lora_all = rank * one * layers, n
 
     def step(self, w):
         k = self.k
@@ -82,9 +90,12 @@ class Clock:
         touched = 1 - (1 - self.share) ** w['all'] if self.share else 0
         part = w['decoding'] / tokens
         plain = self.dense - self.narrow + (self.head if w['logits'] else 0)
+        lora_s = 2 * self.lora / PEAK['f16']
+        if self.lora:
+            plain += 2 * self.lora * self.lora_all * (1 - (1 - 1 / self.lora_all) ** min(w['sequences'], tokens))
         t = [math.hypot((plain / k['dense_memory'] + self.narrow / k['narrow_memory']) / BANDWIDTH,
-                        (w['decoding'] * self.dense_s + w['logits'] * self.head_s) / k['decode_products'] +
-                        w['prompt'] * self.dense_s / k['prompt_products']),
+                        (w['decoding'] * (self.dense_s + lora_s) + w['logits'] * self.head_s) / k['decode_products'] +
+                        w['prompt'] * (self.dense_s + lora_s) / k['prompt_products']),
              math.hypot(self.expert * touched / k['expert_memory'] / BANDWIDTH,
                         w['all'] * self.expert_s * (part / k['decode_experts'] + (1 - part) / k['prompt_experts'])),
              math.hypot(w['cache'] / k['cache_memory'] / BANDWIDTH,
@@ -251,7 +262,7 @@ def profile(engine, k):
 
 def main():
     rng = random.Random(7)
-    steps, loops, drafts, splits = [], [], [], []
+    steps, loops, drafts, splits, adapters = [], [], [], [], []
     for model, row in (('dense', DENSE), ('moe', MOE), ('latent', LATENT)):
         for weights, attention, tp, ep, dp in (('f16', 'f16', 1, 1, 1), ('f8', 'f8', 2, 1, 1), ('nvfp4', 'f16', 4, 2, 1),
                                                ('nvfp4', 'nvfp4', 2, 2, 2)):
@@ -297,8 +308,20 @@ def main():
                            'profile': profile('vllm', k), 'clients': clients, 'requests': requests, 'prompt': p,
                            'output': o, 'chunk': chunk, 'read_tp': read_tp, 'readers': readers, 'writers': writers,
                            'bandwidth': 0 if math.isinf(bandwidth) else bandwidth, 'ttft_s': first, 'tpot_s': each})
+    for model, row in (('dense', DENSE), ('moe', MOE)):
+        for tp, n, rank in ((1, 1, 16), (1, 50, 64), (2, 8, 8), (8, 200, 128)):
+            k = {r.split('\t')[1]: float(r.split('\t')[2]) for r in loops[n % 60]['profile'] if r.startswith('constant')}
+            clock = Clock(model, 'f8', 'f16', k, tp, 1, 1, 1)
+            clock.add_adapters(n, rank)
+            for decoding, prompt, sequences in ((1, 0, 1), (40, 0, 40), (0, 900, 2), (30, 500, 33)):
+                w = {'decoding': decoding, 'prompt': prompt, 'logits': decoding, 'all': decoding + prompt,
+                     'sequences': sequences, 'cache': 1e6, 'decode_flops': 1e7 if decoding else 0,
+                     'prompt_flops': 1e9 if prompt else 0}
+                adapters.append({'model': row, 'gpu': GPU, 'weights': 'f8', 'attention': 'f16', 'tp': tp, 'ep': 1, 'dp': 1,
+                                 'profile': profile('vllm', k), 'lora': n, 'rank': rank, 'work': w,
+                                 'terms': clock.step(w)})
     with open(sys.argv[1], 'w', encoding='utf-8') as f:
-        json.dump({'steps': steps, 'loops': loops, 'drafts': drafts, 'splits': splits}, f, indent=0)
+        json.dump({'steps': steps, 'loops': loops, 'drafts': drafts, 'splits': splits, 'adapters': adapters}, f, indent=0)
         f.write('\n')
 
 

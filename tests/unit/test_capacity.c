@@ -58,6 +58,8 @@ static void read_args(const json_t *c, struct sh_capacity_args *a)
     a->headroom = whole(c, "headroom", 0);
     a->prefix = whole(c, "prefix", 0);
     a->state = whole(c, "state", 0);
+    a->lora = whole(c, "lora", 0);
+    a->lora_rank = whole(c, "rank", 0);
     a->memory = (size_t)whole(c, "memory", 0);
     a->overhead = (size_t)whole(c, "overhead", 0);
     a->util = json_object_get(c, "util") ? json_number_value(json_object_get(c, "util")) : -1;

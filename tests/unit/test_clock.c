@@ -56,6 +56,7 @@ static void open_server(const json_t *c, struct server *s)
                     !sh_kv_type_parse(text(c, "attention"), &s->ask.weights.attention, &e));
     s->ask.rule.v = s->ask.rule.k;
     s->ask.weights.experts = s->ask.weights.matrices;
+    s->ask.lora = (struct sh_lora){(uint64_t)whole(c, "lora"), (uint64_t)whole(c, "rank")};
     struct sh_clock_layout l = {s->ask.tp, whole(c, "ep"), whole(c, "dp"), 1};
     CU_ASSERT_FATAL(!sh_clock(&s->engine, &s->gpu, &s->ask, &l, &s->clock, &e));
 }
@@ -73,11 +74,12 @@ static const json_t *golden(void)
     return reference;
 }
 
-static void steps(void)
+/* Of a list of golden.json; how many. */
+static size_t same_steps(const char *list)
 {
     size_t i;
     const json_t *c;
-    json_array_foreach(json_object_get(golden(), "steps"), i, c) {
+    json_array_foreach(json_object_get(golden(), list), i, c) {
         struct server s;
         double term[SH_N_TERM], sum = 0;
         const json_t *w = json_object_get(c, "work"), *expected = json_object_get(c, "terms");
@@ -97,7 +99,17 @@ static void steps(void)
         CU_ASSERT(!differs(all, sum, 1e-9));
         sh_kv_shape_clear(&s.shape);
     }
-    CU_ASSERT(i == 36);
+    return i;
+}
+
+static void steps(void)
+{
+    CU_ASSERT(same_steps("steps") == 36);
+}
+
+static void adapters(void)
+{
+    CU_ASSERT(same_steps("adapters") == 32);
 }
 
 /* Of a list of golden.json; how many. */
@@ -276,6 +288,7 @@ int main(void)
 {
     static const struct tap_test tests[] = {
         {"every term of a step as Python has it", steps},
+        {"the same with adapters", adapters},
         {"closed loops as a simulator that goes token by token", loops},
         {"speculation as the same simulator", speculation},
         {"prompts and answers on different GPUs, step by step", splits},

@@ -233,6 +233,8 @@ static int attention(const char *word, struct sh_weight_types *t, struct sh_err 
                                   "add --weights TYPE") : 0;
 }
 
+enum { LORA_RANK = 16 };                /* unless --lora-rank says otherwise */
+
 int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capacity_settings *t,
                          const struct sh_capacity_question *q, struct sh_capacity_ask *out, uint64_t **layers,
                          struct sh_err *e)
@@ -241,8 +243,13 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
     struct sh_capacity_ask k = {.shape = q->shape, .draft = q->draft, .tp = q->tp, .pp = (int)a->pp,
                                 .ep = (int)a->ep, .util = t->util, .overhead = a->overhead,
                                 .length = (uint64_t)a->length, .batch = (uint64_t)a->batch,
-                                .chunk = (uint64_t)a->chunk};
+                                .chunk = (uint64_t)a->chunk,
+                                .lora = {(uint64_t)a->lora, (uint64_t)(a->lora_rank ? a->lora_rank : LORA_RANK)}};
     *layers = NULL;
+    if (a->lora_rank && !a->lora)
+        return sh_misused(e, "--lora-rank requires --lora N");
+    if (a->lora && sh_lora_suits(q->shape, e))
+        return -1;
     if (weights(a->weights, q->shape, &k.weights, e) ||
         (a->weights_attention && attention(a->weights_attention, &k.weights, e)) ||
         fill_rule(a, q, &k.rule, layers, e) || (q->draft && weights(NULL, q->draft, &k.draft_weights, e)))

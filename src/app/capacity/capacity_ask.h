@@ -21,6 +21,7 @@ struct sh_capacity_args {
     const char *plot_memory, *plot_frontier, *engine;
     struct sh_page_args paper;
     long long length, batch, pp, ep, page, headroom, prefix, state, chunk, sampled;
+    long long lora, lora_rank;          /* adapters, 0: none; rank 0: 16                          */
     size_t memory, overhead;            /* memory 0: the board's                                  */
     double util, reserve, bandwidth, flops, price;      /* below 0: not given                      */
     int link, uneven;

@@ -29,20 +29,36 @@ static void expected(const struct sh_capacity_answer *a, struct sh_capacity_row 
     r->batch_high = batch_in(r->room_high, kv, a->ask->ep);
 }
 
+/* Tokens of the shared prefix that need not be read again: those that all layers have. */
+static uint64_t reused(const struct sh_capacity_ask *k)
+{
+    uint64_t least = k->rule.prefix;
+    for (int i = 0; i < k->shape->f.layers; i++) {
+        const struct sh_kv_layer *l = &k->shape->layer[i];
+        uint64_t has = l->mix == SH_MIX_NONE ? least : sh_kv_shared(k->shape, &k->rule, i, k->length);
+        least = has < least ? has : least;
+    }
+    return least;
+}
+
 /* The clock's layers are those of one stage; its cache is that of the ask. */
 static void clocked(const struct sh_capacity_answer *a, struct sh_capacity_row *r)
 {
     struct sh_capacity_ask k = *a->ask;
     enum sh_generation gen;
     const struct sh_engine_error *x = NULL;
-    r->expected_s = r->expected_rate = r->expected_first_s = r->error = r->first_error = (double)NAN;
+    r->expected_s = r->expected_rate = r->expected_first_s = r->expected_rest_s = (double)NAN;
+    r->error = r->first_error = (double)NAN;
     r->engine = a->engine ? sh_scheduler_names[a->engine->scheduler] : NULL;
     if (!a->engine || !r->fits || !r->batch)
         return;
     k.pp = k.ep = 1;
+    uint64_t shared = reused(&k);
     r->expected_s = sh_loop_decode_s(&a->clock, &k, (double)r->batch, r->length, NULL);
     r->expected_rate = (double)r->batch / r->expected_s;
-    r->expected_first_s = sh_loop_prompt_s(&a->clock, &k, r->length, a->chunk);
+    r->expected_first_s = sh_loop_prompt_s(&a->clock, &k, 0, r->length, a->chunk);
+    if (shared && shared < r->length)
+        r->expected_rest_s = sh_loop_prompt_s(&a->clock, &k, shared, r->length, a->chunk);
     if (sh_clock_generation(a->board, &gen))
         x = sh_engine_error(a->engine, gen, sh_clock_kind(k.shape));
     r->error_runs = x ? x->runs : 0;
@@ -74,7 +90,7 @@ void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row 
         .parameters = sh_kv_parts_sum(p.parameters), .limit = c->limit, .weights_bytes = g->weights, .room = c->room,
         .shortfall = c->shortfall, .unfit = c->unfit, .fits = !c->unfit, .batch = c->batch, .max_batch = c->max_batch,
         .max_length = c->max_length, .token = g->kv.token, .sequence = g->kv.sequence, .prefix = g->kv.prefix,
-        .states = g->kv.states, .fixed = c->fixed, .further = c->further, .max_budget = c->max_budget,
+        .states = g->kv.states, .lora = g->lora, .fixed = c->fixed, .further = c->further, .max_budget = c->max_budget,
         .beside_prompt = c->beside_prompt, .uniform = c->uniform, .scattered = c->scattered, .decode_s = c->decode_s,
         .decode_rate = c->decode_rate, .prefill_s = c->prefill_s, .prefill_rate = c->prefill_rate,
         .cache_share = c->cache_share, .bound = c->unfit ? "memory" : sh_bound_names[c->step.bound],

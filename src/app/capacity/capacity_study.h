@@ -20,7 +20,7 @@ struct sh_capacity_row {
     int order;                          /* in which it was asked                                  */
     double sort;                        /* of rows that fit alike the smaller comes first          */
     uint64_t memory, limit, weights_bytes, overhead, room, shortfall, length, batch, max_batch, max_length;
-    uint64_t token, sequence, prefix, states, fixed, further, max_budget, beside_prompt, uniform, scattered;
+    uint64_t token, sequence, prefix, states, lora, fixed, further, max_budget, beside_prompt, uniform, scattered;
     uint64_t parameters, page;
     const char *unfit;
     double util, decode_s, decode_rate, prefill_s, prefill_rate, usd, cache_share;
@@ -29,6 +29,7 @@ struct sh_capacity_row {
     uint64_t batch_low, batch_high;
     const char *engine;                 /* of what is expected; NULL: nothing is                   */
     double expected_s, expected_rate, expected_first_s; /* time per token, tokens/s, time to the first token */
+    double expected_rest_s;             /* to the first token after the shared prefix; NaN: none, or not reused */
     double error, first_error;          /* mean relative error of such servers; NaN: none was measured */
     int error_runs;
 };

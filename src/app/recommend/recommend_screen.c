@@ -32,7 +32,7 @@ int sh_screen_open(const struct sh_serving *v, const struct sh_load *load, struc
     double tpot = load->output > 1 ? sh_loop_decode_s(c, &v->ask, 1, (uint64_t)load->prompt, NULL) : 0;
     if (tpot > load->slo_tpot)
         return snprintf(why, SH_REASON, "TPOT: %.4g s for a request alone, limit %.4g s", tpot, load->slo_tpot), -1;
-    double ttft = sh_loop_prompt_s(c, &s.plain, load->prompt_at_goal, v->chunk);
+    double ttft = sh_loop_prompt_s(c, &s.plain, 0, load->prompt_at_goal, v->chunk);
     if (ttft > load->slo_ttft)
         return snprintf(why, SH_REASON, "TTFT: %.4g s for a request alone, limit %.4g s", ttft, load->slo_ttft), -1;
     s.context = sh_clock_sequence_at(&v->ask, (uint64_t)(load->prompt + load->output / 2));

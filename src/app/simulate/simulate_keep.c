@@ -26,6 +26,10 @@ uint64_t sh_sim_costs(const struct sh_sim_cost *c)
     uint64_t h = SH_PART_HASH;
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         mix(&h, line[i]);
+    if (r->adapters > 0) {
+        mix(&h, r->adapters);
+        mix(&h, r->adapter_bytes);
+    }
     for (int i = 0; c->clock && i < SH_N_CLOCK_CONSTANT; i++)
         mix(&h, c->clock->constant[i]);
     for (uint64_t n = 1; n <= SH_REQUEST_TOKENS; n += n < 4 ? 1 : n / 4) {
@@ -54,6 +58,7 @@ static char *settings_of(const struct sh_sim_study *s, const struct sh_sim_row *
         {"engine", .text = a->engine},
         {"ep", .whole = c->ep, .is_absent = c->ep == 1},
         {"weights_attention", .text = c->weights_attention},
+        {"lora", .whole = c->lora, .is_absent = !c->lora}, {"lora_rank", .whole = c->lora_rank, .is_absent = !c->lora},
         {"gpus", .text = c->gpus}, {"models", .text = c->models},
         {"speed", .real = r->speed * (a->workload ? 1 : s->source.rate)}, {"slo_ttft_s", .real = a->slo_ttft},
         {"slo_tpot_s", .real = a->slo_tpot}, {"goal", .real = a->goal}, {"step_overhead_s", .real = a->overhead_s},

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "planner/capacity/lora.h"
+
+#include <math.h>
+
+static uint64_t part(int n, int tp)
+{
+    return (uint64_t)((n + tp - 1) / tp);
+}
+
+/* A gated block has two matrices that lead into it. */
+static uint64_t block(const struct sh_kv_facts *f, int width, int tp)
+{
+    uint64_t hidden = (uint64_t)f->hidden, here = part(width, tp);
+    return width ? (f->gated ? 3 : 2) * (hidden + here) : 0;
+}
+
+static uint64_t attention(const struct sh_kv_shape *s, const struct sh_kv_layer *l, int tp)
+{
+    const struct sh_kv_facts *f = &s->f;
+    enum sh_mix mix = (enum sh_mix)l->mix;
+    uint64_t hidden = (uint64_t)f->hidden, width = (uint64_t)sh_kv_shape_width(s, mix), n = 0;
+    uint64_t q = part(f->heads, tp) * width, kv = part(sh_kv_shape_heads(s, mix), tp) * width;
+    n += hidden + (f->query_gate ? 2 : 1) * q;
+    if (!l->borrows)
+        n += (f->keys_are_values && mix == SH_MIX_FULL ? 1 : 2) * (hidden + kv);
+    return n + q + hidden;
+}
+
+uint64_t sh_lora_parameters(const struct sh_kv_shape *s, int first, int last, const struct sh_lora *l, int tp)
+{
+    const struct sh_kv_facts *f = &s->f;
+    uint64_t n = 0;
+    for (int i = first; i < last && l->adapters; i++) {
+        const struct sh_kv_layer *at = &s->layer[i];
+        if (at->mix != SH_MIX_NONE)
+            n += attention(s, at, tp);
+        if (at->feed == SH_FEED_PLAIN)
+            n += block(f, at->borrows && f->late_ffn ? f->late_ffn : f->ffn, tp);
+        else if (at->feed == SH_FEED_EXPERTS)
+            n += block(f, f->shared_ffn, tp);
+    }
+    return n * l->rank;
+}
+
+double sh_lora_touched(double adapters, double sequences)
+{
+    return adapters > 0 ? adapters * (1 - pow(1 - 1 / adapters, sequences)) : 0;
+}
+
+int sh_lora_suits(const struct sh_kv_shape *s, struct sh_err *e)
+{
+    int latent = sh_kv_shape_count(s, SH_MIX_LATENT) + sh_kv_shape_count(s, SH_MIX_INDEXED);
+    if (!latent && !sh_kv_shape_count(s, SH_MIX_STATE))
+        return 0;
+    return sh_misused(e, "--lora: %s has layers with %s, whose adapters are not counted", s->f.name,
+                      latent ? "latent attention" : "a recurrent state");
+}
