@@ -9,7 +9,7 @@
     shears.capacity(model="llama-3.1-8b", gpu="H100-SXM", length=8192)
 
 Arguments have the names of the program's options, with _ for -. Long work takes `progress`: True shows a bar, a function
-is told the share that is done; Ctrl-C stops it. Errors are `ShearsError`, with what, found, expected and hint."""
+is called with the share that is done. Ctrl-C stops it. Errors are `ShearsError`, with what, found, expected and hint."""
 from __future__ import annotations
 
 import os
@@ -40,13 +40,13 @@ def __getattr__(name):
     except ModuleNotFoundError as e:
         if e.name not in ("torch", "transformers"):
             raise
-        raise AbsentError("shears.%s: %s is not here" % (name, e.name), "shears." + name, e.name + " is not here", "",
+        raise AbsentError("shears.%s: %s is not installed" % (name, e.name), "shears." + name, e.name + " is not installed", "",
                           "pip install torch transformers", 3) from None
     return value
 
 
 def version() -> str:
-    """The version of the library that is loaded."""
+    """The version of the loaded library."""
     from ._lib import library, text
     return text(library().shears_version())
 

@@ -11,12 +11,12 @@ from . import _lib
 from ._table import Figure, Result
 
 
-# None: nothing is shown; True: a bar; a function is told the share of the work that is done, in [0, 1].
+# None: nothing is shown; True: a bar; a function is called with the share of the work that is done, in [0, 1].
 Progress = Union[None, bool, Callable[[float], None]]
 
 
 def option_words(name, value):
-    """The values of one option: texts, or None for a flag. A list is an option that is given several times."""
+    """The values of one option: texts, or None for a flag. A list stands for an option that is given several times."""
     if value is None or value is False:
         return []
     if value is True:
@@ -44,7 +44,7 @@ def options_of(positional, options):
 
 @contextmanager
 def shown(progress, what):
-    """A function that is told the share of the work that is done, or None."""
+    """A function to call with the share of the work that is done, or None."""
     if progress is None or progress is False:
         yield None
     elif callable(progress):

@@ -504,11 +504,12 @@ class Cache(transformers.Cache):
         cache.stats
 
     policy: one of `shears.policies()`, with its knobs. budget: tokens that each KV head keeps (64), or a share of
-    `length` (0.2). plan: the file of a plan in place of both. length: tokens of the text that a share or a plan refers
-    to; by default, for each sequence, the tokens of the first call. prefill: so many first tokens see everything before
-    any leaves; by default those of the first call (with a plan: as the plan says), 0: token by token. model: is set to
-    the attention implementation "shears". seed: of policies that draw. Use a cache for one batch of texts, in one
-    thread at a time; `reset()` empties it for another. Positions are those of the text."""
+    `length` (0.2). plan: the file of a plan, instead of both. length: tokens of the text that a share or a plan refers
+    to; by default, for each sequence, the tokens of the first call. prefill: the number of first tokens that see
+    everything before any token is evicted; by default the tokens of the first call (with a plan: as the plan says);
+    0: tokens are evicted from the start. model: the model to set to the attention implementation "shears". seed: for
+    policies that draw random numbers. Use a cache for one batch of texts, in one thread at a time; `reset()` empties it
+    for another. Positions are those of the text."""
 
     def __init__(self, policy: str | None = None, budget: float | str | None = None, *,
                  plan: str | os.PathLike | None = None, length: int | None = None, prefill: int | None = None,
@@ -536,7 +537,7 @@ class Cache(transformers.Cache):
         return words[0]
 
     def _check(self):
-        """What is wrong whatever the model is, said now. A plan is tried on the model that it is for."""
+        """Raises errors that do not depend on the model. A plan is checked with the model that it is for."""
         layers = heads = 1
         if self._setup["plan"] is not None:
             import json

@@ -28,7 +28,7 @@ class MisusedError(ShearsError, ValueError):
 
 
 class AbsentError(ShearsError):
-    """Something optional is not here: gnuplot, a GPU, a module."""
+    """Something optional is missing: gnuplot, a GPU, a module."""
 
 
 class Option(ctypes.Structure):

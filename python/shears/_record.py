@@ -46,21 +46,22 @@ class record:
             model(**tokenizer(text, return_tensors="pt"))
 
     Each row of a batch is a sequence; padding is left out; generation with a cache continues its sequence. Attention is
-    computed by the recorder on the model's own device, a tile at a time, in the way of transformers' eager attention.
+    computed by the recorder on the model's own device, a tile at a time, as transformers' eager attention computes it.
 
-    record: "full" (all scores), "sparse" (those above a row's mean) or "summary" (statistics only); codec: "log8" (one
-    byte, within 4 %), "f16" or "f32"; vectors: any of "qkv"; attention: which one of a model that has several, "causal",
-    "bidirectional" (of an encoder) or "cross" (over another sequence); name: the model's in the store.
+    record: "full" (all scores), "sparse" (those above a row's mean) or "summary" (statistics only). codec: "log8" (one
+    byte, within 4 %), "f16" or "f32". vectors: any letters of "qkv". attention: which kind to record if a model has
+    several: "causal", "bidirectional" (of an encoder) or "cross" (over another sequence). name: the model's name in the
+    store.
 
-    Models that do not use transformers' attention interface are recorded from the weights that they return
-    (output_attentions), at the cost of all of them in memory; a warning says so. Needs PyTorch and transformers."""
+    Models that do not use transformers' attention interface are recorded from the attention weights that they return
+    (output_attentions), all of which are then in memory at once; a warning says so. Needs PyTorch and transformers."""
 
     def __init__(self, model: Any, path: str | os.PathLike, *, record: str = "full", codec: str = "log8",
                  vectors: str = "", attention: str | None = None, name: str | None = None):
         self.model, self.path = model, os.fspath(path)
         self.record, self.codec, self.vectors, self.attention = record, codec, vectors, attention
         self.name = name
-        self.remarks: list[str] = []        # what was said in warnings
+        self.remarks: list[str] = []        # the texts of the warnings
         self.sequences = 0                  # recorded so far
         self._recording = None
         self._local, self._lock = threading.local(), threading.RLock()

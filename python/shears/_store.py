@@ -119,8 +119,9 @@ class Store:
                     split: float | Sequence[float] | None = None, window: int | None = None, run: int | None = None,
                     progress: Progress = None, **options: Any) -> Result:
         """Do tokens that mattered early matter late? A `Result` with the tables "layers", "layers.heads", "rows" and
-        "grid". recent: ignore pairs of fewer tokens' distance; alpha: threshold of a pivotal score ("row", "5/t", 0.01);
-        split: boundary between early and late as a share of the length; window: rows used for the prediction.
+        "grid". recent: ignore pairs of query and key that are closer than this; alpha: threshold of a pivotal score
+        ("row", "5/t", 0.01); split: boundary between early and late as a share of the length; window: rows used for the
+        prediction.
 
         >>> import shears
         >>> p = shears.open(shears.example()).persistence(recent=4, alpha="2/t")

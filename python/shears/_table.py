@@ -98,9 +98,9 @@ class Table(Mapping):
 
 
 class Result(Mapping):
-    """The answer to a question. `result["model"]`, or `result.model`, is a single value or a `Table`, by the names that
-    the program's --json has; a list within a list is the table "results.layers", whose column "parent" says which row of
-    "results" it is of. `remarks`: sentences about the values."""
+    """The answer to a question. `result["model"]`, or `result.model`, is a single value or a `Table`, with the names of
+    the program's --json; a list within a list is the table "results.layers", whose column "parent" is the row of
+    "results". `remarks`: sentences about the values."""
 
     def __init__(self, at):
         self._at, self._owner, lib = at, _Owner(at), _lib.library()
