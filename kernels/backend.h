@@ -79,7 +79,7 @@ enum sh_norm_kind {
     SH_NORM_CUT                         /* max(0, x - mean - eps * sqrt(var)) * weight + bias      */
 };
 
-/* Of each row. A norm of every head of q or k is that of the view [rows * heads, d_head]. */
+/* Norms each row. To norm every head of q or k, pass the view [rows * heads, d_head]. */
 struct sh_norm {
     struct sh_mat out, x;               /* x is f32; out may be x itself                           */
     const float *weight, *bias;         /* [cols]; NULL: 1 and 0                                   */
@@ -125,13 +125,13 @@ struct sh_scatter {
     float by;
 };
 
-/* How recorded attention leaves an attend: rows one after another, for query t the scores of the
- * keys it sees, from max(0, t + 1 - window) (0 without a window) to t. See src/base/log8.h for the
- * number formats. SH_PACK_SETS hands out a struct sh_row_sets instead. */
+/* How an attend hands out recorded attention: rows one after another, for query t the scores of the keys it sees, from
+ * max(0, t + 1 - window) (0 without a window) to t. See src/base/log8.h for the number formats. SH_PACK_SETS hands out
+ * a struct sh_row_sets instead. */
 enum sh_pack { SH_PACK_F32, SH_PACK_F16, SH_PACK_LOG8, SH_PACK_SETS };
 
-/* What statistics need of a row of n scores, in place of the scores: for each lane the set of keys
- * above the lane's limit, the set of low keys, and a few figures. */
+/* What statistics need of a row of n scores, instead of the scores themselves: for each lane the set of keys above the
+ * lane's limit, the set of low keys, and a few figures. */
 struct sh_lane {
     double value;                       /* limit: value / n with per_key, else value, in both      */
     int per_key;                        /* cases rounded down to f32 (sh_round_down)               */
@@ -163,16 +163,15 @@ struct sh_tap {
     void (*rows)(void *to, int sequence, int head, int first_row, int n_rows, const void *packed);
     void *to;
     const unsigned char *wanted;        /* host, [n_seq]: 0 leaves a sequence out; NULL: all wanted */
-    const struct sh_tap *beside;        /* NULL, or, where this one packs scores, sets of the same rows: they are */
-};                                      /* handed out there, too, each time after the scores      */
+    const struct sh_tap *beside;        /* NULL; or, if this tap packs scores, another one that       */
+};                                      /* gets sets of the same rows, each time after the scores */
 
-/* The score before softmax may take another form of ALiBi, Falcon's: slopes and slopes times the key's position j are
- * rounded to bf16, and scaled as q k is: cap(scale * q k) + scale * bf16(bf16(slopes[head]) * j).
- *
- * Causal attention of n_seq sequences laid one after another: sequence s has the rows
- * [start[s], start[s + 1]) of q, k, v and out. Query i of a sequence sees its keys j <= i, with a
- * window only those with i - j < window. The score before softmax is
- *     cap(scale * q k) + slopes[head] * (j - i),  cap(x) = softcap * tanh(x / softcap), or x. */
+/* Causal attention of n_seq sequences laid one after another: sequence s has the rows [start[s], start[s + 1]) of q, k,
+ * v and out. Query i of a sequence sees its keys j <= i, with a window only those with i - j < window. The score before
+ * softmax is
+ *     cap(scale * q k) + slopes[head] * (j - i),  cap(x) = softcap * tanh(x / softcap), or x.
+ * Falcon's form of ALiBi rounds the slopes, and the slopes times the key's position j, to bf16, and scales them as it
+ * scales q k: cap(scale * q k) + scale * bf16(bf16(slopes[head]) * j). */
 struct sh_attend {
     struct sh_mat q, out;               /* [rows, n_head * d_head]; q f32. out.at NULL: not wanted */
     struct sh_mat k, v;                 /* [rows, n_kv_head * d_head] f32                          */
@@ -185,7 +184,7 @@ struct sh_attend {
      * no row that is handed out, so that a row sums to less than 1; NULL: none */
     const float *sinks;
     float *mass;                        /* [rows, n_head]: what the sinks take of each row; NULL: not wanted */
-    int chunk;                          /* the window: a query sees no key before the last multiple of it; 0: it does */
+    int chunk;                          /* 1: a query sees no key before the last multiple of the window    */
     int n_seq;
     const int *start;                   /* host, [n_seq + 1]                                       */
     struct sh_tap tap;
@@ -232,7 +231,7 @@ struct sh_props {
     size_t used_bytes;                  /* the most by the device's own count, asked at each allocation and now: with */
                                         /* what libraries, kernels and other programs took meanwhile; 0: not known */
     int rows_at_once;                   /* tokens that should go through an operation together     */
-    char why_eager[160];                /* why operations are recorded as graphs no more (slots.h); empty: they are */
+    char why_eager[160];                /* why operations are no longer recorded as graphs (slots.h); empty: they are */
 };
 
 struct sh_backend {
@@ -244,23 +243,23 @@ struct sh_backend {
     void  (*props)(const struct sh_dev *d, struct sh_props *out);
     void *(*alloc)(struct sh_dev *d, size_t bytes, struct sh_err *e);     /* NULL: does not fit    */
     void  (*release)(struct sh_dev *d, void *at);                         /* NULL is fine          */
-    /* On return the host memory may be reused (put) or read (get, after what is queued). A put does not wait for
-     * what is queued, unless so much has been put since that the space in between is full. */
+    /* On return the host memory may be reused (put) or read (get, which runs after the queued operations). A put waits
+     * for queued operations only if the memory in which puts are staged is full. */
     void  (*put)(struct sh_dev *d, void *to, const void *from, size_t bytes);
     void  (*get)(struct sh_dev *d, void *to, const void *from, size_t bytes);
     /* A host matrix [rows, cols] of type `from`, kept for products whose operands have type `to`. */
     struct sh_weight *(*weight)(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
                                 enum sh_type to, struct sh_err *e);
-    /* What is given to `weight` from now on is kept as codes of 8 or 4 bits (weight_bits.h), which products
-     * read back into numbers of the operands' type; 16, as on a new device: as such numbers. Not while
-     * another thread is in `weight`. */
+    /* Matrices given to `weight` from now on are kept as codes of 8 or 4 bits (weight_bits.h), which products convert
+     * back to the operands' type; with 16, as on a new device, they are kept in that type. Not while another thread is
+     * in `weight`. */
     void  (*weight_bits)(struct sh_dev *d, int bits);
     /* n numbers of the host as device memory for `bias` and `weight` of linear and norm, and for get; given back
      * with `release`. On return the host memory may be reused. */
     float *(*vector)(struct sh_dev *d, const float *from, size_t n, struct sh_err *e);
     void  (*drop)(struct sh_dev *d, struct sh_weight *w);                 /* NULL is fine          */
-    /* Device memory that such an attend (its shapes, types and tap; of the pointers only `start` and
-     * what the tap has are followed) takes for itself, at most. The space is kept for the next one. */
+    /* The most device memory that an attend with these shapes, types and tap takes for itself (of its pointers, only
+     * `start` and those of the tap are read). The memory is kept for the next attend. */
     size_t (*attend_bytes)(const struct sh_dev *d, const struct sh_attend *a);
     /* The same for a linear of `rows` rows with a weight [out, in] for operands of the type, kept in `bits`. */
     size_t (*linear_bytes)(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits);

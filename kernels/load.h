@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where backends come from. "cpu" is part of the program; any other is a module: a shared object NAME.so with one
  * exported struct sh_backend (SH_BACKEND_SYMBOL), which imports nothing from the program. The first one found in the
- * places of src/base/file.h (in a build: kernels/) counts. A module is loaded once, when its name is asked for,
- * and never unloaded, which its runtime would not survive. One thread at a time. */
+ * places of src/base/file.h (in a build: kernels/) counts. A module is loaded once, when its name is asked for, and
+ * never unloaded, because its runtime would not survive that. One thread at a time. */
 #ifndef SH_KERNELS_LOAD_H
 #define SH_KERNELS_LOAD_H
 

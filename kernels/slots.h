@@ -106,8 +106,8 @@ struct sh_slots_ops {
  * nothing is allocated, and copy nothing from or to the host. */
 struct sh_graph;
 
-/* Where recording fails, the device has not: it records no more (sh_props says why), and the operations are to be run
- * as ever, those of the recording again. */
+/* If recording fails, the device itself has not failed: it records no further graphs (sh_props says why). Run the
+ * operations as usual, those of the failed recording again. */
 struct sh_graph_ops {
     int  (*begin)(struct sh_dev *d);                    /* -1: nothing is recorded                */
     struct sh_graph *(*end)(struct sh_dev *d);          /* NULL: what was recorded has not run    */

@@ -9,10 +9,10 @@
  *     code  = round((x - least) / scale), ties to even, kept within 0 .. top; 0 when scale is 0
  *     x'    = code * scale + least
  *
- * Products of many rows round x' to the type of their operands; those of a few rows may take it as it is.
- * code * scale is exact in f32, so that x' does not depend on whether it is fused with the sum. A group
- * takes 64 * bits + 32 bits: 4.5 bits a weight, or 8.5. Numbers beyond f16's largest (65504) are no
- * numbers afterwards, which the attention that follows reports.
+ * Products of many rows round x' to the type of their operands; those of a few rows may take it as it is. code * scale
+ * is exact in f32, so that x' does not depend on whether it is fused with the sum. A group takes 64 * bits + 32 bits:
+ * 4.5 bits a weight, or 8.5. Numbers beyond f16's largest (65504) are not finite afterwards, which the attention that
+ * follows reports.
  *
  * Why a scale and a least value, and not a scale alone: root mean square of x' - x over that of x, on
  * normal numbers, and in brackets on the matrices of a small trained transformer:

@@ -77,7 +77,7 @@ int sh_figure_svg(const struct sh_figure *f, const struct sh_fig_data *d, const 
                   struct sh_err *e);
 
 /* Writes such a text as an element of a page, without gnuplot's prologue and background. `name` [a-z0-9-] goes before
- * every id, so that several figures can be in one page; `label` is the description for those who cannot see it. Greys
+ * every id, so that several figures can be in one page; `label` is the description for readers who cannot see it. Greys
  * become var(--gV, the grey itself), the colours of lines var(--cRRGGBB, itself): a dark page sets them. */
 void sh_svg_inline(FILE *to, const char *svg, const char *name, const char *label, const char *class_name);
 

@@ -45,7 +45,7 @@ struct sh_gp {
     double own_width_in, own_height_in;     /* the page as the figure laid it out     */
     double down_in;                 /* what the heading moves the rest: below 0 where it is shorter */
     const char *title, *settings;   /* the heading, set before the page               */
-    char problem[240];              /* what the figure cannot be: told after it was drawn */
+    char problem[240];              /* why the figure cannot be as asked; reported after drawing */
     /* the rest is gp.c's own */
     int script, format, fd;
     struct sh_file *file;           /* the target; NULL: a figure as a text            */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA backend, inside kernels/cuda only: the device, and what its files offer each other.
  *
- * Streams: `compute` runs the operations in order; `record` brings packed rows to the host next to
- * them, `values` what of them is a copy of its own; `load` brings weights. Whoever passes
- * memory from one stream to another leaves an event.
+ * Streams: `compute` runs the operations in order; at the same time `record` copies packed rows to the host, `values`
+ * those values of them that need a copy of their own, and `load` copies weights to the device. Memory that passes from
+ * one stream to another is guarded by an event.
  *
  * Host threads: operations come from one thread. cuda_alloc, cuda_release, cuda_weight, cuda_vector and cuda_drop
  * may come from another at the same time and share only what `lock` guards. The workers of drain.cu

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who shares one total of cached tokens out over the layers and heads of a model.
+/* Divides a total of cached tokens among the layers and heads of a model.
  *
- * Heads are KV heads; arrays over them are [n_layer][n_head]. The law: budgets sum to n_layer * n_head * mean exactly,
+ * Heads are KV heads; arrays over them are [n_layer][n_head]. The rule: budgets sum to n_layer * n_head * mean exactly,
  * none is below `floor` or above `n_token`, and the same problem gives the same budgets. Where an allocator is
  * `monotone`, no head's budget falls when the mean rises; where it is not, none falls by more than the one token that
  * rounding moves.
  *
  * Evidence is what was measured beforehand; NULL where it was not. An allocator never measures: it says what it
- * `needs`, and whoever asks brings it (src/app/plan/allot.h takes it from a trace). */
+ * `needs`, and the caller provides it (src/app/plan/allot.h takes it from a trace). */
 #ifndef SH_PLANNER_ALLOCATOR_H
 #define SH_PLANNER_ALLOCATOR_H
 

@@ -45,7 +45,7 @@ struct sh_roofline {
     double adapters, adapter_bytes;     /* places for adapters; bytes of one; token_flops has those of a token's own */
 };
 
-/* What a step is asked to do. */
+/* The work of a step. */
 struct sh_step_work {
     double tokens;                      /* that pass the layers                                   */
     double logits;                      /* of these, those whose next token is needed              */

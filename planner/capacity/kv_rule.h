@@ -47,7 +47,7 @@ struct sh_kv_rule {
     uint64_t state;                     /* policy state, bytes per kept token, layer and KV head   */
 };
 
-enum { SH_KV_MOST_TOKENS = 1 << 30 };   /* longest length anybody may ask for                      */
+enum { SH_KV_MOST_TOKENS = 1 << 30 };   /* the largest length that may be asked for                */
 
 /* Sizes add up and multiply to UINT64_MAX at most, which fits nowhere. */
 uint64_t sh_kv_mul(uint64_t a, uint64_t b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as layers: what each mixes tokens with, which decides its cache, and what feed-forward block it has. Made
- * from flat facts (kv_facts.c) and checked as a whole, so that later code multiplies without fear:
- * the weights stay below 2^62 bytes and a token's cache below 2^32. */
+/* A model as layers: how each layer mixes tokens, which decides its cache, and what feed-forward block it has. Made
+ * from flat facts (kv_facts.c) and checked as a whole, so that later code can multiply without overflow: the weights
+ * stay below 2^62 bytes and a token's cache below 2^32. */
 #ifndef SH_PLANNER_CAPACITY_KV_SHAPE_H
 #define SH_PLANNER_CAPACITY_KV_SHAPE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A serving engine as numbers: how fast it makes each kind of work go, by GPU generation, and how it schedules. Read
- * from the catalogue (planner/catalog/engines) or from a profile that somebody fitted to a server of their own; both
- * are the same text, fields separated by tabs:
+/* A serving engine as numbers: how fast it does each kind of work, by GPU generation, and how it schedules. Read from
+ * the catalogue (planner/catalog/engines) or from a profile that was fitted to a user's own server; both are the same
+ * text, fields separated by tabs:
  *
  *     engine   NAME                          the scheduler: vllm, sglang or trtllm
  *     release  TEXT                          what was measured

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tokens that one head keeps: slots, positions, and the policy that decides who leaves. Replay and the engine both
- * drive this object, so plans and models run the same code. For each token, in order (policy.h):
+/* The tokens that one head keeps: slots, positions, and the policy that decides which tokens are evicted. Replay and
+ * the engine both drive this object, so plans and models run the same code. For each token, in order (policy.h):
  *
  *     n = sh_kept_make_room(k, t, future, dropped);   slots that are free from now on
  *     slot = sh_kept_admit(k, t);                     where token t's key and value go, before observe
@@ -44,7 +44,7 @@ void sh_kept_observe(struct sh_kept *k, const struct sh_step *step);
 /* The slots [n] that the next n tokens take if none leaves before they are there. */
 void sh_kept_next_slots(const struct sh_kept *k, int n, int *slot);
 
-/* An empty one of the same head with other room and other keys and values. */
+/* An empty object for the same head, with another size and other keys and values. */
 struct sh_kept *sh_kept_like(const struct sh_kept *k, int capacity, const float *keys, const float *values);
 
 /* `to`, of the same head, is emptied and takes over what `from` keeps, policy state included: slot i [n] of `to` is

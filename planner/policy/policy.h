@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An eviction policy: which tokens leave the KV cache of one head when it is full. The same object is driven by
- * recorded rows (replay) and by the rows of a live cache (the engine), through kept_slots.h.
+/* An eviction policy: which tokens are evicted from the KV cache of one head when it is full. The same object is driven
+ * by recorded rows (replay) and by the rows of a live cache (the engine), through kept_slots.h.
  *
  * For token t (its position in the text), with n cached tokens and budget B:
  *   1. if t >= prefill and n >= B: the d = max(drop, n - B + 1) tokens of lowest score leave; in a windowed layer those
@@ -8,14 +8,14 @@
  *   2. token t takes a free slot: now n <= B;
  *   3. the query of t attends over the cached tokens, itself included;
  *   4. the policy observes that row.
- * So a decision at t depends on rows of tokens < t only. With grouped KV heads the row is the mean over the query heads
- * that share the KV head. A token's score is computed by the policy; the attention that it gets from a query is an
- * entry of that query's row.
+ * So a decision at t depends only on the rows of tokens < t. With grouped KV heads the row is the mean over the query
+ * heads that share the KV head. A token's score is computed by the policy; the attention that it gets from a query is
+ * an entry of that query's row.
  *
  * A policy never allocates, prints, reads the clock or another head. It sees the future only if `needs` says so. The
- * same rows, seed and knobs give the same bytes. Of equal score, the older token leaves first. The first `sinks`
- * positions and the `recent` newest tokens never leave. A free slot has position -1; its entry in rows is 0, and its
- * score is ignored. */
+ * same rows, seed and knobs give the same bytes. Of tokens with equal scores, the older is evicted first. The first
+ * `sinks` positions and the `recent` newest tokens are never evicted. A free slot has position -1; its entry in rows is
+ * 0, and its score is ignored. */
 #ifndef SH_PLANNER_POLICY_H
 #define SH_PLANNER_POLICY_H
 
@@ -43,7 +43,7 @@ enum sh_needs {                         /* what a policy cannot work without    
     SH_NEEDS_QUERIES = 8,
     SH_NEEDS_PROMPT = 16,               /* decides once, when the prompt has been read: prefill > 0 */
     SH_NEEDS_FUTURE = 32,               /* a bound, not a policy that could run                   */
-    SH_IS_BOUND = 64,                   /* no policy at all: replay_bound.c knows what it is      */
+    SH_IS_BOUND = 64,                   /* not a policy but a bound that replay_bound.c computes  */
     SH_NEEDS_LENGTH = 128               /* decides by n_token: not the same in a cache for longer texts */
 };
 
@@ -57,20 +57,20 @@ struct sh_policy_spec {
 
 /* One head of one sequence, before its first token. */
 struct sh_policy_head {
-    const struct sh_policy *policy;     /* NULL where none looks                                  */
+    const struct sh_policy *policy;     /* NULL if no policy is used                              */
     const double *knob;
     int layer, head, n_layer;           /* KV head                                                */
     int budget, prefill;
     int capacity;                       /* slots                                                  */
-    int n_token;                        /* that will come, at most                                */
-    int d_head;                         /* of keys and values; 0 if they are not there            */
+    int n_token;                        /* the most tokens that may come                          */
+    int d_head;                         /* width of keys and values; 0: there are none            */
     uint64_t seed;
 };
 
-struct sh_cache {                       /* what is kept at the moment                             */
-    const struct sh_policy_head *head;  /* whose it is; NULL where no policy looks                */
+struct sh_cache {                       /* the tokens kept at the moment                          */
+    const struct sh_policy_head *head;  /* its head; NULL if no policy is used                    */
     int n_slot;                         /* slots [0, n_slot) have been used                       */
-    int n;                              /* of them live                                           */
+    int n;                              /* slots that hold a token                                */
     int newest;                         /* the slot of the token that came last                   */
     const int *pos;                     /* [n_slot]: the token in a slot; -1: free. Readable up to */
                                         /* the next multiple of 32 slots                          */
@@ -153,8 +153,8 @@ struct sh_policy {
     const struct sh_array *arrays;
     void (*admit)(void *s, int slot, const struct sh_cache *c, const struct sh_step *t);    /* NULL: nothing to do */
     void (*observe)(void *s, const struct sh_cache *c, const struct sh_step *t);            /* NULL: nothing to do */
-    /* The score of every slot, the least leaves first: `scratch` [n_slot] filled, or an array of the state. NULL: the
-     * state's first array; without one the position, so that the oldest leaves. */
+    /* The score of every slot; the lowest is evicted first. Returns `scratch` [n_slot], filled, or an array of the
+     * state. NULL: the state's first array; without one the position, so that the oldest token is evicted. */
     const float *(*score)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
 };
 
@@ -200,12 +200,12 @@ char *sh_policy_label(const char *policy, int *is_bound);
 /* The knob of that name, or `otherwise` when the policy has none. */
 double sh_policy_knob(const struct sh_policy_spec *p, const char *name, double otherwise);
 
-/* Tokens that never leave (a budget must be larger), and the tokens that leave at once with this budget (a drop below 1
- * is a fraction of it). */
+/* The number of tokens that are never evicted (a budget must be larger), and of tokens that are evicted at once with
+ * this budget (a drop below 1 is a fraction of it). */
 int sh_policy_protected(const struct sh_policy_spec *p);
 int sh_policy_drop(const struct sh_policy_spec *p, int budget);
 
-/* Can a live cache run it, whose first `prefill` tokens see everything? -1: no. */
+/* Can a live cache whose first `prefill` tokens see everything run it? -1: no. */
 int sh_policy_check_live(const struct sh_policy_spec *p, int prefill, struct sh_err *e);
 /* Does a head's budget for a text of up to n_token tokens exceed what is protected? -1: no. */
 int sh_policy_check_budget(const struct sh_policy_spec *p, int budget, int n_token, int layer, int head,

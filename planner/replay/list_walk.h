@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row's walk down a list of budgets (budget_list.h): every place gets what its token has of the row, and the next
- * token passes down. Both need of every place what its token has, so it is fetched once. */
+/* One row's walk down a list of budgets (budget_list.h): every place gets the row's score of its token, and the next
+ * token passes down. Both need the score of the token at every place, so it is fetched once. */
 #ifndef SH_PLANNER_REPLAY_LIST_WALK_H
 #define SH_PLANNER_REPLAY_LIST_WALK_H
 

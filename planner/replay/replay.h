@@ -103,9 +103,9 @@ void sh_replay_stack_sums(struct sh_replay_stack *s, int policy, int budget, str
 
 /* ---- the bound "oracle-readmit" (replay_bound.c) ---- */
 
-/* What no eviction policy can beat. In every row the cache holds the row's own token and whichever budget - 1 others
- * serve that row best, as if what has left could come back. For all budgets at once: a row is sorted, and the figures
- * of all budgets are running sums down the sorted row.
+/* A bound that no eviction policy can beat. In every row the cache holds the row's own token and the budget - 1 others
+ * that serve that row best, as if evicted tokens could return. For all budgets at once: a row is sorted, and the
+ * figures of all budgets are running sums down the sorted row.
  *
  * Each figure has its own best tokens, so each is a bound by itself: of the kept mass, the keys with most mass; without
  * sinks, the same among the others; of pivotal recall, pivotal keys first. A group of query heads shares one set, the

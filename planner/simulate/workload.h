@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests in the order of their arrival, one at a time: a simulator never holds more of them than it works on. A
- * source is a struct whose first member is this one; who made it releases it. */
+ * source is a struct whose first member is this one; its creator releases it. */
 #ifndef SH_PLANNER_SIMULATE_WORKLOAD_H
 #define SH_PLANNER_SIMULATE_WORKLOAD_H
 
@@ -18,8 +18,8 @@ struct sh_request {
 struct sh_workload {
     /* 1: *out is the next request, which does not arrive before the last one; 0: there is no more; -1: error. */
     int (*next)(struct sh_workload *w, struct sh_request *out, struct sh_err *e);
-    /* For a prefix cache (prefix_cache.h). Who calls next sets `block`, the tokens of a block; 0: keys are not asked
-     * for. Next then sets the keys of the request's full blocks, of prompt and answer as far as its text is known:
+    /* For a prefix cache (prefix_cache.h). The caller of next sets `block`, the tokens of a block; 0: keys are not
+     * needed. Next then sets the keys of the request's full blocks, of prompt and answer as far as its text is known:
      * key[i] names the text up to the end of block i. They hold until it is called again. */
     uint32_t block, n_key;
     const uint64_t *key;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What long work tells its user on stderr, the only place where a library writes there, and the wish to stop it.
+/* Progress of long work on stderr, where nothing else in the libraries writes, and requests to stop it.
  *
  * Progress: what, how far, rate, time left. On a terminal one line that is rewritten, elsewhere a line every few
  * seconds, nothing when quiet. Call from one thread only. */

@@ -12,8 +12,8 @@ static inline size_t sh_utf8_mark(const char *text, size_t bytes)
     return bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
-/* What a text is in whose numbers have two or four bytes, by its mark or, without one, by where its zeros are: the name
- * that iconv takes. NULL: neither; UTF-8 has no zeros. */
+/* The encoding of a text whose units have two or four bytes, by the name that iconv takes: found by its mark or,
+ * without one, by the places of zero bytes. NULL: it has neither; UTF-8 has no zero bytes. */
 static inline const char *sh_wide_text(const char *text, size_t bytes)
 {
     static const struct { const char *mark; size_t n; const char *name; } marks[] = {

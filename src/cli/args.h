@@ -62,7 +62,7 @@ int sh_args_parse(const struct sh_cmd *c, int argc, char **argv, struct sh_commo
 void sh_args_help(const struct sh_cmd *c, FILE *to);
 void sh_list_free(struct sh_list *l);
 
-/* Frees a command's struct, its lists, and the list of what has no name. */
+/* Frees a command's struct, its lists, and the list of positional arguments. */
 void sh_args_free(const struct sh_cmd *c, void *args, struct sh_list *positional);
 
 /* "trace --model 'my model' …", quoted for a shell; caller frees. */

@@ -53,7 +53,7 @@ int sh_reading_no_run(const struct sh_reading *r, int run, struct sh_err *e);
 int sh_eval_stream(struct sh_reading *r, struct sh_err *e);
 int sh_eval_sweep(struct sh_reading *r, struct sh_err *e);
 
-/* Can these texts be read so? */
+/* Can these texts be read in this way? */
 int sh_eval_stream_fits(struct sh_reading *r);
 int sh_eval_sweep_fits(struct sh_reading *r);
 

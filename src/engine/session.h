@@ -63,7 +63,7 @@ int sh_session_prompt(struct sh_session *s, const int32_t *tokens, const int *st
 int sh_session_layers(struct sh_session *s, void *hidden, int n, int prompt, struct sh_err *e);
 
 /* A session of one layer, with the cache on the host: the first n tokens of all texts have these queries, keys and
- * values; text i's begin in row i * rows. Nobody asks what the layer makes of them. */
+ * values; text i's begin in row i * rows. The output of the layer is not needed. */
 void sh_session_feed(struct sh_session *s, int layer, const struct sh_qkv *x, int rows, int n);
 
 /* A sequence takes over another's text: cache, policy's state and position, of a session with the same

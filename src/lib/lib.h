@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the library share. shears.h is its interface; nothing else of it is seen from outside. */
+/* Declarations that the files of the library share. shears.h is its interface; nothing else is visible from outside. */
 #ifndef SH_LIB_LIB_H
 #define SH_LIB_LIB_H
 

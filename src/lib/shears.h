@@ -9,13 +9,13 @@
  *     shears_result_free(r);
  *
  * Errors. A function that can fail returns NULL or -1 and, where `e` is not NULL, sets *e to a new error, which the
- * caller frees. Whatever a caller passes (NULL, indices out of range, damaged files), the answer is an error. After a
+ * caller frees. Invalid input (NULL, indices out of range, damaged files) gives an error, never a crash. After a
  * failure the contents of outputs are undefined.
  *
  * Memory. The caller owns what a function returns as a pointer to non-const, and frees it with the function named
- * there. What it returns as a pointer to const belongs to the object that was asked, and is valid as long as that
- * object is. Strings are UTF-8, end with a zero byte and are copied. If a small allocation fails, the process ends
- * with a message on stderr, as the program does.
+ * there. A pointer to const belongs to the object that was asked, and is valid as long as that object exists. Strings
+ * are UTF-8, end with a zero byte and are copied. If a small allocation fails, the process ends with a message on
+ * stderr, as the program does.
  *
  * Threads. Any thread may use any object, but one thread at a time. Different objects are independent, also two stores
  * opened from one file. Long work starts threads of its own, which end with the thread that asked. After fork() the
@@ -35,7 +35,7 @@ extern "C" {
 
 #define SHEARS_API __attribute__((visibility("default")))
 
-/* "0.1.0", of the library that is loaded. */
+/* The version of the loaded library, such as "0.1.0". */
 SHEARS_API const char *shears_version(void);
 
 /* ---- errors ---- */
@@ -108,15 +108,16 @@ struct shears_watch {
     void *to;
 };
 
-/* Asks a command: persistence, replay, theory, plan, capacity, simulate, calibrate, info, verify, trace, import, merge,
- * eval, drift, repetition, report. `shears COMMAND --help` and doc/commands.md describe options and results. info
- * takes an argument: {"", "policies"}, gpus, models, families, backends, or a store. An option with several
- * values is repeated. options and watch may be NULL. Free with shears_result_free. */
+/* Runs a command and returns its result: persistence, replay, theory, plan, capacity, simulate, calibrate, info,
+ * verify, trace, import, merge, eval, drift, repetition, report. `shears COMMAND --help` and doc/commands.md describe
+ * options and results. info takes an argument: {"", "policies"}, gpus, models, families, backends, or a store. An
+ * option with several values is repeated. options and watch may be NULL. Free with shears_result_free. */
 SHEARS_API struct shears_result *shears_ask(const char *command, const struct shears_option *options,
                                             const struct shears_watch *watch, struct shears_error **e);
 
-/* A figure as text of SVG, with the options of `shears plot` but -o; or of capacity ("capacity", "frontier") or
- * simulate ("latency", "occupancy") with the options of these. Needs gnuplot. Free with shears_text_free. */
+/* A figure as SVG text: one of `shears plot`, with its options except -o; or one of capacity ("capacity",
+ * "frontier") or simulate ("latency", "occupancy"), with the options of these commands. Needs gnuplot. Free with
+ * shears_text_free. */
 SHEARS_API char *shears_figure(const char *name, const struct shears_option *options, const struct shears_watch *watch,
                                struct shears_error **e);
 SHEARS_API void shears_text_free(char *text);                           /* NULL is fine */
@@ -139,8 +140,8 @@ SHEARS_API struct shears_result *shears_store_describe(struct shears_store *s, s
 SHEARS_API struct shears_result *shears_store_results(struct shears_store *s, const char *command,
                                                       struct shears_error **e);
 
-/* Token ids, int32 [n], -1 where they are not known. `room`: numbers that `to` has room for; to NULL: only count.
- * Returns n, or -1; no more than room are written. sequence: an id of the table "sequences". */
+/* Token ids, int32 [n], -1 where they are not known. `room`: the size of `to`, in numbers; to NULL: only count. Returns
+ * n, or -1; no more than `room` ids are written. sequence: an id of the table "sequences". */
 SHEARS_API int64_t shears_store_tokens(struct shears_store *s, int sequence, int32_t *to, size_t room,
                                        struct shears_error **e);
 
@@ -163,8 +164,8 @@ SHEARS_API int shears_store_rows(struct shears_store *s, int sequence, int layer
                                  int (*row)(void *to, const struct shears_row *row), void *to, struct shears_error **e);
 
 /* Queries 'q', keys 'k' or values 'v' of a head (of k and v a KV head), f32 [tokens, d_head]; 's': what the sink takes
- * of each row, f32 [tokens]. `room`: numbers that `to` has room for; to NULL: only count. Returns their number, or -1;
- * nothing is written if they do not fit. */
+ * of each row, f32 [tokens]. `room`: the size of `to`, in numbers; to NULL: only count. Returns the number of numbers,
+ * or -1; nothing is written if they do not fit. */
 SHEARS_API int64_t shears_store_vectors(struct shears_store *s, int sequence, int layer, char kind, int head, float *to,
                                         size_t room, struct shears_error **e);
 
@@ -180,9 +181,10 @@ SHEARS_API int64_t shears_store_vectors(struct shears_store *s, int sequence, in
  *     shears_record_close(r, &e);
  *
  * Sequences wait in a temporary file in the store's folder until they are finished, so several may grow at a time. A
- * store that is recorded into is claimed: other programs read it, but record nothing there meanwhile. A function that
- * fails leaves the sequence as it was or, after rows or vectors, only good to be forgotten. One thread at a time; in a
- * process that was forked from the one that opened it, a recording can only be closed, which writes nothing. */
+ * store is claimed while it is recorded into: other programs can read it, but cannot record there. A function that
+ * fails leaves the sequence unchanged, except shears_record_rows and shears_record_vectors: after these fail, the
+ * sequence can only be forgotten. One thread at a time. In a child process after fork(), a recording can only be
+ * closed, which writes nothing. */
 struct shears_recording;
 
 SHEARS_API struct shears_recording *shears_record_open(const char *path, struct shears_error **e);
@@ -190,14 +192,14 @@ SHEARS_API struct shears_recording *shears_record_open(const char *path, struct 
 struct shears_recorded {
     size_t bytes;                       /* sizeof (struct shears_recorded)                         */
     const char *model, *family;         /* "opt-125m", "opt"                                       */
-    const char *weights;                /* "checkpoint", or what they are otherwise                */
-    uint64_t fingerprint;               /* the same for the same model only                        */
+    const char *weights;                /* "checkpoint", or another source of the weights          */
+    uint64_t fingerprint;               /* equal only for the same model                           */
     int n_layer, n_head, n_kv_head;     /* n_head: query heads, a multiple of the KV heads         */
     int d_head, d_model;                /* numbers of a head's vector; of a token between layers, or 0 */
     int n_vocab, max_pos;               /* or 0 */
     const char *backend, *device;       /* what computes: "torch", "NVIDIA H100"                   */
     const char *dtype;                  /* "f32", "f16", "bf16"                                    */
-    const char *command;                /* how it was asked for                                    */
+    const char *command;                /* the command that recorded it                            */
     const char *attention;              /* "causal", "bidirectional", "cross"; the last two only full */
     const char *record, *codec, *vectors;   /* as of `shears trace`; vectors "" or any of "qkv", none of cross */
 };
@@ -206,8 +208,8 @@ struct shears_recorded {
 SHEARS_API int shears_record_begin(struct shears_recording *r, const struct shears_recorded *what,
                                    struct shears_error **e);
 
-/* Begins a sequence of n tokens, whose number is returned; -1: no. token: [n]; -1: not known. grows: not 0 if more may
- * come. */
+/* Begins a sequence of n tokens and returns its number, or -1. token: [n]; -1: not known. grows: not 0 if more tokens
+ * may follow. */
 SHEARS_API int64_t shears_record_sequence(struct shears_recording *r, const char *source, const int32_t *token,
                                           size_t n, int grows, struct shears_error **e);
 SHEARS_API int shears_record_more(struct shears_recording *r, int64_t sequence, const int32_t *token, size_t n,
@@ -241,12 +243,12 @@ struct shears_vectors {
 SHEARS_API int shears_record_vectors(struct shears_recording *r, const struct shears_vectors *v,
                                      struct shears_error **e);
 
-/* Ends a sequence. keep 0: forgets it; else each layer has as many rows and vectors as there are tokens, or none at
- * all: then it does not attend. */
+/* Ends a sequence. keep 0: forgets it. Otherwise each layer must have as many rows and vectors as there are tokens, or
+ * none at all if it does not attend. */
 SHEARS_API int shears_record_finish(struct shears_recording *r, int64_t sequence, int keep, struct shears_error **e);
 
-/* Writes what is finished, and frees the recording in any case. Sequences that are not finished are forgotten; a new
- * store without any is removed. r may be NULL. */
+/* Writes the finished sequences, and frees the recording in any case. Unfinished sequences are forgotten; a new store
+ * without any sequence is removed. r may be NULL. */
 SHEARS_API int shears_record_close(struct shears_recording *r, struct shears_error **e);
 
 /* ---- eviction policies from outside ---- */
@@ -259,8 +261,8 @@ SHEARS_API int shears_record_close(struct shears_recording *r, struct shears_err
  *   3. the query of t attends over the cached tokens, itself included;
  *   4. the policy observes that row: observe.
  * With grouped heads the row is the mean over the query heads that share the KV head. Heads are replayed by several
- * threads at once, each with a state of its own: callbacks share nothing but what they only read. The same rows, seed
- * and knobs must give the same scores. */
+ * threads at once, each with a state of its own: callbacks may share only data that they do not change. The same rows,
+ * seed and knobs must give the same scores. */
 struct shears_head {                    /* one KV head of one sequence                             */
     const double *knob;                 /* [knobs], in the order of the policy's                   */
     int layer, head, n_layer;
@@ -308,7 +310,7 @@ struct shears_policy {
     void (*score)(float *state, const struct shears_cache *c, const struct shears_step *s, float *score);
 };
 
-/* As shears_ask("replay", ...), with one more policy. Its results are not kept in the store. */
+/* The same as shears_ask("replay", ...), with one more policy. Its results are not kept in the store. */
 SHEARS_API struct shears_result *shears_replay(const struct shears_policy *policy, const struct shears_option *options,
                                                const struct shears_watch *watch, struct shears_error **e);
 
@@ -347,7 +349,7 @@ SHEARS_API struct shears_evictor *shears_evictor_open(const struct shears_evicto
 SHEARS_API struct shears_evictor *shears_evictor_copy(const struct shears_evictor *x, struct shears_error **e);
 SHEARS_API void shears_evictor_free(struct shears_evictor *x);          /* NULL is fine */
 
-/* What rows must contain: SHEARS_NEEDS_... added up; -1: x is NULL. */
+/* What rows must contain: a sum of SHEARS_NEEDS_...; -1: x is NULL. */
 enum { SHEARS_NEEDS_SCORES = 1 };
 SHEARS_API int shears_evictor_needs(const struct shears_evictor *x, struct shears_error **e);
 
@@ -391,8 +393,8 @@ struct shears_evictor_moved {           /* valid until the next call for x      
 SHEARS_API int shears_evictor_settle(struct shears_evictor *x, int layer, struct shears_evictor_moved *to,
                                      struct shears_error **e);
 
-/* Tokens that a head may keep; those that it keeps, in order, to `to` (room for `room` of them; NULL: only count):
- * their number. -1: there is no such head, or its layer has not been described. */
+/* How many tokens a head may keep; and which it keeps, in order, written to `to` (`room`: its size; NULL: only count):
+ * returns how many. -1: there is no such head, or its layer has not been described. */
 SHEARS_API int shears_evictor_budget(struct shears_evictor *x, int layer, int head, struct shears_error **e);
 SHEARS_API int shears_evictor_kept(struct shears_evictor *x, int layer, int head, int *to, int room,
                                    struct shears_error **e);

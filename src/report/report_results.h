@@ -24,10 +24,10 @@ int sh_report_check_text(const struct sh_report *r, struct sh_err *e);
 /* Are they of several stores, so that a table must say which? */
 int sh_results_mixed(const struct sh_results *s);
 
-/* A figure of the stores that these results are in; where they do not suffice for it, that is said. */
+/* A figure of the stores that contain these results, or a remark that they do not suffice for it. */
 int sh_results_figure(struct sh_report *r, const struct sh_results *s, const struct sh_figure *f, struct sh_err *e);
 
-/* "0.2", "64"; "all" for the full policy, to which a budget is nothing. */
+/* "0.2", "64"; "all" for the full policy, for which a budget means nothing. */
 const char *sh_result_budget(const struct sh_result_row *r);
 
 /* "whole", "4 bits", "50 % pruned"; for free(). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the clock says of measured servers, and the constants of an engine made to fit them. */
+/* What the clock predicts for measured servers, and the fit of an engine's constants to them. */
 #ifndef SH_APP_CALIBRATE_H
 #define SH_APP_CALIBRATE_H
 
@@ -35,7 +35,7 @@ int sh_calibrate_open(struct sh_calibrate *c, const struct sh_list *files, const
                       const struct sh_serving_run *server, const char *gpus, const char *models, struct sh_err *e);
 void sh_calibrate_clear(struct sh_calibrate *c);
 
-/* Simulates every run. -1: a run cannot be, and why, unless `skip`, where its times are then NaN. */
+/* Simulates every run. -1: a run cannot be simulated, and e says why; with `skip`, its times are NaN instead. */
 int sh_calibrate_predict(struct sh_calibrate *c, int skip, struct sh_err *e);
 
 /* Mean absolute relative error of the times of the runs, those without a time left out; NaN if there are none. */
@@ -50,8 +50,8 @@ enum sh_calibrate_group {
 extern const char *const sh_calibrate_group_names[SH_N_GROUP];
 
 /* Fits a factor of the *time* of each group, such that the sum of the logarithmic errors, large ones counted less, and
- * of the factors' own distance from 1 is least: Gauss-Newton steps from 1, the same for the same runs. A factor stays
- * near 1 where the runs say nothing of it. All runs are of one engine and one generation. c->engine is then the fitted
+ * of the factors' own distance from 1 is least: Gauss-Newton steps from 1, the same for the same runs. A factor about
+ * which the runs say nothing stays near 1. All runs are of one engine and one generation. c->engine is then the fitted
  * one, the predictions are its own. */
 int sh_calibrate_fit(struct sh_calibrate *c, double factor[SH_N_GROUP], struct sh_err *e);
 

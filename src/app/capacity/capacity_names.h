@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models and boards by name: of the catalogues, of the user's own files, or a path to a folder or config.json. The
- * error for an unknown name suggests the nearest ones. */
+/* Models and boards by name, from the catalogues or the user's own files, or by the path of a folder or config.json.
+ * The error for an unknown name suggests the nearest ones. */
 #ifndef SH_APP_CAPACITY_NAMES_H
 #define SH_APP_CAPACITY_NAMES_H
 

@@ -32,8 +32,8 @@ struct sh_quality_point {
     double tokens, length;              /* measured on; mean tokens of a text, NaN: not known       */
 };
 
-/* Also of plans. Without policies that cannot run (they see the future) or kept more than a budget, and without full
- * caches. *out for free(). -1: the store cannot be read. */
+/* All measured budgets, also those of plans; without policies that cannot run (they see the future) or kept more than
+ * their budget, and without full caches. *out for free(). -1: the store cannot be read. */
 int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struct sh_err *e);
 
 struct sh_quality_ask {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every combination of what capacity is asked: models, boards, formats, budgets, groups of GPUs, answered. */
+/* The answers to every combination that capacity is asked about: models, boards, formats, budgets, groups of GPUs. */
 #ifndef SH_APP_CAPACITY_STUDY_H
 #define SH_APP_CAPACITY_STUDY_H
 

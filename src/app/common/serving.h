@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server as options name it, with the clock of its engine: what simulate's closed loop, capacity's expected speed and
- * calibrate have in common. */
+/* A server as options describe it, with the clock of its engine: what simulate's closed loop, capacity's expected speed
+ * and calibrate have in common. */
 #ifndef SH_APP_COMMON_SERVING_H
 #define SH_APP_COMMON_SERVING_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many sequences to judge a plan on, from what its search saw: before any of them is read. */
+/* How many sequences to judge a plan on, decided from what its search saw, before any of them is read. */
 #ifndef SH_APP_PLAN_JUDGED_COUNT_H
 #define SH_APP_PLAN_JUDGED_COUNT_H
 
@@ -11,7 +11,7 @@ struct sh_seen_budget {                 /* of the searched sequences            
 
 /* A bound over n sequences holds at a budget where the value is t spread / sqrt(n) below the target. The smallest n,
  * within least to most, with which that is so a tenth above the budget where the value itself meets the target: a plan
- * then costs about a tenth more tokens than one by somebody who knows the mean. Between budgets, value and spread are
+ * then costs about a tenth more tokens than one that is made with the mean known. Between budgets, value and spread are
  * straight lines in the logarithm of the mean. seen [n] in any order; it is sorted. `least` if not even the largest
  * budget's value meets the target or nothing was seen; `most` if no number would do. */
 int sh_judged_count(struct sh_seen_budget *seen, int n, double target, double confidence, int least, int most);

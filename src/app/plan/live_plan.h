@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan that keeps its word: the smallest budgets found that hold a target in the live model, judged on texts that
- * nobody has looked at before.
+/* A plan that keeps its promise: the smallest budgets found that hold a target in the live model, judged on texts that
+ * the search did not use.
  *
  * Texts are shuffled by the seed. On one part layers are probed, budgets divided, policies and allocators compared, and
  * the mean is found with which each of them would hold the target. On the other part the best of them is judged, from
@@ -23,7 +23,7 @@
 
 enum sh_live_target { SH_TARGET_PPL, SH_TARGET_KL, SH_TARGET_ANSWERS };
 
-enum { SH_LIVE_LEAST = 12,              /* judged sequences that a promise takes                  */
+enum { SH_LIVE_LEAST = 12,              /* judged sequences that a promise requires               */
        SH_LIVE_JUDGED = 24,             /* by default, or of short texts                          */
        SH_LIVE_TOKENS = 24 * 512,       /* as many as have so many tokens; or where losses vary much */
        SH_LIVE_WIDER = 4 };             /* so many times as many                                  */

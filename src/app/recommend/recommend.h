@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which deployment serves a load within limits on its times: GPUs, layout, number of replicas, settings, with and
  * without eviction. Requests are divided among replicas at random, so each of n sees Poisson arrivals at an n-th of the
- * rate. Arithmetic (recommend_screen.c) gives the fewest replicas that could do; a replica is then simulated
+ * rate. Arithmetic (recommend_screen.c) gives the fewest replicas that could be enough; a replica is then simulated
  * (planner/simulate, with the clock of an engine) in the order of what the deployments cost, and with more replicas
  * until the limits hold. So only those that may be among the best are simulated. */
 #ifndef SH_APP_RECOMMEND_H
