@@ -207,10 +207,10 @@ static void multiply_part(void *arg, int i)
         desc_free(md);
 }
 
-/* What is no product oneDNN says. */
+/* oneDNN reports arguments that make no product. */
 static dnnl_status_t multiply(struct sh_dev *d, const struct product *p, int is_added)
 {
-    enum { LEAST = 64, TURNS = 4 };     /* rows of a strip; parts that a thread takes: who is stopped holds up one */
+    enum { LEAST = 64, TURNS = 4 };     /* rows of a strip; parts that a thread takes: a stopped one holds up one */
     enum { PLAIN_COLS = 4 * FEW_COLS }; /* of plain weights: sums depend on it, and must not on the threads  */
     int rows = p->x.rows, most = TURNS * d->n_threads, strips = rows / LEAST < most ? rows / LEAST : most;
     if (p->out.rows != rows || p->out.cols != p->w_out)
@@ -302,7 +302,7 @@ static struct sh_mat widened(struct sh_dev *d, struct sh_mat x)
 
 enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS, PACKED_LOOPS };
 
-/* Our own loops for the product; NO_LOOPS: they do not have it, or it is none (oneDNN says so). */
+/* Our own loops for the product; NO_LOOPS: they do not have it, or it is not a product (oneDNN reports that). */
 static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;

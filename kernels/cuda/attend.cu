@@ -4,9 +4,8 @@
  * all heads' scores stay within TILE_BYTES, which fits the second-level cache of the larger chips; nothing
  * is ever expanded for grouped queries: member g of all groups is one batch against the same keys.
  *
- * All of it is f32 whatever the operands' type, as on the CPU, and only the output is rounded: the scores
- * are what people come for, and a rounding of q, k or v in 16 bits would move those of the next layers by
- * several thousandths. */
+ * All of it is f32 whatever the operands' type, as on the CPU, and only the output is rounded: the scores are the
+ * result, and rounding q, k or v to 16 bits would change those of the next layers by several thousandths. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/tile.cuh"
 

@@ -69,7 +69,7 @@ int cuda_has_failed(struct sh_dev *d)
     return failed;
 }
 
-/* Errors of the device come late: what ran since it was last well is where to look. */
+/* The device reports errors late: the cause is among the operations since its last good sync. */
 static void fail_in(struct sh_dev *d, const char *what, const char *why, const char *name)
 {
     char since[sizeof d->queued];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each token where it keeps most: from the floor on, the next token goes to the head whose budget curve (kept mass over
- * tokens) rises most there. Curves are known at some budgets and taken as straight between them, and the upper concave
- * envelope replaces a curve: for concave curves that is the curve, and no other budgets of the same total keep more;
- * for others the sum of the envelopes is greatest. Of equal slopes the first head's comes first. */
+/* Each token goes where it keeps the most attention: from the floor on, the next token goes to the head whose
+ * budget curve (kept mass over tokens) rises most there. Curves are known at some budgets and taken as straight
+ * between them, and the upper concave envelope replaces a curve: for concave curves that is the curve, and no other
+ * budgets of the same total keep more; for others the sum of the envelopes is greatest. Of equal slopes the first
+ * head's comes first. */
 #include <stdlib.h>
 
 #include "planner/allocator/allocator.h"

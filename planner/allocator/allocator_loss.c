@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each token where it saves most of the model's own loss. What a layer's evictions cost is measured in the live model,
- * one layer at a time: the divergence of the output from the full cache's. Losses of layers add up, so tokens go to the
- * layer whose curve of loss over tokens falls most; those of the heads of a layer do not (they stand in for one
- * another), so within a layer the tokens are greedy's.
+/* Each token goes where it saves the most of the model's own loss. What a layer's evictions cost is measured in the
+ * live model, one layer at a time: the divergence of the output from the full cache's. Losses of layers add up, so
+ * tokens go to the layer whose curve of loss over tokens falls most; those of the heads of a layer do not (they stand
+ * in for one another), so within a layer the tokens are greedy's.
  *
  * A layer's curve: the measured losses made to fall (isotonic regression), straight in the logarithm of the budget
  * between them and to no loss at n_token; then the largest convex curve below. */

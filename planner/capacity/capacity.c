@@ -90,8 +90,8 @@ static void name_shortfall(const struct sh_capacity_ask *a, struct sh_capacity *
     }
 }
 
-/* A budget's numbers that its bytes do not tell: what is there while a prompt is still whole, what a runtime with one
- * size for all layers needs, what is left in pages that hold evicted tokens. All of one stage. */
+/* Numbers of a budget that its bytes do not show: the memory while a prompt is still whole, the memory of a runtime
+ * with one size for all layers, and the memory left in pages that hold evicted tokens. All of one stage. */
 static void budget_peaks(const struct sh_capacity_ask *a, struct sh_capacity *c)
 {
     struct sh_capacity_ask whole = *a;

@@ -55,7 +55,8 @@ int sh_server_terms(const struct sh_capacity_ask *a, const struct sh_server *s, 
     double hidden = ((double)a->memory - s->visible) * a->util;
     double peak = activations(a, tokens, sampled);
     double rotary = f->positions ? 0 : 2.0 * f->max_pos * f->head_dim;
-    /* Told how many sequences a server samples for, the formula is good to a tenth; not told, they may be fewer. */
+    /* With the number of sequences that a server samples for, the formula is accurate to a tenth; without it, they may
+     * be fewer. */
     double least = s->sampled ? 0.9 * peak : 0.6 * peak;
     if (f->vision && !s->sampled)
         least = 0.9 * activations(a, tokens, fmin(sampled, 256));

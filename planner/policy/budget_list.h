@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kept sets of all budgets at once. When every token has one rank that does not depend on the budget, and the token
- * of least rank leaves for each new one, the set of budget B is a subset of that of B + 1 (Mattson et al. 1970, for
+ * of least rank is evicted for each new one, the set of budget B is a subset of that of B + 1 (Mattson et al. 1970, for
  * stacks of pages). So one list holds them all: place b (from 0) has the token that is kept from budget b + 1 on, and
  * the set of budget B is the first B places.
  *

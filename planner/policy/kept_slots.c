@@ -106,7 +106,8 @@ static int dead_before(const struct sh_kept *k, int t)
     return k->setup.window > 0 ? t + 1 - k->setup.window : 0;
 }
 
-/* How many leave for token t. Dead tokens do not count as a drop: if they make enough room, no others leave. */
+/* How many tokens are evicted for token t. Dead tokens do not count as a drop: if they make enough room, no others are
+ * evicted. */
 static int leaving(const struct sh_kept *k, int t)
 {
     int over = k->cache.n - k->head.budget + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CAOTE (Goel et al. 2025): when a token leaves and the rest is renormalised, the output moves by exactly p / (1 - p) *
- * |o - v|, with o = sum of p v. It wraps the scores of another policy: p are the sums of H2O or the last row of TOVA,
- * over their sum in the cache. `centre=mean` uses the mean value instead of o (FastCAOTE). If several leave at once,
- * each is judged as if it left alone. */
+/* CAOTE (Goel et al. 2025): when a token is evicted and the rest is renormalised, the output moves by exactly p / (1 -
+ * p) * |o - v|, with o = sum of p v. It wraps the scores of another policy: p are the sums of H2O or the last row of
+ * TOVA, over their sum in the cache. `centre=mean` uses the mean value instead of o (FastCAOTE). If several are evicted
+ * at once, each is judged as if it were the only one. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keyformer (Adnan et al. 2024): the sum of softmax((logit + Gumbel noise) / tau) over the rows that a token was in;
  * tau = 1 + heat * step, step = rows since the end of the prompt, 0 within it. The newest int(recents * budget) tokens
- * never leave.
+ * are never evicted.
  *
  * A logit is the logarithm of a score up to a constant of the row, and Gumbel noise is -ln of an exponential draw E:
  * the softmax is (score / E)^(1 / tau) over its sum. E is hashed from (seed, layer, head, row, token). With grouped KV

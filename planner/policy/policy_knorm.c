@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Key norm (Devoto et al. 2024): keys of small norm draw attention, so those of the largest norm leave. The paper
- * leaves the first two layers alone, which an allocator can do. */
+/* Key norm (Devoto et al. 2024): keys of small norm draw attention, so those of the largest norm are evicted. The paper
+ * does not compress the first two layers; an allocator can do the same. */
 #include <math.h>
 
 #include "planner/policy/policy.h"

@@ -3,8 +3,8 @@
  * is complete: each channel of its keys is scaled to the next lag's range in that channel, a token's spread is the
  * deviation over its channels, and the softmax of the spreads within the lag is taken; the same for its values, and the
  * mean of the two. Within a lag the public code keeps the best (1 - r) * g; here the rank within the lag is the score
- * (0 the lowest), so that every judged lag loses alike. Tokens without a complete lag after them have no rank yet and
- * leave last, the oldest first: a budget below sinks + 2 g gives a window.
+ * (0 the lowest), so that every judged lag loses equally. Tokens without a complete lag after them have no rank yet and
+ * are evicted last, the oldest first: a budget below sinks + 2 g gives a window.
  *
  * A lag is judged from the tokens of both lags that are still cached: all of them unless the budget is that small. A
  * channel that does not vary in the next lag counts as 0. */

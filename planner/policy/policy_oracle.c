@@ -2,8 +2,8 @@
 /* The two bounds. */
 #include "planner/policy/policy.h"
 
-/* Drops what will receive least attention in all rows still to come: a bound that no real cache can reach, since it
- * knows them. Greedy, and in terms of the full rows; a strong reference, not proven to be the best. */
+/* Drops the tokens that will receive the least attention in all later rows: a bound that no real cache can reach, since
+ * it does not know these rows. Greedy, and in terms of the full rows; a strong reference, not proven to be the best. */
 static const float *score(void *state, const struct sh_cache *c, const struct sh_step *t, float *scratch)
 {
     (void)state;

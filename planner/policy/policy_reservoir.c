@@ -18,7 +18,7 @@ struct state {
     float *draw, *low;                  /* [capacity] ln u, low rows */
 };
 
-/* The draw is a hash, taken again at will. */
+/* The draw is a hash, so it can be computed again at any time. */
 static const struct sh_array arrays[] = {
     SH_ARRAY(draw, SH_PER_SLOT, 0),
     SH_ARRAY(low, SH_PER_SLOT, sizeof(uint16_t)),

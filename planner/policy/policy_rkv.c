@@ -4,7 +4,7 @@
  * Attention: in each of the last w = `recent` rows, a token's share of what falls on tokens outside the w newest; the
  * mean over those rows, then the maximum over `kernel` neighbouring positions of the text. Redundancy: the softmax over
  * the cached tokens of the mean cosine of a key with the others; for each token, the newest one that is like it (cosine
- * > 0.5) is not counted. The w newest tokens never leave.
+ * > 0.5) is not counted. The w newest tokens are never evicted.
  *
  * The public code lets 128 tokens come on top of a budget of 128, then drops 128: drop=0.5 of a budget that is the
  * peak, as here. It takes the maximum over a group's logits and smooths over neighbours in the cache, which after the

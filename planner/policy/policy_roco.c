@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RoCo (EasyKV, Ren and Zhu 2024): mean and deviation of the attention that a token received while it was cached. The
- * int(ratio * budget) tokens of largest deviation are safe, protected ones counted first; of the others the smallest
- * mean leaves. When the cache is just full, the others are the `budget - recent window` candidates of the public
- * code. */
+ * int(ratio * budget) tokens of largest deviation are safe, protected ones counted first; of the others the one with
+ * the smallest mean is evicted. When the cache is just full, the others are the `budget - recent window` candidates of
+ * the public code. */
 #include <math.h>
 
 #include "planner/policy/policy.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scissorhands (Liu et al. 2023), Algorithm 2 with the paper's slips repaired: for every token, count the rows among
- * the last `window` in which it got less than the threshold; the tokens with most such rows leave, `drop` at once. Rows
- * older than a token do not count for it.
+ * the last `window` in which it got less than the threshold; the tokens with most such rows are evicted, `drop` at
+ * once. Rows older than a token do not count for it.
  *
  * threshold: n: 1 / number of keys in the cache at that row; i: 1/(i + 1), i the row's position; t: 1/t for all rows of
  * the window, t the time of the decision, as the paper prints it.

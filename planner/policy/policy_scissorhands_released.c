@@ -2,9 +2,9 @@
 /* The rule of the code that the authors of Scissorhands released, which differs from their paper: a token is hit by a
  * row that gives it more than the row's 90th percentile, and stays if it has been hit in the last 100 rows or is among
  * the newest 10; layers outside 5..35 keep everything. That rule has no budget. As a baseline with one, the score is
- * the number of hits, so what the code would drop (no hit) leaves first. The code takes the percentile of the full
- * cache's row, and over the padded text, future zeros included (`of=text`: the n_token that will come at most); here
- * the row is that of the kept tokens. */
+ * the number of hits, so tokens that the code would drop (no hit) are evicted first. The code takes the percentile of
+ * the full cache's row, and over the padded text, future zeros included (`of=text`: the n_token that will come at
+ * most); here the row is that of the kept tokens. */
 #include <math.h>
 
 #include "planner/policy/last_rows.h"

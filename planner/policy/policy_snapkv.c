@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SnapKV (Li et al. 2024): the last w = `recent` rows vote. A token's score is what it received from them, smoothed
- * over `kernel` neighbouring positions of the text (tokens of the window excluded); the w newest tokens never leave.
+ * over `kernel` neighbouring positions of the text (tokens of the window excluded); the w newest tokens are never
+ * evicted.
  *
  * The public code decides once, at the end of the prompt, and lets the cache grow. Here that is the first decision if
  * prefill > budget, and every later one follows the same rule with the last w rows of its own time. An evicted

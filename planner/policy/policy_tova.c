@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TOVA (Oren et al. 2024): drops what the latest query attended to least. Per KV head; the paper ranks the mean over
- * all heads of a layer. Even the newest token may leave unless `recent` protects it. */
+ * all heads of a layer. Even the newest token may be evicted unless `recent` protects it. */
 #include <string.h>
 
 #include "planner/policy/policy.h"

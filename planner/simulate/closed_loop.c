@@ -203,7 +203,7 @@ static int advance(struct server *s, uint64_t n, struct sh_err *e)
     return 0;
 }
 
-/* What the scheduler may take: it knows of requests that have come, if it has looked since. */
+/* The requests that the scheduler may take: it knows those that came before it last looked. */
 static void look(struct server *s)
 {
     if (s->heap.n && s->tick < s->look_at)

@@ -106,7 +106,7 @@ static int compresses(const struct server *s, const struct sequence *q)
     return s->has_prefix && s->c->size[q->prompt].kept < s->c->size[q->prompt].whole;
 }
 
-/* The next request that can fit at all. */
+/* The next request that can ever fit. */
 static int pull(struct server *s, struct sh_err *e)
 {
     struct sh_request q;
@@ -442,8 +442,8 @@ static int route(struct server *s, struct sh_workload *w, struct sh_err *e)
 
 /* ---- all of it ---- */
 
-/* Whatever was asked has been answered, every token passed the model once but for those that were recomputed, and no
- * byte is left. */
+/* Every request has been answered, every token passed the model once except those that were recomputed, and no byte is
+ * left. */
 static int check(const struct server *s, struct sh_err *e)
 {
     const struct sh_sim_result *r = s->r;

@@ -10,7 +10,7 @@
 
 /* ---- the bootstrap ---- */
 
-/* What replicas are drawn from. */
+/* The parts that replicas are drawn from. */
 struct source {
     const struct sh_powerlaw *fit;
     const double *body;                 /* [n_body] the sample's values below xmin                */

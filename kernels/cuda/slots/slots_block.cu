@@ -65,7 +65,7 @@ void cuda_slots_wide_place(struct slots_wide *w, void *const memory[SLOTS_WIDE_P
 
 /* ---- what the cache holds ---- */
 
-/* Who is there, and what the policy knows of them; a thread a column. */
+/* Which tokens are there, and what the policy knows of them; one thread for each column. */
 __global__ void __launch_bounds__(SLOTS_THREADS) slots_open(struct slots s, struct slots_wide w, struct slots_block b)
 {
     int head = (int)blockIdx.y, j = (int)(blockIdx.x * SLOTS_THREADS + threadIdx.x);

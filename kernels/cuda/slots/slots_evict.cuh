@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who leaves, found by one block of threads for one KV head of a sequence: what planner/policy/kept_slots.c and
- * planner/policy/victims.c say, by one 64-bit key a slot: score above, position below, so that the `want` smallest
- * leave and no two are the same. One victim is a minimum; more are found by their want-th smallest key, eight bits at
- * a time. */
+/* Which tokens are evicted, found by one block of threads for one KV head of a sequence: those that
+ * planner/policy/kept_slots.c and planner/policy/victims.c choose, by one 64-bit key a slot: score above, position
+ * below, so that the `want` smallest leave and no two are the same. One victim is a minimum; more are found by their
+ * want-th smallest key, eight bits at a time. */
 #ifndef SH_KERNELS_CUDA_SLOTS_EVICT_CUH
 #define SH_KERNELS_CUDA_SLOTS_EVICT_CUH
 

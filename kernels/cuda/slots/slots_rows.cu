@@ -185,7 +185,8 @@ slots_learn(struct slots s, struct slots_wide w, struct slots_block b, struct ti
 
 /* ---- both ---- */
 
-/* What some row of the tile sees. A policy that learns, or who looks, wants columns for all that is there. */
+/* The columns that some row of the tile sees. A policy that learns, or a caller that looks, needs columns for all
+ * tokens. */
 static struct tile tile_of(const struct slots_block *b, int first, int n, int window, int learns)
 {
     int hidden = !learns && window > 0 && first + 1 > window ? first + 1 - window : 0;
