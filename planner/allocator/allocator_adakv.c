@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Within a layer, more to the heads whose keys score most: the layer's mean * n_head tokens are the best of all its
  * heads' keys together, but every head has alpha * mean of its own first (Ada-KV, arXiv 2407.11550). Layers get the
- * same. Protected tokens are always kept, so the scores are of the others. A plan is made for texts to come, so they
- * are profiles over the trace (the best key's, the second best's, …), where Ada-KV itself looks at one prompt. Of equal
- * scores the first head's comes first. */
+ * same. Protected tokens are always kept, so the scores are those of the others. A plan is made for future texts, so
+ * the scores are profiles over the trace (the best key's, the second best's, …), whereas Ada-KV itself looks at one
+ * prompt. Of equal scores the first head's comes first. */
 #include <math.h>
 
 #include "planner/allocator/allocator.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the device does for a policy, the policy says itself (sh_policy_device). */
+/* The policy itself describes what the device does for it (sh_policy_device). */
 #include "src/engine/host_cache.h"
 
 #include <limits.h>

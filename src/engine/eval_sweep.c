@@ -84,7 +84,7 @@ static int is_same_cache(const struct sweep *s, int i, int k)
            !memcmp(layer_budget(s, i), layer_budget(s, k), (size_t)s->on->arch->n_kv_head * sizeof(int));
 }
 
-/* Somebody looks at this run's rows or logits: it computes them itself. */
+/* This run's rows or logits are looked at, so it computes them itself. */
 static int is_watched(const struct sh_reading *r, int run)
 {
     return (r->v->watch || r->v->take) && r->v->watched + 1 == run;

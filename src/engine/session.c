@@ -256,7 +256,7 @@ int sh_session_check(const struct sh_arch *a, const struct sh_session_setup *set
     return sh_kv_setup_check(&kv, e);
 }
 
-/* On the host nothing says no before the memory is used, so half of what is free is left to others. */
+/* On the host no allocation fails before the memory is used, so half of the free memory is left to others. */
 static int fit_on_host(const struct sh_resident *r, const struct sh_session_setup *kv, int most, struct sh_err *e)
 {
     struct sh_kv_cache *one = sh_kv_cache_new(kv, e);

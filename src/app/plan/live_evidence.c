@@ -79,7 +79,7 @@ static int sweep(struct sh_live_plan *w, struct sh_sweep *s, struct sh_err *e)
     s->writer = run < 0 ? NULL : sh_writer_begin(w->rows, run, (size_t)256 << 20, e);
     int bad = !s->writer;
     if (!bad) {
-        sh_progress_begin(&w->progress, "recording", "token-layers", tokens * (s->last_layer + 1), w->common->quiet);
+        sh_progress_begin(&w->progress, "recording", "tokens x layers", tokens * (s->last_layer + 1), w->common->quiet);
         bad = sh_sweep_run(s, e);
         if (sh_writer_end(s->writer, bad ? &write_error : e))
             bad = -1;

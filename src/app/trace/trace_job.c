@@ -113,7 +113,7 @@ static int sweep(struct sh_trace_job *t, const struct sh_unit *u, struct sh_stor
 {
     struct sh_progress progress;
     double work = choose_unit(t, u);
-    sh_progress_begin(&progress, "tracing", "token-layers", work, t->common->quiet);
+    sh_progress_begin(&progress, "tracing", "tokens x layers", work, t->common->quiet);
     t->sweep.progress = &progress;
     if (say_needs(t, e))
         return -1;
