@@ -61,8 +61,8 @@ struct sh_clock_work {
     double decode_flops, prompt_flops;  /* of attention                                            */
 };
 
-/* Of the ask, only tp (that of the layout), formats, adapters and bandwidth count; its pp and ep are 1. -1: the layout is
- * refused, or the link of several GPUs is not known. */
+/* Of the ask, only tp (that of the layout), formats, adapters and bandwidth count; its pp and ep are 1. -1: the layout
+ * is refused, or the link of several GPUs is not known. */
 int sh_clock(const struct sh_engine *g, const struct sh_gpu *b, const struct sh_capacity_ask *ask,
              const struct sh_clock_layout *l, struct sh_clock *out, struct sh_err *e);
 
