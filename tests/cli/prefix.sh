@@ -113,6 +113,18 @@ cp log/out first
 run simulate $apart --prefix-cache all --budget 0.5
 check "  with one on each worker: both read each beginning" 'all(20 * (200 - 16) <= x["prefix_hit_blocks"] <= 20 * 196 and
     x["ttft_s"]["mean"] < json.load(open("first"))["results"][0]["ttft_s"]["mean"] for x in rows) and len(rows) == 2'
+run simulate $apart --prefill-tp 2 --tp 4 --decode-workers 3 --weights-attention f8
+check "  GPUs of both kinds of workers" 'r["gpus"] == 2 * 2 + 3 * 4'
+cp log/out first
+run simulate $apart --prefill-tp 4 --tp 4 --decode-workers 3 --weights-attention f8
+check "  prompts are read faster on more of them" 'r["ttft_s"]["mean"] < json.load(open("first"))["results"][0]["ttft_s"]["mean"]'
+for poll in 1 40; do
+    run simulate --model llama-3.1-8b --gpu H100-SXM --engine sglang --concurrency 8 --requests 200 --prompt 400 --output 20-60 --poll $poll --json
+    cp log/out poll$poll
+done
+check "a scheduler that looks for requests less often has them wait" 'r["ttft_s"]["p50"] > json.load(open("poll1"))["results"][0]["ttft_s"]["p50"]'
+sim --workload m.jsonl --speed 1,4
+check "a file four times as fast" 'abs(rows[1]["rate_requests_per_s"] / rows[0]["rate_requests_per_s"] - 4) < 1e-9'
 shared="$server --concurrency 12 --requests 600 --prompt 400 --output 1-40 --prefix-tokens 320 --prefixes 8 --prefix-cache all --json --price 2"
 for router in round-robin least-loaded prefix; do
     run simulate $shared --replicas 3 --router $router
