@@ -40,8 +40,8 @@ verdict "again traced nothing new" "$(
     done)"
 
 # Examples: those of the README and of doc/commands.md print what is shown there, those of the manual pages succeed and
-# print something.
-examples() { # label, arguments of examples.py
+# print something. Both lists run at the same time, the manual's in a folder of its own.
+judge_examples() { # label, file with the output of examples.py
     while read -r line; do
         case $line in
             "ok "*"# SKIP"*) skip "$1: ${line#*- }" "" ;;
@@ -49,19 +49,28 @@ examples() { # label, arguments of examples.py
             "not ok "*) not_ok "$1: ${line#*- }" ;;
             "# "*) echo "$line" ;;
         esac
-    done < <(python "$cli/examples.py" "${@:2}" | sed 's/ # SKIP .*/ # SKIP/')
+    done < <(sed 's/ # SKIP .*/ # SKIP/' "$2")
+    verdict "$1: every example was tried" "$(grep -Eq '^1\.\.[1-9]' "$2" || echo "# examples.py did not come to its end")"
 }
 ln -s out/d shears-demo
-examples document document "$SH_TOP/README.md" "$SH_TOP/doc/commands.md"
-ln -s shears-demo/demo-opt opt-125m
-cp shears-demo/*.db .
-head -c 2000 shears-demo/natural.txt >book.txt
-printf '%s\n' arrival_s,prompt_tokens,output_tokens 0,100,20 0.5,200,30 >trace.csv
-for clients in 8 64; do
-    printf '{"max_concurrency": %d, "completed": 80, "total_input_tokens": 80000, "total_output_tokens": 8000,
-        "mean_ttft_ms": %d, "mean_tpot_ms": 9}\n' "$clients" $((clients * 9)) >"c$clients.json"
-done
-printf '{"text": "%s"}\n' "And it came to pass" "In those days" >prompts.jsonl
-run help --man log
-examples manual manual log/shears-*.1
+mkdir manual
+cp -r out/d manual/shears-demo
+run help --man manual
+(
+    cd manual
+    ln -s shears-demo/demo-opt opt-125m
+    cp shears-demo/*.db .
+    head -c 2000 shears-demo/natural.txt >book.txt
+    printf '%s\n' arrival_s,prompt_tokens,output_tokens 0,100,20 0.5,200,30 >trace.csv
+    for clients in 8 64; do
+        printf '{"max_concurrency": %d, "completed": 80, "total_input_tokens": 80000, "total_output_tokens": 8000,
+            "mean_ttft_ms": %d, "mean_tpot_ms": 9}\n' "$clients" $((clients * 9)) >"c$clients.json"
+    done
+    printf '{"text": "%s"}\n' "And it came to pass" "In those days" >prompts.jsonl
+    python "$cli/examples.py" manual shears-*.1 >tap 2>&1
+) &
+python "$cli/examples.py" document "$SH_TOP/README.md" "$SH_TOP/doc/commands.md" >document.tap 2>&1
+wait
+judge_examples document document.tap
+judge_examples manual manual/tap
 finish
