@@ -31,7 +31,9 @@ int sh_err_prefix(struct sh_err *e, const char *format, ...)
     const char *end = strstr(e->text, ": ");
     size_t first = end ? (size_t)(end - e->text) : (size_t)used;
     int again = first && !strncmp(old, e->text, first) && !strncmp(old + first, ": ", 2);
-    snprintf(e->text + used, sizeof e->text - (size_t)used, ": %s", again ? old + first + 2 : old);
+    int room = (int)sizeof e->text - used - (int)sizeof ": ";
+    snprintf(e->text + used, sizeof e->text - (size_t)used, ": %.*s", room > 0 ? room : 0,
+             again ? old + first + 2 : old);
     return -1;
 }
 

@@ -50,7 +50,7 @@ static int single_layers(const struct sh_config *c, struct sh_kv_facts *f, struc
         char key[4][80];
         int width = 0, heads = 0, is_global = f->pattern[(size_t)i % strlen(f->pattern)] == 'G';
         for (int k = 0; k < 4; k++) {
-            snprintf(key[k], sizeof key[k], "per_layer_config.%0*d.%s", k / 2 + 1, i,
+            snprintf(key[k], sizeof key[k], k < 2 ? "per_layer_config.%d.%s" : "per_layer_config.%02d.%s", i,
                      k % 2 ? "num_key_value_heads" : "head_dim");
             if (sh_facts_count(c, key[k], 1, k % 2 ? &heads : &width, e))
                 return -1;
