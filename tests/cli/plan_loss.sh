@@ -209,6 +209,33 @@ refuse "a trace of another model" 1 'texts of another model' plan -q --model "$c
 refuse "loss without a live model" 2 'needs the losses of the live model' plan -q --db traced.db --policy h2o:recent=3 \
     --budget 0.5 --allocator loss
 
+# ---- models whose layers differ, texts of two tokens ----
+
+hybrid=$checkpoints/modern/qwen3_5_moe
+python - <<'P'
+import json
+with open("small.jsonl", "w") as f:             # token ids below 64
+    for line in open("texts.jsonl"):
+        print([t // 2 for t in json.loads(line)], file=f)
+P
+for allocator in loss greedy uniform; do
+    run plan -q --json --model "$hybrid" --tokens small.jsonl --policy h2o:recent=3 --allocator $allocator \
+        --target-kl 0.01 -o hybrid.json --judged hybrid.jsonl
+    cp log/out hybrid.out
+    run eval -q --json --model "$hybrid" --tokens hybrid.jsonl --plan hybrid.json
+    holds "$allocator: layers without attention have no part in the budgets, others have all" python - <<'P'
+import json
+r, live = json.load(open("hybrid.out")), json.load(open("log/out"))["results"][0]
+assert abs(live["kl"] - r["kl"]) < 1e-9 and live["budget_tokens"] == r["mean_tokens"], (live["budget_tokens"], r)
+assert r["sequences"] == 28 and 0.05 < r["share"] < 1 and r["kl"] > 0
+P
+done
+refuse "an allocator that looks at every layer" 2 'entropy: needs the attention of every layer, but layer 0' plan -q \
+    --model "$hybrid" --tokens small.jsonl --policy h2o:recent=3 --allocator entropy --target-kl 0.01
+sed -E 's/^\[([0-9]+, [0-9]+),.*/[\1]/' texts.jsonl >pairs.jsonl
+run plan -q --json --model "$model" --tokens pairs.jsonl --target-kl 0.01
+expect "texts of two tokens: one stays" 0 '"mean_tokens": 1,' ''
+
 # ---- not shown ----
 
 run plan -q --json --model "$model" --tokens few.jsonl --policy h2o:recent=3 --target-kl 0.02 -o few.json

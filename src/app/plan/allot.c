@@ -168,6 +168,7 @@ void sh_allot_close(struct sh_allot *a)
     free(a->loss);
     free(a->loss_point);
     free(a->table);
+    free(a->silent);
     *a = (struct sh_allot){0};
 }
 
@@ -217,31 +218,59 @@ int sh_allot_longest(const struct sh_allot *a)
     return a->length[a->n_length - 1];
 }
 
+static int is_silent(const struct sh_allot *a, int layer)
+{
+    return a->silent && a->silent[layer];
+}
+
+/* Of x [n_layer][each] the layers that attend, for free(). NULL: there is no x. */
+static double *attending(const struct sh_allot *a, const double *x, size_t each)
+{
+    double *own = x ? xmalloc((size_t)a->n_layer * each * sizeof *own) : NULL;
+    for (int l = 0, n = 0; l < a->n_layer && x; l++)
+        if (!is_silent(a, l))
+            memcpy(own + (size_t)n++ * each, x + (size_t)l * each, each * sizeof *own);
+    return own;
+}
+
+static int divide(const struct sh_allot *a, struct sh_allocation *p, int *budget, struct sh_err *e)
+{
+    size_t each = (size_t)a->n_head;
+    int *own = xcalloc((size_t)a->n_layer * each, sizeof *own), bad, n = 0;
+    for (int l = 0; l < a->n_layer; l++)
+        n += !is_silent(a, l);
+    p->n_layer = n;
+    bad = sh_allocate(&a->spec, p, own, e);
+    for (int l = 0, k = 0; l < a->n_layer && !bad; l++)
+        for (size_t h = 0; h < each; h++)
+            budget[(size_t)l * each + h] = is_silent(a, l) ? p->mean : own[k++];
+    free(own);
+    return bad;
+}
+
 int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget, struct sh_err *e)
 {
     struct sh_allocation p = {.n_layer = a->n_layer, .n_head = a->n_head, .mean = mean,
                               .floor = a->floor < n_token ? a->floor : n_token, .n_token = n_token,
-                              .persistence = a->persistence, .entropy = a->entropy, .loss = a->loss,
                               .loss_point = a->loss_point, .n_loss = a->n_loss};
-    int n = a->n_layer * a->n_head, *point = NULL;
-    double *curve = NULL, *score = NULL;
-    if (mean < p.floor) {
-        for (int i = 0; i < n; i++)
-            budget[i] = mean;
-        return 0;
-    }
-    if (a->curve) {
-        point = xcalloc((size_t)a->n_point, sizeof *point);
-        curve = xcalloc((size_t)n * (size_t)a->n_point, sizeof *curve);
+    size_t n = (size_t)a->n_layer * (size_t)a->n_head, heads = (size_t)a->n_head, each = (size_t)n_token;
+    int *point = xcalloc((size_t)a->n_point, sizeof *point);
+    double *curve = a->curve ? xcalloc(n * (size_t)a->n_point, sizeof *curve) : NULL;
+    double *score = a->profile ? xcalloc(n * each, sizeof *score) : NULL, *own[5];
+    for (size_t i = 0; i < n && mean < p.floor; i++)
+        budget[i] = mean;
+    if (curve)
         scale_curve(a, &p, point, curve);
-    }
-    if (a->profile) {
-        size_t each = (size_t)n_token;
-        p.score = score = xcalloc((size_t)n * each, sizeof *score);
-        for (size_t i = 0; i < (size_t)n; i++)
-            memcpy(score + i * each, a->profile + i * (size_t)a->n_key, each * sizeof *score);
-    }
-    int bad = sh_allocate(&a->spec, &p, budget, e);
+    for (size_t i = 0; i < n && score; i++)
+        memcpy(score + i * each, a->profile + i * (size_t)a->n_key, each * sizeof *score);
+    p.persistence = own[0] = attending(a, a->persistence, 1);
+    p.entropy = own[1] = attending(a, a->entropy, heads);
+    p.loss = own[2] = attending(a, a->loss, (size_t)a->n_loss);
+    p.curve = own[3] = attending(a, curve, heads * (size_t)p.n_point);
+    p.score = own[4] = attending(a, score, heads * each);
+    int bad = mean < p.floor ? 0 : divide(a, &p, budget, e);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        free(own[i]);
     free(point);
     free(curve);
     free(score);

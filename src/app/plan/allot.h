@@ -16,6 +16,7 @@
 struct sh_allot {
     struct sh_allocator_spec spec;
     int n_layer, n_head, first_layer;   /* KV heads */
+    unsigned char *silent;              /* [n_layer]: without attention, and so without a cache; NULL: none is */
     int floor;                          /* of the policy, on long sequences */
     int *length, n_length;              /* of sequences, each once, ascending */
     double *persistence, *entropy;      /* as struct sh_allocation has them, NULL where not needed */
@@ -42,7 +43,8 @@ void sh_allot_losses(struct sh_allot *a, const int *point, const double *loss, i
 /* Budgets [n_head] of a layer whose heads have so many tokens on average, divided as greedy does. */
 void sh_allot_layer(const struct sh_allot *a, int layer, int mean, int n_token, int *budget);
 
-/* Budgets [n_layer][n_head] of one problem. If the mean is below the floor, all get the mean. */
+/* Budgets [n_layer][n_head] of one problem. If the mean is below the floor, all get the mean; so do silent layers, and
+ * the total is divided among the others. */
 int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget, struct sh_err *e);
 
 /* Solves for every length and every mean of q->budget; q->share_out gives the budgets from then on. Valid until

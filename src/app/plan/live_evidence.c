@@ -149,6 +149,7 @@ static int points(const struct sh_live_plan *w, const struct sh_live_setting *s,
     int n = 0, found[MOST_POINTS];
     for (double share = 0.8; n < MOST_POINTS - 1; share *= 0.6) {
         int b = (int)(share * w->n_token + 0.5);
+        b = b < w->n_token ? b : w->n_token - 1;
         if (4 * b <= 5 * s->allot.floor)
             break;
         found[n++] = b;
@@ -170,7 +171,8 @@ static struct sh_candidate *probes(const struct sh_live_plan *w, const struct sh
         c[i].budget = xcalloc((size_t)heads, sizeof *c[i].budget);
         for (int h = 0; h < heads; h++)
             c[i].budget[h] = w->n_token;
-        sh_allot_layer(&s->allot, i / n, point[i % n], w->n_token, c[i].budget + i / n * n_head);
+        if (sh_arch_attends(sh_model_arch(w->live.model), i / n))
+            sh_allot_layer(&s->allot, i / n, point[i % n], w->n_token, c[i].budget + i / n * n_head);
     }
     return c;
 }
@@ -198,6 +200,27 @@ static int measure_losses(struct sh_live_plan *w, struct sh_live_setting *s, str
     return bad;
 }
 
+static void mark_silent(struct sh_allot *to, const struct sh_arch *a)
+{
+    to->silent = xcalloc((size_t)a->n_layer, sizeof *to->silent);
+    for (int l = 0; l < a->n_layer; l++)
+        to->silent[l] = !sh_arch_attends(a, l);
+}
+
+/* Such allocators look at the attention of every layer. */
+static int refuse_silent(const struct sh_live_plan *w, const struct sh_live_setting *s, struct sh_err *e)
+{
+    const struct sh_arch *a = sh_model_arch(w->live.model);
+    unsigned of_all = SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY | SH_EVIDENCE_SCORE;
+    int l = 0;
+    while (l < a->n_layer && sh_arch_attends(a, l))
+        l++;
+    if (l == a->n_layer || !(s->allocator.allocator->needs & of_all))
+        return 0;
+    sh_misused(e, "needs the attention of every layer, but layer %d of this model does not attend", l);
+    return sh_hint(e, "--allocator loss, greedy or uniform divides budgets among the layers that attend");
+}
+
 int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
 {
     unsigned needs = s->allocator.allocator->needs;
@@ -208,11 +231,13 @@ int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct s
     if (!needs) {
         s->allot = (struct sh_allot){.spec = s->allocator, .n_layer = a->n_layer, .n_head = a->n_kv_head,
                                      .floor = sh_policy_protected(&s->policy) + 1};
+        mark_silent(&s->allot, a);
         return 0;
     }
-    if (!w->rows && record(w, e))
+    if (refuse_silent(w, s, e) || (!w->rows && record(w, e)))
         return -1;
     if (sh_allot_open_live(&s->allot, &s->allocator, &q, w->rows, e))
         return -1;
+    mark_silent(&s->allot, a);
     return needs & SH_EVIDENCE_LOSS ? measure_losses(w, s, e) : 0;
 }
