@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""shears capacity beside other calculators, side by side in one run: what each says of the same case.
+"""shears capacity compared with other calculators in one run: the answer of each to the same case.
 
     pip install llm-analysis genz-llm aiconfigurator hf-mem
     bench/capacity_peers.py ./shears [--all] > peers.tsv

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed of a live session on the CPU: shears beside PyTorch and llama.cpp, in one go on one machine.
+"""Speed of a live session on the CPU: shears compared with PyTorch and llama.cpp, in one run on one machine.
 
     make bench-decode && python3 bench/decode_speed.py --program bench/decode_speed --work /tmp/bench
 

@@ -74,7 +74,7 @@ static int open_all(struct bench *b, char **argv, struct sh_err *e)
     return 0;
 }
 
-/* The largest batch that fits beside the products' scratch, which a first small one takes. */
+/* The largest batch that fits next to the products' scratch, which a first small batch allocates. */
 static int choose_batch(struct bench *b, const struct sh_session_setup *s, struct sh_err *e)
 {
     if (b->batch)

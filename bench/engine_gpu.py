@@ -12,7 +12,7 @@ bench-engine`:
 
 Each row goes to stderr as soon as it is there, with --lines to stdout and nothing else does; with --minutes, what has not begun by then is left out and said to
 be. Tokens per second are those of whole decoding steps, each token the likeliest one, which the device looks for,
-behind a prompt of context - steps random tokens, which is not counted. kv_read_share is the bytes of keys and
+after a prompt of context - steps random tokens, which is not counted. kv_read_share is the bytes of keys and
 values that a step's attention reads (its kept tokens), over the median step's time and the memory bandwidth
 that a large copy reaches in the same run: a lower bound of the attention's own share, for the step also reads
 the weights. steps_read_share counts these as well. PyTorch's rows need torch and transformers, the shares torch;

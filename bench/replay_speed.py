@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replay speed: recorded scores per second, beside a numpy H2O on the same rows in the same run.
+"""Replay speed: recorded scores per second, compared with an H2O in NumPy on the same rows in the same run.
 
     make bench-replay && python3 bench/replay_speed.py --program bench/replay_speed
 
-The rows are made here: 32 heads of a text with attention sinks, heavy hitters and a power law behind.
+The rows are made here: 32 heads of a text with attention sinks, heavy hitters and a power law for the rest.
 The C side (bench/replay_speed.c) takes them through
 
   one pass       each stack policy, every budget from its protected tokens to the text's length;
@@ -84,7 +84,7 @@ class Cache:
 
 
 def h2o(rows, budgets, figures):
-    """Mean kept mass of the first budget; with `figures` also what shears has beside it. What a row has by
+    """Mean kept mass of the first budget; with `figures` also the other figures that shears computes. What a row has by
     itself is computed once for all budgets."""
     caches = [Cache(rows[0].shape[0], budget) for budget in budgets]
     for t, row in enumerate(rows):

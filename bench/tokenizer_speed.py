@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Encoding speed: shears' tokenizer beside the `tokenizers` library (sentencepiece where the folder has only a
+"""Encoding speed: shears' tokenizer compared with the `tokenizers` library (sentencepiece where the folder has only a
 tokenizer.model), one thread each, turn by turn in one run on one machine, ids compared.
 
 Two ways to hand over the text: as a whole, and in documents of about 4 KiB, cut at line ends. Each side's best of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracing speed: shears beside what people run today, in one go on one machine.
+"""Tracing speed: shears compared with PyTorch, in one run on one machine.
 
 Both sides get the same checkpoint (random weights of a real model's shape) and the same sequences, and
 both end with every attention score of every layer and head in a SQLite file:

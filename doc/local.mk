@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Help, manual pages and README name the documents; their figures lie beside them.
+# Help, manual pages and README name the documents; their figures lie next to them.
 documentsdir = $(docdir)/doc
 dist_documents_DATA = %D%/adding.md %D%/architecture.md %D%/capacity.md %D%/commands.md %D%/decisions.md \
 	%D%/figures.md %D%/glossary.md %D%/import.md %D%/library.md %D%/performance.md %D%/planning.md \
