@@ -93,11 +93,11 @@ def folders():
 
 def load(folder, tokens):
     """The model as transformers reads and runs it, or why it does not."""
-    kinds = transformers.AutoModelForCausalLM, transformers.AutoModelForImageTextToText
-    why = None
-    for kind in kinds:
+    causal, why = transformers.AutoModelForCausalLM, None
+    ways = (causal, {}), (transformers.AutoModelForImageTextToText, {}), (causal, {"experts_implementation": "eager"})
+    for kind, how in ways:
         try:
-            model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+            model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **how).eval()
             with torch.no_grad():
                 model(torch.tensor([tokens]))
             return model, None
