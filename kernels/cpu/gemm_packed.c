@@ -4,7 +4,7 @@
  * i % 32 / 4 = k, and the lanes are added up in a fixed order. All paths keep this order, so that a row is the same
  * bits alone, among others, and whatever the number of threads.
  *
- * One row: codes become numbers in registers, outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why).
+ * Few rows: codes become numbers in registers, outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why).
  * More: some outputs are unpacked into the cache, where all rows of a strip meet them. */
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/unpack.h"
@@ -16,6 +16,7 @@ enum {
     STRIP = 48,                         /* rows that an unpacked output is used for               */
     DEEP = 128,                         /* vectors of them that all rows go through: they are cached */
     TOGETHER = 16,                      /* outputs that are unpacked together: some codes lie across them */
+    MOST_DOTS = CPU_FLOATS == 16 ? 4 : 2,       /* rows that meet codes in registers together     */
     UNROLLED = CPU_FLOATS > 4 ? 8 : 1   /* loops of a block: in vectors of 4 all of them take a minute to compile */
 };
 
@@ -54,15 +55,21 @@ UNPACK void unpack_row(enum sh_packing format, struct block_at at, int cols, flo
     }
 }
 
-/* ---- one row of x ---- */
+/* ---- few rows of x ---- */
 
-/* part[k] = lanes of x w of outputs k < n, a constant; at: of each. */
-UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, int cols, const float *x, vec *part)
+struct few_x {                          /* rows of x, and floats from one to the next             */
+    const float *at;
+    size_t stride;
+    int rows;
+};
+
+/* part[k * rows + r] = lanes of x[r] w of outputs k < n; n and x.rows are constants; at: of each output. */
+UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, int cols, struct few_x x, vec *part)
 {
     struct block_shape s = shape_of(format);
-    vec sum[FEW_PLACES] = {{0}};
+    vec sum[FEW_PLACES * MOST_DOTS] = {{0}};
     size_t blocks = (size_t)(cols / s.elements);
-    for (size_t i = 0, b = 0; i < blocks; i++, b += (size_t)s.bytes, x += s.elements) {
+    for (size_t i = 0, b = 0; i < blocks; i++, b += (size_t)s.bytes, x.at += s.elements) {
         float scale[FEW_PLACES][MOST_SPANS], less[FEW_PLACES][MOST_SPANS];
         for (int k = 0; k < n; k++) {
             few_ask(at[k].b + b + FEW_AHEAD, (size_t)s.bytes);
@@ -77,31 +84,50 @@ UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, i
                 struct block_at block = {at[k].b + b, is_apart(format) ? at[k].apart + i : NULL};
                 bytes32 own = run_codes(format, block.b, run);
 #pragma GCC unroll UNROLLED
-                for (int j = 0; j < RUN; j += CPU_FLOATS)
-                    sum[k] += *(const vec *)(x + run * RUN + j) *
-                              numbers_of(format, block, run, j, own, scale[k], less[k]);
+                for (int j = 0; j < RUN; j += CPU_FLOATS) {
+                    vec w = numbers_of(format, block, run, j, own, scale[k], less[k]);
+#pragma GCC unroll UNROLLED
+                    for (int r = 0; r < x.rows; r++)
+                        sum[k * x.rows + r] += *(const vec *)(x.at + (size_t)r * x.stride + run * RUN + j) * w;
+                }
             }
     }
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n * x.rows; k++)
         part[k] = sum[k];
+}
+
+UNPACK void dot_outputs(enum sh_packing format, const struct block_at *at, int n, int cols, struct few_x x, vec *part)
+{
+    if (n == FEW_PLACES)
+        dot_rows(format, at, FEW_PLACES, cols, x, part);
+    else
+        for (int k = 0; k < n; k++)
+            dot_rows(format, at + k, 1, cols, x, part + k * x.rows);
+}
+
+UNPACK void dot_all(enum sh_packing format, const struct block_at *at, int n, int cols, struct few_x x, vec *part)
+{
+    switch (x.rows) {
+    case 1: dot_outputs(format, at, n, cols, (struct few_x){x.at, 0, 1}, part); break;
+#if CPU_FLOATS == 16
+    case 4: dot_outputs(format, at, n, cols, (struct few_x){x.at, x.stride, MOST_DOTS}, part); break;
+#endif
+    default: dot_outputs(format, at, n, cols, (struct few_x){x.at, x.stride, 2}, part);
+    }
 }
 
 /* The functions of each format. */
 typedef void unpack_fn(struct block_at at, int cols, float *to, size_t step);
-typedef void dot_fn(const struct block_at *at, int n, int cols, const float *x, vec *part);
+typedef void dot_fn(const struct block_at *at, int n, int cols, struct few_x x, vec *part);
 
 #define FORMAT(name, elements, bytes, span, has_less)                                                       \
     static void unpack_##name(struct block_at at, int cols, float *to, size_t step)                         \
     {                                                                                                       \
         unpack_row(SH_PACKED_##name, at, cols, to, step);                                                   \
     }                                                                                                       \
-    static void dot_##name(const struct block_at *at, int n, int cols, const float *x, vec *part)           \
+    static void dot_##name(const struct block_at *at, int n, int cols, struct few_x x, vec *part)           \
     {                                                                                                       \
-        if (n == FEW_PLACES)                                                                                \
-            dot_rows(SH_PACKED_##name, at, FEW_PLACES, cols, x, part);                                      \
-        else                                                                                                \
-            for (int k = 0; k < n; k++)                                                                     \
-                dot_rows(SH_PACKED_##name, at + k, 1, cols, x, part + k);                                   \
+        dot_all(SH_PACKED_##name, at, n, cols, x, part);                                                    \
     }
 SH_PACKED_FORMATS(FORMAT)
 #undef FORMAT
@@ -178,15 +204,15 @@ static inline float total(vec x)
 #endif
 }
 
-/* Outputs [first, first + n) of the only row, x, which is in the order of the format's codes. */
-static void one_row(const struct few *a, const float *x, int first, int n)
+/* Outputs [first, first + n) of rows from `row` on; x is in the order of the format's codes. */
+static void few_rows(const struct few *a, struct few_x x, int row, int first, int n)
 {
-    float sum[FEW_COLS] __attribute__((aligned(64)));
+    float sum[MOST_DOTS * FEW_COLS] __attribute__((aligned(64)));
     struct block_shape s = shape_of(a->packed->format);
     int step = n / FEW_PLACES;
     for (int o = 0, some; o < n; o += some) {
         struct block_at at[FEW_PLACES];
-        vec part[FEW_PLACES];
+        vec part[FEW_PLACES * MOST_DOTS];
         int is_rest = o >= step * FEW_PLACES, place[FEW_PLACES];
         some = is_rest ? 1 : FEW_PLACES;
         for (int k = 0; k < some; k++) {
@@ -194,10 +220,23 @@ static void one_row(const struct few *a, const float *x, int first, int n)
             at[k] = row_at(a->packed, first + place[k], s);
         }
         kernels[a->packed->format].dot(at, some, a->x.cols, x, part);
-        for (int k = 0; k < some; k++)
-            sum[place[k]] = total(part[k]);
+        for (int k = 0; k < some * x.rows; k++)
+            sum[k % x.rows * FEW_COLS + place[k / x.rows]] = total(part[k]);
     }
-    few_out(a, 0, first, n, sum);
+    for (int r = 0; r < x.rows; r++)
+        few_out(a, row + r, first, n, sum + r * FEW_COLS);
+}
+
+/* The most rows whose products are made so: reading codes again for other rows costs less than unpacking them. */
+static int most_few(enum sh_packing format)
+{
+    return format == SH_PACKED_OTHER ? 0 : CPU_FLOATS == 16 ? 8 : CPU_FLOATS == 4 || in_fours(format) ? 2 : 4;
+}
+
+static int rows_at(const struct few *a, int row)
+{
+    int left = a->x.rows - row;
+    return left >= MOST_DOTS ? MOST_DOTS : left >= 2 ? 2 : 1;
 }
 
 /* ---- more ---- */
@@ -347,11 +386,19 @@ static void take_blocks(void *arg, struct sh_member *me)
         float *room = a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols);
         struct strip s = strip_in(a, room, first, n);
         enum sh_packing format = a->packed->format;
-        int is_one = a->x.rows == 1 && format != SH_PACKED_OTHER;
-        if (is_one && is_ordered(format) && !same_order(format, ready))
-            into_order(ready = format, room, CPU_FLOATS, a->x.at, a->x.cols);
-        if (is_one)
-            one_row(a, is_ordered(format) ? room : a->x.at, first, n);
+        int is_few = a->x.rows <= most_few(format), is_other = is_ordered(format);
+        size_t cols = (size_t)a->x.cols;
+        const float *x = is_other ? room : a->x.at;
+        size_t stride = is_other ? cols : a->x.stride;
+        for (int r = 0; r < a->x.rows && is_few && is_other && !same_order(format, ready); r++)
+            into_order(format, room + (size_t)r * cols, CPU_FLOATS, (const float *)a->x.at + (size_t)r * a->x.stride,
+                       a->x.cols);
+        ready = is_few && is_other ? format : ready;
+        if (is_few)
+            for (int r = 0, rows; r < a->x.rows; r += rows) {
+                rows = rows_at(a, r);
+                few_rows(a, (struct few_x){x + (size_t)r * stride, stride, rows}, r, first, n);
+            }
         else
             for (; s.row < a->x.rows; s.row += STRIP) {
                 s.rows = a->x.rows - s.row < STRIP ? a->x.rows - s.row : STRIP;

@@ -328,10 +328,53 @@ UNPACK ints widened_codes(bytes32 code, int i, int is_signed)
 #endif
 }
 
+#ifdef __AVX512F__
+/* Nibbles of CPU_FLOATS bytes as numbers of a table: the lookup sees four bits of each lane, so that low ones need no
+ * mask. */
+UNPACK vec looked_up_nibbles(__m512 table, const unsigned char *at, int is_high)
+{
+    words32 w = (words32)widened_bytes(at, 0);
+    return (vec)_mm512_permutexvar_ps((__m512i)(is_high ? w >> 4 : w), table);
+}
+
+/* Whether number_codes looks nibbles up, and where those of a run are; codes in order 0, 1, 2 … are their own table. */
+UNPACK const unsigned char *nibbles_at(enum sh_packing format, const unsigned char *b, int run, int i, int *is_high)
+{
+    *is_high = format == SH_PACKED_Q4_K ? run % 2 : i >= 16;
+    switch (format) {
+    case SH_PACKED_Q4_0: case SH_PACKED_IQ4_NL: return b + 2;
+    case SH_PACKED_Q4_1: return b + 4;
+    case SH_PACKED_MXFP4: return b + 1;
+    case SH_PACKED_MXFP4_APART: return b;
+    case SH_PACKED_IQ4_XS: return b + 8 + 16 * run;
+    case SH_PACKED_Q4_K: return b + 16 + run / 2 * 32 + i;
+    default: return NULL;
+    }
+}
+
+UNPACK __m512 table_of(enum sh_packing format)
+{
+    switch (format) {
+    case SH_PACKED_IQ4_NL: case SH_PACKED_IQ4_XS:
+        return _mm512_setr_ps(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
+    case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART:
+        return _mm512_setr_ps(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+    default:
+        return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    }
+}
+#endif
+
 /* Codes i to i + CPU_FLOATS of a run, or those at these places in fours; own: from run_codes. */
 UNPACK vec number_codes(enum sh_packing format, const unsigned char *b, int run, int i, bytes32 own)
 {
     ints w;
+#ifdef __AVX512F__
+    int is_high;
+    const unsigned char *at = nibbles_at(format, b, run, i, &is_high);
+    if (at)
+        return looked_up_nibbles(table_of(format), at, is_high);
+#endif
     switch (format) {
     case SH_PACKED_Q8_0: w = widened_bytes(b + 2 + i, 1); break;
     case SH_PACKED_Q4_0: w = widened_nibbles(b + 2 + i % 16, i >= 16); break;
