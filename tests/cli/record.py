@@ -249,15 +249,15 @@ def errors():
     rows = dict(layer=0, first_row=0, n_row=n, first_key=0, n_key=n, window=0, score=a.ctypes.data)
     fails("has not begun", recording.sequence, "x", [1])
     recording.begin(**model.facts(vectors="", codec="f32"))
-    fails("begun before", recording.begin, **model.facts())
+    fails("already begun", recording.begin, **model.facts())
     fails("expected an id", recording.sequence, "x", [-2])
     s = recording.sequence("x", model.tokens[0])
-    for changed, what in (({"sequence": 7}, "found none"), ({"sequence": -1}, "found none"), ({"layer": 2}, "found 2"),
+    for changed, what in (({"sequence": 7}, "not being"), ({"sequence": -1}, "not being"), ({"layer": 2}, "found 2"),
                           ({"first_row": 1}, "expected rows from 0"), ({"n_row": n + 1, "n_key": n + 1}, "at most"),
                           ({"n_key": n - 1}, "keys from 0"), ({"window": -n}, "0 or more"), ({"first_key": 2}, "keys from 2"),
                           ({"score": None}, "neither"), ({"log8": a.ctypes.data}, "both"), ({"n_row": 0}, "at least one"),
                           ({"n_row": 1 << 30, "n_key": 1 << 30}, "at most"),
-                          ({"score": None, "log8": a.ctypes.data}, "not full in log8"), ({"window": -1 << 31}, "window")):
+                          ({"score": None, "log8": a.ctypes.data}, "codes require"), ({"window": -1 << 31}, "window")):
         fails(what, recording.rows, **dict(dict(rows, sequence=s), **changed))
     fails("found vectors 'q'", recording.vectors, sequence=s, layer=0, kind="q", n_head=4, n_row=n, width=4, at=a.ctypes.data)
     fails("complete", recording.more, s, [1])
