@@ -337,7 +337,7 @@ UNPACK vec looked_up_nibbles(__m512 table, const unsigned char *at, int is_high)
     return (vec)_mm512_permutexvar_ps((__m512i)(is_high ? w >> 4 : w), table);
 }
 
-/* Whether number_codes looks nibbles up, and where those of a run are; codes in order 0, 1, 2 … are their own table. */
+/* Whether number_codes looks nibbles up, and where those of a run are; the codes 0, 1, 2 … are their own table. */
 UNPACK const unsigned char *nibbles_at(enum sh_packing format, const unsigned char *b, int run, int i, int *is_high)
 {
     *is_high = format == SH_PACKED_Q4_K ? run % 2 : i >= 16;
