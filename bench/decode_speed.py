@@ -7,11 +7,13 @@ All get the same checkpoint, LLaMA-shaped with random weights (12 layers of widt
 2048, vocabulary 32,000; bf16), the same random prompt and all cores, and go on greedily:
 
   PyTorch    transformers' generate with its cache; a step is the mean of a run
-  llama.cpp  its Python package's bindings; the checkpoint as GGUF in f16, bf16, q8_0
+  llama.cpp  its Python package's bindings; the checkpoint as GGUF in f16, bf16, q8_0 (llama_gguf.py)
   shears     bench/decode_speed.c: f32, bf16, 8 and 4 bits
 
 Rounds go through all of them in turn; the best of each counts. A step is the logits of one token and the
-choice of the next. Then, shears alone: a batch of 16, and a text of 2048 tokens from the first on with
+choice of the next. --part formats instead compares shears and llama.cpp on the same GGUF files, format by format, with
+the kernels that --kernels names (values of SH_KERNELS; llama.cpp has those that it was built with), and batches of 16
+with one sequence. Then, shears alone: a batch of 16, and a text of 2048 tokens from the first on with
 everything kept and with a fifth of it, whose steps are given by part of the text (mean) and as
 percentiles.
 
@@ -31,6 +33,9 @@ from importlib.metadata import version
 
 import numpy as np
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import llama_gguf  # noqa: E402
+
 LAYERS, WIDTH, HEADS, FFN, VOCAB = 12, 768, 12, 2048, 32000
 LAYER_WEIGHTS, HEAD_WEIGHTS = LAYERS * (4 * WIDTH * WIDTH + 3 * WIDTH * FFN), VOCAB * WIDTH
 LONG = 2048
@@ -47,48 +52,6 @@ def make_checkpoint(folder):
                          num_attention_heads=HEADS, max_position_embeddings=4096, tie_word_embeddings=False,
                          bos_token_id=None, eos_token_id=None)
     LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
-
-
-def make_gguf(folder, path, kind):
-    import gguf
-    import torch
-    from safetensors.torch import load_file
-
-    names = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q",
-             "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
-             "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
-    top = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
-    types = {"f16": gguf.GGMLQuantizationType.F16, "bf16": gguf.GGMLQuantizationType.BF16,
-             "q8_0": gguf.GGMLQuantizationType.Q8_0}
-    w = gguf.GGUFWriter(path, "llama")
-    w.add_block_count(LAYERS)
-    w.add_context_length(4096)
-    w.add_embedding_length(WIDTH)
-    w.add_feed_forward_length(FFN)
-    w.add_head_count(HEADS)
-    w.add_head_count_kv(HEADS)
-    w.add_rope_dimension_count(WIDTH // HEADS)
-    w.add_layer_norm_rms_eps(1e-6)
-    w.add_vocab_size(VOCAB)
-    w.add_tokenizer_model("no_vocab")
-    for name, t in load_file(os.path.join(folder, "model.safetensors")).items():
-        x, stem = t.to(torch.float32).numpy(), name.removesuffix(".weight")
-        if stem in top:
-            new = top[stem]
-        else:
-            _, _, layer, rest = stem.split(".", 3)
-            new = f"blk.{layer}.{names[rest]}"
-        if new.endswith(("attn_q", "attn_k")):          # llama.cpp turns neighbouring elements
-            x = x.reshape(HEADS, 2, WIDTH // HEADS // 2, WIDTH).swapaxes(1, 2).reshape(WIDTH, WIDTH)
-        if x.ndim == 1:
-            w.add_tensor(new + ".weight", x)
-        else:
-            w.add_tensor(new + ".weight", gguf.quants.quantize(np.ascontiguousarray(x), types[kind]),
-                         raw_dtype=types[kind])
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
 
 
 class PyTorch:
@@ -269,6 +232,63 @@ def side_by_side(a, folder, ggufs):
             "runs": runs, "ratios": ratios, "batch_16_tokens_per_s": together}
 
 
+class Packed:
+    """shears on a GGUF file, with the kernels that SH_KERNELS names."""
+
+    def __init__(self, a, path, kernels):
+        self.a, self.path, self.kernels = a, path, kernels
+
+    def ask(self, batch, prompt, n):
+        env = dict(os.environ, OMP_NUM_THREADS=str(self.a.threads), **({"SH_KERNELS": self.kernels} if self.kernels else {}))
+        args = (self.path, "f32", 16, 16, batch, prompt, n, "full", "1.0", 2)
+        return json.loads(subprocess.run([self.a.program, *map(str, args)], check=True, env=env,
+                                         stdout=subprocess.PIPE).stdout)
+
+    def run(self, *_):
+        a = self.a
+        one, batch = self.ask(1, a.prompt, a.tokens), self.ask(16, a.prompt, a.tokens)
+        self.batch = 16 * a.tokens / min(map(sum, batch["step_s"]))
+        self.own_bytes, self.mapped_bytes = one["own_bytes"], one["mapped_bytes"]
+        steps = min(one["step_s"], key=sum)
+        return min(self.ask(1, a.long_prompt, 1)["prompt_s"]), a.tokens / sum(steps), steps
+
+
+def bytes_of_step(path):
+    """All matrices but the token embedding, which a step reads only a row of."""
+    import gguf
+
+    return sum(int(t.n_bytes) for t in gguf.GGUFReader(path).tensors if t.name != "token_embd.weight")
+
+
+def formats(a, ggufs):
+    """The same GGUF files in both, one format after another, in turns."""
+    rows = []
+    for kind, path in ggufs.items():
+        engines = {"llama.cpp": Apart(a, "llama.cpp", kind)}
+        engines |= {"shears" + (f", {k}" if k else ""): Packed(a, path, k) for k in a.kernels}
+        best, batch, speed = {}, {}, 0
+        for _ in range(a.rounds):
+            for name, engine in engines.items():
+                prefill, rate, _ = engine.run()
+                old = best.get(name, (1e9, 0))
+                best[name] = (min(prefill, old[0]), max(rate, old[1]))
+                if name != "llama.cpp":
+                    batch[name] = max(engine.batch, batch.get(name, 0))
+            speed = max(speed, *driver(a, "read", a.threads)["read_bytes_per_s"])
+        read = bytes_of_step(path)
+        for name, (prefill, rate) in best.items():
+            row = {"format": kind, "engine": name, "decode_tokens_per_s": rate, "share_of_limit": rate * read / speed,
+                   "prefill_tokens_per_s": a.long_prompt / prefill}
+            if name in batch:
+                row |= {"batch_16_over_batch_1": batch[name] / rate, "own_bytes": engines[name].own_bytes,
+                        "mapped_bytes": engines[name].mapped_bytes, "decode_over_llama.cpp": rate / best["llama.cpp"][1],
+                        "prefill_over_llama.cpp": best["llama.cpp"][0] / prefill}
+            rows.append(row)
+        print(f"{kind}: {rows[-1]}", file=sys.stderr, flush=True)
+    return {"llama_cpp_python": version("llama-cpp-python"), "prompt": a.prompt, "tokens": a.tokens,
+            "long_prompt": a.long_prompt, "rounds": a.rounds, "formats": rows}
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--program", required=True)
@@ -278,20 +298,25 @@ def main():
     p.add_argument("--long-prompt", type=int, default=512, help="tokens that prefill is timed with")
     p.add_argument("--prompt", type=int, default=32)
     p.add_argument("--tokens", type=int, default=64)
-    p.add_argument("--part", choices=("beside", "long"), help="of the run; both if not given")
+    p.add_argument("--part", choices=("beside", "long", "formats"), help="of the run; the first two if not given")
+    p.add_argument("--formats", nargs="+", choices=llama_gguf.FORMATS, help="of the part formats",
+                   default=["f16", "bf16", "q8_0", "q4_0", "q4_k_m", "q6_k"])
+    p.add_argument("--kernels", nargs="+", default=[""], help="values of SH_KERNELS for the part formats")
     p.add_argument("--policies", nargs="+", default=POLICIES, help="of the long text; the first keeps everything")
     p.add_argument("--engine", nargs=2, metavar=("NAME", "WEIGHTS"), help="one of the others once; what a run starts")
     p.add_argument("--against", nargs="+", choices=("PyTorch", "llama.cpp"), default=["PyTorch", "llama.cpp"])
     p.add_argument("--only-prepare", action="store_true", help="write the checkpoints and stop")
     a = p.parse_args()
     folder = os.path.join(a.work, "model")
-    ggufs = {k: os.path.join(a.work, f"model-{k}.gguf") for k in ("f16", "bf16", "q8_0")}
+    kinds = a.formats if a.part == "formats" else ["f16", "bf16", "q8_0"]
+    ggufs = {k: os.path.join(a.work, f"model-{k}.gguf") for k in kinds + ([a.engine[1]] if a.engine and
+             a.engine[0] == "llama.cpp" and a.engine[1] not in kinds else [])}
     os.makedirs(a.work, exist_ok=True)
     if not os.path.exists(os.path.join(folder, "model.safetensors")):
         make_checkpoint(folder)
     for kind, path in ggufs.items():
         if not os.path.exists(path):
-            make_gguf(folder, path, kind)
+            llama_gguf.write(folder, kind, path)
     if a.only_prepare:
         return
     if a.engine:
@@ -299,6 +324,9 @@ def main():
         return
     cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "CPU")
     result = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu, "threads": a.threads, "load_before": os.getloadavg()}
+    if a.part == "formats":
+        print(json.dumps(result | formats(a, ggufs) | {"load_after": os.getloadavg()}, indent=1), flush=True)
+        return
     if a.part != "long":
         result |= side_by_side(a, folder, ggufs)
     if a.part != "beside":
