@@ -327,9 +327,10 @@ const struct sh_cmd sh_cmd_study = {
              "shears plan), simulates a server with it, and writes a page that begins with the answer: how small\n"
              "the cache can be by this plan, what that costs with its 95 % bound, how many more requests then fit,\n"
              "on which texts, and what was not shown. The plan is judged on texts that were not traced. Each step is\n"
-             "an ordinary command, shown as it runs, and its output is kept. A finished step is not run again: run\n"
-             "the same command again to resume. Changes to input files are not detected: after changing one, use a\n"
-             "new output folder.\n"
+             "an ordinary command, shown as it runs, and its output is kept. Run the same command again to resume: a\n"
+             "finished step is not run again, and one that was stopped goes on from what it kept in the stores\n"
+             "trained.db and random.db of that folder (so there is no --db). Changes to input files are not\n"
+             "detected: after changing one, use a new output folder.\n"
              "\n"
              "  shears study --model opt-125m --text book.txt --gpu H100-SXM --target-ppl-increase 1%",
     .opts = opts, .args_bytes = sizeof(struct study_args), .defaults = &defaults, .run = run};

@@ -401,7 +401,7 @@ static char *range_of(const struct sh_live_plan *w)
     if (w->a->target == SH_TARGET_PPL)
         return xasprintf("perplexity changes by %+.2f to %+.2f %%", 100 * expm1(w->ppl.low), 100 * expm1(w->ppl.high));
     if (w->a->target == SH_TARGET_KL)
-        return xasprintf("%.4f to %.4f nats of divergence", w->kl.low, w->kl.high);
+        return xasprintf("%.3g to %.3g nats of divergence", fmax(w->kl.low, 0), w->kl.high);
     return xasprintf("%.1f to %.1f %% exact answers (full cache: %.1f %%)", 100 * w->exact.low, 100 * w->exact.high,
                      100 * w->full_exact);
 }
