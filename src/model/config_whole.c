@@ -100,7 +100,7 @@ int sh_config_left_whole(const struct sh_config *c, const struct sh_kv_facts *f,
     int n = sh_config_length(c, IGNORE), has_head = 0, bad = 0;
     for (int i = 0; i < n && !bad; i++) {
         const char *name = NULL;
-        int layer, is_head;
+        int layer = -1, is_head = 0;
         snprintf(key, sizeof key, IGNORE ".%d", i);
         bad = sh_config_word(c, key, &name, e);
         int kind = name ? read_name(name, &layer, &is_head) : 0;
