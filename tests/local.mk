@@ -77,13 +77,13 @@ unit_tests += %D%/unit/test_gguf %D%/unit/test_gguf_refused
 tests_unit_test_model_SOURCES = %D%/unit/test_model.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_model_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
-tests_unit_test_tokenizer_SOURCES = %D%/unit/test_tokenizer.c %D%/unit/base64.h %D%/unit/scratch.c %D%/unit/scratch.h
+tokenizer_golden = %D%/unit/tokenizer_golden.c %D%/unit/tokenizer_golden.h %D%/unit/base64.h
+tests_unit_test_tokenizer_SOURCES = %D%/unit/test_tokenizer.c $(tokenizer_golden) %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_tokenizer_LDADD   = libtokenizer.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) \
 	$(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
-tests_unit_test_tokenizer_files_SOURCES = %D%/unit/test_tokenizer_files.c %D%/unit/scratch.c \
+tests_unit_test_tokenizer_files_SOURCES = %D%/unit/test_tokenizer_files.c $(tokenizer_golden) %D%/unit/scratch.c \
 	%D%/unit/scratch.h
 tests_unit_test_tokenizer_files_LDADD   = $(tests_unit_test_tokenizer_LDADD)
-tokenizer_golden = %D%/unit/tokenizer_golden.c %D%/unit/tokenizer_golden.h %D%/unit/base64.h
 tests_unit_test_tokenizer_model_SOURCES = %D%/unit/test_tokenizer_model.c $(tokenizer_golden) \
 	%D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_tokenizer_model_LDADD   = $(tests_unit_test_tokenizer_LDADD)
@@ -463,12 +463,12 @@ tests_fuzz_fuzz_mooncake_SOURCES    = %D%/fuzz/fuzz_mooncake.c $(fuzz_driver)
 tests_fuzz_fuzz_mooncake_LDADD      = libapp.a libsimulate.a libclock.a libcapacity.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_plan_SOURCES        = %D%/fuzz/fuzz_plan.c $(fuzz_driver)
 tests_fuzz_fuzz_plan_LDADD          = libapp.a libreplay.a liballocator.a libpolicy.a libbase.a $(JANSSON_LIBS) -lm
-tests_fuzz_fuzz_tokenizer_SOURCES   = %D%/fuzz/fuzz_tokenizer.c $(fuzz_driver)
+tests_fuzz_fuzz_tokenizer_SOURCES   = %D%/fuzz/fuzz_tokenizer.c %D%/fuzz/tokenizer_file.c $(fuzz_driver)
 tests_fuzz_fuzz_tokenizer_LDADD     = libtokenizer.a libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) \
 	-lpthread -lm
-tests_fuzz_fuzz_sp_model_SOURCES    = %D%/fuzz/fuzz_sp_model.c $(fuzz_driver)
+tests_fuzz_fuzz_sp_model_SOURCES    = %D%/fuzz/fuzz_sp_model.c %D%/fuzz/tokenizer_file.c $(fuzz_driver)
 tests_fuzz_fuzz_sp_model_LDADD      = $(tests_fuzz_fuzz_tokenizer_LDADD)
-tests_fuzz_fuzz_tok_gguf_SOURCES    = %D%/fuzz/fuzz_tok_gguf.c $(fuzz_driver)
+tests_fuzz_fuzz_tok_gguf_SOURCES    = %D%/fuzz/fuzz_tok_gguf.c %D%/fuzz/tokenizer_file.c $(fuzz_driver)
 tests_fuzz_fuzz_tok_gguf_LDADD      = $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_vocab_SOURCES       = %D%/fuzz/fuzz_vocab.c $(fuzz_driver)
 tests_fuzz_fuzz_vocab_LDADD         = $(tests_fuzz_fuzz_tokenizer_LDADD)

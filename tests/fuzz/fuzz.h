@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* How many inputs were taken for sound so far; the driver expects it of seeds named ok*. */
 extern int fuzz_accepted;
 
-/* The bytes up to the next `end`, or all that are left; *data and *size go on behind it. */
+/* The bytes up to the next `end`, or all that are left; *data and *size go on after it. */
 struct fuzz_part {
     const uint8_t *at;
     size_t bytes;
@@ -28,6 +28,9 @@ void fuzz_names(const struct sh_err *e, const char *path);
 /* A safetensors file in the scratch folder. When the bytes begin with "{": its header up to a NUL,
  * then the data (so that a mutated header keeps a length that fits); else the file as it is. */
 void fuzz_safetensors(const char *name, const uint8_t *data, size_t size);
+
+/* A tokenizer's file in the scratch folder: opened; when that works, a text is encoded and decoded. Always 0. */
+int fuzz_tokenizer_file(const char *name, const uint8_t *data, size_t size);
 
 /* The rows of a trace block: described by the first 14 bytes (first_row, n_rows, window: int32; codec,
  * how: a byte each), which are taken off. */

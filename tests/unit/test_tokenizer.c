@@ -12,32 +12,14 @@
 #include "tests/tap.h"
 #include "tests/unit/base64.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/tokenizer_golden.h"
 
 /* ---- helpers ---- */
-
-static char *golden(const char *name)
-{
-    char *path = xasprintf("tokenizers/%s", name);
-    const char *found = tap_golden(path);
-    free(path);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(found);
-    return xstrdup(found);
-}
-
-static json_t *golden_json(const char *name)
-{
-    json_error_t error;
-    char *path = golden(name);
-    json_t *root = json_load_file(path, JSON_ALLOW_NUL, &error);
-    free(path);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(root);
-    return root;
-}
 
 static struct sh_tokenizer *open_golden(const char *kind)
 {
     struct sh_err e = {0};
-    char *folder = golden(kind);
+    char *folder = tokenizer_golden(kind);
     struct sh_tokenizer *t = sh_tokenizer_open(folder, &e);
     if (!t)
         printf("# %s\n", e.text);
@@ -90,7 +72,7 @@ static void reference(const char *kind)
 {
     static char text[1 << 16], back[1 << 16];
     char *name = xasprintf("%s/cases.json", kind);
-    json_t *root = golden_json(name), *one, *bos = json_object_get(root, "bos_id");
+    json_t *root = tokenizer_golden_json(name), *one, *bos = json_object_get(root, "bos_id");
     struct sh_tokenizer *t = open_golden(kind);
     size_t i, n_bad = 0;
     CU_ASSERT(sh_tokenizer_size(t) == json_integer_value(json_object_get(root, "vocab_size")));
@@ -124,7 +106,7 @@ static void reference_unigram(void) { reference("unigram_sp"); }
 
 static void opt_end_to_end(void)
 {
-    json_t *root = golden_json("e2e_opt/ref_text.json"), *one;
+    json_t *root = tokenizer_golden_json("e2e_opt/ref_text.json"), *one;
     struct sh_tokenizer *t = open_golden("opt_bpe");
     size_t i, n = 0;
     CU_ASSERT(sh_tokenizer_bos(t) == 2);
@@ -167,7 +149,7 @@ static void run_variant(const json_t *variant, size_t *n_bad)
 {
     const char *base = json_string_value(json_object_get(variant, "base"));
     char *name = xasprintf("%s/tokenizer.json", base);
-    json_t *root = golden_json(name), *patch = json_object_get(variant, "patch"), *one;
+    json_t *root = tokenizer_golden_json(name), *patch = json_object_get(variant, "patch"), *one;
     size_t i;
     struct sh_err e = {0};
     json_object_update(json_object_get(root, "model"), json_object_get(patch, "model"));
@@ -194,7 +176,7 @@ static void run_variant(const json_t *variant, size_t *n_bad)
 
 static void variants(void)
 {
-    json_t *all = golden_json("variants.json"), *one;
+    json_t *all = tokenizer_golden_json("variants.json"), *one;
     size_t i, n_bad;
     CU_ASSERT(json_array_size(all) >= 66);
     json_array_foreach(all, i, one) {

@@ -10,25 +10,7 @@
 #include "src/tokenizer/tokenizer.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
-
-static char *golden(const char *name)
-{
-    char *path = xasprintf("tokenizers/%s", name);
-    const char *found = tap_golden(path);
-    free(path);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(found);
-    return xstrdup(found);
-}
-
-static json_t *golden_json(const char *name)
-{
-    json_error_t error;
-    char *path = golden(name);
-    json_t *root = json_load_file(path, JSON_ALLOW_NUL, &error);
-    free(path);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(root);
-    return root;
-}
+#include "tests/unit/tokenizer_golden.h"
 
 static struct sh_tokenizer *open_text(const char *tokenizer_json, struct sh_err *e)
 {
@@ -373,7 +355,7 @@ static void damaged_files(void)
     static const char *const kinds[] = {"gpt2_bpe/tokenizer.json", "llama2_sp/tokenizer.json"};
     static const char text[] = "<s> The work\xc3\xa9 12 <|endoftext|>";
     for (int k = 0; k < 2; k++) {
-        json_t *root = golden_json(kinds[k]);
+        json_t *root = tokenizer_golden_json(kinds[k]);
         char *whole = json_dumps(root, 0);
         size_t n = strlen(whole), opened = 0;
         json_decref(root);

@@ -18,6 +18,16 @@ char *tokenizer_golden(const char *name)
     return xstrdup(found);
 }
 
+json_t *tokenizer_golden_json(const char *name)
+{
+    json_error_t error;
+    char *path = tokenizer_golden(name);
+    json_t *root = json_load_file(path, JSON_ALLOW_NUL, &error);
+    free(path);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(root);
+    return root;
+}
+
 int tokenizer_same_text(const char *got, size_t n, const json_t *wanted)
 {
     return n == json_string_length(wanted) && !memcmp(got, json_string_value(wanted), n);

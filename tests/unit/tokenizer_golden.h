@@ -8,6 +8,7 @@
 #include "src/tokenizer/tokenizer.h"
 
 char *tokenizer_golden(const char *name);       /* the path under golden/tokenizers, malloc'ed */
+json_t *tokenizer_golden_json(const char *name);        /* the file there; fatal when it is missing */
 
 /* Encodes and decodes one text; what differs from the reference is said in a comment. */
 int tokenizer_agrees(const struct sh_tokenizer *t, const char *text, size_t n, const json_t *one);
