@@ -137,7 +137,7 @@ struct sh_move {
 };
 
 struct sh_policy {
-    const char *name, *summary;
+    const char *name, *summary;         /* summary: what it drops or keeps, as the rest of a sentence   */
     const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept_slots.c's business: */
     unsigned needs;                     /* enum sh_needs                                          */
     /* Is a token's score on recorded rows independent of the other kept tokens? Then one pass over the full cache gives

@@ -71,7 +71,7 @@ static const struct sh_knob knobs[] = {
 
 const struct sh_policy sh_policy_h2o = {
     .name = "h2o",
-    .summary = "heavy hitters: drops the token that received the least attention so far",
+    .summary = "drops the token that received the least attention so far (heavy hitters stay)",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = sh_policy_always,

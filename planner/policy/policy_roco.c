@@ -84,7 +84,7 @@ static const struct sh_knob knobs[] = {
 
 const struct sh_policy sh_policy_roco = {
     .name = "roco",
-    .summary = "of the tokens that received attention most evenly, drops the one that received least",
+    .summary = "drops the token that received least of those that received attention most evenly",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .state_bytes = sizeof(struct state), .arrays = arrays,

@@ -39,7 +39,7 @@ static const struct sh_knob knobs[] = {SH_KNOB_SINKS(1), SH_KNOB_RECENT(0), {0}}
 
 const struct sh_policy sh_policy_vatp = {
     .name = "vatp",
-    .summary = "heavy hitters weighted by the size of their values",
+    .summary = "drops the token whose attention so far, times the size of its value, is least",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES | SH_NEEDS_VALUES,
     .is_stack = sh_policy_always,

@@ -31,7 +31,7 @@ static const struct sh_knob streaming_knobs[] = {SH_KNOB_SINKS(4), {0}};
 
 const struct sh_policy sh_policy_streaming = {
     .name = "streaming",
-    .summary = "StreamingLLM: keeps the first tokens (sinks) and the newest",
+    .summary = "keeps the first tokens (sinks) and the newest, as StreamingLLM does",
     .knobs = streaming_knobs,
     .is_stack = sh_policy_always,
     .device = sh_policy_by_position,

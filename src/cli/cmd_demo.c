@@ -208,9 +208,9 @@ static void put_answer(const struct demo *d, struct sh_out *o)
     r.n_plan = 1;
     if (!sh_report_open(&r, (const char *const[]){db}, 1, &ignored) &&
         sh_answer_read(&a, &r, &ignored) > 0) {
-        const char *const says[] = {a.small, a.buys, a.on, a.lacks};
+        const char *const says[] = {a.small, a.buys, a.on, a.lacks, a.how};
         sh_out_note(o, "%s", "");
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 5; i++)
             if (says[i])
                 sh_out_note(o, "%s", says[i]);
         sh_answer_clear(&a);

@@ -283,6 +283,7 @@ static int conclude(const struct study *y, struct sh_err *e)
     sh_out_text(o, "buys", "what it buys", answer.buys);
     sh_out_text(o, "measured", "measured", answer.on);
     sh_out_text(o, "not_shown", "not shown", answer.lacks);
+    sh_out_text(o, "how", "how", answer.how);
     put_numbers(o, &answer);
     sh_out_list(o, "left_out", "left out");
     for (int i = 0; i < y->n_left; i++) {

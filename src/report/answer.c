@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "planner/policy/policy.h"
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_study.h"
 #include "src/app/store/measured.h"
@@ -51,17 +52,15 @@ static void name_share(const struct sh_quality_point *p, char *to, size_t bytes)
         snprintf(to, bytes, "%.20s tokens", p->budget);
 }
 
-/* "raises the perplexity by 0.64 %, and by at most 1.19 % with 95 % confidence" */
+/* "rises by 0.64 %, and with 95 % confidence by at most 1.19 %" */
 static char *cost(const struct asking *q)
 {
     const struct sh_quality_point *p = q->point;
-    double sure = 100 * q->confidence;
-    char *change = p->value < 0 ? xasprintf("lowers the perplexity by %.2f %%", -100 * p->value)
-                                : xasprintf("raises the perplexity by %.2f %%", 100 * p->value),
-         *bound = isnan(p->bound)  ? xstrdup("; a bound is not known")
-                  : p->bound < 0   ? xasprintf(", and with %.4g %% confidence does not raise it", sure)
-                                   : xasprintf(", and %sby at most %.2f %% with %.4g %% confidence",
-                                               p->value < 0 ? "raises it " : "", 100 * p->bound, sure),
+    char *change = xasprintf("%s by %.2f %%", p->value < 0 ? "falls" : "rises", 100 * fabs(p->value)),
+         *bound = isnan(p->bound) ? xstrdup("; a bound is not known")
+                                  : xasprintf(", and with %.4g %% confidence %sby at %s %.2f %%", 100 * q->confidence,
+                                              p->value < 0 && p->bound >= 0 ? "rises " : "",
+                                              p->bound < 0 ? "least" : "most", 100 * fabs(p->bound)),
          *all = xasprintf("%s%s", change, bound);
     free(change);
     free(bound);
@@ -70,27 +69,41 @@ static char *cost(const struct asking *q)
 
 static void say_small(struct sh_answer *a, const struct asking *q, double asked)
 {
-    const struct sh_quality_point *p = q->point;
     char share[48], *says = cost(q);
-    name_share(p, share, sizeof share);
+    name_share(q->point, share, sizeof share);
     if (isnan(a->target))
-        a->small = xasprintf("No measured budget is shown to raise the perplexity by at most %.3g %%: the best, %s "
-                             "of the cache with %s%s, %s%s.", 100 * asked, share, p->policy,
-                             p->is_plan ? " and a plan" : "", says, q->plan.lacks);
+        a->small = xasprintf("No measured budget is shown to keep the increase of the perplexity within %.3g %%. With "
+                             "the best, %s of the cache, the perplexity %s%s.", 100 * asked, share, says,
+                             q->plan.lacks);
     else
-        a->small = xasprintf("With %s%s, %s of the cache is enough to keep the increase of the perplexity within "
-                             "%.3g %%: it %s.",
-                             p->policy, p->is_plan ? " and a plan" : "", share, 100 * a->target, says);
+        a->small = xasprintf("%s of the cache is enough to keep the increase of the perplexity within %.3g %%: the "
+                             "perplexity %s.", share, 100 * a->target, says);
     free(says);
-    if (!p->is_plan || !*a->policy)
+}
+
+/* What a reader who does not know the policy and what a plan is must know of them. */
+static void say_how(struct sh_answer *a, const struct asking *q, double asked)
+{
+    const struct sh_quality_point *p = q->point, *even = q->even;
+    struct sh_policy_spec of, of_even;
+    struct sh_err ignored;
+    char share[48];
+    if (sh_policy_parse(p->policy, &of, &ignored))
         return;
-    if (q->even)
-        name_share(q->even, share, sizeof share);
-    char *small = a->small;
-    a->small = q->even ? xasprintf("%s Without a plan, the smallest evaluated budget that is shown to do so is %s, "
-                                   "with %s.", small, share, q->even->policy)
-                       : xasprintf("%s Without a plan, no evaluated budget is shown to do so.", small);
-    free(small);
+    a->how = xasprintf("How: the policy %s %s; %s.", p->policy, of.policy->summary,
+                       p->is_plan ? "a plan sets how many tokens each attention head keeps"
+                                  : "each attention head keeps the same number of tokens");
+    if (!p->is_plan || !*a->policy || (even && sh_policy_parse(even->policy, &of_even, &ignored)))
+        return;
+    if (even)
+        name_share(even, share, sizeof share);
+    char *how = a->how;
+    a->how = even ? xasprintf("%s Without a plan, when each head keeps the same number, %s is the smallest evaluated "
+                              "budget that is shown to stay within %.3g %% (policy %s: %s).", how, share, 100 * asked,
+                              even->policy, of_even.policy->summary)
+                  : xasprintf("%s Without a plan, when each head keeps the same number, no evaluated budget is shown "
+                              "to stay within %.3g %%.", how, 100 * asked);
+    free(how);
 }
 
 static void say_buys(struct sh_answer *a, const struct asking *q)
@@ -261,6 +274,7 @@ static void decide(struct sh_answer *a, struct asking *q, const struct sh_capaci
     a->sequences = q->point->sequences;
     fill_rows(a, q, s, chosen ? chosen->measured : NULL);
     say_small(a, q, limit);
+    say_how(a, q, limit);
     say_buys(a, q);
     say_on(a, q);
 }
@@ -330,5 +344,6 @@ void sh_answer_clear(struct sh_answer *a)
     free(a->buys);
     free(a->on);
     free(a->lacks);
+    free(a->how);
     free(a->row);
 }

@@ -18,6 +18,7 @@ struct sh_answer_row {                  /* the plan, or a measured budget of one
 
 struct sh_answer {
     char *small, *buys, *on, *lacks;    /* the sentences; NULL: nothing to say; owned             */
+    char *how;                          /* what evicts, what the plan does, what is needed without it; owned */
     double target;                      /* the increase that the answer stays within; NaN: none is shown */
     struct sh_answer_row *row;          /* [n_row] from the smallest; the last one is the full cache; owned */
     int n_row;

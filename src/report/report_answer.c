@@ -53,7 +53,8 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
     else if (isnan(row->bound))
         fprintf(r->to, "%+.2f&#160;%%", 100 * row->increase);
     else
-        fprintf(r->to, "%+.2f&#160;%%, at most %+.2f&#160;%%", 100 * row->increase, 100 * row->bound);
+        fprintf(r->to, row->bound < 0 ? "%+.2f&#160;%%, no increase" : "%+.2f&#160;%%, at&#160;most&#160;%+.2f&#160;%%",
+                100 * row->increase, 100 * row->bound);
     if (fits > 0)
         fprintf(r->to, "</td><td class=\"n\">%.1f ×</td></tr>\n", fits);
     else
@@ -72,13 +73,13 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
         bar(r, a, &a->row[i], of);
     fputs("</tbody></table><figcaption>", r->to);
     if (*a->planned) {
-        fputs("Each bar is a measured increase; its lighter end is the bound. The plan divides its tokens among the "
-              "heads and was judged on texts that its search did not use, with ", r->to);
+        fputs("Each bar is a measured increase; its lighter end is the bound. The plan was judged on texts that its "
+              "search did not use, with ", r->to);
         sh_html_text(r->to, a->planned);
         fputs(".", r->to);
     }
     if (*a->planned && *a->policy) {
-        fputs(" The other bars give each head the same number, with ", r->to);
+        fputs(" The other bars are without a plan: each head keeps the same number, with ", r->to);
         sh_html_text(r->to, a->policy);
         fputs(", on the evaluated texts.", r->to);
     } else if (*a->policy) {
@@ -103,6 +104,11 @@ static int write(struct sh_report *r, struct sh_err *e)
         sentence(r, a.small, NULL, *a.planned ? "allocation" : "quality", "how that was measured");
         sentence(r, a.buys, NULL, "capacity", "what else fits");
         sentence(r, a.on, a.lacks, *a.planned ? "allocation" : "traced", "the texts");
+        if (a.how) {
+            fputs("<p class=\"how\">", r->to);
+            sh_html_text(r->to, a.how);
+            fputs("</p>\n", r->to);
+        }
         fputs("</div>\n", r->to);
         figure(r, &a);
     } else if (!found) {

@@ -191,10 +191,13 @@ if met:
     r = met[0]
     assert links == ["quality", "capacity", "traced"] and f"{100 * r['budget']:.3g} % of the cache is enough" in text, text
     assert f"within {100 * float(sys.argv[3]):.3g} %" in text and "times as many requests" in text, text
-    assert f"at most {100 * r['ppl_increase_bound']:+.2f} %" in text, text
+    bound = r["ppl_increase_bound"]
+    assert (", no increase" if bound < 0 else f"at most {100 * bound:+.2f} %") in text, text
+    assert ("with 95 % confidence by at least" in text) == (bound < 0), text
 else:
     r = min(rows, key=lambda r: r["ppl_increase_bound"])
     assert links == ["quality", "traced"] and "No measured budget is shown" in text, text
+assert "How: the policy window keeps the newest tokens; each attention head keeps the same number" in text, text
 assert f"{100 * r['ppl_increase']:+.2f} %" in text and "Not shown: other kinds of text" in text, text
 assert re.search("Measured on 8 sequences from 8 texts of 60 tokens, eight.jsonl", text), text
 assert len(re.findall('<th scope="row">', first)) == len(rows) + 1 and first.count('class="is"') == 1
