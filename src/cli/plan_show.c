@@ -42,8 +42,9 @@ static void show_evidence(struct sh_out *o, const struct sh_plan *p)
         sh_out_item(o);
         sh_out_text(o, "metric", "metric", v->metric);
         sh_out_real(o, "value", "value", v->value, 4);
-        sh_out_real(o, "low", "95 % from", v->low, 4);
+        sh_out_real(o, "low", "from", v->low, 4);
         sh_out_real(o, "high", "to", v->high, 4);
+        sh_out_real(o, "confidence", "confidence", v->confidence > 0 ? v->confidence : (double)NAN, 2);
         if (v->sequences)
             sh_out_int(o, "sequences", "sequences", v->sequences);
         else

@@ -257,6 +257,49 @@ assert r["status"] == "not_shown" and "best plan" in r["verdict"] and r["kl_boun
 assert r["kl_bound"] == min(j["bound"] for j in r["judged"]) and json.load(open("none.json"))["status"] == "not_shown"
 P
 
+plan --target-ppl-increase 0.0001% --json
+cp log/out none.out
+holds "a target that is too small for two decimals: the verdict shows more" python - <<'P'
+import json, re
+r = json.load(open("none.out"))
+low, high = re.search(r"changes by ([+-][0-9.]+) to ([+-][0-9.]+) %", r["verdict"]).groups()
+assert r["status"] == "not_shown" and len(high.split(".")[1]) == 5 and r["ppl_increase_bound"] > 1e-6, r["verdict"]
+assert abs(float(high) / 100 - r["ppl_increase_bound"]) < 1e-7 and float(low) < float(high), r
+P
+run plan -q --model "$model" --tokens texts.jsonl --policy h2o:recent=3 --sequences 11 --target-kl 0.02 --json
+holds "eleven sequences: no promise" python - <<'P'
+import json
+r = json.load(open("log/out"))
+assert r["status"] == "not_shown" and (r["sequences"], r["sequences_more"]) == (11, 0), r
+assert "a larger budget and at least 1 more are needed" in r["verdict"], r["verdict"]
+P
+refuse "longer than the model's context" 2 "--length: found 100000, expected at most the model's 160 positions" plan -q \
+    --model "$model" --tokens texts.jsonl --target-kl 0.02 --length 100000 -o out/long.json --db out/long.db
+plan --target-kl 0.02 --length 60 --json
+expect "--length above every text: the budgets are for the longest text" 0 '"n_token": 40,' ''
+for confidence in 0 0.49 1 nan; do
+    refuse "a confidence of $confidence" 2 '--confidence' plan -q --model "$model" --tokens texts.jsonl --target-kl 0.02 \
+        --confidence $confidence -o out/confidence.json --db out/confidence.db
+done
+for confidence in 0.5 0.999; do
+    plan --target-kl 0.02 --confidence $confidence --json
+    cp log/out "at$confidence.out"
+done
+holds "more confidence takes more tokens, and the evidence says which it has" python - <<'P'
+import json
+low, high = (json.load(open(f"at{c}.out")) for c in ("0.5", "0.999"))
+assert low["status"] == high["status"] == "met" and low["total_tokens"] < high["total_tokens"], (low, high)
+assert [e["confidence"] for r in (low, high) for e in r["evidence"]] == [0.5, 0.5, 0.999, 0.999], low["evidence"]
+P
+plan --target-kl 0.02 --confidence 0.999
+expect "its table, too" 0 'confidence  *sequences' ''
+plan --target-kl 0.02 --policy all --time 1s --json
+holds "all policies with a second: one of those tried in time is judged" python - <<'P'
+import json
+r = json.load(open("log/out"))
+assert r["status"] == "met" and sum(s["chosen"] for s in r["searched"]) == 1, r
+P
+
 # ---- killed and resumed ----
 
 again() { run plan -q --json --model "$model" --tokens texts.jsonl --policy h2o:recent=3 window --target-kl 0.002 "$@"; }

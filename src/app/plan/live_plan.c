@@ -395,11 +395,13 @@ static void fill_plan(struct sh_live_plan *w, const struct sh_candidate *c)
         add_evidence(w, "answer_exact", w->exact.mean, w->exact.low, w->exact.high);
 }
 
-/* "0.4 to 1.3 %" of what the target is about. */
+/* "0.4 to 1.3 %" of what the target is about, with as many decimals as show a small target. */
 static char *range_of(const struct sh_live_plan *w)
 {
+    double low = 100 * expm1(w->ppl.low), high = 100 * expm1(w->ppl.high), goal = 100 * w->a->value;
+    int decimals = goal > 0 && goal < 0.1 ? 1 - (int)floor(log10(goal)) : 2;
     if (w->a->target == SH_TARGET_PPL)
-        return xasprintf("perplexity changes by %+.2f to %+.2f %%", 100 * expm1(w->ppl.low), 100 * expm1(w->ppl.high));
+        return xasprintf("perplexity changes by %+.*f to %+.*f %%", decimals, low, decimals, high);
     if (w->a->target == SH_TARGET_KL)
         return xasprintf("%.3g to %.3g nats of divergence", fmax(w->kl.low, 0), w->kl.high);
     return xasprintf("%.1f to %.1f %% exact answers (full cache: %.1f %%)", 100 * w->exact.low, 100 * w->exact.high,
@@ -408,8 +410,10 @@ static char *range_of(const struct sh_live_plan *w)
 
 static void say(struct sh_live_plan *w, const struct sh_candidate *c)
 {
-    char *range = range_of(w), *more = w->more ? xasprintf("%d more would be enough", w->more)
-                                               : xstrdup("more sequences would not help");
+    int lacks = SH_LIVE_LEAST - w->n_judge;
+    char *range = range_of(w), *more = w->more     ? xasprintf("%d more would be enough", w->more)
+                                       : lacks > 0 ? xasprintf("a larger budget and at least %d more are needed", lacks)
+                                                   : xstrdup("more sequences would not help");
     double share = (double)sh_plan_total(&w->plan) / w->plan.n_layer / w->plan.n_kv_head / w->n_token;
     if (w->a->budget)
         w->verdict = xasprintf("%s on %d sequences, with %.1f %% of the cache", range, w->n_judge, 100 * share);
@@ -417,8 +421,8 @@ static void say(struct sh_live_plan *w, const struct sh_candidate *c)
         w->verdict = xasprintf("met: %s on %d sequences, with %.1f %% of the cache", range, w->n_judge, 100 * share);
     else if (w->n_judge < 2)
         w->verdict = xasprintf("not shown: one sequence has no bound; a promise takes %d, so at least %d more",
-                               SH_LIVE_LEAST, SH_LIVE_LEAST - w->n_judge);
-    else if (w->n_judge < SH_LIVE_LEAST)
+                               SH_LIVE_LEAST, lacks);
+    else if (lacks > 0)
         w->verdict = xasprintf("not shown: %s on %d sequences, too few for a promise (%d); %s", range, w->n_judge,
                                SH_LIVE_LEAST, more);
     else
