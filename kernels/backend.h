@@ -107,7 +107,7 @@ struct sh_rotary {
 struct sh_gate {
     struct sh_mat out, gate, up;
     enum sh_act act;
-    float knob[4];                      /* of acts that have some                                  */
+    float knob[4];                      /* numbers of acts that have some                          */
 };
 
 /* out[i] = share[i] * x[row[i]]; both of one type. */

@@ -17,7 +17,7 @@ enum sh_module_state {
 struct sh_module {
     enum sh_module_state state;
     const struct sh_backend *backend;   /* NULL unless ready                                      */
-    char path[4096];                    /* of the file; "" when linked in or not built            */
+    char path[4096];                    /* path of the file; "" when linked in or not built       */
     struct sh_err why;                  /* unless ready; status SH_ABSENT                         */
 };
 

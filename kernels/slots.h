@@ -27,7 +27,7 @@ struct sh_slots;                        /* the cache of a batch; the backend's o
 struct sh_slots_head {                  /* a KV head of a layer                                   */
     int budget, capacity;               /* slots that are kept to, and that there are             */
     int drop;                           /* tokens that leave at once, at least                    */
-    int window;                         /* of the layer; 0: none                                  */
+    int window;                         /* the layer's window; 0: none                            */
 };
 
 enum { SH_SLOTS_WIDEST = 256, SH_SLOTS_MOST_GROUP = 128 };
@@ -36,7 +36,7 @@ struct sh_slots_setup {
     int n_seq, n_layer, n_head, n_kv_head;  /* query heads of a KV head: at most SH_SLOTS_MOST_GROUP */
     int d_head;                         /* at most SH_SLOTS_WIDEST                                */
     int bits, group;                    /* 32, 16, or codes of 8 or 4 in groups (a multiple of 8) */
-    enum sh_type meta;                  /* of scales and minima: SH_F16 or SH_F32                 */
+    enum sh_type meta;                  /* type of scales and minima: SH_F16 or SH_F32            */
     int prefill;                        /* the first tokens see everything                        */
     int block;                          /* rows of a prompt's block, at most; 0: there are none   */
     int keep_rows;                      /* looks may ask for rows                                 */
@@ -48,8 +48,8 @@ struct sh_slots_setup {
 struct sh_slots_bytes {                 /* device memory                                          */
     size_t rows, meta;                  /* keys and values; scales and minima of codes            */
     size_t positions, policy;
-    size_t scratch;                     /* of a token's attention, for all layers together        */
-    size_t block;                       /* of a block's, for all layers and sequences together    */
+    size_t scratch;                     /* bytes of a token's attention, for all layers together  */
+    size_t block;                       /* bytes of a block's, for all layers and sequences together */
 };
 
 struct sh_slots_step {                  /* one layer's rows                                       */
@@ -59,7 +59,7 @@ struct sh_slots_step {                  /* one layer's rows                     
     int first, end;                     /* of each sequence's rows those numbered [first, end)    */
 };
 
-struct sh_slots_count {                 /* of a head                                              */
+struct sh_slots_count {                 /* counts of a head                                       */
     int n_slot, n;                      /* slots in use so far; live ones                         */
 };
 

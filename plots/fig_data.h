@@ -9,8 +9,8 @@
 struct sh_fig_map {
     const char *title;              /* "layer 12, head 3"                                        */
     int n_rows, n_cols;             /* positions: queries, keys                                  */
-    int by_row, by_col;             /* of them in a cell                                         */
-    int most_keys;                  /* that a row sees                                           */
+    int by_row, by_col;             /* rows and columns in a cell                                */
+    int most_keys;                  /* the most keys that a row sees                             */
     const float *score;             /* [cells down, cells across]: the largest of the cell's, 0..1; NaN: masked */
     const float *above;             /* likewise 1: one of them is above its row's average; 0; NaN */
     const float *single;            /* [of the figure's marks those below n_rows, cells across]: their rows alone */
@@ -190,7 +190,7 @@ struct sh_fig_measured {
     const char *title, *x, *y;      /* heading and axes with their units                         */
     const char *what;               /* what is drawn, in a caption: "perplexity"                 */
     int is_log_x, is_log_y;         /* values that are not above 0 are left out then             */
-    double floor, ceiling;          /* of y where it is not log; NaN: as the values ask for      */
+    double floor, ceiling;          /* limits of y where it is not log; NaN: as the values ask for */
     int n_lines;                    /* 1 to SH_MEASURED_LINES                                    */
     const struct sh_fig_measured_line *lines;
 };

@@ -29,9 +29,9 @@ enum { SH_GP_SVG, SH_GP_PNG, SH_GP_PDF, SH_GP_EPS, SH_GP_TEX, SH_GP_FORMATS };
 
 /* How a page should look. All zero: as the figure likes. */
 struct sh_gp_look {
-    double width_in, height_in;     /* of the page                                    */
+    double width_in, height_in;     /* size of the page                               */
     double font_size;               /* points; 0: the width says                      */
-    int dpi;                        /* of a PNG; 0: 200                               */
+    int dpi;                        /* resolution of a PNG; 0: 200                    */
     int no_title;                   /* neither heading nor settings                   */
     int scrolls;                    /* narrow but not in print: as tall as it likes   */
     unsigned panels;                /* bit i: panel i is drawn; 0: all                */
@@ -122,7 +122,7 @@ struct sh_gp_grid {
     struct sh_gp_key key[SH_GP_KEYS];
     /* what sh_gp_lay_out finds; wide, tall: as they are */
     int n, columns, at[SH_GP_PANELS];   /* [n] which panels are drawn, from 0        */
-    int lines;                          /* of a panel's title                       */
+    int lines;                          /* lines of a panel's title                 */
     double page_in, keys_at, above;
 };
 

@@ -22,7 +22,7 @@ struct sh_columns {
     sqlite3_stmt *q;                    /* positioned on a row                                    */
     const char *table, *doing;          /* for messages                                           */
     struct sh_err *e;
-    long long row;                      /* for the message: its id; -1: unknown    */
+    long long row;                      /* the row's id, for the message; -1: unknown */
     int bad;                            /* nonzero: e says why                                       */
 };
 

@@ -33,8 +33,8 @@ struct sh_row_sums {                    /* over the rows of a head: how focused 
 /* Similarity of S_q and S_{q-d}, both without the keys that one of the two rows cannot use: j <= q-d-recent, and j
  * inside the window of row q. Rows where both sets are empty are left out. */
 struct sh_jaccard {
-    double sum;                         /* of |both| / |either|                                   */
-    double expected;                    /* of E/(a+b-E), E = a b / n: for random sets of those sizes */
+    double sum;                         /* sum of |both| / |either|                               */
+    double expected;                    /* sum of E/(a+b-E), E = a b / n: for random sets of those sizes */
     uint32_t rows;                      /* rows in the sums                                       */
 };
 

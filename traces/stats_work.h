@@ -28,14 +28,14 @@ struct sh_stats_work {
     uint64_t *low;                      /* [STATS_SLOTS][low_word]: the low scores                */
     uint64_t *sets;                     /* [n_lane + 1][low_word]: of the row being marked        */
     int *total;                         /* [STATS_SLOTS][side]: number of bits in the row's sets  */
-    int first_word[STATS_SLOTS];        /* of the row                                             */
+    int first_word[STATS_SLOTS];        /* first words of the row                                 */
     uint64_t *seen;                     /* [n_recent][n_word][side]: `first` is known             */
     uint64_t *any;                      /* [n_word][side]: the union of the rows of this block of 64 */
     uint64_t *pending;                  /* [n_word][side]: pivotal in the preceding block, which may hold `last` */
     int pending_word;                   /* words before this one have no pending bits             */
     struct alike *alike;                /* [n_recent][SH_STATS_LAGS]                              */
     struct sh_stats_limit limit[SH_STATS_MAX_LANES];
-    int first_key;                      /* of the newest row                                      */
+    int first_key;                      /* first key of the newest row                            */
     int block_word;                     /* first valid word of the oldest row of this block of 64 */
 };
 

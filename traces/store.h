@@ -78,10 +78,10 @@ int sh_store_results_end(struct sh_store *s, struct sh_err *e);
 /* Of the open results: what they were measured on, for which stores of before get a table. */
 enum { SH_MEASURED_NAME = 64 };
 struct sh_measured {                    /* some texts                                             */
-    char name[SH_MEASURED_NAME];        /* of their files, without folders; "": not known         */
+    char name[SH_MEASURED_NAME];        /* names of their files, without folders; "": not known   */
     int texts;                          /* 0: not known                                           */
-    long long tokens;                   /* of all of them                                         */
-    uint64_t hash;                      /* of their ids; 0: not known                             */
+    long long tokens;                   /* tokens of all of them                                  */
+    uint64_t hash;                      /* hash of their ids; 0: not known                        */
 };
 int sh_store_measured(struct sh_store *s, const char *command, const char *settings, const struct sh_measured *on,
                       struct sh_err *e);

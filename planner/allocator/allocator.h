@@ -17,7 +17,7 @@ struct sh_allocation {
     int n_layer, n_head;
     int mean;                           /* tokens a head, in [floor, n_token]                     */
     int floor;                          /* tokens that the policy protects, and one more          */
-    int n_token;                        /* of the sequence                                        */
+    int n_token;                        /* tokens of the sequence                                 */
     const double *persistence;          /* [n_layer]: ratios in [0, 1], planner/theory/persistence.h     */
     const double *entropy;              /* [n_layer][n_head]: of a head's rows, mean, nats, >= 0  */
     const double *curve;                /* [n_layer][n_head][n_point]: kept mass at each point    */

@@ -38,7 +38,7 @@ extern const char *const sh_bound_names[];
 struct sh_roofline {
     double plain_bytes, head_bytes, expert_bytes;       /* weights on this GPU; experts: all it holds */
     double expert_share;                /* k / E; 0 without experts                                */
-    double token_flops, head_flops;     /* for each token; for each token whose logits are wanted  */
+    double token_flops, head_flops;     /* FLOPs for each token; FLOPs for each token whose logits are wanted */
     double link_bytes;                  /* sent and received for each token; 0: not counted        */
     double bandwidth, peak, link;       /* bytes/s, FLOP/s, bytes/s one way                        */
     double ranks;                       /* groups whose tokens meet in the experts (EP), at least 1 */
@@ -47,12 +47,12 @@ struct sh_roofline {
 
 /* The work of a step. */
 struct sh_step_work {
-    double tokens;                      /* that pass the layers                                   */
-    double logits;                      /* of these, those whose next token is needed              */
+    double tokens;                      /* tokens that pass the layers                            */
+    double logits;                      /* the number of these whose next token is needed          */
     double cache_bytes;                 /* read by attention on this GPU                          */
-    double attention_flops;             /* of scores and their products with values, this GPU      */
-    double prompt_tokens, prompt_flops; /* of these, those of prompts; the flops are a part of the above */
-    double prompts;                     /* that these tokens belong to                            */
+    double attention_flops;             /* FLOPs of scores and their products with values, this GPU */
+    double prompt_tokens, prompt_flops; /* tokens of prompts among these, and their part of attention_flops */
+    double prompts;                     /* prompts that these tokens belong to                    */
 };
 
 struct sh_step_time {
@@ -78,14 +78,14 @@ struct sh_capacity_ask {
     int tp, pp, ep;
     uint64_t memory, overhead;          /* bytes of one GPU                                       */
     double util;                        /* share of the memory that may be used                    */
-    double bandwidth, peak, link;       /* of one GPU: bytes/s, FLOP/s, bytes/s one way; link 0: not counted */
+    double bandwidth, peak, link;       /* bytes/s, FLOP/s, bytes/s one way of one GPU; link 0: not counted  */
     uint64_t length, batch;             /* tokens of a sequence; batch 0: asked for                */
     uint64_t chunk;                     /* tokens of a prompt at once; 0: all                      */
 };
 
 struct sh_capacity_stage {
     int first, last;                    /* layers [first, last)                                   */
-    struct sh_kv_parts parts;           /* of the whole stage, before tp and ep                    */
+    struct sh_kv_parts parts;           /* weights of the whole stage, before tp and ep            */
     uint64_t weights, draft_weights, lora;      /* bytes on one GPU; weights includes the draft's and the adapters' */
     struct sh_kv_bytes kv, draft_kv;    /* on one GPU, at the length; kv.sequence includes the draft's */
 };
@@ -93,10 +93,10 @@ struct sh_capacity_stage {
 struct sh_capacity {
     int n_stage, fullest;               /* the stage that sets the batch                           */
     struct sh_capacity_stage stage[SH_CAPACITY_STAGES];
-    uint64_t limit, room, shortfall;    /* of the fullest stage's GPUs; shortfall: 0 unless something does not fit */
+    uint64_t limit, room, shortfall;    /* bytes of the fullest stage's GPUs; shortfall: 0 unless some do not fit  */
     const char *unfit;                  /* the term that does not fit; NULL: everything does        */
     uint64_t max_batch, max_length;     /* max_length at the batch, or of one sequence              */
-    uint64_t batch;                     /* that the times below are of: as asked, or max_batch      */
+    uint64_t batch;                     /* the batch of the times below: as asked, or max_batch     */
     uint64_t max_budget;                /* tokens for each layer and KV head with which the batch that was asked for
                                          * fits; the length: no budget is needed; 0: none does, or no batch */
     uint64_t beside_prompt;             /* sequences within their budget while one more is still a whole prompt */
@@ -105,9 +105,9 @@ struct sh_capacity {
     uint64_t scattered;                 /* bytes of a sequence if nothing compacts pages that hold evicted tokens */
     double decode_s, decode_rate;       /* time for one token of each sequence; tokens/s of the group */
     double prefill_s, prefill_rate;     /* time to the first token of one prompt alone; tokens/s    */
-    struct sh_step_time step;           /* of decoding, in the slowest stage                       */
-    struct sh_step_time prompt;         /* of one prompt, in the slowest stage                     */
-    double cache_share;                 /* of the bytes that a decoding step reads                  */
+    struct sh_step_time step;           /* times of decoding, in the slowest stage                 */
+    struct sh_step_time prompt;         /* times of one prompt, in the slowest stage               */
+    double cache_share;                 /* the cache's part of the bytes that a decoding step reads */
 };
 
 /* -1: the request makes no sense (tp, pp or ep out of range); what does not fit is an answer. */

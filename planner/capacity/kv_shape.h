@@ -13,8 +13,8 @@
 enum sh_mix {
     SH_MIX_NONE,                        /* feed-forward alone                                     */
     SH_MIX_FULL,                        /* keys and values of every token                         */
-    SH_MIX_WINDOW,                      /* of the last `window`                                   */
-    SH_MIX_CHUNK,                       /* of the current chunk of `window`                       */
+    SH_MIX_WINDOW,                      /* attention to the last `window` tokens                  */
+    SH_MIX_CHUNK,                       /* attention to the current chunk of `window` tokens      */
     SH_MIX_LATENT,                      /* one latent and one rotary key a token, for all heads    */
     SH_MIX_INDEXED,                     /* the same, chosen by an index key of each token (DeepSeek-V3.2) */
     SH_MIX_STATE,                       /* a state of fixed size                                  */
@@ -30,7 +30,7 @@ struct sh_kv_layer {
     uint8_t borrows;                    /* it attends over another layer's keys and values        */
 };
 
-enum sh_kv_part {                          /* of a model's weights                                    */
+enum sh_kv_part {                          /* part of a model's weights                               */
     SH_PART_EMBED, SH_PART_POSITIONS, SH_PART_MIX, SH_PART_FEED, SH_PART_EXPERTS, SH_PART_SHARED, SH_PART_ROUTER,
     SH_PART_NORM, SH_PART_HEAD, SH_PART_VISION, SH_N_PART
 };

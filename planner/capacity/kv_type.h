@@ -24,11 +24,11 @@
 enum { SH_KV_TYPE_NAME = 48 };
 
 struct sh_kv_type {
-    char name[SH_KV_TYPE_NAME];         /* with its settings                                      */
-    int bits;                           /* of one value                                           */
+    char name[SH_KV_TYPE_NAME];         /* name, with its settings                                */
+    int bits;                           /* size of one value                                      */
     int group;                          /* values that share a scale; 0: the whole vector         */
     int scale, zero;                    /* bits for each group; 0: none                           */
-    int residual;                       /* of keys; 0: they are grouped along a token             */
+    int residual;                       /* newest keys that stay whole; 0: keys are grouped along a token */
     int block;                          /* side of a matrix's tiles that have an f32 scale; 0: none */
     int whole_file;                     /* as weights: embeddings too, vectors as f32 (GGUF)      */
     int f8_math;                        /* products of it run at the f8 rate, where there is one  */

@@ -18,7 +18,7 @@ struct sh_kv_parts { uint64_t parameters[SH_N_PART], bytes[SH_N_PART]; };
 
 struct sh_weight_types {
     struct sh_kv_type matrices, experts;
-    struct sh_kv_type attention;        /* of attention and states; bits 0: that of the matrices   */
+    struct sh_kv_type attention;        /* type of attention and states; bits 0: that of the matrices */
     int stored;                         /* bytes are those of the shape's file, where it has one  */
 };
 

@@ -45,7 +45,7 @@ void sh_catalog_remark(const char *row, int n, char *to, size_t bytes);
 /* A GPU board as its row in a catalogue says (gpus.txt explains the keys). */
 struct sh_gpu {
     char name[96];
-    double gb;                          /* as sold                                                */
+    double gb;                          /* memory in GB, as sold                                  */
     double mib;                         /* the driver's total; 0: not known                       */
     double visible;                     /* GiB that a program is shown; 0: not known               */
     double price;                       /* USD per hour; 0: not known                             */

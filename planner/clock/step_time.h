@@ -43,7 +43,7 @@ struct sh_clock {
     double head_bytes, expert_bytes, weight_bytes;      /* the last: all that it holds             */
     double dense_s, head_s, expert_s;   /* seconds of the products of one token at the peak of their formats */
     double share;                       /* k / E                                                  */
-    double vector_bytes, routed_bytes;  /* of one 16-bit vector in each layer; for each expert of a token */
+    double vector_bytes, routed_bytes;  /* bytes of one 16-bit vector in each layer; for each expert of a token */
     double adapters;                    /* places for adapters                                    */
     double adapter_bytes, adapter_s;    /* of one: bytes; seconds of a token at the peak           */
     double launch_s, index_s;           /* of all layers: their own time without and of the index  */
@@ -55,10 +55,10 @@ struct sh_clock_work {
     double decoding;                    /* sequences that decode a token                           */
     double prompt_tokens, prompts;      /* tokens of prompts; prompts they belong to               */
     double logits;                      /* tokens whose successor is wanted                        */
-    double all_tokens;                  /* of all ranks                                            */
+    double all_tokens;                  /* tokens of all ranks                                     */
     double all_sequences;
-    double cache_bytes, state_bytes;    /* that decoding reads; a state once                       */
-    double decode_flops, prompt_flops;  /* of attention                                            */
+    double cache_bytes, state_bytes;    /* bytes that decoding reads; a state once                 */
+    double decode_flops, prompt_flops;  /* FLOPs of attention                                      */
 };
 
 /* Of the ask, only tp (that of the layout), formats, adapters and bandwidth count; its pp and ep are 1. -1: the layout

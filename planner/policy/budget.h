@@ -10,7 +10,7 @@ enum { SH_MAX_BUDGETS = 1024 };
 
 struct sh_budget {
     int tokens;                         /* 0: a share                                             */
-    double share;                       /* in (0, 1]                                              */
+    double share;                       /* part of the text, in (0, 1]                            */
 };
 
 /* "0.1,0.2,64", and "0.05..1.0/20": twenty, evenly spaced, both ends included. */

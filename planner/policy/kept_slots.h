@@ -17,10 +17,10 @@ struct sh_kept_setup {
     const struct sh_policy_spec *spec;
     int budget;                         /* tokens; ignored if the policy keeps all                */
     int prefill, window;                /* window: of a windowed layer; 0: none                   */
-    int n_token;                        /* that will come, at most                                */
+    int n_token;                        /* the most tokens that will come                         */
     int capacity;                       /* slots; 0: as many as budget and prefill ask for, -1: the budget alone */
     int layer, head, n_layer;
-    const float *k, *v;                 /* as in sh_cache; NULL if not there                      */
+    const float *k, *v;                 /* rows as in sh_cache; NULL if not there                 */
     int d_head, rows_by_slot;
     uint64_t seed;
 };

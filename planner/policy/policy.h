@@ -52,7 +52,7 @@ struct sh_policy;
 /* A policy with its knobs set: what "h2o:recent=5" means. */
 struct sh_policy_spec {
     const struct sh_policy *policy;
-    double knob[SH_MAX_KNOBS];          /* in the order of policy->knobs                          */
+    double knob[SH_MAX_KNOBS];          /* values in the order of policy->knobs                   */
 };
 
 /* One head of one sequence, before its first token. */

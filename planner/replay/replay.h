@@ -47,11 +47,11 @@ enum sh_replay_figure {
     SH_N_REPLAY_FIGURE
 };
 
-struct sh_replay_sums {                 /* of one cell                                            */
+struct sh_replay_sums {                 /* sums of one cell                                       */
     double sum[SH_N_REPLAY_FIGURE];
-    long long rows[SH_N_REPLAY_FIGURE]; /* that the figure was defined in                         */
+    long long rows[SH_N_REPLAY_FIGURE]; /* rows in which the figure was defined                   */
     int peak_tokens;
-    size_t policy_bytes;                /* of policy state, without the cache                     */
+    size_t policy_bytes;                /* bytes of policy state, without the cache               */
 };
 
 struct sh_replay;

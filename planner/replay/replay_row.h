@@ -6,8 +6,8 @@
 #include "planner/replay/replay.h"
 
 struct sh_kept_row {
-    double mass;                        /* of all kept tokens                                     */
-    double sink_mass;                   /* of the kept ones at positions < sinks                  */
+    double mass;                        /* attention to all kept tokens                           */
+    double sink_mass;                   /* part of the kept ones at positions < sinks             */
     int above;                          /* kept scores > limit                                    */
 };
 
@@ -22,7 +22,7 @@ double sh_row_sum(const float *score, int n, float limit, int *above);
 
 /* What the scores of one recorded row are shares of (the figures of replay.h). */
 struct sh_row_shares {
-    double mass;                        /* of the whole row: 1, but for what the codec did to it  */
+    double mass;                        /* sum of the whole row: 1, but for what the codec did to it */
     double no_sink;                     /* on neither sinks nor the query's own token; 0: nothing to speak of */
     int above;                          /* scores > limit                                         */
 };

@@ -25,7 +25,7 @@ struct sh_loop_pace {
     const struct sh_clock *clock;
     const struct sh_capacity_ask *ask;
     uint32_t checked;                   /* tokens of a sequence that a decoding step checks        */
-    double gained;                      /* of them, those that it has in the mean                  */
+    double gained;                      /* the part of them that it has in the mean                */
     struct sh_clock_sequence *grid;     /* [n_grid] at lengths in steps; free it at the end        */
     size_t n_grid;
 };

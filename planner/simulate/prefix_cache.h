@@ -22,7 +22,7 @@ enum sh_tier { SH_TIER_GPU, SH_TIER_HOST, SH_TIER_DISK, SH_N_TIER };
 /* What is asked for; block 0: no prefix cache. */
 struct sh_prefix_ask {
     uint32_t block;                     /* tokens, at least 1                                     */
-    double share;                       /* of a GPU's memory for caches, that blocks may take which nobody holds */
+    double share;                       /* part of a GPU's memory for caches, that blocks may take which nobody holds */
     double bytes[SH_N_TIER];            /* the same in bytes, infinite: no limit; of host and disk: for each GPU */
     double bandwidth[SH_N_TIER];        /* bytes/s from host and disk to one GPU                   */
 };

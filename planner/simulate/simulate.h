@@ -62,7 +62,7 @@ enum { SH_TIMELINE_BINS = 512 };        /* even */
 struct sh_timeline {
     double width;                       /* seconds of a stretch                                   */
     double sum[SH_TIMELINE_BINS];       /* value times seconds                                    */
-    double end;                         /* of what was told so far                                */
+    double end;                         /* end of what was told so far, seconds                   */
 };
 
 /* First stretches of `width` seconds. */
@@ -83,7 +83,7 @@ enum sh_router { SH_ROUTE_IN_TURN, SH_ROUTE_LEAST_LOADED, SH_ROUTE_PREFIX };
 /* A request that is over. */
 struct sh_sim_done {
     struct sh_request request;          /* arrival after scaling                                  */
-    uint64_t number;                    /* in the order of arrival, from 0                         */
+    uint64_t number;                    /* place in the order of arrival, from 0                   */
     double admitted_s, first_s, finished_s;     /* NaN when refused                               */
     uint32_t preemptions;
     int is_refused;
@@ -106,7 +106,7 @@ struct sh_sim_ask {
 struct sh_sim_result {
     uint64_t requests, finished, refused, good, preemptions, steps, largest_batch;
     uint64_t tokens_in, tokens_out;     /* prompts and answers of what finished                   */
-    uint64_t tokens_fed;                /* that passed the model; more than that were recomputed   */
+    uint64_t tokens_fed;                /* tokens that passed the model, recomputed ones included                 */
     uint64_t tokens_recomputed, tokens_reused;  /* reused: taken from the prefix cache             */
     struct sh_prefix_count prefix;
     double start_s, end_s, busy_s;      /* first arrival, last answer, time in steps              */

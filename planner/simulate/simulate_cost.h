@@ -18,7 +18,7 @@
 
 struct sh_sim_efficiency {
     double weights, cache, products, attention, link;   /* in (0, 1]; 1: the bound itself          */
-    double overhead_s;                  /* of every step: launches, sampling, scheduling          */
+    double overhead_s;                  /* seconds of every step: launches, sampling, scheduling  */
 };
 
 /* When a budget evicts: once the prompt is whole, as most methods do, or after each of its chunks. */
@@ -27,8 +27,8 @@ enum sh_sim_evict { SH_EVICT_PROMPT, SH_EVICT_CHUNK };
 struct sh_sim_size {                    /* at a number of tokens                                  */
     uint64_t kept, whole;               /* bytes held: with the budget, and before it evicts      */
     double kept_read, whole_read;       /* bytes that one pass of attention reads                 */
-    double kept_flops, whole_flops;     /* of one query after that many tokens                     */
-    double prompt_flops;                /* of all queries of such a prompt                        */
+    double kept_flops, whole_flops;     /* FLOPs of one query after that many tokens               */
+    double prompt_flops;                /* FLOPs of all queries of such a prompt                  */
 };
 
 struct sh_sim_cost {

@@ -78,8 +78,8 @@ void sh_workload_random(struct sh_workload_random *w, double rate, uint64_t requ
  *
  * A time is seconds, or a date as Azure writes it (2023-11-16 18:17:03.9799600, 2024-05-10 00:00:00.01+00:00). */
 struct sh_workload_columns {
-    int n;                              /* of the header                                          */
-    int arrival, prompt, output;        /* which of them                                          */
+    int n;                              /* columns of the header                                  */
+    int arrival, prompt, output;        /* numbers of these columns                               */
     int session;                        /* in our own files: a name; rows of the same name are turns of one
                                          * conversation, whose prompts begin with all before; below 0: none */
 };

@@ -20,7 +20,7 @@
 /* Figures are NaN where nothing can be fitted: no value above xmin; for the scan, fewer than two distinct values. */
 struct sh_powerlaw {
     size_t n;                           /* values used: positive and finite; others are left out */
-    size_t n_tail;                      /* of these, those >= xmin                               */
+    size_t n_tail;                      /* the number of these that are >= xmin                  */
     size_t n_candidate;                 /* values that were tried as xmin                        */
     double xmin, exponent, sigma, ks;
 };
@@ -51,7 +51,7 @@ enum sh_powerlaw_verdict {
 
 struct sh_powerlaw_test {
     double p;                           /* NaN with SH_POWERLAW_NO_FIT                            */
-    int n_replica;                      /* that could be fitted                                   */
+    int n_replica;                      /* replicas that could be fitted                          */
     enum sh_powerlaw_verdict verdict;
 };
 

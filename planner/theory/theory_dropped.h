@@ -22,11 +22,11 @@ void sh_theory_dropped_row(struct sh_theory_dropped *t, int split, int q, int n,
 /* Means over rows; NaN without rows (or without values, where values are needed). */
 struct sh_dropped {
     uint64_t rows, left_out, rows_with_v;
-    double budget;                      /* of B / n                                               */
-    double dropped;                     /* of 1 - kept                                            */
-    double law;                         /* of D(B / n) for the exponent k; NaN for k <= 2         */
-    double law_cut;                     /* of D cut at x = n, as scores are at most 1; any k > 1  */
-    double error, bound;                /* of the output error, of 2 (1 - kept) max|v|            */
+    double budget;                      /* mean of B / n                                          */
+    double dropped;                     /* mean of 1 - kept                                       */
+    double law;                         /* mean of D(B / n) for the exponent k; NaN for k <= 2    */
+    double law_cut;                     /* mean of D cut at x = n, as scores are at most 1; any k > 1 */
+    double error, bound;                /* means of the output error, of 2 (1 - kept) max|v|      */
 };
 
 /* k, b: of a Lomax fit to the same rows (planner/theory/theory_sample.h); NaN gives no law. */

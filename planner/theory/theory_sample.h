@@ -28,7 +28,7 @@ const double *sh_theory_sample_values(const struct sh_theory_sample *s, size_t *
 struct sh_theory_seen {
     uint64_t rows, values, left_out;
     double share;                       /* kept / values; 1 while nothing was dropped, NaN if empty */
-    double largest;                     /* of all values, not only the kept; NaN if empty           */
+    double largest;                     /* the largest of all values, not only the kept; NaN if empty */
 };
 
 void sh_theory_sample_seen(const struct sh_theory_sample *s, struct sh_theory_seen *out);

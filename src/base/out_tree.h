@@ -10,14 +10,14 @@ enum sh_node_kind { SH_NODE_INT, SH_NODE_REAL, SH_NODE_TEXT, SH_NODE_BOOL, SH_NO
 struct sh_node {
     enum sh_node_kind kind;
     char *key, *label, *text;
-    char *link;                         /* of an item: where its row leads to; NULL: nowhere      */
+    char *link;                         /* where an item's row leads to; NULL: nowhere            */
     long long whole;
     double real;
     int digits;
     int is_compact;                     /* a list on one line of JSON                             */
     char *shown;                        /* what text tables show instead; NULL: the value         */
     int is_detail;                      /* a column that text tables show only if it is named     */
-    const struct sh_node *group;        /* that it is in; NULL: none                              */
+    const struct sh_node *group;        /* group that it is in; NULL: none                        */
     struct sh_node **child;
     int n_child;
 };

@@ -10,7 +10,7 @@
 
 struct sh_progress {
     const char *what, *unit;        /* "tracing", "tokens"                          */
-    double total;                   /* in units                                     */
+    double total;                   /* all of the work, in units                    */
     double began_s, shown_s;
     int quiet, terminal, shown;
     int uneven;                     /* set after begin: one unit may take a thousand times as long as another, so no

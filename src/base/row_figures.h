@@ -59,7 +59,7 @@ enum { SH_ROW_NEAR = 1024 };            /* most that are kept */
 struct sh_row_near {
     int above, n;                       /* scores >= high; low <= score < high, of which the first are here: */
     float score[SH_ROW_NEAR + 16];
-    double sum;                         /* of the scores above, in no certain order */
+    double sum;                         /* sum of the scores above, in no certain order */
 };
 
 /* Of n scores; low and high are > 0. A NaN is neither above nor between. */

@@ -31,7 +31,7 @@ enum sh_stage {
 
 struct sh_stages {
     unsigned long long ns[SH_STAGES];   /* zeroed by the caller                                    */
-    int devices;                        /* that work in parallel; 0: 1                             */
+    int devices;                        /* devices that work in parallel; 0: 1                     */
 };
 
 static inline unsigned long long sh_stage_begin(const struct sh_stages *s)

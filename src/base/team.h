@@ -28,8 +28,8 @@ struct sh_share;
 /* One thread that takes part. */
 struct sh_member {
     int thread;                         /* in [0, n_threads); 0 is the caller; no two have the same       */
-    int n_threads;                      /* that may take part                                             */
-    int turn;                           /* whose pieces it takes: its own at 0                            */
+    int n_threads;                      /* threads that may take part                                     */
+    int turn;                           /* the thread whose pieces it takes: its own at 0                 */
     int taken;                          /* pieces                                                         */
     struct sh_share *share;             /* [n_threads]                                                    */
 };

@@ -58,7 +58,7 @@ struct sh_kv_bytes {
     size_t rows;                        /* keys and values, the unfinished blocks of codes included */
     size_t meta;                        /* their scales and minima                                */
     size_t positions;                   /* one int a slot, two with positions inside the cache    */
-    size_t state;                       /* of layers that do not attend (states.h)                */
+    size_t state;                       /* bytes of layers that do not attend (states.h)          */
     size_t policy;                      /* what the policy keeps, copies in f32 included          */
     size_t scratch;                     /* not the cache's: of a step's attention; 0: on the host */
     size_t block;  /* not the cache's: the most blocks took at a time; on a device what is reserved */
@@ -97,7 +97,7 @@ static inline const struct sh_kv_rows *sh_kv_head_values(const struct sh_kv_head
 /* A token's key and value into its slot, and where the policy sees them. */
 void sh_kv_head_put(struct sh_kv_head *h, int slot, const float *k, const float *v);
 
-struct sh_kv_kept {                     /* of all heads and sequences                             */
+struct sh_kv_kept {                     /* figures of all heads and sequences                     */
     double budget, kept;                /* means: tokens of a head, those that are there now      */
     int peak;                           /* slots in use so far, by texts before a restart, too, at most */
 };

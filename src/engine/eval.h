@@ -11,7 +11,7 @@
 
 struct sh_eval_cell {
     const struct sh_policy_spec *spec;
-    struct sh_budget budget;            /* of every head; a share is one of the text's tokens     */
+    struct sh_budget budget;            /* budget of every head; a share is one of the text's tokens */
     int (*tokens)(const void *plan, int layer, int head, int n_token);  /* NULL, or budgets by themselves */
     const void *plan;
     struct sh_kv_format format;
@@ -25,9 +25,9 @@ struct sh_eval {
     int block;                          /* or, if > 0, come in blocks of so many, the cache compressed after each */
     uint64_t seed;
     int stream;                         /* 1: token by token; the resident then has all layers    */
-    sh_watch *watch;                    /* of cell `watched`, -1 the full cache; NULL: none       */
-    sh_session_take *take;              /* that one's logits; NULL: none                          */
-    void *to;                           /* of both                                                */
+    sh_watch *watch;                    /* observer of cell `watched`, -1 the full cache; NULL: none */
+    sh_session_take *take;              /* taker of the logits of that one; NULL: none            */
+    void *to;                           /* first argument of both                                 */
     int watched;
     void (*progress)(void *to, int tokens);     /* so many have been read by all cells; may be NULL */
     void *progress_to;

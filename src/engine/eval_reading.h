@@ -23,7 +23,7 @@ struct sh_reading {
     int *answer_at;                     /* [n_text, n_token]: the answer that a token belongs to, or -1 */
     unsigned char **missed;             /* [n_text][n_run, n_answer]: some token was not the likeliest */
     struct sh_eval_total *total;        /* [n_text, n_run]                                        */
-    int run;                            /* whose rows are judged                                  */
+    int run;                            /* the run whose rows are judged                          */
 };
 
 const struct sh_eval_cell *sh_reading_cell(const struct sh_reading *r, int run);

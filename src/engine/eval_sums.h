@@ -30,7 +30,7 @@ struct sh_eval_point sh_eval_point_of(const struct sh_eval_row *row, const struc
 
 /* Sums over rows (a row: a token with its successor); they add up over texts. */
 struct sh_eval_sums {
-    long long tokens;                   /* that were predicted                                    */
+    long long tokens;                   /* tokens that were predicted                             */
     double nll, nll_2;                  /* and of squares, for the standard error                 */
     double change, change_2;            /* nll - the full cache's, token by token                 */
     double kl, kl_2;
@@ -38,8 +38,8 @@ struct sh_eval_sums {
     double seconds;
     long long read;                     /* tokens read in that time                               */
     double budget_tokens, texts;        /* sum over texts of the budget of a head, mean over heads */
-    size_t kv_bytes;                    /* of the largest text                                    */
-    int peak_tokens;                    /* of any head                                            */
+    size_t kv_bytes;                    /* bytes of the largest text                              */
+    int peak_tokens;                    /* the most tokens of any head                            */
 };
 
 void sh_eval_add(struct sh_eval_sums *s, const struct sh_eval_point *p);

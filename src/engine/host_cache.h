@@ -42,12 +42,12 @@ struct sh_kv_bytes sh_host_cache_bytes(const struct sh_host_cache *c);
  * cached tokens are not coded again. Meanwhile the head holds all tokens as floats; sh_block_run reports the memory. */
 
 struct sh_block {
-    const struct sh_attend *what;       /* of the layer: shapes, scale, window, slopes            */
+    const struct sh_attend *what;       /* the layer's shapes, scale, window, slopes              */
     int sequence, layer, head;
     struct sh_kv_head *h;
     const struct sh_turn *turn;         /* positions inside the cache: rotary; else NULL          */
     int first, n;                       /* tokens [first, first + n)                              */
-    const float *q, *k, *v;             /* of the first token: rows as wide as in `what`          */
+    const float *q, *k, *v;             /* first token's rows, as wide as in `what`               */
     float *mixed;                       /* likewise; NULL: attention has been computed already    */
     unsigned needs;                     /* the policy's (enum sh_needs)                           */
     int observes;                       /* it wants the rows                                      */

@@ -10,11 +10,11 @@ struct sh_resident_setup {
     const struct sh_backend *backend;
     struct sh_dev *device;
     struct sh_model *model;             /* stays open as long as the resident                     */
-    enum sh_type dtype;                 /* of the products' operands                              */
-    int weight_bits;                    /* of the layers' matrices: 16 (as dtype), 8 or 4; the output matrix then 8 */
+    enum sh_type dtype;                 /* type of the products' operands                         */
+    int weight_bits;                    /* bits of the layers' matrices: 16 (as dtype), 8, 4; the output matrix: 8  */
     int rows;                           /* tokens that go through a layer together, at most       */
-    int positions;                      /* of the longest sequence                                */
-    int n_threads;                      /* of the host, for attention; 0: all (team.h) */
+    int positions;                      /* length of the longest sequence                         */
+    int n_threads;                      /* threads of the host, for attention; 0: all (team.h) */
     int streams;                        /* 1: a layer is here from sh_resident_layer to sh_resident_leave */
     struct sh_stages *stages;           /* NULL: time is not measured                             */
     void (*on_host)(void *to, const char *why); /* why a cache is on the host, not in device memory; may be NULL */

@@ -24,8 +24,8 @@
 /* How keys or values are kept. */
 struct sh_kv_format {
     int bits;                           /* 32: f32, 16: f16, 8 and 4: codes                       */
-    int group;                          /* of codes: numbers that share a scale; a multiple of 8  */
-    enum sh_type meta;                  /* of scale and minimum: SH_F16, or SH_F32                */
+    int group;                          /* size of a group of codes: numbers that share a scale; a multiple of 8 */
+    enum sh_type meta;                  /* type of scale and minimum: SH_F16, or SH_F32           */
     int by_channel;                     /* codes of keys share them along slots, not channels     */
     int residual;                       /* with that: newest keys that are kept as f16            */
 };
@@ -80,7 +80,7 @@ struct sh_kv_rows {
     uint16_t *fresh;                    /* by channel: [residual, width] f16                       */
     int *held;                          /* by channel: [residual]: their slots; -1: none           */
     size_t at_bytes, meta_bytes, open_bytes;
-    size_t all_bytes;                   /* of the one allocation that holds these                 */
+    size_t all_bytes;                   /* size of the one allocation that holds these            */
 };
 
 /* -1: it does not fit into memory. */
@@ -141,7 +141,7 @@ struct sh_slots_attend {
     int n_slot;
     int group;                          /* query heads of the KV head                             */
     const float *q;                     /* [group, d_head]                                        */
-    int position, window;               /* of the queries; window 0: none                         */
+    int position, window;               /* position and window of the queries; window 0: none     */
     float scale, softcap;               /* softcap 0: none                                        */
     const float *slopes;                /* [group] (ALiBi); NULL: none                            */
     const float *sinks;                 /* [group]; this, and these two: as in struct sh_attend   */

@@ -14,7 +14,7 @@
 struct sh_sampler {
     double temperature;                 /* 0: the likeliest token, whatever the rest says         */
     int top_k;                          /* 0: all                                                 */
-    double top_p;                       /* in (0, 1]; 1: all                                      */
+    double top_p;                       /* probability that the kept tokens have together, in (0, 1]; 1: all */
     uint64_t seed;
 };
 

@@ -19,7 +19,7 @@ struct sh_task_item {                   /* start with {0}; sh_task_item_free    
     int n, gold;                        /* gold: the right choice                                 */
     char *context[SH_TASK_CHOICES];     /* usually the same for all choices                       */
     char *choice[SH_TASK_CHOICES];
-    int line;                           /* of the file, from 1                                    */
+    int line;                           /* line of the file, from 1                               */
 };
 
 enum sh_task_flag {
@@ -30,7 +30,7 @@ enum sh_task_flag {
 struct sh_task {
     const char *name, *summary;
     unsigned flags;                     /* enum sh_task_flag                                      */
-    const char *after_query;            /* of ready-made records; NULL: `read` knows their shape  */
+    const char *after_query;            /* text after the query of ready-made records; NULL: `read` knows their shape */
     int (*read)(const json_t *record, struct sh_task_item *out, struct sh_err *e);
 };
 
@@ -60,11 +60,11 @@ int sh_task_load(const struct sh_task *t, const char *path, int most, struct sh_
 struct sh_task_choice {
     int32_t *ids;                       /* [n]                                                    */
     int n, n_context;                   /* ids [n_context, n) are scored; n_context is 1 at least */
-    int characters;                     /* of the choice's text                                   */
+    int characters;                     /* length of the choice's text                            */
     int is_cut;                         /* lost its beginning                                     */
 };
 
-struct sh_task_prompt {                 /* of one item; start with {0}                            */
+struct sh_task_prompt {                 /* prompt of one item; start with {0}                     */
     struct sh_task_choice choice[SH_TASK_CHOICES];
     int n, gold, line;
     int longest;                        /* tokens that are read of a choice: n - 1, at most       */

@@ -13,7 +13,7 @@
 struct sh_task_reader {
     struct sh_resident *resident;
     const struct sh_policy_spec *spec;
-    struct sh_budget budget;            /* of every head; a share: of the tokens of the item's longest choice */
+    struct sh_budget budget;            /* budget of every head; a share: of the tokens of the item's longest choice */
     struct sh_kv_format format;
     int prefill;
     uint64_t seed;
@@ -22,11 +22,11 @@ struct sh_task_reader {
 struct sh_task_score {
     double sum[SH_TASK_CHOICES];        /* log-likelihood of the choice's tokens, nats            */
     int is_greedy[SH_TASK_CHOICES];     /* every one of them is the likeliest                     */
-    int best, best_norm;                /* of the largest sum; of the largest per character; the first of equals */
+    int best, best_norm;                /* choices: the largest sum, the largest per character; the first of equals */
     long long read;                     /* tokens; what choices share counts once                 */
-    size_t kv_bytes;                    /* of one choice's cache                                  */
+    size_t kv_bytes;                    /* bytes of one choice's cache                            */
     int budget_tokens;
-    struct sh_eval_place place;         /* of the item, as one text                               */
+    struct sh_eval_place place;         /* place of the item, as one text                         */
 };
 
 /* Whether the item can be read under this budget: before anything runs. */

@@ -12,8 +12,8 @@ struct sh_text_stream {
     const struct sh_tokenizer *tokenizer;
     struct sh_ids ids;                  /* the last of the prompt's, and of those that came; owned */
     size_t from;                        /* decoding begins with this one                          */
-    char *text;                         /* of ids [from, ids.n); owned                            */
-    size_t bytes, held;                 /* of it; at its end, not shown yet                       */
+    char *text;                         /* text of ids [from, ids.n); owned                       */
+    size_t bytes, held;                 /* its length; bytes at its end that are not shown yet    */
 };
 
 /* The text after a prompt (n ids, may be 0). */

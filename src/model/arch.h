@@ -65,15 +65,15 @@ enum { SH_MOST_LAYERS = 10048 };            /* a multiple of 64                 
 /* A mixture of experts in place of a feed-forward block (mixture.c). */
 struct sh_mixture {
     int n, used, width;                     /* experts; of a token; feed-forward width of each; n 0: none */
-    int shared_width;                       /* of one that every token uses; 0: none              */
+    int shared_width;                       /* width of one that every token uses; 0: none        */
     int groups, used_groups;                /* only the best groups of experts are chosen from; 0: all are */
     int by_best_two;                        /* … a group ranks by the sum of its two best scores, else by its best */
     enum sh_route route;
     int attends;                            /* experts make queries and outputs, too (attention_experts.c) */
     int beside;                             /* next to a plain block in the same layer, normed each (Gemma 4) */
-    float router_scale;                     /* of the router's products; 0: 1                     */
+    float router_scale;                     /* factor of the router's products; 0: 1              */
     int weighs_input;                       /* they multiply what an expert reads, not what it gives */
-    float scale;                            /* of the weights                                     */
+    float scale;                            /* factor of the weights                              */
     float jitter;                           /* sparsemixer: how near                              */
     uint64_t dense[SH_MOST_LAYERS / 64];    /* bit of a layer: it has a plain feed-forward block  */
 };
@@ -82,7 +82,7 @@ struct sh_mixture {
  * d_rope + rank, n_kv_head 1. */
 struct sh_latent {
     int rank, q_rank;                       /* widths of the latents; rank 0: no such attention, q_rank 0: none */
-    int d_rope, d_nope, d_v;                /* of a head: rotary and other elements of queries and keys; of values */
+    int d_rope, d_nope, d_v;                /* a head's widths: rotary and other elements of queries and keys; values */
 };
 
 /* Layers of the gated delta rule in place of attention (delta.c): a state per value head, which value heads
@@ -109,19 +109,19 @@ struct sh_arch {
     enum sh_norm_place norm_place;
     enum sh_act act;
     enum sh_pos_kind pos;
-    enum sh_type type;                      /* as declared; each tensor has its own               */
+    enum sh_type type;                      /* type, as declared; each tensor has its own         */
     float final_eps;                        /* norm_eps of the norm after the last layer; 0: the same */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
-    float softcap, head_softcap;            /* of scores and of logits, see sh_attend; 0: none    */
-    float embed_scale;                      /* of the token embedding                             */
-    float residual_scale, logit_scale;      /* of what a block adds; of the logits before their cap */
-    float knob[2];                          /* of an activation that has some (kernels/backend.h)  */
+    float softcap, head_softcap;            /* caps of scores and of logits, see sh_attend; 0: none */
+    float embed_scale;                      /* factor of the token embedding                      */
+    float residual_scale, logit_scale;      /* factors of what a block adds; of the logits before their cap */
+    float knob[2];                          /* numbers of an activation that has some (kernels/backend.h) */
     float clip;                             /* queries, keys and values lie within [-clip, clip]; 0: anywhere */
     /* Position p scales queries by 1 + temper * ln(1 + floor((p + temper_offset) / temper_length)); temper 0: not */
     float temper, temper_length;
     int temper_offset;
     float init_std;                         /* deviation of fresh weights, for random models      */
-    float rotary_share;                     /* of each head; n_rot = d_head * rotary_share        */
+    float rotary_share;                     /* rotated part of each head; n_rot = d_head * rotary_share */
     int n_rot;                              /* rotary elements of a head                          */
     struct sh_rope rope, local_rope;        /* local_rope: of windowed layers, if its base is set */
     int window;                             /* 0: no layer has one                                */

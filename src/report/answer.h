@@ -11,8 +11,8 @@
 struct sh_answer_row {                  /* the plan, or a measured budget of one policy           */
     char label[48];                     /* "20 %", "64 tokens", "plan, 20 %", "all"               */
     double share;                       /* kept of a text of the length that is answered for      */
-    double increase, bound;             /* of the perplexity, as shares                           */
-    unsigned long long requests;        /* that fit on the GPU; 0: not known                      */
+    double increase, bound;             /* increase of the perplexity and its bound, as shares    */
+    unsigned long long requests;        /* requests that fit on the GPU; 0: not known             */
     int is_chosen;
 };
 
@@ -24,9 +24,9 @@ struct sh_answer {
     int n_row;
     unsigned long long full;            /* requests that fit with the full cache                  */
     char gpu[64];
-    char policy[64], planned[64];       /* of the evaluated rows, of the plan; "": there are none, none */
-    double confidence;                  /* of the bounds                                          */
-    int sequences;                      /* that the answer was measured on; 0: errors are over tokens */
+    char policy[64], planned[64];       /* policies of the evaluated rows and of the plan; "": there are none, none */
+    double confidence;                  /* confidence of the bounds                               */
+    int sequences;                      /* sequences that the answer was measured on; 0: errors are over tokens */
 };
 
 /* From the first of r->plan that was judged for r->target, and from the first store of trained weights that has

@@ -6,12 +6,12 @@
 #include "src/report/report.h"
 
 struct sh_answer_plan {
-    const char *path;                   /* of the plan, borrowed                                  */
+    const char *path;                   /* path of the plan, borrowed                             */
     char policy[48], text[SH_MEASURED_NAME];    /* text: the name of those that judged           */
     int is_met;
     double target, value, bound;        /* increases of the perplexity, as shares                 */
-    double confidence;                  /* of the bound                                           */
-    double share;                       /* of the cache that is kept                              */
+    double confidence;                  /* confidence of the bound                                */
+    double share;                       /* part of the cache that is kept                         */
     int sequences, n_token, prefill;    /* judged; tokens of each; of them read before anything is left out */
     char lacks[80];                     /* of one that is not met: "; about 17 more sequences would show it", or "" */
 };

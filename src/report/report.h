@@ -62,7 +62,7 @@ struct sh_report_part {
      * tell is missing, not an error. NULL: the part consists of the results of one command alone (report_results.h),
      * and the rest describes it. */
     int (*write)(struct sh_report *r, struct sh_err *e);
-    const char *command;                /* whose results                                          */
+    const char *command;                /* the command whose results these are                    */
     const char *missing, *fill;         /* what is said where there are none, the command to fill it (sh_report_fill) */
     const char *says;                   /* what is said above the table                           */
     const struct sh_report_table *table;

@@ -8,9 +8,9 @@
 #define SH_REPORT_GPUS "RTX-4090,A100-SXM-80GB,H100-SXM"        /* if none is asked for */
 
 struct sh_report_model {
-    const char *name;                   /* as capacity takes it                                   */
+    const char *name;                   /* name, as capacity takes it                             */
     char *from_trace;                   /* the model as it was typed when it was traced; owned    */
-    long long length;                   /* of a sequence: what was asked for, else the model's positions */
+    long long length;                   /* tokens of a sequence: what was asked for, else the model's positions */
 };
 
 /* The one that was asked for, or that was traced. 1: found; 0: its configuration is not known; -1. Clear it in any

@@ -15,7 +15,7 @@ enum sh_dump_kind { SH_DUMP_ATTN, SH_DUMP_Q, SH_DUMP_K, SH_DUMP_V, SH_N_DUMP_KIN
 struct sh_dump_part {                   /* one layer of one sequence                              */
     enum sh_dump_kind kind;
     int sequence, layer;                /* as the file numbers them                               */
-    const struct sh_stored *tensor;     /* that contains it                                       */
+    const struct sh_stored *tensor;     /* the tensor that contains it                            */
     const unsigned char *at;            /* [n_head, n_row, n_col], at any address                 */
     enum sh_type type;
     int n_head, n_row, n_col;

@@ -23,10 +23,10 @@ struct sh_recorder_options {
     enum sh_codec codec;
     struct sh_stats_spec statistics;    /* full runs take none where it has no lane       */
     int n_head;
-    int window;                         /* of the layer's attention; 0: none              */
+    int window;                         /* window of the layer's attention; 0: none       */
     size_t block_bytes;                 /* of rows in a block, and in memory for each head; 0: 1 MiB */
     struct sh_stages *stages;           /* NULL: time is not measured                     */
-    int n_threads;                      /* that hand out rows at the same time            */
+    int n_threads;                      /* threads that hand out rows at the same time    */
 };
 
 /* n_tokens and wanted, [n_seq], stay the caller's and must outlive the recorder. Without statistics n_tokens may be

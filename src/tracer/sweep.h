@@ -49,7 +49,7 @@ struct sh_sweep {
     const char *spill_folder;
     struct sh_writer *writer;
     struct sh_progress *progress;               /* in tokens x layers                                   */
-    int n_threads;                              /* of a device, as it was opened                        */
+    int n_threads;                              /* threads of a device, as it was opened                */
     struct sh_stages *stages;                   /* NULL: time is not measured                           */
     const struct sh_sweep_link *link;           /* NULL: all layers are here; else one device, `done` is ignored */
 };
@@ -61,7 +61,7 @@ struct sh_sweep_needs {
     size_t device_bytes;                        /* in all, of a device with its own memory; else 0      */
     int rows;                                   /* tokens that go through a layer together, at most     */
     int layers_at_once;                         /* 2: the next is loaded while this one computes        */
-    size_t expert_room;                         /* that a layer's experts may take: those beyond it do not stay */
+    size_t expert_room;                         /* room for a layer's experts; those beyond it do not stay      */
     int spills;                                 /* the hidden states go to a temporary file             */
     int stay;                                   /* a device keeps its chunks' hidden states between layers */
 };

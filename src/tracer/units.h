@@ -13,8 +13,8 @@
 
 struct sh_unit {
     int first, n;                       /* sequences [first, first + n)                           */
-    int first_layer, last_layer;        /* that are recorded, inclusive                           */
-    double work;                        /* in arbitrary units: tokens and scores through layers   */
+    int first_layer, last_layer;        /* the layers that are recorded, inclusive                */
+    double work;                        /* work in arbitrary units: tokens and scores through layers */
 };
 
 /* Into unit[wanted]; the number of units, at most `wanted` and at least 1. */

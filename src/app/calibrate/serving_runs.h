@@ -28,7 +28,7 @@ struct sh_serving_run {
 struct sh_serving_runs {
     struct sh_serving_run *run;         /* [n]; owned                                             */
     int n;
-    char *folder;                       /* of the file, where configs/MODEL.json may be; owned    */
+    char *folder;                       /* folder of the file, where configs/MODEL.json may be; owned */
 };
 
 /* `server`: what a JSON file does not say; words of a table win. Appends to `out`. Errors name file and line. */

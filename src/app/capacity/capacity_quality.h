@@ -22,13 +22,13 @@ struct sh_quality_point {
     char model[160];                    /* its name in the store, else its fingerprint             */
     char settings[SH_QUALITY_SETTINGS]; /* the others, "key=value\n" each                          */
     enum sh_quality kind;
-    int bits;                           /* of the cache's numbers                                 */
+    int bits;                           /* size of the cache's numbers                            */
     int is_over;                        /* it kept more than its budget                           */
-    int is_plan;                        /* of a plan, whose heads keep `budget` on average        */
+    int is_plan;                        /* does it belong to a plan, whose heads keep `budget` on average? */
     int is_judged;                      /* a plan that met its target on texts that its search did not use */
     double value, low, high;            /* PPL: increase as a share; RECALL: kept mass with its 95 %, or NaN */
     double bound;                       /* PPL: one-sided 95 % bound of the increase; NaN: not known */
-    int sequences;                      /* that the bound is over; 0: over tokens, as if independent */
+    int sequences;                      /* sequences that the bound is over; 0: over tokens, as if independent */
     double tokens, length;              /* measured on; mean tokens of a text, NaN: not known       */
 };
 

@@ -14,11 +14,11 @@ extern const struct sh_capacity_args sh_capacity_defaults;
 struct sh_capacity_row {
     const char *model, *gpu, *budget, *kv;
     const char *evidence;               /* what the budget was measured to cost; NULL: nothing was */
-    const struct sh_quality_point *measured;    /* by which result; NULL: none, or a plan's        */
+    const struct sh_quality_point *measured;    /* the result that measured it; NULL: none, or a plan's */
     char weights[176];
     int tp, pp, ep, fits, max_pos, priced;
-    int order;                          /* in which it was asked                                  */
-    double sort;                        /* of rows that fit alike the smaller comes first          */
+    int order;                          /* place in the order in which rows were asked for        */
+    double sort;                        /* key: of rows that fit alike the smaller comes first     */
     uint64_t memory, limit, weights_bytes, overhead, room, shortfall, length, batch, max_batch, max_length;
     uint64_t token, sequence, prefix, states, lora, fixed, further, max_budget, beside_prompt, uniform, scattered;
     uint64_t parameters, page;
@@ -27,9 +27,9 @@ struct sh_capacity_row {
     const char *bound, *prefill_bound;
     double room_low, room_high;         /* what a server's own terms leave of the room             */
     uint64_t batch_low, batch_high;
-    const char *engine;                 /* of what is expected; NULL: nothing is                   */
+    const char *engine;                 /* engine of what is expected; NULL: nothing is            */
     double expected_s, expected_rate, expected_first_s; /* time per token, tokens/s, time to the first token */
-    double expected_rest_s;             /* to the first token after the shared prefix; NaN: none, or not reused */
+    double expected_rest_s;             /* seconds from shared prefix to first token; NaN: none, or not reused  */
     double error, first_error;          /* mean relative error of such servers; NaN: none was measured */
     int error_runs;
 };
@@ -40,11 +40,11 @@ struct sh_capacity_answer {
     const struct sh_gpu *board;
     const char *budget, *kv, *evidence;
     const struct sh_quality_point *measured;
-    double price;                       /* of one GPU and hour; below 0: not given                 */
+    double price;                       /* price of one GPU and hour; below 0: not given           */
     struct sh_server server;
     struct sh_capacity c;
     const struct sh_engine *engine;     /* NULL: none was named                                   */
-    struct sh_clock clock;              /* with an engine                                         */
+    struct sh_clock clock;              /* times, with an engine                                  */
     uint32_t chunk;
     int enough_tp;                      /* the least that holds a single row that does not fit; 0: none */
 };
@@ -67,7 +67,7 @@ struct sh_capacity_study {
     uint64_t *layers;                   /* and what its budget points at                           */
     struct sh_plan plan;
     struct sh_engine engine;            /* where args->engine                                     */
-    struct sh_quality_point *point;     /* of the store                                           */
+    struct sh_quality_point *point;     /* measured budgets of the store                          */
     int n_point;
     char **evidence;                    /* lines that rows point at                                */
     int n_evidence;

@@ -20,7 +20,7 @@ struct sh_devices {
     struct sh_dev **at;                 /* [n], in the order that --device gave                   */
     int n;
     struct sh_stages *stages;           /* set before they are opened: where they count their time; NULL */
-    int n_threads;                      /* of the first device                                    */
+    int n_threads;                      /* threads of the first device                            */
 };
 
 /* d is {0}, or has its stages set. Each device gets its share of the threads, at least one, and may take

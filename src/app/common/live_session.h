@@ -14,7 +14,7 @@ struct sh_live_options {                /* as typed; a command's option table po
     const char *kv_keys;                                /* NULL: token                            */
     long long kv_residual;
     long long kv_bits, kv_group, weight_bits, prefill;  /* kv_bits 0: 32 with f32, else 16        */
-    double weight_prune;                                /* of each matrix of the layers; 0: none  */
+    double weight_prune;                                /* pruned share of each matrix of the layers; 0: none */
     size_t device_memory;
     const char *positions, *prefill_mode;               /* NULL: original, stream                 */
     long long prefill_block;                            /* 0: as sh_live_shape decides             */
@@ -71,11 +71,11 @@ struct sh_live_cache {
 
 /* The properties of a session for a text, or for the texts that share it. */
 struct sh_live_shape {
-    int n_prompt, n_token;              /* of the longest text: of its prompt; in all             */
+    int n_prompt, n_token;              /* tokens of the longest text: of its prompt; in all      */
     int budget;                         /* tokens per head, of a plan the most; 0: all            */
-    int plan_token;                     /* of a plan: the tokens in all that it divides; 0: none  */
+    int plan_token;                     /* tokens in all that a plan divides; 0: no plan          */
     int fits;                           /* bits: a text fits into the budget, into the window     */
-    int length;                         /* in all, if the policy depends on it; else 0            */
+    int length;                         /* tokens in all, if the policy depends on them; else 0   */
     int angles;                         /* sh_rope_length of the prompt, if they depend on it; 0  */
     int prefill, block;                 /* block 0: token after token                             */
     int block_asked;                    /* the same, not limited by the prompt                    */

@@ -41,7 +41,7 @@ struct sh_recorded {                    /* set the first four, the rest zero    
     int layer;
     struct sh_batch scores;             /* the blocks of all heads, in order of head and row      */
     int has_sinks;                      /* rows sum to less than 1; known if vectors were asked for */
-    float *vector[3];                   /* of q, k, v: [heads][n_tokens][d_head], f32; NULL: not read */
+    float *vector[3];                   /* q, k, v: [heads][n_tokens][d_head], f32; NULL: not read    */
 };
 
 /* Reads the scores and, if requested, all vectors that the run recorded. */
@@ -61,7 +61,7 @@ struct sh_head_rows {
     const struct sh_batch *blocks;
     int head;
     int i_block;                        /* the block in hand                                      */
-    struct sh_codec_reader reader;      /* of it                                                  */
+    struct sh_codec_reader reader;      /* reader of its scores                                   */
 };
 
 /* blocks: in order of head and row, as in the store. */

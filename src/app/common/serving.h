@@ -16,9 +16,9 @@ const char *sh_engine_says(const struct sh_engine *g, const struct sh_gpu *b, co
 struct sh_serving {
     struct sh_capacity_ask ask;
     struct sh_clock clock;
-    uint64_t *layers;                   /* of the ask's budget; owned                             */
+    uint64_t *layers;                   /* numbers of layers that `ask` points to; owned          */
     double memory;                      /* bytes of a GPU that weights and caches may take         */
-    uint32_t chunk, sequences;          /* as asked for, or the engine's                          */
+    uint32_t chunk, sequences;          /* limits of a step, as asked for or the engine's         */
     uint32_t poll, poll_busy;
     enum sh_scheduler scheduler;
 };

@@ -10,7 +10,7 @@
 #include "src/tracer/texts.h"
 
 struct sh_text_source {
-    const char *path;                   /* of the model                                           */
+    const char *path;                   /* folder or file of the model                            */
     const struct sh_list *text;
     const char *jsonl, *field, *tokens;
     int length, count;                  /* 0: the model's positions; all                          */

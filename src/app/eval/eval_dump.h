@@ -12,9 +12,9 @@
 struct sh_eval_dump {
     const char *kept_path, *logits_path;        /* NULL: not wanted                               */
     int every;                                  /* steps                                          */
-    const struct sh_arch *arch;                 /* whose windows hide tokens; NULL: none is hidden */
+    const struct sh_arch *arch;                 /* model whose windows hide tokens; NULL: none is hidden */
     int n_vocab;
-    int sequence;                               /* that is being read                             */
+    int sequence;                               /* the sequence that is being read                */
     struct sh_file *kept_file, *logits_file;
     FILE *kept, *logits;                        /* their streams; NULL: not wanted                */
 };

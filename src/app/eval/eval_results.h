@@ -17,12 +17,12 @@ enum sh_bound_metric {                  /* shares; sequences: that standard erro
     SH_B_INCREASE, SH_B_BOUND, SH_B_SEQUENCES, SH_N_BOUND_METRIC
 };
 
-enum sh_answer_metric {                 /* of answers in the texts                                */
+enum sh_answer_metric {                 /* figures of answers in the texts                        */
     SH_A_ANSWERS, SH_A_EXACT, SH_A_EXACT_STDERR, SH_A_NLL, SH_A_NLL_STDERR, SH_A_PPL, SH_A_PPL_STDERR, SH_A_CHANGE,
     SH_A_CHANGE_STDERR, SH_N_ANSWER_METRIC
 };
 
-enum sh_part_metric {                   /* of a part of the texts                                 */
+enum sh_part_metric {                   /* figures of a part of the texts                         */
     SH_P_TOKENS, SH_P_NLL, SH_P_NLL_STDERR, SH_P_CHANGE, SH_P_CHANGE_STDERR, SH_P_ANSWERS, SH_P_EXACT, SH_N_PART_METRIC
 };
 
@@ -45,7 +45,7 @@ struct sh_eval_result {
     double bound[SH_N_BOUND_METRIC];
     double answer[SH_N_ANSWER_METRIC];
     double part[SH_EVAL_PARTS][SH_EVAL_BUCKETS][SH_N_PART_METRIC];      /* no token there: not shown */
-    struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
+    struct sh_eval_place place;         /* place of this run's caches; not kept in stores         */
     struct sh_measured on;              /* the texts                                              */
     char *settings;                     /* everything needed to repeat it, as JSON; owned         */
     int is_known;                       /* it was in the store before this command                */
@@ -94,14 +94,14 @@ struct sh_task_sums {                   /* over items                           
     double gold;                        /* log-likelihoods of the right choices                   */
     double change;                      /* |log-likelihood - the full cache's|, over choices      */
     double budget_tokens, seconds;
-    size_t kv_bytes;                    /* of the largest item's choice                           */
+    size_t kv_bytes;                    /* bytes of the largest item's choice                     */
     struct sh_eval_place place;
 };
 
 struct sh_task_row {
     struct sh_task_reader reader;
     double at[SH_N_TASK_METRIC];        /* NaN: not defined                                       */
-    struct sh_eval_place place;         /* of this run's caches; not kept in stores               */
+    struct sh_eval_place place;         /* place of this run's caches; not kept in stores         */
     char *settings;                     /* everything needed to repeat it, as JSON; owned         */
     int is_known;                       /* found in the store                                     */
 };

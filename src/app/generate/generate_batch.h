@@ -16,7 +16,7 @@
 enum { SH_WRITING_SIDE = 256 };         /* texts side by side at most, if nobody asks for more     */
 
 struct sh_written {                     /* one text */
-    const char *name;                   /* for messages; NULL: it has none                        */
+    const char *name;                   /* name for messages; NULL: it has none                   */
     const int32_t *prompt;              /* [n_prompt], at least one                               */
     int n_prompt, most;                 /* tokens to write, 1 at least                            */
     struct sh_live_shape shape, again;  /* again: when it is read anew (sh_write); n_token 0: never */
@@ -42,7 +42,7 @@ struct sh_writing {
 
     double prompt_s, made_s;            /* found: seconds of steps that read prompts, and wrote   */
     long long n_read;                   /* tokens of the former: of prompts, and of texts that were read anew */
-    struct sh_kv_bytes bytes;           /* of the largest session                                 */
+    struct sh_kv_bytes bytes;           /* bytes of the largest session                           */
     size_t block_bytes;
     double budget, kept;                /* means over its heads, at its end                       */
     int peak, length, at_once;          /* slots, tokens of its first sequence, texts side by side */

@@ -11,10 +11,10 @@
 struct sh_prompts {
     const char *text, *file, *tokens, *jsonl;   /* one of them; a text "-": standard input         */
     const char *field;                  /* where a jsonl document's text is                       */
-    int count;                          /* of documents or lines, at most; 0: all documents, the first line */
+    int count;                          /* the most documents or lines; 0: all documents, the first line    */
     int is_bounded;                     /* none may be longer than the model's positions          */
     struct sh_tokenizer *tokenizer;     /* NULL: the folder has none, and ids were given          */
-    struct sh_texts texts;              /* with the start token in front of a text; owned         */
+    struct sh_texts texts;              /* prompts, with the start token in front of a text; owned */
     int wants_ends;                     /* is_end is going to be asked                            */
     int *end, n_end;                    /* tokens that end a text, from config.json; owned        */
 };

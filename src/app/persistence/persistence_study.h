@@ -12,7 +12,7 @@
 struct sh_collect {
     int n_cell;
     const struct sh_persistence_cell *cell;
-    int window;                         /* of the low counts                                      */
+    int window;                         /* rows of the low counts                                 */
     int threads, quiet;
     int run;                            /* 0: all runs, which must then be of one model           */
     /* results */

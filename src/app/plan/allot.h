@@ -17,9 +17,9 @@ struct sh_allot {
     struct sh_allocator_spec spec;
     int n_layer, n_head, first_layer;   /* KV heads */
     unsigned char *silent;              /* [n_layer]: without attention, and so without a cache; NULL: none is */
-    int floor;                          /* of the policy, on long sequences */
-    int *length, n_length;              /* of sequences, each once, ascending */
-    double *persistence, *entropy;      /* as struct sh_allocation has them, NULL where not needed */
+    int floor;                          /* the smallest budget of the policy, on long sequences */
+    int *length, n_length;              /* lengths of sequences, each once, ascending */
+    double *persistence, *entropy;      /* measurements as in struct sh_allocation, NULL where not needed */
     double *curve, *curve_share;        /* at these shares of the length, but at least at the floor */
     int n_point;
     double *profile;                    /* [n_layer][n_head][n_key] */

@@ -3,9 +3,9 @@
 #ifndef SH_APP_PLAN_JUDGED_COUNT_H
 #define SH_APP_PLAN_JUDGED_COUNT_H
 
-struct sh_seen_budget {                 /* of the searched sequences                              */
+struct sh_seen_budget {                 /* a budget, and what the searched sequences lost under it */
     int mean;                           /* tokens a head                                          */
-    double value;                       /* of the figure that the target bounds, in its unit      */
+    double value;                       /* mean of the figure that the target bounds, in its unit */
     double spread;                      /* its standard deviation over sequences                  */
 };
 

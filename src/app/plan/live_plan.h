@@ -24,9 +24,9 @@
 enum sh_live_target { SH_TARGET_PPL, SH_TARGET_KL, SH_TARGET_ANSWERS };
 
 enum { SH_LIVE_LEAST = 12,              /* judged sequences that a promise requires               */
-       SH_LIVE_JUDGED = 24,             /* by default, or of short texts                          */
-       SH_LIVE_TOKENS = 24 * 512,       /* as many as have so many tokens; or where losses vary much */
-       SH_LIVE_WIDER = 4 };             /* so many times as many                                  */
+       SH_LIVE_JUDGED = 24,             /* judged by default, or if texts are short               */
+       SH_LIVE_TOKENS = 24 * 512,       /* or so many that they have these tokens; more where losses vary much */
+       SH_LIVE_WIDER = 4 };             /* then at most so many times as many                     */
 
 struct sh_live_plan_args {
     struct sh_live_options live;
@@ -68,10 +68,10 @@ struct sh_live_plan {
     struct sh_live live;
     struct sh_text_source source;
     struct sh_eval_answers answers;
-    struct sh_store *store;             /* of what was read before; NULL                          */
+    struct sh_store *store;             /* what was read before; NULL: not kept                   */
     struct sh_store *rows;              /* temporary, recorded rows of some searched texts; NULL: not needed */
     char *rows_path;
-    int n_token;                        /* of the longest text                                    */
+    int n_token;                        /* length of the longest text                             */
     int *order, n_search, n_judge;      /* all texts: the searched ones, the judged ones, those not used */
     double goal;                        /* the target, in the unit of `goal` above                */
     double began_s, read;
@@ -81,8 +81,8 @@ struct sh_live_plan {
     struct sh_candidate *judged;        /* [n_judged], from large budgets to small ones           */
     int n_judged, chosen;               /* -1: not even the largest holds                         */
     int is_met;
-    struct sh_mean_bound ppl, kl, exact;     /* of the plan on the judged texts: nats, nats, share     */
-    double full_ppl, full_exact;        /* of the full cache there                                */
+    struct sh_mean_bound ppl, kl, exact;     /* the plan on the judged texts: nats, nats, share        */
+    double full_ppl, full_exact;        /* perplexity and share of exact answers of the full cache there */
     int more;                           /* judged sequences with which the plan would hold; 0: none would */
     struct sh_measured on;              /* the judged texts                                       */
     struct sh_plan plan;

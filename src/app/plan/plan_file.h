@@ -16,12 +16,12 @@ struct sh_plan_evidence {
     double value, low, high;            /* a 95 % interval; NaN: unknown                          */
     int sequences;                      /* 0: not told                                            */
     long long tokens;
-    int run;                            /* of the store; 0: all of its runs; -1: an evaluation of other texts */
+    int run;                            /* number in the store; 0: all of its runs; -1: an evaluation of other texts */
     char store[SH_PLAN_NAME];           /* the store's name without its folder                    */
     char program[64];                   /* version that measured                                  */
     char text[SH_MEASURED_NAME];        /* the texts' name; "": not told                          */
-    char text_hash[24];                 /* of their ids, 16 hexadecimal digits; "": not told      */
-    double confidence;                  /* of each of low and high alone; 0: the two-sided 95 %   */
+    char text_hash[24];                 /* hash of their ids, 16 hexadecimal digits; "": not told */
+    double confidence;                  /* confidence of each of low and high alone; 0: the two-sided 95 % */
 };
 
 struct sh_plan {

@@ -49,9 +49,9 @@ int sh_plan_search(const struct sh_plan_search *p, const struct sh_allot *a, con
 
 /* ---- evaluations: plan_evals.c ---- */
 
-struct sh_plan_eval {                   /* of one budget: the worst of the evaluations with it    */
+struct sh_plan_eval {                   /* evaluation of one budget: the worst of the evaluations with it */
     struct sh_budget budget;
-    int mean_tokens;                    /* of a sequence of n_token                               */
+    int mean_tokens;                    /* mean budget of a sequence of n_token                   */
     double ppl, stderr_ppl;
     int sequences;                      /* texts; 0: an older store does not say                  */
     long long tokens;

@@ -22,8 +22,8 @@ enum { SH_EVICTOR_MOST = 1 << 22 };     /* tokens of a sequence                 
 struct sh_evictor_setup {
     const char *policy, *budget;        /* "h2o:recent=25"; one budget, "0.2" or "64"             */
     const char *plan;                   /* a plan's file in place of both; NULL: none             */
-    const char *model;                  /* whose name an error of the plan shows; NULL: "the model" */
-    int n_layer, n_kv_head;             /* of the model; a layer may have fewer heads             */
+    const char *model;                  /* name that an error of the plan shows; NULL: "the model"  */
+    int n_layer, n_kv_head;             /* layers and KV heads of the model; a layer may have fewer heads */
     int length;                         /* tokens of the text that a share or a plan refers to; also the most that
                                          * come if the policy depends on the length               */
     int prefill;                        /* the first tokens see everything; -1: as the plan says, or 0 */
@@ -54,7 +54,7 @@ struct sh_evictor_next {                /* valid until the next call for the sam
 /* Up to n tokens. -1: the layer has not been described, or the sequence is too long. */
 int sh_evictor_next(struct sh_evictor *x, int layer, int n, struct sh_evictor_next *out, struct sh_err *e);
 
-struct sh_evictor_rows {                /* of tokens that sh_evictor_next named, from the first one on */
+struct sh_evictor_rows {                /* rows of tokens that sh_evictor_next named, from the first one on */
     int n, n_slot, n_query;             /* tokens; slots as named; query heads of a KV head       */
     const float *row;                   /* [n_kv_head, n, n_slot]: means over the query heads; 0 where nothing is
                                          * seen. NULL unless scores are needed                     */

@@ -41,7 +41,7 @@ void sh_layout_text(const struct sh_clock_layout *l, int replicas, char to[SH_LA
 
 /* ---- arithmetic: recommend_screen.c ---- */
 
-struct sh_load {                        /* of all requests                                        */
+struct sh_load {                        /* sums of all requests                                   */
     double rate, prompt, output;        /* requests/s; mean tokens                                */
     uint32_t prompt_at_goal;            /* the prompt that `goal` of all do not exceed             */
     uint32_t longest_prompt, longest;   /* tokens; of prompt and answer together                   */
@@ -54,7 +54,7 @@ struct sh_screen {
     const struct sh_load *load;
     struct sh_capacity_ask plain;       /* without the budget                                     */
     double pool;                        /* bytes for the caches of a rank of attention, all stages */
-    struct sh_clock_sequence context;   /* of a request half answered                             */
+    struct sh_clock_sequence context;   /* context of a request half answered                     */
     double pairs;                       /* FLOP of attention for each token of a mean prompt       */
 };
 
@@ -88,7 +88,7 @@ struct sh_candidate {
     int board, cache, layout, gpus;     /* gpus: of a replica                                     */
     int replicas;                       /* the fewest; until is_simulated those not ruled out      */
     int is_tried, is_simulated, is_out; /* a number was simulated; the fewest is found; none serves, see why */
-    struct sh_judged at;                /* with these replicas                                     */
+    struct sh_judged at;                /* judgement with these replicas                           */
     char why[SH_REASON];
 };
 
@@ -100,11 +100,11 @@ struct sh_recommend_row {
     int replicas, gpus;                 /* gpus: of all replicas                                   */
     double usd_per_hour, usd;           /* usd: for a million tokens of answers; NaN: no price     */
     double ttft_margin, tpot_margin;    /* limit / what is expected - 1                            */
-    double ttft_error, tpot_error;      /* of the clock; NaN: not measured                         */
+    double ttft_error, tpot_error;      /* errors of the clock; NaN: not measured                  */
     int error_runs, is_sure;            /* is_sure: no margin is smaller than the clock's error    */
     int is_cheapest, is_fewest;
     double rate;                        /* requests/s that all replicas serve, by arithmetic       */
-    uint32_t chunk, sequences;          /* of a rank of attention                                  */
+    uint32_t chunk, sequences;          /* limits of a rank of attention                           */
     double util;
     char next[SH_REASON + SH_LAYOUT_TEXT + 2];  /* the next smaller deployment, and why it fails   */
     char *vllm, *sglang;                /* owned                                                  */
@@ -126,7 +126,7 @@ struct sh_recommend {
     struct sh_quality_point *point;
     struct sh_candidate *candidate;     /* [n_candidate]                                          */
     struct sh_recommend_row row[SH_RECOMMEND_TOP + 1];
-    struct sh_recommend_sizes *sizes;   /* of the simulated servers                               */
+    struct sh_recommend_sizes *sizes;   /* sizes of the simulated servers                         */
     long long simulations;
 };
 

@@ -16,10 +16,10 @@ enum sh_recording_form { SH_RECORDING_F32, SH_RECORDING_LOG8 };
 struct sh_recording_rows {
     int sequence, layer, first_row, n_row;
     int first_key, n_key;               /* the columns; at least the keys that one of the rows sees  */
-    int window;                         /* as in a block: > 0 a window, 0 none, < 0 not causal       */
+    int window;                         /* width as in a block: > 0 a window, 0 none, < 0 not causal */
     enum sh_recording_form form;
     const void *at;                     /* [n_head, n_row, n_key]; what a row does not see is not looked at */
-    const float *logit;                 /* of scores, up to a constant in each row; NULL: not known  */
+    const float *logit;                 /* logits of scores, up to a constant in each row; NULL: not known */
     const float *sink;                  /* [n_head, n_row]: what the sink takes of each row; NULL: no sink  */
 };
 

@@ -25,7 +25,7 @@ struct sh_replay_job {
     int force;                          /* also rows whose results the store has */
     struct sh_part shard;
     struct sh_job cluster;
-    struct sh_store *store;             /* that is read */
+    struct sh_store *store;             /* the store that is read */
 };
 
 /* The runs of q.run. */
@@ -56,7 +56,7 @@ enum { SH_REPLAY_JOB = 24 };
 
 struct sh_replay_share {
     struct sh_job *c;
-    struct sh_store *s;                 /* that is read                                           */
+    struct sh_store *s;                 /* the store that is read                                 */
     /* What is to be replayed (n_spec 0: nothing), and a name that all ranks give the same request. Rank 0 asks before
      * and after it has joined leftovers into the store, the others when they have their first unit. */
     int (*ask)(void *to, struct sh_replay_request *q, char *job, struct sh_err *e);

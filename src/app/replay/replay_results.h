@@ -11,7 +11,7 @@ enum sh_replay_metric {
     SH_M_KEPT_MASS_LOW = SH_M_LAYER_METRICS, SH_M_KEPT_MASS_HIGH,      /* bootstrap, 95 %         */
     SH_M_OUTPUT_ERROR_LOW, SH_M_OUTPUT_ERROR_HIGH,
     SH_M_PEAK_TOKENS, SH_M_BUDGET_TOKENS,
-    SH_M_RESIDENT_BYTES,                /* of all heads at their peak: K and V at 16 bits, positions, policy state */
+    SH_M_RESIDENT_BYTES,                /* bytes of all heads at their peak: 16-bit K and V, positions, policy state */
     SH_N_REPLAY_METRIC
 };
 

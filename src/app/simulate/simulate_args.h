@@ -27,7 +27,7 @@ struct sh_simulate_args {
     double host_bandwidth, disk_bandwidth;      /* bytes/s for each GPU; below 0: not given        */
     double accept;                      /* probability of a proposed token; below 0: not given     */
     double slo_ttft, slo_tpot, goal;    /* below 0: none; goal: share of requests that meets them   */
-    double overhead_s;                  /* of a step; below 0: not given                           */
+    double overhead_s;                  /* seconds of a step's overhead; below 0: not given        */
     double rank_timeout;
     int max_rate, timeline, force;
 };
@@ -75,13 +75,13 @@ int sh_sim_points_read(const char *path, struct sh_sim_point *out, int *n, struc
 /* Requests from a file or generated, at one speed. */
 struct sh_sim_source {
     struct sh_workload base;            /* passes on the requests of the file or generator, and counts */
-    uint64_t given;                     /* of this reading                                         */
+    uint64_t given;                     /* requests passed on in this reading                      */
     void (*moved)(void *to, double share);      /* called now and then with the share that was read; NULL */
     void *to;
     int is_file;
     struct sh_workload_file file;
     struct sh_workload_random random;
-    double rate;                        /* of the generated ones at speed 1                        */
+    double rate;                        /* rate of the generated ones at speed 1                   */
     long long requests;
     uint64_t seed;
     double speed[SH_SIM_RATES];         /* at least one; for generated ones rate[i] / rate[0]       */

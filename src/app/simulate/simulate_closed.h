@@ -13,7 +13,7 @@ struct sh_closed_row {
     double output_rate, total_rate;     /* tokens/s: answers; prompts and answers                  */
     double per_gpu, usd;                /* answers/s of each GPU; for a million tokens of answers, NaN: no price */
     double good_share, goodput;         /* requests within the limits: of all; each second         */
-    double prefix[SH_N_SIM_PREFIX];     /* with a prefix cache                                    */
+    double prefix[SH_N_SIM_PREFIX];     /* figures with a prefix cache                            */
 };
 
 struct sh_closed {

@@ -34,7 +34,7 @@ struct sh_sim_row {
     const struct sh_sim_cache *cache;
     double speed;
     double at[SH_N_SIM_METRIC];         /* NaN: not defined                                       */
-    double prefix[SH_N_SIM_PREFIX];     /* with a prefix cache                                    */
+    double prefix[SH_N_SIM_PREFIX];     /* figures with a prefix cache                            */
     int is_there;                       /* it has figures; else it belongs to another shard        */
     int is_known;                       /* they were in the store before this command              */
     char *settings;                     /* what it is kept under; owned; NULL: nothing is kept      */
@@ -63,9 +63,9 @@ struct sh_sim_study {
     struct sh_engine engine;            /* where has_engine                                       */
     int has_engine;
     struct sh_sim_fit fit;
-    int n_point;                        /* that the fit is of; 0: none                            */
+    int n_point;                        /* points that the fit is of; 0: none                     */
     struct sh_plan *plan;               /* [args->plan.n]                                         */
-    struct sh_quality_point *point;     /* of the store of measured budgets; owned               */
+    struct sh_quality_point *point;     /* measured budgets of the store; owned                  */
     const struct sh_quality_point *least[SH_CAPACITY_MOST];     /* the one for each format; NULL: nobody asked */
     uint64_t longest;                   /* tokens of a request; 0: nobody needs it                */
     struct sh_sim_cache *cache;         /* [n_cache]: n_each on each server                       */
@@ -73,7 +73,7 @@ struct sh_sim_study {
     struct sh_sim_row *row;             /* [n_row]: those of a cache lie together, one for each speed */
     int n_row;
     struct sh_sim_server server;
-    struct sh_sim_result *result;       /* of the run that is going on                            */
+    struct sh_sim_result *result;       /* result of the run that is going on                     */
     FILE *log;                          /* NULL: none                                             */
     struct sh_progress progress;        /* of all_runs, of which `runs` are over, `tried` are a search's */
     double all_runs, runs;

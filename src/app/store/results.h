@@ -28,7 +28,7 @@ struct sh_setting {
 
 /* A figure that a clock measures must be listed in traces/digest.c: else equal results have different hashes. */
 struct sh_metric {
-    const char *key, *label;            /* in the store and in JSON; above the column             */
+    const char *key, *label;            /* its name in the store and in JSON; the title of its column */
     int digits;                         /* 0: a whole number                                      */
     double least, most;                 /* what it can be, besides NaN; both 0: anything          */
 };
@@ -42,7 +42,7 @@ struct sh_metrics {                     /* figures that are there together, in t
 struct sh_result_kind {                 /* what a command keeps                                   */
     const char *command;
     int has_force;                      /* it finds its results again, unless --force is given    */
-    const struct sh_setting *setting;   /* in the order in which they are written                 */
+    const struct sh_setting *setting;   /* settings, in the order in which they are written       */
     const struct sh_metrics *metrics[4];        /* NULL ends. A key that ends in "_" continues with a number */
 };
 
@@ -134,7 +134,7 @@ struct sh_result_row {                  /* one result                           
     json_t *settings;                   /* an object; NULL from sh_result_find                    */
     char *text;                         /* the same as it is stored                               */
     struct sh_measured on;              /* sh_results_load knows as much as the settings say, at least */
-    int store;                          /* for the caller: which of several stores it is of       */
+    int store;                          /* which of several stores it is of, for the caller       */
     const double *sums;                 /* [n_sums]: to be kept with it, borrowed; NULL: none     */
     size_t n_sums;
     struct sh_result_figure *at;        /* [n]                                                    */

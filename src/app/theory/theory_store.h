@@ -9,10 +9,10 @@
 #include "planner/theory/theory_repeat.h"
 #include "traces/store.h"
 
-enum sh_theory_figure {                 /* of one head; x = score * number of keys                */
+enum sh_theory_figure {                 /* figures of one head; x = score * number of keys        */
     SH_T_VALUES,                        /* scores above 0 that were seen                          */
     SH_T_ZEROS,                         /* share of all scores that are recorded as 0: no law has them */
-    SH_T_SHARE,                         /* of the seen ones in the sample that was fitted         */
+    SH_T_SHARE,                         /* share of the seen ones in the sample that was fitted   */
     SH_T_LARGEST,                       /* x                                                      */
     SH_T_XMIN, SH_T_EXPONENT, SH_T_SIGMA, SH_T_TAIL,    /* the power law; tail: values it is of   */
     SH_T_KS, SH_T_P,
@@ -22,7 +22,7 @@ enum sh_theory_figure {                 /* of one head; x = score * number of ke
     SH_N_THEORY_FIGURE
 };
 
-enum sh_theory_at {                     /* of one head at one share of the cache                  */
+enum sh_theory_at {                     /* figures of one head at one share of the cache          */
     SH_TA_BUDGET,                       /* mean of B / n, B = ceil(rho n)                         */
     SH_TA_DROPPED,                      /* measured mass                                          */
     SH_TA_LAW, SH_TA_LAW_CUT,           /* D(rho); D cut at the largest score possible            */
@@ -38,8 +38,8 @@ enum { SH_THEORY_BUDGETS = 64 };
 struct sh_theory_request {
     const double *rho;                  /* [n_rho] ascending, in (0, 1]                           */
     int n_rho;
-    double epsilon;                     /* of Theorem 4.1; it needs epsilon < rho                 */
-    int replicas;                       /* of the bootstrap; 0: no p                              */
+    double epsilon;                     /* the epsilon of Theorem 4.1; it needs epsilon < rho     */
+    int replicas;                       /* replicas of the bootstrap; 0: no p                     */
     uint64_t seed;
     int run, threads, quiet;            /* run 0: all                                             */
 };
@@ -50,7 +50,7 @@ struct sh_theory_result {
     char *model, *weights;
     int first_layer, n_layer, n_head, n_rho;
     int n_sequence, n_unfinished, has_values;
-    int least_tokens, most_tokens;      /* of a sequence                                          */
+    int least_tokens, most_tokens;      /* the fewest and the most tokens of a sequence           */
     long long n_tokens;
     double *head;                       /* [n_layer, n_head, SH_N_THEORY_FIGURE]                  */
     double *at;                         /* [n_layer, n_head, n_rho, SH_N_THEORY_AT]               */

@@ -37,7 +37,7 @@ struct sh_trace_job {
     struct sh_store *store;
     char key[20];
     struct sh_part part;
-    char *path;                         /* of the store that is written: --db, or its shard       */
+    char *path;                         /* path of the store that is written: --db, or its shard  */
     struct sh_job cluster;
     struct sh_unit *unit;               /* [n_unit]                                               */
     int n_unit, own_run;                /* own_run: in this rank's store; 0: not begun            */

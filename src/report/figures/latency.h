@@ -11,7 +11,7 @@ enum { SH_P50, SH_P99, SH_N_QUANTILE };
 
 struct sh_latency {                     /* one cache under one rate                               */
     int cache;                          /* its number: entries of one cache are together, by rate */
-    const char *name;                   /* of the cache                                           */
+    const char *name;                   /* name of the cache                                      */
     double rate;                        /* requests per second, or clients                        */
     double seconds[SH_N_LATENCY][SH_N_QUANTILE];
 };
