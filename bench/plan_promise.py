@@ -16,6 +16,10 @@ Reported per case and target: draws with a plan; of these, how many exceed the t
 searched, and how many on those of them that were not drawn (few, so that their noise counts as broken promises); the
 share of the cache; and tokens against an oracle's, which walks the same budgets and knows the mean over all documents
 that were not searched. --keep is a folder for what was measured: the same command goes on from it.
+
+With --causes, a line for each target shows what the tokens above the oracle's are spent on: the tokens, divided by the
+oracle's, of the walk, of one that does not end at the first failure, of one with a normal bound, and of one by the mean
+alone.
 """
 import argparse
 import json
@@ -107,6 +111,36 @@ class Split:
             yield mean, x[fresh].sum() / w[fresh].sum(), x.sum() / w.sum(), oracle
 
 
+    def causes(self, n, n_judged, seed):
+        """The spread, in targets; for four ways to choose, tokens / oracle's and the share that breaks the promise."""
+        def normal(x, w):
+            mean = x.sum() / w.sum()
+            return mean + 1.645 * ((x - mean * w) / w.mean()).std() / math.sqrt(len(x)) <= self.goal
+
+        def least(holds):
+            return min((b for b in walked if holds(*self.at(b))), default=None)
+
+        rng, all_ = numpy.random.default_rng(seed), len(next(iter(self.measured.values()))[0])
+        oracle = self.walk(lambda x, w: x.sum() / w.sum() <= self.goal)
+        walked = [following(self.n_token, self.found, self.n_token, self.floor)]
+        while walked[-1] and self.at(walked[-1])[0].sum() / self.at(walked[-1])[1].sum() <= 1.5 * self.goal:
+            walked.append(following(walked[-1], self.found, self.n_token, self.floor))
+        walked = [b for b in walked if b]
+        chosen = {"walk": [], "no stop": [], "normal bound": [], "mean alone": []}
+        for _ in range(n):
+            judged = rng.choice(all_, n_judged)
+            bound = lambda x, w: high(x[judged], w[judged], 0.95) <= self.goal
+            chosen["walk"].append(self.walk(bound))
+            chosen["no stop"].append(least(bound))
+            chosen["normal bound"].append(self.walk(lambda x, w: normal(x[judged], w[judged])))
+            chosen["mean alone"].append(self.walk(lambda x, w: x[judged].sum() / w[judged].sum() <= self.goal))
+        more = lambda b: self.at(b)[0].sum() / self.at(b)[1].sum()
+        x, w = self.at(oracle)
+        return (x / w).std() / self.goal, {
+            way: (numpy.mean([b / oracle for b in of if b]), numpy.mean([more(b) > self.goal for b in of if b]))
+            for way, of in chosen.items()}
+
+
 def case(args, name, model, path, folder):
     texts, seen = documents(path, args.characters), {(t, n): [] for t in args.target for n in args.judged}
     for split in range(args.splits):
@@ -122,6 +156,11 @@ def case(args, name, model, path, folder):
             for judged in args.judged:
                 seen[target, judged] += [(s.n_token, s.goal, *one) for one in s.draws(n, judged, split)]
             print(f"{name}, split {split}, {target}: {s.policy}, {s.found} of {s.n_token}", file=sys.stderr, flush=True)
+            for judged in args.judged if args.causes else []:
+                spread, ways = s.causes(n, judged, split)
+                print(f"{name}, {target}, {judged} judged: spread {spread:.1f} of the target; "
+                      + ", ".join(f"{way} {ratio:.2f} ({broken:.0%} broken)" for way, (ratio, broken) in ways.items()),
+                      flush=True)
     for (target, judged), of in seen.items():
         row(name, target, judged, of)
 
@@ -151,6 +190,7 @@ def main():
     p.add_argument("--target", nargs="+", default=["0.01", "0.02", "0.05"])
     p.add_argument("--policy", nargs="+", default=["h2o:recent=16", "window", "scissorhands:counts=rate"])
     p.add_argument("--allocator", default="loss")
+    p.add_argument("--causes", action="store_true", help="also say what the tokens above the oracle's are spent on")
     p.add_argument("--keep", help="folder for what was measured, which is then not measured again")
     args = p.parse_args()
     print("| case | target | judged | met | broken, % | on those not drawn, % | increase | cache | tokens / oracle's |")

@@ -55,7 +55,7 @@ def _columns(s: Shape, first: int, last: int, n_key: int) -> tuple[int, int]:
 
 
 def _hide(logits: torch.Tensor, s: Shape, b: int, rows: slice, columns: slice) -> torch.Tensor:
-    """Logits of a tile with what no query sees at the least number, as eager attention has it."""
+    """Sets the logits of keys that a query does not see to the least number, as eager attention does."""
     if s.bias is not None:
         logits += s.bias[b if s.bias.shape[0] > 1 else 0, :, rows, columns]
     least = torch.finfo(torch.float32).min

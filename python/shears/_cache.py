@@ -477,9 +477,9 @@ class Layer(CacheLayerMixin):
 class CacheStats:
     """What a `Cache` holds now.
 
-    bytes: keys and values; peak_bytes: the most so far; planned_bytes: of full budgets, None if nothing ever leaves;
-    policy_bytes: what the policies keep on the host; tokens: of each sequence so far; kept: int32 arrays of positions in
-    order, by sequence, layer and KV head (`kept[0][3][1]`)."""
+    bytes: size of keys and values; peak_bytes: the largest so far; planned_bytes: size with full budgets, None if
+    nothing is ever evicted; policy_bytes: state of the policies on the host; tokens: read so far, for each sequence;
+    kept: int32 arrays of positions in order, by sequence, layer and KV head (`kept[0][3][1]`)."""
 
     def __init__(self, cache):
         self.bytes, self.peak_bytes = cache._bytes(), cache._peak

@@ -87,7 +87,7 @@ class Store:
 
     def rows(self, sequence: int, layer: int, head: int) -> list[tuple[int, int, numpy.ndarray, float]]:
         """The same row by row: a list of (q, first_key, scores, rest), scores float32 [n] of the keys first_key to
-        first_key + n - 1 that query q sees, rest the mass of scores that were not stored."""
+        first_key + n - 1 that query q sees, rest the sum of the scores that were not stored."""
         import numpy
         found = []
 
@@ -99,8 +99,8 @@ class Store:
         return found
 
     def vectors(self, sequence: int, layer: int, kind: str, head: int) -> numpy.ndarray:
-        """Queries "q", keys "k" or values "v" of a head, float32 [tokens, head_dim] (k and v have KV heads), or "s": what
-        the sink takes of each row, float32 [tokens, 1]."""
+        """Queries "q", keys "k" or values "v" of a head, float32 [tokens, head_dim] (k and v have KV heads), or "s": the
+        part of each row that the sink takes, float32 [tokens, 1]."""
         import numpy
         kind = kind.encode() if isinstance(kind, str) and len(kind) == 1 else b"?"
         n = self._call("vectors", sequence, layer, kind, head, None, 0)

@@ -115,7 +115,7 @@ class Result(Mapping):
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences about the values: where they are from, what they do not say."""
+        """Sentences about the values: where they come from, and what they do not show."""
         found = []
         while (one := _lib.library().shears_result_remark(self._at, len(found))) is not None:
             found.append(_lib.text(one))
