@@ -328,8 +328,14 @@ for t in 0.05 0.15 0.3 0.6; do
     kill -9 $! 2>/dev/null
     wait $! 2>/dev/null
 done
+touch killed/p.db.rows-killed killed/p.db.rows-of-others killed/p.db.rows-in_use
+exec 9<killed/p.db.rows-in_use
+flock 9
 again --db killed/p.db -o killed/p.json
+exec 9<&-
 holds "killed four times: the same bytes" cmp killed/p.json whole/p.json
+holds "  temporary stores that killed plans left are removed; one in use and other files are not" \
+    [ "$(cd killed && echo p.db.rows-*)" = "p.db.rows-in_use p.db.rows-of-others" ]
 
 # ---- refused ----
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an allocator needs to know: recorded rows of some of the searched texts, in a temporary store, as a trace has
  * them; and losses of layers in the live model. */
+#include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/app/plan/layer_losses.h"
@@ -95,21 +99,65 @@ static const char *temporary_folder(void)
     return folder && *folder ? folder : "/tmp";
 }
 
-/* Next to the store, or where temporary files are. */
-static char *temporary(const struct sh_live_plan *w, struct sh_err *e)
+/* Temporary stores of plans that were killed: nobody holds their lock. `begin`: path up to the six last characters. */
+static void drop_abandoned(const char *begin)
 {
-    char *path = w->a->db ? xasprintf("%s.rows-XXXXXX", w->a->db)
-                          : xasprintf("%s/shears-rows-XXXXXX", temporary_folder());
-    int file = mkstemp(path);
-    if (file >= 0) {
-        close(file);
-        unlink(path);
-        return path;
+    const char *slash = strrchr(begin, '/'), *name = slash ? slash + 1 : begin;
+    char *folder = slash ? xasprintf("%.*s", (int)(name - begin), begin) : xstrdup("./");
+    DIR *d = opendir(folder);
+    for (const struct dirent *at; d && (at = readdir(d));) {
+        if (strncmp(at->d_name, name, strlen(name)) || strlen(at->d_name) != strlen(name) + 6)
+            continue;
+        char *path = xasprintf("%s%s", folder, at->d_name);
+        int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (file >= 0 && !flock(file, LOCK_EX | LOCK_NB))
+            sh_store_remove(path);
+        if (file >= 0)
+            close(file);
+        free(path);
     }
-    sh_fail(e, "%s: cannot create this temporary store", path);
-    sh_hint(e, "it holds the rows that allocators need; TMPDIR sets its folder");
-    free(path);
-    return NULL;
+    if (d)
+        closedir(d);
+    free(folder);
+}
+
+/* A new store of that name, locked as long as it is in use. 1: another program has taken it for abandoned. */
+static int create_locked(struct sh_live_plan *w, char *path, struct sh_err *e)
+{
+    struct stat opened, named;
+    int file = mkstemp(path);
+    if (file < 0) {
+        sh_fail(e, "%s: cannot create this temporary store", path);
+        return sh_hint(e, "it holds the rows that allocators need; TMPDIR sets its folder");
+    }
+    close(file);
+    unlink(path);
+    if (!(w->rows = sh_store_create(path, e)))
+        return -1;
+    w->rows_path = xstrdup(path);
+    w->rows_lock = open(path, O_RDONLY | O_CLOEXEC);
+    if (w->rows_lock >= 0 && !flock(w->rows_lock, LOCK_EX | LOCK_NB) && !fstat(w->rows_lock, &opened) &&
+        !stat(path, &named) && named.st_ino == opened.st_ino)
+        return 0;
+    sh_live_rows_drop(w);
+    return 1;
+}
+
+/* Next to the store, or where temporary files are. */
+static int create_rows(struct sh_live_plan *w, struct sh_err *e)
+{
+    char *begin = w->a->db ? xasprintf("%s.rows-", w->a->db) : xasprintf("%s/shears-rows-", temporary_folder());
+    int taken = 1;
+    drop_abandoned(begin);
+    for (int i = 0; i < 8 && taken > 0; i++) {
+        char *path = xasprintf("%sXXXXXX", begin);
+        taken = create_locked(w, path, e);
+        free(path);
+    }
+    if (taken > 0)
+        sh_fail(e, "%s*: a temporary store cannot be locked", begin);
+    free(begin);
+    return taken ? -1 : 0;
 }
 
 static int record(struct sh_live_plan *w, struct sh_err *e)
@@ -125,7 +173,7 @@ static int record(struct sh_live_plan *w, struct sh_err *e)
                          .record = {.record = SH_RECORD_FULL, .codec = SH_CODEC_LOG8, .n_head = a->n_head}};
     sh_stats_spec_default(&s.record.statistics);
     s.record.statistics.n_alpha = 0;
-    if (!(w->rows_path = temporary(w, e)) || !(w->rows = sh_store_create(w->rows_path, e)))
+    if (create_rows(w, e))
         return -1;
     return sweep(w, &s, e);
 }
@@ -133,8 +181,11 @@ static int record(struct sh_live_plan *w, struct sh_err *e)
 void sh_live_rows_drop(struct sh_live_plan *w)
 {
     sh_store_close(w->rows);
-    if (w->rows_path)
+    if (w->rows_path) {
         sh_store_remove(w->rows_path);
+        if (w->rows_lock >= 0)
+            close(w->rows_lock);
+    }
     free(w->rows_path);
     w->rows = NULL;
     w->rows_path = NULL;

@@ -71,6 +71,7 @@ struct sh_live_plan {
     struct sh_store *store;             /* what was read before; NULL: not kept                   */
     struct sh_store *rows;              /* temporary, recorded rows of some searched texts; NULL: not needed */
     char *rows_path;
+    int rows_lock;                      /* open file that holds the lock of `rows`; -1: none       */
     int n_token;                        /* length of the longest text                             */
     int *order, n_search, n_judge;      /* all texts: the searched ones, the judged ones, those not used */
     double goal;                        /* the target, in the unit of `goal` above                */
