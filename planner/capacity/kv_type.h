@@ -30,7 +30,7 @@ struct sh_kv_type {
     int scale, zero;                    /* bits for each group; 0: none                           */
     int residual;                       /* newest keys that stay whole; 0: keys are grouped along a token */
     int block;                          /* side of a matrix's tiles that have an f32 scale; 0: none */
-    int whole_file;                     /* as weights: embeddings too, vectors as f32 (GGUF)      */
+    int whole_file;                     /* weights only: embeddings too, vectors as f32 (GGUF)    */
     int f8_math;                        /* products of it run at the f8 rate, where there is one  */
 };
 

@@ -9,7 +9,7 @@
 
 #include "planner/capacity/kv_shape.h"
 
-struct sh_lora { uint64_t adapters, rank; };    /* that a GPU has places for; 0: none */
+struct sh_lora { uint64_t adapters, rank; };    /* adapters that a GPU has places for; 0: none */
 
 /* Parameters of one adapter in the layers [first, last), on one of tp GPUs. */
 uint64_t sh_lora_parameters(const struct sh_kv_shape *s, int first, int last, const struct sh_lora *l, int tp);

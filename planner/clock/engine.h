@@ -69,7 +69,7 @@ extern const struct sh_clock_key sh_clock_keys[SH_N_CLOCK_CONSTANT];
 
 enum sh_engine_rule {
     SH_RULE_CHUNK,                      /* tokens of a step at most                               */
-    SH_RULE_SEQUENCES,                  /* that run at once, at most                               */
+    SH_RULE_SEQUENCES,                  /* the most sequences that run at once                     */
     SH_RULE_MEMORY,                     /* share of the GPU's memory that it takes                 */
     SH_RULE_POLL,                       /* it looks for new requests every so many decoding steps  */
     SH_RULE_POLL_BUSY,                  /* the same with 16 clients and more                       */

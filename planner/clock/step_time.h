@@ -45,8 +45,8 @@ struct sh_clock {
     double share;                       /* k / E                                                  */
     double vector_bytes, routed_bytes;  /* bytes of one 16-bit vector in each layer; for each expert of a token */
     double adapters;                    /* places for adapters                                    */
-    double adapter_bytes, adapter_s;    /* of one: bytes; seconds of a token at the peak           */
-    double launch_s, index_s;           /* of all layers: their own time without and of the index  */
+    double adapter_bytes, adapter_s;    /* bytes of one adapter; seconds of a token at the peak    */
+    double launch_s, index_s;           /* all layers' own time: without the index, and of the index */
     double sum_s, sum_bytes;            /* latencies of the sums of a step; sent for each token    */
 };
 

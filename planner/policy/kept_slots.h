@@ -60,6 +60,6 @@ int sh_kept_count_at(const struct sh_kept *k, int t);
 /* Its head has the budget and the capacity. */
 const struct sh_cache *sh_kept_cache(const struct sh_kept *k);
 size_t sh_kept_policy_bytes(const struct sh_kept *k);   /* resident bytes of the policy's state */
-size_t sh_kept_all_bytes(const struct sh_kept *k);      /* that it takes now, scratch included  */
+size_t sh_kept_all_bytes(const struct sh_kept *k);      /* bytes that it takes now, scratch included */
 
 #endif

@@ -102,7 +102,7 @@ enum sh_array_kind {
     SH_ARRAY_END,
     SH_PER_SLOT,                        /* [rows, capacity]: 0 when a token comes, moves with it  */
     SH_PER_SLOT_UNCLEARED,              /* the same, but a token that comes finds what was there  */
-    SH_PER_SLOT_BITS,                   /* as that, in bits: [rows, words of 32 slots]            */
+    SH_PER_SLOT_BITS,                   /* the same in bits: [rows, words of 32 slots]            */
     SH_PER_CHANNEL,                     /* [rows, d_head]: moves as it is                         */
     SH_SLOT_SCRATCH,                    /* [rows, capacity]: neither cleared nor moved            */
     SH_CHANNEL_SCRATCH                  /* [rows, d_head]: neither cleared nor moved              */

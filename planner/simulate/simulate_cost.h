@@ -17,7 +17,7 @@
 #include "planner/clock/step_time.h"
 
 struct sh_sim_efficiency {
-    double weights, cache, products, attention, link;   /* in (0, 1]; 1: the bound itself          */
+    double weights, cache, products, attention, link;   /* efficiencies in (0, 1]; 1: the bound itself */
     double overhead_s;                  /* seconds of every step: launches, sampling, scheduling  */
 };
 

@@ -19,7 +19,7 @@
 
 enum sh_persistence_figure {
     SH_RATIO, SH_DENSITY,
-    SH_CHANCE,                          /* of the ratio; equals the density                       */
+    SH_CHANCE,                          /* the ratio by chance: equals the density                */
     SH_LIFT,
     SH_RELATIVE_RISK,                   /* P(second | first) / P(second | not first)              */
     SH_PHI,                             /* phi coefficient of first and second among the keys < t */
@@ -28,7 +28,7 @@ enum sh_persistence_figure {
     SH_JACCARD,                         /* [SH_STATS_LAGS]: likeness of sets that far apart       */
     SH_JACCARD_CHANCE = SH_JACCARD + SH_STATS_LAGS,     /* [SH_STATS_LAGS]: of random ones        */
     SH_ENTROPY = SH_JACCARD_CHANCE + SH_STATS_LAGS,     /* nats; from here on: means over rows,   */
-    SH_NORMALISED_ENTROPY,              /* of entropy / ln n_q, rows with n_q >= 2                */
+    SH_NORMALISED_ENTROPY,              /* mean of entropy / ln n_q, rows with n_q >= 2           */
     SH_MASS_TOP,                        /* mass of the ceil(0.2 n_q) largest scores               */
     SH_BELOW_MEAN,                      /* share of scores < 1 / n_q                              */
     SH_BELOW_1PCT,                      /* share of scores < 0.01 of the row's largest            */

@@ -104,7 +104,7 @@ struct sh_kv_kept {                     /* figures of all heads and sequences   
 
 struct sh_kv_kept sh_kv_cache_kept(const struct sh_kv_cache *c);
 struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c);
-size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);     /* of the cache */
+size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);     /* bytes of the cache */
 
 /* What the query of token t attends over, its own token included, with the group's mean row of attention
  * [n_slot]: called once for each sequence, layer and KV head (on a device row by row, then by sequence; for a block

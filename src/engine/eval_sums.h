@@ -50,9 +50,9 @@ int sh_eval_bucket(long long n);
 
 /* Sums of parts of the texts. */
 enum sh_eval_part {
-    SH_EVAL_POSITION,                   /* by which token of its text it is, from 1               */
-    SH_EVAL_LENGTH,                     /* by how many tokens its text has                        */
-    SH_EVAL_DISTANCE,                   /* of answers alone, by how many tokens before the same was said */
+    SH_EVAL_POSITION,                   /* place of the token in its text, from 1                 */
+    SH_EVAL_LENGTH,                     /* tokens of its text                                     */
+    SH_EVAL_DISTANCE,                   /* for answers alone: tokens since the same was said before      */
     SH_EVAL_PARTS
 };
 
@@ -64,7 +64,7 @@ struct sh_eval_place {
 
 /* Of a text: why is NULL where its cache is on the device, or on the host because the backend's memory is. */
 void sh_eval_place_add(struct sh_eval_place *p, int is_on_host, const char *why);
-void sh_eval_place_join(struct sh_eval_place *to, const struct sh_eval_place *from);     /* of other texts */
+void sh_eval_place_join(struct sh_eval_place *to, const struct sh_eval_place *from);     /* adds those of other texts */
 /* "host", "device", "both"; NULL: no text was read. */
 const char *sh_eval_place_name(const struct sh_eval_place *p);
 
@@ -73,7 +73,7 @@ struct sh_eval_sequence { double tokens, rows, nll, change, kl; };
 
 enum { SH_EVAL_BLOCK = 512,             /* tokens of a block of a text                            */
        SH_EVAL_BLOCKS = 256,            /* the last one has all tokens that follow, too           */
-       SH_EVAL_LEAST_SEQUENCES = 6 };   /* for a standard error over sequences                    */
+       SH_EVAL_LEAST_SEQUENCES = 6 };   /* sequences that a standard error over them requires     */
 
 struct sh_eval_total {
     struct sh_eval_sums all, answers;   /* answers: of the rows in front of their tokens          */

@@ -27,7 +27,7 @@ struct sh_kv_format {
     int group;                          /* size of a group of codes: numbers that share a scale; a multiple of 8 */
     enum sh_type meta;                  /* type of scale and minimum: SH_F16, or SH_F32           */
     int by_channel;                     /* codes of keys share them along slots, not channels     */
-    int residual;                       /* with that: newest keys that are kept as f16            */
+    int residual;                       /* newest keys that are kept as f16, if by_channel        */
 };
 
 static inline size_t sh_quant_code_bytes(int n, int bits) { return ((size_t)n * (size_t)bits + 7) / 8; }
@@ -75,10 +75,10 @@ struct sh_kv_rows {
     int capacity, width;                /* width: d_head                                           */
     void *at;                           /* [capacity, width] numbers, or codes                     */
     void *meta;                         /* scales and minima of the codes                          */
-    float *open;                        /* in order: [group, width], the unfinished block          */
-    int whole;                          /* in order: finished blocks                               */
-    uint16_t *fresh;                    /* by channel: [residual, width] f16                       */
-    int *held;                          /* by channel: [residual]: their slots; -1: none           */
+    float *open;                        /* unfinished block, in order: [group, width]              */
+    int whole;                          /* finished blocks, in order                               */
+    uint16_t *fresh;                    /* newest rows, by channel: [residual, width] f16          */
+    int *held;                          /* their slots, by channel: [residual]; -1: none           */
     size_t at_bytes, meta_bytes, open_bytes;
     size_t all_bytes;                   /* size of the one allocation that holds these            */
 };

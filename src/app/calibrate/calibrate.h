@@ -14,7 +14,7 @@ struct sh_calibrate_run {
     const struct sh_kv_shape *shape;
     struct sh_gpu board;
     enum sh_generation generation;
-    int is_measured;                    /* of a generation that was measured                      */
+    int is_measured;                    /* was its generation measured?                           */
     double ttft_s, tpot_s;              /* predicted                                              */
 };
 

@@ -329,8 +329,10 @@ char *sh_quality_cost(const struct sh_quality_point *p)
         return xasprintf("perplexity %+.2f %%, no bound", 100 * p->value);
     if (p->sequences)
         snprintf(over, sizeof over, "%d sequences", p->sequences);
-    return xasprintf("perplexity %+.2f %% (at most %+.2f %%, over %s)", 100 * p->value, 100 * p->bound,
-                     p->sequences ? over : "tokens");
+    char most[40] = "no increase";
+    if (p->bound >= 0)
+        snprintf(most, sizeof most, "at most %+.2f %%", 100 * p->bound);
+    return xasprintf("perplexity %+.2f %% (%s, over %s)", 100 * p->value, most, p->sequences ? over : "tokens");
 }
 
 /* ---- names ---- */

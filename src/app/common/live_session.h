@@ -9,7 +9,7 @@
 #include "src/app/plan/plan_file.h"
 #include "src/engine/session.h"
 
-struct sh_live_options {                /* as typed; a command's option table points at them      */
+struct sh_live_options {                /* options as typed; a command's option table points at them */
     const char *model, *dtype;
     const char *kv_keys;                                /* NULL: token                            */
     long long kv_residual;

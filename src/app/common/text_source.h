@@ -29,7 +29,7 @@ void sh_text_source_close(struct sh_text_source *s);    /* {0} is fine */
 struct sh_tokenizer *sh_text_tokenizer(const char *path, int n_vocab, struct sh_err *e);
 
 int sh_text_source_longest(const struct sh_text_source *s);
-long long sh_text_source_tokens(const struct sh_text_source *s);        /* of all texts           */
+long long sh_text_source_tokens(const struct sh_text_source *s);        /* tokens of all texts    */
 struct sh_measured sh_text_source_measured(const struct sh_text_source *s);
 
 #endif

@@ -36,7 +36,7 @@ struct sh_evictor;
 struct sh_evictor *sh_evictor_new(const struct sh_evictor_setup *setup, struct sh_err *e);
 struct sh_evictor *sh_evictor_copy(const struct sh_evictor *x);
 void sh_evictor_free(struct sh_evictor *x);             /* NULL is fine */
-void sh_evictor_restart(struct sh_evictor *x);          /* for another sequence of the same setup */
+void sh_evictor_restart(struct sh_evictor *x);          /* starts another sequence of the same setup */
 
 unsigned sh_evictor_needs(const struct sh_evictor *x);  /* enum sh_needs: scores, keys, values, queries */
 int sh_evictor_prefill(const struct sh_evictor *x);

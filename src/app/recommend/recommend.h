@@ -26,7 +26,7 @@ struct sh_recommend_args {
 struct sh_layouts {
     int n, n_refused;
     struct sh_clock_layout at[SH_LAYOUTS];
-    struct { int tp; char why[SH_REASON]; } refused[SH_LAYOUTS];        /* by servers              */
+    struct { int tp; char why[SH_REASON]; } refused[SH_LAYOUTS];        /* layouts that servers refuse */
 };
 
 /* tp and dp are powers of two whose product is at most `machine`, pp is 1, 2 or 4. dp > 1 only with experts, which are

@@ -48,8 +48,8 @@ struct sh_replay_walk;
 struct sh_replay_walk *sh_replay_walk_open(const struct sh_replay_request *q, struct sh_store *s, struct sh_err *e);
 void sh_replay_walk_close(struct sh_replay_walk *w);            /* NULL is fine */
 int sh_replay_walk_n(const struct sh_replay_walk *w);           /* finished layers of sequences */
-double sh_replay_walk_scores(const struct sh_replay_walk *w, int i);    /* of a layer, windows ignored */
-int sh_replay_walk_sums(const struct sh_replay_walk *w);        /* of a layer: KV heads times cells */
+double sh_replay_walk_scores(const struct sh_replay_walk *w, int i);    /* scores of a layer, windows ignored */
+int sh_replay_walk_sums(const struct sh_replay_walk *w);        /* sums of a layer: KV heads times cells */
 
 /* sums [KV head][cell]. */
 int sh_replay_walk_layer(const struct sh_replay_walk *w, int i, struct sh_replay_sums *sums, struct sh_err *e);

@@ -60,7 +60,7 @@ int sh_mooncake_row(const char *line, struct sh_request *out, struct sh_keys *id
 
 /* A path that opens and a first line that is known. Times are counted from the first request's. Close even after -1. */
 int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err *e);
-int sh_workload_again(struct sh_workload_file *w, struct sh_err *e);    /* from its beginning */
+int sh_workload_again(struct sh_workload_file *w, struct sh_err *e);    /* reads it again from its beginning */
 void sh_workload_close(struct sh_workload_file *w);
 
 /* FNV-1a over all its bytes: identifies the requests, whatever the file's name. A pipe is refused. */

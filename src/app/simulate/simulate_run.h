@@ -16,7 +16,7 @@
 #include "src/jobs/mpi_job.h"
 #include "src/jobs/shard_option.h"
 
-enum { SH_SIM_CELLS = 100000 };         /* of one sweep */
+enum { SH_SIM_CELLS = 100000 };         /* cells of one sweep */
 
 /* One cache on one server. */
 struct sh_sim_cache {
@@ -45,7 +45,7 @@ struct sh_sim_row {
 struct sh_sim_server {
     const struct sh_sim_cache *cache;   /* NULL: none                                             */
     struct sh_sim_cost cost;
-    struct sh_clock clock;              /* of the cost, with an engine                            */
+    struct sh_clock clock;              /* clock of the cost, with an engine                      */
     uint64_t *layers;
 };
 
@@ -75,7 +75,7 @@ struct sh_sim_study {
     struct sh_sim_server server;
     struct sh_sim_result *result;       /* result of the run that is going on                     */
     FILE *log;                          /* NULL: none                                             */
-    struct sh_progress progress;        /* of all_runs, of which `runs` are over, `tried` are a search's */
+    struct sh_progress progress;        /* progress in all_runs; `runs` are over, `tried` are a search's */
     double all_runs, runs;
     int tried;
     struct sh_part shard;

@@ -50,20 +50,20 @@ extern const struct sh_result_kind sh_result_kinds[];   /* command NULL ends */
 
 extern const struct sh_metrics
     sh_replay_metrics,                  /* of enum sh_replay_metric; those before SH_M_LAYER_METRICS of layers, too */
-    sh_eval_metrics,                    /* of enum sh_eval_metric                                 */
-    sh_eval_bound_metrics,              /* of enum sh_bound_metric                                */
-    sh_eval_answer_metrics,             /* of enum sh_answer_metric                               */
-    sh_eval_distance_metrics,           /* of enum sh_part_metric, "nll@distance:33-64"           */
-    sh_eval_part_metrics,               /* of enum sh_part_metric without those of answers        */
-    sh_task_metrics,                    /* of enum sh_task_metric                                 */
-    sh_drift_metrics,                   /* of enum sh_drift_metric, of layers                     */
-    sh_simulate_metrics,                /* of enum sh_sim_metric                                  */
-    sh_simulate_prefix_metrics,         /* of enum sh_sim_prefix_metric, with a prefix cache      */
-    sh_theory_metrics,                  /* of enum sh_theory_figure                               */
-    sh_theory_at_metrics,               /* of enum sh_theory_at, each at a share: "kept_share@0.2" */
-    sh_persistence_metrics,             /* of enum sh_persistence_metric, of layers, too          */
-    sh_repetition_metrics,              /* of enum sh_repetition_metric, each with "_stderr", too */
-    sh_judged_metrics;                  /* of enum sh_judged_metric                               */
+    sh_eval_metrics,                    /* metrics of enum sh_eval_metric                         */
+    sh_eval_bound_metrics,              /* metrics of enum sh_bound_metric                        */
+    sh_eval_answer_metrics,             /* metrics of enum sh_answer_metric                       */
+    sh_eval_distance_metrics,           /* metrics of enum sh_part_metric, "nll@distance:33-64"   */
+    sh_eval_part_metrics,               /* metrics of enum sh_part_metric without those of answers */
+    sh_task_metrics,                    /* metrics of enum sh_task_metric                         */
+    sh_drift_metrics,                   /* metrics of enum sh_drift_metric, of layers             */
+    sh_simulate_metrics,                /* metrics of enum sh_sim_metric                          */
+    sh_simulate_prefix_metrics,         /* metrics of enum sh_sim_prefix_metric, with a prefix cache */
+    sh_theory_metrics,                  /* metrics of enum sh_theory_figure                       */
+    sh_theory_at_metrics,               /* metrics of enum sh_theory_at, each at a share: "kept_share@0.2" */
+    sh_persistence_metrics,             /* metrics of enum sh_persistence_metric, of layers, too  */
+    sh_repetition_metrics,              /* metrics of enum sh_repetition_metric, each with "_stderr", too */
+    sh_judged_metrics;                  /* metrics of enum sh_judged_metric                       */
 
 enum sh_drift_metric { SH_D_JACCARD, SH_D_LEAST, SH_D_SAME_FIRST, SH_D_FIRST_DIFFERENCE, SH_N_DRIFT_METRIC };
 
