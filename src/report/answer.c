@@ -99,8 +99,8 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
         name_share(even, share, sizeof share);
     char *how = a->how;
     a->how = even ? xasprintf("%s Without a plan, when each head keeps the same number, %s is the smallest evaluated "
-                              "budget that is shown to stay within %.3g %% (policy %s: %s).", how, share, 100 * asked,
-                              even->policy, of_even.policy->summary)
+                              "budget that is shown to stay within %.3g %%, with the policy %s, which %s.",
+                              how, share, 100 * asked, even->policy, of_even.policy->summary)
                   : xasprintf("%s Without a plan, when each head keeps the same number, no evaluated budget is shown "
                               "to stay within %.3g %%.", how, 100 * asked);
     free(how);

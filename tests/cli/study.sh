@@ -57,7 +57,7 @@ import json, re
 said, plan, served = json.load(open("first.json")), json.load(open("out/s/plan.json")), open("out/s/simulate.txt").read()
 assert "--plan out/s/plan.json" in served and "--budget" not in served and "not measured" not in served, served
 assert f"{plan['policy']['name']}: ppl_increase" in served, served
-assert re.search("Without a plan, .*, [0-9.]+ % is the smallest .*policy [a-z0-9-]+: ", said["how"]), said["how"]
+assert re.search("Without a plan, .*, [0-9.]+ % is the smallest .*, with the policy [a-z0-9-]+, which ", said["how"]), said["how"]
 page = open("out/s/report.html").read()
 serving = page[page.index('<section id="serving">'):].split("</section>")[0]
 assert "ppl_increase" in serving and "not measured" not in serving and "plan.json" in serving
