@@ -210,8 +210,10 @@ static int run_steps(struct study *y, struct sh_step_name *names, struct sh_err 
         else if (status > 0)
             leave(y, s, "failed (see the message above)");
         y->failed += status > 0 && !(s->draws && status == SH_ABSENT);
-        if (s == study_steps && status > 0)
+        if (s == study_steps && status > 0) {
+            rmdir(y->a->out);                           /* unless something is in it */
             bad = sh_fail(e, "study: the model was not traced; all further steps require its trace");
+        }
     }
     y->gnuplot_absent = run.gnuplot_absent;
     y->done = run.done;

@@ -24,6 +24,26 @@ refuse "a target of nine times as much" 2 "at most 100%" study --model model --j
 
 refuse "a GPU that is not known, before anything runs" 2 'GPU "H10O" is not known' study --model model --jsonl docs.jsonl \
     --gpu L4,H10O -o out/x
+printf 'And it \377\376 came' >bytes.txt
+: >empty.txt
+echo "the old man went" >short.txt
+refuse "a text that is not UTF-8" 1 'bytes.txt: the text is not UTF-8: byte 0xFF at offset 7' study --model model \
+    --text bytes.txt -o out/x
+refuse "an empty text" 1 'empty.txt: found no text' study --model model --text empty.txt -o out/x
+refuse "a text too short to be studied" 1 'short.txt: found no sequence, expected a text of at least' study \
+    --model model --text short.txt -o out/x
+cp -r model nan
+python - <<'P'
+import json, struct
+data = bytearray(open("nan/model.safetensors", "rb").read())
+n = struct.unpack("<Q", data[:8])[0]
+tensors = json.loads(data[8:8 + n])
+at = next(8 + n + t["data_offsets"][0] for name, t in tensors.items() if name.endswith("fc2.bias"))
+data[at:at + 4] = b"\xff" * 4                       # a NaN in every float format
+open("nan/model.safetensors", "wb").write(data)
+P
+refuse "a model with a NaN" 1 "nan: .*fc2.bias': element 0 .*nan" study --model nan --jsonl docs.jsonl --length 64 \
+    -o out/x
 refuse "longer than the model's positions" 2 "--length 8192: the model has" study --model model --jsonl docs.jsonl \
     --length 8k -o out/x
 golden_tokens opt >tokens.jsonl
