@@ -20,7 +20,7 @@ enum { SH_MOST_ID = 1 << 30 };
 struct sh_columns {
     struct sh_store *s;
     sqlite3_stmt *q;                    /* positioned on a row                                    */
-    const char *table, *doing;          /* for messages                                           */
+    const char *table, *doing;          /* words for messages                                     */
     struct sh_err *e;
     long long row;                      /* the row's id, for the message; -1: unknown */
     int bad;                            /* nonzero: e says why                                       */

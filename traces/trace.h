@@ -18,7 +18,7 @@
 enum sh_record { SH_RECORD_FULL, SH_RECORD_SPARSE, SH_RECORD_SUMMARY };
 enum sh_codec { SH_CODEC_F32, SH_CODEC_F16, SH_CODEC_LOG8, SH_CODEC_SPARSE = 16 };
 
-extern const char *const sh_record_names[];             /* by enum value, NULL ends */
+extern const char *const sh_record_names[];             /* names by enum value, NULL ends */
 extern const char *const sh_codec_names[];
 
 /* The first key that row t sees, and the number of scores in rows [first_row, first_row + n_rows). */
@@ -66,7 +66,7 @@ struct sh_trace_sequence {
 };
 
 /* One layer of one sequence: what one transaction writes. */
-struct sh_block {                       /* of scores, vectors or head_stats */
+struct sh_block {                       /* block of scores, vectors or head_stats */
     enum { SH_BLOCK_SCORES, SH_BLOCK_VECTORS, SH_BLOCK_STATS } kind;
     int head, first_row, n_rows, window;
     int codec;                          /* enum sh_codec, plus SH_CODEC_SPARSE                     */

@@ -13,7 +13,7 @@ struct sh_list {
 
 enum { SH_MAX_ORDINAL = 255 };
 
-struct sh_ordinals {                    /* of devices, each at most once, in the order given      */
+struct sh_ordinals {                    /* numbers of devices, each at most once, in the order given */
     int n, all;                         /* neither: not given, which means device 0               */
     int at[SH_MAX_ORDINAL + 1];
 };
@@ -28,7 +28,7 @@ struct sh_common {
     int json, csv, help;
     const char *columns;
     struct sh_out **result;             /* it goes there instead, for the caller to free; NULL: it is printed */
-    const struct sh_policy *policy;     /* of the caller's own, which --policy also knows; NULL: none */
+    const struct sh_policy *policy;     /* the caller's own policy, which --policy also knows; NULL: none */
 };
 
 #endif

@@ -49,7 +49,7 @@ struct sh_file;
 struct sh_file *sh_file_begin(const char *path, struct sh_err *e);
 
 FILE *sh_file_stream(struct sh_file *f);        /* ends with the file                                */
-int sh_file_fd(const struct sh_file *f);        /* for writing past the stream, by a child process   */
+int sh_file_fd(const struct sh_file *f);        /* descriptor for a child process that writes past the stream */
 
 /* Ends an output: if it is bad (incomplete), no file is left; else the file gets its name. Returns `bad`, or -1 if the
  * file could not be written. f may be NULL. */

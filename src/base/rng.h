@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 uint64_t sh_rng(uint64_t seed, uint64_t n);             /* 64 uniform bits                        */
-double sh_rng_uniform(uint64_t seed, uint64_t n);       /* in (0, 1), never the ends              */
+double sh_rng_uniform(uint64_t seed, uint64_t n);       /* a number in (0, 1), never the ends     */
 double sh_rng_normal(uint64_t seed, uint64_t n);        /* mean 0, deviation 1 (Box-Muller)       */
 
 #endif

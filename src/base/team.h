@@ -27,7 +27,7 @@ struct sh_share;
 
 /* One thread that takes part. */
 struct sh_member {
-    int thread;                         /* in [0, n_threads); 0 is the caller; no two have the same       */
+    int thread;                         /* number in [0, n_threads); 0 is the caller; no two have the same */
     int n_threads;                      /* threads that may take part                                     */
     int turn;                           /* the thread whose pieces it takes: its own at 0                 */
     int taken;                          /* pieces                                                         */

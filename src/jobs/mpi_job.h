@@ -25,7 +25,7 @@ struct sh_job {
     int is_orphan;                      /* rank 0 is gone                                         */
     struct sh_heartbeat *patience;      /* rank 0 works on its own; NULL: messages pass           */
     int claimed;                        /* rank 0: the store is this job's, and so are all ranks' */
-    struct sh_store *own;               /* of this rank, once it has a unit                       */
+    struct sh_store *own;               /* store of this rank, once it has a unit                 */
     /* For figures over all units together (traces/shard_partial.c). Ranks' stores with parts of this job remain until
      * rank 0 has added them up: join, after the last unit, gets the stores' names in order of rank. */
     const char *job;                    /* NULL: none                                             */

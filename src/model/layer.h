@@ -73,7 +73,7 @@ struct sh_activations {
     int *query_first;
     void *hidden;                       /* what the layer has been given                          */
     void *mix_x, *mix_out;              /* [rows, d_model]: what an expert reads, dtype; gives, f32 */
-    struct sh_turns turns[2];           /* of arch->rope, arch->local_rope                   */
+    struct sh_turns turns[2];           /* turns of arch->rope, arch->local_rope             */
     void *temper;                       /* [positions] f32: sh_arch's factors of queries     */
     int tempered;                       /* it is filled                                      */
     float *slopes;                      /* host, [n_head]; NULL: no ALiBi                    */

@@ -19,7 +19,7 @@ struct sh_layer {
     int weight_bits;
     struct sh_weight *matrix[SH_N_ROLE];
     float *vector[SH_N_ROLE];
-    float knob[4];                      /* of an activation that has some                         */
+    float knob[4];                      /* numbers of an activation that has some                 */
     struct sh_experts *experts;         /* NULL: it has none                                      */
     int n_expert;
     struct sh_latent_head { struct sh_weight *key, *value; } *latent;   /* [n_latent]: of each head */
@@ -30,7 +30,7 @@ struct sh_layer {
     float *sinks;                       /* host, [n_head]; NULL: none                             */
     float *choice, *expert_scale;       /* host, [n_expert]: SH_ROUTER_CHOICE, SH_EXPERT_SCALE; NULL: none */
     float *predict, *correct;           /* host: SH_ALTUP_PREDICT, SH_ALTUP_CORRECT; NULL: none   */
-    float scale;                        /* of what the layer gives: SH_LAYER_SCALE, or 1          */
+    float scale;                        /* factor of what the layer gives: SH_LAYER_SCALE, or 1   */
 };
 
 /* sh_layer_matrix for one of a numbered role. is_sound: it need not be looked at for NaN. *is_mapped: products read it

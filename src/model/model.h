@@ -32,7 +32,7 @@ struct sh_tensor {                  /* row-major view, [rows, cols], aligned for
     const void *at;                 /* NULL: the model has no such tensor (a bias, say)          */
     enum sh_type type;
     int rows, cols;                 /* a vector has one row                                       */
-    const char *name;               /* as in the checkpoint                                       */
+    const char *name;               /* name, as in the checkpoint                                 */
 };
 
 /* A hub's folder, or a GGUF file, or a folder that holds one and no config.json. */

@@ -20,14 +20,14 @@ struct bound {
     void *own;                          /* made, or copied because it does not lie as it is wanted */
     enum sh_type type;
     int rows, cols;
-    struct sh_layout layout;            /* of the parameter within `stored`, or within its slice  */
+    struct sh_layout layout;            /* place of the parameter within `stored`, or within its slice */
     size_t slice;                       /* elements before it                                     */
     int d_head;                         /* 0, or the width of heads whose rows are paired (gguf_tensors.h) */
-    int number;                         /* of a numbered role                                     */
+    int number;                         /* number of a numbered role                              */
 };
 
 struct sh_model {
-    char *path, *name;                  /* as given, for messages; for people                     */
+    char *path, *name;                  /* path as given, for messages; name for people           */
     struct sh_config *config;
     const struct sh_family *family;
     struct sh_family *gguf_family;      /* the same with GGUF's names, else NULL                  */
@@ -37,7 +37,7 @@ struct sh_model {
     double pruned;                      /* share of each matrix of a layer                         */
     struct bound *bound;
     size_t n_bound, per_layer;          /* places of a layer                                      */
-    size_t first[N_LAYER_ROLE + 1];     /* of a layer's places, by role                           */
+    size_t first[N_LAYER_ROLE + 1];     /* starts of a layer's places, by role                    */
     pthread_mutex_t lock;               /* sh_model_enter                                         */
 };
 

@@ -13,7 +13,7 @@ struct sh_answer_plan {
     double confidence;                  /* confidence of the bound                                */
     double share;                       /* part of the cache that is kept                         */
     int sequences, n_token, prefill;    /* judged; tokens of each; of them read before anything is left out */
-    char lacks[80];                     /* of one that is not met: "; about 17 more sequences would show it", or "" */
+    char lacks[80];                     /* what an unmet one lacks: "; about 17 more sequences would show it", or "" */
 };
 
 /* The first of r->plan that was judged for r->target (0: any) on the traced model. 1: there is one; 0; -1: one cannot

@@ -45,7 +45,7 @@ struct sh_report {
     int n_store;
     const char *const *plan;            /* [n_plan] files                                         */
     int n_plan;
-    const char *model, *gpu, *gpus;     /* for capacity; NULL: the traced one, common GPUs        */
+    const char *model, *gpu, *gpus;     /* arguments of capacity; NULL: the traced one, common GPUs */
     const char *measured_on;            /* the text of results; NULL: of each store every one, apart */
     long long length;                   /* 0: the model's positions                               */
     double target;                      /* increase of the perplexity, as a share; 0: the least usual one that is met */

@@ -81,7 +81,7 @@ struct sh_report_table {
     int (*is_shown)(const struct sh_report_at *at);     /* NULL: every result                     */
     const char *(*link)(const struct sh_report_at *at); /* NULL: none                             */
     int by_layer;                       /* a row for each layer of a result                       */
-    const void *more;                   /* for the functions                                      */
+    const void *more;                   /* argument for the functions                             */
 };
 
 /* Writes it, with the store of each result where there are several. */

@@ -14,7 +14,7 @@ enum sh_dump_kind { SH_DUMP_ATTN, SH_DUMP_Q, SH_DUMP_K, SH_DUMP_V, SH_N_DUMP_KIN
 
 struct sh_dump_part {                   /* one layer of one sequence                              */
     enum sh_dump_kind kind;
-    int sequence, layer;                /* as the file numbers them                               */
+    int sequence, layer;                /* numbers in the file                                    */
     const struct sh_stored *tensor;     /* the tensor that contains it                            */
     const unsigned char *at;            /* [n_head, n_row, n_col], at any address                 */
     enum sh_type type;
@@ -22,7 +22,7 @@ struct sh_dump_part {                   /* one layer of one sequence            
 };
 
 struct sh_dump_sequence {
-    int number;                         /* in the file                                            */
+    int number;                         /* number in the file                                     */
     int n_row, n_key;
 };
 
@@ -33,11 +33,11 @@ struct sh_dump {
     int n_part;
     struct sh_dump_sequence *sequence;  /* [n_seq], by number                                     */
     int n_seq, first_layer, last_layer, n_head;
-    int n_kv_head, d_head;              /* of the vectors; 0: there are none                      */
+    int n_kv_head, d_head;              /* sizes of the vectors; 0: there are none                */
     int has[SH_N_DUMP_KIND];            /* every layer of every sequence has it, or none          */
 };
 
-extern const char *const sh_dump_kinds[];       /* by enum value: "attn", "q", … */
+extern const char *const sh_dump_kinds[];       /* names by enum value: "attn", "q", … */
 
 /* Pattern NULL: "s{sequence}.l{layer}.{kind}", or "s{sequence}.{kind}", or the one tensor there is. Every
  * sequence has all layers from the first to the last, all have as many heads. Close it in either case. */

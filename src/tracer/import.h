@@ -11,7 +11,7 @@
 
 enum sh_import_kind { SH_IMPORT_CAUSAL, SH_IMPORT_BIDIRECTIONAL, SH_IMPORT_CROSS };
 
-extern const char *const sh_import_kinds[];             /* by enum value, NULL ends */
+extern const char *const sh_import_kinds[];             /* names by enum value, NULL ends */
 
 struct sh_import {
     const struct sh_dump *dump;
@@ -24,7 +24,7 @@ struct sh_import {
     struct sh_recorder_options record;
     const char *vectors;                        /* any of "qkv" that the dump has, or ""                    */
     int n_threads;
-    struct sh_progress *progress;               /* in sequences x layers                                    */
+    struct sh_progress *progress;               /* progress in sequences x layers                           */
 };
 
 /* Checks every wanted row: numbers >= 0 that sum to 1, and 0 where the mask forbids attention; writer NULL: does no

@@ -22,7 +22,7 @@ void sh_packer_free(struct sh_packer *p);               /* NULL is fine */
 
 /* Rows [q0, q0 + n), which see what sh_row_start and sh_row_keys say; not causal ones (window < 0) only as scores. */
 void sh_packer_begin(struct sh_packer *p, int q0, int n, int window);
-void sh_packer_row(struct sh_packer *p, const float *score);    /* of the keys that the next row sees, >= 0 */
+void sh_packer_row(struct sh_packer *p, const float *score);    /* scores of the keys that the next row sees, >= 0 */
 void sh_packer_end(struct sh_packer *p, int head);
 
 #endif

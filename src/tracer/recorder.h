@@ -24,7 +24,7 @@ struct sh_recorder_options {
     struct sh_stats_spec statistics;    /* full runs take none where it has no lane       */
     int n_head;
     int window;                         /* window of the layer's attention; 0: none       */
-    size_t block_bytes;                 /* of rows in a block, and in memory for each head; 0: 1 MiB */
+    size_t block_bytes;                 /* bytes of rows in a block, and in memory for each head; 0: 1 MiB */
     struct sh_stages *stages;           /* NULL: time is not measured                     */
     int n_threads;                      /* threads that hand out rows at the same time    */
 };

@@ -35,9 +35,9 @@ struct sh_sweep {
     struct sh_dev *const *device;               /* [n_device], all of this backend */
     int n_device;
     struct sh_model *model;
-    const char *model_path;                     /* as the user gave it, for errors */
+    const char *model_path;                     /* path as the user gave it, for errors */
     enum sh_type dtype;
-    int weight_bits;                            /* of matrices on the device: 16 (as dtype), or codes of 8 or 4 */
+    int weight_bits;                            /* bits of matrices on the device: 16 (as dtype), or codes of 8 or 4 */
     int first_layer, last_layer;                /* recorded, inclusive; those before are computed only  */
     const struct sh_trace_sequence *sequence;   /* [n] */
     int n, first_sequence;                      /* first_sequence: number of sequence[0] within the run */
@@ -48,7 +48,7 @@ struct sh_sweep {
                                                 /* experts of a layer may take in memory before they go */
     const char *spill_folder;
     struct sh_writer *writer;
-    struct sh_progress *progress;               /* in tokens x layers                                   */
+    struct sh_progress *progress;               /* progress in tokens x layers                          */
     int n_threads;                              /* threads of a device, as it was opened                */
     struct sh_stages *stages;                   /* NULL: time is not measured                           */
     const struct sh_sweep_link *link;           /* NULL: all layers are here; else one device, `done` is ignored */
@@ -58,7 +58,7 @@ struct sh_sweep {
 struct sh_sweep_needs {
     size_t layer_bytes, activation_bytes, hidden_bytes; /* of weights (but experts) and activations on a device, */
                                                 /* and in memory                                        */
-    size_t device_bytes;                        /* in all, of a device with its own memory; else 0      */
+    size_t device_bytes;                        /* bytes in all, of a device with its own memory; else 0 */
     int rows;                                   /* tokens that go through a layer together, at most     */
     int layers_at_once;                         /* 2: the next is loaded while this one computes        */
     size_t expert_room;                         /* room for a layer's experts; those beyond it do not stay      */

@@ -14,7 +14,7 @@
 struct sh_texts {
     const struct sh_tokenizer *tokenizer;       /* NULL when only ids are read                    */
     int length;                                 /* 0: the model's positions                       */
-    int max_pos, n_vocab;                       /* of the model                                   */
+    int max_pos, n_vocab;                       /* limits of the model                            */
     int most;                                   /* stop after so many sequences; 0: no limit      */
     int least;                                  /* texts and documents of fewer tokens are left out */
     struct sh_trace_sequence *sequence;         /* [n], owned: sh_sequences_free                  */

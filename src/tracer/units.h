@@ -31,7 +31,7 @@ struct sh_chunk {
 struct sh_chunks {
     struct sh_chunk *at;
     int n, most_rows;                   /* most_rows: of the largest chunk                         */
-    size_t n_rows;                      /* of all                                                  */
+    size_t n_rows;                      /* rows of all                                             */
 };
 
 /* As many sequences a chunk as stay within `rows` tokens, at least one. */

@@ -10,7 +10,7 @@ struct sh_figure_request {
     const char *const *plan;            /* [n_plan] plan files, for allocation */
     const char *const *name;            /* [n_name] FILE=TEXT: what a store or plan is called    */
     int n_db, n_plan, n_name;
-    const char *measured_on;            /* of results: the text; NULL: the only one of each store */
+    const char *measured_on;            /* text of the results; NULL: the only one of each store  */
     const char *layer, *head, *rows;    /* heatmap: comma-separated, or NULL */
     int sequence;
     double split;
