@@ -104,7 +104,7 @@ void sh_gp_lay_out(struct sh_gp *gp, struct sh_gp_grid *g, int n)
                        (g->page_in - 2 * SIDE - g->first) / (g->columns + 1) - around(g) >= NARROW;
         double enough = fmin(natural, g->wide / (g->is_square ? 1.0 : 1.6));
         if (gp->look.scrolls || !can_grow || (g->tall >= enough && !gp->problem[0])) {
-            if (gp->problem[0] && !(gp->look.height_in > 0) && gp->settings) {
+            if (gp->problem[0] && gp->width_in > 0 && gp->width_in <= SH_GP_COLUMN && gp->settings) {
                 gp->settings = NULL;        /* a column's caption tells them */
                 g->columns = first - 1;
                 continue;
@@ -113,7 +113,7 @@ void sh_gp_lay_out(struct sh_gp *gp, struct sh_gp_grid *g, int n)
             break;
         }
     }
-    if (g->wide < 0.7 * NARROW && !gp->problem[0])
+    if (g->wide < 0.7 * NARROW)         /* a larger height would not help */
         snprintf(gp->problem, sizeof gp->problem, "has no room for its panels at a width of %.1f inches: expected a "
                  "larger --width, or fewer --panels", gp->width_in);
     sh_gp_page(gp, g->page_in, g->keys_at - 0.06 + foot);

@@ -140,7 +140,8 @@ static void stages(struct sh_out *o, const struct sh_capacity_answer *a)
     sh_out_end(o);
 }
 
-/* The largest batch at each length: powers of two up to the model's context length, and the requested length. */
+/* The largest batch at each length: powers of two up to the model's context length or --length, where a sequence has
+ * tokens after the shared prefix. */
 static void frontier(struct sh_out *o, const struct sh_capacity_answer *a)
 {
     struct sh_capacity_ask k = *a->ask;
@@ -152,6 +153,8 @@ static void frontier(struct sh_out *o, const struct sh_capacity_answer *a)
     sh_out_list(o, "frontier", "largest batch at each length");
     for (uint64_t n = 512; n <= most && n <= SH_KV_MOST_TOKENS; n *= 2) {
         k.length = n;
+        if (n <= k.rule.prefix)
+            continue;
         if (sh_capacity(&k, &c, &ignored))
             break;
         sh_out_item(o);
@@ -235,7 +238,8 @@ static void notes(struct sh_out *o, const struct sh_capacity_answer *a, const st
     if (k->shape->f.max_pos && r->length > (uint64_t)k->shape->f.max_pos)
         sh_out_note(o, "The model's context length is %d tokens, less than --length.", k->shape->f.max_pos);
     else if (k->shape->f.max_pos && r->max_length < SH_KV_MOST_TOKENS && r->max_length > (uint64_t)k->shape->f.max_pos)
-        sh_out_note(o, "Memory would hold more than the model's context length of %d tokens.", k->shape->f.max_pos);
+        sh_out_note(o, "\"largest length\" is what fits in memory; the model's context length is %d tokens.",
+                    k->shape->f.max_pos);
     if (a->budget && k->rule.page > 1)
         sh_out_note(o, "Pages of %llu tokens: the batch assumes that eviction frees whole pages (compaction).",
                     (unsigned long long)k->rule.page);

@@ -93,10 +93,12 @@ static const struct sh_opt opts[] = {
     SH_REAL("price", C(price), "USD", 0, 1e6, "with --concurrency: price per GPU-hour"),
     SH_HARDWARE_OPTS(C),
     SH_RESULTS_OPTS(F),
-    SH_TEXT("log", F(log), "FILE", "write every request of every run as CSV, in order of completion"),
-    SH_FLAG("timeline", F(timeline), "report cache use over time: as part of --json, or as the only table of --csv"),
+    SH_TEXT("log", F(log), "FILE", "write every request of every run as CSV, in order of completion\n"
+        "(not with --concurrency)"),
+    SH_FLAG("timeline", F(timeline), "report cache use over time: as part of --json, or as the only table of\n"
+        "--csv (not with --concurrency)"),
     SH_TEXT("plot-latency", F(plot_latency), "FILE", "plot TTFT and TPOT against the rate (" SH_GP_NAMES ")"),
-    SH_TEXT("plot-occupancy", F(plot_occupancy), "FILE", "plot cache use over time"),
+    SH_TEXT("plot-occupancy", F(plot_occupancy), "FILE", "plot cache use over time (not with --concurrency)"),
     SH_PAGE_OPTS(C),
     SH_PART_OPT(F(shard)),
     SH_CLUSTER_OPT(F(rank_timeout)),

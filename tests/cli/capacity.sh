@@ -322,6 +322,10 @@ no "a rank of nothing" 2 "--lora-rank requires --lora" --model llama-3.1-8b --gp
 no "adapters of latent attention" 2 "deepseek-v3 has layers with latent attention" --model deepseek-v3 --gpu B200 --length 9 --lora 1
 run capacity --model llama-3.1-8b --gpu H100-SXM --length 4000 --shared-prefix 3008 --page 16 --engine vllm --json -q
 cp log/out one
+holds "no batch for lengths without a token after the prefix" python3 -c 'import json
+d = json.load(open("log/out"))
+r = d["results"][0] if "results" in d else d
+assert [x["length"] for x in r["frontier"]][0] == 4096 and all(x["max_batch"] < 1 << 31 for x in r["frontier"])'
 run simulate --model llama-3.1-8b --gpu H100-SXM --engine vllm --concurrency 1 --prompt 4000 --output 2 --requests 400 --prefix-tokens 3008 --prefix-cache all --json -q
 holds "after the shared prefix: as a second request in simulate" python -c 'import json
 one, two = json.load(open("one")), json.load(open("log/out"))["results"][0]

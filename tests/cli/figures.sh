@@ -41,6 +41,13 @@ plot -o out/a.svg --width 3.3in --height 3in
 expect "a height with room for the panels" 0 "" ""
 holds "is the figure's" [ "$(size out/a.svg)" = "330 300" ]
 rm -f out/*
+for width in 2in 3.3in; do
+    run plot heatmap --db t.db long.db -q -o out/a.svg --width $width --height 1in
+    run plot heatmap --db t.db long.db -q -o out/a.svg --width $width \
+        --height "$(sed -n 's/.*(--height \([0-9.]*in\).*/\1/p' log/err)"
+    expect "a heat map $width wide: the height that the refusal names is enough" 0 "" ""
+    rm out/a.svg
+done
 refuse "a height without" 2 "persistence needs [0-9.]+ inches of height at a width of 3.3, found 1.2" \
     plot persistence --db t.db -q -o out/a.svg --width 3.3in --height 1.2in
 for f in persistence budget-curve heads heatmap dropped-mass leaderboard persistence-grid; do
