@@ -4,11 +4,11 @@
     perplexity_peers.py --program ./shears --model FOLDER --text FILE --work DIR [--length 256] [--count 16]
 
 FOLDER is a LLaMA-shaped hub folder with a tokenizer.json. llama.cpp's own quantiser makes the files (llama_gguf.py);
-"holds" is what is in them, since tensors whose width does not suit a format get another one. PyTorch computes in f32 with
-the numbers that gguf's own code unpacks, shears in f32 from the codes. llama.cpp also rounds the
-other operand of a product to 8 bits where weights are packed, which is why it differs more. Texts are cut into sequences of --length tokens, and
-every token but the first of each is judged. Needs gguf, llama-cpp-python, torch, transformers, tokenizers. Prints one
-JSON object; nothing here depends on the machine's load.
+"holds" is what is in them, since tensors whose width does not suit a format get another one. PyTorch computes in f32
+with the numbers that gguf's own code unpacks. shears reads whole texts in f32 from the codes, and token by token with
+the other operand of a product rounded to 16 bits; llama.cpp rounds it to 8 bits. Texts are cut into sequences of
+--length tokens, and every token but the first of each is judged. Needs gguf, llama-cpp-python, torch, transformers,
+tokenizers. Prints one JSON object; nothing here depends on the machine's load.
 """
 import argparse
 import json
@@ -85,10 +85,10 @@ def holds(path):
     return dict(sorted(n.items(), key=lambda x: -x[1]))
 
 
-def of_shears(program, path, tokens, kernels):
+def of_shears(program, path, tokens, kernels, *more):
     env = dict(os.environ, **({"SH_KERNELS": kernels} if kernels else {}))
-    out = subprocess.run([program, "eval", "--model", path, "--tokens", tokens, "-q", "--json"], check=True, env=env,
-                         stdout=subprocess.PIPE).stdout
+    command = [program, "eval", "--model", path, "--tokens", tokens, *more, "-q", "--json"]
+    out = subprocess.run(command, check=True, env=env, stdout=subprocess.PIPE).stdout
     r = json.loads(out)
     full = next(x for x in r["results"] if x["policy"] == "full") if "results" in r else r
     return full["ppl"]
@@ -123,7 +123,9 @@ def main():
                 llama_gguf.write(a.model, kind, path)
             row = {"format": kind, "holds": holds(path)}
             for k in a.kernels:
-                row["shears" + (f", {k}" if k else "")] = of_shears(a.program, path, tokens.name, k)
+                name = "shears" + (f", {k}" if k else "")
+                row[name] = of_shears(a.program, path, tokens.name, k)
+                row[name + ", token by token"] = of_shears(a.program, path, tokens.name, k, "--stream")
             row["llama.cpp"] = float(np.exp(of_llama(path, sequences, vocab) / judged))
             row["PyTorch"] = float(np.exp(of_torch(a.model, path, sequences) / judged))
             own = row[next(k for k in row if k.startswith("shears"))]

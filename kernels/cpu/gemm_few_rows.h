@@ -42,8 +42,9 @@ struct few {                            /* out (+)= act(x w^T + bias), as struct
 
 /* Weights of products of many rows (gemm_many_rows.c): number (in i, output o) is at at[o / FEW_COLS * panel +
  * i * in_step + o % FEW_COLS * out_step]; 16-bit ones with out_step 1 and zeros up to whole panels. few.room:
- * [threads, x.cols, FEW_COLS]; few.w and few.codes are not looked at. */
+ * [threads, x.cols, FEW_COLS], with `packed` [threads, packed_room]; few.w and few.codes are not looked at. */
 struct few_weight {
+    const struct sh_packed *packed;     /* NULL, or instead of all that follows                   */
     const void *at;
     enum sh_type type;
     size_t in_step, out_step, panel;

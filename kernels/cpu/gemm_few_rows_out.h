@@ -12,6 +12,7 @@
  * about 11 GB/s from a memory that gives it 18 when it reads four in turn and asks a little ahead (Xeon with AMX; two
  * threads 22 and 35). Memory after the weight is prefetched, too, which does no harm. */
 enum { FEW_AHEAD = 2048 };              /* bytes */
+enum { MANY_WIDE = 2 * CPU_FLOATS };    /* outputs of a product of many rows that lie together    */
 
 static inline __attribute__((always_inline)) void few_ask(const void *at, size_t bytes)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of many rows in f32 (gemm_few_rows.h), for processors on which oneDNN's sums depend on how many
- * rows and threads there are. Every sum runs over the inputs in order, as those of a few rows do, so that a row is the
- * same bits alone, among others, and whatever the number of threads. */
+/* Products of many rows in f32 (gemm_few_rows.h): of packed weights, and of all on processors on which oneDNN's sums
+ * depend on how many rows and threads there are. Every sum runs over the inputs in order, as those of a few rows do, so
+ * that a row is the same bits alone, among others, and whatever the number of threads. (With packed weights: among
+ * others, if these are many.) */
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/variant.h"
 
 enum {
-    WIDE = 2 * CPU_FLOATS, HIGH = 6,    /* outputs and rows whose sums stay in registers (16 of them with AVX2) */
+    WIDE = MANY_WIDE, HIGH = 6,         /* outputs and rows whose sums stay in registers (16 of them with AVX2) */
     STRIP = 192,                        /* rows that a thread takes with the same packed weights, ... */
     SHARES = 4                          /* ... all of them where each has so many panels to take  */
 };
@@ -32,6 +33,10 @@ static void pack_halves(const uint16_t *from, enum sh_type type, size_t step, in
 static void pack(const struct few_weight *w, int in, int first, int n, float *to)
 {
     size_t panel = (size_t)(first / FEW_COLS) * w->panel;
+    if (w->packed) {
+        CPU_NAME(cpu_unpack_panel)(w->packed, first, n, to);
+        return;
+    }
     if (w->type != SH_F32) {
         pack_halves((const uint16_t *)w->at + panel, w->type, w->in_step, in, to);
         return;
@@ -108,7 +113,8 @@ static void take_blocks(void *arg, struct sh_member *me)
 {
     const struct work *w = arg;
     const struct few *a = w->a;
-    float *packed = a->room + (size_t)me->thread * (size_t)a->x.cols * FEW_COLS;
+    size_t room = w->w->packed ? CPU_NAME(cpu_packed_room)(a->x.cols) : (size_t)a->x.cols * FEW_COLS;
+    float *packed = a->room + (size_t)me->thread * room;
     for (int b; sh_member_take(me, &b);) {
         int first = b / w->by_row * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
         int from = b % w->by_row * w->most, to = a->x.rows - from < w->most ? a->x.rows : from + w->most;

@@ -1,41 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products with packed weights (kernels/packed.h) in f32. Numbers are read out of their code as exact f32 numbers;
- * lane k of a sum takes the inputs i with i % CPU_FLOATS = k in order, or in fours (unpack.h) those with
- * i % 32 / 4 = k, and the lanes are added up in a fixed order. All paths keep this order, so that a row is the same
- * bits alone, among others, and whatever the number of threads.
- *
- * Few rows: codes become numbers in registers, outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why).
- * More: some outputs are unpacked into the cache, where all rows of a strip meet them. */
+/* Products of 2 to PACKED_ROWS rows with packed weights (kernels/packed.h) in f32: codes become exact f32 numbers
+ * in registers, outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why). Lane k of a sum takes the inputs i
+ * with i % CPU_FLOATS = k in order, or in fours (unpack.h) those with i % 32 / 4 = k, and the lanes are added up in a
+ * fixed order, so that a row is the same bits among any of the others and whatever the number of threads.
+ * gemm_packed_row.c multiplies one row alone, gemm_many_rows.c more rows; it takes the same numbers from here in
+ * panels. */
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/unpack.h"
 #include "kernels/cpu/variant.h"
 
 enum {
-    TALL = CPU_FLOATS == 16 ? 6 : 3,    /* rows and ...                                           */
-    WIDE = 4,                           /* outputs whose sums stay in registers                   */
-    STRIP = 48,                         /* rows that an unpacked output is used for               */
-    DEEP = 128,                         /* vectors of them that all rows go through: they are cached */
-    TOGETHER = 16,                      /* outputs that are unpacked together: some codes lie across them */
-    MOST_DOTS = CPU_FLOATS == 16 ? 4 : 2,       /* rows that meet codes in registers together     */
+    TOGETHER = 16,                      /* outputs that are unpacked together: some codes lie across them, ... */
+    SIDE = 8, DEEP = 256,               /* and that are turned together, so many inputs at once   */
+    MOST_DOTS = CPU_FLOATS == 16 ? 4 : 2,       /* few rows that meet codes in registers together */
     UNROLLED = CPU_FLOATS > 4 ? 8 : 1   /* loops of a block: in vectors of 4 all of them take a minute to compile */
 };
 
-static size_t vectors(int in)
-{
-    return ((size_t)in + CPU_FLOATS - 1) / CPU_FLOATS;
-}
-
-/* Per thread: rows of x [STRIP / TALL, vectors, TALL], outputs out of their code [vectors, WIDE], sums of lanes [STRIP,
- * WIDE], all of vectors; outputs [TOGETHER, in] of codes that only their owner reads. */
+/* Per thread: PACKED_ROWS rows of x in the order of codes, or a panel [in, FEW_COLS] and TOGETHER outputs of codes
+ * that only their owner reads, which is more. */
 size_t CPU_NAME(cpu_packed_room)(int in)
 {
-    return (STRIP + WIDE) * vectors(in) * CPU_FLOATS + (size_t)(STRIP * WIDE * CPU_FLOATS) + TOGETHER * (size_t)in;
+    return (FEW_COLS + TOGETHER) * (size_t)in;
 }
 
-static struct block_at row_at(const struct sh_packed *p, int row, struct block_shape s)
+/* Of the lanes: the upper half is added to the lower one until there is one. */
+static inline float total(vec x)
 {
-    size_t block = (size_t)sh_packed_row(p, row) * (size_t)(p->cols / s.elements);
-    return (struct block_at){p->at + block * (size_t)s.bytes, p->apart ? p->apart + block : NULL};
+#ifdef __AVX2__
+#ifdef __AVX512F__
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+#else
+    __m256 eight = (__m256)x;
+#endif
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+#else
+    for (int half = CPU_FLOATS / 2; half; half /= 2)
+        for (int k = 0; k < half; k++)
+            x[k] += x[k + half];
+    return x[0];
+#endif
 }
 
 /* ---- rows out of their code ---- */
@@ -55,7 +60,7 @@ UNPACK void unpack_row(enum sh_packing format, struct block_at at, int cols, flo
     }
 }
 
-/* ---- few rows of x ---- */
+/* ---- rows of x with outputs straight from blocks ---- */
 
 struct few_x {                          /* rows of x, and floats from one to the next             */
     const float *at;
@@ -132,15 +137,15 @@ typedef void dot_fn(const struct block_at *at, int n, int cols, struct few_x x, 
 SH_PACKED_FORMATS(FORMAT)
 #undef FORMAT
 
-/* Which format has which kernels: a row of x with outputs straight from blocks, and unpacking; formats that are not
- * here are unpacked by whoever brought the weight. */
+/* Which format has which kernels: unpacking, and rows of x with outputs straight from blocks; formats that are not here
+ * are unpacked by whoever brought the weight. */
 static const struct { unpack_fn *unpack; dot_fn *dot; } kernels[SH_N_PACKING] = {
 #define FORMAT(name, elements, bytes, span, less) [SH_PACKED_##name] = {unpack_##name, dot_##name},
     SH_PACKED_FORMATS(FORMAT)
 #undef FORMAT
 };
 
-/* n numbers, in runs, from the order of the format's codes and into it. */
+/* n numbers, in runs, from the order of the format's codes. */
 static void from_order(enum sh_packing format, float *x, int n)
 {
     float run[RUN];
@@ -151,25 +156,12 @@ static void from_order(enum sh_packing format, float *x, int n)
     }
 }
 
-/* Vectors of `to` lie `step` floats apart. */
-static void into_fours(float *to, size_t step, const float *x, int n)
+/* n numbers, in runs, into that order. */
+static void into_order(enum sh_packing format, float *to, const float *x, int n)
 {
-#if CPU_FLOATS == 8
-    for (int at = 0; at < n; at += RUN, to += 4 * step) {
-        __m256 a = (__m256)*(const vec *)(x + at), b = (__m256)*(const vec *)(x + at + 8);
-        __m256 c = (__m256)*(const vec *)(x + at + 16), d = (__m256)*(const vec *)(x + at + 24);
-        __m256 e = _mm256_permute2f128_ps(a, c, 0x20), f = _mm256_permute2f128_ps(a, c, 0x31);
-        __m256 g = _mm256_permute2f128_ps(b, d, 0x20), h = _mm256_permute2f128_ps(b, d, 0x31);
-        __m256 ef = _mm256_unpacklo_ps(e, f), gh = _mm256_unpacklo_ps(g, h);
-        __m256 ef2 = _mm256_unpackhi_ps(e, f), gh2 = _mm256_unpackhi_ps(g, h);
-        _mm256_storeu_ps(to, _mm256_shuffle_ps(ef, gh, 0x44));
-        _mm256_storeu_ps(to + step, _mm256_shuffle_ps(ef, gh, 0xee));
-        _mm256_storeu_ps(to + 2 * step, _mm256_shuffle_ps(ef2, gh2, 0x44));
-        _mm256_storeu_ps(to + 3 * step, _mm256_shuffle_ps(ef2, gh2, 0xee));
-    }
-#else
-    (void)to, (void)step, (void)x, (void)n;     /* no format is in fours */
-#endif
+    for (int at = 0; at < n; at += RUN)
+        for (int i = 0; i < RUN; i++)
+            to[at + place_of(format, i)] = x[at + i];
 }
 
 void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to)
@@ -178,37 +170,99 @@ void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to
     if (!fn)
         p->unpack(p->from, first, n, to);
     for (int i = 0; i < n && fn; i++, to += p->cols) {
-        fn(row_at(p, first + i, shape_of(p->format)), p->cols, to, CPU_FLOATS);
+        fn(blocks_of_row(p, first + i), p->cols, to, CPU_FLOATS);
         if (is_ordered(p->format))
             from_order(p->format, to, p->cols);
     }
 }
 
-/* Of the lanes: the upper half is added to the lower one until there is one. */
-static inline float total(vec x)
+/* ---- panels for many rows ---- */
+
+/* to[at[i] * MANY_WIDE + k] = number i of SIDE of row k; rows lie `step` floats apart. */
+static inline void turn(const float *from, size_t step, const int *at, float *to)
 {
 #ifdef __AVX2__
-#ifdef __AVX512F__
-    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+    __m256 r[SIDE], pairs[SIDE], fours[SIDE];
+    for (int k = 0; k < SIDE; k++)
+        r[k] = _mm256_loadu_ps(from + (size_t)k * step);
+    for (int k = 0; k < SIDE; k += 2) {
+        pairs[k] = _mm256_unpacklo_ps(r[k], r[k + 1]);
+        pairs[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
+    }
+    for (int k = 0; k < SIDE; k += 4)
+        for (int i = 0; i < 2; i++) {
+            fours[k + 2 * i] = _mm256_shuffle_ps(pairs[k + i], pairs[k + i + 2], 0x44);
+            fours[k + 2 * i + 1] = _mm256_shuffle_ps(pairs[k + i], pairs[k + i + 2], 0xee);
+        }
+    for (int k = 0; k < 4; k++) {
+        _mm256_storeu_ps(to + at[k] * MANY_WIDE, _mm256_permute2f128_ps(fours[k], fours[k + 4], 0x20));
+        _mm256_storeu_ps(to + at[k + 4] * MANY_WIDE, _mm256_permute2f128_ps(fours[k], fours[k + 4], 0x31));
+    }
 #else
-    __m256 eight = (__m256)x;
-#endif
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
-#else
-    for (int half = CPU_FLOATS / 2; half; half /= 2)
-        for (int k = 0; k < half; k++)
-            x[k] += x[k + half];
-    return x[0];
+    for (int i = 0; i < SIDE; i++)
+        for (int k = 0; k < SIDE; k++)
+            to[at[i] * MANY_WIDE + k] = from[(size_t)k * step + (size_t)i];
 #endif
 }
+
+/* SIDE outputs [first, …), or n of them and zeros, of a format that has kernels, from place `to` of a panel on. */
+static void panel_of(const struct sh_packed *p, int first, int n, float *to)
+{
+    struct block_shape s = shape_of(p->format);
+    struct block_at at[SIDE] = {{0}};
+    float part[SIDE][DEEP] __attribute__((aligned(64)));
+    int number[RUN];                    /* that is at a place of a run                            */
+    for (int i = 0; i < RUN; i++)
+        number[place_of(p->format, i)] = i;
+    for (int k = 0; k < n; k++)
+        at[k] = blocks_of_row(p, first + k);
+    memset(part, 0, sizeof part);
+    for (int col = 0, cols; col < p->cols; col += cols) {
+        cols = p->cols - col < DEEP ? p->cols - col : DEEP;
+        for (int k = 0; k < n; k++) {
+            kernels[p->format].unpack(at[k], cols, part[k], CPU_FLOATS);
+            at[k].b += cols / s.elements * s.bytes;
+            at[k].apart += is_apart(p->format) ? cols / s.elements : 0;
+        }
+        for (int i = 0; i < cols; i += SIDE)
+            turn(part[0] + i, DEEP, number + i % RUN, to + (size_t)(col + i / RUN * RUN) * MANY_WIDE);
+    }
+}
+
+/* The same of rows that are numbers already. */
+static void panel_of_numbers(const float *from, int cols, int n, float *to)
+{
+    static const int in_order[SIDE] = {0, 1, 2, 3, 4, 5, 6, 7};
+    int i = 0;
+    for (; n == SIDE && i + SIDE <= cols; i += SIDE)
+        turn(from + i, (size_t)cols, in_order, to + (size_t)i * MANY_WIDE);
+    for (; i < cols; i++)
+        for (int k = 0; k < SIDE; k++)
+            to[(size_t)i * MANY_WIDE + (size_t)k] = k < n ? from[(size_t)k * (size_t)cols + (size_t)i] : 0;
+}
+
+void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, float *to)
+{
+    float *numbers = to + (size_t)FEW_COLS * (size_t)p->cols;
+    for (int o = 0; o < FEW_COLS; o += SIDE) {
+        float *at = to + (size_t)(o / MANY_WIDE) * (size_t)p->cols * MANY_WIDE + o % MANY_WIDE;
+        int some = n - o < 0 ? 0 : n - o < SIDE ? n - o : SIDE, all = n - o < TOGETHER ? n - o : TOGETHER;
+        if (kernels[p->format].unpack) {
+            panel_of(p, first + o, some, at);
+            continue;
+        }
+        if (o % TOGETHER == 0 && some)
+            p->unpack(p->from, first + o, all, numbers);
+        panel_of_numbers(numbers + (size_t)(o % TOGETHER) * (size_t)p->cols, p->cols, some, at);
+    }
+}
+
+/* ---- few rows ---- */
 
 /* Outputs [first, first + n) of rows from `row` on; x is in the order of the format's codes. */
 static void few_rows(const struct few *a, struct few_x x, int row, int first, int n)
 {
     float sum[MOST_DOTS * FEW_COLS] __attribute__((aligned(64)));
-    struct block_shape s = shape_of(a->packed->format);
     int step = n / FEW_PLACES;
     for (int o = 0, some; o < n; o += some) {
         struct block_at at[FEW_PLACES];
@@ -217,7 +271,7 @@ static void few_rows(const struct few *a, struct few_x x, int row, int first, in
         some = is_rest ? 1 : FEW_PLACES;
         for (int k = 0; k < some; k++) {
             place[k] = is_rest ? o : o / FEW_PLACES + k * step;
-            at[k] = row_at(a->packed, first + place[k], s);
+            at[k] = blocks_of_row(a->packed, first + place[k]);
         }
         kernels[a->packed->format].dot(at, some, a->x.cols, x, part);
         for (int k = 0; k < some * x.rows; k++)
@@ -227,153 +281,10 @@ static void few_rows(const struct few *a, struct few_x x, int row, int first, in
         few_out(a, row + r, first, n, sum + r * FEW_COLS);
 }
 
-/* The most rows whose products are made so: reading codes again for other rows costs less than unpacking them. */
-static int most_few(enum sh_packing format)
-{
-    return format == SH_PACKED_OTHER ? 0 : CPU_FLOATS == 16 ? 8 : CPU_FLOATS == 4 || in_fours(format) ? 2 : 4;
-}
-
 static int rows_at(const struct few *a, int row)
 {
     int left = a->x.rows - row;
     return left >= MOST_DOTS ? MOST_DOTS : left >= 2 ? 2 : 1;
-}
-
-/* ---- more ---- */
-
-/* part[r * WIDE + o] += x[r] w[o] over n vectors; rows are a constant. */
-UNPACK void tile(const float *w, const float *x, int rows, size_t n, vec *part)
-{
-    vec sum[TALL][WIDE];
-    for (int r = 0; r < rows; r++)
-        for (int o = 0; o < WIDE; o++)
-            sum[r][o] = part[r * WIDE + o];
-    for (size_t i = 0; i < n; i++, w += WIDE * CPU_FLOATS, x += rows * CPU_FLOATS) {
-        vec v[TALL];
-        for (int r = 0; r < rows; r++)
-            v[r] = *(const vec *)(x + r * CPU_FLOATS);
-        for (int o = 0; o < WIDE; o++) {
-            vec u = *(const vec *)(w + o * CPU_FLOATS);
-            for (int r = 0; r < rows; r++)
-                sum[r][o] += v[r] * u;
-        }
-    }
-    for (int r = 0; r < rows; r++)
-        for (int o = 0; o < WIDE; o++)
-            part[r * WIDE + o] = sum[r][o];
-}
-
-static void tile_of(const float *w, const float *x, int rows, size_t n, vec *part)
-{
-    switch (rows) {
-    case 1: tile(w, x, 1, n, part); break;
-    case 2: tile(w, x, 2, n, part); break;
-#if CPU_FLOATS == 16
-    case 3: tile(w, x, 3, n, part); break;
-    case 4: tile(w, x, 4, n, part); break;
-    case 5: tile(w, x, 5, n, part); break;
-#endif
-    default: tile(w, x, TALL, n, part);
-    }
-}
-
-/* `n` numbers as vectors, `step` floats apart, zeros after the last one. */
-static void spread(const float *from, int n, float *to, size_t step)
-{
-    int i = 0;
-    for (; i + CPU_FLOATS <= n; i += CPU_FLOATS, to += step)
-        *(vec *)to = *(const vec *)(from + i);
-    if (i < n) {
-        *(vec *)to = (vec){0};
-        memcpy(to, from + i, (size_t)(n - i) * sizeof *to);
-    }
-}
-
-/* The same in the order of the format's codes. */
-static void into_order(enum sh_packing format, float *to, size_t step, const float *x, int n)
-{
-    float run[RUN];
-    if (!is_ordered(format))
-        spread(x, n, to, step);
-    else if (!in_pairs(format))
-        into_fours(to, step, x, n);
-    else
-        for (int at = 0; at < n; at += RUN, to += RUN / CPU_FLOATS * step) {
-            for (int i = 0; i < RUN / 2; i++) {
-                run[i] = x[at + 2 * i];
-                run[i + RUN / 2] = x[at + 2 * i + 1];
-            }
-            if (in_fours(format))
-                into_fours(to, step, run, RUN);
-            else
-                spread(run, RUN, to, step);
-        }
-}
-
-struct strip {                          /* rows [row, row + rows) of a product, outputs [first, first + n) */
-    const struct few *a;
-    int row, rows, first, n;
-    float *x, *w, *flat;
-    vec *part;
-};
-
-static struct strip strip_in(const struct few *a, float *room, int first, int n)
-{
-    size_t all = vectors(a->x.cols) * CPU_FLOATS;
-    struct strip s = {.a = a, .first = first, .n = n, .x = room, .w = room + STRIP * all};
-    s.part = (vec *)(s.w + WIDE * all);
-    s.flat = (float *)(s.part + STRIP * WIDE);
-    return s;
-}
-
-/* Outputs [o, o + WIDE) out of their code; those beyond the last are 0. */
-static void put_outputs(const struct strip *s, int o)
-{
-    const struct sh_packed *p = s->a->packed;
-    unpack_fn *fn = kernels[p->format].unpack;
-    int in = p->cols;
-    if (!fn && o % TOGETHER == 0)
-        p->unpack(p->from, s->first + o, s->n - o < TOGETHER ? s->n - o : TOGETHER, s->flat);
-    if (s->n - o < WIDE)
-        memset(s->w, 0, WIDE * vectors(in) * sizeof(vec));
-    for (int k = 0; k < WIDE && o + k < s->n; k++)
-        if (fn)
-            fn(row_at(p, s->first + o + k, shape_of(p->format)), in, s->w + k * CPU_FLOATS, WIDE * CPU_FLOATS);
-        else
-            spread(s->flat + (size_t)(o % TOGETHER + k) * (size_t)in, in, s->w + k * CPU_FLOATS, WIDE * CPU_FLOATS);
-}
-
-static int tile_rows(const struct strip *s, int row)
-{
-    return s->rows - row < TALL ? s->rows - row : TALL;
-}
-
-static void run_strip(const struct strip *s)
-{
-    float sum[STRIP * FEW_COLS] __attribute__((aligned(64)));
-    const struct few *a = s->a;
-    size_t all = vectors(a->x.cols), tall = all * TALL * CPU_FLOATS;
-    for (int r = 0; r < s->rows; r++) {
-        const float *x = (const float *)a->x.at + (size_t)(s->row + r) * a->x.stride;
-        float *to = s->x + (size_t)(r / TALL) * tall + (size_t)(r % TALL * CPU_FLOATS);
-        size_t step = (size_t)tile_rows(s, r / TALL * TALL) * CPU_FLOATS;
-        into_order(a->packed->format, to, step, x, a->x.cols);
-    }
-    for (int o = 0; o < s->n; o += WIDE) {
-        put_outputs(s, o);
-        memset(s->part, 0, (size_t)(s->rows * WIDE) * sizeof *s->part);
-        for (size_t i = 0; i < all; i += DEEP)
-            for (int r = 0, rows; r < s->rows; r += rows) {
-                rows = tile_rows(s, r);
-                const float *x = s->x + (size_t)(r / TALL) * tall + i * (size_t)(rows * CPU_FLOATS);
-                tile_of(s->w + i * WIDE * CPU_FLOATS, x, rows, all - i < DEEP ? all - i : DEEP, s->part + r * WIDE);
-            }
-        for (int r = 0; r < s->rows; r++)
-            for (int k = 0; k < WIDE && o + k < s->n; k++)
-                sum[r * FEW_COLS + o + k] = total(s->part[r * WIDE + k]);
-    }
-    for (int r = 0; r < s->rows; r++)
-        few_out(a, s->row + r, s->first, s->n, sum + r * FEW_COLS);
 }
 
 static void take_blocks(void *arg, struct sh_member *me)
@@ -384,30 +295,25 @@ static void take_blocks(void *arg, struct sh_member *me)
         const struct few *a = few_of(run->a, &b);
         int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
         float *room = a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols);
-        struct strip s = strip_in(a, room, first, n);
         enum sh_packing format = a->packed->format;
-        int is_few = a->x.rows <= most_few(format), is_other = is_ordered(format);
-        size_t cols = (size_t)a->x.cols;
-        const float *x = is_other ? room : a->x.at;
-        size_t stride = is_other ? cols : a->x.stride;
-        for (int r = 0; r < a->x.rows && is_few && is_other && !same_order(format, ready); r++)
-            into_order(format, room + (size_t)r * cols, CPU_FLOATS, (const float *)a->x.at + (size_t)r * a->x.stride,
-                       a->x.cols);
-        ready = is_few && is_other ? format : ready;
-        if (is_few)
-            for (int r = 0, rows; r < a->x.rows; r += rows) {
-                rows = rows_at(a, r);
-                few_rows(a, (struct few_x){x + (size_t)r * stride, stride, rows}, r, first, n);
-            }
-        else
-            for (; s.row < a->x.rows; s.row += STRIP) {
-                s.rows = a->x.rows - s.row < STRIP ? a->x.rows - s.row : STRIP;
-                run_strip(&s);
-            }
+        struct few_x x = {a->x.at, a->x.stride, 0};
+        if (is_ordered(format)) {
+            for (int r = 0; r < a->x.rows && !(ready && same_order(format, ready)); r++)
+                into_order(format, room + (size_t)r * (size_t)a->x.cols, x.at + (size_t)r * x.stride, a->x.cols);
+            x = (struct few_x){room, (size_t)a->x.cols, 0};
+            ready = format;
+        }
+        for (int row = 0; row < a->x.rows; row += x.rows) {
+            x.rows = rows_at(a, row);
+            few_rows(a, (struct few_x){x.at + (size_t)row * x.stride, x.stride, x.rows}, row, first, n);
+        }
     }
 }
 
 void CPU_NAME(cpu_packed)(const struct few *a, int n, int n_threads)
 {
-    sh_team_run(n_threads, few_blocks_of_all(a, n), take_blocks, &(struct few_run){.a = a, .n = n});
+    if (a->x.rows == 1)
+        CPU_NAME(cpu_packed_row)(a, n, n_threads);
+    else
+        sh_team_run(n_threads, few_blocks_of_all(a, n), take_blocks, &(struct few_run){.a = a, .n = n});
 }

@@ -15,8 +15,7 @@ enum {
     MOST_FEW_ROWS = 8,                  /* of x: with more, and in bf16 with more than one, oneDNN ... */
     MOST_FEW_ROWS_BF16 = 1,             /* ... is faster,                                         */
     MOST_FEW_ROWS_AMX = 32,             /* later where we have tiles,                             */
-    MOST_FEW_ROWS_HALVES = 32,          /* or where it would have to widen the weight, ...        */
-    MOST_FEW_ROWS_PACKED = 16,          /* or to unpack it                                        */
+    MOST_FEW_ROWS_HALVES = 32,          /* or where it would have to widen the weight             */
     MOST_LINEARS = 4                    /* that run together                                      */
 };
 
@@ -238,7 +237,7 @@ static void *panel(struct sh_dev *d, const struct sh_weight *w, int first, int n
         cpu_unpack_rows(d, &w->packed, first, n, wide);
     else
         cpu_codes_get(&w->codes, wide, first, n, d->n_threads);
-    if (w->type == SH_F32)
+    if (w->type == SH_F32 || (is_packed(w) && cpu_computed(d, w->type) == SH_F32))
         return wide;
     if (cpu_computed(d, w->type) == SH_F32) {
         d->kernels->snap(wide, w->type, count, d->n_threads);
@@ -308,9 +307,9 @@ static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
     const struct sh_weight *w = a->w;
     int has_bf16 = w->few.fold == 2 && d->few_bf16 && d->kernels->few_bf16, rows = a->x.rows;
     int has_amx = has_bf16 && d->kernels->few_amx;
-    if (is_packed(w) && cpu_computed(d, w->type) == SH_F32)
-        rows = 1;                       /* they have any number */
-    if (rows > (is_packed(w) ? MOST_FEW_ROWS_PACKED : has_amx ? MOST_FEW_ROWS_AMX : has_bf16 ? MOST_FEW_ROWS_BF16 :
+    if (is_packed(w) && !w->packed.at)  /* a code that only its owner reads */
+        return NO_LOOPS;
+    if (rows > (is_packed(w) ? d->kernels->packed_rows : has_amx ? MOST_FEW_ROWS_AMX : has_bf16 ? MOST_FEW_ROWS_BF16 :
                 is_halves(w) ? MOST_FEW_ROWS_HALVES : MOST_FEW_ROWS) ||
         a->x.cols != w->cols || a->out.cols != w->rows || a->out.rows != a->x.rows)
         return NO_LOOPS;
@@ -352,17 +351,21 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
 static void run_own(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;
+    size_t room = is_packed(w) ? d->kernels->packed_room(w->cols) : (size_t)w->cols * FEW_COLS;
     struct few f = {.out = a->out, .x = widened(d, a->x), .bias = a->bias, .act = a->act, .add = a->add};
     struct few_weight plain_at = {.at = w->at, .in_step = (size_t)w->rows, .out_step = 1, .panel = FEW_COLS};
     if (is_halves(w))
-        plain_at = (struct few_weight){w->at, w->few.type, FEW_COLS, 1, w->few.panel};
+        plain_at = (struct few_weight){.at = w->at, .type = w->few.type, .in_step = FEW_COLS, .out_step = 1,
+                                       .panel = w->few.panel};
+    if (is_packed(w))
+        plain_at = (struct few_weight){.packed = &w->packed};
     int most = w->codes.at ? panel_rows(w->rows, w->cols) : w->rows;
-    f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * (size_t)w->cols * FEW_COLS);
+    f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * room);
     for (int first = 0, n; first < w->rows; first += n) {
         n = w->rows - first < most ? w->rows - first : most;
         if (w->codes.at)
-            plain_at = (struct few_weight){panel(d, w, first, n), SH_F32, 1, (size_t)w->cols,
-                                           FEW_COLS * (size_t)w->cols};
+            plain_at = (struct few_weight){.at = panel(d, w, first, n), .in_step = 1, .out_step = (size_t)w->cols,
+                                           .panel = FEW_COLS * (size_t)w->cols};
         f.out.at = (char *)a->out.at + (size_t)first * sh_type_bytes(f.out.type);
         f.out.cols = n;
         f.bias = a->bias ? a->bias + first : NULL;
@@ -374,7 +377,9 @@ static void many_rows(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;   /* oneDNN reports shapes that do not fit together */
     int is_own = w->codes.at || is_halves(w) || (w->few.fold == 1 && w->few.wide == w->rows);
-    if (d->own_sums && is_own && a->x.cols == w->cols && a->out.cols == w->rows && a->out.rows == a->x.rows) {
+    int is_exact = is_packed(w) && (cpu_computed(d, w->type) == SH_F32 || a->x.rows <= d->kernels->packed_rows);
+    if (((d->own_sums && is_own) || is_exact) && a->x.cols == w->cols && a->out.cols == w->rows &&
+        a->out.rows == a->x.rows) {
         run_own(d, a);
         return;
     }

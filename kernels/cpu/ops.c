@@ -316,7 +316,8 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .scatter = scatter, .delta = CPU_NAME(cpu_delta), .convert = convert, .snap = snap,
     .few = CPU_NAME(cpu_few), .many = CPU_NAME(cpu_many), .few_codes = CPU_NAME(cpu_few_codes),
     .few_codes_room = CPU_NAME(cpu_few_codes_room),
-    .packed = CPU_NAME(cpu_packed), .packed_room = CPU_NAME(cpu_packed_room), .unpack = CPU_NAME(cpu_unpack),
+    .packed = CPU_NAME(cpu_packed), .packed_rows = PACKED_ROWS, .packed_room = CPU_NAME(cpu_packed_room),
+    .unpack = CPU_NAME(cpu_unpack),
 #ifdef CPU_HAS_BF16
     .few_bf16 = CPU_NAME(cpu_few_bf16),
 #endif

@@ -171,11 +171,12 @@ UNPACK void scales_of(enum sh_packing format, const unsigned char *b, float *sca
 /* 32 nibbles of 16 bytes: first the low ones. */
 UNPACK bytes32 nibbles(const unsigned char *q)
 {
-    pairs16 v = *(const pairs16 *)(const void *)q;
 #ifdef __AVX2__
-    __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256((__m128i)v), (__m128i)(v >> 4), 1);
+    __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)q));
+    both = _mm256_srlv_epi64(both, _mm256_setr_epi64x(0, 0, 4, 4));
     return (bytes32)_mm256_and_si256(both, _mm256_set1_epi8(15));
 #else
+    pairs16 v = *(const pairs16 *)(const void *)q;
     pairs16 low = v & 0x0f0f, high = v >> 4 & 0x0f0f;
     bytes32 all;
     memcpy(&all, &low, 16);
@@ -222,9 +223,12 @@ UNPACK bytes32 bits_of(const unsigned char *at, int shift, unsigned mask)
     return (bytes32)(*(const pairs32 *)(const void *)at >> (uint16_t)shift & (uint16_t)(mask * 0x0101));
 }
 
-UNPACK bytes32 raised(bytes32 bits, int by)
+/* The same bits as bits `to` and up of a code. */
+UNPACK bytes32 bits_to(const unsigned char *at, int from, int to, unsigned mask)
 {
-    return (bytes32)((pairs32)bits << (uint16_t)by);
+    pairs32 v = *(const pairs32 *)(const void *)at;
+    v = to > from ? v << (uint16_t)(to - from) : v >> (uint16_t)(from - to);
+    return (bytes32)(v & (uint16_t)(mask * 0x0101 << to));
 }
 
 /* The codes of a run, for formats that number_codes does not read from the block. */
@@ -240,12 +244,12 @@ UNPACK bytes32 run_codes(enum sh_packing format, const unsigned char *b, int run
     case SH_PACKED_IQ4_XS: return looked_up(iq4, b + 8 + 16 * run);
     case SH_PACKED_MXFP4: return looked_up(fp4, b + 1);
     case SH_PACKED_MXFP4_APART: return looked_up(fp4, b);
-    case SH_PACKED_Q5_K: return bits_of(b + 48 + run / 2 * 32, run % 2 * 4, 15) | raised(bits_of(b + 16, run, 1), 4);
+    case SH_PACKED_Q5_K: return bits_of(b + 48 + run / 2 * 32, run % 2 * 4, 15) | bits_to(b + 16, run, 4, 1);
     case SH_PACKED_Q6_K:
         return bits_of(b + half * 64 + run % 2 * 32, quarter / 2 * 4, 15) |
-               raised(bits_of(b + 128 + half * 32, 2 * quarter, 3), 4);
+               bits_to(b + 128 + half * 32, 2 * quarter, 4, 3);
     case SH_PACKED_Q2_K: return bits_of(b + 16 + half * 32, 2 * quarter, 3);
-    case SH_PACKED_Q3_K: return bits_of(b + 32 + half * 32, 2 * quarter, 3) | raised(bits_of(b, run, 1), 2);
+    case SH_PACKED_Q3_K: return bits_of(b + 32 + half * 32, 2 * quarter, 3) | bits_to(b, run, 2, 1);
     default: return (bytes32){0};
     }
 }
@@ -411,6 +415,14 @@ UNPACK vec of_span(enum sh_packing format, const float *x, int run, int i)
 struct block_at {
     const unsigned char *b, *apart;
 };
+
+/* The first block of a row of the matrix. */
+static inline struct block_at blocks_of_row(const struct sh_packed *p, int row)
+{
+    struct block_shape s = shape_of(p->format);
+    size_t block = (size_t)sh_packed_row(p, row) * (size_t)(p->cols / s.elements);
+    return (struct block_at){p->at + block * (size_t)s.bytes, p->apart ? p->apart + block : NULL};
+}
 
 /* The scales of numbers i to i + CPU_FLOATS of a run, and what the numbers of their codes are less by; scale and less:
  * of blocks with several spans. */

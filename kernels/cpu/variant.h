@@ -28,7 +28,8 @@ struct cpu_kernels {
     void (*many)(const struct few *a, const struct few_weight *w, int n_threads);       /* f32 x and weights */
     void (*few_codes)(const struct few *a, int n, int n_threads);
     size_t (*few_codes_room)(int cols);                 /* floats of few.room that a row takes     */
-    void (*packed)(const struct few *a, int n, int n_threads);          /* any number of rows, f32 x */
+    void (*packed)(const struct few *a, int n, int n_threads);          /* f32 x                   */
+    int packed_rows;                    /* of x, at most; more are faster by `many`               */
     size_t (*packed_room)(int in);                      /* floats of few.room that a thread takes  */
     void (*unpack)(const struct sh_packed *p, int first, int n, float *to);     /* rows, [n, cols]  */
     /* With bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
@@ -60,6 +61,7 @@ const struct cpu_kernels *cpu_kernels_pick(struct sh_err *e);
 #define CPU_NAME(a) CPU_PASTE(a, CPU_VARIANT)
 
 #ifdef CPU_VARIANT                      /* for the table */
+enum { PACKED_ROWS = CPU_FLOATS == 16 ? 16 : 8 };
 int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads, struct sh_stages *stages);
 size_t CPU_NAME(cpu_attend_bytes)(const struct sh_attend *a);
 void CPU_NAME(cpu_delta)(const struct sh_delta *a, int n_threads);
@@ -68,8 +70,11 @@ void CPU_NAME(cpu_many)(const struct few *a, const struct few_weight *w, int n_t
 void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads);
 size_t CPU_NAME(cpu_few_codes_room)(int cols);
 void CPU_NAME(cpu_packed)(const struct few *a, int n, int n_threads);
+void CPU_NAME(cpu_packed_row)(const struct few *a, int n, int n_threads);      /* of one row; cpu_packed calls it */
 size_t CPU_NAME(cpu_packed_room)(int in);
 void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to);
+/* Outputs [first, first + n), n <= FEW_COLS, as panels [FEW_COLS / MANY_WIDE, in, MANY_WIDE]; `to` has packed_room. */
+void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, float *to);
 #ifdef CPU_HAS_BF16
 void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads);
 #endif

@@ -56,7 +56,7 @@ static const struct sh_knob knobs[] = {
 
 const struct sh_policy sh_policy_keyformer = {
     .name = "keyformer",
-    .summary = "drops by attention so far, as h2o, with Gumbel noise that favours tokens with little of it",
+    .summary = "drops by attention so far, as h2o, with Gumbel noise that helps tokens with little of it",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .state_bytes = sizeof(struct state), .arrays = arrays,

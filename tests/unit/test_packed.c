@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/packed.h: products with weights in the blocks of every format, on every variant of the CPU backend, against
- * double precision with the numbers that src/model unpacks; that a row is the same bits alone, among others and on one
- * thread; rows in the order of llama.cpp; and codes of 8 bits made of such weights.
+ * double precision with the numbers that src/model unpacks; that a row is the same bits among any others of a product
+ * of its kind (a few rows, or more), and on one thread; x that is not a number; rows in the order of llama.cpp; and
+ * codes of 8 bits made of such weights.
  *
  * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
- * to it, but where bf16 products of many rows are native. */
+ * to it, but where bf16 products of many rows are native. The product of one row rounds each 32 numbers of it to
+ * integers (kernels/cpu/packed_dots.h): by at most half of the largest / 32767. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,18 +116,36 @@ struct tried {
     enum sh_type type;
 };
 
+static int is_whole(const struct tried *c, int rows)    /* whether x is rounded to integers       */
+{
+    return rows == 1 && c->b->p.format != SH_PACKED_OTHER;
+}
+
+/* What the rounding of number k of a row may be. */
+static double whole_rounding(const struct matrix *x, int row, int k)
+{
+    double most = 0;
+    for (int i = k / 32 * 32; i < k / 32 * 32 + 32; i++)
+        most = fmax(most, fabs(matrix_at(x, row, i)));
+    return most / 32767 * 0.50001;
+}
+
 static void check(const struct tried *c, const struct matrix *x, const struct matrix *bias, const struct matrix *out,
                   struct tally *all)
 {
     int in = c->b->p.cols, n = c->b->p.rows, is_rounded = c->t->d->native_bf16 && c->type == SH_BF16;
+    int whole = is_whole(c, out->m.rows);
+    double *off = xcalloc((size_t)in, sizeof *off);
     struct tally own = {0};
     for (int i = 0; i < out->m.rows * n; i++) {
         double sum = matrix_at(bias, 0, i % n), size = fabs(sum), more = 0;
+        for (int k = 0; k < in && whole && i % n == 0; k++)
+            off[k] = whole_rounding(x, i / n, k);
         for (int k = 0; k < in; k++) {
             double w = (double)c->numbers[(size_t)(i % n) * (size_t)in + (size_t)k], factor = matrix_at(x, i / n, k);
             sum += factor * w;
             size += fabs(factor * w);
-            more += is_rounded ? fabs(factor) * rounding(SH_BF16, w) : 0;
+            more += off[k] * fabs(w) + (is_rounded ? fabs(factor) * rounding(SH_BF16, w) : 0);
         }
         compare(&own, matrix_at(out, i / n, i % n), sum, 1e-6 * size + more);
     }
@@ -134,17 +154,22 @@ static void check(const struct tried *c, const struct matrix *x, const struct ma
         printf("# %s [%d, %d] x [%d, %d] %s: %d wrong, %d bytes between rows\n", c->b->type->name, out->m.rows, in,
                in, n, sh_type_name(c->type), own.wrong, touched);
     CU_ASSERT(own.wrong == 0 && touched == 0);
+    free(off);
     all->worst = fmax(all->worst, own.worst);
 }
 
-/* Row `row` of x by itself, on one thread. */
+/* Row `row` of x with as few others as products of its kind have, on one thread. */
 static void check_alone(const struct tried *c, const struct matrix *x, const struct matrix *bias, int row,
                         const struct matrix *out)
 {
-    struct matrix one = matrix_new(c->alone, c->type, 1, c->b->p.cols, 0);
-    struct matrix to = matrix_new(c->alone, SH_F32, 1, c->b->p.rows, 0);
-    for (int k = 0; k < c->b->p.cols; k++)
-        matrix_set(&one, 0, k, matrix_at(x, row, k));
+    int rows = x->m.rows <= c->t->d->kernels->packed_rows ? 2 : c->t->d->kernels->packed_rows + 1;
+    if (is_whole(c, x->m.rows) || c->b->p.format == SH_PACKED_OTHER)
+        rows = 1;
+    struct matrix one = matrix_new(c->alone, c->type, rows, c->b->p.cols, 0);
+    struct matrix to = matrix_new(c->alone, SH_F32, rows, c->b->p.rows, 0);
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < c->b->p.cols; k++)
+            matrix_set(&one, r, k, r ? 0 : matrix_at(x, row, k));
     matrix_put(c->alone, &one);
     struct sh_linear a = {.out = to.m, .x = one.m, .w = c->w, .bias = bias->m.at};
     c->alone->b->linear(c->alone->d, &a);
@@ -153,14 +178,14 @@ static void check_alone(const struct tried *c, const struct matrix *x, const str
     for (int o = 0; o < c->b->p.rows; o++)
         wrong += matrix_at(&to, 0, o) != matrix_at(out, row, o);
     if (wrong)
-        printf("# %s [%d, %d]: row %d alone has %d other numbers\n", c->b->type->name, x->m.rows, c->b->p.cols, row,
-               wrong);
+        printf("# %s [%d, %d]: row %d among %d has %d other numbers\n", c->b->type->name, x->m.rows, c->b->p.cols, row,
+               rows, wrong);
     CU_ASSERT(!wrong);
     matrix_free(c->alone, &one);
     matrix_free(c->alone, &to);
 }
 
-static const int row_counts[] = {1, 2, 3, 5, 16, 17, 55};
+static const int row_counts[] = {1, 2, 3, 5, 8, 9, 16, 17, 55};
 enum { N_ROWS = sizeof row_counts / sizeof *row_counts };
 
 static void try_blocks(const struct target *t, const struct target *alone, const struct blocks *b, enum sh_type type,
@@ -182,7 +207,7 @@ static void try_blocks(const struct target *t, const struct target *alone, const
         t->b->linear(t->d, &a);
         matrix_get(t, &out);
         check(&c, &x, &bias, &out, all);
-        if (!(t->d->native_bf16 && type == SH_BF16))
+        if (rows <= t->d->kernels->packed_rows || !(t->d->native_bf16 && type == SH_BF16))
             check_alone(&c, &x, &bias, rows - 1, &out);
         matrix_free(t, &x);
         matrix_free(t, &out);
@@ -232,6 +257,44 @@ static void wide_and_paired(void)
     target_close(&t);
 }
 
+/* Row 0 has a NaN, 1 an infinity, 2 nothing but 0, 3 numbers next to the smallest. */
+static void odd_numbers(const struct target *t)
+{
+    enum { ROWS = 4, OUT = 9, COLS = 256 };
+    struct sh_err e = {.text = ""};
+    for (int f = 0; f < N_FORMAT; f++) {
+        struct blocks b;
+        make(&b, &formats[f], OUT, COLS, 0);
+        struct sh_weight *w = t->b->packed(t->d, &b.p, SH_F32, &e);
+        struct matrix x = matrix_new(t, SH_F32, ROWS, COLS, 0), out = matrix_new(t, SH_F32, ROWS, OUT, 0);
+        matrix_normal(t, &x, 4, 1);
+        for (int k = 0; k < COLS; k++) {
+            matrix_set(&x, 2, k, 0);
+            matrix_set(&x, 3, k, k % 2 ? 1e-38 : 1e-40);
+        }
+        matrix_set(&x, 0, 37, NAN);
+        matrix_set(&x, 1, 200, -INFINITY);
+        matrix_put(t, &x);
+        struct sh_linear a = {.out = out.m, .x = x.m, .w = w};
+        t->b->linear(t->d, &a);
+        matrix_get(t, &out);
+        int wrong = 0;
+        for (int o = 0; o < OUT; o++)
+            wrong += isfinite(matrix_at(&out, 0, o)) || isfinite(matrix_at(&out, 1, o)) || matrix_at(&out, 2, o) != 0 ||
+                     !(fabs(matrix_at(&out, 3, o)) < 1e-32);
+        if (wrong)
+            printf("# %s: %d outputs are wrong\n", b.type->name, wrong);
+        CU_ASSERT(!wrong);
+        matrix_free(t, &x);
+        matrix_free(t, &out);
+        t->b->drop(t->d, w);
+        blocks_free(&b);
+    }
+}
+static void odd_base(void) { target_run(ON_BASE, odd_numbers); }
+static void odd_avx2(void) { target_run(ON_AVX2, odd_numbers); }
+static void odd_avx512(void) { target_run(ON_AVX512, odd_numbers); }
+
 /* Codes of 8 and 4 bits are the same as from numbers. */
 static void recoded(void)
 {
@@ -274,6 +337,9 @@ int main(void)
                                             {"products with blocks of every format (avx2)", packed_avx2},
                                             {"products with blocks of every format (avx512)", packed_avx512},
                                             {"products with blocks of every format (amx)", packed_amx},
+                                            {"x that is not a number, or next to nothing (base)", odd_base},
+                                            {"x that is not a number, or next to nothing (avx2)", odd_avx2},
+                                            {"x that is not a number, or next to nothing (avx512)", odd_avx512},
                                             {"wide matrices, rows of heads in pairs", wide_and_paired},
                                             {"codes of few bits are those of the numbers", recoded},
                                             {0}};
