@@ -175,19 +175,22 @@ static void note_row(struct sh_out *o, const struct sh_recommend *r, int i)
     char text[SH_ENGINE_TEXT];
     const char *what = w->is_cheapest && w->is_fewest ? ", the cheapest and the fewest GPUs"
                        : w->is_cheapest ? ", the cheapest" : w->is_fewest ? ", the fewest GPUs" : "";
-    sh_out_note(o, "%d%s: the next smaller one fails, %s.", i + 1, what, w->next);
+    if (w->has_smaller)
+        sh_out_note(o, "Rank %d%s: the next smaller one fails, %s.", i + 1, what, w->next);
+    else
+        sh_out_note(o, "Rank %d%s: %s.", i + 1, what, w->next);
     if (w->cache->evidence)
-        sh_out_note(o, "%d: %s", i + 1, w->cache->evidence);
+        sh_out_note(o, "Rank %d: %s", i + 1, w->cache->evidence);
     if (!w->is_cheapest && !w->is_fewest)
         return;
     const char *says = sh_engine_says(&r->engine, w->board, &r->model, text);
     if (!w->error_runs)
-        sh_out_note(o, "%d: %s.", i + 1, says);
+        sh_out_note(o, "Rank %d: %s.", i + 1, says);
     else
-        sh_out_note(o, "%d: %s (%s).", i + 1, w->is_sure ? "the error of the expected times is within the margin"
+        sh_out_note(o, "Rank %d: %s (%s).", i + 1, w->is_sure ? "the error of the expected times is within the margin"
                     : "a margin is smaller than the error of the expected times", says);
-    sh_out_note(o, "%d, vLLM: %s", i + 1, w->vllm);
-    sh_out_note(o, "%d, SGLang: %s", i + 1, w->sglang);
+    sh_out_note(o, "Rank %d, vLLM: %s", i + 1, w->vllm);
+    sh_out_note(o, "Rank %d, SGLang: %s", i + 1, w->sglang);
 }
 
 static void notes(struct sh_out *o, const struct sh_recommend *r)

@@ -243,6 +243,7 @@ static int next_smaller(struct sh_recommend *r, struct sh_recommend_row *row, st
         snprintf(row->next, sizeof row->next, "nothing is smaller than one GPU");
         return 0;
     }
+    row->has_smaller = 1;
     char why[SH_REASON], layout[SH_LAYOUT_TEXT];
     struct sh_judged at;
     int replicas = most / next->gpus, holds = fails(r, next, replicas, &at, why, e);

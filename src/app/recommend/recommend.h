@@ -106,6 +106,7 @@ struct sh_recommend_row {
     double rate;                        /* requests/s that all replicas serve, by arithmetic       */
     uint32_t chunk, sequences;          /* limits of a rank of attention                           */
     double util;
+    int has_smaller;                    /* deployments with fewer GPUs exist                       */
     char next[SH_REASON + SH_LAYOUT_TEXT + 2];  /* the next smaller deployment, and why it fails   */
     char *vllm, *sglang;                /* owned                                                  */
 };
