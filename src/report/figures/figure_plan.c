@@ -6,6 +6,22 @@
 #include "src/report/figures/figure_data.h"
 #include "src/app/plan/plan_file.h"
 
+/* What the budgets are for, in words. */
+static char *target_of(const struct sh_plan *p)
+{
+    static const struct { const char *metric, *before, *after; double unit; } targets[] = {
+        {"ppl_increase", "an increase of the perplexity of at most", " %", 100},
+        {"kl", "a divergence of at most", " nats a token", 1}, {"answer_exact", "at least", " % of exact answers", 100},
+        {"kept_mass", "a kept mass of at least", " %", 100}, {"output_error", "an output error of at most", "", 1},
+        {"ppl", "a perplexity of at most", "", 1}};
+    if (!*p->target_metric)
+        return xstrdup("planned for a given budget");
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (!strcmp(p->target_metric, targets[i].metric))
+            return xasprintf("planned for %s %g%s", targets[i].before, p->target * targets[i].unit, targets[i].after);
+    return xasprintf("planned for %s %g", p->target_metric, p->target);
+}
+
 static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
 {
     (void)figures;
@@ -29,9 +45,7 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
         all[i] = (struct sh_fig_plan){sh_figure_keep(d, title), p.n_layer, p.n_kv_head, tokens};
         if (!i) {
             d->out.title = sh_figure_keep(d, xasprintf("%s: budgets of the KV heads", p.model));
-            d->out.settings = sh_figure_keep(d, *p.target_metric
-                                                    ? xasprintf("planned for %s %g", p.target_metric, p.target)
-                                                    : xstrdup("planned for a given budget"));
+            d->out.settings = sh_figure_keep(d, target_of(&p));
         }
         sh_plan_clear(&p);
     }
