@@ -147,6 +147,8 @@ expect "GuideLLM: an open loop" 1 "" "streams"
 run calibrate "$files/no-clients.json" --engine sglang $server --only-errors
 expect "SGLang: no --max-concurrency" 1 "" "max_concurrency"
 
+run calibrate vllm.json --engine vllm
+expect "a JSON file on an unknown server: the options that name it" 1 "" "--model NAME and --gpu NAME"
 bad() { # description, text that must be there, table or file
     [ -e "$3" ] || table "$3"
     run calibrate $([ -e "$3" ] && echo "$3" || echo t.tsv) --only-errors

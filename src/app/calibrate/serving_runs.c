@@ -52,8 +52,10 @@ int sh_serving_check(struct sh_serving_run *r, struct sh_err *e)
         *one[i] = *one[i] ? *one[i] : 1;
     r->prompt_low = r->prompt_low ? r->prompt_low : r->prompt_high;
     r->output_low = r->output_low ? r->output_low : r->output_high;
-    if (!*r->model || !*r->gpu)
-        return sh_fail(e, "the %s is missing", *r->model ? "GPU" : "model");
+    if (!*r->model || !*r->gpu) {
+        sh_fail(e, "the %s is missing", *r->model ? "GPU" : "model");
+        return sh_hint(e, "a table has it in a column; for a JSON file, give --model NAME and --gpu NAME");
+    }
     if (r->prompt_high < 1 || r->output_high < 2 || r->prompt_low > r->prompt_high || r->output_low > r->output_high)
         return sh_fail(e, "found prompts of %d to %d and answers of %d to %d tokens, expected at least 1 and 2",
                        r->prompt_low, r->prompt_high, r->output_low, r->output_high);

@@ -10,7 +10,7 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 
-enum { MOST_BYTES = 1 << 20, MOST_LINES = 1000 };
+enum { MOST_BYTES = 1 << 20, MOST_LINES = 1000, FEW_RUNS = 5 };
 
 int sh_engine_open(const char *name, struct sh_engine *out, struct sh_err *e)
 {
@@ -51,8 +51,8 @@ const char *sh_engine_says(const struct sh_engine *g, const struct sh_gpu *b, co
     }
     if (!isnan(x->ttft))
         snprintf(first, sizeof first, ", first token +-%.0f %%", 100 * x->ttft);
-    snprintf(text, SH_ENGINE_TEXT, "%s on %s, %s: +-%.0f %%%s, %d runs", engine, b->name, kind, 100 * x->tpot, first,
-             x->runs);
+    snprintf(text, SH_ENGINE_TEXT, "%s on %s, %s: +-%.0f %%%s, %d run%s%s", engine, b->name, kind, 100 * x->tpot, first,
+             x->runs, x->runs == 1 ? "" : "s", x->runs < FEW_RUNS ? ", too few to tell the error at other loads" : "");
     return text;
 }
 
