@@ -13,9 +13,9 @@ All get the same checkpoint, LLaMA-shaped with random weights (12 layers of widt
 Rounds go through all of them in turn; the best of each counts. A step is the logits of one token and the
 choice of the next. --part formats instead compares shears and llama.cpp on the same GGUF files, format by format, with
 the kernels that --kernels names (values of SH_KERNELS; llama.cpp has those that it was built with), and batches of 16
-with one sequence. Then, shears alone: a batch of 16, and a text of 2048 tokens from the first on with
-everything kept and with a fifth of it, whose steps are given by part of the text (mean) and as
-percentiles.
+with one sequence; --gguf names files of other models for it (gpt_oss_gguf.py). Then, shears alone: a batch of 16, and
+a text of 2048 tokens from the first on with everything kept and with a fifth of it, whose steps are given by part of
+the text (mean) and as percentiles.
 
 The limit of decoding is reading every weight once: bytes of the weights that a step reads (all but the
 embedding) over what the machine's memory gives to all cores, measured in the same run between rounds, from one
@@ -124,7 +124,7 @@ class Apart:
     def __init__(self, a, name, kind):
         self.command = [sys.executable, __file__, "--program", a.program, "--work", a.work, "--threads", str(a.threads),
                         "--long-prompt", str(a.long_prompt), "--prompt", str(a.prompt), "--tokens", str(a.tokens),
-                        "--engine", name, kind]
+                        "--engine", name, kind, *(["--gguf", *a.gguf] if a.gguf else [])]
 
     def run(self, *_):
         out = subprocess.run(self.command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE).stdout
@@ -254,10 +254,13 @@ class Packed:
 
 
 def bytes_of_step(path):
-    """All matrices but the token embedding, which a step reads only a row of."""
+    """All matrices but the token embedding, which a step reads only a row of, and experts that are not used."""
     import gguf
 
-    return sum(int(t.n_bytes) for t in gguf.GGUFReader(path).tensors if t.name != "token_embd.weight")
+    r = gguf.GGUFReader(path)
+    count = {k.split(".")[-1]: f.contents() for k, f in r.fields.items()}
+    share = count["expert_used_count"] / count["expert_count"] if count.get("expert_count") else 1
+    return sum(t.n_bytes * (share if "_exps." in t.name else 1) for t in r.tensors if t.name != "token_embd.weight")
 
 
 def formats(a, ggufs):
@@ -301,6 +304,7 @@ def main():
     p.add_argument("--part", choices=("beside", "long", "formats"), help="of the run; the first two if not given")
     p.add_argument("--formats", nargs="+", choices=llama_gguf.FORMATS, help="of the part formats",
                    default=["f16", "bf16", "q8_0", "q4_0", "q4_k_m", "q6_k"])
+    p.add_argument("--gguf", nargs="+", default=[], metavar="NAME=FILE", help="files for the part formats, not --formats")
     p.add_argument("--kernels", nargs="+", default=[""], help="values of SH_KERNELS for the part formats")
     p.add_argument("--policies", nargs="+", default=POLICIES, help="of the long text; the first keeps everything")
     p.add_argument("--engine", nargs=2, metavar=("NAME", "WEIGHTS"), help="one of the others once; what a run starts")
@@ -308,11 +312,12 @@ def main():
     p.add_argument("--only-prepare", action="store_true", help="write the checkpoints and stop")
     a = p.parse_args()
     folder = os.path.join(a.work, "model")
-    kinds = a.formats if a.part == "formats" else ["f16", "bf16", "q8_0"]
+    named = dict(one.split("=", 1) for one in a.gguf)
+    kinds = [] if named else a.formats if a.part == "formats" else ["f16", "bf16", "q8_0"]
     ggufs = {k: os.path.join(a.work, f"model-{k}.gguf") for k in kinds + ([a.engine[1]] if a.engine and
-             a.engine[0] == "llama.cpp" and a.engine[1] not in kinds else [])}
+             a.engine[0] == "llama.cpp" and a.engine[1] not in kinds and not named else [])} | named
     os.makedirs(a.work, exist_ok=True)
-    if not os.path.exists(os.path.join(folder, "model.safetensors")):
+    if not named and not os.path.exists(os.path.join(folder, "model.safetensors")):
         make_checkpoint(folder)
     for kind, path in ggufs.items():
         if not os.path.exists(path):

@@ -68,7 +68,7 @@ EXTRA_PROGRAMS += %D%/mixture_speed
 bench-mixture: %D%/mixture_speed
 .PHONY: bench-mixture
 CLEANFILES += %D%/mixture_speed
-EXTRA_DIST += %D%/random_experts.py %D%/mixture_memory.sh
+EXTRA_DIST += %D%/random_experts.py %D%/mixture_memory.sh %D%/gpt_oss_gguf.py
 
 # A day at a GPU: gpu_day.sh runs gpu_day.py, by itself or out of the pack that `make gpu-pack` writes. The pack's module
 # is for sm_90 alone, with PTX for newer chips, and linked without this machine's paths. GPU_PACK_EMULATED=1 takes the
