@@ -307,7 +307,7 @@ static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
     const struct sh_weight *w = a->w;
     int has_bf16 = w->few.fold == 2 && d->few_bf16 && d->kernels->few_bf16, rows = a->x.rows;
     int has_amx = has_bf16 && d->kernels->few_amx;
-    if (is_packed(w) && !w->packed.at)  /* a code that only its owner reads */
+    if (is_packed(w) && w->packed.format == SH_PACKED_OTHER)  /* a code that only its owner reads */
         return NO_LOOPS;
     if (rows > (is_packed(w) ? d->kernels->packed_rows : has_amx ? MOST_FEW_ROWS_AMX : has_bf16 ? MOST_FEW_ROWS_BF16 :
                 is_halves(w) ? MOST_FEW_ROWS_HALVES : MOST_FEW_ROWS) ||
