@@ -2,12 +2,20 @@
 /* See simulate_plot.h: latency over the rate, occupancy over time. */
 #include "src/report/figures/simulate_plot.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "plots/figure.h"
 #include "src/base/mem.h"
 #include "src/report/figures/latency.h"
+
+/* A cache's name in a legend, kept by d: "full", "budget 0.2", a plan's file; `on` follows it. */
+static const char *cache_name(struct sh_figure_data *d, const char *name, const char *on)
+{
+    const char *file = sh_figure_file(name);
+    return sh_figure_keep(d, xasprintf("%s%.80s%.64s", isdigit((unsigned char)*file) ? "budget " : "", file, on));
+}
 
 static struct sh_figure_data *begin(const struct sh_sim_study *s)
 {
@@ -54,8 +62,8 @@ int sh_sim_plot_latency(const struct sh_sim_study *s, const char *path, const st
     struct sh_figure_data *d = begin(s);
     for (int i = 0; i < s->n_row; i++) {
         const struct sh_sim_row *row = &s->row[i];
-        char *name = xasprintf("%.80s%.64s", sh_figure_file(row->cache->name), row->cache->on);
-        at[i] = (struct sh_latency){i / s->source.n, sh_figure_keep(d, name), row->at[SH_S_RATE], {{0}}};
+        const char *name = cache_name(d, row->cache->name, row->cache->on);
+        at[i] = (struct sh_latency){i / s->source.n, name, row->at[SH_S_RATE], {{0}}};
         for (int k = 0; k < SH_N_LATENCY * SH_N_QUANTILE; k++)
             at[i].seconds[k / SH_N_QUANTILE][k % SH_N_QUANTILE] =
                 row->at[metric[k / SH_N_QUANTILE] + quantile[k % SH_N_QUANTILE]];
@@ -75,8 +83,8 @@ int sh_closed_plot_latency(const struct sh_sim_study *s, const struct sh_closed 
                                                                       s->args->output));
     for (int i = 0; i < c->n; i++) {
         const struct sh_closed_row *r = &c->row[i];
-        at[i] = (struct sh_latency){i / c->clients, sh_figure_keep(d, xasprintf("%.80s", sh_figure_file(r->cache))),
-                                    r->concurrency, {{r->ttft[0], r->ttft[2]}, {r->tpot[0], r->tpot[2]}}};
+        at[i] = (struct sh_latency){i / c->clients, cache_name(d, r->cache, ""), r->concurrency,
+                                    {{r->ttft[0], r->ttft[2]}, {r->tpot[0], r->tpot[2]}}};
     }
     qsort(at, (size_t)c->n, sizeof *at, by_rate);
     return plot(s, d, at, c->n, "clients", path, look, e);
@@ -98,9 +106,8 @@ int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, const 
             x[k] = (k + 0.5) * r->occupancy->width;
             y[k] = 100 * sh_timeline_mean(r->occupancy, k);
         }
-        char *label = xasprintf("%.60s%.60s", sh_figure_file(r->cache->name), r->cache->on);
         line[i % n_rate * n_cache + cache] =
-            (struct sh_fig_line){sh_figure_keep(d, label), n, cache, cache / SH_GP_COLOURS, x, y, 0};
+            (struct sh_fig_line){cache_name(d, r->cache->name, r->cache->on), n, cache, cache / SH_GP_COLOURS, x, y, 0};
         chart[i % n_rate] = (struct sh_fig_chart){
             n_rate < 2 ? "cache in use" :
             sh_figure_keep(d, s->source.is_file
