@@ -77,7 +77,7 @@ enum sh_engine_rule {
 };
 extern const struct sh_clock_key sh_engine_rules[SH_N_RULE];
 
-enum { SH_ENGINE_ERRORS = 32, SH_ENGINE_TEXT = 200 };
+enum { SH_ENGINE_ERRORS = 32, SH_ENGINE_TEXT = 320 };
 
 struct sh_engine_error {                /* mean absolute relative error of what is predicted       */
     enum sh_generation generation;
