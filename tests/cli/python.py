@@ -192,6 +192,7 @@ def progress():
 
 
 def interrupt():
+    signal.signal(signal.SIGINT, signal.default_int_handler)    # a shell's background commands ignore it
     threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     begin = time.time()
     try:
