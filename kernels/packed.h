@@ -5,19 +5,22 @@
  * Any code has `unpack`. The formats in the list below also have kernels of their own, which read blocks: `elements`
  * neighbours in a row in `bytes` bytes, x = scale * code - less with a scale for each `span` numbers. Layouts are
  * those of ggml (src/model/files/gguf_type.c describes them); MXFP4_APART is that of hub folders: neighbours share a
- * byte, the first in its low half, and the scales are a matrix of their own. */
+ * byte, the first in its low half, and the scales are a matrix of their own. F16 and BF16 are plain numbers, in blocks
+ * only so that they fit the same loops; they lie at even addresses. */
 #ifndef SH_KERNELS_PACKED_H
 #define SH_KERNELS_PACKED_H
 
 #include <stddef.h>
 
-/* FORMAT(name, elements, bytes, span, has_less) */
-#define SH_PACKED_FORMATS(FORMAT) \
+/* FORMAT(name, elements, bytes, span, has_less): codes with scales, and numbers of 16 bits. */
+#define SH_PACKED_CODES(FORMAT) \
     FORMAT(Q8_0, 32, 34, 32, 0) FORMAT(Q4_0, 32, 18, 32, 0) FORMAT(Q4_1, 32, 20, 32, 1) \
     FORMAT(Q5_0, 32, 22, 32, 0) FORMAT(Q5_1, 32, 24, 32, 1) FORMAT(IQ4_NL, 32, 18, 32, 0) \
     FORMAT(MXFP4, 32, 17, 32, 0) FORMAT(Q4_K, 256, 144, 32, 1) FORMAT(Q5_K, 256, 176, 32, 1) \
     FORMAT(Q6_K, 256, 210, 16, 0) FORMAT(Q2_K, 256, 84, 16, 1) FORMAT(Q3_K, 256, 110, 16, 0) \
     FORMAT(IQ4_XS, 256, 136, 32, 0) FORMAT(MXFP4_APART, 32, 16, 32, 0)
+#define SH_PACKED_HALVES(FORMAT) FORMAT(F16, 32, 64, 32, 0) FORMAT(BF16, 32, 64, 32, 0)
+#define SH_PACKED_FORMATS(FORMAT) SH_PACKED_CODES(FORMAT) SH_PACKED_HALVES(FORMAT)
 
 enum sh_packing {
     SH_PACKED_OTHER,                    /* read by `unpack` alone                                 */

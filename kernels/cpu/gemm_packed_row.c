@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The product of one row with packed weights (kernels/packed.h), which decoding consists of: codes and the row are
- * multiplied as integers (packed_dots.h), outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why). */
+ * multiplied as integers (packed_dots.h), outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why). Numbers
+ * of 16 bits are multiplied in f32, as those of more rows are. */
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/packed_dots.h"
 #include "kernels/cpu/variant.h"
@@ -102,13 +103,13 @@ typedef void whole_fn(const float *x, int cols, float *room);
     {                                                                                                              \
         put_whole(SH_PACKED_##name, x, cols, room);                                                                \
     }
-SH_PACKED_FORMATS(FORMAT)
+SH_PACKED_CODES(FORMAT)
 #undef FORMAT
 
-/* Of each format: a row with outputs, and the row as these want it. */
+/* Of each format of codes: a row with outputs, and the row as these want it. */
 static const struct { dot_fn *dot; whole_fn *whole; } kernels[SH_N_PACKING] = {
 #define FORMAT(name, elements, bytes, span, less) [SH_PACKED_##name] = {dot_##name, whole_##name},
-    SH_PACKED_FORMATS(FORMAT)
+    SH_PACKED_CODES(FORMAT)
 #undef FORMAT
 };
 
@@ -140,6 +141,10 @@ static void take_blocks(void *arg, struct sh_member *me)
     for (int b; sh_member_take(me, &b);) {
         const struct few *a = few_of(run->a, &b);
         int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+        if (!kernels[a->packed->format].dot) {
+            CPU_NAME(cpu_packed_outputs)(a, first, n);
+            continue;
+        }
         float *room = a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols);
         struct whole_x x = whole_at(room, a->x.cols);
         if (!ready || !same_whole(a->packed->format, ready))

@@ -41,6 +41,12 @@ UNPACK struct block_shape shape_of(enum sh_packing format)
     return shapes[format];
 }
 
+/* Whether its blocks are numbers of 16 bits, without codes and scales. */
+UNPACK int is_halves(enum sh_packing format)
+{
+    return format == SH_PACKED_F16 || format == SH_PACKED_BF16;
+}
+
 UNPACK float half_at(const unsigned char *at)
 {
     uint16_t h = (uint16_t)(at[0] | at[1] << 8);
@@ -283,6 +289,7 @@ UNPACK int in_fours(enum sh_packing format)
 {
     switch (format) {
     case SH_PACKED_Q8_0: case SH_PACKED_Q4_0: case SH_PACKED_Q4_1: case SH_PACKED_Q4_K: case SH_PACKED_OTHER: return 0;
+    case SH_PACKED_F16: case SH_PACKED_BF16: return 0;
     default: return CPU_FLOATS == 8;
     }
 }
@@ -450,6 +457,8 @@ UNPACK vec less_in_all(enum sh_packing format, struct block_at at, const float *
 UNPACK vec numbers_of(enum sh_packing format, struct block_at at, int run, int i, bytes32 own,
                       const float *scale, const float *less)
 {
+    if (is_halves(format))
+        return load_vec(format == SH_PACKED_F16 ? SH_F16 : SH_BF16, at.b + 2 * i);
     vec w = number_codes(format, at.b, run, i, own) * scale_in_all(format, at, scale, run, i);
     if (shape_of(format).has_less || offset_of(format) > 0)
         w -= less_in_all(format, at, less, run, i);

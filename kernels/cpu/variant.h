@@ -71,6 +71,8 @@ void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads);
 size_t CPU_NAME(cpu_few_codes_room)(int cols);
 void CPU_NAME(cpu_packed)(const struct few *a, int n, int n_threads);
 void CPU_NAME(cpu_packed_row)(const struct few *a, int n, int n_threads);      /* of one row; cpu_packed calls it */
+/* Outputs [first, first + n) of one row with numbers of 16 bits, n up to FEW_COLS. */
+void CPU_NAME(cpu_packed_outputs)(const struct few *a, int first, int n);
 size_t CPU_NAME(cpu_packed_room)(int in);
 void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to);
 /* Outputs [first, first + n), n <= FEW_COLS, as panels [FEW_COLS / MANY_WIDE, in, MANY_WIDE]; `to` has packed_room. */

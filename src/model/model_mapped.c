@@ -79,6 +79,18 @@ static void unpack_halves(const void *from, int first, int n, float *to)
         widen(b, b->stored->at + sh_layout_row(&stacked, first + i) * cols * 2, cols, to + (size_t)i * cols);
 }
 
+/* Rows of 16-bit numbers for products from them, where they lie a fixed number of rows apart and fit blocks of 32. */
+static void from_halves(const struct bound *b, struct sh_packed *out)
+{
+    const struct sh_layout *l = &b->layout;
+    const unsigned char *at = b->stored->at + (size_t)sh_bound_in_stack(b).first * (size_t)b->cols * sizeof(uint16_t);
+    if ((l->run != 1 && l->run != l->rows) || b->cols % 32 || (uintptr_t)at % sizeof(uint16_t))
+        return;
+    out->format = b->type == SH_F16 ? SH_PACKED_F16 : SH_PACKED_BF16;
+    out->step = l->run == l->rows ? 1 : l->step;
+    out->at = at;
+}
+
 int sh_model_halves(const struct sh_model *m, enum sh_role role, int layer, int number, struct sh_packed *out,
                     const char **name)
 {
@@ -88,6 +100,7 @@ int sh_model_halves(const struct sh_model *m, enum sh_role role, int layer, int 
         return 0;
     *name = b->name;
     *out = (struct sh_packed){.rows = b->rows, .cols = b->cols, .unpack = unpack_halves, .from = b};
+    from_halves(b, out);
     return 1;
 }
 

@@ -26,7 +26,8 @@ static const struct format { const char *name; int half[2], byte, is_apart; } fo
     {"Q5_1", {0, 2}, -1, 0},
     {"IQ4_NL", {0, -1}, -1, 0}, {"MXFP4", {-1, -1}, 0, 0}, {"Q4_K", {0, 2}, -1, 0}, {"Q5_K", {0, 2}, -1, 0},
     {"Q6_K", {208, -1}, -1, 0}, {"Q2_K", {80, 82}, -1, 0},
-    {"Q3_K", {108, -1}, -1, 0}, {"IQ4_XS", {0, -1}, -1, 0}, {"IQ2_S", {0, -1}, -1, 0}, {"MXFP4", {-1, -1}, 0, 1}};
+    {"Q3_K", {108, -1}, -1, 0}, {"IQ4_XS", {0, -1}, -1, 0}, {"IQ2_S", {0, -1}, -1, 0}, {"MXFP4", {-1, -1}, 0, 1},
+    {"F16", {0, -1}, -1, 0}, {"BF16", {0, -1}, -1, 0}};
 enum { N_FORMAT = sizeof formats / sizeof *formats };
 
 struct blocks {                         /* a matrix                                               */
@@ -44,9 +45,33 @@ static const struct sh_gguf_type *type_named(const char *name)
     return NULL;
 }
 
+static int is_halves(const struct sh_gguf_type *t)
+{
+    return !t->unpack;
+}
+
+/* Numbers in as many as a kernel takes at once. */
+static int elements_of(const struct sh_gguf_type *t)
+{
+    return is_halves(t) ? 32 : (int)t->elements;
+}
+
+static void unpack_halves(const struct blocks *b, int row, float *to)
+{
+    const unsigned char *at = b->at + (size_t)row * b->row_bytes;
+    for (int k = 0; k < b->p.cols; k++, at += 2) {
+        uint16_t half = (uint16_t)(at[0] | at[1] << 8);
+        to[k] = b->p.format == SH_PACKED_F16 ? sh_f16_to_f32(half) : sh_bf16_to_f32(half);
+    }
+}
+
 static void unpack(const void *from, int first, int n, float *to)
 {
     const struct blocks *b = from;
+    for (int i = 0; i < n && is_halves(b->type); i++)
+        unpack_halves(b, sh_packed_row(&b->p, first + i), to + (size_t)i * (size_t)b->p.cols);
+    if (is_halves(b->type))
+        return;
     for (int i = 0; i < n; i++)
         sh_gguf_unpack_row(b->type, b->at + (size_t)sh_packed_row(&b->p, first + i) * b->row_bytes, (size_t)b->p.cols,
                            to + (size_t)i * (size_t)b->p.cols);
@@ -78,14 +103,13 @@ static void blocks_free(struct blocks *b)
     free(b->scales);
 }
 
-/* Any bits are codes; scales are of magnitude 1/16 to 1/8. Of MXFP4_APART
- * every second row is the matrix's, as of gate and up in turns, at odd widths. */
+/* Any bits are codes; scales, and numbers of f16, are of magnitude 1/16 to 1/8, those of bf16 1/128 to 1/8. Of
+ * MXFP4_APART and numbers of 16 bits every second row is the matrix's, as of gate and up in turns, at odd widths. */
 static void make(struct blocks *b, const struct format *f, int rows, int cols, int d_head)
 {
-    int step = f->is_apart && !d_head ? 1 + cols / 32 % 2 : 1;
-    *b = (struct blocks){.at = NULL};
-    b->type = type_named(f->name);
+    *b = (struct blocks){.type = type_named(f->name)};
     CU_ASSERT_PTR_NOT_NULL_FATAL(b->type);
+    int step = (f->is_apart || is_halves(b->type)) && !d_head ? 1 + cols / 32 % 2 : 1;
     b->row_bytes = (size_t)cols / b->type->elements * b->type->bytes;
     size_t n = (size_t)rows * (size_t)step * b->row_bytes;
     b->at = xmalloc(n);
@@ -95,7 +119,8 @@ static void make(struct blocks *b, const struct format *f, int rows, int cols, i
         for (int k = 0; k < 2; k++) {
             unsigned char *top = b->at + at + f->half[k] + 1;
             if (f->half[k] >= 0)
-                *top = (unsigned char)((*top & 0x83) | 0x2c);
+                *top = (unsigned char)(b->type->packing == SH_PACKED_BF16 ? (*top & 0x81) | 0x3c
+                                                                          : (*top & 0x83) | 0x2c);
         }
         if (f->byte >= 0)
             b->at[at + (size_t)f->byte] = (unsigned char)(120 + b->at[at + (size_t)f->byte] % 8);
@@ -118,7 +143,7 @@ struct tried {
 
 static int is_whole(const struct tried *c, int rows)    /* whether x is rounded to integers       */
 {
-    return rows == 1 && c->b->p.format != SH_PACKED_OTHER;
+    return rows == 1 && c->b->p.format != SH_PACKED_OTHER && !is_halves(c->b->type);
 }
 
 /* What the rounding of number k of a row may be. */
@@ -227,7 +252,7 @@ static void packed(const struct target *t)
     for (int f = 0; f < N_FORMAT; f++)
         for (int turn = 0; turn < 6; turn++) {
             struct blocks b;
-            int elements = (int)type_named(formats[f].name)->elements;
+            int elements = elements_of(type_named(formats[f].name));
             make(&b, &formats[f], outs[(turn + f) % 4], blocks[turn % 3] * elements, 0);
             try_blocks(t, &alone, &b, (enum sh_type)((turn + f) % 3), &all);
             blocks_free(&b);

@@ -167,8 +167,8 @@ static void unpack_mxfp4(const unsigned char *b, float *out)
 
 /* Those that cannot be unpacked are here for their names and sizes. */
 static const struct sh_gguf_type types[] = {
-    {0, "F32", 1, 4, NULL, SH_PACKED_OTHER}, {1, "F16", 1, 2, NULL, SH_PACKED_OTHER},
-    {30, "BF16", 1, 2, NULL, SH_PACKED_OTHER},
+    {0, "F32", 1, 4, NULL, SH_PACKED_OTHER}, {1, "F16", 1, 2, NULL, SH_PACKED_F16},
+    {30, "BF16", 1, 2, NULL, SH_PACKED_BF16},
     {2, "Q4_0", 32, 18, unpack_q4_0, SH_PACKED_Q4_0}, {3, "Q4_1", 32, 20, unpack_q4_1, SH_PACKED_Q4_1},
     {6, "Q5_0", 32, 22, unpack_q5_0, SH_PACKED_Q5_0}, {7, "Q5_1", 32, 24, unpack_q5_1, SH_PACKED_Q5_1},
     {8, "Q8_0", 32, 34, unpack_q8_0, SH_PACKED_Q8_0}, {12, "Q4_K", 256, 144, unpack_q4_k, SH_PACKED_Q4_K},
