@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of 2 to PACKED_ROWS rows with packed weights (kernels/packed.h) in f32, with numbers of 16 bits also those
- * of one row: codes become exact f32 numbers in registers, outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why). Lane k of a sum takes the inputs i
- * with i % CPU_FLOATS = k in order, or in fours (unpack.h) those with i % 32 / 4 = k, and the lanes are added up in a
- * fixed order, so that a row is the same bits among any of the others and whatever the number of threads.
- * gemm_packed_row.c multiplies one row with codes, gemm_many_rows.c more rows; it takes the same numbers from here in
- * panels. */
+ * of one row: codes become exact f32 numbers in registers, outputs at FEW_PLACES places in turn (gemm_few_rows_out.h
+ * says why). Lane k of a sum takes the inputs i with i % CPU_FLOATS = k in order, or in fours (unpack.h) those with
+ * i % 32 / 4 = k, and the lanes are added up in a fixed order, so that a row is the same bits among any of the others
+ * and whatever the number of threads. gemm_packed_row.c multiplies one row with codes, gemm_many_rows.c more rows; it
+ * takes the same numbers from here in panels. */
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/unpack.h"
 #include "kernels/cpu/variant.h"
@@ -222,6 +222,7 @@ static void panel_of(const struct sh_packed *p, int first, int n, float *to)
         for (int k = 0; k < n; k++) {
             kernels[p->format].unpack(at[k], cols, part[k], CPU_FLOATS);
             at[k].b += cols / s.elements * s.bytes;
+            few_ask(at[k].b, (size_t)(DEEP / s.elements * s.bytes));
             at[k].apart += is_apart(p->format) ? cols / s.elements : 0;
         }
         for (int i = 0; i < cols; i += SIDE)
