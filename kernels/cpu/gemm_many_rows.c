@@ -95,7 +95,8 @@ static void multiply(const struct few *a, const float *packed, int from, int to,
     size_t in = (size_t)a->x.cols;
     for (int row = from, rows; row < to; row += rows) {
         const float *x = (const float *)a->x.at + (size_t)row * a->x.stride;
-        rows = to - row < HIGH ? to - row : HIGH;
+        int tiles = (to - row + HIGH - 1) / HIGH;       /* of about the same height: a low one waits for its sums */
+        rows = (to - row + tiles - 1) / tiles;
         for (int p = 0; p < n; p += WIDE)
             tile_of(packed + (size_t)p * in, x, a->x.stride, rows, a->x.cols, sum + p);
         for (int r = 0; r < rows; r++)
