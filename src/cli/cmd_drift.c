@@ -313,6 +313,7 @@ static int report(const struct work *w, struct sh_err *e)
         write_change(o, &w->drift[i].change);
     }
     sh_out_end(o);
+    sh_note_one_token(o, w->budget, w->n_budget);
     if (w->runs[0].codec != SH_CODEC_F32)
         sh_out_note(o, "The trace is rounded (%s), so the replay may break near ties differently, even in layer 0.\n"
                     "With shears trace --codec f32, only ties within f32 rounding can differ.",

@@ -331,6 +331,7 @@ static int report(const struct sh_eval_job *w, struct sh_err *e)
     }
     sh_out_end(o);
     sh_timing_put(o, &w->timing);
+    sh_note_one_token(o, w->budget, w->n_budget);
     if (w->timing.on && w->cluster.ranks)
         sh_out_note(o, "The times are those of the first rank.");
     if (known)

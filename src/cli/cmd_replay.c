@@ -267,6 +267,7 @@ static struct sh_out *describe(const struct sh_replay_job *w)
     sh_out_note(o, "Output error compares policies on this trace; kept mass describes what they keep. Neither");
     sh_out_note(o, "predicts perplexity; shears eval measures it.");
     note_left_out(o, w);
+    sh_note_one_token(o, w->budget, w->q.n_budget);
     if (known)
         sh_out_note(o, "%d of %d rows were read from the store; --force recomputes them.", known, w->n_row);
     return o;

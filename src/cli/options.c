@@ -33,6 +33,15 @@ int sh_read_budget(const char *text, struct sh_budget *to, struct sh_err *e)
     return n == 1 ? 0 : sh_misused(e, "--budget %s: expected one budget", text);
 }
 
+void sh_note_one_token(struct sh_out *o, const struct sh_budget *budget, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (budget[i].tokens == 1) {
+            sh_out_note(o, "Budget 1 is one token per KV head; the whole sequence is 1.0 or 100%%.");
+            return;
+        }
+}
+
 int sh_read_rows(const char *text, enum sh_rows *to, struct sh_err *e)
 {
     *to = strcmp(text, "recorded") ? SH_ROWS_RENORMALISED : SH_ROWS_RECORDED;

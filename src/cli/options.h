@@ -80,6 +80,9 @@ int sh_read_budgets(const struct sh_list *typed, struct sh_budget *to, int *n, s
 int sh_read_budget(const char *text, struct sh_budget *to, struct sh_err *e);
 int sh_read_rows(const char *text, enum sh_rows *to, struct sh_err *e);
 
+/* A remark if a budget is a single token: "1", where the whole sequence, 1.0, may have been meant. */
+void sh_note_one_token(struct sh_out *o, const struct sh_budget *budget, int n);
+
 /* ---- figures ---- */
 
 #define SH_FIGURE_FILES "FILE.{svg,png,pdf,eps,tex}"

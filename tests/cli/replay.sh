@@ -95,6 +95,10 @@ expect "an unknown knob: the nearest names" 2 '' 'did you mean recent'
 refuse "a knob's value" 2 'h2o: recent=-1, expected a whole number' replay --db opt.db --policy h2o:recent=-1
 refuse "a knob's name" 2 'expected one of n, i, t' replay --db opt.db --policy scissorhands:threshold=x
 refuse "a budget of nothing" 2 'budget "0": expected tokens' replay --db opt.db --budget 0
+run replay --db opt.db --policy window --budget 0.5,1 -q
+expect "a budget of one token next to a share" 0 'Budget 1 is one token per KV head'
+run replay --db opt.db --policy window --budget 0.5,1.0 -q
+holds "  not of the whole" sh -c '! grep -q "Budget 1 is" log/out'
 refuse "a share above 1" 2 'budget "1.5": expected tokens' replay --db opt.db --budget 1.5
 refuse "a span without a count" 2 'expected FROM..TO/COUNT' replay --db opt.db --budget 0.1..0.5
 refuse "a budget below what is protected" 2 'is 8 tokens, .*h2o protects 8' replay --db opt.db --policy h2o:recent=8 --budget 8
