@@ -92,7 +92,8 @@ ARCHES = {
     "seed_oss": ("seed_oss", False, AFTER), "glm4": ("glm4", False, {}), "stablelm": ("stablelm", False, {}),
     "phi": ("phi2", False, {}), "starcoder2": ("starcoder2", False, {}), "gpt_bigcode": ("starcoder", False, {}),
     "qwen3_next": ("qwen3next", False, AFTER), "gemma3n_text": ("gemma3n", False, AFTER),
-    "nemotron": ("nemotron", False, {}), "falcon": ("falcon", False, {}), "mpt": ("mpt", False, {})}
+    "nemotron": ("nemotron", False, {}), "falcon": ("falcon", False, {}), "mpt": ("mpt", False, {}),
+    "ministral3": ("mistral3", True, {})}
 PLUS_ONE = ("gemma", "nemotron", "qwen3_next")
 GEMMA = {"pre_feedforward_layernorm": "ffn_norm", "altup.router_norm": "altup_router_norm",
          "altup.modality_router": "altup_router", "altup.prediction_coefs": "altup_predict_coef",
@@ -341,6 +342,9 @@ class File:
             key("rope.scaling.original_context_length", U32, r["original_max_position_embeddings"])
             key("rope.scaling.yarn_beta_fast", FLOAT, r.get("beta_fast"))
             key("rope.scaling.yarn_beta_slow", FLOAT, r.get("beta_slow"))
+            if self.kind == "ministral3":
+                key("rope.scaling.yarn_log_multiplier", FLOAT, r["mscale_all_dim"])
+                key("attention.temperature_scale", FLOAT, r["llama_4_scaling_beta"])
             if self.c.get("kv_lora_rank"):
                 key("rope.scaling.yarn_log_multiplier", FLOAT, 0.1 * r.get("mscale_all_dim", 0))
         if kind == "llama3":

@@ -35,4 +35,4 @@ const struct sh_family sh_family_ministral3 = {
     .architectures = SH_WORDS("Ministral3ForCausalLM", "Ministral3Model", "Mistral3ForConditionalGeneration"),
     .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),
     .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS}, .keys = sh_llama_keys, .params = sh_llama_params,
-    .knows = " sliding_window layer_types ", .shape = shape, .finish = finish};
+    .gguf = &sh_gguf_ministral3, .knows = " sliding_window layer_types ", .shape = shape, .finish = finish};

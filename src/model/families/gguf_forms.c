@@ -169,6 +169,12 @@ static const struct sh_gguf_item items_llama[] = {
     LLAMA, {.name = NULL}};
 FORM(olmo2, .arch = "olmo2", .items = items_llama, .windowed_type = "olmo3",
      .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS);
+/* The multiplier is the whole of what the size of turns is divided by, not a tenth of it as in DeepSeek's files. */
+static const struct sh_gguf_item items_ministral3[] = {
+    LLAMA, SH_GGUF_MAYBE(NUMBER, "attention.temperature_scale", "rope_scaling.llama_4_scaling_beta"),
+    SH_GGUF_MAYBE(NUMBER, "rope.scaling.yarn_log_multiplier", "rope_scaling.mscale_all_dim"), {.name = NULL}};
+FORM(ministral3, .arch = "mistral3", .items = items_ministral3, .traits = ROTARY | SH_GGUF_IN_PAIRS);
+
 FORM(arcee, .arch = "arcee", .items = items_llama, .traits = ROTARY | SH_GGUF_IN_PAIRS);
 FORM(hunyuan_v1_dense, .arch = "hunyuan-dense", .items = items_llama, .traits = ROTARY);
 FORM(ernie4_5, .arch = "ernie4_5", .items = items_llama, .traits = ROTARY);

@@ -148,6 +148,8 @@ static int put_yarn(struct sh_gguf_maker *m, json_t *scaling)
         json_object_set_new(scaling, "mscale", json_real(10 * log));
         json_object_set_new(scaling, "mscale_all_dim", json_real(10 * log));
     }
+    if (json_object_get(scaling, "mscale_all_dim") && !json_object_get(scaling, "mscale"))
+        json_object_set_new(scaling, "mscale", json_real(1));
     json_object_set_new(scaling, "beta_fast", json_real(fast));
     json_object_set_new(scaling, "beta_slow", json_real(slow));
     if (original)
@@ -171,8 +173,9 @@ static int put_scaling(struct sh_gguf_maker *m)
         return sh_gguf_cannot(m, name, "none, linear or yarn");
     if (factor == 0 || (factor == 1 && !is_yarn))
         return 0;
-    json_t *scaling = json_object();
-    sh_gguf_put(m, "rope_scaling", NULL, scaling);
+    if (!json_object_get(m->root, "rope_scaling"))      /* the family's items may have begun it */
+        sh_gguf_put(m, "rope_scaling", NULL, json_object());
+    json_t *scaling = json_object_get(m->root, "rope_scaling");
     json_object_set_new(scaling, "rope_type", json_string(is_yarn ? "yarn" : "linear"));
     json_object_set_new(scaling, "factor", json_real(factor));
     return is_yarn ? put_yarn(m, scaling) : 0;
