@@ -202,7 +202,8 @@ struct sh_delta {
     const float *a, *b;                 /* [rows, n_v]                                             */
     const float *conv;                  /* [channels, kernel]                                      */
     const float *log_a, *step;          /* [n_v]                                                   */
-    int n_k, n_v, d_k, d_v, kernel;     /* value head h uses key head h / (n_v / n_k)              */
+    int n_k, n_v, d_k, d_v, kernel;
+    int in_turns;                       /* value head h uses key head h % n_k, else h / (n_v / n_k) */
     int n_seq;
     const int *start;                   /* host, [n_seq + 1]                                       */
     /* [n_seq], each the last kernel - 1 rows before the convolution, [kernel - 1, channels], then S [n_v, d_k, d_v]:

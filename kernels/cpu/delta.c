@@ -105,7 +105,8 @@ static void step(float *state, const struct sh_delta *a, const struct token *t)
 static void run_head(void *arg, int number)
 {
     const struct sh_delta *a = arg;
-    int s = number / a->n_v, h = number % a->n_v, key_head = h / (a->n_v / a->n_k), keys = a->n_k * a->d_k;
+    int s = number / a->n_v, h = number % a->n_v, keys = a->n_k * a->d_k;
+    int key_head = a->in_turns ? h % a->n_k : h / (a->n_v / a->n_k);
     size_t n = channels_of(a);
     float *state = state_of(a, s) + (size_t)(a->kernel - 1) * n + (size_t)h * (size_t)a->d_k * (size_t)a->d_v;
     float *scratch = xmalloc((2 * (size_t)a->d_k + (size_t)a->d_v) * sizeof *scratch);

@@ -9,7 +9,7 @@ enum { THREADS = 128 };
 struct delta {                          /* of one sequence; without holes: every byte means something */
     float *x, *out, *state;
     const float *a, *b, *conv, *log_a, *step;
-    int n_k, n_v, d_k, d_v, kernel, n_row, channels, unused;
+    int n_k, n_v, d_k, d_v, kernel, n_row, channels, in_turns;
 };
 
 static __device__ __forceinline__ float logistic(float x)
@@ -56,7 +56,7 @@ static __global__ void move_state(struct delta a)
     SH_SHARED(float, part, SUM_PARTS(THREADS));
     SH_SHARED(float, q, SH_DELTA_KEY);
     SH_SHARED(float, k, SH_DELTA_KEY);
-    int h = (int)blockIdx.x, key_head = h / (a.n_v / a.n_k), keys = a.n_k * a.d_k;
+    int h = (int)blockIdx.x, key_head = a.in_turns ? h % a.n_k : h / (a.n_v / a.n_k), keys = a.n_k * a.d_k;
     float *state = a.state + (size_t)(a.kernel - 1) * (size_t)a.channels + (size_t)h * (size_t)a.d_k * (size_t)a.d_v;
     float rate = expf(a.log_a[h]);
     for (int t = 0; t < a.n_row; t++) {
@@ -97,7 +97,7 @@ void cuda_delta(struct sh_dev *d, const struct sh_delta *a)
         struct delta one = {(float *)a->x.at + row * (size_t)channels,
                             (float *)a->out.at + row * n_v * (size_t)a->d_v, a->state + (size_t)s * numbers,
                             a->a + row * n_v, a->b + row * n_v, a->conv, a->log_a, a->step, a->n_k, a->n_v, a->d_k,
-                            a->d_v, a->kernel, a->start[s + 1] - a->start[s], channels, 0};
+                            a->d_v, a->kernel, a->start[s + 1] - a->start[s], channels, a->in_turns};
         if (!one.n_row)
             continue;
         SH_LAUNCH(convolve, dim3((unsigned)((channels + THREADS - 1) / THREADS)), dim3(THREADS), d->compute, one);

@@ -90,6 +90,7 @@ struct sh_latent {
 struct sh_delta_shape {
     int n_k, n_v, d_k, d_v;                 /* heads of queries and keys, of values; their widths; n_v 0: none */
     int kernel;                             /* tokens of the convolution before it                */
+    int in_turns;                           /* kernels/backend.h's struct sh_delta                */
 };
 
 /* What a token carries from layer to layer besides d_model numbers, and what is done with it (streams.c). */

@@ -50,8 +50,8 @@ struct sh_mat sh_delta_run(const struct sh_layer *l, const struct sh_activations
     sh_layer_linears(l, all, 6);
     struct sh_delta what = {.out = out, .x = in, .a = by_a.at, .b = by_b.at, .conv = l->vector[SH_DELTA_CONV],
                             .log_a = l->vector[SH_DELTA_LOG_A], .step = l->vector[SH_DELTA_STEP], .n_k = c->n_k,
-                            .n_v = c->n_v, .d_k = c->d_k, .d_v = c->d_v, .kernel = c->kernel, .n_seq = n_seq,
-                            .start = start, .state = state};
+                            .n_v = c->n_v, .d_k = c->d_k, .d_v = c->d_v, .kernel = c->kernel,
+                            .in_turns = c->in_turns, .n_seq = n_seq, .start = start, .state = state};
     if (state)
         l->b->delta(l->d, &what);
     else

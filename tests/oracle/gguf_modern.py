@@ -93,8 +93,9 @@ ARCHES = {
     "phi": ("phi2", False, {}), "starcoder2": ("starcoder2", False, {}), "gpt_bigcode": ("starcoder", False, {}),
     "qwen3_next": ("qwen3next", False, AFTER), "gemma3n_text": ("gemma3n", False, AFTER),
     "nemotron": ("nemotron", False, {}), "falcon": ("falcon", False, {}), "mpt": ("mpt", False, {}),
-    "ministral3": ("mistral3", True, {})}
-PLUS_ONE = ("gemma", "nemotron", "qwen3_next")
+    "ministral3": ("mistral3", True, {}), "qwen3_5_text": ("qwen35", False, AFTER),
+    "qwen3_5_moe_text": ("qwen35moe", False, AFTER)}
+PLUS_ONE = ("gemma", "nemotron", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 GEMMA = {"pre_feedforward_layernorm": "ffn_norm", "altup.router_norm": "altup_router_norm",
          "altup.modality_router": "altup_router", "altup.prediction_coefs": "altup_predict_coef",
          "altup.correction_coefs": "altup_correct_coef", "laurel.linear_left": "laurel_l",
@@ -178,6 +179,12 @@ class File:
             return self.add(blk + "exp_probs_b.bias", t.map(np.ravel))
         if name == "self_attn.sinks":
             return self.add(blk + "attn_sinks.weight", t)
+        if name in ("mlp.experts.gate_up_proj", "mlp.experts.down_proj") and self.kind == "qwen3_5_moe_text":
+            half = t.x.shape[1] // 2
+            if name.endswith("down_proj"):
+                return self.add(blk + "ffn_down_exps.weight", t)
+            self.add(blk + "ffn_gate_exps.weight", t.map(lambda x: x[:, :half]))
+            return self.add(blk + "ffn_up_exps.weight", t.map(lambda x: x[:, half:]))
         if name.startswith("mlp.experts."):
             return self.oss(blk, name[12:], t)
         if name == "block_sparse_moe.input_linear.weight":
@@ -214,9 +221,28 @@ class File:
             t = t.map(np.ravel)
         self.add(f"{blk}{self.own.get(stem, GEMMA.get(stem, LAYER.get(stem)))}.{end}", t)
 
+    def in_turns(self, t, axis=0, first=0):
+        """Value heads of Qwen 3.5 along an axis, from a place on: one of each key head, then the next of each."""
+        n_k = self.c["linear_num_key_heads"]
+        per = self.c["linear_num_value_heads"] // n_k
+
+        def turn(x):
+            x = np.moveaxis(x, axis, 0)
+            heads = x[first:].reshape(n_k, per, -1, *x.shape[1:]).swapaxes(0, 1)
+            return np.moveaxis(np.concatenate([x[:first], heads.reshape(x[first:].shape)]), 0, axis)
+        return t.map(turn)
+
     def delta(self, blk, name, t):
         """The delta rule's: queries, keys and values of all heads in one tensor, z in another."""
         c = self.c
+        if self.kind.startswith("qwen3_5") and name != "norm.weight":
+            keys = 2 * c["linear_num_key_heads"] * c["linear_key_head_dim"]
+            t = self.in_turns(t, int(name == "out_proj.weight"), keys if name in ("conv1d.weight", "in_proj_qkv.weight") else 0)
+            own = {"in_proj_qkv": "attn_qkv", "in_proj_z": "attn_gate", "in_proj_b": "ssm_beta",
+                   "in_proj_a": "ssm_alpha", "out_proj": "ssm_out"}.get(name.split(".")[0])
+            if own:
+                self.add(f"{blk}{own}.weight", t)
+                return True
         if name == "in_proj_qkvz.weight":
             n_k, d_k = c["linear_num_key_heads"], c["linear_key_head_dim"]
             more = c["linear_num_value_heads"] // n_k * c["linear_value_head_dim"]
@@ -311,13 +337,13 @@ class File:
             normal = statistics.NormalDist()
             key("activation_sparsity_scale", ARRAY, (FLOAT, [normal.inv_cdf(s) if s else -math.inf for s in
                                                              c["activation_sparsity_pattern"]]))
-        if self.kind == "qwen3_next":
+        if self.kind == "qwen3_next" or self.kind.startswith("qwen3_5"):
             values = c["linear_num_value_heads"]
             for theirs, n in (("conv_kernel", c["linear_conv_kernel_dim"]), ("state_size", c["linear_key_head_dim"]),
                               ("group_count", c["linear_num_key_heads"]), ("time_step_rank", values),
                               ("inner_size", values * c["linear_value_head_dim"])):
                 key("ssm." + theirs, U32, n)
-            key("full_attention_interval", U32, c["full_attention_interval"])
+            key("full_attention_interval", U32, c.get("full_attention_interval"))
         if self.kind == "stablelm":
             key("use_parallel_residual", BOOL, c["use_parallel_residual"])
 
@@ -327,7 +353,8 @@ class File:
             return
         r = c.get("rope_parameters") or dict(c.get("rope_scaling") or {}, rope_theta=c.get("rope_theta", 10000.0))
         kind, base = r.get("rope_type", r.get("type")), r.get("rope_theta")
-        turning = int(self.d * self.get("partial_rotary_factor")) if self.get("partial_rotary_factor") else self.d
+        share = self.get("partial_rotary_factor") or r.get("partial_rotary_factor")
+        turning = int(self.d * share) if share else self.d
         turning = c.get("qk_rope_head_dim") or c.get("rotary_dim") or turning
         if self.kind == "glm4":
             turning = self.d // 2
@@ -335,6 +362,8 @@ class File:
             base, kind = base * r["alpha"] ** (self.d / (self.d - 2)), None
         key("rope.freq_base", FLOAT, base)
         key("rope.dimension_count", U32, turning)
+        if r.get("mrope_section"):
+            key("rope.dimension_sections", ARRAY, (U32, (r["mrope_section"] + [0])[:4]))
         if kind in ("yarn", "linear"):
             key("rope.scaling.type", STRING, kind)
             key("rope.scaling.factor", FLOAT, r["factor"])

@@ -14,7 +14,8 @@
     SH_COUNT_KEY(delta.n_k, 1e5, "linear_num_key_heads"), SH_COUNT_KEY(delta.n_v, 1e5, "linear_num_value_heads"), \
     SH_COUNT_KEY(delta.d_k, SH_DELTA_KEY, "linear_key_head_dim"), \
     SH_COUNT_KEY(delta.d_v, 1e5, "linear_value_head_dim"), \
-    SH_COUNT_KEY(delta.kernel, SH_DELTA_TAPS, "linear_conv_kernel_dim")
+    SH_COUNT_KEY(delta.kernel, SH_DELTA_TAPS, "linear_conv_kernel_dim"), \
+    SH_COUNT_KEY(delta.in_turns, 1, "gguf.linear_heads_in_turns")
 #define MIXTURE_KEYS \
     SH_COUNT_KEY(mix.n, 1e5, "num_experts", "num_local_experts"), SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok"), \
     SH_COUNT_KEY(mix.width, 1e8, "moe_intermediate_size"), \
@@ -168,8 +169,9 @@ const struct sh_family sh_family_qwen3_5 = {
     .special = "gated delta rule in three of four layers, gated attention",
     .name = "qwen3_5", .model_types = SH_WORDS("qwen3_5_text", "qwen3_5"),
     .architectures = SH_WORDS("Qwen3_5ForCausalLM", "Qwen3_5TextModel", "Qwen3_5ForConditionalGeneration"),
-    .prefixes = NESTED, .start = {START, .flags = FLAGS}, .keys = keys, .params = params, .facts = delta_facts,
-    .only = ONLY, .knows = DELTA_KNOWS, .shape = delta_shape, .finish = finish, .count = count_delta};
+    .prefixes = NESTED, .start = {START, .flags = FLAGS}, .keys = keys, .params = params,
+    .gguf = &sh_gguf_qwen3_5, .facts = delta_facts, .only = ONLY, .knows = DELTA_KNOWS, .shape = delta_shape,
+    .finish = finish, .count = count_delta};
 
 const struct sh_family sh_family_qwen3_5_moe = {
     .special = "gated delta rule in three of four layers, gated attention, experts",
@@ -177,5 +179,5 @@ const struct sh_family sh_family_qwen3_5_moe = {
     .architectures = SH_WORDS("Qwen3_5MoeForCausalLM", "Qwen3_5MoeTextModel", "Qwen3_5MoeForConditionalGeneration"),
     .prefixes = NESTED, .start = {START, .mix = {.n = 256, .used = 8, .width = 512, .shared_width = 512},
                                   .flags = FLAGS | SH_MIX_NORMED},
-    .keys = keys_moe, .params = params_moe, .facts = delta_moe_facts, .only = ONLY, .knows = DELTA_KNOWS,
-    .shape = moe_shape, .finish = finish, .count = count_delta};
+    .keys = keys_moe, .params = params_moe, .gguf = &sh_gguf_qwen3_5_moe, .facts = delta_moe_facts, .only = ONLY,
+    .knows = DELTA_KNOWS, .shape = moe_shape, .finish = finish, .count = count_delta};

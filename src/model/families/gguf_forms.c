@@ -120,28 +120,47 @@ static const struct sh_gguf_item items_granite_moe[] = {
 FORM(granitemoe, .arch = "granitemoe", .items = items_granite_moe,
      .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE);
 
-/* The products of the delta rule are parted as in Qwen 3.5's own files, but for strengths and decays. */
+/* ---- the delta rule ---- */
+
+#define DELTA_NAMES \
+    {SH_MLP_NORM_W, "blk.#.post_attention_norm.weight", 0}, {SH_ATTN_GATE_W, "blk.#.attn_q.weight", 0}, \
+    {SH_DELTA_Q_W, "blk.#.attn_qkv.weight", 0}, {SH_DELTA_K_W, "blk.#.attn_qkv.weight", 0}, \
+    {SH_DELTA_V_W, "blk.#.attn_qkv.weight", 0}, {SH_DELTA_Z_W, "blk.#.attn_gate.weight", 0}, \
+    {SH_DELTA_CONV, "blk.#.ssm_conv1d.weight", 0}, {SH_DELTA_LOG_A, "blk.#.ssm_a", 0}, \
+    {SH_DELTA_STEP, "blk.#.ssm_dt.bias", 0}, {SH_DELTA_NORM_W, "blk.#.ssm_norm.weight", 0}, \
+    {SH_DELTA_OUT_W, "blk.#.ssm_out.weight", 0}
+#define DELTA_ITEMS \
+    SH_GGUF_COUNT_ITEM("ssm.conv_kernel", "linear_conv_kernel_dim"), \
+    SH_GGUF_COUNT_ITEM("ssm.state_size", "linear_key_head_dim"), \
+    SH_GGUF_COUNT_ITEM("ssm.group_count", "linear_num_key_heads"), \
+    SH_GGUF_COUNT_ITEM("ssm.time_step_rank", "linear_num_value_heads"), \
+    SH_GGUF_COUNT_ITEM("ssm.inner_size", "ssm.inner_size"), \
+    {.name = "ssm.time_step_rank", .hub = "linear_value_head_dim", .kind = SH_GGUF_SHARE_OF, \
+     .json = "ssm.inner_size"}, \
+    SH_GGUF_MAYBE(COUNT, "full_attention_interval", "full_attention_interval")
+
 static const struct sh_gguf_name next_names[] = {
-    {SH_MLP_NORM_W, "blk.#.post_attention_norm.weight", 0}, {SH_ATTN_GATE_W, "blk.#.attn_q.weight", 0},
-    {SH_DELTA_Q_W, "blk.#.attn_qkv.weight", 0}, {SH_DELTA_K_W, "blk.#.attn_qkv.weight", 0},
-    {SH_DELTA_V_W, "blk.#.attn_qkv.weight", 0}, {SH_DELTA_Z_W, "blk.#.attn_gate.weight", 0},
-    {SH_DELTA_B_W, "blk.#.ssm_ba.weight", 0}, {SH_DELTA_A_W, "blk.#.ssm_ba.weight", 0},
-    {SH_DELTA_CONV, "blk.#.ssm_conv1d.weight", 0}, {SH_DELTA_LOG_A, "blk.#.ssm_a", 0},
-    {SH_DELTA_STEP, "blk.#.ssm_dt.bias", 0}, {SH_DELTA_NORM_W, "blk.#.ssm_norm.weight", 0},
-    {SH_DELTA_OUT_W, "blk.#.ssm_out.weight", 0}, {0, NULL, 0}};
+    DELTA_NAMES, {SH_DELTA_B_W, "blk.#.ssm_ba.weight", 0}, {SH_DELTA_A_W, "blk.#.ssm_ba.weight", 0}, {0, NULL, 0}};
+#define DELTA_EXPERTS \
+    COMMON, RMS, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SOFTMAX, \
+    SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"), \
+    SH_GGUF_COUNT_ITEM("expert_shared_feed_forward_length", "shared_expert_intermediate_size"), DELTA_ITEMS
 static const struct sh_gguf_item items_next[] = {
-    COMMON, RMS, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SOFTMAX,
-    SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"), SH_GGUF_IS("norm_topk_prob", "true"),
-    SH_GGUF_COUNT_ITEM("expert_shared_feed_forward_length", "shared_expert_intermediate_size"),
-    SH_GGUF_COUNT_ITEM("ssm.conv_kernel", "linear_conv_kernel_dim"),
-    SH_GGUF_COUNT_ITEM("ssm.state_size", "linear_key_head_dim"),
-    SH_GGUF_COUNT_ITEM("ssm.group_count", "linear_num_key_heads"),
-    SH_GGUF_COUNT_ITEM("ssm.time_step_rank", "linear_num_value_heads"),
-    SH_GGUF_COUNT_ITEM("ssm.inner_size", "ssm.inner_size"),
-    {.name = "ssm.time_step_rank", .hub = "linear_value_head_dim", .kind = SH_GGUF_SHARE_OF, .json = "ssm.inner_size"},
-    SH_GGUF_MAYBE(COUNT, "full_attention_interval", "full_attention_interval"), {.name = NULL}};
+    DELTA_EXPERTS, SH_GGUF_IS("norm_topk_prob", "true"), {.name = NULL}};
 FORM(qwen3_next, .arch = "qwen3next", .items = items_next, .names = next_names, .share_key = "partial_rotary_factor",
      .traits = ROTARY | SH_GGUF_SHARE);
+
+/* Converters put the value heads in another order: first one of each key head, then the next of each. */
+static const struct sh_gguf_name names_3_5[] = {
+    DELTA_NAMES, {SH_DELTA_B_W, "blk.#.ssm_beta.weight", 0}, {SH_DELTA_A_W, "blk.#.ssm_alpha.weight", 0}, {0, NULL, 0}};
+static const struct sh_gguf_item items_3_5[] = {
+    LLAMA, DELTA_ITEMS, SH_GGUF_IS("gguf.linear_heads_in_turns", "1"), {.name = NULL}};
+static const struct sh_gguf_item items_3_5_moe[] = {
+    DELTA_EXPERTS, SH_GGUF_IS("gguf.linear_heads_in_turns", "1"), {.name = NULL}};
+FORM(qwen3_5, .arch = "qwen35", .items = items_3_5, .names = names_3_5, .share_key = "partial_rotary_factor",
+     .traits = ROTARY | SH_GGUF_SHARE);
+FORM(qwen3_5_moe, .arch = "qwen35moe", .items = items_3_5_moe, .names = names_3_5,
+     .share_key = "partial_rotary_factor", .traits = ROTARY | SH_GGUF_SHARE);
 
 /* ---- dense models ---- */
 

@@ -318,15 +318,15 @@ static int put_scale(struct sh_gguf_maker *m)
  * Of those of its architecture the ones about attention, rotation, experts and scales must be known; others (a chat
  * template, how pictures are cut) do not touch the layers. */
 
-/* Read above, or in gguf_rope.c. */
+/* Read above, or in gguf_rope.c. Sections are for pictures: the positions of a text are the same in all. */
 static const char *const read_keys[] = {
     "attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length",
     "attention.layer_norm_epsilon", "attention.layer_norm_rms_epsilon", "attention.scale", "attention.sliding_window",
     "attention.sliding_window_pattern", "attn_logit_softcapping", "final_logit_softcapping", "rope.dimension_count",
-    "rope.freq_base", "rope.freq_base_swa", "rope.global.freq_base", "rope.local.freq_base", "rope.scaling.type",
-    "rope.scaling.factor", "rope.scale_linear", "rope.scaling.original_context_length", "rope.scaling.finetuned",
-    "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "attention.key_length_mla",
-    "attention.value_length_mla", NULL};
+    "rope.dimension_sections", "rope.freq_base", "rope.freq_base_swa", "rope.global.freq_base", "rope.local.freq_base",
+    "rope.scaling.type", "rope.scaling.factor", "rope.scale_linear", "rope.scaling.original_context_length",
+    "rope.scaling.finetuned", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow",
+    "attention.key_length_mla", "attention.value_length_mla", NULL};
 
 /* With this value they change nothing. */
 static const struct neutral { const char *name; double value; } neutral[] = {

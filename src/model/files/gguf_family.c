@@ -82,6 +82,15 @@ static unsigned kept_form(const struct sh_family *f, const struct sh_param *p)
     return by_head || by_delta_head ? p->form & (SH_BY_HEAD | SH_BY_DELTA_HEAD) : 0u;
 }
 
+/* Hub folders have some matrices under one of two names, GGUF files under one. */
+static int is_there(const struct sh_param *first, const struct sh_param *p)
+{
+    for (; first < p; first++)
+        if (first->role == p->role && first->needs == p->needs && !strcmp(first->name, p->name))
+            return 1;
+    return 0;
+}
+
 struct sh_family *sh_gguf_family(const struct sh_family *f)
 {
     size_t n = 0;
@@ -95,7 +104,7 @@ struct sh_family *sh_gguf_family(const struct sh_family *f)
         *to = f->params[i];
         to->name = name_of(f, to);
         to->form = SH_WHOLE_NAME | (is_paired ? SH_GGUF_PAIRED : 0u) | kept_form(f, to);
-        to += to->name != NULL;
+        to += to->name && !is_there(params, to);
     }
     if (f->gguf && f->gguf->traits & SH_GGUF_LATENT)
         memcpy(to, halves, sizeof halves);
