@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does llama.cpp read the GGUF files that gguf_modern.py writes, and as PyTorch reads the checkpoint?
+
+    gguf_llama_cpp.py FOLDER...      each a fixture with its reference: how far llama.cpp's logits are from PyTorch's, beside
+                                the largest; or what it says of the file
+
+Not part of make check: it needs llama-cpp-python and safetensors. Weights are widened to F32, since llama.cpp rounds
+what it multiplies by F16 and BF16. It reads GELU from a table of 16 bits (0.003), fixes numbers that files may say
+otherwise (layers of DeepSeek lite, streams of Gemma 3n, windows of EXAONE 4 and StarCoder 2), chooses groups of experts
+in one way, and rounds the range of YaRN's correction; shapes that rest on these differ or are refused."""
+import json
+import pathlib
+import sys
+import tempfile
+
+import llama_cpp
+import numpy as np
+from safetensors.numpy import load_file
+
+import gguf_modern
+from gguf_files import STRING, U32, write
+
+
+def logits(folder, config, tokens):
+    tensors = {n: t.f32() if t.kind in ("F16", "BF16") else t for n, t in gguf_modern.read(folder).items()}
+    f = gguf_modern.File(config, tensors)
+    f.describe()
+    f.values += [("tokenizer.ggml.model", STRING, "none"), (f.arch + ".vocab_size", U32, config["vocab_size"])]
+    with tempfile.TemporaryDirectory() as place:
+        path = pathlib.Path(place) / "model.gguf"
+        write(path, f.values, f.out)
+        model = llama_cpp.Llama(str(path), n_ctx=128, logits_all=True, verbose=False, flash_attn=False, type_k=0,
+                                type_v=0)
+        model.eval(tokens)
+        return np.array(model.scores[:len(tokens)])
+
+
+def main():
+    for folder in map(pathlib.Path, sys.argv[1:]):
+        config = json.loads((folder / "config.json").read_text())
+        if config["model_type"] not in gguf_modern.ARCHES or "quantization_config" in config:
+            continue
+        expected = load_file(folder / "ref.safetensors").get("s0.logits")
+        if expected is None:
+            continue
+        tokens = json.loads((folder / "ref.json").read_text())["sequences"][0]["tokens"]
+        try:
+            off = np.abs(logits(folder, config, tokens) - expected).max()
+            print(f"{folder.name}: off by {off:.1e}, the largest is {np.abs(expected).max():.2f}")
+        except ValueError as e:
+            print(f"{folder.name}: {e}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    main()
