@@ -345,6 +345,7 @@ if not child:
     os._exit(5)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
 assert os.read(reader, 4000) == mine.encode()[:4000]
+signal.signal(signal.SIGINT, signal.default_int_handler)    # a shell's background commands ignore it
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     while True:

@@ -494,6 +494,7 @@ if how == "fork":
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
     r.__exit__(None, None, None)
 if how == "interrupt":
+    signal.signal(signal.SIGINT, signal.default_int_handler)    # a shell's background commands ignore it
     threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
         while True:
