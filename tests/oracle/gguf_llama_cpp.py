@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does llama.cpp read the GGUF files that gguf_modern.py writes, and as PyTorch reads the checkpoint?
 
-    gguf_llama_cpp.py FOLDER...      each a fixture with its reference: how far llama.cpp's logits are from PyTorch's, beside
-                                the largest; or what it says of the file
+    gguf_llama_cpp.py FOLDER...      each a fixture with its reference: how far llama.cpp's logits are from PyTorch's,
+                                     and the largest of these; or what it says of the file
 
 Not part of make check: it needs llama-cpp-python and safetensors. Weights are widened to F32, since llama.cpp rounds
 what it multiplies by F16 and BF16. It reads GELU from a table of 16 bits (0.003), fixes numbers that files may say
