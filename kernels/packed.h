@@ -30,6 +30,12 @@ enum sh_packing {
     SH_N_PACKING
 };
 
+/* Whether a format's blocks are codes with scales. */
+static inline int sh_packed_is_code(enum sh_packing format)
+{
+    return format != SH_PACKED_OTHER && format < SH_PACKED_F16;
+}
+
 struct sh_packed {
     int rows, cols;
     enum sh_packing format;

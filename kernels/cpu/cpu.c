@@ -71,6 +71,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     d->weight_bits = 16;
     d->kernels = kernels;
     d->few_bf16 = cpu_runs_bf16();
+    d->has_vnni = cpu_runs_vnni();
     d->native_bf16 = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
     d->own_sums = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core;
     if (dnnl_engine_create(&d->engine, dnnl_cpu, 0)) {

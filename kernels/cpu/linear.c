@@ -299,7 +299,7 @@ static struct sh_mat widened(struct sh_dev *d, struct sh_mat x)
     return to;
 }
 
-enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS, PACKED_LOOPS };
+enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS, PACKED_LOOPS, LANE_LOOPS };
 
 /* Our own loops for the product; NO_LOOPS: they do not have it, or it is not a product (oneDNN reports that). */
 static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
@@ -314,7 +314,7 @@ static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
         a->x.cols != w->cols || a->out.cols != w->rows || a->out.rows != a->x.rows)
         return NO_LOOPS;
     if (is_packed(w))
-        return PACKED_LOOPS;
+        return d->has_vnni && d->kernels->packed_lanes && sh_packed_is_code(w->packed.format) ? LANE_LOOPS : PACKED_LOOPS;
     if (has_bf16)
         return has_amx && rows > 1 ? AMX_LOOPS : BF16_LOOPS;
     return w->codes.at ? CODE_LOOPS : w->few.fold == 1 ? F32_LOOPS : NO_LOOPS;
@@ -327,9 +327,9 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
     float *room = NULL;
     if (loops == CODE_LOOPS)
         room = cpu_scratch_at(&d->ordered, (size_t)x.rows * d->kernels->few_codes_room(x.cols));
-    if (loops == PACKED_LOOPS)
+    if (loops == PACKED_LOOPS || loops == LANE_LOOPS)
         room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * d->kernels->packed_room(x.cols));
-    if (loops == F32_LOOPS || loops == PACKED_LOOPS)
+    if (loops == F32_LOOPS || loops == PACKED_LOOPS || loops == LANE_LOOPS)
         x = widened(d, x);
     for (int i = 0; i < n; i++)
         f[i] = (struct few){.out = a[i].out, .x = x, .w = &a[i].w->few, .codes = &a[i].w->codes, .room = room,
@@ -338,6 +338,8 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
         d->kernels->few_codes(f, n, d->n_threads);
     else if (loops == PACKED_LOOPS)
         d->kernels->packed(f, n, d->n_threads);
+    else if (loops == LANE_LOOPS)
+        d->kernels->packed_lanes(f, n, d->n_threads);
     else if (loops == AMX_LOOPS)
         d->kernels->few_amx(f, n, d->n_threads);
     else if (loops == BF16_LOOPS)

@@ -318,6 +318,9 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .few_codes_room = CPU_NAME(cpu_few_codes_room),
     .packed = CPU_NAME(cpu_packed), .packed_rows = PACKED_ROWS, .packed_room = CPU_NAME(cpu_packed_room),
     .unpack = CPU_NAME(cpu_unpack),
+#ifdef __AVX512F__
+    .packed_lanes = CPU_NAME(cpu_packed_lanes),
+#endif
 #ifdef CPU_HAS_BF16
     .few_bf16 = CPU_NAME(cpu_few_bf16),
 #endif

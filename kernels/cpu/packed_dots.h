@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dot products of packed weights (unpack.h) and rows of x as whole numbers.
  *
- * Each 32 numbers of x, a run, become 16-bit integers: x = scale * n with scale = max |x| / 32767. The codes of weights
+ * Each 32 numbers of x, a run, become 16-bit integers: x = scale * n with scale = max |x| / 32639. The codes of weights
  * are integers already, so that sums of code * n over a run are exact, and take a third of the instructions that f32
- * products take. Rounding to n changes x by at most scale / 2, which is max |x| / 65534 of the run. Sums over runs are
- * f32, in lanes: each has every run's sum over the same numbers, at most four, so that it is at most 4 * 128 * 32767 <
+ * products take. Rounding to n changes x by at most scale / 2, which is max |x| / 65278 of the run. Sums over runs are
+ * f32, in lanes: each has every run's sum over the same numbers, at most four, so that it is at most 4 * 128 * 32639 <
  * 2^24, which f32 has exactly. A run of x with NaN or an infinity gives NaN; one of numbers below 2^-100 alone counts
  * as 0. */
 #ifndef SH_KERNELS_CPU_PACKED_DOTS_H
@@ -18,7 +18,7 @@
 
 enum {
     SUMS = CPU_FLOATS == 16 ? 16 : 8,   /* lanes                                                  */
-    MOST_N = 32767
+    MOST_N = 32639                      /* 127 * 256 + 127: two signed bytes                      */
 };
 
 typedef float floats4 __attribute__((vector_size(16), aligned(4), may_alias));

@@ -31,6 +31,15 @@ int cpu_runs_bf16(void)
 #endif
 }
 
+int cpu_runs_vnni(void)
+{
+#ifdef SH_X86_VARIANTS
+    return cpu_runs_avx512() && __builtin_cpu_supports("avx512vnni");
+#else
+    return 0;
+#endif
+}
+
 #ifdef SH_AMX_VARIANT
 #include <cpuid.h>
 #include <sys/syscall.h>

@@ -30,6 +30,7 @@ struct cpu_kernels {
     size_t (*few_codes_room)(int cols);                 /* floats of few.room that a row takes     */
     void (*packed)(const struct few *a, int n, int n_threads);          /* f32 x                   */
     int packed_rows;                    /* of x, at most; more are faster by `many`               */
+    void (*packed_lanes)(const struct few *a, int n, int n_threads);    /* the same, of codes, with VNNI or NULL */
     size_t (*packed_room)(int in);                      /* floats of few.room that a thread takes  */
     void (*unpack)(const struct sh_packed *p, int first, int n, float *to);     /* rows, [n, cols]  */
     /* With bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
@@ -50,6 +51,7 @@ extern const struct cpu_kernels cpu_kernels_amx;        /* avx512, and tiles of 
 int cpu_runs_amx(void);                 /* asks the system to let this process use them           */
 #endif
 int cpu_runs_bf16(void);                /* products of bf16 numbers, in addition to avx512        */
+int cpu_runs_vnni(void);                /* the same of bytes                                      */
 
 /* The best variant that this machine runs, or the one that the environment variable SH_KERNELS names (base, avx2,
  * avx512, amx), which oneDNN then keeps to, too, if this is the first device. NULL: it names none that runs here. */
@@ -77,6 +79,9 @@ size_t CPU_NAME(cpu_packed_room)(int in);
 void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to);
 /* Outputs [first, first + n), n <= FEW_COLS, as panels [FEW_COLS / MANY_WIDE, in, MANY_WIDE]; `to` has packed_room. */
 void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, float *to);
+#ifdef __AVX512F__
+void CPU_NAME(cpu_packed_lanes)(const struct few *a, int n, int n_threads);
+#endif
 #ifdef CPU_HAS_BF16
 void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads);
 #endif

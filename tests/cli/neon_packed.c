@@ -98,7 +98,7 @@ static double whole_rounding(const float *x, int k)
     for (int i = k / 32 * 32; i < k / 32 * 32 + 32; i++)
         if (fabsf(x[i]) > most)
             most = fabsf(x[i]);
-    return (double)most / 32767 * 0.50001;
+    return (double)most / 32639 * 0.50001;
 }
 
 /* The worst error in units of the limit; INFINITY: a row alone differs. */

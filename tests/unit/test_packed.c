@@ -5,8 +5,8 @@
  * codes of 8 bits made of such weights.
  *
  * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
- * to it, but where bf16 products of many rows are native. The product of one row rounds each 32 numbers of it to
- * integers (kernels/cpu/packed_dots.h): by at most half of the largest / 32767. */
+ * to it, but where bf16 products of many rows are native. The product of one row, and with AVX-512 VNNI that of a few,
+ * rounds each 32 numbers of it to integers (kernels/cpu/packed_dots.h): by at most half of the largest / 32639. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,7 +143,8 @@ struct tried {
 
 static int is_whole(const struct tried *c, int rows)    /* whether x is rounded to integers       */
 {
-    return rows == 1 && c->b->p.format != SH_PACKED_OTHER && !is_halves(c->b->type);
+    int in_lanes = c->t->d->has_vnni && c->t->d->kernels->packed_lanes;
+    return rows <= (in_lanes ? c->t->d->kernels->packed_rows : 1) && sh_packed_is_code(c->b->p.format);
 }
 
 /* What the rounding of number k of a row may be. */
@@ -152,7 +153,7 @@ static double whole_rounding(const struct matrix *x, int row, int k)
     double most = 0;
     for (int i = k / 32 * 32; i < k / 32 * 32 + 32; i++)
         most = fmax(most, fabs(matrix_at(x, row, i)));
-    return most / 32767 * 0.50001;
+    return most / 32639 * 0.50001;
 }
 
 static void check(const struct tried *c, const struct matrix *x, const struct matrix *bias, const struct matrix *out,
@@ -249,6 +250,7 @@ static void packed(const struct target *t)
     struct tally all = {0};
     if (target_open(&alone, t->which, 1))
         return;
+    alone.d->has_vnni = t->d->has_vnni;
     for (int f = 0; f < N_FORMAT; f++)
         for (int turn = 0; turn < 6; turn++) {
             struct blocks b;
@@ -263,6 +265,12 @@ static void packed(const struct target *t)
 static void packed_base(void) { target_run(ON_BASE, packed); }
 static void packed_avx2(void) { target_run(ON_AVX2, packed); }
 static void packed_avx512(void) { target_run(ON_AVX512, packed); }
+static void without_vnni(const struct target *t)
+{
+    t->d->has_vnni = 0;
+    packed(t);
+}
+static void packed_words(void) { target_run(ON_AVX512, without_vnni); }
 static void packed_amx(void) { target_run(ON_AMX, packed); }
 
 /* Wider than what is taken at once, and with the rows of heads in pairs. */
@@ -361,6 +369,8 @@ int main(void)
     static const struct tap_test tests[] = {{"products with blocks of every format (base)", packed_base},
                                             {"products with blocks of every format (avx2)", packed_avx2},
                                             {"products with blocks of every format (avx512)", packed_avx512},
+                                            {"products with blocks of every format (avx512 without VNNI)",
+                                             packed_words},
                                             {"products with blocks of every format (amx)", packed_amx},
                                             {"x that is not a number, or next to nothing (base)", odd_base},
                                             {"x that is not a number, or next to nothing (avx2)", odd_avx2},
