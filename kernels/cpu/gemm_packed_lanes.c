@@ -19,8 +19,11 @@
 enum {
     LANES = 16, GROUP = 4, GROUPS = RUN / GROUP,        /* outputs; codes of one in a lane; vectors of a run */
     PIECE = 16, WORDS = PIECE / GROUP,                  /* bytes of a block that are turned together         */
-    MOST_PIECES = 12
+    MOST_PIECES = 12,
+    TOGETHER = LANES / FEW_PLACES       /* outputs that are neighbours                                       */
 };
+
+typedef int16_t short_at __attribute__((aligned(1), may_alias));
 
 /* A run of a row of x; the bytes in the order of codes_of. */
 struct lane_run {
@@ -151,22 +154,36 @@ UNPACK __m512 e8m0_halves(__m512i e)
     return _mm512_castsi512_ps(_mm512_mask_sllv_epi32(normal, is_small, _mm512_set1_epi32(0x00200000), e));
 }
 
-/* Of blocks i, which begin at byte b. */
-UNPACK void one_scale(enum sh_packing format, const struct block_at *at, size_t i, const __m512i *head,
-                      struct lane_scales *to)
+/* The first two bytes of blocks: on their own they take fewer shuffles than turned. */
+UNPACK __m256i first_halves(const struct block_at *at, size_t b)
 {
-    if (is_apart(format)) {
+    __m128i half[2];
+#define HALF(k) (*(const short_at *)(const void *)(at[k].b + b))
+    for (int i = 0; i < 2; i++, at += 8)
+        half[i] = _mm_setr_epi16(HALF(0), HALF(1), HALF(2), HALF(3), HALF(4), HALF(5), HALF(6), HALF(7));
+#undef HALF
+    return _mm256_set_m128i(half[1], half[0]);
+}
+
+/* Of blocks i, which begin at byte b. */
+UNPACK void one_scale(enum sh_packing format, const struct block_at *at, size_t i, size_t b, struct lane_scales *to)
+{
+    if (shape_of(format).has_less) {
+        __m512i head[WORDS];
+        turned(at, b, 1, head);
+        to->scale[0] = half_of_words(head[0], 0);
+        to->less[0] = _mm512_sub_ps(_mm512_setzero_ps(), half_of_words(head[0], 1));
+    } else if (is_apart(format)) {
         unsigned char e[LANES];
         for (int k = 0; k < LANES; k++)
             e[k] = at[k].apart[i];
         to->scale[0] = e8m0_halves(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)e)));
     } else if (format == SH_PACKED_MXFP4) {
-        to->scale[0] = e8m0_halves(_mm512_and_si512(head[0], _mm512_set1_epi32(255)));
+        __m512i two = _mm512_cvtepu16_epi32(first_halves(at, b));
+        to->scale[0] = e8m0_halves(_mm512_and_si512(two, _mm512_set1_epi32(255)));
     } else {
-        to->scale[0] = half_of_words(head[0], 0);
+        to->scale[0] = _mm512_cvtph_ps(first_halves(at, b));
     }
-    if (shape_of(format).has_less)
-        to->less[0] = _mm512_sub_ps(_mm512_setzero_ps(), half_of_words(head[0], 1));
 }
 
 /* pairs_of_6 */
@@ -213,7 +230,7 @@ UNPACK void lane_scales_of(enum sh_packing format, const struct block_at *at, si
 {
     __m512i head[WORDS], tail[WORDS];
     __m512 d, least;
-    if (!is_apart(format))
+    if (!has_one_scale(format))
         turned(at, b, 1, head);
     switch (format) {
     case SH_PACKED_Q4_K: case SH_PACKED_Q5_K: lane_pairs_of_6(head, to); break;
@@ -242,7 +259,7 @@ UNPACK void lane_scales_of(enum sh_packing format, const struct block_at *at, si
         turned(at, b + 92, 1, tail);
         lane_sixteen_of_6(d, tail + 1, tail[3], to);
         break;
-    default: one_scale(format, at, i, head, to);
+    default: one_scale(format, at, i, b, to);
     }
 }
 
@@ -354,6 +371,28 @@ LANES_INLINE void add_run(enum sh_packing format, const __m512i *code, const str
     }
 }
 
+/* What is asked for while blocks are read: those that are read next, TOGETHER rows at each of FEW_PLACES places, in
+ * the order of their addresses, which the memory serves faster than the order in which they are needed. */
+struct ahead {
+    size_t next, row_bytes;             /* from the blocks that are read; of a row                */
+    size_t due, col;                    /* bytes to ask for; where in row `row`                   */
+    int row;
+};
+
+UNPACK void ask_ahead(struct ahead *a, const struct block_at *at, size_t bytes)
+{
+    enum { LINE = 64 };
+    for (a->due += TOGETHER * bytes; a->due >= LINE; a->due -= LINE) {
+        for (int k = 0; k < LANES; k += TOGETHER)
+            __builtin_prefetch(at[k + a->row].b + a->next + a->col, 0, 2);
+        a->col += LINE;
+        if (a->col >= a->row_bytes && a->row + 1 < TOGETHER) {
+            a->row++;
+            a->col = 0;
+        }
+    }
+}
+
 /* sum[r] = row r of x with 16 outputs, whose blocks are at `at`; next: bytes from there to the blocks that are read
  * after them. */
 LANES_INLINE void dot_lanes(enum sh_packing format, const struct block_at *at, size_t next, int cols,
@@ -362,15 +401,14 @@ LANES_INLINE void dot_lanes(enum sh_packing format, const struct block_at *at, s
     struct block_shape s = shape_of(format);
     struct pieces p = pieces_of(format);
     int is_fifths = format == SH_PACKED_Q5_0 || format == SH_PACKED_Q5_1;
-    size_t blocks = (size_t)(cols / s.elements), asked = 0;
+    size_t blocks = (size_t)(cols / s.elements);
+    struct ahead ahead = {.next = next, .row_bytes = blocks * (size_t)s.bytes};
     for (int r = 0; r < rows; r++)
         sum[r] = _mm512_setzero_ps();
     for (size_t i = 0, b = 0; i < blocks; i++, b += (size_t)s.bytes) {
         struct lane_scales scales;
         __m512i word[WORDS * MOST_PIECES], fifths = _mm512_setzero_si512();
-        for (; asked < b + (size_t)s.bytes; asked += 64)
-            for (int k = 0; k < LANES; k++)
-                __builtin_prefetch(at[k].b + next + asked);
+        ask_ahead(&ahead, at, (size_t)s.bytes);
         lane_scales_of(format, at, i, b, &scales);
         turned(at, b + (size_t)p.at, p.n, word);
         if (is_fifths)
@@ -417,19 +455,29 @@ static const struct { lanes_fn *lanes; put_fn *put; } kernels[SH_N_PACKING] = {
 #undef FORMAT
 };
 
-/* Outputs [first, first + n), n <= FEW_COLS. */
+/* Bytes from blocks to those of the output `outputs` later. */
+static size_t outputs_on(const struct block_at *at, int outputs)
+{
+    return at[1].b > at[0].b ? (size_t)outputs * (size_t)(at[1].b - at[0].b) : 0;
+}
+
+/* Outputs [first, first + n), n <= FEW_COLS: TOGETHER neighbours at each of FEW_PLACES places in turn. */
 static void outputs(const struct few *a, const struct lane_run *x, int first, int n)
 {
     float sum[PACKED_ROWS][FEW_COLS] __attribute__((aligned(64)));
-    for (int o = 0; o < n; o += LANES) {
+    int turns = (n + LANES - 1) / LANES, step = turns * TOGETHER;
+    for (int turn = 0; turn < turns; turn++) {
         struct block_at at[LANES];
-        __m512 part[PACKED_ROWS];
-        for (int k = 0; k < LANES; k++)         /* after the last one this again */
-            at[k] = blocks_of_row(a->packed, first + (o + k < n ? o + k : n - 1));
-        size_t next = LANES * (size_t)(at[1].b - at[0].b);
-        kernels[a->packed->format].lanes(at, next, a->x.cols, x, a->x.rows, part);
+        float part[PACKED_ROWS][LANES] __attribute__((aligned(64)));
+        for (int k = 0; k < LANES; k++) {       /* after the last one this again */
+            int o = k / TOGETHER * step + turn * TOGETHER + k % TOGETHER;
+            at[k] = blocks_of_row(a->packed, first + (o < n ? o : n - 1));
+        }
+        size_t next = outputs_on(at, turn + 1 < turns ? TOGETHER : FEW_COLS - turn * TOGETHER);
+        kernels[a->packed->format].lanes(at, next, a->x.cols, x, a->x.rows, (__m512 *)part);
         for (int r = 0; r < a->x.rows; r++)
-            _mm512_store_ps(sum[r] + o, part[r]);
+            for (int k = 0; k < FEW_PLACES; k++)
+                memcpy(sum[r] + k * step + turn * TOGETHER, part[r] + k * TOGETHER, TOGETHER * sizeof(float));
     }
     for (int r = 0; r < a->x.rows; r++)
         few_out(a, r, first, n, sum[r]);
