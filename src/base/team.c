@@ -22,9 +22,11 @@ enum {
     SPIN_NS = 100000,                   /* a thread looks for work that long: longer than between two products of a
                                            model, and not long enough to be felt */
     LOST_NS = 50000,                    /* between two looks: somebody else had the processor, ...        */
-    SLEEPS = 64,                        /* ... so many waits are without looking, ...                     */
-    BUSY_NS = 1000000000,               /* ... and for so long ...                                        */
-    WORTH_NS = 80000,                   /* ... the caller does alone what takes less, and ...             */
+    LOST_SHARE = 20,                    /* ... and for so many times as long, ...                         */
+    BUSY_NS = 1000000000,               /* ... at most so long, ...                                       */
+    WORTH_NS = 80000,                   /* ... the caller does alone what takes less; after a long time ... */
+    LONG_NS = 50000000,                 /* ... of that, ...                                               */
+    SLEEPS = 64,                        /* ... so many waits are without looking; ...                     */
     LITTLE_NS = 8000,                   /* ... what takes less than this always: to share it costs more   */
     STOPPED_NS = 20000000,              /* a run that takes less and still too long may have been stopped, ... */
     STOPS = 3,                          /* ... but not so many in turn                                    */
@@ -107,9 +109,15 @@ static void pause_briefly(void)
 #endif
 }
 
-static void note_busy(struct team *t, int64_t now)
+/* Somebody else had a processor for so long; 1: others want it all the time. A system that takes it for a moment now and
+ * then, as a virtual machine's does, costs less than working alone would. */
+static int note_lost(struct team *t, int64_t now, int64_t lost)
 {
-    atomic_store_explicit(&t->busy_until, now + BUSY_NS, memory_order_relaxed);
+    int64_t until = atomic_load_explicit(&t->busy_until, memory_order_relaxed);
+    until = (until > now ? until : now) + LOST_SHARE * (lost < BUSY_NS ? lost : BUSY_NS);
+    until = until < now + BUSY_NS ? until : now + BUSY_NS;
+    atomic_store_explicit(&t->busy_until, until, memory_order_relaxed);
+    return until > now + LONG_NS;
 }
 
 /* Looks until is_there(team, seen) or it has looked long enough; *sleeps waits are without looking. 1: it is there. */
@@ -128,9 +136,8 @@ static int look(struct team *t, uint32_t seen, int (*is_there)(struct team *, ui
             pause_briefly();
         }
         now = now_ns();
-        if (now - last > LOST_NS) {
+        if (now - last > LOST_NS && note_lost(t, now, now - last)) {
             *sleeps = SLEEPS;
-            note_busy(t, now);
             return is_there(t, seen);
         }
     }
@@ -275,7 +282,7 @@ static void wait_until_empty(struct team *t, double piece_ns)
     }
     end = now_ns();
     if ((double)(end - start) > 4 * piece_ns + 4 * LOST_NS)
-        note_busy(t, end);
+        note_lost(t, end, end - start);
 }
 
 /* ---- the team ---- */
