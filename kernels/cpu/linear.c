@@ -73,6 +73,8 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
     if (bits < 16)
         floats += (size_t)(rows < MOST_FEW_ROWS ? rows : MOST_FEW_ROWS) * d->kernels->few_codes_room(in);
     floats += (size_t)d->n_threads * d->kernels->packed_room(in);       /* or packed */
+    if (d->has_vnni && d->kernels->lanes_room && rows > d->kernels->packed_rows)
+        floats += d->kernels->lanes_room(rows, in);
     if (d->own_sums && rows > MOST_FEW_ROWS)
         floats += (size_t)d->n_threads * (size_t)in * FEW_COLS;
     return floats * sizeof(float);
@@ -301,6 +303,11 @@ static struct sh_mat widened(struct sh_dev *d, struct sh_mat x)
 
 enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS, PACKED_LOOPS, LANE_LOOPS };
 
+static int in_lanes(const struct sh_dev *d, const struct sh_weight *w)
+{
+    return d->has_vnni && d->kernels->packed_lanes && is_packed(w) && sh_packed_is_code(w->packed.format);
+}
+
 /* Our own loops for the product; NO_LOOPS: they do not have it, or it is not a product (oneDNN reports that). */
 static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
 {
@@ -314,7 +321,7 @@ static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
         a->x.cols != w->cols || a->out.cols != w->rows || a->out.rows != a->x.rows)
         return NO_LOOPS;
     if (is_packed(w))
-        return d->has_vnni && d->kernels->packed_lanes && sh_packed_is_code(w->packed.format) ? LANE_LOOPS : PACKED_LOOPS;
+        return in_lanes(d, w) ? LANE_LOOPS : PACKED_LOOPS;
     if (has_bf16)
         return has_amx && rows > 1 ? AMX_LOOPS : BF16_LOOPS;
     return w->codes.at ? CODE_LOOPS : w->few.fold == 1 ? F32_LOOPS : NO_LOOPS;
@@ -362,6 +369,12 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
     if (is_packed(w))
         plain_at = (struct few_weight){.packed = &w->packed};
     int most = w->codes.at ? panel_rows(w->rows, w->cols) : w->rows;
+    if (in_lanes(d, w)) {
+        f.packed = &w->packed;
+        f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * room + d->kernels->lanes_room(f.x.rows, w->cols));
+        d->kernels->packed_lanes_many(&f, d->n_threads);
+        return;
+    }
     f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * room);
     for (int first = 0, n; first < w->rows; first += n) {
         n = w->rows - first < most ? w->rows - first : most;

@@ -30,7 +30,11 @@ struct cpu_kernels {
     size_t (*few_codes_room)(int cols);                 /* floats of few.room that a row takes     */
     void (*packed)(const struct few *a, int n, int n_threads);          /* f32 x                   */
     int packed_rows;                    /* of x, at most; more are faster by `many`               */
-    void (*packed_lanes)(const struct few *a, int n, int n_threads);    /* the same, of codes, with VNNI or NULL */
+    /* Of codes, f32 x: only where cpu_runs_vnni, and NULL in variants without such instructions. A row is the same bits
+     * with both. */
+    void (*packed_lanes)(const struct few *a, int n, int n_threads);    /* up to packed_rows rows  */
+    void (*packed_lanes_many)(const struct few *a, int n_threads);
+    size_t (*lanes_room)(int rows, int in);             /* floats of few.room that it takes after the threads' */
     size_t (*packed_room)(int in);                      /* floats of few.room that a thread takes  */
     void (*unpack)(const struct sh_packed *p, int first, int n, float *to);     /* rows, [n, cols]  */
     /* With bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
@@ -81,6 +85,8 @@ void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to
 void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, float *to);
 #ifdef __AVX512F__
 void CPU_NAME(cpu_packed_lanes)(const struct few *a, int n, int n_threads);
+void CPU_NAME(cpu_packed_lanes_many)(const struct few *a, int n_threads);
+size_t CPU_NAME(cpu_lanes_room)(int rows, int in);
 #endif
 #ifdef CPU_HAS_BF16
 void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads);

@@ -5,8 +5,8 @@
  * codes of 8 bits made of such weights.
  *
  * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
- * to it, but where bf16 products of many rows are native. The product of one row, and with AVX-512 VNNI that of a few,
- * rounds each 32 numbers of it to integers (kernels/cpu/packed_dots.h): by at most half of the largest / 32639. */
+ * to it, but where bf16 products of many rows are native. The product of one row, and with AVX-512 VNNI every
+ * product, rounds each 32 numbers of x to integers (kernels/cpu/packed_dots.h): by at most half of the largest / 32639. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,8 +143,10 @@ struct tried {
 
 static int is_whole(const struct tried *c, int rows)    /* whether x is rounded to integers       */
 {
-    int in_lanes = c->t->d->has_vnni && c->t->d->kernels->packed_lanes;
-    return rows <= (in_lanes ? c->t->d->kernels->packed_rows : 1) && sh_packed_is_code(c->b->p.format);
+    const struct sh_dev *d = c->t->d;
+    int in_lanes = d->has_vnni && d->kernels->packed_lanes && (c->type != SH_BF16 || !d->native_bf16);
+    return sh_packed_is_code(c->b->p.format) &&
+           (in_lanes || rows <= (d->has_vnni && d->kernels->packed_lanes ? d->kernels->packed_rows : 1));
 }
 
 /* What the rounding of number k of a row may be. */
