@@ -88,7 +88,7 @@ static void open_all(struct bench *b)
 {
     struct sh_err e;
     const struct sh_backend *backend = sh_backend_find("cpu", &e);
-    struct sh_open what = {.n_threads = omp_get_max_threads()};
+    struct sh_open what = {.n_threads = omp_get_max_threads(), .rounds_x = 1};
     struct sh_resident_setup setup = {.backend = backend, .device = backend->open(&what, &e),
                                       .model = sh_model_open(b->model, &e), .dtype = b->dtype,
                                       .weight_bits = b->weight_bits, .rows = 1024, .positions = b->prompt + b->n};

@@ -30,7 +30,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 14
+#define SH_BACKEND_ABI 15
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -220,6 +220,8 @@ struct sh_open {                        /* what to open                         
     int ordinal, n_threads;             /* n_threads: host threads it may keep busy                */
     size_t memory_bytes;                /* of the device that it may take; 0: all that is free     */
     struct sh_stages *stages;           /* where operations count their time, or NULL; outlives the device */
+    int rounds_x;                       /* 1: rows that meet packed weights may be rounded, to 16-bit integers at the */
+                                        /* least, where that is faster; 0: they are f32           */
 };
 
 struct sh_props {

@@ -69,6 +69,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     d->n_threads = o->n_threads;
     d->stages = o->stages;
     d->weight_bits = 16;
+    d->rounds_x = o->rounds_x;
     d->kernels = kernels;
     d->few_bf16 = cpu_runs_bf16();
     d->has_vnni = cpu_runs_vnni();

@@ -22,6 +22,7 @@ struct sh_dev {
     struct sh_stages *stages;           /* NULL: time is not measured                        */
     int native_bf16;                    /* bf16 products run as bf16; else as f32 of the same values */
     int own_sums;  /* ours for many rows, too: without AVX-512 oneDNN's depend on rows and threads */
+    int rounds_x;                       /* rows that meet codes become integers where that is faster   */
     int weight_bits;                    /* of the weights that are made                      */
     struct cpu_scratch widened, product;    /* 16-bit x and out as f32, where the type is not native */
     int few_bf16;                       /* the machine runs the variant's bf16 products of a few rows */

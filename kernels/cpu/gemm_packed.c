@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of 2 to PACKED_ROWS rows with packed weights (kernels/packed.h) in f32, with numbers of 16 bits also those
- * of one row: codes become exact f32 numbers in registers, outputs at FEW_PLACES places in turn (gemm_few_rows_out.h
- * says why). Lane k of a sum takes the inputs i with i % CPU_FLOATS = k in order, or in fours (unpack.h) those with
- * i % 32 / 4 = k, and the lanes are added up in a fixed order, so that a row is the same bits among any of the others
- * and whatever the number of threads. gemm_packed_row.c multiplies one row with codes, gemm_many_rows.c more rows; it
- * takes the same numbers from here in panels. */
+/* Products of 1 to PACKED_ROWS rows with packed weights (kernels/packed.h) in f32: codes become exact f32 numbers in
+ * registers, outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why). Lane k of a sum takes the inputs i
+ * with i % CPU_FLOATS = k in order, or in fours (unpack.h) those with i % 32 / 4 = k, and the lanes are added up in a
+ * fixed order, so that a row is the same bits alone, among any others and whatever the number of threads.
+ * gemm_many_rows.c multiplies more rows; it takes the same numbers from here in panels. */
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/unpack.h"
 #include "kernels/cpu/variant.h"
@@ -311,15 +310,7 @@ static void take_blocks(void *arg, struct sh_member *me)
     }
 }
 
-void CPU_NAME(cpu_packed_outputs)(const struct few *a, int first, int n)
-{
-    few_rows(a, (struct few_x){a->x.at, a->x.stride, 1}, 0, first, n);
-}
-
 void CPU_NAME(cpu_packed)(const struct few *a, int n, int n_threads)
 {
-    if (a->x.rows == 1)
-        CPU_NAME(cpu_packed_row)(a, n, n_threads);
-    else
-        sh_team_run(n_threads, few_blocks_of_all(a, n), take_blocks, &(struct few_run){.a = a, .n = n});
+    sh_team_run(n_threads, few_blocks_of_all(a, n), take_blocks, &(struct few_run){.a = a, .n = n});
 }

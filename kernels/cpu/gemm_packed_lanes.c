@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of 1 to PACKED_ROWS rows with packed weights, outputs in lanes (packed_lanes.h), straight from the blocks. */
+/* Products of 1 to PACKED_ROWS rows with packed weights, outputs in lanes (packed_lanes.h), straight from blocks. */
 #include "kernels/cpu/packed_lanes.h"
 #include "kernels/cpu/variant.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The product of one row with packed weights (kernels/packed.h), which decoding consists of: codes and the row are
- * multiplied as integers (packed_dots.h), outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why). Numbers
- * of 16 bits are multiplied in f32, as those of more rows are. */
+/* The product of one row with the codes of packed weights (kernels/packed.h), which decoding consists of: both are
+ * multiplied as integers (packed_dots.h), outputs at FEW_PLACES places in turn (gemm_few_rows_out.h says why). */
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/packed_dots.h"
 #include "kernels/cpu/variant.h"
@@ -141,10 +140,6 @@ static void take_blocks(void *arg, struct sh_member *me)
     for (int b; sh_member_take(me, &b);) {
         const struct few *a = few_of(run->a, &b);
         int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
-        if (!kernels[a->packed->format].dot) {
-            CPU_NAME(cpu_packed_outputs)(a, first, n);
-            continue;
-        }
         float *room = a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols);
         struct whole_x x = whole_at(room, a->x.cols);
         if (!ready || !same_whole(a->packed->format, ready))

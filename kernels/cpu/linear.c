@@ -73,7 +73,7 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
     if (bits < 16)
         floats += (size_t)(rows < MOST_FEW_ROWS ? rows : MOST_FEW_ROWS) * d->kernels->few_codes_room(in);
     floats += (size_t)d->n_threads * d->kernels->packed_room(in);       /* or packed */
-    if (d->has_vnni && d->kernels->lanes_room && rows > d->kernels->packed_rows)
+    if (d->rounds_x && d->has_vnni && d->kernels->lanes_room && rows > d->kernels->packed_rows)
         floats += d->kernels->lanes_room(rows, in);
     if (d->own_sums && rows > MOST_FEW_ROWS)
         floats += (size_t)d->n_threads * (size_t)in * FEW_COLS;
@@ -301,11 +301,12 @@ static struct sh_mat widened(struct sh_dev *d, struct sh_mat x)
     return to;
 }
 
-enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS, PACKED_LOOPS, LANE_LOOPS };
+enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS, PACKED_LOOPS, ROW_LOOPS, LANE_LOOPS };
 
 static int in_lanes(const struct sh_dev *d, const struct sh_weight *w)
 {
-    return d->has_vnni && d->kernels->packed_lanes && is_packed(w) && sh_packed_is_code(w->packed.format);
+    return d->rounds_x && d->has_vnni && d->kernels->packed_lanes && is_packed(w) &&
+           sh_packed_is_code(w->packed.format);
 }
 
 /* Our own loops for the product; NO_LOOPS: they do not have it, or it is not a product (oneDNN reports that). */
@@ -321,7 +322,8 @@ static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
         a->x.cols != w->cols || a->out.cols != w->rows || a->out.rows != a->x.rows)
         return NO_LOOPS;
     if (is_packed(w))
-        return in_lanes(d, w) ? LANE_LOOPS : PACKED_LOOPS;
+        return in_lanes(d, w) ? LANE_LOOPS :
+               d->rounds_x && rows == 1 && sh_packed_is_code(w->packed.format) ? ROW_LOOPS : PACKED_LOOPS;
     if (has_bf16)
         return has_amx && rows > 1 ? AMX_LOOPS : BF16_LOOPS;
     return w->codes.at ? CODE_LOOPS : w->few.fold == 1 ? F32_LOOPS : NO_LOOPS;
@@ -334,9 +336,9 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
     float *room = NULL;
     if (loops == CODE_LOOPS)
         room = cpu_scratch_at(&d->ordered, (size_t)x.rows * d->kernels->few_codes_room(x.cols));
-    if (loops == PACKED_LOOPS || loops == LANE_LOOPS)
+    if (loops >= PACKED_LOOPS)
         room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * d->kernels->packed_room(x.cols));
-    if (loops == F32_LOOPS || loops == PACKED_LOOPS || loops == LANE_LOOPS)
+    if (loops == F32_LOOPS || loops >= PACKED_LOOPS)
         x = widened(d, x);
     for (int i = 0; i < n; i++)
         f[i] = (struct few){.out = a[i].out, .x = x, .w = &a[i].w->few, .codes = &a[i].w->codes, .room = room,
@@ -345,6 +347,8 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
         d->kernels->few_codes(f, n, d->n_threads);
     else if (loops == PACKED_LOOPS)
         d->kernels->packed(f, n, d->n_threads);
+    else if (loops == ROW_LOOPS)
+        d->kernels->packed_row(f, n, d->n_threads);
     else if (loops == LANE_LOOPS)
         d->kernels->packed_lanes(f, n, d->n_threads);
     else if (loops == AMX_LOOPS)

@@ -316,7 +316,8 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .scatter = scatter, .delta = CPU_NAME(cpu_delta), .convert = convert, .snap = snap,
     .few = CPU_NAME(cpu_few), .many = CPU_NAME(cpu_many), .few_codes = CPU_NAME(cpu_few_codes),
     .few_codes_room = CPU_NAME(cpu_few_codes_room),
-    .packed = CPU_NAME(cpu_packed), .packed_rows = PACKED_ROWS, .packed_room = CPU_NAME(cpu_packed_room),
+    .packed = CPU_NAME(cpu_packed), .packed_row = CPU_NAME(cpu_packed_row), .packed_rows = PACKED_ROWS,
+    .packed_room = CPU_NAME(cpu_packed_room),
     .unpack = CPU_NAME(cpu_unpack),
 #ifdef __AVX512F__
     .packed_lanes = CPU_NAME(cpu_packed_lanes), .packed_lanes_many = CPU_NAME(cpu_packed_lanes_many),

@@ -366,7 +366,7 @@ UNPACK int32_t four_of(const int8_t *x, int g)
     return four;
 }
 
-/* sum and what span j of a run of x gives: 256 * high + low is the sum of code * n. less: NULL if the format has none. */
+/* sum and what span j of a run of x gives: 256 * high + low is the sum of code * n. less: NULL where there is none. */
 UNPACK __m512 add_span(__m512 sum, __m512i high, __m512i low, const struct lane_run *x, int j, const __m512 *scale,
                        const __m512 *less)
 {

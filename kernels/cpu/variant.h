@@ -29,9 +29,10 @@ struct cpu_kernels {
     void (*few_codes)(const struct few *a, int n, int n_threads);
     size_t (*few_codes_room)(int cols);                 /* floats of few.room that a row takes     */
     void (*packed)(const struct few *a, int n, int n_threads);          /* f32 x                   */
+    void (*packed_row)(const struct few *a, int n, int n_threads);      /* one row, rounded; of codes */
     int packed_rows;                    /* of x, at most; more are faster by `many`               */
-    /* Of codes, f32 x: only where cpu_runs_vnni, and NULL in variants without such instructions. A row is the same bits
-     * with both. */
+    /* Of codes, x rounded: only where cpu_runs_vnni, and NULL in variants without such instructions. A row is the same
+     * bits with both. */
     void (*packed_lanes)(const struct few *a, int n, int n_threads);    /* up to packed_rows rows  */
     void (*packed_lanes_many)(const struct few *a, int n_threads);
     size_t (*lanes_room)(int rows, int in);             /* floats of few.room that it takes after the threads' */
@@ -76,9 +77,7 @@ void CPU_NAME(cpu_many)(const struct few *a, const struct few_weight *w, int n_t
 void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads);
 size_t CPU_NAME(cpu_few_codes_room)(int cols);
 void CPU_NAME(cpu_packed)(const struct few *a, int n, int n_threads);
-void CPU_NAME(cpu_packed_row)(const struct few *a, int n, int n_threads);      /* of one row; cpu_packed calls it */
-/* Outputs [first, first + n) of one row with numbers of 16 bits, n up to FEW_COLS. */
-void CPU_NAME(cpu_packed_outputs)(const struct few *a, int first, int n);
+void CPU_NAME(cpu_packed_row)(const struct few *a, int n, int n_threads);
 size_t CPU_NAME(cpu_packed_room)(int in);
 void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to);
 /* Outputs [first, first + n), n <= FEW_COLS, as panels [FEW_COLS / MANY_WIDE, in, MANY_WIDE]; `to` has packed_room. */

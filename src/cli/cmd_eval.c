@@ -218,6 +218,7 @@ static int open_all(struct sh_eval_job *w, struct sh_err *e)
                                         .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count,
                                         .least = (int)a->least, .prune = a->weight_prune};
     w->devices.stages = sh_timing_begin(&w->timing, a->timing);
+    w->devices.rounds_x = a->stream;
     if (sh_devices_open(&w->devices, w->common, a->device_memory, e))
         return -1;
     unsigned long long since = sh_stage_begin(w->devices.stages);

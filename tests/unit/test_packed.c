@@ -5,8 +5,9 @@
  * codes of 8 bits made of such weights.
  *
  * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
- * to it, but where bf16 products of many rows are native. The product of one row, and with AVX-512 VNNI every
- * product, rounds each 32 numbers of x to integers (kernels/cpu/packed_dots.h): by at most half of the largest / 32639. */
+ * to it, but where bf16 products of many rows are native. On a device that may round x, the product of one row does,
+ * and with AVX-512 VNNI every product: each 32 numbers to integers (kernels/cpu/packed_dots.h), by at most half of the
+ * largest / 32639. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,7 +146,7 @@ static int is_whole(const struct tried *c, int rows)    /* whether x is rounded 
 {
     const struct sh_dev *d = c->t->d;
     int in_lanes = d->has_vnni && d->kernels->packed_lanes && (c->type != SH_BF16 || !d->native_bf16);
-    return sh_packed_is_code(c->b->p.format) &&
+    return d->rounds_x && sh_packed_is_code(c->b->p.format) &&
            (in_lanes || rows <= (d->has_vnni && d->kernels->packed_lanes ? d->kernels->packed_rows : 1));
 }
 
@@ -190,7 +191,7 @@ static void check(const struct tried *c, const struct matrix *x, const struct ma
 static void check_alone(const struct tried *c, const struct matrix *x, const struct matrix *bias, int row,
                         const struct matrix *out)
 {
-    int rows = x->m.rows <= c->t->d->kernels->packed_rows ? 2 : c->t->d->kernels->packed_rows + 1;
+    int most = c->t->d->kernels->packed_rows, rows = x->m.rows <= most ? 1 + c->t->d->rounds_x : most + 1;
     if (is_whole(c, x->m.rows) || c->b->p.format == SH_PACKED_OTHER)
         rows = 1;
     struct matrix one = matrix_new(c->alone, c->type, rows, c->b->p.cols, 0);
@@ -253,6 +254,7 @@ static void packed(const struct target *t)
     if (target_open(&alone, t->which, 1))
         return;
     alone.d->has_vnni = t->d->has_vnni;
+    alone.d->rounds_x = t->d->rounds_x;
     for (int f = 0; f < N_FORMAT; f++)
         for (int turn = 0; turn < 6; turn++) {
             struct blocks b;
@@ -264,16 +266,25 @@ static void packed(const struct target *t)
     target_close(&alone);
     printf("# worst error: %.2f of the limit\n", all.worst);
 }
-static void packed_base(void) { target_run(ON_BASE, packed); }
-static void packed_avx2(void) { target_run(ON_AVX2, packed); }
-static void packed_avx512(void) { target_run(ON_AVX512, packed); }
+static void may_round(const struct target *t)
+{
+    t->d->rounds_x = 1;
+    packed(t);
+}
 static void without_vnni(const struct target *t)
 {
     t->d->has_vnni = 0;
-    packed(t);
+    may_round(t);
 }
-static void packed_words(void) { target_run(ON_AVX512, without_vnni); }
+static void packed_base(void) { target_run(ON_BASE, packed); }
+static void packed_avx2(void) { target_run(ON_AVX2, packed); }
+static void packed_avx512(void) { target_run(ON_AVX512, packed); }
 static void packed_amx(void) { target_run(ON_AMX, packed); }
+static void rounded_base(void) { target_run(ON_BASE, may_round); }
+static void rounded_avx2(void) { target_run(ON_AVX2, may_round); }
+static void rounded_avx512(void) { target_run(ON_AVX512, may_round); }
+static void rounded_words(void) { target_run(ON_AVX512, without_vnni); }
+static void rounded_amx(void) { target_run(ON_AMX, may_round); }
 
 /* Wider than what is taken at once, and with the rows of heads in pairs. */
 static void wide_and_paired(void)
@@ -282,6 +293,7 @@ static void wide_and_paired(void)
     struct tally all = {0};
     if (target_open(&t, ON_CPU, 3) || target_open(&alone, ON_CPU, 1))
         return;
+    t.d->rounds_x = alone.d->rounds_x = 1;
     for (int f = 0; f < N_FORMAT; f++) {
         struct blocks b;
         make(&b, &formats[f], 128, 1280, f % 2 ? 16 : 64);
@@ -295,6 +307,7 @@ static void wide_and_paired(void)
 /* Row 0 has a NaN, 1 an infinity, 2 nothing but 0, 3 numbers next to the smallest. */
 static void odd_numbers(const struct target *t)
 {
+    t->d->rounds_x = 1;
     enum { ROWS = 4, OUT = 9, COLS = 256 };
     struct sh_err e = {.text = ""};
     for (int f = 0; f < N_FORMAT; f++) {
@@ -371,9 +384,12 @@ int main(void)
     static const struct tap_test tests[] = {{"products with blocks of every format (base)", packed_base},
                                             {"products with blocks of every format (avx2)", packed_avx2},
                                             {"products with blocks of every format (avx512)", packed_avx512},
-                                            {"products with blocks of every format (avx512 without VNNI)",
-                                             packed_words},
                                             {"products with blocks of every format (amx)", packed_amx},
+                                            {"rows may be rounded (base)", rounded_base},
+                                            {"rows may be rounded (avx2)", rounded_avx2},
+                                            {"rows may be rounded (avx512)", rounded_avx512},
+                                            {"rows may be rounded (avx512 without VNNI)", rounded_words},
+                                            {"rows may be rounded (amx)", rounded_amx},
                                             {"x that is not a number, or next to nothing (base)", odd_base},
                                             {"x that is not a number, or next to nothing (avx2)", odd_avx2},
                                             {"x that is not a number, or next to nothing (avx512)", odd_avx512},

@@ -68,6 +68,7 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e)
 {
     l->note.quiet = c->quiet;
+    l->devices.rounds_x = 1;
     if (sh_devices_open(&l->devices, c, l->options->device_memory, e))
         return -1;
     l->model = sh_model_open(l->options->model, e);
