@@ -5,30 +5,32 @@
 #include "kernels/cpu/variant.h"
 
 enum {
-    TILE = 4 * CPU_FLOATS,              /* outputs whose sums stay in registers                   */
+    TILE = 4 * CPU_FLOATS,              /* outputs whose sums stay in registers, ...              */
+    TILE_OF_ONE = CPU_FLOATS == 4 ? TILE : FEW_COLS,    /* ... of one row: those of a panel's inputs, in one stream */
     DEEP = 256                          /* inputs of a panel that go through all tiles together: they are cached */
 };
 
-/* sum[r][0 .. TILE) += x[r] w over n inputs. `type` and `rows` are constants wherever this is inlined. */
-static inline __attribute__((always_inline)) void tile(const char *w, enum sh_type type, size_t step, const float *x,
-                                                       size_t stride, int rows, int n, float *sum)
+/* sum[r][0 .. cols) += x[r] w over n inputs. `type`, `cols` and `rows` are constants wherever this is inlined. */
+static inline __attribute__((always_inline)) void tile(const char *w, enum sh_type type, size_t step, int cols,
+                                                       const float *x, size_t stride, int rows, int n, float *sum)
 {
     const size_t bytes = type == SH_F32 ? 4 : 2;
-    vec part[FEW_ROWS][4];
+    const int vecs = cols / CPU_FLOATS;
+    vec part[FEW_ROWS][FEW_COLS / CPU_FLOATS];
     for (int r = 0; r < rows; r++)
-        for (int c = 0; c < 4; c++)
+        for (int c = 0; c < vecs; c++)
             part[r][c] = *(const vec *)(sum + r * FEW_COLS + c * CPU_FLOATS);
     for (int i = 0; i < n; i++, w += step * bytes) {
         if (type != SH_F32)
-            few_ask(w + FEW_AHEAD, TILE * bytes);
-        for (int c = 0; c < 4; c++) {
+            few_ask(w + FEW_AHEAD, (size_t)cols * bytes);
+        for (int c = 0; c < vecs; c++) {
             vec v = load_vec(type, w + (size_t)(c * CPU_FLOATS) * bytes);
             for (int r = 0; r < rows; r++)
                 part[r][c] += x[(size_t)r * stride + (size_t)i] * v;
         }
     }
     for (int r = 0; r < rows; r++)
-        for (int c = 0; c < 4; c++)
+        for (int c = 0; c < vecs; c++)
             *(vec *)(sum + r * FEW_COLS + c * CPU_FLOATS) = part[r][c];
 }
 
@@ -36,14 +38,25 @@ static inline __attribute__((always_inline)) void tile_of(const char *w, enum sh
                                                           size_t stride, int rows, int n, float *sum)
 {
     switch (rows) {
-    case 1: tile(w, type, step, x, stride, 1, n, sum); break;
-    case 2: tile(w, type, step, x, stride, 2, n, sum); break;
-    case 3: tile(w, type, step, x, stride, 3, n, sum); break;
-    default: tile(w, type, step, x, stride, 4, n, sum);
+    case 1: tile(w, type, step, TILE, x, stride, 1, n, sum); break;
+    case 2: tile(w, type, step, TILE, x, stride, 2, n, sum); break;
+    case 3: tile(w, type, step, TILE, x, stride, 3, n, sum); break;
+    default: tile(w, type, step, TILE, x, stride, 4, n, sum);
     }
 }
 
-/* The same for all the panel's tiles. */
+/* The same of one row and a whole panel. */
+static void one_row(const char *w, enum sh_type type, const float *x, int in, float *sum)
+{
+    for (int c = 0; c < FEW_COLS; c += TILE_OF_ONE)
+        switch (type) {
+        case SH_F32: tile(w + c * 4, SH_F32, FEW_COLS, TILE_OF_ONE, x, 0, 1, in, sum + c); break;
+        case SH_F16: tile(w + c * 2, SH_F16, FEW_COLS, TILE_OF_ONE, x, 0, 1, in, sum + c); break;
+        case SH_BF16: tile(w + c * 2, SH_BF16, FEW_COLS, TILE_OF_ONE, x, 0, 1, in, sum + c);
+        }
+}
+
+/* The same of some rows, for all the panel's tiles. */
 static void panel_of(const void *panel, enum sh_type type, const float *x, size_t stride, int rows, int in, float *sum)
 {
     for (int i = 0, n; i < in; i += n) {
@@ -77,7 +90,10 @@ static void sums(const struct few *a, int first, int n, int row, int rows, float
     memset(sum, 0, (size_t)(FEW_ROWS * FEW_COLS) * sizeof *sum);
     if (l->wide == FEW_COLS) {
         size_t at = (size_t)(first / FEW_COLS) * l->panel * sh_type_bytes(l->type);
-        panel_of((const char *)l->at + at, l->type, x, a->x.stride, rows, in, sum);
+        if (rows == 1 && TILE_OF_ONE > TILE)
+            one_row((const char *)l->at + at, l->type, x, in, sum);
+        else
+            panel_of((const char *)l->at + at, l->type, x, a->x.stride, rows, in, sum);
         return;
     }
     for (; c + TILE <= n; c += TILE)

@@ -109,8 +109,8 @@ static void pause_briefly(void)
 #endif
 }
 
-/* Somebody else had a processor for so long; 1: others want it all the time. A system that takes it for a moment now and
- * then, as a virtual machine's does, costs less than working alone would. */
+/* Somebody else had a processor for so long; 1: others want it all the time. A system that takes it for a moment now
+ * and then, as a virtual machine's does, costs less than working alone would. */
 static int note_lost(struct team *t, int64_t now, int64_t lost)
 {
     int64_t until = atomic_load_explicit(&t->busy_until, memory_order_relaxed);
