@@ -10,14 +10,20 @@ enum {
     DEEP = 256                          /* inputs of a panel that go through all tiles together: they are cached */
 };
 
-/* sum[r][0 .. cols) += x[r] w over n inputs. `type`, `cols` and `rows` are constants wherever this is inlined. */
+struct rows {                           /* of x                                                    */
+    const float *at;
+    size_t stride;
+    int n;
+};
+
+/* sum[r][0 .. cols) += x[r] w over n inputs. `type`, `cols` and x.n are constants wherever this is inlined. */
 static inline __attribute__((always_inline)) void tile(const char *w, enum sh_type type, size_t step, int cols,
-                                                       const float *x, size_t stride, int rows, int n, float *sum)
+                                                       struct rows x, int n, float *sum)
 {
     const size_t bytes = type == SH_F32 ? 4 : 2;
     const int vecs = cols / CPU_FLOATS;
     vec part[FEW_ROWS][FEW_COLS / CPU_FLOATS];
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < x.n; r++)
         for (int c = 0; c < vecs; c++)
             part[r][c] = *(const vec *)(sum + r * FEW_COLS + c * CPU_FLOATS);
     for (int i = 0; i < n; i++, w += step * bytes) {
@@ -25,11 +31,11 @@ static inline __attribute__((always_inline)) void tile(const char *w, enum sh_ty
             few_ask(w + FEW_AHEAD, (size_t)cols * bytes);
         for (int c = 0; c < vecs; c++) {
             vec v = load_vec(type, w + (size_t)(c * CPU_FLOATS) * bytes);
-            for (int r = 0; r < rows; r++)
-                part[r][c] += x[(size_t)r * stride + (size_t)i] * v;
+            for (int r = 0; r < x.n; r++)
+                part[r][c] += x.at[(size_t)r * x.stride + (size_t)i] * v;
         }
     }
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < x.n; r++)
         for (int c = 0; c < vecs; c++)
             *(vec *)(sum + r * FEW_COLS + c * CPU_FLOATS) = part[r][c];
 }
@@ -38,10 +44,10 @@ static inline __attribute__((always_inline)) void tile_of(const char *w, enum sh
                                                           size_t stride, int rows, int n, float *sum)
 {
     switch (rows) {
-    case 1: tile(w, type, step, TILE, x, stride, 1, n, sum); break;
-    case 2: tile(w, type, step, TILE, x, stride, 2, n, sum); break;
-    case 3: tile(w, type, step, TILE, x, stride, 3, n, sum); break;
-    default: tile(w, type, step, TILE, x, stride, 4, n, sum);
+    case 1: tile(w, type, step, TILE, (struct rows){x, stride, 1}, n, sum); break;
+    case 2: tile(w, type, step, TILE, (struct rows){x, stride, 2}, n, sum); break;
+    case 3: tile(w, type, step, TILE, (struct rows){x, stride, 3}, n, sum); break;
+    default: tile(w, type, step, TILE, (struct rows){x, stride, 4}, n, sum);
     }
 }
 
@@ -50,9 +56,9 @@ static void one_row(const char *w, enum sh_type type, const float *x, int in, fl
 {
     for (int c = 0; c < FEW_COLS; c += TILE_OF_ONE)
         switch (type) {
-        case SH_F32: tile(w + c * 4, SH_F32, FEW_COLS, TILE_OF_ONE, x, 0, 1, in, sum + c); break;
-        case SH_F16: tile(w + c * 2, SH_F16, FEW_COLS, TILE_OF_ONE, x, 0, 1, in, sum + c); break;
-        case SH_BF16: tile(w + c * 2, SH_BF16, FEW_COLS, TILE_OF_ONE, x, 0, 1, in, sum + c);
+        case SH_F32: tile(w + c * 4, SH_F32, FEW_COLS, TILE_OF_ONE, (struct rows){x, 0, 1}, in, sum + c); break;
+        case SH_F16: tile(w + c * 2, SH_F16, FEW_COLS, TILE_OF_ONE, (struct rows){x, 0, 1}, in, sum + c); break;
+        case SH_BF16: tile(w + c * 2, SH_BF16, FEW_COLS, TILE_OF_ONE, (struct rows){x, 0, 1}, in, sum + c);
         }
 }
 

@@ -59,10 +59,11 @@ UNPACK void put_wide(enum sh_packing format, const struct block_at *at, size_t n
 
 /* ---- products ---- */
 
-/* sum[r][0 .. WIDE) = row r of a tile of x; what is not of_rows is a constant. */
+/* sum[r][0 .. WIDE) = row r of a tile of x; spans, has_less and rows are constants wherever this is inlined. */
 LANES_INLINE void tile(int spans, int has_less, int rows, const struct wide_run *w, const struct lane_run *x, int runs,
                        float *sum)
 {
+    const int groups = GROUPS / spans;
     __m512 all[HIGH][VECTORS];
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
@@ -77,15 +78,15 @@ LANES_INLINE void tile(int spans, int has_less, int rows, const struct wide_run 
                 low[r][0] = low[r][1] = _mm512_set1_epi32(x[r].base[j]);
             }
 #pragma GCC unroll 8
-            for (int g = j * GROUPS / spans; g < (j + 1) * GROUPS / spans; g++)
+            for (int g = 0; g < groups; g++)
 #pragma GCC unroll 4
                 for (int r = 0; r < rows; r++) {
-                    __m512i of_high = _mm512_set1_epi32(four_of(x[r].high, g)), of_low;
-                    of_low = _mm512_set1_epi32(four_of(x[r].low, g));
+                    __m512i of_high = _mm512_set1_epi32(four_of(x[r].high, j * groups + g)), of_low;
+                    of_low = _mm512_set1_epi32(four_of(x[r].low, j * groups + g));
 #pragma GCC unroll 2
                     for (int v = 0; v < VECTORS; v++) {
-                        high[r][v] = _mm512_dpbusd_epi32(high[r][v], w->code[g][v], of_high);
-                        low[r][v] = _mm512_dpbusd_epi32(low[r][v], w->code[g][v], of_low);
+                        high[r][v] = _mm512_dpbusd_epi32(high[r][v], w->code[j * groups + g][v], of_high);
+                        low[r][v] = _mm512_dpbusd_epi32(low[r][v], w->code[j * groups + g][v], of_low);
                     }
                 }
 #pragma GCC unroll 4
