@@ -94,14 +94,20 @@ ARCHES = {
     "qwen3_next": ("qwen3next", False, AFTER), "gemma3n_text": ("gemma3n", False, AFTER),
     "nemotron": ("nemotron", False, {}), "falcon": ("falcon", False, {}), "mpt": ("mpt", False, {}),
     "ministral3": ("mistral3", True, {}), "qwen3_5_text": ("qwen35", False, AFTER),
-    "qwen3_5_moe_text": ("qwen35moe", False, AFTER)}
+    "qwen3_5_moe_text": ("qwen35moe", False, AFTER), "gemma4_text": ("gemma4", False, AFTER),
+    "llama4_text": ("llama4", False, {}), "apertus": ("apertus", False, {})}
 PLUS_ONE = ("gemma", "nemotron", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 GEMMA = {"pre_feedforward_layernorm": "ffn_norm", "altup.router_norm": "altup_router_norm",
          "altup.modality_router": "altup_router", "altup.prediction_coefs": "altup_predict_coef",
          "altup.correction_coefs": "altup_correct_coef", "laurel.linear_left": "laurel_l",
          "laurel.linear_right": "laurel_r", "laurel.post_laurel_norm": "laurel_post_norm",
          "per_layer_input_gate": "inp_gate", "per_layer_projection": "proj", "post_per_layer_input_norm": "post_norm",
-         "linear_attn.in_proj_ba": "ssm_ba", "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out"}
+         "layer_scalar": "layer_output_scale", "router.proj": "ffn_gate_inp",
+         "pre_feedforward_layernorm_2": "pre_ffw_norm_2", "post_feedforward_layernorm_1": "post_ffw_norm_1",
+         "post_feedforward_layernorm_2": "post_ffw_norm_2", "experts.gate_up_proj": "ffn_gate_up_exps",
+         "experts.down_proj": "ffn_down_exps", "attention_layernorm": "attn_norm", "feedforward_layernorm": "ffn_norm",
+         "feed_forward.gate_proj": "ffn_gate", "feed_forward.up_proj": "ffn_up", "feed_forward.down_proj": "ffn_down",
+         "feed_forward.router": "ffn_gate_inp", "linear_attn.in_proj_ba": "ssm_ba", "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out"}
 GEMMA_ENDS = {"embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
               "per_layer_model_projection.weight": "per_layer_model_proj.weight",
               "per_layer_projection_norm.weight": "per_layer_proj_norm.weight"}
@@ -117,7 +123,7 @@ class File:
         self.more = config.get("num_nextn_predict_layers", 0) if self.kind == "glm4_moe" else 0
         self.width = self.get("hidden_size", "n_embd", "d_model")
         self.d = self.get("head_dim") or self.width // self.heads
-        self.out, self.stacks, self.values = [], {}, [("general.architecture", STRING, self.arch),
+        self.out, self.stacks, self.xielu, self.values = [], {}, {}, [("general.architecture", STRING, self.arch),
                                                       ("general.file_type", U32, 0)]
         if self.kind == "falcon":
             self.kv = config.get("num_kv_heads", self.heads) if config["new_decoder_architecture"] else 1
@@ -172,7 +178,22 @@ class File:
         m = re.match(r"self_attn\.([qk])_layernorm\.norms\.(\d+)\.weight$", name)
         if m:
             return self.stack(i, f"attn_{m[1]}_norm", int(m[2]), t)
-        m = re.match(r"mlp\.shared_experts?\.(\w+)\.weight$", name)
+        m = re.match(r"mlp\.act_fn\.(alpha_p|alpha_n|beta|eps)$", name)
+        if m:
+            self.xielu.setdefault(m[1], []).append(float(t.f32().x.ravel()[0]))
+            return None
+        if name in ("router.scale", "router.per_expert_scale"):
+            return self.add(blk + ("ffn_gate_inp.scale" if name == "router.scale" else "ffn_down_exps.scale"), t)
+        if self.kind == "llama4_text" and name.startswith("feed_forward.experts."):
+            t = t.map(lambda x: x.swapaxes(1, 2))
+            half = t.x.shape[1] // 2
+            if name.endswith("down_proj"):
+                return self.add(blk + "ffn_down_exps.weight", t)
+            self.add(blk + "ffn_gate_exps.weight", t.map(lambda x: x[:, :half]))
+            return self.add(blk + "ffn_up_exps.weight", t.map(lambda x: x[:, half:]))
+        if name == "layer_scalar" or name.startswith("experts."):       # Gemma 4's have no ".weight"
+            name += ".weight"
+        m = re.match(r"(?:mlp\.shared_experts?|feed_forward\.shared_expert)\.(\w+)\.weight$", name)
         if m:
             return self.add(f"{blk}{SHARED[m[1]]}.weight", t)
         if name.endswith(("e_score_correction_bias", "expert_bias")):
@@ -298,7 +319,7 @@ class File:
         key("attention.head_count", U32, self.heads)
         latent = c.get("kv_lora_rank")
         key("attention.head_count_kv", U32, 1 if latent else 1 if self.kind == "gpt_bigcode" else self.kv)
-        wide = self.get("intermediate_size", "n_inner", "ffn_hidden_size")
+        wide = self.get("intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size")
         key("feed_forward_length", U32, wide or 4 * self.width)
         key("attention.layer_norm_rms_epsilon", FLOAT, c.get("rms_norm_eps"))
         key("attention.layer_norm_epsilon", FLOAT, self.get("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
@@ -313,8 +334,18 @@ class File:
         elif c.get("head_dim"):
             key("attention.key_length", U32, self.d)
             key("attention.value_length", U32, self.d)
-        self.rope()
+        if self.kind == "gemma4_text":
+            self.by_layer()
+        else:
+            self.rope()
         self.experts()
+        for name, numbers in self.xielu.items():
+            self.values.append(("xielu." + name, ARRAY, (FLOAT, numbers)))
+        if self.kind == "llama4_text":      # the first three are always 8192, 0.1 and 8192 in llama.cpp
+            key("attention.sliding_window", U32, c["attention_chunk_size"])
+            key("attention.temperature_scale", FLOAT, c["attn_scale"])
+            key("attention.temperature_length", U32, c["floor_scale"])
+            key("interleave_moe_layer_step", U32, c["interleave_moe_layer_step"])
         if c.get("sliding_window") and self.kind not in ("qwen2_moe", "qwen3_moe"):
             key("attention.sliding_window", U32, c["sliding_window"])
             if c.get("layer_types") and self.kind in ("olmo3", "exaone4", "afmoe", "gemma3n_text"):
@@ -346,6 +377,36 @@ class File:
             key("full_attention_interval", U32, c.get("full_attention_interval"))
         if self.kind == "stablelm":
             key("use_parallel_residual", BOOL, c["use_parallel_residual"])
+
+    def by_layer(self):
+        """Gemma 4: layers with a window and others have heads and bases of their own. Keys that come twice replace."""
+        c, key = self.c, self.key
+        local = [t == "sliding_attention" for t in c["layer_types"]]
+        both = c["rope_parameters"]
+        own = {"attention.key_length": c["global_head_dim"], "attention.value_length": c["global_head_dim"],
+               "attention.key_length_swa": self.d, "attention.value_length_swa": self.d,
+               "rope.dimension_count": c["global_head_dim"], "rope.dimension_count_swa": self.d,
+               "attention.shared_kv_layers": c["num_kv_shared_layers"],
+               "embedding_length_per_layer_input": c["hidden_size_per_layer_input"]}
+        lists = {}
+        if c.get("use_double_wide_mlp"):
+            late = self.layers - c["num_kv_shared_layers"]
+            lists["feed_forward_length"] = [c["intermediate_size"] * (1 + (i >= late)) for i in range(self.layers)]
+        if c.get("num_global_key_value_heads"):
+            lists["attention.head_count_kv"] = [self.kv if x else c["num_global_key_value_heads"] for x in local]
+        replaced = {f"{self.arch}.{name}" for name in [*own, *lists]}
+        self.values = [v for v in self.values if v[0] not in replaced]
+        for name, n in own.items():
+            key(name, U32, n)
+        for name, n in lists.items():
+            key(name, ARRAY, (U32, n))
+        key("attention.sliding_window_pattern", ARRAY, (BOOL, local))
+        key("rope.freq_base", FLOAT, both["full_attention"]["rope_theta"])
+        key("rope.freq_base_swa", FLOAT, both["sliding_attention"]["rope_theta"])
+        key("final_logit_softcapping", FLOAT, c.get("final_logit_softcapping"))
+        pairs = c["global_head_dim"] // 2
+        turn = int(c["global_head_dim"] * both["full_attention"]["partial_rotary_factor"] / 2)
+        self.add("rope_freqs.weight", Tensor(np.array([1.0] * turn + [1e30] * (pairs - turn), "<f4"), "F32"))
 
     def rope(self):
         c, key = self.c, self.key
@@ -389,9 +450,9 @@ class File:
                 key("expert_shared_count", U32, 0)
             return
         key("expert_count", U32, n)
-        key("expert_used_count", U32, self.get("num_experts_per_tok", "moe_k"))
+        key("expert_used_count", U32, self.get("num_experts_per_tok", "moe_k", "top_k_experts"))
         own = c.get("moe_intermediate_size")
-        if own or self.kind in ("gpt_oss", "minimax_m2"):
+        if own or self.kind in ("gpt_oss", "minimax_m2", "llama4_text"):
             key("expert_feed_forward_length", U32, own or c["intermediate_size"])
         key("expert_shared_feed_forward_length", U32, c.get("shared_expert_intermediate_size"))
         key("expert_shared_count", U32, self.get("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"))
@@ -409,7 +470,8 @@ class File:
 def make(folder, to):
     config = json.loads((folder / "config.json").read_text())
     kind = config["model_type"]
-    no_key = config.get("alibi") or config.get("attn_config", {}).get("softmax_scale") or config.get("mlp_only_layers")
+    no_key = config.get("alibi") or config.get("attn_config", {}).get("softmax_scale") or config.get("mlp_only_layers") or \
+        (kind == "llama4_text" and not config["use_qk_norm"])       # said by 128 experts alone
     if kind not in ARCHES or no_key or ("quantization_config" in config and kind != "gpt_oss"):
         return
     print(folder.name)

@@ -36,7 +36,7 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_o
     sh_gguf_ministral3, sh_gguf_hunyuan_v1_dense, sh_gguf_ernie4_5, sh_gguf_gemma, sh_gguf_exaone4, sh_gguf_smollm3,
     sh_gguf_seed_oss, sh_gguf_glm4, sh_gguf_stablelm, sh_gguf_phi, sh_gguf_starcoder2, sh_gguf_gpt_bigcode,
     sh_gguf_nemotron, sh_gguf_falcon, sh_gguf_mpt, sh_gguf_qwen3_next, sh_gguf_qwen3_5,
-    sh_gguf_qwen3_5_moe, sh_gguf_gemma3n;
+    sh_gguf_qwen3_5_moe, sh_gguf_gemma3n, sh_gguf_gemma4, sh_gguf_llama4, sh_gguf_apertus;
 #define SH_LLAMA_START \
     .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f, \
     .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = 10000}

@@ -176,7 +176,8 @@ enum sh_gguf_trait {
     SH_GGUF_SCALE = 2048,                   /* an item takes over the scale of scores             */
     SH_GGUF_LATENT = 4096,                  /* latent attention: keys are a latent and a rotary part */
     SH_GGUF_COUNTS_TURNS = 8192,            /* `share_key` is a number of elements                */
-    SH_GGUF_WHOLE_YARN = 16384              /* YaRN's range of correction is not rounded          */
+    SH_GGUF_WHOLE_YARN = 16384,             /* YaRN's range of correction is not rounded          */
+    SH_GGUF_BY_LAYER = 32768                /* layers with a window have heads and bases of their own */
 };
 
 struct sh_gguf_item {                       /* a key that is taken over as it is                  */
@@ -186,7 +187,7 @@ struct sh_gguf_item {                       /* a key that is taken over as it is
         SH_GGUF_GATING,                     /* 1 or none: "softmax", 2: "sigmoid"; without `hub` only `value` */
         SH_GGUF_FIXED,                      /* no key: hub is always `json`                           */
         SH_GGUF_THERE,                      /* is there a tensor `name`? `json` if so, else `json_else` */
-        SH_GGUF_ROWS,                       /* rows of the tensor `name`                          */
+        SH_GGUF_ROWS,                       /* rows of the tensor `name`; optional: if it is there */
         SH_GGUF_DEVIATIONS,                 /* a list of deviations above the mean: shares of normal numbers below */
         SH_GGUF_SHARE_OF                    /* a number: the one of the key `json` by this one    */
     } kind;

@@ -19,5 +19,5 @@ const struct sh_family sh_family_apertus = {
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_XIELU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 65536, .rotary_share = 1, .rope = {.base = 12e6f},
               .flags = SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_HAS_QK_NORM},
-    .keys = sh_llama_keys, .params = params,
+    .keys = sh_llama_keys, .params = params, .gguf = &sh_gguf_apertus,
     .only = SH_WORDS("hidden_act=\"xielu\"", "qk_norm=true", "post_norm=false"), .finish = sh_config_whole_rope};

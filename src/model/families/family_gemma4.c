@@ -192,7 +192,7 @@ const struct sh_family sh_family_gemma4 = {
               .type = SH_F32, .norm_eps = 1e-6f, .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1,
               .rope = {.base = 1e6f}, .local_rope = {.base = 1e4f}, .d_head = 256, .n_vocab = 262144, .norms_values = 1,
               .streams = {.n_own = 262144}, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_TIED_HEAD | SH_MIX_NORMED},
-    .keys = keys, .params = params, .facts = facts, .pattern = "LLLLLG",
+    .keys = keys, .params = params, .gguf = &sh_gguf_gemma4, .facts = facts, .pattern = "LLLLLG",
     .only = SH_WORDS("use_bidirectional_attention=\"vision\""),
     .knows = " attention_k_eq_v num_experts per_layer_config sliding_window num_kv_shared_layers use_double_wide_mlp "
              "hidden_size_per_layer_input ",

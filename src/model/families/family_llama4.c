@@ -75,6 +75,8 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 {
     int tempers = !sh_config_has(c, "attn_temperature_tuning") || sh_config_is_set(c, "attn_temperature_tuning");
     a->temper = tempers ? a->temper : 0;
+    if (sh_config_is_gguf(c) && a->mix.n == 128)        /* Maverick: no key of these files says it */
+        a->flags &= ~(unsigned)SH_HAS_QK_NORM;
     return sh_config_whole_rope(a, c, e);
 }
 
@@ -98,6 +100,6 @@ const struct sh_family sh_family_llama4 = {
               .temper = 0.1f, .temper_length = 8192, .temper_offset = 1,
               .mix = {.used = 1, .route = SH_ROUTE_SIGMOID, .weighs_input = 1},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_QK_NORM_LATE | SH_IN_PAIRS | SH_CHUNKED | SH_TEMPER_STILL},
-    .keys = keys, .params = params, .only = SH_WORDS("attention_bias=false"),
+    .keys = keys, .params = params, .gguf = &sh_gguf_llama4, .only = SH_WORDS("attention_bias=false"),
     .knows = " no_rope_layers moe_layers layer_types interleave_moe_layer_step ", .shape = shape, .finish = finish,
     .count = count};

@@ -120,6 +120,18 @@ static const struct sh_gguf_item items_granite_moe[] = {
 FORM(granitemoe, .arch = "granitemoe", .items = items_granite_moe,
      .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE);
 
+/* Llama 4's files do not say how long chunks are, nor where the temperature begins, unless that differs from what all
+ * published models have. */
+static const struct sh_gguf_item items_llama4[] = {
+    COMMON, SH_GGUF_COUNT_ITEM("feed_forward_length", "intermediate_size_mlp"), RMS, EXPERTS("num_local_experts"),
+    EXPERT_WIDTH("intermediate_size"), SIGMOID,
+    SH_GGUF_MAYBE(COUNT, "interleave_moe_layer_step", "interleave_moe_layer_step"),
+    SH_GGUF_IS("attention_chunk_size", "8192"),
+    SH_GGUF_MAYBE(COUNT, "attention.sliding_window", "attention_chunk_size"),
+    SH_GGUF_MAYBE(NUMBER, "attention.temperature_scale", "attn_scale"),
+    SH_GGUF_MAYBE(COUNT, "attention.temperature_length", "floor_scale"), {.name = NULL}};
+FORM(llama4, .arch = "llama4", .items = items_llama4, .traits = ROTARY | SH_GGUF_FACTORS);
+
 /* ---- the delta rule ---- */
 
 #define DELTA_NAMES \
@@ -201,6 +213,8 @@ FORM(gemma, .arch = "gemma", .items = items_llama, .traits = ROTARY);
 FORM(exaone4, .arch = "exaone4", .items = items_llama,
      .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_FACTORS);
 
+FORM(apertus, .arch = "apertus", .items = items_llama, .traits = ROTARY | SH_GGUF_FACTORS);
+
 static const struct sh_gguf_item items_smollm3[] = {
     LLAMA, SH_GGUF_IS("no_rope_layer_interval", "4"), {.name = NULL}};
 FORM(smollm3, .arch = "smollm3", .items = items_smollm3, .traits = ROTARY | SH_GGUF_IN_PAIRS);
@@ -258,10 +272,12 @@ static const struct sh_gguf_item items_mpt[] = {
 const struct sh_gguf_form sh_gguf_mpt = {.arch = "mpt", .items = items_mpt, .traits = SH_GGUF_ALIBI};
 
 /* Gemma 3n: streams in one tensor, sparsity as deviations above the mean. */
+#define OWN_NAMES \
+    {SH_OWN_EMBED, "per_layer_token_embd.weight", 0}, {SH_OWN_PROJ, "per_layer_model_proj.weight", 0}, \
+    {SH_OWN_NORM_W, "per_layer_proj_norm.weight", 0}, {SH_OWN_GATE_W, "blk.#.inp_gate.weight", 0}, \
+    {SH_OWN_OUT_W, "blk.#.proj.weight", 0}, {SH_OWN_POST_W, "blk.#.post_norm.weight", 0}
 static const struct sh_gguf_name gemma3n_names[] = {
-    {SH_OWN_EMBED, "per_layer_token_embd.weight", 0}, {SH_OWN_PROJ, "per_layer_model_proj.weight", 0},
-    {SH_OWN_NORM_W, "per_layer_proj_norm.weight", 0}, {SH_OWN_GATE_W, "blk.#.inp_gate.weight", 0},
-    {SH_OWN_OUT_W, "blk.#.proj.weight", 0}, {SH_OWN_POST_W, "blk.#.post_norm.weight", 0},
+    OWN_NAMES,
     {SH_STREAM_IN_1, "altup_proj.weight", 0}, {SH_STREAM_IN_2, "altup_proj.weight", 0},
     {SH_STREAM_IN_3, "altup_proj.weight", 0}, {SH_STREAM_OUT_1, "altup_unembd_proj.weight", 0},
     {SH_STREAM_OUT_2, "altup_unembd_proj.weight", 0}, {SH_STREAM_OUT_3, "altup_unembd_proj.weight", 0},
@@ -282,3 +298,19 @@ static const struct sh_gguf_item items_gemma3n[] = {
     {.name = "blk.0.laurel_l.weight", .hub = "laurel_rank", .kind = SH_GGUF_ROWS}, {.name = NULL}};
 FORM(gemma3n, .arch = "gemma3n", .items = items_gemma3n, .names = gemma3n_names,
      .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_LOCAL_BASE | SH_GGUF_SCALE);
+
+/* Gemma 4: what differs by layer is in lists. */
+static const struct sh_gguf_name gemma4_names[] = {
+    OWN_NAMES, {0, NULL, 0}};
+static const struct sh_gguf_item items_gemma4[] = {
+    LAYERS, WIDTH, SH_GGUF_COUNT_ITEM("attention.head_count", "num_attention_heads"), POSITIONS, RMS,
+    SH_GGUF_IF("blk.0.ffn_gate_inp.weight", "enable_moe_block", "true", "false"),
+    SH_GGUF_MAYBE(COUNT, "expert_count", "num_experts"), SH_GGUF_MAYBE(COUNT, "expert_used_count", "top_k_experts"),
+    SH_GGUF_MAYBE(COUNT, "expert_feed_forward_length", "moe_intermediate_size"), SOFTMAX,
+    SH_GGUF_IS("hidden_size_per_layer_input", "0"),
+    SH_GGUF_MAYBE(COUNT, "embedding_length_per_layer_input", "hidden_size_per_layer_input"),
+    {.name = "per_layer_token_embd.weight", .hub = "vocab_size_per_layer_input", .kind = SH_GGUF_ROWS, .optional = 1},
+    SH_GGUF_MAYBE(COUNT, "attention.shared_kv_layers", "num_kv_shared_layers"),
+    SH_GGUF_MAYBE(NUMBER, "final_logit_softcapping", "final_logit_softcapping"), {.name = NULL}};
+FORM(gemma4, .arch = "gemma4", .items = items_gemma4, .names = gemma4_names,
+     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_SCALE | SH_GGUF_BY_LAYER);

@@ -11,7 +11,7 @@
 
 enum { MOST_LAYERS = 10000 };
 
-/* ---- what gguf_rope.c uses, too ---- */
+/* ---- what gguf_rope.c and gguf_by_layer.c use, too ---- */
 
 const char *sh_gguf_key(struct sh_gguf_maker *m, const char *name)
 {
@@ -94,6 +94,8 @@ static int put_gating(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
 static int put_rows(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
 {
     const struct sh_stored *t = sh_weights_find(m->w, item->name);
+    if (!t && item->optional)
+        return 0;
     if (!t || t->rank != 2 || t->shape[0] > INT32_MAX)
         return sh_fail(m->e, "%s: tensor '%s' is missing or not two-dimensional", m->g->path, item->name);
     sh_gguf_put(m, item->hub, NULL, json_integer((json_int_t)t->shape[0]));
@@ -203,6 +205,8 @@ static int put_head_width(struct sh_gguf_maker *m)
         return -1;
     if (m->form->traits & SH_GGUF_LATENT)
         return put_latent(m, key, value);
+    if (m->form->traits & SH_GGUF_BY_LAYER)
+        return sh_gguf_put_two_heads(m);
     int64_t usual = m->n_head && m->d_model % m->n_head == 0 ? m->d_model / m->n_head : 0;
     m->d_head = key ? key : usual;
     if (m->n_head && !m->d_head)
@@ -265,6 +269,8 @@ static int put_windows(struct sh_gguf_maker *m)
 {
     static const char name[] = "attention.sliding_window";
     int64_t n = m->form->window;
+    if (json_object_get(m->root, "attention_chunk_size"))   /* an item has taken it over */
+        return 0;
     if (sh_gguf_count(m, name, &n))
         return -1;
     int listed = (m->form->traits & (SH_GGUF_CAPS | SH_GGUF_LAYERS)) != 0;
@@ -318,7 +324,8 @@ static int put_scale(struct sh_gguf_maker *m)
  * Of those of its architecture the ones about attention, rotation, experts and scales must be known; others (a chat
  * template, how pictures are cut) do not touch the layers. */
 
-/* Read above, or in gguf_rope.c. Sections are for pictures: the positions of a text are the same in all. */
+/* Read above, or in gguf_rope.c and gguf_by_layer.c. Sections are for pictures: the positions of a text are the same in
+ * all. */
 static const char *const read_keys[] = {
     "attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length",
     "attention.layer_norm_epsilon", "attention.layer_norm_rms_epsilon", "attention.scale", "attention.sliding_window",
@@ -327,6 +334,8 @@ static const char *const read_keys[] = {
     "rope.scaling.type", "rope.scaling.factor", "rope.scale_linear", "rope.scaling.original_context_length",
     "rope.scaling.finetuned", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow",
     "attention.key_length_mla", "attention.value_length_mla", NULL};
+static const char *const by_layer_keys[] = {
+    "attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa", NULL};
 
 /* With this value they change nothing. */
 static const struct neutral { const char *name; double value; } neutral[] = {
@@ -368,6 +377,9 @@ static int check_key(struct sh_gguf_maker *m, const struct sh_gguf_value *v, str
 {
     char shown[100];
     for (const char *const *known = read_keys; *known; known++)
+        if (sh_gguf_text_is(name, *known))
+            return 0;
+    for (const char *const *known = by_layer_keys; *known && m->form->traits & SH_GGUF_BY_LAYER; known++)
         if (sh_gguf_text_is(name, *known))
             return 0;
     for (const struct sh_gguf_item *item = m->form->items; item->kind != SH_GGUF_COUNT || item->name; item++)

@@ -16,7 +16,7 @@
  * why. */
 json_t *sh_gguf_config(const char *path, json_t **names, struct sh_err *e);
 
-/* ---- what gguf_config.c and gguf_rope.c share ---- */
+/* ---- what gguf_config.c, gguf_rope.c and gguf_by_layer.c share ---- */
 
 /* The config under construction. Keys are named without the architecture: "block_count" for "llama.block_count". */
 struct sh_gguf_maker {
@@ -24,6 +24,7 @@ struct sh_gguf_maker {
     const struct sh_weights *w;
     const struct sh_gguf_form *form;        /* of the file's family                               */
     int64_t n_layer, n_head, d_model, d_head;   /* 0: not known                                   */
+    int64_t local_head;                     /* BY_LAYER: the width of heads in layers with a window */
     json_t *root, *names;
     struct sh_err *e;
     char key[160];
@@ -45,5 +46,10 @@ int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out);
 
 /* gguf_rope.c: the base, the share of a head that turns, and scaling. */
 int sh_gguf_put_rope(struct sh_gguf_maker *m);
+
+/* gguf_by_layer.c: heads, feed-forward widths and rotation where layers with a window differ from others. The heads
+ * come first. */
+int sh_gguf_put_two_heads(struct sh_gguf_maker *m);
+int sh_gguf_put_two_ropes(struct sh_gguf_maker *m);
 
 #endif

@@ -34,7 +34,12 @@ static const char *const names[SH_N_ROLE] = {
     [SH_EXPERT_UP_W] = BLOCK "ffn_up_exps.weight", [SH_EXPERT_UP_B] = BLOCK "ffn_up_exps.bias",
     [SH_EXPERT_DOWN_W] = BLOCK "ffn_down_exps.weight", [SH_EXPERT_DOWN_B] = BLOCK "ffn_down_exps.bias",
     [SH_SHARED_GATE_W] = BLOCK "ffn_gate_shexp.weight", [SH_SHARED_UP_W] = BLOCK "ffn_up_shexp.weight",
-    [SH_SHARED_DOWN_W] = BLOCK "ffn_down_shexp.weight", [SH_SHARED_SCALE_W] = BLOCK "ffn_gate_inp_shexp.weight"};
+    [SH_SHARED_DOWN_W] = BLOCK "ffn_down_shexp.weight", [SH_SHARED_SCALE_W] = BLOCK "ffn_gate_inp_shexp.weight",
+    [SH_LAYER_SCALE] = BLOCK "layer_output_scale.weight", [SH_ROUTER_NORM_W] = BLOCK "ffn_gate_inp.scale",
+    [SH_EXPERT_SCALE] = BLOCK "ffn_down_exps.scale", [SH_EXPERT_NORM_W] = BLOCK "pre_ffw_norm_2.weight",
+    [SH_MLP_POST_1_W] = BLOCK "post_ffw_norm_1.weight", [SH_MLP_POST_2_W] = BLOCK "post_ffw_norm_2.weight",
+    [SH_ACT_AP] = BLOCK "xielu.alpha_p", [SH_ACT_AN] = BLOCK "xielu.alpha_n", [SH_ACT_BETA] = BLOCK "xielu.beta",
+    [SH_ACT_EPS] = BLOCK "xielu.eps"};
 
 /* The latent's product in halves, after the whole (model.c binds what is there). */
 static const struct sh_param halves[] = {
@@ -42,7 +47,7 @@ static const struct sh_param halves[] = {
      .form = SH_WHOLE_NAME, .count = SH_DIM_HEADS},
     {.role = SH_V_B_W, .name = BLOCK "attn_v_b.weight", .rows = SH_DIM_VALUE, .cols = SH_DIM_KV_RANK,
      .form = SH_WHOLE_NAME, .count = SH_DIM_HEADS}};
-enum { HALVES = sizeof halves / sizeof *halves };
+enum { HALVES = sizeof halves / sizeof *halves, FUSED = 2 };
 
 static const char *const no_prefix[] = {"", NULL};
 
@@ -91,12 +96,24 @@ static int is_there(const struct sh_param *first, const struct sh_param *p)
     return 0;
 }
 
+/* Gates and rows to gate of all experts in one tensor, which is looked for first: some converters join them. */
+static struct sh_param *add_fused(const struct sh_family *f, struct sh_param *to)
+{
+    const struct sh_param *gate = find(f, SH_EXPERT_GATE_W), *up = find(f, SH_EXPERT_UP_W);
+    for (int i = 0; gate && up && i < FUSED; i++, to++) {
+        *to = i ? *up : *gate;
+        to->name = BLOCK "ffn_gate_up_exps.weight";
+        to->form = SH_WHOLE_NAME;
+    }
+    return to;
+}
+
 struct sh_family *sh_gguf_family(const struct sh_family *f)
 {
     size_t n = 0;
     while (f->params[n].name)
         n++;
-    struct sh_param *params = xcalloc(n + HALVES + 1, sizeof *params), *to = params;
+    struct sh_param *params = xcalloc(n + HALVES + FUSED + 1, sizeof *params), *to = add_fused(f, params);
     int in_pairs = f->gguf && f->gguf->traits & SH_GGUF_IN_PAIRS;
     for (size_t i = 0; i < n; i++) {
         enum sh_role role = f->params[i].role;

@@ -225,6 +225,8 @@ int sh_gguf_put_rope(struct sh_gguf_maker *m)
     int64_t turning = m->d_head;
     if (!(m->form->traits & SH_GGUF_ROTARY))
         return 0;
+    if (m->form->traits & SH_GGUF_BY_LAYER)
+        return sh_gguf_put_two_ropes(m);
     if (sh_gguf_number(m, name, &base) || sh_gguf_count(m, "rope.dimension_count", &turning) || put_share(m, turning) ||
         put_local_base(m) || put_scaling(m))
         return -1;

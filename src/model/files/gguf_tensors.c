@@ -10,7 +10,7 @@
 
 #include "src/base/mem.h"
 
-enum { MOST_RANK = 4, MOST_NAME = 255, MOST_FILES = 999 };
+enum { MOST_RANK = 4, MOST_NAME = 255, MOST_FILES = 999, MOST_LAYERS = 10000 };
 #define SPLIT_END "-%05zu-of-%05zu.gguf"
 
 /* ---- the tensor table ---- */
@@ -115,15 +115,55 @@ static int place(const struct sh_part *p, size_t data_at, const uint64_t *offset
     return 0;
 }
 
+/* The numbers of xIELU, one for each layer or one for all, are metadata; here they are tensors of one element. */
+static const char *const xielu[] = {"xielu.alpha_p", "xielu.alpha_n", "xielu.beta", "xielu.eps"};
+enum { N_XIELU = sizeof xielu / sizeof *xielu };
+
+static int layers_of(const struct sh_gguf *g, size_t *n, struct sh_err *e)
+{
+    struct sh_gguf_text arch = {"", 0};
+    char key[80];
+    int64_t layers = 0;
+    *n = 0;
+    if (!sh_gguf_find(g, xielu[0]))
+        return 0;
+    if (sh_gguf_word(g, "general.architecture", &arch, e))
+        return -1;
+    snprintf(key, sizeof key, "%.*s.block_count", (int)(arch.bytes < 40 ? arch.bytes : 40), arch.at);
+    if (sh_gguf_whole(g, key, 0, MOST_LAYERS, &layers, e))
+        return -1;
+    *n = (size_t)layers;
+    return 0;
+}
+
+static int add_xielu(struct sh_part *p, size_t n_layer, struct sh_err *e)
+{
+    for (int i = 0; i < N_XIELU && n_layer; i++) {
+        const struct sh_gguf_value *v = sh_gguf_find(p->gguf, xielu[i]);
+        if (!v || v->item != SH_GGUF_F32 || (v->kind == SH_GGUF_ARRAY && v->n != n_layer))
+            return sh_fail(e, "%s: key '%s': expected a number of kind f32, or one for each of the %zu layers", p->path,
+                           xielu[i], n_layer);
+        for (size_t layer = 0; layer < n_layer; layer++)
+            p->tensors[p->n++] = (struct sh_stored){
+                .name = xasprintf("blk.%zu.%s", layer, xielu[i]), .file = p->path, .dtype = "F32",
+                .bytes = sizeof(float), .shape = {1}, .rank = 1,
+                .at = v->at + (v->kind == SH_GGUF_ARRAY ? layer : 0) * sizeof(float)};
+    }
+    return n_layer ? sh_part_sort(p, e) : 0;
+}
+
 int sh_gguf_read_part(struct sh_part *p, struct sh_err *e)
 {
     struct sh_gguf *g = p->gguf = sh_gguf_open(p->path, &p->map, e);
     if (!g)
         return -1;
     struct sh_gguf_cursor c = {g->map.at + g->tensors_at, g->map.bytes - g->tensors_at};
+    size_t n_layer;
+    if (layers_of(g, &n_layer, e))
+        return -1;
     uint64_t *offsets = xcalloc(g->n_tensor, sizeof *offsets);
     int bad = 0;
-    p->tensors = xcalloc(g->n_tensor, sizeof *p->tensors);
+    p->tensors = xcalloc(g->n_tensor + N_XIELU * n_layer, sizeof *p->tensors);
     while (p->n < g->n_tensor && !bad) {
         struct sh_stored *t = &p->tensors[p->n];
         t->file = p->path;
@@ -133,7 +173,7 @@ int sh_gguf_read_part(struct sh_part *p, struct sh_err *e)
         p->n++;
     }
     size_t end = g->map.bytes - c.left, mask = g->alignment - 1;
-    bad = bad || place(p, (end + mask) & ~mask, offsets, e) || check_places(p, e);
+    bad = bad || place(p, (end + mask) & ~mask, offsets, e) || check_places(p, e) || add_xielu(p, n_layer, e);
     free(offsets);
     return bad ? -1 : 0;
 }
