@@ -6,7 +6,8 @@
 
 Not part of make check: it needs llama-cpp-python and safetensors. Weights are widened to F32, since llama.cpp rounds
 what it multiplies by F16 and BF16. It reads GELU from a table of 16 bits (0.003), fixes numbers that files may say
-otherwise (layers of DeepSeek lite, streams of Gemma 3n, windows of EXAONE 4 and StarCoder 2), chooses groups of experts
+otherwise (layers of DeepSeek lite, streams of Gemma 3n, windows of EXAONE 4 and StarCoder 2, chunks and temperature of
+Llama 4), chooses groups of experts
 in one way, and rounds the range of YaRN's correction; shapes that rest on these differ or are refused."""
 import json
 import pathlib
@@ -40,12 +41,11 @@ def main():
         config = json.loads((folder / "config.json").read_text())
         if config["model_type"] not in gguf_modern.ARCHES or "quantization_config" in config:
             continue
-        expected = load_file(folder / "ref.safetensors").get("s0.logits")
-        if expected is None:
-            continue
-        tokens = json.loads((folder / "ref.json").read_text())["sequences"][0]["tokens"]
+        first, expected = json.loads((folder / "ref.json").read_text())["sequences"][0], load_file(folder / "ref.safetensors")
+        tokens, rows = first["tokens"], first.get("rows", slice(None))
+        expected = expected["s0.logits"][rows] if "s0.logits" in expected else expected["s0.logits_rows"]
         try:
-            off = np.abs(logits(folder, config, tokens) - expected).max()
+            off = np.abs(logits(folder, config, tokens)[rows] - expected).max()
             print(f"{folder.name}: off by {off:.1e}, the largest is {np.abs(expected).max():.2f}")
         except ValueError as e:
             print(f"{folder.name}: {e}")
