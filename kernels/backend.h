@@ -30,7 +30,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 15
+#define SH_BACKEND_ABI 16
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -286,6 +286,9 @@ struct sh_backend {
     /* A matrix in the code of its checkpoint, for products whose operands have type `to`: kept as it is, or, after
      * weight_bits, in codes of these. NULL: the backend keeps no such code; `weight` takes the numbers. */
     struct sh_weight *(*packed)(struct sh_dev *d, const struct sh_packed *p, enum sh_type to, struct sh_err *e);
+    /* A matrix that was given by `packed` stays for many products: where these are faster from another order, it is
+     * copied into that. 1: it was, and the checkpoint's bytes are not read again as a rule. NULL: never. */
+    int   (*settle)(struct sh_dev *d, struct sh_weight *w);
 };
 
 /* The name of a module's one exported symbol, a struct sh_backend. */

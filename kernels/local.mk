@@ -8,7 +8,7 @@ libkernels_a_SOURCES = \
 	%D%/cpu/cpu.c %D%/cpu/cpu.h %D%/cpu/halves.c \
 	%D%/cpu/linear.c %D%/cpu/onednn.h \
 	%D%/cpu/variant.c %D%/cpu/variant.h \
-	%D%/cpu/weight.c %D%/cpu/weight_codes.c \
+	%D%/cpu/packed_group.c %D%/cpu/packed_group.h %D%/cpu/weight.c %D%/cpu/weight_codes.c \
 	%D%/packed.h %D%/weight_bits.h
 libkernels_a_CFLAGS   = $(AM_CFLAGS) $(VECTORIZE_CFLAGS)
 
@@ -21,7 +21,8 @@ cpu_variant_sources = \
 	%D%/cpu/gemm_few_rows_amx.c \
 	%D%/cpu/gemm_many_rows.c \
 	%D%/cpu/gemm_packed.c %D%/cpu/gemm_packed_lanes.c %D%/cpu/gemm_packed_lanes_many.c \
-	%D%/cpu/gemm_packed_row.c %D%/cpu/packed_dots.h %D%/cpu/packed_lanes.h %D%/cpu/unpack.h \
+	%D%/cpu/gemm_packed_row.c %D%/cpu/packed_dots.h %D%/cpu/packed_lanes.h \
+	%D%/cpu/lanes.h %D%/cpu/unpack.h \
 	%D%/cpu/gemm_few_rows_bf16.c \
 	%D%/cpu/gemm_few_rows_codes.c \
 	%D%/cpu/floats.h \

@@ -228,4 +228,4 @@ const struct sh_backend sh_backend_cpu = {
     .attend_bytes = attend_bytes, .linear_bytes = cpu_linear_bytes,
     .embed = embed, .linear = cpu_linear, .linears = cpu_linears, .norm = norm, .cast = cast, .rotary = rotary,
     .gate = gate, .gather = gather, .scatter = scatter, .attend = attend, .delta = delta, .sync = sync,
-    .packed = cpu_packed_weight};
+    .packed = cpu_packed_weight, .settle = cpu_settle};

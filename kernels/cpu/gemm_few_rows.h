@@ -33,6 +33,7 @@ struct few {                            /* out (+)= act(x w^T + bias), as struct
     const struct few_layout *w;         /* x is bf16 with fold 2, else f32                        */
     const struct cpu_codes *codes;      /* instead of w                                           */
     const struct sh_packed *packed;     /* instead of both, with f32 x                            */
+    const unsigned char *groups;        /* of packed (packed_group.h), or NULL                    */
     float *room;                        /* with codes: scratch [x.rows, few_codes_room]; packed: [threads, */
                                         /* packed_room]; of gemm_many_rows.c: below               */
     const float *bias;

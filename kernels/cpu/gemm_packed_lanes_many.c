@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of many rows with packed weights, outputs in lanes (packed_lanes.h). A thread takes the codes and scales of
- * FEW_COLS outputs out of their blocks into a cache and multiplies them by tiles of HIGH rows and WIDE outputs, whose
+/* Products of many rows with packed weights, outputs in lanes, by VNNI (packed_lanes.h). A thread takes the codes and
+ * scales of FEW_COLS outputs out of their blocks into a cache and multiplies them by tiles of HIGH rows and WIDE outputs, whose
  * sums stay in registers. With two multiply-adds for the two bytes of x, that is half of the instructions that f32
  * products take. */
 #include "kernels/cpu/packed_lanes.h"
@@ -30,30 +30,33 @@ size_t CPU_NAME(cpu_lanes_room)(int rows, int in)
 /* ---- outputs ---- */
 
 /* Vector v of the runs from blocks. */
-UNPACK void put_wide(enum sh_packing format, const struct block_at *at, size_t next, int cols, int v,
-                     struct wide_run *to)
+UNPACK void put_wide(enum sh_packing format, struct lanes_at at, size_t next, int cols, int v, struct wide_run *to)
 {
     struct block_shape s = shape_of(format);
     size_t blocks = (size_t)(cols / s.elements);
     struct ahead ahead = {.next = next, .row_bytes = blocks * (size_t)s.bytes};
     int spans = spans_of_run(format);
-    for (size_t i = 0, b = 0; i < blocks; i++, b += (size_t)s.bytes) {
+    for (size_t i = 0; i < blocks; i++) {
         struct lane_scales scales;
         struct lane_words words;
-        ask_ahead(&ahead, at, (size_t)s.bytes);
-        lane_scales_of(format, at, i, b, &scales);
-        words_of(format, at, b, &words);
+        ask_ahead(format, &ahead, &at);
+        lane_scales_of(format, &at, &scales);
+        words_of(format, &at, &words);
 #pragma GCC unroll 8
         for (int run = 0; run < s.elements / RUN; run++, to++) {
+            ask_group_ahead(format, &at, run);
 #pragma GCC unroll 8
             for (int g = 0; g < GROUPS; g++)
-                to->code[g][v] = codes_of(format, words.word, words.fifths, run, g);
+                to->code[g][v] = codes_of(format, &words, run, g);
             for (int j = 0; j < spans; j++) {
-                to->scale[j][v] = scales.scale[run * spans + j];
+                to->scale[j][v] = lane_scale(format, &scales, run * spans + j);
                 if (s.has_less)
-                    to->less[j][v] = scales.less[run * spans + j];
+                    to->less[j][v] = lane_less(format, &scales, run * spans + j);
             }
         }
+        at.group = at.is_group ? at.group + LANES * group_shape(format).bytes : NULL;
+        at.b += (size_t)s.bytes;
+        at.i++;
     }
 }
 
@@ -93,8 +96,8 @@ LANES_INLINE void tile(int spans, int has_less, int rows, const struct wide_run 
             for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
                 for (int v = 0; v < VECTORS; v++)
-                    all[r][v] = add_span(all[r][v], high[r][v], low[r][v], &x[r], j, &w->scale[j][v],
-                                         has_less ? &w->less[j][v] : NULL);
+                    all[r][v] = add_span(all[r][v], ints_add(ints_left(high[r][v], 8), low[r][v]), &x[r], j,
+                                         &w->scale[j][v], has_less ? &w->less[j][v] : NULL);
         }
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
@@ -128,13 +131,18 @@ TILE(2, 0)
 TILE(2, 1)
 #undef TILE
 
-typedef void wide_fn(const struct block_at *at, size_t next, int cols, int v, struct wide_run *to);
+typedef void wide_fn(const unsigned char *group, const struct block_at *row, size_t next, int cols, int v,
+                     struct wide_run *to);
 typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run *to);
 
 #define FORMAT(name, elements, bytes, span, has_less)                                                              \
-    static void wide_##name(const struct block_at *at, size_t next, int cols, int v, struct wide_run *to)          \
+    static void wide_##name(const unsigned char *group, const struct block_at *row, size_t next, int cols, int v,  \
+                            struct wide_run *to)                                                                   \
     {                                                                                                              \
-        put_wide(SH_PACKED_##name, at, next, cols, v, to);                                                         \
+        if (group)                                                                                                 \
+            put_wide(SH_PACKED_##name, (struct lanes_at){.is_group = 1, .group = group}, 0, cols, v, to);          \
+        else                                                                                                       \
+            put_wide(SH_PACKED_##name, (struct lanes_at){.row = row}, next, cols, v, to);                          \
     }                                                                                                              \
     static void put_##name(const struct sh_mat *x, int first, int rows, struct lane_run *to)                       \
     {                                                                                                              \
@@ -180,9 +188,10 @@ static void put_outputs(const struct few *a, int first, int n, struct wide_run *
 {
     for (int o = 0; o < n; o += LANES) {
         struct block_at at[LANES];
+        const unsigned char *group = a->groups ? group_at(a->packed, a->groups, first + o) : NULL;
         for (int k = 0; k < LANES; k++)         /* after the last one this again */
             at[k] = blocks_of_row(a->packed, first + (o + k < n ? o + k : n - 1));
-        kernels[a->packed->format].wide(at, outputs_on(at, LANES), a->x.cols, o % WIDE / LANES,
+        kernels[a->packed->format].wide(group, at, outputs_on(at, LANES), a->x.cols, o % WIDE / LANES,
                                         to + (size_t)(o / WIDE) * (size_t)(a->x.cols / RUN));
     }
 }

@@ -305,8 +305,7 @@ enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS, PACKED_LOOP
 
 static int in_lanes(const struct sh_dev *d, const struct sh_weight *w)
 {
-    return d->rounds_x && d->has_vnni && d->kernels->packed_lanes && is_packed(w) &&
-           sh_packed_is_code(w->packed.format);
+    return cpu_has_lanes(d, w) && (w->groups || d->kernels->lanes_by_vnni);
 }
 
 /* Our own loops for the product; NO_LOOPS: they do not have it, or it is not a product (oneDNN reports that). */
@@ -342,7 +341,8 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
         x = widened(d, x);
     for (int i = 0; i < n; i++)
         f[i] = (struct few){.out = a[i].out, .x = x, .w = &a[i].w->few, .codes = &a[i].w->codes, .room = room,
-                            .packed = &a[i].w->packed, .bias = a[i].bias, .act = a[i].act, .add = a[i].add};
+                            .packed = &a[i].w->packed, .groups = a[i].w->groups, .bias = a[i].bias, .act = a[i].act,
+                            .add = a[i].add};
     if (loops == CODE_LOOPS)
         d->kernels->few_codes(f, n, d->n_threads);
     else if (loops == PACKED_LOOPS)
@@ -375,6 +375,7 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
     int most = w->codes.at ? panel_rows(w->rows, w->cols) : w->rows;
     if (in_lanes(d, w)) {
         f.packed = &w->packed;
+        f.groups = w->groups;
         f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * room + d->kernels->lanes_room(f.x.rows, w->cols));
         d->kernels->packed_lanes_many(&f, d->n_threads);
         return;

@@ -18,12 +18,16 @@ struct sh_weight {
     struct cpu_codes codes;             /* at NULL: there are none                           */
     struct few_layout few;              /* what products of a few rows know of the layout    */
     struct sh_packed packed;            /* unpack NULL: it is not packed                     */
+    unsigned char *groups;              /* of packed, the owner's (packed_group.h); or NULL  */
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_memory_desc_t layout;
 #else
     dnnl_memory_desc_t layout[1];
 #endif
 };
+
+/* Whether the variant has products of it in lanes, with rounded x (packed_lanes.h). */
+int cpu_has_lanes(const struct sh_dev *d, const struct sh_weight *w);
 
 /* Kept in 16 bits, and computed with in f32 (halves.c). */
 static inline int is_halves(const struct sh_weight *w)

@@ -319,9 +319,12 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .packed = CPU_NAME(cpu_packed), .packed_row = CPU_NAME(cpu_packed_row), .packed_rows = PACKED_ROWS,
     .packed_room = CPU_NAME(cpu_packed_room),
     .unpack = CPU_NAME(cpu_unpack),
-#ifdef __AVX512F__
+#ifdef __AVX2__
     .packed_lanes = CPU_NAME(cpu_packed_lanes), .packed_lanes_many = CPU_NAME(cpu_packed_lanes_many),
     .lanes_room = CPU_NAME(cpu_lanes_room),
+#endif
+#ifdef __AVX512F__
+    .lanes_by_vnni = 1,
 #endif
 #ifdef CPU_HAS_BF16
     .few_bf16 = CPU_NAME(cpu_few_bf16),

@@ -1,36 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of packed weights (kernels/packed.h) and rows of x for products with outputs in lanes, by AVX-512 VNNI: a
- * vector has four neighbouring codes of each of 16 outputs, as unsigned bytes, so that the sum of a row over a span is
- * 8 multiply-adds for 16 outputs, its scales are multiplied in one instruction, and the codes, once in registers, meet
- * several rows.
+/* Packed weights (kernels/packed.h) and rows of x for products with outputs in lanes: lane k has four neighbouring
+ * codes of output k of 16, as unsigned bytes, so that scales are multiplied for 16 outputs at once, and codes, once in
+ * registers, meet several rows.
  *
- * Each 32 numbers of x, a run, become 16-bit integers as in packed_dots.h, x = scale * n, and these two signed bytes,
- * n = 256 * high + low. Sums of code * n over a span are exact integers below 2^31: 32 * 255 * MOST_N. Each is rounded
- * once to f32, and they are added in order of the spans, so that a row is the same bits alone and among any others,
- * few or many. */
+ * Blocks of 16 outputs lie in a group (packed_group.c), a copy in which each field of a block is followed by that of the
+ * next output: then words of codes are lanes as they are loaded. With AVX-512 VNNI they may also come from 16 rows of
+ * blocks, whose words are turned into lanes.
+ *
+ * Each 32 numbers of x, a run, become 16-bit integers as in packed_dots.h, x = scale * n. VNNI multiplies bytes: there
+ * n = 256 * high + low, two signed bytes; AVX2 multiplies pairs of 16-bit numbers. Sums of code * n over a span are
+ * exact integers below 2^31: 32 * 255 * MOST_N. Each is rounded once to f32, and they are added in order of the spans,
+ * so that a row is the same bits alone and among any others, few or many, from a group or from blocks. */
 #ifndef SH_KERNELS_CPU_PACKED_LANES_H
 #define SH_KERNELS_CPU_PACKED_LANES_H
 
 #include "kernels/cpu/gemm_few_rows_out.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/packed_dots.h"
+#include "kernels/cpu/packed_group.h"
+
+#ifdef __AVX2__
 
 #ifdef __AVX512F__
-
 #define VNNI __attribute__((target("avx512vnni")))
 #define LANES_INLINE static inline __attribute__((always_inline, target("avx512vnni")))
+#else
+#define VNNI
+#define LANES_INLINE UNPACK
+#endif
 
 enum {
-    LANES = 16, GROUP = 4, GROUPS = RUN / GROUP,        /* outputs; codes of one in a lane; vectors of a run */
-    PIECE = 16, WORDS = PIECE / GROUP,                  /* bytes of a block that are turned together         */
+    GROUP = 4, GROUPS = RUN / GROUP,    /* codes of an output in a lane; vectors of a run                    */
+    WORDS = 4, PIECE = 4 * WORDS,       /* words of a piece of a block, and bytes; rows of blocks are turned by pieces */
     MOST_PIECES = 12,
-    TOGETHER = LANES / FEW_PLACES       /* outputs that are neighbours                                       */
+    TOGETHER = LANES / FEW_PLACES       /* outputs that are neighbours, of rows of blocks                    */
 };
 
-typedef int16_t short_at __attribute__((aligned(1), may_alias));
-
-/* A run of a row of x; the bytes in the order of codes_of. */
+/* A run of a row of x, in the order of codes_of. */
 struct lane_run {
+#ifdef __AVX512F__
     int8_t high[RUN], low[RUN];
+#else
+    int16_t pairs[RUN];                 /* of each four: the first and third, the second and fourth */
+#endif
     float scale, sum[2];                /* sum of each span: scale * the sum of n                 */
     int32_t base[2];                    /* - lane_offset * the sum of n                           */
 };
@@ -54,6 +66,19 @@ static inline int same_lanes(enum sh_packing a, enum sh_packing b)
 
 /* ---- x ---- */
 
+/* The scale and sums of a run, of whose halves the sums of n are given. */
+UNPACK void put_sums(enum sh_packing format, float scale, int first, int second, struct lane_run *to)
+{
+    int sum[2] = {spans_of_run(format) == 1 ? first + second : first, second};
+    to->scale = scale;
+    for (int i = 0; i < 2; i++) {
+        to->base[i] = -lane_offset(format) * sum[i];
+        to->sum[i] = scale * (float)sum[i];
+    }
+}
+
+#ifdef __AVX512F__
+
 UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run *to)
 {
     float most = largest(x), inverse = most >= 0x1p-100f ? MOST_N / most : 0;
@@ -74,13 +99,46 @@ UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run
     }
     memcpy(to->high, &bytes[0], RUN);
     memcpy(to->low, &bytes[1], RUN);
-    to->scale = is_number ? most / MOST_N : NAN;
-    sum[0] += spans_of_run(format) == 1 ? sum[1] : 0;
-    for (int i = 0; i < 2; i++) {
-        to->base[i] = -lane_offset(format) * sum[i];
-        to->sum[i] = to->scale * (float)sum[i];
-    }
+    put_sums(format, is_number ? most / MOST_N : NAN, sum[0], sum[1], to);
 }
+
+#else
+
+UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run *to)
+{
+    float most = largest(x), inverse = most >= 0x1p-100f ? MOST_N / most : 0;
+    int is_number = most < INFINITY;
+    __m256i half[2];
+    ints8 sum[2];
+    for (int i = 0; i < 2; i++) {
+        __m256i n[2];
+        for (int k = 0; k < 2; k++) {
+            n[k] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16 * i + 8 * k), _mm256_set1_ps(inverse)));
+            n[k] = _mm256_and_si256(n[k], _mm256_set1_epi32(-is_number));
+        }
+        sum[i] = (ints8)_mm256_add_epi32(n[0], n[1]);
+        half[i] = _mm256_permute4x64_epi64(_mm256_packs_epi32(n[0], n[1]), 0xd8);
+    }
+    if (in_pairs(format)) {             /* the even ones first */
+        const __m256i even = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
+                                              0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+        __m256i a = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(half[0], even), 0xd8);
+        __m256i b = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(half[1], even), 0xd8);
+        half[0] = _mm256_permute2x128_si256(a, b, 0x20);
+        half[1] = _mm256_permute2x128_si256(a, b, 0x31);
+    }
+    for (int i = 0; i < 2; i++) {
+        __m256i pairs = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(half[i], 0xd8), 0xd8);
+        _mm256_storeu_si256((__m256i *)(void *)(to->pairs + 16 * i), pairs);
+    }
+    int all[2] = {0, 0};
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 8; k++)
+            all[i] += sum[i][k];
+    put_sums(format, is_number ? most / MOST_N : NAN, all[0], all[1], to);
+}
+
+#endif
 
 /* Rows [first, first + rows): run i of row first + r is to[i * rows + r]. */
 UNPACK void put_lanes(enum sh_packing format, const struct sh_mat *x, int first, int rows, struct lane_run *to)
@@ -93,8 +151,19 @@ UNPACK void put_lanes(enum sh_packing format, const struct sh_mat *x, int first,
 
 /* ---- blocks of 16 outputs ---- */
 
+/* Where they are: in a group, or in rows. */
+struct lanes_at {
+    int is_group;                       /* a constant, so that a kernel has one way alone         */
+    const unsigned char *group;         /* the block of all                                       */
+    const struct block_at *row;         /* [LANES]: in rows                                       */
+    size_t b, i;                        /* the byte of a row at which its block begins; its number */
+};
+
+#ifdef __AVX512F__
+typedef int16_t short_at __attribute__((aligned(1), may_alias));
+
 /* Pieces of 16 bytes, from byte b of each output's blocks: word[4 * piece + i] = their words i. */
-UNPACK void turned(const struct block_at *at, size_t b, int pieces, __m512i *word)
+UNPACK void turned(const struct block_at *at, size_t b, int pieces, lane_ints *word)
 {
 #pragma GCC unroll 16
     for (int p = 0; p < pieces; p++, b += PIECE, word += WORDS) {
@@ -119,46 +188,8 @@ UNPACK void turned(const struct block_at *at, size_t b, int pieces, __m512i *wor
     }
 }
 
-/* The f16 number in half of each word. */
-UNPACK __m512 half_of_words(__m512i word, int is_high)
-{
-    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(is_high ? _mm512_srli_epi32(word, 16) : word));
-}
-
-/* Byte j of each word. */
-UNPACK __m512 byte_of_words(__m512i word, int j, int is_signed)
-{
-    word = _mm512_slli_epi32(word, (unsigned)(24 - 8 * j));
-    return _mm512_cvtepi32_ps(is_signed ? _mm512_srai_epi32(word, 24) : _mm512_srli_epi32(word, 24));
-}
-
-UNPACK __m512i masked(__m512i word, int mask)
-{
-    return _mm512_and_si512(word, _mm512_set1_epi8((char)mask));
-}
-
-/* Bits of each byte from bit `from` on, moved to bit `to`; mask: which of them, there. */
-UNPACK __m512i moved(__m512i word, int from, int to, int mask)
-{
-    word = to > from ? _mm512_slli_epi32(word, (unsigned)(to - from)) : _mm512_srli_epi32(word, (unsigned)(from - to));
-    return masked(word, mask);
-}
-
-/* Scales of the spans of a block, and what is subtracted: as scales_of. */
-struct lane_scales {
-    __m512 scale[MOST_SPANS], less[MOST_SPANS];
-};
-
-/* sh_e8m0_half */
-UNPACK __m512 e8m0_halves(__m512i e)
-{
-    __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
-    __mmask16 is_small = _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2));
-    return _mm512_castsi512_ps(_mm512_mask_sllv_epi32(normal, is_small, _mm512_set1_epi32(0x00200000), e));
-}
-
-/* The first two bytes of blocks: on their own they take fewer shuffles than turned. */
-UNPACK __m256i first_halves(const struct block_at *at, size_t b)
+/* Two bytes of each: on their own they take fewer shuffles than turned. */
+UNPACK __m256i halves_of_rows(const struct block_at *at, size_t b)
 {
     __m128i half[2];
 #define HALF(k) (*(const short_at *)(const void *)(at[k].b + b))
@@ -168,102 +199,183 @@ UNPACK __m256i first_halves(const struct block_at *at, size_t b)
     return _mm256_set_m128i(half[1], half[0]);
 }
 
-/* Of blocks i, which begin at byte b. */
-UNPACK void one_scale(enum sh_packing format, const struct block_at *at, size_t i, size_t b, struct lane_scales *to)
+UNPACK lane_ints first_bytes_of_rows(enum sh_packing format, const struct lanes_at *at)
+{
+    unsigned char e[LANES];
+    for (int k = 0; k < LANES; k++)
+        e[k] = is_apart(format) ? at->row[k].apart[at->i] : at->row[k].b[at->b];
+    return ints_of_bytes(e);
+}
+#endif
+
+/* Pieces from byte `skip` of the blocks on. */
+UNPACK void pieces_at(enum sh_packing format, const struct lanes_at *at, int skip, int pieces, lane_ints *word)
+{
+#ifdef __AVX512F__
+    if (!at->is_group) {
+        turned(at->row, at->b + (size_t)skip, pieces, word);
+        return;
+    }
+#endif
+#pragma GCC unroll 16
+    for (int p = 0; p < pieces; p++)
+#pragma GCC unroll 4
+        for (int j = p * WORDS; j < (p + 1) * WORDS; j++)
+            word[j] = ints_load(at->group + LANES * group_place(format, skip + 4 * j));
+}
+
+/* One word; in rows there are 12 bytes before it or after it. */
+UNPACK lane_ints lane_word_at(enum sh_packing format, const struct lanes_at *at, int skip)
+{
+#ifdef __AVX512F__
+    if (!at->is_group) {
+        lane_ints word[WORDS];
+        turned(at->row, at->b + (size_t)(skip < 12 ? skip : skip - 12), 1, word);
+        return word[skip < 12 ? 0 : 3];
+    }
+#endif
+    return ints_load(at->group + LANES * group_place(format, skip));
+}
+
+/* f16 numbers. */
+UNPACK lane_floats halves_at(enum sh_packing format, const struct lanes_at *at, int skip)
+{
+#ifdef __AVX512F__
+    if (!at->is_group)
+        return floats_of_halves(halves_of_rows(at->row, at->b + (size_t)skip));
+#endif
+    return floats_load_halves(at->group + LANES * group_place(format, skip));
+}
+
+/* The f16 number in half of each word. */
+UNPACK lane_floats half_of_words(lane_ints word, int is_high)
+{
+    return floats_of_low(is_high ? ints_right(word, 16) : word);
+}
+
+/* Byte j of each word. */
+UNPACK lane_floats byte_of_words(lane_ints word, int j, int is_signed)
+{
+    word = ints_left(word, 24 - 8 * j);
+    return floats_of(is_signed ? ints_right_signed(word, 24) : ints_right(word, 24));
+}
+
+UNPACK lane_ints masked(lane_ints word, int mask)
+{
+    return ints_and(word, bytes_set(mask));
+}
+
+/* Bits of each byte from bit `from` on, moved to bit `to`; mask: which of them, there. */
+UNPACK lane_ints moved(lane_ints word, int from, int to, int mask)
+{
+    return masked(to > from ? ints_left(word, to - from) : from > to ? ints_right(word, from - to) : word, mask);
+}
+
+/* What the scales of a block's spans are made of: `d` is the scale of all, or all there is; `least` of what is
+ * subtracted. */
+struct lane_scales {
+    lane_floats d, least;
+    lane_ints word[WORDS];
+};
+
+/* sh_e8m0_half */
+UNPACK lane_floats e8m0_halves(lane_ints e)
+{
+    return floats_as(ints_less_left(e, 2, 0x00200000, ints_left(ints_sub(e, ints_set(1)), 23)));
+}
+
+UNPACK void one_scale(enum sh_packing format, const struct lanes_at *at, struct lane_scales *to)
 {
     if (shape_of(format).has_less) {
-        __m512i head[WORDS];
-        turned(at, b, 1, head);
-        to->scale[0] = half_of_words(head[0], 0);
-        to->less[0] = _mm512_sub_ps(_mm512_setzero_ps(), half_of_words(head[0], 1));
-    } else if (is_apart(format)) {
-        unsigned char e[LANES];
-        for (int k = 0; k < LANES; k++)
-            e[k] = at[k].apart[i];
-        to->scale[0] = e8m0_halves(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)e)));
-    } else if (format == SH_PACKED_MXFP4) {
-        __m512i two = _mm512_cvtepu16_epi32(first_halves(at, b));
-        to->scale[0] = e8m0_halves(_mm512_and_si512(two, _mm512_set1_epi32(255)));
+        lane_ints head = lane_word_at(format, at, 0);
+        to->d = half_of_words(head, 0);
+        to->least = floats_sub(floats_set(0), half_of_words(head, 1));
+    } else if (format != SH_PACKED_MXFP4 && !is_apart(format)) {
+        to->d = halves_at(format, at, 0);
+#ifdef __AVX512F__
+    } else if (!at->is_group) {
+        to->d = e8m0_halves(first_bytes_of_rows(format, at));
+#endif
     } else {
-        to->scale[0] = _mm512_cvtph_ps(first_halves(at, b));
+        to->d = e8m0_halves(ints_of_bytes(at->group));
     }
 }
 
-/* pairs_of_6 */
-UNPACK void lane_pairs_of_6(const __m512i *head, struct lane_scales *to)
+/* pairs_of_6: bytes of the scales, then of what is subtracted. */
+UNPACK void put_pairs_of_6(struct lane_scales *to)
 {
-    __m512 d = half_of_words(head[0], 0), least = half_of_words(head[0], 1);
-    __m512i scale[2] = {masked(head[1], 63),
-                        _mm512_or_si512(masked(head[3], 15), moved(head[1], 6, 4, 0x30))};
-    __m512i less[2] = {masked(head[2], 63), _mm512_or_si512(moved(head[3], 4, 0, 15), moved(head[2], 6, 4, 0x30))};
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; j++) {
-        to->scale[j] = _mm512_mul_ps(d, byte_of_words(scale[j / 4], j % 4, 0));
-        to->less[j] = _mm512_mul_ps(least, byte_of_words(less[j / 4], j % 4, 0));
-    }
+    lane_ints a = to->word[1], b = to->word[2], c = to->word[3];
+    to->d = half_of_words(to->word[0], 0);
+    to->least = half_of_words(to->word[0], 1);
+    to->word[0] = masked(a, 63);
+    to->word[1] = ints_or(masked(c, 15), moved(a, 6, 4, 0x30));
+    to->word[2] = masked(b, 63);
+    to->word[3] = ints_or(moved(c, 4, 0, 15), moved(b, 6, 4, 0x30));
 }
 
-/* sixteen_of_6; low: two words of four bits, high: one of two. */
-UNPACK void lane_sixteen_of_6(__m512 d, const __m512i *low, __m512i high, struct lane_scales *to)
+/* sixteen_of_6, from two words of four bits and one of two. */
+UNPACK void put_sixteen_of_6(struct lane_scales *to)
 {
+    lane_ints low[2] = {to->word[1], to->word[2]}, high = to->word[3];
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) {
-        __m512i six = _mm512_or_si512(moved(low[k % 2], k / 2 * 4, 0, 15), moved(high, 2 * k, 4, 0x30));
-        for (int j = 0; j < 4; j++)
-            to->scale[4 * k + j] = _mm512_mul_ps(d, _mm512_sub_ps(byte_of_words(six, j, 0), _mm512_set1_ps(32)));
-    }
+    for (int k = 0; k < 4; k++)
+        to->word[k] = ints_or(moved(low[k % 2], k / 2 * 4, 0, 15), moved(high, 2 * k, 4, 0x30));
 }
 
-/* times_8_of_6 */
-UNPACK void lane_eight_of_6(const __m512i *head, struct lane_scales *to)
+UNPACK void lane_scales_of(enum sh_packing format, const struct lanes_at *at, struct lane_scales *to)
 {
-    __m512 d = half_of_words(head[0], 0);
-    __m512i high = _mm512_srli_epi32(head[0], 16);
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; j++) {
-        __m512i four = _mm512_and_si512(_mm512_srli_epi32(head[1], (unsigned)(4 * j)), _mm512_set1_epi32(15));
-        __m512i two = _mm512_and_si512(_mm512_srli_epi32(high, (unsigned)(2 * j)), _mm512_set1_epi32(3));
-        __m512i six = _mm512_or_si512(four, _mm512_slli_epi32(two, 4));
-        to->scale[j] = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_sub_epi32(six, _mm512_set1_epi32(32))));
-    }
-}
-
-UNPACK void lane_scales_of(enum sh_packing format, const struct block_at *at, size_t i, size_t b,
-                           struct lane_scales *to)
-{
-    __m512i head[WORDS], tail[WORDS];
-    __m512 d, least;
-    if (!has_one_scale(format))
-        turned(at, b, 1, head);
     switch (format) {
-    case SH_PACKED_Q4_K: case SH_PACKED_Q5_K: lane_pairs_of_6(head, to); break;
-    case SH_PACKED_IQ4_XS: lane_eight_of_6(head, to); break;
+    case SH_PACKED_Q4_K: case SH_PACKED_Q5_K:
+        pieces_at(format, at, 0, 1, to->word);
+        put_pairs_of_6(to);
+        break;
+    case SH_PACKED_IQ4_XS:              /* two words, of which the first has a number of each kind */
+        pieces_at(format, at, 0, 1, to->word);
+        to->d = half_of_words(to->word[0], 0);
+        break;
     case SH_PACKED_Q6_K:
-        turned(at, b + 194, 1, tail);
-        d = half_of_words(tail[3], 1);
-        turned(at, b + 192, 1, tail);
-#pragma GCC unroll 16
-        for (int j = 0; j < 16; j++)
-            to->scale[j] = _mm512_mul_ps(d, byte_of_words(tail[j / 4], j % 4, 1));
+        to->d = halves_at(format, at, 208);
+        pieces_at(format, at, 192, 1, to->word);
         break;
     case SH_PACKED_Q2_K:
-        turned(at, b + 68, 1, tail);
-        d = half_of_words(tail[3], 0);
-        least = half_of_words(tail[3], 1);
-#pragma GCC unroll 16
-        for (int j = 0; j < 16; j++) {
-            to->scale[j] = _mm512_mul_ps(d, byte_of_words(masked(head[j / 4], 15), j % 4, 0));
-            to->less[j] = _mm512_mul_ps(least, byte_of_words(moved(head[j / 4], 4, 0, 15), j % 4, 0));
-        }
+        to->d = half_of_words(lane_word_at(format, at, 80), 0);
+        to->least = half_of_words(lane_word_at(format, at, 80), 1);
+        pieces_at(format, at, 0, 1, to->word);
         break;
     case SH_PACKED_Q3_K:
-        turned(at, b + 94, 1, tail);
-        d = half_of_words(tail[3], 1);
-        turned(at, b + 92, 1, tail);
-        lane_sixteen_of_6(d, tail + 1, tail[3], to);
+        to->d = halves_at(format, at, 108);
+        pieces_at(format, at, 92, 1, to->word);             /* the first is not needed */
+        put_sixteen_of_6(to);
         break;
-    default: one_scale(format, at, i, b, to);
+    default: one_scale(format, at, to);
     }
+}
+
+/* The scale of span j. */
+UNPACK lane_floats lane_scale(enum sh_packing format, const struct lane_scales *s, int j)
+{
+    lane_ints four, two;
+    switch (format) {
+    case SH_PACKED_Q4_K: case SH_PACKED_Q5_K: return floats_mul(s->d, byte_of_words(s->word[j / 4], j % 4, 0));
+    case SH_PACKED_Q6_K: return floats_mul(s->d, byte_of_words(s->word[j / 4], j % 4, 1));
+    case SH_PACKED_Q2_K:
+        return floats_mul(s->d, floats_of(ints_and(ints_right(s->word[j / 4], j % 4 * 8), ints_set(15))));
+    case SH_PACKED_Q3_K:
+        return floats_mul(s->d, floats_sub(byte_of_words(s->word[j / 4], j % 4, 0), floats_set(32)));
+    case SH_PACKED_IQ4_XS:              /* times_8_of_6 */
+        four = ints_and(ints_right(s->word[1], 4 * j), ints_set(15));
+        two = ints_left(ints_and(ints_right(s->word[0], 16 + 2 * j), ints_set(3)), 4);
+        return floats_mul(s->d, floats_of(ints_sub(ints_or(four, two), ints_set(32))));
+    default: return s->d;
+    }
+}
+
+/* What is subtracted in it, of formats that have it. */
+UNPACK lane_floats lane_less(enum sh_packing format, const struct lane_scales *s, int j)
+{
+    if (format == SH_PACKED_Q2_K)
+        return floats_mul(s->least, floats_of(ints_and(ints_right(s->word[j / 4], j % 4 * 8 + 4), ints_set(15))));
+    return has_one_scale(format) ? s->least : floats_mul(s->least, byte_of_words(s->word[2 + j / 4], j % 4, 0));
 }
 
 /* ---- codes of 16 outputs ---- */
@@ -292,71 +404,83 @@ UNPACK struct pieces pieces_of(enum sh_packing format)
 }
 
 /* The bits that Q5_0 and Q5_1 keep apart: bit k of a word belongs to code k of the run. */
-UNPACK __m512i fifths_of_words(const struct block_at *at, enum sh_packing format, size_t b)
+UNPACK lane_ints fifths_at(enum sh_packing format, const struct lanes_at *at)
 {
-    __m512i head[WORDS];
-    turned(at, b, 1, head);
-    if (format == SH_PACKED_Q5_1)
-        return head[1];
-    return _mm512_or_si512(_mm512_srli_epi32(head[0], 16), _mm512_slli_epi32(head[1], 16));
+    return lane_word_at(format, at, format == SH_PACKED_Q5_1 ? 4 : 2);
 }
 
 /* With 16 added where bits 4 g to 4 g + 3 of the words are set. */
-UNPACK __m512i with_fifths(__m512i code, __m512i bits, int g)
+UNPACK lane_ints with_fifths(lane_ints code, lane_ints bits, int g)
 {
-    const __m512i first = _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c));
-    __m512i byte = _mm512_shuffle_epi8(bits, _mm512_add_epi8(first, _mm512_set1_epi8((char)(g / 2))));
-    __mmask64 is_set = _mm512_test_epi8_mask(byte, _mm512_set1_epi32((int)(g % 2 ? 0x80402010 : 0x08040201)));
-    return _mm512_mask_add_epi8(code, is_set, code, _mm512_set1_epi8(16));
+    __m128i byte = _mm_add_epi8(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c), _mm_set1_epi8((char)(g / 2)));
+    return bytes_add_where(code, 16, ints_shuffle(bits, ints_repeat(byte)), (int32_t)(g % 2 ? 0x80402010 : 0x08040201));
 }
 
 /* Codes as numbers of a table, plus lane_offset. */
-UNPACK __m512i through_table(enum sh_packing format, __m512i code)
+UNPACK lane_ints through_table(enum sh_packing format, lane_ints code)
 {
     const __m128i iq4 = _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, -127, -115, -103, -90, -75, -59, -39, -15);
     const __m128i fp4 = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
     switch (format) {
-    case SH_PACKED_IQ4_NL: case SH_PACKED_IQ4_XS: return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(iq4), code);
-    case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART: return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(fp4), code);
+    case SH_PACKED_IQ4_NL: case SH_PACKED_IQ4_XS: return ints_shuffle(ints_repeat(iq4), code);
+    case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART: return ints_shuffle(ints_repeat(fp4), code);
     default: return code;
     }
 }
 
-/* Group g of a run, out of a block's words: unsigned bytes. */
-UNPACK __m512i codes_of(enum sh_packing format, const __m512i *word, __m512i fifths, int run, int g)
+/* What codes are made of: a block's words, in a group as they are needed. */
+struct lane_words {
+    const struct lanes_at *at;
+    lane_ints word[WORDS * MOST_PIECES], fifths;
+};
+
+UNPACK void words_of(enum sh_packing format, const struct lanes_at *at, struct lane_words *to)
+{
+    struct pieces p = pieces_of(format);
+    to->at = at;
+    if (!at->is_group)
+        pieces_at(format, at, p.at, p.n, to->word);
+    to->fifths = ints_set(0);
+    if (format == SH_PACKED_Q5_0 || format == SH_PACKED_Q5_1)
+        to->fifths = fifths_at(format, at);
+}
+
+UNPACK lane_ints word_of(enum sh_packing format, const struct lane_words *w, int i)
+{
+    int skip = pieces_of(format).at + 4 * i;
+    return w->at->is_group ? ints_load(w->at->group + LANES * group_place(format, skip)) : w->word[i];
+}
+
+/* Group g of a run: unsigned bytes. */
+UNPACK lane_ints codes_of(enum sh_packing format, const struct lane_words *w, int run, int g)
 {
     int half = run / 4, quarter = run % 4;
     switch (format) {
-    case SH_PACKED_Q8_0: return _mm512_xor_si512(word[g], _mm512_set1_epi8(-128));
-    case SH_PACKED_Q5_0: case SH_PACKED_Q5_1: return with_fifths(moved(word[g % 4], g / 4 * 4, 0, 15), fifths, g);
-    case SH_PACKED_Q4_K: return moved(word[run / 2 * 8 + g], run % 2 * 4, 0, 15);
+    case SH_PACKED_Q8_0: return ints_xor(word_of(format, w, g), bytes_set(-128));
+    case SH_PACKED_Q5_0: case SH_PACKED_Q5_1:
+        return with_fifths(moved(word_of(format, w, g % 4), g / 4 * 4, 0, 15), w->fifths, g);
+    case SH_PACKED_Q4_K: return moved(word_of(format, w, run / 2 * 8 + g), run % 2 * 4, 0, 15);
     case SH_PACKED_Q5_K:
-        return _mm512_or_si512(moved(word[8 + run / 2 * 8 + g], run % 2 * 4, 0, 15), moved(word[g], run, 4, 16));
+        return ints_or(moved(word_of(format, w, 8 + run / 2 * 8 + g), run % 2 * 4, 0, 15), moved(word_of(format, w, g), run, 4, 16));
     case SH_PACKED_Q6_K:
-        return _mm512_or_si512(moved(word[half * 16 + run % 2 * 8 + g], quarter / 2 * 4, 0, 15),
-                               moved(word[32 + half * 8 + g], 2 * quarter, 4, 0x30));
-    case SH_PACKED_Q2_K: return moved(word[half * 8 + g], 2 * quarter, 0, 3);
+        return ints_or(moved(word_of(format, w, half * 16 + run % 2 * 8 + g), quarter / 2 * 4, 0, 15),
+                       moved(word_of(format, w, 32 + half * 8 + g), 2 * quarter, 4, 0x30));
+    case SH_PACKED_Q2_K: return moved(word_of(format, w, half * 8 + g), 2 * quarter, 0, 3);
     case SH_PACKED_Q3_K:
-        return _mm512_or_si512(moved(word[8 + half * 8 + g], 2 * quarter, 0, 3), moved(word[g], run, 2, 4));
-    default: return through_table(format, moved(word[run * 4 + g % 4], g / 4 * 4, 0, 15));
+        return ints_or(moved(word_of(format, w, 8 + half * 8 + g), 2 * quarter, 0, 3), moved(word_of(format, w, g), run, 2, 4));
+    default: return through_table(format, moved(word_of(format, w, run * 4 + g % 4), g / 4 * 4, 0, 15));
     }
 }
 
-/* What a block's codes are made of, after the scales. */
-struct lane_words {
-    __m512i word[WORDS * MOST_PIECES], fifths;
-};
-
-UNPACK void words_of(enum sh_packing format, const struct block_at *at, size_t b, struct lane_words *to)
-{
-    struct pieces p = pieces_of(format);
-    turned(at, b + (size_t)p.at, p.n, to->word);
-    to->fifths = _mm512_setzero_si512();
-    if (format == SH_PACKED_Q5_0 || format == SH_PACKED_Q5_1)
-        to->fifths = fifths_of_words(at, format, b);
-}
-
 /* ---- products ---- */
+
+/* sum and what span j of a run of x gives, whose codes times n add up to `dot`. less: NULL where there is none. */
+UNPACK lane_floats add_span(lane_floats sum, lane_ints dot, const struct lane_run *x, int j, const lane_floats *scale,
+                            const lane_floats *less)
+{
+    sum = floats_add_mul(sum, floats_mul(floats_of(dot), floats_set(x->scale)), *scale);
+    return less ? floats_sub_mul(sum, *less, floats_set(x->sum[j])) : sum;
+}
 
 /* Group g of a run of x. */
 UNPACK int32_t four_of(const int8_t *x, int g)
@@ -366,37 +490,38 @@ UNPACK int32_t four_of(const int8_t *x, int g)
     return four;
 }
 
-/* sum and what span j of a run of x gives: 256 * high + low is the sum of code * n. less: NULL where there is none. */
-UNPACK __m512 add_span(__m512 sum, __m512i high, __m512i low, const struct lane_run *x, int j, const __m512 *scale,
-                       const __m512 *less)
-{
-    __m512 dot = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
-    sum = _mm512_fmadd_ps(_mm512_mul_ps(dot, _mm512_set1_ps(x->scale)), *scale, sum);
-    return less ? _mm512_fnmadd_ps(*less, _mm512_set1_ps(x->sum[j]), sum) : sum;
-}
-
 /* ---- memory ---- */
 
-/* What is asked for while blocks are read: those that are read next, TOGETHER rows at each of FEW_PLACES places, in
- * the order of their addresses, which the memory serves faster than the order in which they are needed. */
+/* What is asked for while blocks of rows are read: those that are read next, TOGETHER rows at each of FEW_PLACES
+ * places, in the order of their addresses, which the memory serves faster than the order in which they are needed. */
 struct ahead {
     size_t next, row_bytes;             /* from the blocks that are read; of a row                */
     size_t due, col;                    /* bytes to ask for; where in row `row`                   */
     int row;
 };
 
-UNPACK void ask_ahead(struct ahead *a, const struct block_at *at, size_t bytes)
+UNPACK void ask_ahead(enum sh_packing format, struct ahead *a, const struct lanes_at *at)
 {
     enum { LINE = 64 };
-    for (a->due += TOGETHER * bytes; a->due >= LINE; a->due -= LINE) {
+    for (a->due += TOGETHER * (size_t)shape_of(format).bytes; a->due >= LINE && !at->is_group; a->due -= LINE) {
         for (int k = 0; k < LANES; k += TOGETHER)
-            __builtin_prefetch(at[k + a->row].b + a->next + a->col, 0, 2);
+            __builtin_prefetch(at->row[k + a->row].b + a->next + a->col, 0, 2);
         a->col += LINE;
         if (a->col >= a->row_bytes && a->row + 1 < TOGETHER) {
             a->row++;
             a->col = 0;
         }
     }
+}
+
+/* A run's share of the bytes that lie AHEAD in a group. Groups of small blocks are read from end to end, which the
+ * processor sees by itself. */
+UNPACK void ask_group_ahead(enum sh_packing format, const struct lanes_at *at, int run)
+{
+    enum { AHEAD = 8192 };
+    int share = LANES * group_shape(format).bytes / (shape_of(format).elements / RUN);
+    if (at->is_group && !has_one_scale(format))
+        few_ask_next(at->group + AHEAD + run * share, (size_t)share);
 }
 
 /* Bytes from blocks to those of the output `outputs` later. */

@@ -31,10 +31,10 @@ struct cpu_kernels {
     void (*packed)(const struct few *a, int n, int n_threads);          /* f32 x                   */
     void (*packed_row)(const struct few *a, int n, int n_threads);      /* one row, rounded; of codes */
     int packed_rows;                    /* of x, at most; more are faster by `many`               */
-    /* Of codes, x rounded: only where cpu_runs_vnni, and NULL in variants without such instructions. A row is the same
-     * bits with both. */
+    /* Of codes, x rounded, and NULL in variants without such instructions. A row is the same bits with both. */
     void (*packed_lanes)(const struct few *a, int n, int n_threads);    /* up to packed_rows rows  */
     void (*packed_lanes_many)(const struct few *a, int n_threads);
+    int lanes_by_vnni;                  /* only where cpu_runs_vnni; 0: of groups alone (packed_group.h) */
     size_t (*lanes_room)(int rows, int in);             /* floats of few.room that it takes after the threads' */
     size_t (*packed_room)(int in);                      /* floats of few.room that a thread takes  */
     void (*unpack)(const struct sh_packed *p, int first, int n, float *to);     /* rows, [n, cols]  */
@@ -82,7 +82,7 @@ size_t CPU_NAME(cpu_packed_room)(int in);
 void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to);
 /* Outputs [first, first + n), n <= FEW_COLS, as panels [FEW_COLS / MANY_WIDE, in, MANY_WIDE]; `to` has packed_room. */
 void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, float *to);
-#ifdef __AVX512F__
+#ifdef __AVX2__
 void CPU_NAME(cpu_packed_lanes)(const struct few *a, int n, int n_threads);
 void CPU_NAME(cpu_packed_lanes_many)(const struct few *a, int n_threads);
 size_t CPU_NAME(cpu_lanes_room)(int rows, int in);

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/packed_group.h"
 #include "src/base/team.h"
 
 enum { NOMINAL_ROWS = 1024 };           /* the layout is chosen for this many rows of x */
@@ -147,6 +148,7 @@ void cpu_drop(struct sh_dev *d, struct sh_weight *w)
     layout_free(w);
     free(w->at);
     free(w->codes.at);
+    free(w->groups);
     free(w);
 }
 
@@ -234,6 +236,21 @@ struct sh_weight *cpu_packed_weight(struct sh_dev *d, const struct sh_packed *p,
         w->packed = *p;
     sh_stage_end(d->stages, SH_STAGE_COPY, since, sh_stage_sharers(d->stages, 1));
     return w;
+}
+
+int cpu_has_lanes(const struct sh_dev *d, const struct sh_weight *w)
+{
+    return d->rounds_x && d->kernels->packed_lanes && (d->has_vnni || !d->kernels->lanes_by_vnni) && is_packed(w) &&
+           sh_packed_is_code(w->packed.format);
+}
+
+int cpu_settle(struct sh_dev *d, struct sh_weight *w)
+{
+    unsigned long long since = sh_stage_begin(d->stages);
+    if (w && !w->groups && cpu_has_lanes(d, w))
+        w->groups = cpu_grouped(&w->packed, d->n_threads);
+    sh_stage_end(d->stages, SH_STAGE_COPY, since, sh_stage_sharers(d->stages, 1));
+    return w && w->groups;
 }
 
 static struct sh_weight *halved(struct sh_dev *d, struct sh_weight *w, const void *at, enum sh_type from,

@@ -10,6 +10,8 @@ static int load_layer(struct sh_resident *r, int layer, struct sh_err *e)
     const struct sh_resident_setup *s = &r->setup;
     struct sh_layer *l = sh_layer_load(s->backend, s->device, s->model, layer, s->dtype, s->weight_bits, e);
     r->layer[layer] = l;
+    if (l && !s->streams)
+        sh_layer_settle(l);
     return l && (s->streams || !sh_experts_load_copies(l, e)) ? 0 : sh_err_prefix(e, "layer %d", layer);
 }
 

@@ -79,6 +79,8 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
         sh_head_free(h);
         return NULL;
     }
+    if (b->settle && h->matrix && b->settle(d, h->matrix))
+        sh_model_drop_numbered(m, sh_model_arch(m)->flags & SH_TIED_HEAD ? SH_TOK_EMBED : SH_HEAD, -1, 0);
     return h;
 }
 

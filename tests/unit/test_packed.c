@@ -140,14 +140,23 @@ struct tried {
     struct sh_weight *w;
     const float *numbers;
     enum sh_type type;
+    int is_settled;
 };
+
+/* Whether outputs are in lanes, few rows at least. */
+static int in_lanes(const struct tried *c)
+{
+    const struct sh_dev *d = c->t->d;
+    return d->rounds_x && d->kernels->packed_lanes && sh_packed_is_code(c->b->p.format) &&
+           (d->kernels->lanes_by_vnni ? d->has_vnni : c->is_settled);
+}
 
 static int is_whole(const struct tried *c, int rows)    /* whether x is rounded to integers       */
 {
     const struct sh_dev *d = c->t->d;
-    int in_lanes = d->has_vnni && d->kernels->packed_lanes && (c->type != SH_BF16 || !d->native_bf16);
+    int all = in_lanes(c) && (c->type != SH_BF16 || !d->native_bf16);
     return d->rounds_x && sh_packed_is_code(c->b->p.format) &&
-           (in_lanes || rows <= (d->has_vnni && d->kernels->packed_lanes ? d->kernels->packed_rows : 1));
+           (all || rows <= (in_lanes(c) ? d->kernels->packed_rows : 1));
 }
 
 /* What the rounding of number k of a row may be. */
@@ -217,14 +226,36 @@ static void check_alone(const struct tried *c, const struct matrix *x, const str
 static const int row_counts[] = {1, 2, 3, 5, 8, 9, 16, 17, 55};
 enum { N_ROWS = sizeof row_counts / sizeof *row_counts };
 
+/* Products in lanes from blocks and from a copy in groups are the same bits. */
+static void check_settled(const struct tried *c, const struct matrix *x, const struct matrix *out)
+{
+    struct sh_err e;
+    struct sh_weight *w = c->t->b->packed(c->t->d, &c->b->p, c->type, &e);
+    struct matrix again = matrix_new(c->t, SH_F32, x->m.rows, c->b->p.rows, 5);
+    struct sh_linear a = {.out = again.m, .x = x->m, .w = w};
+    c->t->b->linear(c->t->d, &a);
+    matrix_get(c->t, &again);
+    for (int i = 0; i < x->m.rows * c->b->p.rows; i++)
+        CU_ASSERT(matrix_at(&again, i / c->b->p.rows, i % c->b->p.rows) ==
+                  matrix_at(out, i / c->b->p.rows, i % c->b->p.rows));
+    matrix_free(c->t, &again);
+    c->t->b->drop(c->t->d, w);
+}
+
 static void try_blocks(const struct target *t, const struct target *alone, const struct blocks *b, enum sh_type type,
-                       struct tally *all)
+                       struct tally *all, int settles)
 {
     struct sh_err e = {.text = ""};
     float *numbers = xcalloc((size_t)b->p.rows * (size_t)b->p.cols, sizeof *numbers);
     unpack(b, 0, b->p.rows, numbers);
-    struct tried c = {t, alone, b, t->b->packed(t->d, &b->p, type, &e), numbers, type};
+    struct tried c = {t, alone, b, t->b->packed(t->d, &b->p, type, &e), numbers, type, 0};
     CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
+    if (settles) {
+        c.is_settled = t->b->settle(t->d, c.w);
+        CU_ASSERT(c.is_settled == (t->d->rounds_x && t->d->kernels->packed_lanes &&
+                                   (t->d->has_vnni || !t->d->kernels->lanes_by_vnni) &&
+                                   sh_packed_is_code(b->p.format)));
+    }
     struct matrix bias = matrix_new(t, SH_F32, 1, b->p.rows, 0);
     matrix_normal(t, &bias, 2, 1);
     for (int i = 0; i < N_ROWS; i++) {
@@ -238,6 +269,12 @@ static void try_blocks(const struct target *t, const struct target *alone, const
         check(&c, &x, &bias, &out, all);
         if (rows <= t->d->kernels->packed_rows || !(t->d->native_bf16 && type == SH_BF16))
             check_alone(&c, &x, &bias, rows - 1, &out);
+        if (c.is_settled && t->d->kernels->lanes_by_vnni && is_whole(&c, rows)) {
+            a.bias = NULL;
+            t->b->linear(t->d, &a);
+            matrix_get(t, &out);
+            check_settled(&c, &x, &out);
+        }
         matrix_free(t, &x);
         matrix_free(t, &out);
     }
@@ -260,7 +297,8 @@ static void packed(const struct target *t)
             struct blocks b;
             int elements = elements_of(type_named(formats[f].name));
             make(&b, &formats[f], outs[(turn + f) % 4], blocks[turn % 3] * elements, 0);
-            try_blocks(t, &alone, &b, (enum sh_type)((turn + f) % 3), &all);
+            for (int settles = 0; settles <= t->d->rounds_x; settles++)
+                try_blocks(t, &alone, &b, (enum sh_type)((turn + f) % 3), &all, settles);
             blocks_free(&b);
         }
     target_close(&alone);
@@ -297,7 +335,8 @@ static void wide_and_paired(void)
     for (int f = 0; f < N_FORMAT; f++) {
         struct blocks b;
         make(&b, &formats[f], 128, 1280, f % 2 ? 16 : 64);
-        try_blocks(&t, &alone, &b, SH_F32, &all);
+        for (int settles = 0; settles < 2; settles++)
+            try_blocks(&t, &alone, &b, SH_F32, &all, settles);
         blocks_free(&b);
     }
     target_close(&alone);
@@ -310,10 +349,12 @@ static void odd_numbers(const struct target *t)
     t->d->rounds_x = 1;
     enum { ROWS = 4, OUT = 9, COLS = 256 };
     struct sh_err e = {.text = ""};
-    for (int f = 0; f < N_FORMAT; f++) {
+    for (int turn = 0; turn < 2 * N_FORMAT; turn++) {
         struct blocks b;
-        make(&b, &formats[f], OUT, COLS, 0);
+        make(&b, &formats[turn / 2], OUT, COLS, 0);
         struct sh_weight *w = t->b->packed(t->d, &b.p, SH_F32, &e);
+        if (turn % 2)
+            t->b->settle(t->d, w);
         struct matrix x = matrix_new(t, SH_F32, ROWS, COLS, 0), out = matrix_new(t, SH_F32, ROWS, OUT, 0);
         matrix_normal(t, &x, 4, 1);
         for (int k = 0; k < COLS; k++) {

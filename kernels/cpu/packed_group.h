@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A copy of packed weights (kernels/packed.h) for products with outputs in lanes (packed_lanes.h). 16 rows are a group.
+ * It has their blocks one after another, and of each the fields in the order in which they are needed: scales, then
+ * codes. Numbers of 2 bytes, words of 4 bytes and scales of 1 byte are fields; each is there of the first row, then of
+ * the second, and so on. The bytes are those of the blocks, no more; only the last group is filled up, with its last
+ * row. */
+#ifndef SH_KERNELS_CPU_PACKED_GROUP_H
+#define SH_KERNELS_CPU_PACKED_GROUP_H
+
+#include "kernels/packed.h"
+
+enum { GROUP_ROWS = 16 };
+
+/* Of a row's block: numbers, and bytes in a group. */
+struct group_shape {
+    int elements, bytes;
+};
+
+static inline struct group_shape group_shape(enum sh_packing format)
+{
+    static const struct group_shape shapes[SH_N_PACKING] = {
+#define FORMAT(name, elements, bytes, span, has_less) \
+        [SH_PACKED_##name] = {elements, bytes + (SH_PACKED_##name == SH_PACKED_MXFP4_APART)},
+        SH_PACKED_FORMATS(FORMAT)
+#undef FORMAT
+    };
+    return shapes[format];
+}
+
+/* Where byte `byte` of a block, at which a field begins, is in that of a group, of one row. MXFP4_APART: the scale is
+ * first. */
+static inline int group_place(enum sh_packing format, int byte)
+{
+    switch (format) {
+    case SH_PACKED_Q6_K:                /* of each half of the codes the high bits, then the low ones */
+        return byte >= 208 ? 0 : byte >= 192 ? byte - 190 : byte >= 160 ? byte - 46 : byte >= 128 ? byte - 110 :
+               byte >= 64 ? byte + 82 : byte + 50;
+    case SH_PACKED_Q3_K: return byte >= 108 ? 0 : byte >= 96 ? byte - 94 : byte + 14;
+    case SH_PACKED_Q2_K: return byte >= 80 ? 0 : byte + 4;
+    case SH_PACKED_MXFP4_APART: return byte + 1;
+    default: return byte;
+    }
+}
+
+/* Where row `row`, a multiple of GROUP_ROWS, begins. */
+static inline const unsigned char *group_at(const struct sh_packed *p, const unsigned char *groups, int row)
+{
+    struct group_shape s = group_shape(p->format);
+    return groups + (size_t)row * (size_t)(p->cols / s.elements) * (size_t)s.bytes;
+}
+
+/* Groups of all rows, 64-byte aligned and the caller's, to free; NULL: no memory, or no format of codes. */
+unsigned char *cpu_grouped(const struct sh_packed *p, int n_threads);
+
+#endif
