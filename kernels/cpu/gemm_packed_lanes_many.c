@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of many rows with packed weights, outputs in lanes, by VNNI (packed_lanes.h). A thread takes the codes and
- * scales of FEW_COLS outputs out of their blocks into a cache and multiplies them by tiles of HIGH rows and WIDE outputs, whose
- * sums stay in registers. With two multiply-adds for the two bytes of x, that is half of the instructions that f32
- * products take. */
+ * scales of FEW_COLS outputs out of their blocks into a cache and multiplies them by tiles of HIGH rows and WIDE
+ * outputs, whose sums stay in registers. With two multiply-adds for the two bytes of x, that is half of the
+ * instructions that f32 products take. */
 #include "kernels/cpu/packed_lanes.h"
 #include "kernels/cpu/variant.h"
 

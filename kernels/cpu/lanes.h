@@ -67,7 +67,10 @@ typedef struct { __m256i v[2]; } lane_ints;
 typedef struct { __m256 v[2]; } lane_floats;
 
 #define LANE_INTS(name, of) \
-    LANE lane_ints ints_##name(lane_ints a, lane_ints b) { return (lane_ints){{of(a.v[0], b.v[0]), of(a.v[1], b.v[1])}}; }
+    LANE lane_ints ints_##name(lane_ints a, lane_ints b) \
+    { \
+        return (lane_ints){{of(a.v[0], b.v[0]), of(a.v[1], b.v[1])}}; \
+    }
 LANE_INTS(and, _mm256_and_si256)
 LANE_INTS(or, _mm256_or_si256)
 LANE_INTS(xor, _mm256_xor_si256)
@@ -167,7 +170,8 @@ LANE lane_floats floats_of_low(lane_ints a)
     const __m256i low = _mm256_set1_epi32(0xffff);
     __m256i all = _mm256_packus_epi32(_mm256_and_si256(a.v[0], low), _mm256_and_si256(a.v[1], low));
     all = _mm256_permute4x64_epi64(all, 0xd8);
-    return (lane_floats){{_mm256_cvtph_ps(_mm256_castsi256_si128(all)), _mm256_cvtph_ps(_mm256_extracti128_si256(all, 1))}};
+    __m128i low8 = _mm256_castsi256_si128(all), high8 = _mm256_extracti128_si256(all, 1);
+    return (lane_floats){{_mm256_cvtph_ps(low8), _mm256_cvtph_ps(high8)}};
 }
 
 LANE lane_ints ints_less_left(lane_ints a, int b, int32_t x, lane_ints c)

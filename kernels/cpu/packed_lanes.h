@@ -3,9 +3,9 @@
  * codes of output k of 16, as unsigned bytes, so that scales are multiplied for 16 outputs at once, and codes, once in
  * registers, meet several rows.
  *
- * Blocks of 16 outputs lie in a group (packed_group.c), a copy in which each field of a block is followed by that of the
- * next output: then words of codes are lanes as they are loaded. With AVX-512 VNNI they may also come from 16 rows of
- * blocks, whose words are turned into lanes.
+ * Blocks of 16 outputs lie in a group (packed_group.h), a copy in which each field of a block is followed by that of
+ * the next output: then words of codes are lanes as they are loaded. With AVX-512 VNNI they may also come from 16 rows
+ * of blocks, whose words are turned into lanes.
  *
  * Each 32 numbers of x, a run, become 16-bit integers as in packed_dots.h, x = scale * n. VNNI multiplies bytes: there
  * n = 256 * high + low, two signed bytes; AVX2 multiplies pairs of 16-bit numbers. Sums of code * n over a span are
@@ -31,7 +31,7 @@
 
 enum {
     GROUP = 4, GROUPS = RUN / GROUP,    /* codes of an output in a lane; vectors of a run                    */
-    WORDS = 4, PIECE = 4 * WORDS,       /* words of a piece of a block, and bytes; rows of blocks are turned by pieces */
+    WORDS = 4, PIECE = 4 * WORDS,       /* words and bytes of a piece of a block: rows are turned piece by piece */
     MOST_PIECES = 12,
     TOGETHER = LANES / FEW_PLACES       /* outputs that are neighbours, of rows of blocks                    */
 };
@@ -461,13 +461,15 @@ UNPACK lane_ints codes_of(enum sh_packing format, const struct lane_words *w, in
         return with_fifths(moved(word_of(format, w, g % 4), g / 4 * 4, 0, 15), w->fifths, g);
     case SH_PACKED_Q4_K: return moved(word_of(format, w, run / 2 * 8 + g), run % 2 * 4, 0, 15);
     case SH_PACKED_Q5_K:
-        return ints_or(moved(word_of(format, w, 8 + run / 2 * 8 + g), run % 2 * 4, 0, 15), moved(word_of(format, w, g), run, 4, 16));
+        return ints_or(moved(word_of(format, w, 8 + run / 2 * 8 + g), run % 2 * 4, 0, 15),
+                       moved(word_of(format, w, g), run, 4, 16));
     case SH_PACKED_Q6_K:
         return ints_or(moved(word_of(format, w, half * 16 + run % 2 * 8 + g), quarter / 2 * 4, 0, 15),
                        moved(word_of(format, w, 32 + half * 8 + g), 2 * quarter, 4, 0x30));
     case SH_PACKED_Q2_K: return moved(word_of(format, w, half * 8 + g), 2 * quarter, 0, 3);
     case SH_PACKED_Q3_K:
-        return ints_or(moved(word_of(format, w, 8 + half * 8 + g), 2 * quarter, 0, 3), moved(word_of(format, w, g), run, 2, 4));
+        return ints_or(moved(word_of(format, w, 8 + half * 8 + g), 2 * quarter, 0, 3),
+                       moved(word_of(format, w, g), run, 2, 4));
     default: return through_table(format, moved(word_of(format, w, run * 4 + g % 4), g / 4 * 4, 0, 15));
     }
 }
