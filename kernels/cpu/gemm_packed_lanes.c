@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of up to PACKED_ROWS rows at a time with packed weights, outputs in lanes (packed_lanes.h). */
+/* Products of up to STRIP rows at a time with packed weights, outputs in lanes (packed_lanes.h). */
 #include "kernels/cpu/packed_lanes.h"
 #include "kernels/cpu/variant.h"
 
 #ifdef __AVX2__
 
-enum { AT_ONCE = 2 };                   /* rows that meet the same codes                          */
+enum {
+    STRIP = 16,                         /* rows that meet the same codes as these are unpacked, … */
+    AT_ONCE = 2                         /* … so many in registers                                 */
+};
 
 /* Group g of codes, as products take it; their sum with x; the sum of a span, of which start is the part of the
  * offset. */
@@ -213,7 +216,7 @@ static const struct { lanes_fn *lanes; put_fn *put; } kernels[SH_N_PACKING] = {
 #undef FORMAT
 };
 
-struct strip {                          /* rows [first, first + n) of x, n <= PACKED_ROWS         */
+struct strip {                          /* rows [first, first + n) of x, n <= STRIP               */
     const struct lane_run *x;
     int first, n;
 };
@@ -221,9 +224,9 @@ struct strip {                          /* rows [first, first + n) of x, n <= PA
 /* Outputs [first, first + n), n <= FEW_COLS, of a group for each 16. */
 static void from_groups(const struct few *a, struct strip s, int first, int n)
 {
-    float sum[PACKED_ROWS][FEW_COLS] __attribute__((aligned(64)));
+    float sum[STRIP][FEW_COLS] __attribute__((aligned(64)));
     for (int o = 0; o < n; o += LANES) {
-        lane_floats part[PACKED_ROWS];
+        lane_floats part[STRIP];
         struct lanes_from from = {.group = group_at(a->packed, a->groups, first + o)};
         kernels[a->packed->format].lanes(&from, a->x.cols, s.x, s.n, part);
         for (int r = 0; r < s.n; r++)
@@ -236,11 +239,11 @@ static void from_groups(const struct few *a, struct strip s, int first, int n)
 /* The same: TOGETHER neighbours at each of FEW_PLACES places in turn. */
 static void from_rows(const struct few *a, struct strip s, int first, int n)
 {
-    float sum[PACKED_ROWS][FEW_COLS] __attribute__((aligned(64)));
+    float sum[STRIP][FEW_COLS] __attribute__((aligned(64)));
     int turns = (n + LANES - 1) / LANES, step = turns * TOGETHER;
     for (int turn = 0; turn < turns; turn++) {
         struct block_at at[LANES];
-        lane_floats part[PACKED_ROWS];
+        lane_floats part[STRIP];
         for (int k = 0; k < LANES; k++) {       /* after the last one this again */
             int o = k / TOGETHER * step + turn * TOGETHER + k % TOGETHER;
             at[k] = blocks_of_row(a->packed, first + (o < n ? o : n - 1));
@@ -280,7 +283,7 @@ void CPU_NAME(cpu_packed_lanes)(const struct few *a, int n, int n_threads)
 
 /* ---- more rows, strip by strip, from groups ---- */
 
-enum { ROUND = 8 };                     /* strips that a thread takes with the same outputs       */
+enum { ROUND = 4 };                     /* strips that a thread takes with the same outputs       */
 
 struct strips {
     const struct few *a;
@@ -295,9 +298,9 @@ size_t CPU_NAME(cpu_lanes_room)(int rows, int in)
 
 static struct strip strip_at(const struct strips *s, int i)
 {
-    int first = i * PACKED_ROWS, left = s->a->x.rows - first;
+    int first = i * STRIP, left = s->a->x.rows - first;
     return (struct strip){s->x + (size_t)first * (size_t)(s->a->x.cols / RUN), first,
-                          left < PACKED_ROWS ? left : PACKED_ROWS};
+                          left < STRIP ? left : STRIP};
 }
 
 static void put_strip(void *arg, int i)
@@ -321,7 +324,7 @@ static void take_strips(void *arg, struct sh_member *me)
 
 void CPU_NAME(cpu_packed_lanes_many)(const struct few *a, int n_threads)
 {
-    int n = (a->x.rows + PACKED_ROWS - 1) / PACKED_ROWS;
+    int n = (a->x.rows + STRIP - 1) / STRIP;
     struct strips s = {.a = a, .n = n, .rounds = (n + ROUND - 1) / ROUND};
     s.x = (void *)(a->room + (size_t)n_threads * CPU_NAME(cpu_packed_room)(a->x.cols));
     sh_team_each(n_threads, n, put_strip, &s);
