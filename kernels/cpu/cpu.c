@@ -109,6 +109,7 @@ static void props(const struct sh_dev *d, struct sh_props *out)
              d->n_threads == 1 ? "" : "s");
     out->native_bf16 = d->native_bf16;
     out->is_host = 1;
+    out->settles = cpu_has_lanes(d);
     out->memory_bytes = out->taken_bytes = out->peak_bytes = out->used_bytes = 0;
     out->rows_at_once = ROWS_AT_ONCE;
 }

@@ -51,6 +51,7 @@ void cpu_fail(struct sh_dev *d, const char *format, ...) __attribute__((format(p
 /* weight.c: may run next to the operations of another thread */
 struct sh_weight *cpu_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
                              enum sh_type to, struct sh_err *e);
+int cpu_has_lanes(const struct sh_dev *d);   /* products of codes in lanes, with rounded x (packed_lanes.h) */
 int cpu_settle(struct sh_dev *d, struct sh_weight *w);              /* sh_backend.settle          */
 struct sh_weight *cpu_packed_weight(struct sh_dev *d, const struct sh_packed *p, enum sh_type to, struct sh_err *e);
 void cpu_drop(struct sh_dev *d, struct sh_weight *w);

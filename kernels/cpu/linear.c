@@ -305,7 +305,8 @@ enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS, PACKED_LOOP
 
 static int in_lanes(const struct sh_dev *d, const struct sh_weight *w)
 {
-    return cpu_has_lanes(d, w) && (w->groups || d->kernels->lanes_by_vnni);
+    return cpu_has_lanes(d) && is_packed(w) && sh_packed_is_code(w->packed.format) &&
+           (w->groups || d->kernels->lanes_by_vnni);
 }
 
 /* Our own loops for the product; NO_LOOPS: they do not have it, or it is not a product (oneDNN reports that). */

@@ -26,9 +26,6 @@ struct sh_weight {
 #endif
 };
 
-/* Whether the variant has products of it in lanes, with rounded x (packed_lanes.h). */
-int cpu_has_lanes(const struct sh_dev *d, const struct sh_weight *w);
-
 /* Kept in 16 bits, and computed with in f32 (halves.c). */
 static inline int is_halves(const struct sh_weight *w)
 {

@@ -238,16 +238,15 @@ struct sh_weight *cpu_packed_weight(struct sh_dev *d, const struct sh_packed *p,
     return w;
 }
 
-int cpu_has_lanes(const struct sh_dev *d, const struct sh_weight *w)
+int cpu_has_lanes(const struct sh_dev *d)
 {
-    return d->rounds_x && d->kernels->packed_lanes && (d->has_vnni || !d->kernels->lanes_by_vnni) && is_packed(w) &&
-           sh_packed_is_code(w->packed.format);
+    return d->rounds_x && d->kernels->packed_lanes && (d->has_vnni || !d->kernels->lanes_by_vnni);
 }
 
 int cpu_settle(struct sh_dev *d, struct sh_weight *w)
 {
     unsigned long long since = sh_stage_begin(d->stages);
-    if (w && !w->groups && cpu_has_lanes(d, w))
+    if (w && !w->groups && cpu_has_lanes(d) && is_packed(w))
         w->groups = cpu_grouped(&w->packed, d->n_threads);
     sh_stage_end(d->stages, SH_STAGE_COPY, since, sh_stage_sharers(d->stages, 1));
     return w && w->groups;

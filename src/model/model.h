@@ -101,6 +101,7 @@ size_t sh_model_mapped_bytes(const struct sh_model *m, int layer);
 struct sh_kept_format {
     const char *name;                   /* "f16", "Q4_K"                                          */
     size_t parameters, bytes, mapped;
+    size_t settled;                     /* of the mapped: what sh_layer_settle may copy           */
     double step;                        /* bytes                                                  */
 };
 int sh_model_kept_formats(const struct sh_model *m, enum sh_type dtype, struct sh_kept_format *out, int most);

@@ -88,8 +88,17 @@ static int by_kept_bytes(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-static int add_kept(const struct sh_model *m, const struct bound *b, enum sh_type dtype, struct sh_kept_format *out,
-                    int n, int most)
+/* Whether it is one matrix, in a code that has kernels of its own. */
+static int may_settle(const struct sh_model *m, const struct bound *b, int layer)
+{
+    struct sh_packed p;
+    const char *name;
+    enum sh_role role = layer < 0 ? SH_HEAD : b->param->role;
+    return sh_model_count(m, role) == 1 && sh_model_packed(m, role, layer, 0, &p, &name) && sh_packed_is_code(p.format);
+}
+
+static int add_kept(const struct sh_model *m, const struct bound *b, int layer, enum sh_type dtype,
+                    struct sh_kept_format *out, int n, int most)
 {
     size_t bytes = kept_bytes(b, dtype, m->pruned > 0), mapped = mapped_bytes(b, m->pruned > 0);
     enum sh_type type = b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype;
@@ -104,6 +113,7 @@ static int add_kept(const struct sh_model *m, const struct bound *b, enum sh_typ
     out[k].parameters += (size_t)b->rows * (size_t)b->cols;
     out[k].bytes += bytes;
     out[k].mapped += mapped;
+    out[k].settled += mapped && may_settle(m, b, layer) ? mapped : 0;
     out[k].step += (double)bytes * (is_expert ? (double)m->arch.mix.used / m->arch.mix.n : 1);
     return n;
 }
@@ -114,7 +124,7 @@ int sh_model_kept_formats(const struct sh_model *m, enum sh_type dtype, struct s
     for (int layer = -1; layer < m->arch.n_layer; layer++) {
         const struct bound *b, *end = places(m, layer, &b);
         for (; b < end; b++)
-            n = b->name ? add_kept(m, b, dtype, out, n, most) : n;
+            n = b->name ? add_kept(m, b, layer, dtype, out, n, most) : n;
     }
     qsort(out, (size_t)n, sizeof *out, by_kept_bytes);
     return n;

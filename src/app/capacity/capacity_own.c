@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/load.h"
 #include "src/app/capacity/capacity_names.h"
 #include "src/app/capacity/capacity_study.h"
 #include "src/model/layer.h"
@@ -41,10 +42,27 @@ static int excludes(const struct sh_capacity_args *a, struct sh_err *e)
     return 0;
 }
 
+/* Does this processor copy codes into the order of its products? */
+static int settles(void)
+{
+    struct sh_err ignored;
+    struct sh_props props = {.settles = 0};
+    struct sh_open how = {.n_threads = 1, .rounds_x = 1};
+    const struct sh_backend *b = sh_backend_find("cpu", &ignored);
+    struct sh_dev *d = b ? b->open(&how, &ignored) : NULL;
+    if (d) {
+        b->props(d, &props);
+        b->close(d);
+    }
+    return props.settles;
+}
+
 static void add_weights(struct sh_capacity_own *o)
 {
+    int copies = settles();
     o->n_format = sh_model_kept_formats(o->of, SH_F32, o->format, SH_OWN_FORMATS);
     for (int i = 0; i < o->n_format; i++) {
+        o->format[i].mapped -= copies ? o->format[i].settled : 0;
         o->weights += o->format[i].bytes;
         o->mapped += o->format[i].mapped;
     }
