@@ -292,6 +292,7 @@ static void props(const struct sh_dev *d, struct sh_props *out)
     memset(out, 0, sizeof *out);
     memcpy(out->chip, d->chip, sizeof out->chip);
     out->native_bf16 = 1;
+    out->settles = 0;
     struct sh_dev *own = (struct sh_dev *)d;            /* for the lock and the device's count */
     cudaSetDevice(d->ordinal);
     pthread_mutex_lock(&own->lock);
@@ -364,5 +365,6 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     &cuda_graph_ops,
     NULL,
     cuda_best,
+    NULL,
     NULL,
 };
