@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A weight matrix [rows, cols] in the code of its checkpoint, for products that read the numbers back piece by piece.
- * A backend keeps it as it is: nothing is copied, and what the struct points at must live as long as the weight.
+ * A backend keeps it as it is: nothing is copied unless it is settled (backend.h), and what the struct points at must
+ * live as long as the weight.
  *
  * Any code has `unpack`. The formats in the list below also have kernels of their own, which read blocks: `elements`
  * neighbours in a row in `bytes` bytes, x = scale * code - less with a scale for each `span` numbers. Layouts are

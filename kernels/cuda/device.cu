@@ -292,7 +292,6 @@ static void props(const struct sh_dev *d, struct sh_props *out)
     memset(out, 0, sizeof *out);
     memcpy(out->chip, d->chip, sizeof out->chip);
     out->native_bf16 = 1;
-    out->settles = 0;
     struct sh_dev *own = (struct sh_dev *)d;            /* for the lock and the device's count */
     cudaSetDevice(d->ordinal);
     pthread_mutex_lock(&own->lock);

@@ -87,7 +87,6 @@ static void props(const struct sh_dev *d, struct sh_props *out)
     memset(out, 0, sizeof *out);
     snprintf(out->chip, sizeof out->chip, "chip %s, %d threads", d->with.ordinal < 2 ? "A" : "B", d->with.n_threads);
     out->native_bf16 = 1;
-    out->settles = 0;
     out->memory_bytes = d->with.memory_bytes ? d->with.memory_bytes : 123456789;
     out->rows_at_once = 64;
 }

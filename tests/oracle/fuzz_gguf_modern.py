@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Seeds for fuzz_gguf of families whose files say more than others: fuzz_gguf_modern.py TO
+
+Gemma 4 with what differs by layer (and with experts), Llama 4, Apertus with xIELU's numbers as metadata: models of a few
+numbers, as gguf_modern.py writes them. Needs numpy."""
+import pathlib
+import sys
+
+import numpy as np
+
+import gguf_modern
+from gguf_files import write
+
+WIDTH, VOCAB, FF = 4, 8, 4
+COMMON = {"hidden_size": WIDTH, "intermediate_size": FF, "num_attention_heads": 2, "num_key_value_heads": 1,
+          "max_position_embeddings": 16, "rms_norm_eps": 1e-5, "vocab_size": VOCAB}
+ROPES = {"full_attention": {"rope_type": "proportional", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
+         "sliding_attention": {"rope_type": "default", "rope_theta": 1e3}}
+GEMMA = COMMON | {
+    "model_type": "gemma4_text", "head_dim": 2, "global_head_dim": 4, "layer_types": ["sliding_attention", "full_attention"],
+    "num_hidden_layers": 2, "sliding_window": 4, "rope_parameters": ROPES, "final_logit_softcapping": 30.0,
+    "num_kv_shared_layers": 0}
+CASES = {
+    "ok-gemma4": GEMMA | {"hidden_size_per_layer_input": 2, "attention_k_eq_v": False},
+    "ok-gemma4-experts": GEMMA | {"hidden_size_per_layer_input": 0, "attention_k_eq_v": True, "num_experts": 2,
+                                  "num_global_key_value_heads": 1, "top_k_experts": 1, "moe_intermediate_size": FF},
+    "ok-llama4": COMMON | {
+        "model_type": "llama4_text", "head_dim": 2, "num_hidden_layers": 1, "num_local_experts": 2,
+        "num_experts_per_tok": 1, "intermediate_size_mlp": FF, "attention_chunk_size": 4, "attn_scale": 0.1,
+        "floor_scale": 4, "interleave_moe_layer_step": 1, "rope_theta": 1e4},
+    "ok-apertus": COMMON | {"model_type": "apertus", "num_hidden_layers": 1, "rope_theta": 1e4}}
+
+
+def names(c):
+    """Shapes by the hub's names."""
+    kind, heads, kv = c["model_type"], c["num_attention_heads"], c["num_key_value_heads"]
+    has_experts = "num_experts" in c
+    yield "model.embed_tokens.weight", (VOCAB, WIDTH)
+    yield "model.norm.weight", (WIDTH,)
+    if kind != "gemma4_text":
+        yield "lm_head.weight", (VOCAB, WIDTH)
+    own = c.get("hidden_size_per_layer_input")
+    if own:
+        yield "model.embed_tokens_per_layer.weight", (VOCAB, own * c["num_hidden_layers"])
+        yield "model.per_layer_model_projection.weight", (own * c["num_hidden_layers"], WIDTH)
+        yield "model.per_layer_projection_norm.weight", (own,)
+    for i in range(c["num_hidden_layers"]):
+        at = f"model.layers.{i}."
+        is_full = kind == "gemma4_text" and c["layer_types"][i] == "full_attention"
+        d = c["global_head_dim"] if is_full else c.get("head_dim", WIDTH // heads)
+        for name, shape in (("q_proj", (heads * d, WIDTH)), ("k_proj", (kv * d, WIDTH)), ("v_proj", (kv * d, WIDTH)),
+                            ("o_proj", (WIDTH, heads * d))):
+            if not (name == "v_proj" and is_full and c["attention_k_eq_v"]):
+                yield f"{at}self_attn.{name}.weight", shape
+        if kind != "llama4_text":
+            yield at + "self_attn.q_norm.weight", (d,)
+            yield at + "self_attn.k_norm.weight", (d,)
+        if kind == "apertus":
+            yield from ((f"{at}{n}.weight", (WIDTH,)) for n in ("attention_layernorm", "feedforward_layernorm"))
+            yield at + "mlp.up_proj.weight", (FF, WIDTH)
+            yield at + "mlp.down_proj.weight", (WIDTH, FF)
+            yield from ((f"{at}mlp.act_fn.{n}", (1,)) for n in ("alpha_p", "alpha_n", "beta", "eps"))
+            continue
+        yield from ((f"{at}{n}.weight", (WIDTH,)) for n in ("input_layernorm", "post_attention_layernorm"))
+        if kind == "llama4_text":
+            n = c["num_local_experts"]
+            yield at + "feed_forward.router.weight", (n, WIDTH)
+            yield at + "feed_forward.experts.gate_up_proj", (n, WIDTH, 2 * FF)
+            yield at + "feed_forward.experts.down_proj", (n, FF, WIDTH)
+            for name, shape in (("gate_proj", (FF, WIDTH)), ("up_proj", (FF, WIDTH)), ("down_proj", (WIDTH, FF))):
+                yield f"{at}feed_forward.shared_expert.{name}.weight", shape
+            continue
+        yield from ((f"{at}{n}.weight", (WIDTH,)) for n in ("pre_feedforward_layernorm", "post_feedforward_layernorm"))
+        for name, shape in (("gate_proj", (FF, WIDTH)), ("up_proj", (FF, WIDTH)), ("down_proj", (WIDTH, FF))):
+            yield f"{at}mlp.{name}.weight", shape
+        yield at + "layer_scalar", (1,)
+        if own:
+            yield at + "per_layer_input_gate.weight", (own, WIDTH)
+            yield at + "per_layer_projection.weight", (WIDTH, own)
+            yield at + "post_per_layer_input_norm.weight", (WIDTH,)
+        if has_experts:
+            n = c["num_experts"]
+            yield at + "router.proj.weight", (n, WIDTH)
+            yield at + "router.scale", (WIDTH,)
+            yield at + "router.per_expert_scale", (n,)
+            yield at + "experts.gate_up_proj", (n, 2 * FF, WIDTH)
+            yield at + "experts.down_proj", (n, WIDTH, FF)
+            for name in ("pre_feedforward_layernorm_2", "post_feedforward_layernorm_1", "post_feedforward_layernorm_2"):
+                yield f"{at}{name}.weight", (WIDTH,)
+
+
+def main(to):
+    draw = np.random.default_rng(1)
+    for name, c in CASES.items():
+        tensors = {n: gguf_modern.Tensor(draw.standard_normal(shape).astype("<f4"), "F32") for n, shape in names(c)}
+        f = gguf_modern.File(c, tensors)
+        f.describe()
+        write(to / name, f.values, f.out)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(pathlib.Path(sys.argv[1]))
