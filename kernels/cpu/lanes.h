@@ -41,7 +41,6 @@ LANE lane_ints bytes_add_where(lane_ints a, int more, lane_ints bytes, int32_t b
 }
 
 LANE lane_floats floats_set(float x) { return _mm512_set1_ps(x); }
-LANE lane_floats floats_load(const float *at) { return _mm512_loadu_ps(at); }
 LANE void floats_store(float *at, lane_floats a) { _mm512_storeu_ps(at, a); }
 LANE lane_floats floats_of(lane_ints a) { return _mm512_cvtepi32_ps(a); }
 LANE lane_floats floats_as(lane_ints a) { return _mm512_castsi512_ps(a); }
@@ -121,7 +120,6 @@ LANE lane_ints bytes_add_where(lane_ints a, int more, lane_ints bytes, int32_t b
 }
 
 LANE lane_floats floats_set(float x) { return (lane_floats){{_mm256_set1_ps(x), _mm256_set1_ps(x)}}; }
-LANE lane_floats floats_load(const float *at) { return (lane_floats){{_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8)}}; }
 
 LANE void floats_store(float *at, lane_floats a)
 {

@@ -73,7 +73,7 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
     if (bits < 16)
         floats += (size_t)(rows < MOST_FEW_ROWS ? rows : MOST_FEW_ROWS) * d->kernels->few_codes_room(in);
     floats += (size_t)d->n_threads * d->kernels->packed_room(in);       /* or packed */
-    if (d->rounds_x && d->has_vnni && d->kernels->lanes_room && rows > d->kernels->packed_rows)
+    if (cpu_has_lanes(d) && rows > d->kernels->packed_rows)
         floats += d->kernels->lanes_room(rows, in);
     if (d->own_sums && rows > MOST_FEW_ROWS)
         floats += (size_t)d->n_threads * (size_t)in * FEW_COLS;

@@ -12,16 +12,6 @@ struct grouping {
     unsigned char *to;
 };
 
-/* Bytes of a block's first field, before its words. */
-static int lead(enum sh_packing format)
-{
-    switch (format) {
-    case SH_PACKED_Q8_0: case SH_PACKED_Q4_0: case SH_PACKED_Q5_0: case SH_PACKED_IQ4_NL: return 2;
-    case SH_PACKED_MXFP4: return 1;
-    default: return 0;
-    }
-}
-
 /* A field of 16 blocks, `byte` bytes into them. */
 static inline void put_field(enum sh_packing format, const unsigned char *const *from, int byte, size_t bytes,
                              unsigned char *block)
@@ -38,7 +28,8 @@ static void put_group(void *arg, int group)
     struct group_shape s = group_shape(p->format);
     const unsigned char *block[GROUP_ROWS], *scale[GROUP_ROWS];
     int blocks = p->cols / s.elements, is_apart = p->format == SH_PACKED_MXFP4_APART;
-    int own = s.bytes - is_apart, first = lead(p->format), words = (own - first) / 4;    /* of the checkpoint's block */
+    /* Of the checkpoint's block; small ones begin with what is no word, others end with it. */
+    int own = s.bytes - is_apart, words = own / 4, rest = own % 4, first = blocks * 32 == p->cols ? rest : 0;
     unsigned char *to = g->to + (size_t)group * GROUP_ROWS * (size_t)blocks * (size_t)s.bytes;
     for (int k = 0; k < GROUP_ROWS; k++) {
         int row = group * GROUP_ROWS + k, at = sh_packed_row(p, row < p->rows ? row : p->rows - 1);
@@ -48,14 +39,10 @@ static void put_group(void *arg, int group)
     for (int i = 0; i < blocks; i++, to += GROUP_ROWS * s.bytes) {
         for (int k = 0; k < GROUP_ROWS && is_apart; k++)
             to[k] = scale[k][i];
-        if (first == 2)
-            put_field(p->format, block, 0, 2, to);
-        else if (first)
-            put_field(p->format, block, 0, 1, to);
+        if (rest)
+            put_field(p->format, block, first ? 0 : own - rest, (size_t)rest, to);
         for (int w = 0; w < words; w++)
             put_field(p->format, block, first + 4 * w, 4, to);
-        if ((own - first) % 4)
-            put_field(p->format, block, own - 2, 2, to);
         for (int k = 0; k < GROUP_ROWS; k++)
             block[k] += own;
     }
