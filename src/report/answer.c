@@ -76,8 +76,8 @@ static void say_small(struct sh_answer *a, const struct asking *q, double asked)
                              "the best, %s of the cache, the perplexity %s%s.", 100 * asked, share, says,
                              q->plan.lacks);
     else
-        a->small = xasprintf("%s of the cache is enough to keep the increase of the perplexity within %.3g %%: the "
-                             "perplexity %s.", share, 100 * a->target, says);
+        a->small = xasprintf("The cache can shrink to %s%s: the perplexity %s (allowed: %.3g %%).", share,
+                             strchr(q->point->budget, '.') ? " of its size" : "", says, 100 * a->target);
     free(says);
 }
 
@@ -122,8 +122,8 @@ static void say_on(struct sh_answer *a, const struct asking *q)
     const char *name = *p->on.name ? p->on.name : "a text without a name";
     char *length = isfinite(p->length) ? xasprintf(" of %.0f tokens", p->length) : xstrdup("");
     if (q->plan.path)
-        a->on = xasprintf("Measured on %d sequence%s%s, %s, which the search for the plan did not see.", p->sequences,
-                          p->sequences == 1 ? "" : "s", length, name);
+        a->on = xasprintf("Measured on %d sequence%s%s from %s, which were not used to find these budgets.",
+                          p->sequences, p->sequences == 1 ? "" : "s", length, name);
     else if (p->sequences)
         a->on = xasprintf("Measured on %d sequences from %d text%s%s, %s.", p->sequences, p->on.texts,
                           p->on.texts == 1 ? "" : "s", length, name);
@@ -133,7 +133,8 @@ static void say_on(struct sh_answer *a, const struct asking *q)
     a->lacks = xasprintf("Not shown: other kinds of text, %s%s.",
                          p->length > 0 && (double)q->length > 1.1 * p->length ? "texts as long as these requests"
                                                                               : "longer texts",
-                         strstr(p->settings, "prefill=0\n") ? ", and prompts that are compressed in one step" : "");
+                         strstr(p->settings, "prefill=0\n") ? ", and prompts that are read whole before tokens "
+                         "are dropped" : "");
     free(length);
 }
 

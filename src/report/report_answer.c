@@ -45,6 +45,8 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
     if (!is_full)
         fprintf(r->to, "<i class=\"most\" style=\"width:%.1f%%\"></i><i class=\"seen\" style=\"width:%.1f%%\"></i>",
                 percent(row->bound, of), percent(row->increase, of));
+    if (!is_full && row->increase > of)
+        fputs("<i class=\"cut\">»</i>", r->to);
     if (!isnan(a->target))
         fprintf(r->to, "<i class=\"limit\" style=\"left:%.1f%%\"></i>", percent(a->target, of));
     fputs("</div></td><td>", r->to);
@@ -65,16 +67,16 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
 {
     double of = scale(a);
     fputs("<figure id=\"fig-answer\"><table class=\"bars\">\n<thead><tr><th>kept<span class=\"of\"> of the cache</span>"
-          "</th><th>change of perplexity", r->to);
+          "</th><th>perplexity", r->to);
     if (!isnan(a->target))
-        fprintf(r->to, " (line: %.3g&#160;%%)", 100 * a->target);
+        fprintf(r->to, "<span class=\"of\"> (line: %.3g&#160;%%)</span>", 100 * a->target);
     fputs("</th><th></th><th class=\"n\">requests</th></tr></thead><tbody>\n", r->to);
     for (int i = 0; i < a->n_row; i++)
         bar(r, a, &a->row[i], of);
     fputs("</tbody></table><figcaption>", r->to);
     if (*a->planned) {
-        fputs("Each bar is a measured increase; its lighter end is the bound. The plan was judged on texts that its "
-              "search did not use, with ", r->to);
+        fputs("The solid part of a bar is the measured increase of the perplexity; the bar ends at the bound. The plan "
+              "was judged on texts that its search did not use, with ", r->to);
         sh_html_text(r->to, a->planned);
         fputs(".", r->to);
     }
@@ -83,13 +85,13 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
         sh_html_text(r->to, a->policy);
         fputs(", on the evaluated texts.", r->to);
     } else if (*a->policy) {
-        fputs("Each bar is the increase that was measured with ", r->to);
+        fputs("The solid part of a bar is the increase of the perplexity that was measured with ", r->to);
         sh_html_text(r->to, a->policy);
-        fputs("; its lighter end is the 95 % bound.", r->to);
+        fputs("; the bar ends at the 95 % bound.", r->to);
     }
     if (!isnan(a->target))
         fprintf(r->to, " The line is %.3g %%, which the bound must not exceed.", 100 * a->target);
-    fprintf(r->to, " Bars are cut off at %.3g %%.", 100 * of);
+    fprintf(r->to, " Bars are cut off at %.3g %% (»).", 100 * of);
     fputs(" Requests are those that fit at once on one ", r->to);
     sh_html_text(r->to, a->gpu);
     fputs(", compared with the full cache.</figcaption></figure>\n", r->to);
@@ -104,13 +106,13 @@ static int write(struct sh_report *r, struct sh_err *e)
         sentence(r, a.small, NULL, *a.planned ? "allocation" : "quality", "how that was measured");
         sentence(r, a.buys, NULL, "capacity", "what else fits");
         sentence(r, a.on, a.lacks, *a.planned ? "allocation" : "traced", "the texts");
+        fputs("</div>\n", r->to);
+        figure(r, &a);
         if (a.how) {
             fputs("<p class=\"how\">", r->to);
             sh_html_text(r->to, a.how);
             fputs("</p>\n", r->to);
         }
-        fputs("</div>\n", r->to);
-        figure(r, &a);
     } else if (!found) {
         sh_report_fill(r, "eval --model MODEL --text FILE --policy window h2o scissorhands --budget 0.1,0.2,0.35,0.5,"
                        "0.75 --db STORE", "the answer: it needs evaluations under a small cache, of a model whose "

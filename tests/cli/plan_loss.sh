@@ -88,8 +88,7 @@ plan --target-ppl-increase 0.02 --json
 holds "2% and 0.02 are the same" cmp log/out percent.out
 plan --target-kl 0.02 --policy h2o:recent=3 streaming:sinks=2 keydiff --allocator greedy,x
 expect "an unknown allocator" 2 '' 'unknown allocator "x"'
-plan --target-kl 0.02 --policy h2o:recent=3,sinks=0,streaming:sinks=2 keydiff --allocator loss,greedy uniform adakv \
-    entropy persistence pyramid funnel --json
+plan --target-kl 0.02 --policy h2o:recent=3,sinks=0,streaming:sinks=2 keydiff --allocator loss all --json
 holds "policies and allocators: the fewest tokens that hold on the searched texts" python - <<'P'
 import json
 r = json.load(open("log/out"))

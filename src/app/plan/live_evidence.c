@@ -258,15 +258,26 @@ static void mark_silent(struct sh_allot *to, const struct sh_arch *a)
         to->silent[l] = !sh_arch_attends(a, l);
 }
 
-/* Such allocators look at the attention of every layer. */
-static int refuse_silent(const struct sh_live_plan *w, const struct sh_live_setting *s, struct sh_err *e)
+/* The first layer that does not attend, where the allocator looks at the attention of every layer; else -1. */
+static int missing_layer(const struct sh_live_plan *w, const struct sh_allocator_spec *s)
 {
     const struct sh_arch *a = sh_model_arch(w->live.model);
     unsigned of_all = SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY | SH_EVIDENCE_SCORE;
     int l = 0;
     while (l < a->n_layer && sh_arch_attends(a, l))
         l++;
-    if (l == a->n_layer || !(s->allocator.allocator->needs & of_all))
+    return l == a->n_layer || !(s->allocator->needs & of_all) ? -1 : l;
+}
+
+int sh_live_can_allot(const struct sh_live_plan *w, const struct sh_allocator_spec *s)
+{
+    return missing_layer(w, s) < 0;
+}
+
+static int refuse_silent(const struct sh_live_plan *w, const struct sh_live_setting *s, struct sh_err *e)
+{
+    int l = missing_layer(w, &s->allocator);
+    if (l < 0)
         return 0;
     sh_misused(e, "needs the attention of every layer, but layer %d of this model does not attend", l);
     return sh_hint(e, "--allocator loss, greedy or uniform divides budgets among the layers that attend");

@@ -141,6 +141,33 @@ static int read_policies(const struct sh_live_plan *w, struct sh_policy_spec *to
     return *n ? 0 : sh_misused(e, "--length: found %d tokens, too few for any policy to leave out some", w->n_token);
 }
 
+/* Unless it is there. */
+static void add_allocator(struct sh_allocator_spec *to, int *n, const struct sh_allocator_spec *s)
+{
+    for (int i = 0; i < *n; i++)
+        if (to[i].allocator == s->allocator && !memcmp(to[i].knob, s->knob, sizeof s->knob))
+            return;
+    to[(*n)++] = *s;
+}
+
+static int read_allocator(const struct sh_live_plan *w, const char *text, struct sh_allocator_spec *to, int *n,
+                          struct sh_err *e)
+{
+    struct sh_allocator_spec s;
+    if (!strcmp(text, "all")) {
+        for (int i = 0; sh_allocators[i]; i++)
+            if (!sh_allocator_parse(sh_allocators[i]->name, &s, e) && sh_live_can_allot(w, &s))
+                add_allocator(to, n, &s);
+        return 0;
+    }
+    if (*n >= ALLOCATORS)
+        return sh_misused(e, "--allocator: more than %d allocators", ALLOCATORS);
+    if (sh_allocator_parse(text, &s, e))
+        return sh_err_prefix(e, "--allocator");
+    add_allocator(to, n, &s);
+    return 0;
+}
+
 static int read_allocators(const struct sh_live_plan *w, struct sh_allocator_spec *to, int *n, struct sh_err *e)
 {
     const struct sh_list *typed = &w->a->allocator;
@@ -151,8 +178,7 @@ static int read_allocators(const struct sh_live_plan *w, struct sh_allocator_spe
     for (int i = 0; i < typed->n; i++) {
         const char *list = typed->at[i];
         for (char *name; (name = next_name(&list));) {
-            int bad = *n == ALLOCATORS ? sh_misused(e, "--allocator: more than %d allocators", ALLOCATORS)
-                                       : sh_allocator_parse(name, &to[(*n)++], e) && sh_err_prefix(e, "--allocator");
+            int bad = read_allocator(w, name, to, n, e);
             free(name);
             if (bad)
                 return -1;
@@ -165,7 +191,7 @@ static int read_allocators(const struct sh_live_plan *w, struct sh_allocator_spe
 static int read_settings(struct sh_live_plan *w, struct sh_err *e)
 {
     struct sh_policy_spec policy[POLICIES + 32];
-    struct sh_allocator_spec allocator[ALLOCATORS];
+    struct sh_allocator_spec allocator[ALLOCATORS + 32];
     int n = 0, n_allocator = 0;
     if (read_allocators(w, allocator, &n_allocator, e) || read_policies(w, policy, &n, e))
         return -1;

@@ -108,7 +108,8 @@ int sh_live_read_candidates(struct sh_live_plan *w, const struct sh_policy_spec 
 struct sh_mean_bound sh_live_bound(const struct sh_live_plan *w, enum sh_live_target of, const struct sh_text_sums *at,
                               int n);
 
-/* live_evidence.c: opens s->allot with all that its allocator needs. */
+/* live_evidence.c: whether the model's layers have what the allocator needs; opens s->allot with all of it. */
+int sh_live_can_allot(const struct sh_live_plan *w, const struct sh_allocator_spec *s);
 int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e);
 void sh_live_rows_drop(struct sh_live_plan *w);
 
