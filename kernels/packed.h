@@ -31,6 +31,24 @@ enum sh_packing {
     SH_N_PACKING
 };
 
+struct sh_packing_shape {               /* of a block; zeros of SH_PACKED_OTHER                   */
+    int elements, bytes, span, has_less;
+};
+
+/* Constant where the format is. */
+static inline __attribute__((always_inline)) struct sh_packing_shape sh_packing_shape(enum sh_packing format)
+{
+    struct sh_packing_shape s = {0, 0, 0, 0};
+    switch (format) {
+#define FORMAT(name, n, size, run, less) \
+    case SH_PACKED_##name: s.elements = n, s.bytes = size, s.span = run, s.has_less = less; break;
+    SH_PACKED_FORMATS(FORMAT)
+#undef FORMAT
+    default: break;
+    }
+    return s;
+}
+
 /* Whether a format's blocks are codes with scales. */
 static inline int sh_packed_is_code(enum sh_packing format)
 {

@@ -47,7 +47,7 @@ static inline float total(vec x)
 /* Vectors of it lie `step` floats apart, in the order of the format's codes. */
 UNPACK void unpack_row(enum sh_packing format, struct block_at at, int cols, float *to, size_t step)
 {
-    struct block_shape s = shape_of(format);
+    struct sh_packing_shape s = sh_packing_shape(format);
     for (int col = 0; col < cols; col += s.elements, at.b += s.bytes, at.apart += is_apart(format)) {
         float scale[MOST_SPANS], less[MOST_SPANS];
         scales_of(format, at.b, scale, less);
@@ -70,7 +70,7 @@ struct few_x {                          /* rows of x, and floats from one to the
 /* part[k * rows + r] = lanes of x[r] w of outputs k < n; n and x.rows are constants; at: of each output. */
 UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, int cols, struct few_x x, vec *part)
 {
-    struct block_shape s = shape_of(format);
+    struct sh_packing_shape s = sh_packing_shape(format);
     vec sum[FEW_PLACES * MOST_DOTS] = {{0}};
     size_t blocks = (size_t)(cols / s.elements);
     for (size_t i = 0, b = 0; i < blocks; i++, b += (size_t)s.bytes, x.at += s.elements) {
@@ -207,7 +207,7 @@ static inline void turn(const float *from, size_t step, const int *at, float *to
 /* SIDE outputs [first, …), or n of them and zeros, of a format that has kernels, from place `to` of a panel on. */
 static void panel_of(const struct sh_packed *p, int first, int n, float *to)
 {
-    struct block_shape s = shape_of(p->format);
+    struct sh_packing_shape s = sh_packing_shape(p->format);
     struct block_at at[SIDE] = {{0}};
     float part[SIDE][DEEP] __attribute__((aligned(64)));
     int number[RUN];                    /* that is at a place of a run                            */

@@ -98,11 +98,12 @@ LANES_INLINE void add_runs(enum sh_packing format, const lane_codes *code, const
             for (int r = 0; r < n; r++)
                 dot_add(&dot[r], &own, &x[r], g);
         }
-        if (shape_of(format).has_less)
+        if (sh_packing_shape(format).has_less)
             less = lane_less(format, s, run * spans + j);
 #pragma GCC unroll 4
         for (int r = 0; r < n; r++)
-            sum[r] = add_span(sum[r], dot_end(&dot[r]), &x[r], j, &scale, shape_of(format).has_less ? &less : NULL);
+            sum[r] = add_span(sum[r], dot_end(&dot[r]), &x[r], j, &scale,
+                              sh_packing_shape(format).has_less ? &less : NULL);
     }
 }
 
@@ -115,7 +116,7 @@ LANES_INLINE void add_blocks(enum sh_packing format, const struct lanes_at *at, 
     lane_scales_of(format, at, &scales);
     words_of(format, at, &words);
 #pragma GCC unroll 8
-    for (int run = 0; run < shape_of(format).elements / RUN; run++, x += rows) {
+    for (int run = 0; run < sh_packing_shape(format).elements / RUN; run++, x += rows) {
         lane_codes code[GROUPS];
         int r = 0;
         ask_group_ahead(format, at, run);
@@ -144,7 +145,7 @@ struct lanes_from {
 LANES_INLINE void dot_group(enum sh_packing format, const struct lanes_from *from, int cols, const struct lane_run *x,
                             int rows, lane_floats *sum)
 {
-    struct block_shape s = shape_of(format);
+    struct sh_packing_shape s = sh_packing_shape(format);
     const unsigned char *group = from->group;
     lane_floats one = floats_set(0);
     for (int r = 0; r < rows; r++)
@@ -152,7 +153,7 @@ LANES_INLINE void dot_group(enum sh_packing format, const struct lanes_from *fro
     for (int i = 0; i < cols; i += s.elements, x += s.elements / RUN * rows) {
         struct lanes_at at = {.is_group = 1, .group = group};
         add_blocks(format, &at, x, rows, rows == 1 ? &one : sum);
-        group += LANES * group_shape(format).bytes;
+        group += LANES * group_bytes(format);
     }
     if (rows == 1)
         *sum = one;
@@ -163,7 +164,7 @@ LANES_INLINE void dot_group(enum sh_packing format, const struct lanes_from *fro
 LANES_INLINE void dot_rows(enum sh_packing format, const struct lanes_from *from, int cols, const struct lane_run *x,
                            int rows, lane_floats *sum)
 {
-    struct block_shape s = shape_of(format);
+    struct sh_packing_shape s = sh_packing_shape(format);
     struct lanes_at at = {.row = from->row};
     struct ahead ahead = {.next = from->next, .row_bytes = (size_t)(cols / s.elements) * (size_t)s.bytes};
     for (int r = 0; r < rows; r++)

@@ -32,7 +32,7 @@ size_t CPU_NAME(cpu_lanes_room)(int rows, int in)
 /* Vector v of the runs from blocks. */
 UNPACK void put_wide(enum sh_packing format, struct lanes_at at, size_t next, int cols, int v, struct wide_run *to)
 {
-    struct block_shape s = shape_of(format);
+    struct sh_packing_shape s = sh_packing_shape(format);
     size_t blocks = (size_t)(cols / s.elements);
     struct ahead ahead = {.next = next, .row_bytes = blocks * (size_t)s.bytes};
     int spans = spans_of_run(format);
@@ -54,7 +54,7 @@ UNPACK void put_wide(enum sh_packing format, struct lanes_at at, size_t next, in
                     to->less[j][v] = lane_less(format, &scales, run * spans + j);
             }
         }
-        at.group = at.is_group ? at.group + LANES * group_shape(format).bytes : NULL;
+        at.group = at.is_group ? at.group + LANES * group_bytes(format) : NULL;
         at.b += (size_t)s.bytes;
         at.i++;
     }

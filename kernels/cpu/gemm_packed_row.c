@@ -17,7 +17,7 @@ struct dots {
 /* Blocks with one scale. */
 UNPACK struct dots dot_runs(enum sh_packing format, const struct block_at *at, int n, int cols, const struct whole_x *x)
 {
-    struct block_shape s = shape_of(format);
+    struct sh_packing_shape s = sh_packing_shape(format);
     struct dots to = {.sum = {{0}}};
     size_t runs = (size_t)(cols / RUN);
     for (size_t i = 0, b = 0; i < runs; i++, b += (size_t)s.bytes) {
@@ -43,7 +43,7 @@ UNPACK struct dots dot_runs(enum sh_packing format, const struct block_at *at, i
 UNPACK struct dots dot_spans(enum sh_packing format, const struct block_at *at, int n, int cols,
                              const struct whole_x *x)
 {
-    struct block_shape s = shape_of(format);
+    struct sh_packing_shape s = sh_packing_shape(format);
     struct dots to = {.sum = {{0}}};
     size_t blocks = (size_t)(cols / s.elements), spans = (size_t)(s.elements / s.span);
     size_t runs = (size_t)(s.elements / RUN);

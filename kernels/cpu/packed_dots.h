@@ -54,7 +54,7 @@ static inline struct whole_x whole_at(float *room, int cols)
 /* Whether two formats want x alike. */
 static inline int same_whole(enum sh_packing a, enum sh_packing b)
 {
-    return in_pairs(a) == in_pairs(b) && shape_of(a).span == shape_of(b).span;
+    return in_pairs(a) == in_pairs(b) && sh_packing_shape(a).span == sh_packing_shape(b).span;
 }
 
 /* max |x| of a run; infinite or NaN if one of them is. */
@@ -76,7 +76,7 @@ UNPACK void put_run(enum sh_packing format, const float *x, const struct whole_x
 {
     const float round = 0x1.8p23f;      /* adding it leaves the nearest integer in the low bits   */
     float most = largest(x), scale = most / MOST_N, inverse = 0;
-    int is_number = most < INFINITY, spans = RUN / shape_of(format).span;
+    int is_number = most < INFINITY, spans = RUN / sh_packing_shape(format).span;
     int16_t in_order[RUN];
     ints8 sum[2] = {{0}};
     if (is_number && most >= 0x1p-100f)
@@ -172,7 +172,7 @@ UNPACK ints_of_run dot_run(bytes32 code, const int16_t *n, int is_signed)
 /* The scale of a run in the lanes. */
 UNPACK floats_of_run of_run(enum sh_packing format, const float *scale, int run)
 {
-    if (shape_of(format).span == RUN)
+    if (sh_packing_shape(format).span == RUN)
         return scale[run] - (floats_of_run){0};
 #if defined __AVX512F__
     __m512 first = _mm512_set1_ps(scale[2 * run]);

@@ -25,18 +25,19 @@ static void put_group(void *arg, int group)
 {
     const struct grouping *g = arg;
     const struct sh_packed *p = g->p;
-    struct group_shape s = group_shape(p->format);
+    struct sh_packing_shape s = sh_packing_shape(p->format);
     const unsigned char *block[GROUP_ROWS], *scale[GROUP_ROWS];
     int blocks = p->cols / s.elements, is_apart = p->format == SH_PACKED_MXFP4_APART;
     /* Of the checkpoint's block; small ones begin with what is no word, others end with it. */
-    int own = s.bytes - is_apart, words = own / 4, rest = own % 4, first = blocks * 32 == p->cols ? rest : 0;
-    unsigned char *to = g->to + (size_t)group * GROUP_ROWS * (size_t)blocks * (size_t)s.bytes;
+    int own = s.bytes, words = own / 4, rest = own % 4, first = blocks * 32 == p->cols ? rest : 0;
+    int bytes = group_bytes(p->format);
+    unsigned char *to = g->to + (size_t)group * GROUP_ROWS * (size_t)blocks * (size_t)bytes;
     for (int k = 0; k < GROUP_ROWS; k++) {
         int row = group * GROUP_ROWS + k, at = sh_packed_row(p, row < p->rows ? row : p->rows - 1);
         block[k] = p->at + (size_t)at * (size_t)blocks * (size_t)own;
         scale[k] = is_apart ? p->apart + (size_t)at * (size_t)blocks : NULL;
     }
-    for (int i = 0; i < blocks; i++, to += GROUP_ROWS * s.bytes) {
+    for (int i = 0; i < blocks; i++, to += GROUP_ROWS * bytes) {
         for (int k = 0; k < GROUP_ROWS && is_apart; k++)
             to[k] = scale[k][i];
         if (rest)
@@ -48,7 +49,7 @@ static void put_group(void *arg, int group)
     }
 }
 
-/* In huge pages where the system has them: processors read ahead within a page. */
+/* In huge pages where the system has them, but for the end: processors read ahead within a page. */
 static unsigned char *room_for(size_t bytes)
 {
     enum { HUGE_PAGE = 2 << 20, LINE = 64 };
@@ -57,18 +58,18 @@ static unsigned char *room_for(size_t bytes)
         return NULL;
 #ifdef MADV_HUGEPAGE
     if (bytes >= HUGE_PAGE)
-        madvise(at, bytes, MADV_HUGEPAGE);
+        madvise(at, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #endif
     return at;
 }
 
 unsigned char *cpu_grouped(const struct sh_packed *p, int n_threads)
 {
-    struct group_shape s = group_shape(p->format);
     if (!sh_packed_is_code(p->format))
         return NULL;
     size_t groups = ((size_t)p->rows + GROUP_ROWS - 1) / GROUP_ROWS;
-    size_t bytes = groups * GROUP_ROWS * (size_t)(p->cols / s.elements) * (size_t)s.bytes;
+    size_t blocks = (size_t)(p->cols / sh_packing_shape(p->format).elements);
+    size_t bytes = groups * GROUP_ROWS * blocks * (size_t)group_bytes(p->format);
     unsigned char *to = room_for(bytes);
     if (to)
         sh_team_each(n_threads, (int)groups, put_group, &(struct grouping){p, to});

@@ -11,20 +11,10 @@
 
 enum { GROUP_ROWS = 16 };
 
-/* Of a row's block: numbers, and bytes in a group. */
-struct group_shape {
-    int elements, bytes;
-};
-
-static inline struct group_shape group_shape(enum sh_packing format)
+/* Bytes that a row's block has in a group: with MXFP4_APART its scale, too. */
+static inline __attribute__((always_inline)) int group_bytes(enum sh_packing format)
 {
-    static const struct group_shape shapes[SH_N_PACKING] = {
-#define FORMAT(name, elements, bytes, span, has_less) \
-        [SH_PACKED_##name] = {elements, bytes + (SH_PACKED_##name == SH_PACKED_MXFP4_APART)},
-        SH_PACKED_FORMATS(FORMAT)
-#undef FORMAT
-    };
-    return shapes[format];
+    return sh_packing_shape(format).bytes + (format == SH_PACKED_MXFP4_APART);
 }
 
 /* Where byte `byte` of a block, at which a field begins, is in that of a group, of one row. MXFP4_APART: the scale is
@@ -45,8 +35,8 @@ static inline int group_place(enum sh_packing format, int byte)
 /* Where row `row`, a multiple of GROUP_ROWS, begins. */
 static inline const unsigned char *group_at(const struct sh_packed *p, const unsigned char *groups, int row)
 {
-    struct group_shape s = group_shape(p->format);
-    return groups + (size_t)row * (size_t)(p->cols / s.elements) * (size_t)s.bytes;
+    int blocks = p->cols / sh_packing_shape(p->format).elements;
+    return groups + (size_t)row * (size_t)blocks * (size_t)group_bytes(p->format);
 }
 
 /* Groups of all rows, 64-byte aligned and the caller's, to free; NULL: no memory, or no format of codes. */

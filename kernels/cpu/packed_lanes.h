@@ -55,7 +55,7 @@ UNPACK int lane_offset(enum sh_packing format)
 
 UNPACK int spans_of_run(enum sh_packing format)
 {
-    return RUN / shape_of(format).span;
+    return RUN / sh_packing_shape(format).span;
 }
 
 /* Whether two formats want x alike. */
@@ -286,7 +286,7 @@ UNPACK lane_floats e8m0_halves(lane_ints e)
 
 UNPACK void one_scale(enum sh_packing format, const struct lanes_at *at, struct lane_scales *to)
 {
-    if (shape_of(format).has_less) {
+    if (sh_packing_shape(format).has_less) {
         lane_ints head = lane_word_at(format, at, 0);
         to->d = half_of_words(head, 0);
         to->least = floats_sub(floats_set(0), half_of_words(head, 1));
@@ -505,7 +505,7 @@ struct ahead {
 UNPACK void ask_ahead(enum sh_packing format, struct ahead *a, const struct lanes_at *at)
 {
     enum { LINE = 64 };
-    for (a->due += TOGETHER * (size_t)shape_of(format).bytes; a->due >= LINE && !at->is_group; a->due -= LINE) {
+    for (a->due += TOGETHER * (size_t)sh_packing_shape(format).bytes; a->due >= LINE && !at->is_group; a->due -= LINE) {
         for (int k = 0; k < LANES; k += TOGETHER)
             __builtin_prefetch(at->row[k + a->row].b + a->next + a->col, 0, 2);
         a->col += LINE;
@@ -521,7 +521,7 @@ UNPACK void ask_ahead(enum sh_packing format, struct ahead *a, const struct lane
 UNPACK void ask_group_ahead(enum sh_packing format, const struct lanes_at *at, int run)
 {
     enum { AHEAD = 8192 };
-    int share = LANES * group_shape(format).bytes / (shape_of(format).elements / RUN);
+    int share = LANES * group_bytes(format) / (sh_packing_shape(format).elements / RUN);
     if (at->is_group && !has_one_scale(format))
         few_ask_next(at->group + AHEAD + run * share, (size_t)share);
 }

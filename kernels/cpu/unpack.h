@@ -27,20 +27,6 @@ typedef uint16_t pairs16 __attribute__((vector_size(16), aligned(1), may_alias))
 typedef int8_t bytes32 __attribute__((vector_size(32), aligned(1), may_alias));
 typedef int32_t ints __attribute__((vector_size(4 * CPU_FLOATS)));
 
-struct block_shape {
-    int elements, bytes, span, has_less;
-};
-
-UNPACK struct block_shape shape_of(enum sh_packing format)
-{
-    static const struct block_shape shapes[SH_N_PACKING] = {
-#define FORMAT(name, elements, bytes, span, less) [SH_PACKED_##name] = {elements, bytes, span, less},
-        SH_PACKED_FORMATS(FORMAT)
-#undef FORMAT
-    };
-    return shapes[format];
-}
-
 /* Whether its blocks are numbers of 16 bits, without codes and scales. */
 UNPACK int is_halves(enum sh_packing format)
 {
@@ -67,7 +53,7 @@ UNPACK uint32_t word_at(const unsigned char *at)
 /* Whether a block has one scale, which is then not in arrays. */
 UNPACK int has_one_scale(enum sh_packing format)
 {
-    return shape_of(format).elements == RUN;
+    return sh_packing_shape(format).elements == RUN;
 }
 
 /* An f16 number in all lanes. */
@@ -409,13 +395,13 @@ UNPACK vec in_all(float x)
 UNPACK vec of_span(enum sh_packing format, const float *x, int run, int i)
 {
 #if CPU_FLOATS == 8
-    if (in_fours(format) && shape_of(format).span < RUN) {
+    if (in_fours(format) && sh_packing_shape(format).span < RUN) {
         double two;
         memcpy(&two, x + 2 * run, sizeof two);
         return (vec)_mm256_permutevar_ps((__m256)_mm256_set1_pd(two), _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
     }
 #endif
-    return in_all(x[(run * RUN + i) / shape_of(format).span]);
+    return in_all(x[(run * RUN + i) / sh_packing_shape(format).span]);
 }
 
 /* A block, and where its scale is if that is apart. */
@@ -426,7 +412,7 @@ struct block_at {
 /* The first block of a row of the matrix. */
 static inline struct block_at blocks_of_row(const struct sh_packed *p, int row)
 {
-    struct block_shape s = shape_of(p->format);
+    struct sh_packing_shape s = sh_packing_shape(p->format);
     size_t block = (size_t)sh_packed_row(p, row) * (size_t)(p->cols / s.elements);
     return (struct block_at){p->at + block * (size_t)s.bytes, p->apart ? p->apart + block : NULL};
 }
@@ -448,7 +434,7 @@ UNPACK vec less_in_all(enum sh_packing format, struct block_at at, const float *
 {
     if (!has_one_scale(format))
         return of_span(format, less, run, i);
-    if (shape_of(format).has_less)
+    if (sh_packing_shape(format).has_less)
         return -half_in_all(at.b + 2);
     return scale_in_all(format, at, NULL, run, i) * offset_of(format);
 }
@@ -460,7 +446,7 @@ UNPACK vec numbers_of(enum sh_packing format, struct block_at at, int run, int i
     if (is_halves(format))
         return load_vec(format == SH_PACKED_F16 ? SH_F16 : SH_BF16, at.b + 2 * i);
     vec w = number_codes(format, at.b, run, i, own) * scale_in_all(format, at, scale, run, i);
-    if (shape_of(format).has_less || offset_of(format) > 0)
+    if (sh_packing_shape(format).has_less || offset_of(format) > 0)
         w -= less_in_all(format, at, less, run, i);
     return w;
 }

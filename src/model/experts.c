@@ -16,7 +16,7 @@ struct sh_experts {
     } *at;                              /* [n]                                                    */
     int *order;                         /* [n]: numbers as they follow each other in the file     */
     size_t each, held, room;            /* bytes of one; of those that stay; what these may take  */
-    int failed;
+    int settles, failed;
     struct sh_err error;
 };
 
@@ -83,13 +83,13 @@ static int load_vector(const struct sh_layer *l, enum sh_role role, int number, 
     return *out ? 0 : -1;
 }
 
-/* The pages that a matrix was copied from go; those of one that is multiplied where it lies are needed. */
+/* The pages that a matrix was copied from go; those of one that is multiplied where it is stored are needed. */
 static int load_matrix(const struct sh_layer *l, enum sh_role role, int number, int is_sound, struct sh_weight **out,
                        struct sh_err *e)
 {
     int is_mapped = 0;
     int bad = sh_layer_numbered(l, role, number, is_sound, out, &is_mapped, e);
-    if (!is_mapped)
+    if (!is_mapped || (l->experts->settles && l->b->settle(l->d, *out)))
         sh_model_drop_numbered(l->m, role, l->index, number);
     return bad;
 }
@@ -176,6 +176,12 @@ int sh_experts_load_copies(const struct sh_layer *l, struct sh_err *e)
         sh_experts_done(l, x->order[i]);
     }
     return 0;
+}
+
+void sh_experts_settle(const struct sh_layer *l)
+{
+    if (l->experts && l->b->settle)
+        l->experts->settles = 1;
 }
 
 void sh_experts_limit(const struct sh_layer *l, size_t room)

@@ -56,6 +56,7 @@ void sh_layer_settle(struct sh_layer *l)
     for (int role = 0; role < SH_N_ROLE; role++)    /* some share a tensor */
         if (settled[role])
             sh_model_drop_numbered(l->m, (enum sh_role)role, l->index, 0);
+    sh_experts_settle(l);
 }
 
 int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,

@@ -88,13 +88,15 @@ static int by_kept_bytes(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-/* Whether it is one matrix, in a code that has kernels of its own. */
+/* Whether it is a matrix, or one of each expert, in a code that has kernels of its own. */
 static int may_settle(const struct sh_model *m, const struct bound *b, int layer)
 {
     struct sh_packed p;
     const char *name;
     enum sh_role role = layer < 0 ? SH_HEAD : b->param->role;
-    return sh_model_count(m, role) == 1 && sh_model_packed(m, role, layer, 0, &p, &name) && sh_packed_is_code(p.format);
+    int is_expert = layer >= 0 && b->param->count == SH_DIM_EXPERTS;
+    return (is_expert || sh_model_count(m, role) == 1) && sh_model_packed(m, role, layer, 0, &p, &name) &&
+           sh_packed_is_code(p.format);
 }
 
 static int add_kept(const struct sh_model *m, const struct bound *b, int layer, enum sh_type dtype,

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "src/base/clones.h"
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/base/team.h"
@@ -201,27 +200,70 @@ static void look_at_rows(void *arg, int piece)
     free(x);
 }
 
-/* Scales 2^(e - 127) of codes up to 6 that cannot leave the range of f32, nor be NaN: all of the matrix. */
-SH_CLONES
-static int has_small_scales(const struct sh_packed *p)
+/* ---- from the scales alone: codes are small, so that numbers are finite where the scales are ---- */
+
+enum { MOST_POWER = 252 };              /* a scale of 2^(power - 127), of codes up to 6           */
+
+struct scales {                         /* of 16 bits: where they are in a block, and how many    */
+    int at, n;
+};
+
+static struct scales half_scales(enum sh_packing format)
 {
-    enum { MOST = 252 };
-    size_t groups = (size_t)p->cols / 32;
-    unsigned most = 0;
-    for (int row = 0; row < p->rows; row++) {
-        const unsigned char *scale = p->apart + (size_t)sh_packed_row(p, row) * groups;
-        for (size_t g = 0; g < groups; g++)
-            most = scale[g] > most ? scale[g] : most;
+    switch (format) {
+    case SH_PACKED_Q4_1: case SH_PACKED_Q5_1: case SH_PACKED_Q4_K: case SH_PACKED_Q5_K: return (struct scales){0, 2};
+    case SH_PACKED_Q6_K: return (struct scales){208, 1};
+    case SH_PACKED_Q2_K: return (struct scales){80, 2};
+    case SH_PACKED_Q3_K: return (struct scales){108, 1};
+    default: return (struct scales){0, 1};
     }
-    return most <= MOST;
+}
+
+static int has_large_power(const unsigned char *power, size_t n, size_t step)
+{
+    unsigned most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = power[i * step] > most ? power[i * step] : most;
+    return most > MOST_POWER;
+}
+
+/* Whether the row must be unpacked to know. */
+static int is_doubtful(const struct sh_packed *p, int row)
+{
+    struct sh_packing_shape s = sh_packing_shape(p->format);
+    size_t blocks = (size_t)(p->cols / s.elements), at = (size_t)sh_packed_row(p, row) * blocks;
+    const unsigned char *block = p->at + at * (size_t)s.bytes;
+    int bad = 0;
+    if (p->format == SH_PACKED_MXFP4_APART)
+        return has_large_power(p->apart + at, blocks, 1);
+    if (p->format == SH_PACKED_MXFP4)
+        return has_large_power(block, blocks, (size_t)s.bytes);
+    if (p->format == SH_PACKED_F16)
+        return any_bad16((const word16 *)(const void *)block, (size_t)p->cols, 0x7c00, 0x0400);
+    if (p->format == SH_PACKED_BF16)
+        return any_bad16((const word16 *)(const void *)block, (size_t)p->cols, 0x7f80, 0x0080);
+    struct scales scale = half_scales(p->format);
+    for (size_t i = 0; i < blocks; i++, block += s.bytes)
+        for (int k = 0; k < scale.n; k++)
+            bad |= (block[scale.at + 2 * k + 1] & 0x7c) == 0x7c;
+    return bad;
+}
+
+static void look_at_scales(void *arg, int piece)
+{
+    struct unpacked *u = arg;
+    int n = piece_rows(u->p, piece);
+    for (int i = 0; i < n; i++)
+        if (is_doubtful(u->p, piece * ROWS + i)) {
+            look_at_rows(arg, piece);
+            return;
+        }
 }
 
 int sh_packed_check_finite(const struct sh_packed *p, const char *name, struct sh_err *e)
 {
     struct unpacked u = {.p = p, .first_bad = INT_MAX};
-    if (p->format == SH_PACKED_MXFP4_APART && has_small_scales(p))
-        return 0;
-    sh_team_each(0, (p->rows + ROWS - 1) / ROWS, look_at_rows, &u);
+    sh_team_each(0, (p->rows + ROWS - 1) / ROWS, p->format == SH_PACKED_OTHER ? look_at_rows : look_at_scales, &u);
     int piece = atomic_load(&u.first_bad), n = piece_rows(p, piece == INT_MAX ? 0 : piece);
     if (piece == INT_MAX)
         return 0;

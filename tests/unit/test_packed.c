@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/packed.h: products with weights in the blocks of every format, on every variant of the CPU backend, against
  * double precision with the numbers that src/model unpacks; that a row is the same bits among any others of a product
- * of its kind (a few rows, or more), and on one thread; x that is not a number; rows in the order of llama.cpp; and
- * codes of 8 bits made of such weights.
+ * of its kind (a few rows, or more), and on one thread; x that is not a number; rows in the order of llama.cpp;
+ * numbers that are not finite, found from the scales; and codes of 8 bits made of such weights.
  *
  * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
  * to it, but where bf16 products of many rows are native. On a device that may round x, the product of one row does,
@@ -16,6 +16,7 @@
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/model/files/gguf_tensors.h"
+#include "src/model/model.h"
 #include "tests/tap.h"
 #include "tests/unit/backends.h"
 #include "tests/unit/variants.h"
@@ -132,6 +133,54 @@ static void make(struct blocks *b, const struct format *f, int rows, int cols, i
         b->p.at = b->at;
     if (f->is_apart)
         take_apart(b, n / b->type->bytes);
+}
+
+/* ---- finite ---- */
+
+static void expect_finite(const struct blocks *b, const struct format *f, unsigned value)
+{
+    size_t n = (size_t)b->p.rows * (size_t)b->p.cols, i = 0;
+    float *x = xmalloc(n * sizeof *x);
+    char where[64];
+    struct sh_err e = {0};
+    unpack(b, 0, b->p.rows, x);
+    while (i < n && isfinite(x[i]))
+        i++;
+    snprintf(where, sizeof where, "element %zu (row %zu, ", i, i / (size_t)b->p.cols);
+    int bad = sh_packed_check_finite(&b->p, "x", &e);
+    if (!bad != (i == n) || (bad && !strstr(e.text, where))) {
+        printf("# %s, scale 0x%x: found %d \"%s\", expected %s\n", f->name, value, bad, e.text, i == n ? "0" : where);
+        CU_FAIL("finite");
+    }
+    free(x);
+}
+
+/* One scale of a matrix with every kind of value; for each, whether a number is not finite, and which. */
+static void all_finite(void)
+{
+    static const unsigned half[] = {0x7bff, 0x7c00, 0xfc00, 0x7e01, 0xffff, 0x7f7f, 0x7f80, 0xff80, 0x0000};
+    static const unsigned byte[] = {0, 252, 253, 254, 255};
+    for (const struct format *f = formats; f < formats + N_FORMAT; f++) {
+        struct blocks b;
+        make(&b, f, 37, 512, 0);
+        expect_finite(&b, f, 0);
+        size_t at = (size_t)sh_packed_row(&b.p, 21) * b.row_bytes + b.type->bytes, block = at / b.type->bytes;
+        for (int k = 0; k < 2; k++)
+            for (size_t i = 0; i < sizeof half / sizeof *half && f->half[k] >= 0; i++) {
+                unsigned char *to = b.at + at + f->half[k], before[2] = {to[0], to[1]};
+                to[0] = (unsigned char)(half[i] & 0xff);
+                to[1] = (unsigned char)(half[i] >> 8);
+                expect_finite(&b, f, half[i]);
+                memcpy(to, before, 2);
+            }
+        for (size_t i = 0; i < sizeof byte / sizeof *byte && f->byte >= 0; i++) {
+            b.at[at + (size_t)f->byte] = (unsigned char)byte[i];
+            if (f->is_apart)
+                b.scales[block] = (unsigned char)byte[i];
+            expect_finite(&b, f, byte[i]);
+        }
+        blocks_free(&b);
+    }
 }
 
 struct tried {
@@ -426,6 +475,7 @@ int main(void)
                                             {"products with blocks of every format (avx2)", packed_avx2},
                                             {"products with blocks of every format (avx512)", packed_avx512},
                                             {"products with blocks of every format (amx)", packed_amx},
+                                            {"numbers that are not finite are found", all_finite},
                                             {"rows may be rounded (base)", rounded_base},
                                             {"rows may be rounded (avx2)", rounded_avx2},
                                             {"rows may be rounded (avx512)", rounded_avx512},
