@@ -13,10 +13,11 @@ struct sh_experts {
     struct expert {
         struct sh_expert w;
         unsigned char is_here, stays, is_sound; /* sound: it has been looked at for NaN           */
+        int uses;                       /* while it is here, up to settle_at                      */
     } *at;                              /* [n]                                                    */
     int *order;                         /* [n]: numbers as they follow each other in the file     */
     size_t each, held, room;            /* bytes of one; of those that stay; what these may take  */
-    int settles, failed;
+    int settle_at, failed;              /* the use of an expert that copies it; 0: none           */
     struct sh_err error;
 };
 
@@ -89,7 +90,7 @@ static int load_matrix(const struct sh_layer *l, enum sh_role role, int number, 
 {
     int is_mapped = 0;
     int bad = sh_layer_numbered(l, role, number, is_sound, out, &is_mapped, e);
-    if (!is_mapped || (l->experts->settles && l->b->settle(l->d, *out)))
+    if (!is_mapped)
         sh_model_drop_numbered(l->m, role, l->index, number);
     return bad;
 }
@@ -116,6 +117,18 @@ static int load(const struct sh_layer *l, int number, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
+/* Into the order of the products, when it has been used often enough for that to pay. */
+static void settle(const struct sh_layer *l, int number)
+{
+    struct expert *x = &l->experts->at[number];
+    struct sh_weight *const matrix[PARTS] = {x->w.gate, x->w.up, x->w.down};
+    if (x->uses == l->experts->settle_at || ++x->uses < l->experts->settle_at)
+        return;
+    for (int i = 0; i < PARTS; i++)
+        if (matrix[i] && l->b->settle(l->d, matrix[i]))
+            sh_model_drop_numbered(l->m, matrices[i], l->index, number);
+}
+
 static void give_back(const struct sh_layer *l, struct expert *x)
 {
     l->b->drop(l->d, x->w.gate);
@@ -126,6 +139,7 @@ static void give_back(const struct sh_layer *l, struct expert *x)
     l->b->release(l->d, x->w.down_bias);
     x->w = (struct sh_expert){0};
     x->is_here = 0;
+    x->uses = 0;
 }
 
 /* ---- all of them ---- */
@@ -141,6 +155,8 @@ const struct sh_expert *sh_experts_get(const struct sh_layer *l, int number, int
     struct expert *one = &x->at[number];
     if (!x->failed && !one->is_here && load(l, number, &x->error))
         x->failed = 1;
+    if (!x->failed)
+        settle(l, number);
     for (int i = 0; i < PARTS && next >= 0 && !x->at[next].is_here; i++)
         sh_model_ask_numbered(l->m, matrices[i], l->index, next);
     return x->failed ? NULL : &one->w;
@@ -180,8 +196,11 @@ int sh_experts_load_copies(const struct sh_layer *l, struct sh_err *e)
 
 void sh_experts_settle(const struct sh_layer *l)
 {
-    if (l->experts && l->b->settle)
-        l->experts->settles = 1;
+    struct sh_props props;
+    if (!l->experts || !l->b->settle)
+        return;
+    l->b->props(l->d, &props);
+    l->experts->settle_at = props.settles;
 }
 
 void sh_experts_limit(const struct sh_layer *l, size_t room)

@@ -20,8 +20,8 @@ void sh_layer_drop(struct sh_layer *l);                         /* NULL is fine 
 /* The layer keeps experts up to `room` bytes; others are read again whenever rows ask for them. At first: all. */
 void sh_experts_limit(const struct sh_layer *l, size_t room);
 
-/* The layer stays: its matrices may be copied into the order of the backend's kernels (sh_backend.settle), experts as
- * they are read, and then leave the pages of their files. */
+/* The layer stays: its matrices may be copied into the order of the backend's kernels (sh_backend.settle), experts
+ * when they have been used often enough (sh_props.settles), and then leave the pages of their files. */
 void sh_layer_settle(struct sh_layer *l);
 
 /* Reads the experts that take memory of their own: all but those that products read where the file is mapped. */
