@@ -73,7 +73,7 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
     fputs("</th><th></th><th class=\"n\">requests</th></tr></thead><tbody>\n", r->to);
     for (int i = 0; i < a->n_row; i++)
         bar(r, a, &a->row[i], of);
-    fputs("</tbody></table><figcaption>", r->to);
+    fputs("</tbody></table><figcaption>Perplexity says how badly the model predicts the texts. ", r->to);
     if (*a->planned) {
         fputs("The solid part of a bar is the measured increase of the perplexity; the bar ends at the bound. The plan "
               "was judged on texts that its search did not use, with ", r->to);

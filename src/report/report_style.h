@@ -19,7 +19,7 @@ static const char sh_report_style[] =
     "h1{font-size:1.7rem;line-height:1.2;margin:1rem 0 .3rem}\n"
     "h2{font-size:1.25rem;margin:2.8rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--line)}\n"
     "p,dl{max-width:66rem}a{color:var(--link)}\n"
-    ".answer p{font-size:1.25rem;line-height:1.4;margin:.5rem 0;max-width:none}\n"
+    ".answer p{font-size:1.25rem;line-height:1.4;margin:.5rem 0;max-width:none;text-wrap:pretty}\n"
     ".answer a{font-size:.9rem;white-space:nowrap}\n"
     ".how{color:var(--soft)}\n"
     ".bars{width:100%;font-size:1rem}.bars td{white-space:normal}.bars .track{width:45%;padding-right:1rem}\n"
