@@ -228,8 +228,8 @@ struct sh_props {
     char chip[128];                     /* "Intel Xeon …, AVX-512 kernels"                         */
     int native_bf16;                    /* products of bf16 are faster than those of f32           */
     int is_host;                        /* device memory is host memory: nothing need be copied    */
-    int settles;                        /* with rounds_x, `settle` copies matrices whose format is a code; of one */
-                                        /* that is used now and then it pays at this use, 1: at once; 0: no copies */
+    int settles;                        /* with rounds_x: the use of a matrix in codes at which `settle`, a copy, */
+                                        /* pays: 1, the first; 0: it never does                   */
     size_t memory_bytes;                /* that alloc and weight can still take; 0: not known      */
     size_t taken_bytes;                 /* that are in use, the backend's own included; 0: not known */
     size_t peak_bytes;                  /* the most that was at once; 0: not known                 */

@@ -103,7 +103,7 @@ static void chip_name(char *to, size_t bytes)
 
 static void props(const struct sh_dev *d, struct sh_props *out)
 {
-    enum { LATE = 16 };                 /* VNNI reads blocks, too, with the same sums: a copy saves little */
+    enum { LATE = 16 };                 /* VNNI reads blocks, too, with the same sums: many products pay for a copy */
     char chip[80];
     chip_name(chip, sizeof chip);
     snprintf(out->chip, sizeof out->chip, "%s, %s kernels, %d thread%s", chip, d->kernels->name, d->n_threads,

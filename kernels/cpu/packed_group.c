@@ -49,7 +49,7 @@ static void put_group(void *arg, int group)
     }
 }
 
-/* In huge pages where the system has them, but for the end: processors read ahead within a page. */
+/* Whole huge pages where the system has them, the rest in small ones: processors read ahead within a page. */
 static unsigned char *room_for(size_t bytes)
 {
     enum { HUGE_PAGE = 2 << 20, LINE = 64 };

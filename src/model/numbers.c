@@ -200,7 +200,7 @@ static void look_at_rows(void *arg, int piece)
     free(x);
 }
 
-/* ---- from the scales alone: codes are small, so that numbers are finite where the scales are ---- */
+/* ---- from the scales alone: codes are small, so that numbers are finite unless a scale is not, or is huge ---- */
 
 enum { MOST_POWER = 252 };              /* a scale of 2^(power - 127), of codes up to 6           */
 

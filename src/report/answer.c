@@ -122,7 +122,7 @@ static void say_on(struct sh_answer *a, const struct asking *q)
     const char *name = *p->on.name ? p->on.name : "a text without a name";
     char *length = isfinite(p->length) ? xasprintf(" of %.0f tokens", p->length) : xstrdup("");
     if (q->plan.path)
-        a->on = xasprintf("Measured on %d sequence%s%s from %s, which were not used to find these budgets.",
+        a->on = xasprintf("Measured on %d sequence%s%s from %s; the search for these budgets used none of them.",
                           p->sequences, p->sequences == 1 ? "" : "s", length, name);
     else if (p->sequences)
         a->on = xasprintf("Measured on %d sequences from %d text%s%s, %s.", p->sequences, p->on.texts,

@@ -45,7 +45,7 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
     if (!is_full)
         fprintf(r->to, "<i class=\"most\" style=\"width:%.1f%%\"></i><i class=\"seen\" style=\"width:%.1f%%\"></i>",
                 percent(row->bound, of), percent(row->increase, of));
-    if (!is_full && row->increase > of)
+    if (!is_full && fmax(row->increase, row->bound) > of)
         fputs("<i class=\"cut\">»</i>", r->to);
     if (!isnan(a->target))
         fprintf(r->to, "<i class=\"limit\" style=\"left:%.1f%%\"></i>", percent(a->target, of));
@@ -67,7 +67,7 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
 {
     double of = scale(a);
     fputs("<figure id=\"fig-answer\"><table class=\"bars\">\n<thead><tr><th>kept<span class=\"of\"> of the cache</span>"
-          "</th><th>perplexity", r->to);
+          "</th><th>perplexity change", r->to);
     if (!isnan(a->target))
         fprintf(r->to, "<span class=\"of\"> (line: %.3g&#160;%%)</span>", 100 * a->target);
     fputs("</th><th></th><th class=\"n\">requests</th></tr></thead><tbody>\n", r->to);
