@@ -124,8 +124,11 @@ static void settle(const struct sh_layer *l, int number)
     struct sh_weight *const matrix[PARTS] = {x->w.gate, x->w.up, x->w.down};
     if (x->uses == l->experts->settle_at || ++x->uses < l->experts->settle_at)
         return;
+    int copied[PARTS];
     for (int i = 0; i < PARTS; i++)
-        if (matrix[i] && l->b->settle(l->d, matrix[i]))
+        copied[i] = matrix[i] && l->b->settle(l->d, matrix[i]);
+    for (int i = 0; i < PARTS; i++)     /* gate and up may share a tensor */
+        if (copied[i])
             sh_model_drop_numbered(l->m, matrices[i], l->index, number);
 }
 
