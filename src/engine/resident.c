@@ -11,7 +11,7 @@ static int load_layer(struct sh_resident *r, int layer, struct sh_err *e)
     struct sh_layer *l = sh_layer_load(s->backend, s->device, s->model, layer, s->dtype, s->weight_bits, e);
     r->layer[layer] = l;
     if (l && !s->streams)
-        sh_layer_settle(l);
+        sh_layer_settle(l, r->settles);
     return l && (s->streams || !sh_experts_load_copies(l, e)) ? 0 : sh_err_prefix(e, "layer %d", layer);
 }
 
@@ -121,6 +121,7 @@ struct sh_resident *sh_resident_open(const struct sh_resident_setup *setup, stru
     r->arch = sh_model_arch(setup->model);
     b->props(d, &props);
     r->is_host = props.is_host;
+    r->settles = props.settles;
     size_t bytes = (size_t)setup->rows * sh_arch_row(r->arch) * sizeof(float);
     int bad = check_room(r, e) || load_layers(r, e) || !(r->entry = sh_entry_new(b, d, setup->model, e)) ||
               load_head(r, e) || sh_activations_new(&r->act, b, d, r->arch, setup->rows, setup->dtype, e) ||

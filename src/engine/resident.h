@@ -32,7 +32,7 @@ struct sh_resident {
     void *hidden;                       /* device: [rows, sh_arch_row] f32                         */
     float *logits;                      /* host: [logits_rows, n_vocab], for rows that are taken one after another */
     int logits_rows;
-    int is_host;                        /* device memory is host memory                           */
+    int is_host, settles;               /* of the device: sh_props                                */
 };
 
 /* NULL: e names the tensor and what is wrong with it, or it does not fit. Weights that cannot fit are refused before

@@ -197,13 +197,10 @@ int sh_experts_load_copies(const struct sh_layer *l, struct sh_err *e)
     return 0;
 }
 
-void sh_experts_settle(const struct sh_layer *l)
+void sh_experts_settle(const struct sh_layer *l, int settles)
 {
-    struct sh_props props;
-    if (!l->experts || !l->b->settle)
-        return;
-    l->b->props(l->d, &props);
-    l->experts->settle_at = props.settles;
+    if (l->experts)
+        l->experts->settle_at = l->b->settle ? settles : 0;
 }
 
 void sh_experts_limit(const struct sh_layer *l, size_t room)

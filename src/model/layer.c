@@ -48,7 +48,7 @@ int sh_layer_numbered(const struct sh_layer *l, enum sh_role role, int number, i
     return *out || !(is_packed || t.at) ? 0 : sh_err_prefix(e, "%s", t.name);
 }
 
-void sh_layer_settle(struct sh_layer *l)
+void sh_layer_settle(struct sh_layer *l, int settles)
 {
     unsigned char settled[SH_N_ROLE] = {0};
     for (int role = 0; role < SH_N_ROLE && l->b->settle; role++)
@@ -56,7 +56,7 @@ void sh_layer_settle(struct sh_layer *l)
     for (int role = 0; role < SH_N_ROLE; role++)    /* some share a tensor */
         if (settled[role])
             sh_model_drop_numbered(l->m, (enum sh_role)role, l->index, 0);
-    sh_experts_settle(l);
+    sh_experts_settle(l, settles);
 }
 
 int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,

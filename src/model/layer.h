@@ -21,8 +21,8 @@ void sh_layer_drop(struct sh_layer *l);                         /* NULL is fine 
 void sh_experts_limit(const struct sh_layer *l, size_t room);
 
 /* The layer stays: its matrices may be copied into the order of the backend's kernels (sh_backend.settle), experts
- * when they have been used often enough (sh_props.settles), and then leave the pages of their files. */
-void sh_layer_settle(struct sh_layer *l);
+ * when they have been used often enough (`settles`: sh_props), and then leave the pages of their files. */
+void sh_layer_settle(struct sh_layer *l, int settles);
 
 /* Reads the experts that take memory of their own: all but those that products read where the file is mapped. */
 int sh_experts_load_copies(const struct sh_layer *l, struct sh_err *e);

@@ -56,7 +56,7 @@ const int *sh_experts_order(const struct sh_layer *l);
 /* One for use until sh_experts_done; NULL: it cannot be read (sh_layer_failed). next: asked for after it, or -1. */
 const struct sh_expert *sh_experts_get(const struct sh_layer *l, int number, int next);
 void sh_experts_done(const struct sh_layer *l, int number);
-void sh_experts_settle(const struct sh_layer *l);               /* each when it has been used (sh_layer_settle) */
+void sh_experts_settle(const struct sh_layer *l, int settles);  /* each when it has been used (sh_layer_settle) */
 
 /* out (+)= what experts give of x, chosen by the rows `by`; add 0: the first of it replaces what was there. */
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,

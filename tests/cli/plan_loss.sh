@@ -229,6 +229,11 @@ assert abs(live["kl"] - r["kl"]) < 1e-9 and live["budget_tokens"] == r["mean_tok
 assert r["sequences"] == 28 and 0.05 < r["share"] < 1 and r["kl"] > 0
 P
 done
+run plan -q --json --model "$hybrid" --tokens small.jsonl --policy h2o:recent=3 --allocator all --target-kl 0.01
+holds "all allocators: those that can do without some layers" python - <<'P'
+import json
+assert {s["allocator"] for s in json.load(open("log/out"))["searched"]} == {"uniform", "funnel", "pyramid", "greedy", "loss"}
+P
 refuse "an allocator that looks at every layer" 2 'entropy: needs the attention of every layer, but layer 0' plan -q \
     --model "$hybrid" --tokens small.jsonl --policy h2o:recent=3 --allocator entropy --target-kl 0.01
 sed -E 's/^\[([0-9]+, [0-9]+),.*/[\1]/' texts.jsonl >pairs.jsonl
