@@ -30,7 +30,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 16
+#define SH_BACKEND_ABI 17
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -190,25 +190,57 @@ struct sh_attend {
     struct sh_tap tap;
 };
 
-/* Linear attention by the gated delta rule (arXiv 2412.06464), of n_seq sequences laid one after another. x's channels
- * are queries [n_k, d_k], keys [n_k, d_k] and values [n_v, d_v]; each first passes a causal convolution of its own over
- * `kernel` tokens and SiLU. Then, for each value head, with queries and keys of length 1 (queries over sqrt(d_k)):
+/* What layers without attention carry from token to token. The sequences of a call lie one after another; `state`, on
+ * the device, is read and written: a sequence's begins state_step numbers after that of the one before. All 0 where a
+ * text begins. */
+
+/* A causal convolution over the last `kernel` rows, each channel by itself, in place: row t of a channel becomes
+ * act(bias + sum over j < kernel of weight[j] x[t - kernel + 1 + j]). */
+enum { SH_CONV_TAPS = 16 };             /* the most of `kernel`                                    */
+
+struct sh_conv {
+    struct sh_mat x;                    /* f32 [rows, channels]                                    */
+    const float *weight, *bias;         /* [channels, kernel]; [channels], NULL: 0                 */
+    enum sh_act act;                    /* SH_ACT_NONE or SH_ACT_SILU                              */
+    int kernel;
+    int n_seq;
+    const int *start;                   /* host, [n_seq + 1]                                       */
+    float *state;                       /* the last rows of x as it was, [kernel - 1, channels]    */
+    size_t state_step;
+};
+
+/* Linear attention by the gated delta rule (arXiv 2412.06464). x's channels are queries [n_k, d_k], keys [n_k, d_k] and
+ * values [n_v, d_v]. For each value head, with queries and keys of length 1 (queries over sqrt(d_k)):
  *     S = exp(-exp(log_a) softplus(a + step)) S;  S += k (x) (v - S^T k) sigmoid(b);  out = S^T q */
-enum { SH_DELTA_TAPS = 16, SH_DELTA_KEY = 256 };        /* the most of `kernel`, of d_k            */
+enum { SH_DELTA_KEY = 256 };            /* the most of d_k                                         */
 
 struct sh_delta {
-    struct sh_mat out;                  /* f32 [rows, n_v * d_v], dense                            */
-    struct sh_mat x;                    /* f32 [rows, channels], dense; afterwards as it passed the convolution */
+    struct sh_mat out, x;               /* f32 [rows, n_v * d_v], [rows, channels]; both dense     */
     const float *a, *b;                 /* [rows, n_v]                                             */
-    const float *conv;                  /* [channels, kernel]                                      */
     const float *log_a, *step;          /* [n_v]                                                   */
-    int n_k, n_v, d_k, d_v, kernel;
+    int n_k, n_v, d_k, d_v;
     int in_turns;                       /* value head h uses key head h % n_k, else h / (n_v / n_k) */
     int n_seq;
     const int *start;                   /* host, [n_seq + 1]                                       */
-    /* [n_seq], each the last kernel - 1 rows before the convolution, [kernel - 1, channels], then S [n_v, d_k, d_v]:
-     * read and written. All 0 where a text begins. */
-    float *state;
+    float *state;                       /* S [n_v, d_k, d_v]                                       */
+    size_t state_step;
+};
+
+/* A selective state space (Mamba, arXiv 2312.00752; Mamba-2, arXiv 2405.21060). For channel i of head h, whose group
+ * has b and c, and each number n of its state, with dt = softplus(dt + dt_bias) within [least, most]:
+ *     S[n] = exp(-exp(log_a) dt) S[n] + dt x b[n];  out = sum over n of c[n] S[n] + skip x */
+struct sh_scan {
+    struct sh_mat out, x;               /* f32 [rows, n_head * d_head]                             */
+    struct sh_mat b, c;                 /* f32 [rows, n_group * d_state]; head h: group h / (n_head / n_group) */
+    struct sh_mat dt;                   /* f32 [rows, n_head]                                      */
+    const float *log_a;                 /* [n_head]; with own_decays [n_head, d_state]             */
+    const float *dt_bias, *skip;        /* [n_head]                                                */
+    int n_head, d_head, n_group, d_state, own_decays;
+    float least, most;
+    int n_seq;
+    const int *start;                   /* host, [n_seq + 1]                                       */
+    float *state;                       /* S [d_state, n_head * d_head]                            */
+    size_t state_step;
 };
 
 struct sh_best {                        /* of a row: its greatest number, the first of equal ones; if some are */
@@ -277,7 +309,9 @@ struct sh_backend {
     void  (*gather)(struct sh_dev *d, const struct sh_gather *a);
     void  (*scatter)(struct sh_dev *d, const struct sh_scatter *a);
     void  (*attend)(struct sh_dev *d, const struct sh_attend *a);
-    void  (*delta)(struct sh_dev *d, const struct sh_delta *a);
+    void  (*conv)  (struct sh_dev *d, const struct sh_conv *a);
+    void  (*delta) (struct sh_dev *d, const struct sh_delta *a);
+    void  (*scan)  (struct sh_dev *d, const struct sh_scan *a);
     int   (*sync)(struct sh_dev *d, struct sh_err *e);      /* -1: e says what failed first              */
     const struct sh_slots_ops *slots;   /* NULL: device memory is host memory, where the engine has its own cache */
     const struct sh_graph_ops *graph;   /* NULL: operations cost the host nothing to speak of                     */

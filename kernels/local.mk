@@ -16,7 +16,9 @@ cpu_variant_sources = \
 	%D%/cpu/amx.h \
 	%D%/cpu/attend.c %D%/cpu/attend.h \
 	%D%/cpu/attend_amx.c %D%/cpu/attend_lanes.c \
+	%D%/cpu/conv.c \
 	%D%/cpu/delta.c \
+	%D%/cpu/scan.c \
 	%D%/cpu/gemm_few_rows.c %D%/cpu/gemm_few_rows.h %D%/cpu/gemm_few_rows_out.h \
 	%D%/cpu/gemm_few_rows_amx.c \
 	%D%/cpu/gemm_many_rows.c \
@@ -64,7 +66,9 @@ kernel_libs = libkernels.a $(cpu_variant_libs) librows.a libbase.a $(DNNL_LIBS) 
 # the user's. Objects follow headers, not flags: after changing flags, make clean.
 cuda_sources = \
 	%D%/cuda/attend.cu \
+	%D%/cuda/conv.cu \
 	%D%/cuda/delta.cu \
+	%D%/cuda/scan.cu \
 	%D%/cuda/device.cu \
 	%D%/cuda/drain.cu \
 	%D%/cuda/embed.cu \

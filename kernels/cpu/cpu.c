@@ -208,10 +208,22 @@ static void attend(struct sh_dev *d, const struct sh_attend *a)
                  faulty - 1);
 }
 
+static void conv(struct sh_dev *d, const struct sh_conv *a)
+{
+    if (!d->failed)
+        d->kernels->conv(a, d->n_threads);
+}
+
 static void delta(struct sh_dev *d, const struct sh_delta *a)
 {
     if (!d->failed)
         d->kernels->delta(a, d->n_threads);
+}
+
+static void scan(struct sh_dev *d, const struct sh_scan *a)
+{
+    if (!d->failed)
+        d->kernels->scan(a, d->n_threads);
 }
 
 static int sync(struct sh_dev *d, struct sh_err *e)
@@ -229,5 +241,5 @@ const struct sh_backend sh_backend_cpu = {
     .weight = cpu_weight, .weight_bits = weight_bits, .vector = vector, .drop = cpu_drop,
     .attend_bytes = attend_bytes, .linear_bytes = cpu_linear_bytes,
     .embed = embed, .linear = cpu_linear, .linears = cpu_linears, .norm = norm, .cast = cast, .rotary = rotary,
-    .gate = gate, .gather = gather, .scatter = scatter, .attend = attend, .delta = delta, .sync = sync,
-    .packed = cpu_packed_weight, .settle = cpu_settle};
+    .gate = gate, .gather = gather, .scatter = scatter, .attend = attend, .conv = conv, .delta = delta, .scan = scan,
+    .sync = sync, .packed = cpu_packed_weight, .settle = cpu_settle};

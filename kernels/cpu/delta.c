@@ -1,59 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gated delta rule (backend.h, struct sh_delta): first the convolution, channels on threads; then the states, value
- * heads on threads. Rows of a state are d_v numbers one after another. */
+/* The gated delta rule (backend.h, struct sh_delta), value heads on threads. Rows of a state are d_v numbers one after
+ * another. */
 #include <stdlib.h>
 
 #include "kernels/cpu/variant.h"
 #include "kernels/cpu/vector.h"
 #include "src/base/mem.h"
 #include "src/base/team.h"
-
-enum { CHANNELS = 64 };                 /* that a thread takes at a time                           */
-
-static size_t channels_of(const struct sh_delta *a)
-{
-    return (size_t)a->x.cols;
-}
-
-static float *state_of(const struct sh_delta *a, int sequence)
-{
-    size_t numbers = (size_t)(a->kernel - 1) * channels_of(a) + (size_t)a->n_v * (size_t)a->d_k * (size_t)a->d_v;
-    return a->state + (size_t)sequence * numbers;
-}
-
-/* ---- the convolution, in place ---- */
-
-/* Channels [first, last). seen: the last `kernel` rows, row t in t % kernel; first those of the state. */
-static void convolve(const struct sh_delta *a, int sequence, int first, int last)
-{
-    int n_row = a->start[sequence + 1] - a->start[sequence], taps = a->kernel, width = last - first;
-    size_t n = channels_of(a), bytes = (size_t)width * sizeof(float);
-    float *seen = xmalloc((size_t)taps * bytes), *state = state_of(a, sequence) + first;
-    for (int i = 0; i < taps - 1; i++)
-        memcpy(seen + i * width, state + (size_t)i * n, bytes);
-    for (int t = 0; t < n_row; t++) {
-        float sum[CHANNELS] = {0}, *row = (float *)a->x.at + (size_t)(a->start[sequence] + t) * n + first;
-        memcpy(seen + (t + taps - 1) % taps * width, row, bytes);
-        for (int j = 0; j < taps; j++)
-            for (int c = 0; c < width; c++)
-                sum[c] += seen[(t + j) % taps * width + c] * a->conv[(first + c) * taps + j];
-        for (int c = 0; c < width; c++)
-            row[c] = sum[c] * logistic(sum[c]);
-    }
-    for (int i = 0; i < taps - 1; i++)
-        memcpy(state + (size_t)i * n, seen + (n_row + i) % taps * width, bytes);
-    free(seen);
-}
-
-static void convolve_some(void *arg, int i)
-{
-    const struct sh_delta *a = arg;
-    int first = i * CHANNELS, last = a->x.cols - first < CHANNELS ? a->x.cols : first + CHANNELS;
-    for (int s = 0; s < a->n_seq; s++)
-        convolve(a, s, first, last);
-}
-
-/* ---- the states ---- */
 
 /* to: x of length `length`. */
 static void scale_to(float *to, const float *x, int n, float length)
@@ -65,11 +18,6 @@ static void scale_to(float *to, const float *x, int n, float length)
     float by = length / sqrtf(sum + 1e-6f);
     for (int i = 0; i < n; i++)
         to[i] = x[i] * by;
-}
-
-static float softplus(float x)
-{
-    return x > 20 ? x : log1pf(expf(x));
 }
 
 struct token {                          /* of a head                                              */
@@ -107,8 +55,8 @@ static void run_head(void *arg, int number)
     const struct sh_delta *a = arg;
     int s = number / a->n_v, h = number % a->n_v, keys = a->n_k * a->d_k;
     int key_head = a->in_turns ? h % a->n_k : h / (a->n_v / a->n_k);
-    size_t n = channels_of(a);
-    float *state = state_of(a, s) + (size_t)(a->kernel - 1) * n + (size_t)h * (size_t)a->d_k * (size_t)a->d_v;
+    size_t n = (size_t)a->x.cols;
+    float *state = a->state + (size_t)s * a->state_step + (size_t)h * (size_t)a->d_k * (size_t)a->d_v;
     float *scratch = xmalloc((2 * (size_t)a->d_k + (size_t)a->d_v) * sizeof *scratch);
     struct token t = {.q = scratch, .k = scratch + a->d_k, .diff = scratch + 2 * a->d_k};
     float rate = expf(a->log_a[h]), length = 1 / sqrtf((float)a->d_k);
@@ -129,6 +77,5 @@ static void run_head(void *arg, int number)
 void CPU_NAME(cpu_delta)(const struct sh_delta *a, int n_threads)
 {
     struct sh_delta copy = *a;
-    sh_team_each(n_threads, (a->x.cols + CHANNELS - 1) / CHANNELS, convolve_some, &copy);
     sh_team_each(n_threads, a->n_seq * a->n_v, run_head, &copy);
 }

@@ -313,7 +313,8 @@ static void scatter(const struct sh_scatter *a, int n_threads)
 const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .name = CPU_TEXT(CPU_VARIANT), .attend = CPU_NAME(cpu_attend), .attend_bytes = CPU_NAME(cpu_attend_bytes),
     .embed = embed, .norm = norm, .rotary = rotary, .gate = gate, .gather = gather,
-    .scatter = scatter, .delta = CPU_NAME(cpu_delta), .convert = convert, .snap = snap,
+    .scatter = scatter, .conv = CPU_NAME(cpu_conv), .delta = CPU_NAME(cpu_delta), .scan = CPU_NAME(cpu_scan),
+    .convert = convert, .snap = snap,
     .few = CPU_NAME(cpu_few), .many = CPU_NAME(cpu_many), .few_codes = CPU_NAME(cpu_few_codes),
     .few_codes_room = CPU_NAME(cpu_few_codes_room),
     .packed = CPU_NAME(cpu_packed), .packed_row = CPU_NAME(cpu_packed_row), .packed_rows = PACKED_ROWS,

@@ -19,7 +19,9 @@ struct cpu_kernels {
     void (*gate)(const struct sh_gate *a, int n_threads);
     void (*gather)(const struct sh_gather *a, int n_threads);
     void (*scatter)(const struct sh_scatter *a, int n_threads);
+    void (*conv)(const struct sh_conv *a, int n_threads);
     void (*delta)(const struct sh_delta *a, int n_threads);
+    void (*scan)(const struct sh_scan *a, int n_threads);
     void (*convert)(struct sh_mat to, struct sh_mat from, int n_threads);   /* from any type to any */
     /* Each number as it is after a visit to a 16-bit type. */
     void (*snap)(float *x, enum sh_type type, size_t n, int n_threads);
@@ -71,7 +73,9 @@ const struct cpu_kernels *cpu_kernels_pick(struct sh_err *e);
 enum { PACKED_ROWS = CPU_FLOATS == 16 ? 16 : 8 };
 int CPU_NAME(cpu_attend)(const struct sh_attend *a, int n_threads, struct sh_stages *stages);
 size_t CPU_NAME(cpu_attend_bytes)(const struct sh_attend *a);
+void CPU_NAME(cpu_conv)(const struct sh_conv *a, int n_threads);
 void CPU_NAME(cpu_delta)(const struct sh_delta *a, int n_threads);
+void CPU_NAME(cpu_scan)(const struct sh_scan *a, int n_threads);
 void CPU_NAME(cpu_few)(const struct few *a, int n, int n_threads);
 void CPU_NAME(cpu_many)(const struct few *a, const struct few_weight *w, int n_threads);
 void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads);

@@ -50,6 +50,12 @@ static inline float logistic(float x)
     return (x < 0 ? e : 1.0f) / (1.0f + e);
 }
 
+/* ln(1 + exp(x)) */
+static inline float softplus(float x)
+{
+    return x > 20 ? x : log1pf(expf(x));
+}
+
 /* y = act(x) of n numbers; y may be x. */
 static inline void activate(float *y, const float *x, enum sh_act act, size_t n)
 {

@@ -1,42 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gated delta rule (backend.h, struct sh_delta), sequence by sequence: the convolution, a thread a channel; then
- * the states, a block a value head, whose threads share the columns. */
+/* The gated delta rule (backend.h, struct sh_delta), sequence by sequence: a block a value head, whose threads share
+ * the columns. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
 
 enum { THREADS = 128 };
 
 struct delta {                          /* of one sequence; without holes: every byte means something */
-    float *x, *out, *state;
-    const float *a, *b, *conv, *log_a, *step;
-    int n_k, n_v, d_k, d_v, kernel, n_row, channels, in_turns;
+    const float *x, *a, *b, *log_a, *step;
+    float *out, *state;
+    int n_k, n_v, d_k, d_v, n_row, channels, in_turns, unused;
 };
 
 static __device__ __forceinline__ float logistic(float x)
 {
     return 1.0f / (1.0f + expf(-x));
-}
-
-static __global__ void convolve(struct delta a)
-{
-    int c = (int)(blockIdx.x * THREADS + threadIdx.x), taps = a.kernel;
-    size_t n = (size_t)a.channels;
-    float seen[SH_DELTA_TAPS];
-    if (c >= a.channels)
-        return;
-    for (int i = 0; i < taps - 1; i++)
-        seen[i] = a.state[(size_t)i * n + (size_t)c];
-    for (int t = 0; t < a.n_row; t++) {
-        float *at = a.x + (size_t)t * n + (size_t)c, sum = 0;
-        seen[taps - 1] = *at;
-        for (int j = 0; j < taps; j++)
-            sum += seen[j] * a.conv[(size_t)c * (size_t)taps + (size_t)j];
-        *at = sum * logistic(sum);
-        for (int j = 0; j < taps - 1; j++)
-            seen[j] = seen[j + 1];
-    }
-    for (int i = 0; i < taps - 1; i++)
-        a.state[(size_t)i * n + (size_t)c] = seen[i];
 }
 
 /* to: x of length `length`; all threads of the block. */
@@ -57,7 +35,7 @@ static __global__ void move_state(struct delta a)
     SH_SHARED(float, q, SH_DELTA_KEY);
     SH_SHARED(float, k, SH_DELTA_KEY);
     int h = (int)blockIdx.x, key_head = a.in_turns ? h % a.n_k : h / (a.n_v / a.n_k), keys = a.n_k * a.d_k;
-    float *state = a.state + (size_t)(a.kernel - 1) * (size_t)a.channels + (size_t)h * (size_t)a.d_k * (size_t)a.d_v;
+    float *state = a.state + (size_t)h * (size_t)a.d_k * (size_t)a.d_v;
     float rate = expf(a.log_a[h]);
     for (int t = 0; t < a.n_row; t++) {
         const float *x = a.x + (size_t)t * (size_t)a.channels, *v = x + 2 * keys + h * a.d_v;
@@ -86,22 +64,18 @@ static __global__ void move_state(struct delta a)
 void cuda_delta(struct sh_dev *d, const struct sh_delta *a)
 {
     int channels = a->x.cols;
-    size_t numbers = (size_t)(a->kernel - 1) * (size_t)channels + (size_t)a->n_v * (size_t)a->d_k * (size_t)a->d_v;
     if (cuda_begin(d, "delta"))
         return;
-    cuda_arrived(d, a->conv);
     cuda_arrived(d, a->log_a);
     cuda_arrived(d, a->step);
     for (int s = 0; s < a->n_seq; s++) {
         size_t row = (size_t)a->start[s], n_v = (size_t)a->n_v;
-        struct delta one = {(float *)a->x.at + row * (size_t)channels,
-                            (float *)a->out.at + row * n_v * (size_t)a->d_v, a->state + (size_t)s * numbers,
-                            a->a + row * n_v, a->b + row * n_v, a->conv, a->log_a, a->step, a->n_k, a->n_v, a->d_k,
-                            a->d_v, a->kernel, a->start[s + 1] - a->start[s], channels, a->in_turns};
-        if (!one.n_row)
-            continue;
-        SH_LAUNCH(convolve, dim3((unsigned)((channels + THREADS - 1) / THREADS)), dim3(THREADS), d->compute, one);
-        SH_LAUNCH(move_state, dim3((unsigned)a->n_v), dim3(THREADS), d->compute, one);
+        struct delta one = {(const float *)a->x.at + row * (size_t)channels, a->a + row * n_v, a->b + row * n_v,
+                            a->log_a, a->step, (float *)a->out.at + row * n_v * (size_t)a->d_v,
+                            a->state + (size_t)s * a->state_step, a->n_k, a->n_v, a->d_k, a->d_v,
+                            a->start[s + 1] - a->start[s], channels, a->in_turns, 0};
+        if (one.n_row)
+            SH_LAUNCH(move_state, dim3((unsigned)a->n_v), dim3(THREADS), d->compute, one);
     }
     cuda_end(d, "delta");
 }

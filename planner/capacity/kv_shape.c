@@ -59,7 +59,7 @@ int sh_kv_shape_conv(const struct sh_kv_facts *f)
     if (f->ssm == 2)
         return f->ssm_inner + 2 * f->ssm_groups * f->ssm_state;
     if (f->ssm == 3)
-        return 2 * f->ssm_key_heads * f->ssm_head_dim + f->ssm_inner;
+        return 2 * f->ssm_key_heads * f->ssm_key_dim + f->ssm_inner;
     return f->ssm_inner;
 }
 
@@ -70,9 +70,10 @@ static const char *missing(const struct sh_kv_facts *f)
         {1, f->layers, "layers"}, {1, f->hidden, "hidden"}, {1, f->heads, "heads"}, {1, f->vocab, "vocab"},
         {f->experts, f->used, "used"}, {f->experts, f->expert_ffn, "expert_ffn"},
         {f->latent, f->nope_dim, "nope_dim"}, {f->latent, f->v_dim, "v_dim"},
-        {f->ssm, f->ssm_conv, "ssm_conv"}, {f->ssm == 1, f->ssm_inner, "ssm_inner"},
+        {f->ssm, f->ssm_conv, "ssm_conv"}, {f->ssm == 1 || f->ssm == 4, f->ssm_inner, "ssm_inner"},
         {f->ssm == 1, f->ssm_state, "ssm_state"}, {f->ssm == 1, f->ssm_rank, "ssm_rank"},
-        {f->ssm >= 2, f->ssm_heads, "ssm_heads"}, {f->ssm >= 2, f->ssm_head_dim, "ssm_head_dim"},
+        {f->ssm == 2 || f->ssm == 3, f->ssm_heads, "ssm_heads"},
+        {f->ssm == 2 || f->ssm == 3, f->ssm_head_dim, "ssm_head_dim"},
         {f->ssm == 2, f->ssm_state, "ssm_state"}, {f->ssm == 2, f->ssm_groups, "ssm_groups"},
         {f->ssm == 3, f->ssm_key_heads, "ssm_key_heads"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -92,11 +93,11 @@ static int check_widths(const struct sh_kv_facts *f, struct sh_err *e)
         {"heads of nope_dim, rope_dim and v_dim", (double)f->heads * ((double)f->nope_dim + f->rope_dim + f->v_dim)},
         {"index_heads of index_dim", (double)f->index_heads * f->index_dim},
         {"ssm_heads of ssm_head_dim", (double)f->ssm_heads * f->ssm_head_dim},
-        {"ssm_key_heads of ssm_head_dim", 2.0 * f->ssm_key_heads * f->ssm_head_dim},
+        {"ssm_key_heads of ssm_key_dim", 2.0 * f->ssm_key_heads * f->ssm_key_dim},
         {"ssm_groups of ssm_state", 2.0 * f->ssm_groups * f->ssm_state},
         {"ssm_inner of ssm_state", (double)f->ssm_inner * f->ssm_state / 8},
         {"ssm_conv of what passes it", ((double)f->ssm_inner + (double)f->ssm_heads * f->ssm_head_dim +
-                                        2.0 * f->ssm_key_heads * f->ssm_head_dim +
+                                        2.0 * f->ssm_key_heads * f->ssm_key_dim +
                                         2.0 * f->ssm_groups * f->ssm_state) * f->ssm_conv / 8}};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (widths[i].width > WIDEST)
@@ -110,6 +111,8 @@ static int complete(struct sh_kv_facts *f, struct sh_err *e)
     const char *key = missing(f);
     if (key)
         return sh_fail(e, "%s: %s is missing", f->name, key);
+    if (f->ssm == 3 && !f->ssm_key_dim)
+        f->ssm_key_dim = f->ssm_head_dim;
     if (check_widths(f, e))
         return -1;
     if (!f->head_dim && !f->latent && f->hidden % f->heads)
@@ -125,17 +128,17 @@ static int complete(struct sh_kv_facts *f, struct sh_err *e)
     f->embed_width = f->embed_width ? f->embed_width : f->hidden;
     if (f->used > f->experts)
         return sh_fail(e, "%s: used is %d, expected at most %d, the number of experts", f->name, f->used, f->experts);
-    if (f->ssm >= 2)
+    if (f->ssm == 2 || f->ssm == 3)
         f->ssm_inner = f->ssm_heads * f->ssm_head_dim;
     return 0;
 }
 
-/* Mamba keeps inner x state, Mamba-2 the same by heads, the delta rule a matrix key x value for each head; all of them
- * the last ssm_conv - 1 inputs of the convolution. */
+/* Mamba keeps inner x state, Mamba-2 the same by heads, the delta rule a matrix key x value for each head; all of them,
+ * and short convolutions alone, the last ssm_conv - 1 inputs of the convolution. */
 static uint64_t state_elements(const struct sh_kv_facts *f)
 {
     uint64_t inner = (uint64_t)f->ssm_inner, conv = (uint64_t)sh_kv_shape_conv(f) * (uint64_t)(f->ssm_conv - 1);
-    return f->ssm == 3 ? inner * (uint64_t)f->ssm_head_dim + conv : inner * (uint64_t)f->ssm_state + conv;
+    return inner * (uint64_t)(f->ssm == 3 ? f->ssm_key_dim : f->ssm_state) + conv;
 }
 
 /* Bounds that no model comes near, and that keep products within 64 bits. */

@@ -111,18 +111,20 @@ static void indexer(struct sum *s, const struct sh_kv_facts *f)
 static void state(struct sum *s, const struct sh_kv_facts *f)
 {
     int inner = f->ssm_inner, conv = sh_kv_shape_conv(f);
-    vector(s, SH_PART_MIX, conv * f->ssm_conv);
+    vector(s, SH_PART_MIX, conv * f->ssm_conv + f->ssm_biases + (f->ssm == 3 || f->ssm_bare ? 0 : conv));
     matrix(s, SH_PART_MIX, 1, f->hidden, inner);
     if (f->ssm == 1) {                  /* Mamba as Jamba has it: norms on step and both projections */
         matrix(s, SH_PART_MIX, 1, 2 * inner, f->hidden);
         matrix(s, SH_PART_MIX, 1, f->ssm_rank + 2 * f->ssm_state, inner);
         matrix(s, SH_PART_MIX, 1, inner, f->ssm_rank);
-        vector(s, SH_PART_MIX, conv + 2 * inner + inner * f->ssm_state);
+        vector(s, SH_PART_MIX, 2 * inner + inner * f->ssm_state);
         vector(s, SH_PART_NORM, f->ssm_rank + 2 * f->ssm_state);
     } else if (f->ssm == 2) {           /* Mamba-2: one projection, A, D and step bias for each head */
         matrix(s, SH_PART_MIX, 1, inner + conv + f->ssm_heads, f->hidden);
-        vector(s, SH_PART_MIX, conv + 3 * f->ssm_heads);
+        vector(s, SH_PART_MIX, 3 * f->ssm_heads);
         vector(s, SH_PART_NORM, inner);
+    } else if (f->ssm == 4) {           /* short convolution: its input and two factors              */
+        matrix(s, SH_PART_MIX, 3, inner, f->hidden);
     } else {                            /* gated delta rule: q, k, v and gate; two numbers a head    */
         matrix(s, SH_PART_MIX, 1, conv + inner, f->hidden);
         matrix(s, SH_PART_MIX, 1, 2 * f->ssm_heads, f->hidden);

@@ -163,10 +163,10 @@ static size_t bytes_for(const struct sh_resident *r, const struct sh_slots_setup
     s.n_seq = n_seq;
     struct sh_slots_bytes b = r->setup.backend->slots->bytes(&s);
     size_t cache = b.rows + b.meta + b.positions + b.policy + b.scratch + b.block;
-    int linear = 0;
-    for (int l = 0; l < r->arch->n_layer && linear < s.n_layer; l++)
-        linear += !sh_arch_attends(r->arch, l);
-    size_t states = (size_t)n_seq * (size_t)linear * sh_delta_state(&r->arch->delta) * sizeof(float);
+    int recurrent = 0;
+    for (int l = 0; l < r->arch->n_layer && recurrent < s.n_layer; l++)
+        recurrent += sh_arch_recurs(r->arch, l);
+    size_t states = (size_t)n_seq * (size_t)recurrent * sh_recurrent_state(&r->arch->recurrent) * sizeof(float);
     return cache + states + step_bytes(r, setup, rows) + (1 << 14);   /* allocations are rounded up */
 }
 
@@ -228,7 +228,7 @@ static void make_graphs(struct sh_device_cache *c)
 {
     const struct sh_arch *a = c->r->arch;
     size_t n = (size_t)c->setup.n_seq + 1;
-    int differs = sh_arch_follows_length(a) || a->mix.n || a->delta.n_v || a->streams.n > 1;
+    int differs = sh_arch_follows_length(a) || a->mix.n || a->recurrent.n_v || a->streams.n > 1;
     if (!c->r->setup.backend->graph || differs)
         return;
     c->graph = xcalloc(n, sizeof *c->graph);

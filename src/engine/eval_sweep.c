@@ -383,8 +383,8 @@ static void open_runs(struct sweep *s, struct sh_reading *r)
     for (int i = 0; i < r->n_run; i++)
         (void)sh_reading_setup(r, i, 1, &s->run[i].budget);
     size_t rows = (size_t)r->n_text * (size_t)r->n_token, d = (size_t)s->on->arch->d_head * sizeof(float);
-    /* A state of the delta rule follows from all rows before. */
-    s->feeds = s->on->is_host && rows <= (size_t)s->on->setup.rows && !s->on->arch->delta.n_v;
+    /* The state of a recurrent layer follows from all rows before. */
+    s->feeds = s->on->is_host && rows <= (size_t)s->on->setup.rows && !s->on->arch->recurrent.n_v;
     if (!s->feeds)
         return;
     s->q = xaligned(rows * (size_t)s->on->arch->n_head * d);

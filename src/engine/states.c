@@ -9,7 +9,7 @@ struct sh_states {
     const struct sh_resident *r;
     int first_layer, n_layer;
     size_t each;                        /* numbers of a sequence in a layer                       */
-    float **at;                         /* [n_layer]: device, [n_seq, each]; NULL: the layer attends */
+    float **at;                         /* [n_layer]: device, [n_seq, each]; NULL: it is not recurrent */
     float *zeros;                       /* [each]                                                 */
 };
 
@@ -17,8 +17,8 @@ size_t sh_states_bytes(const struct sh_session_setup *setup)
 {
     size_t n = 0;
     for (int i = 0; i < sh_kv_setup_layers(setup); i++)
-        n += !sh_arch_attends(setup->arch, setup->first_layer + i);
-    return n * sh_delta_state(&setup->arch->delta) * sizeof(float);
+        n += (size_t)sh_arch_recurs(setup->arch, setup->first_layer + i);
+    return n * sh_recurrent_state(&setup->arch->recurrent) * sizeof(float);
 }
 
 struct sh_states *sh_states_new(const struct sh_resident *r, const struct sh_session_setup *setup, struct sh_err *e)
@@ -26,11 +26,11 @@ struct sh_states *sh_states_new(const struct sh_resident *r, const struct sh_ses
     const struct sh_resident_setup *d = &r->setup;
     struct sh_states *s = xcalloc(1, sizeof *s);
     *s = (struct sh_states){.r = r, .first_layer = setup->first_layer, .n_layer = sh_kv_setup_layers(setup),
-                            .each = sh_delta_state(&r->arch->delta)};
+                            .each = sh_recurrent_state(&r->arch->recurrent)};
     s->at = xcalloc((size_t)s->n_layer, sizeof *s->at);
     s->zeros = xcalloc(s->each + 1, sizeof *s->zeros);
     for (int i = 0; i < s->n_layer; i++) {
-        if (sh_arch_attends(r->arch, s->first_layer + i))
+        if (!sh_arch_recurs(r->arch, s->first_layer + i))
             continue;
         s->at[i] = d->backend->alloc(d->device, (size_t)setup->n_seq * s->each * sizeof(float), e);
         if (!s->at[i]) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What layers without attention keep of a text: a state of fixed size in each layer of the delta rule, in device
+/* What layers without attention keep of a text: a state of fixed size in each recurrent layer, in device
  * memory, for each sequence of a session. It has no budget. */
 #ifndef SH_ENGINE_STATES_H
 #define SH_ENGINE_STATES_H
@@ -16,7 +16,7 @@ void sh_states_restart(struct sh_states *s, int sequence);
 /* `to`, of a session with the same layers, takes over what `from` holds. */
 void sh_states_copy(struct sh_states *to, int sequence_to, const struct sh_states *from, int sequence_from);
 
-/* Of all sequences in a layer of the model; NULL: it attends. */
+/* Of all sequences in a layer of the model; NULL: it is not recurrent. */
 float *sh_states_of(const struct sh_states *s, int layer);
 
 /* Of one sequence in the setup's layers. */

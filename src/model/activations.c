@@ -30,8 +30,10 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     size_t q_rank = (size_t)t->q_rank;
     size_t experts = (size_t)c->mix.n, used = (size_t)c->mix.used, sets = c->mix.attends ? used : 0;
     size_t set = sets ? hidden + q / used : 0;
-    const struct sh_delta_shape *l = &c->delta;
-    size_t linear = l->n_v ? n * (size_t)sh_delta_channels(l) : 0, values = n * (size_t)(l->n_v * l->d_v);
+    const struct sh_recurrent *r = &c->recurrent;
+    size_t channels = r->n_v ? n * (size_t)sh_recurrent_channels(r) : 0, values = n * (size_t)(r->n_v * r->d_v);
+    size_t by_b = r->kind == SH_SHORT_CONV ? values : n * (size_t)(r->rank ? r->rank + 2 * r->d_k : r->n_v);
+    size_t operands = n * (size_t)r->rank > values ? n * (size_t)r->rank : values;
     int f32_up = c->flags & (SH_GATED | SH_HAS_SUB_NORM) || c->act == SH_ACT_XIELU;
     int has_block = c->norm_place == SH_NORM_BOTH || c->norm_place == SH_NORM_OUT || sh_arch_scales(c) ||
                     c->mix.attends;
@@ -54,9 +56,9 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->beside_by, beside * operand},
         {&a->query_row, n * sets * sizeof(int)}, {&a->query_share, n * sets * f32}, {&a->query_x, set * operand},
         {&a->query_y, set * f32},
-        {&a->delta_x, linear * f32}, {&a->delta_z, values * f32}, {&a->delta_out, values * f32},
-        {&a->delta_a, n * (size_t)l->n_v * f32}, {&a->delta_b, n * (size_t)l->n_v * f32},
-        {&a->delta_state, sh_delta_state(l) * f32}, {&a->delta_y, values * operand},
+        {&a->recur_x, channels * f32}, {&a->recur_z, values * f32}, {&a->recur_out, values * f32},
+        {&a->recur_a, n * (size_t)r->n_v * f32}, {&a->recur_b, by_b * f32},
+        {&a->recur_state, sh_recurrent_state(r) * f32}, {&a->recur_y, operands * operand},
         {&a->turns[0].cosine, turns * f32}, {&a->turns[0].sine, turns * f32},
         {&a->turns[1].cosine, local * f32}, {&a->turns[1].sine, local * f32}};
     memcpy(part, all, sizeof all);

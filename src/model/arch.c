@@ -17,7 +17,22 @@ void sh_arch_see_all(struct sh_arch *a, int layer)
 
 int sh_arch_attends(const struct sh_arch *a, int layer)
 {
-    return !(a->linear[layer / 64] >> layer % 64 & 1);
+    return !((a->linear[layer / 64] | a->feeds[layer / 64]) >> layer % 64 & 1);
+}
+
+int sh_arch_recurs(const struct sh_arch *a, int layer)
+{
+    return a->linear[layer / 64] >> layer % 64 & 1;
+}
+
+int sh_arch_feeds(const struct sh_arch *a, int layer)
+{
+    return !a->one_block || (a->feeds[layer / 64] >> layer % 64 & 1);
+}
+
+void sh_arch_make_feed(struct sh_arch *a, int layer)
+{
+    a->feeds[layer / 64] |= (uint64_t)1 << layer % 64;
 }
 
 void sh_arch_make_linear(struct sh_arch *a, int layer)
@@ -113,15 +128,15 @@ void sh_arch_make_cut(struct sh_arch *a, int layer)
     a->cuts[layer / 64] |= (uint64_t)1 << layer % 64;
 }
 
-int sh_delta_channels(const struct sh_delta_shape *d)
+int sh_recurrent_channels(const struct sh_recurrent *r)
 {
-    return 2 * d->n_k * d->d_k + d->n_v * d->d_v;
+    return (r->rank ? 0 : 2 * r->n_k * r->d_k) + r->n_v * r->d_v;
 }
 
-size_t sh_delta_state(const struct sh_delta_shape *d)
+size_t sh_recurrent_state(const struct sh_recurrent *r)
 {
-    return d->n_v ? (size_t)(d->kernel - 1) * (size_t)sh_delta_channels(d) +
-                    (size_t)d->n_v * (size_t)d->d_k * (size_t)d->d_v : 0;
+    return r->n_v ? (size_t)(r->kernel - 1) * (size_t)sh_recurrent_channels(r) +
+                    (size_t)r->n_v * (size_t)r->d_k * (size_t)r->d_v : 0;
 }
 
 int sh_arch_turns(const struct sh_arch *a, int layer)
@@ -156,7 +171,7 @@ int sh_arch_has_sub(const struct sh_arch *a)
 
 unsigned sh_arch_flags(const struct sh_arch *a, int layer)
 {
-    int mixes = a->mix.n && !(a->mix.dense[layer / 64] >> layer % 64 & 1);
+    int mixes = a->mix.n && sh_arch_feeds(a, layer) && !(a->mix.dense[layer / 64] >> layer % 64 & 1);
     return a->flags | (mixes ? SH_EXPERT_LAYER : 0) | (mixes && a->mix.shared_width ? SH_SHARED_LAYER : 0);
 }
 

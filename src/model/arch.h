@@ -85,12 +85,23 @@ struct sh_latent {
     int d_rope, d_nope, d_v;                /* a head's widths: rotary and other elements of queries and keys; values */
 };
 
-/* Layers of the gated delta rule in place of attention (delta.c): a state per value head, which value heads
- * n_v / n_k at a time share queries and keys for. */
-struct sh_delta_shape {
-    int n_k, n_v, d_k, d_v;                 /* heads of queries and keys, of values; their widths; n_v 0: none */
-    int kernel;                             /* tokens of the convolution before it                */
+/* What some layers do in place of attention (recurrent.c): a text's state, of fixed size, goes from token to token. */
+enum sh_recurrence {
+    SH_DELTA_RULE,             /* the gated delta rule, after a convolution                      */
+    SH_STATE_SPACE,              /* a selective state space (Mamba), after a convolution           */
+    SH_SHORT_CONV               /* a short convolution alone                                      */
+};
+struct sh_recurrent {
+    enum sh_recurrence kind;
+    /* Delta rule: heads of queries and keys, of values; their widths. State space: groups, heads, numbers of a
+     * channel's state, channels of a head. Convolution: n_v 1, d_v channels. n_v 0: no layer does this. */
+    int n_k, n_v, d_k, d_v;
+    int kernel;                             /* tokens of the convolution                          */
     int in_turns;                           /* kernels/backend.h's struct sh_delta                */
+    int rank;                               /* state space: numbers that steps come from (Mamba); 0: x (Mamba-2) */
+    int normed;                             /* … what it gives is normed in n_k parts after the gate */
+    int has_bias, has_conv_bias;            /* its products of x and the last one; its convolution */
+    float least, most;                      /* … limits of the steps; most 0: none                */
 };
 
 /* What a token carries from layer to layer besides d_model numbers, and what is done with it (streams.c). */
@@ -141,8 +152,10 @@ struct sh_arch {
     struct sh_streams streams;
     struct sh_mixture mix;
     struct sh_latent latent;
-    struct sh_delta_shape delta;
-    uint64_t linear[SH_MOST_LAYERS / 64];   /* bit of a layer: the delta rule in place of attention */
+    struct sh_recurrent recurrent;
+    uint64_t linear[SH_MOST_LAYERS / 64];   /* bit of a layer: it is recurrent, in place of attention */
+    int one_block;                          /* a layer is one block: attention, recurrence or feed-forward */
+    uint64_t feeds[SH_MOST_LAYERS / 64];    /* bit of a layer: then it is the last of these       */
     unsigned flags;                         /* enum sh_arch_flag                                  */
 };
 
@@ -152,7 +165,11 @@ void sh_arch_see_all(struct sh_arch *a, int layer);
 
 /* Does the layer attend? Others have no keys, no values and no attention to record. */
 int sh_arch_attends(const struct sh_arch *a, int layer);
+/* Is it recurrent? Does it have a feed-forward block? */
+int sh_arch_recurs(const struct sh_arch *a, int layer);
+int sh_arch_feeds(const struct sh_arch *a, int layer);
 void sh_arch_make_linear(struct sh_arch *a, int layer);
+void sh_arch_make_feed(struct sh_arch *a, int layer);
 /* KV heads whose keys and values the layer keeps, at most n_kv_head; 0: it does not attend. */
 int sh_arch_kv_heads(const struct sh_arch *a, int layer);
 int sh_arch_d_head(const struct sh_arch *a, int layer);
@@ -172,10 +189,10 @@ size_t sh_arch_row(const struct sh_arch *a);
 size_t sh_arch_own_at(const struct sh_arch *a, int layer);
 size_t sh_arch_lent_at(const struct sh_arch *a, int layer);
 
-/* Channels that pass the convolution of a delta layer; numbers of a text's state in such a layer: the last rows before
- * the convolution [kernel - 1, channels], then the states [n_v, d_k, d_v]. */
-int sh_delta_channels(const struct sh_delta_shape *d);
-size_t sh_delta_state(const struct sh_delta_shape *d);
+/* Channels that pass the convolution of a recurrent layer; numbers of a text's state there: the last rows before the
+ * convolution [kernel - 1, channels], then what the rule or the state space keeps, n_v * d_k * d_v. */
+int sh_recurrent_channels(const struct sh_recurrent *r);
+size_t sh_recurrent_state(const struct sh_recurrent *r);
 
 /* Does the layer rotate its queries and keys? */
 int sh_arch_turns(const struct sh_arch *a, int layer);

@@ -90,6 +90,16 @@ int sh_config_windows(const struct sh_config *c, sh_layer_rule *is_local, int nu
 void sh_config_still_globals(struct sh_arch *a);
 int sh_config_layer_types(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);
 
+/* What a list of strings says about the blocks of each layer. */
+enum sh_layer_block { SH_BLOCK_ATTENTION = 1, SH_BLOCK_RECURRENT, SH_BLOCK_FEED, SH_BLOCK_EXPERTS };
+int sh_config_blocks(const struct sh_config *c, const char *list, const struct sh_word *words, struct sh_arch *a,
+                     struct sh_err *e);
+void sh_config_set_block(struct sh_arch *a, int layer, enum sh_layer_block block);
+/* Whether there is a layer that attends; -1: none, which `key` says. */
+int sh_config_check_attends(const struct sh_config *c, const char *key, const struct sh_arch *a, struct sh_err *e);
+/* A state space with a bound on its sizes, once all of a->recurrent is known; `key` says the number of its heads. */
+int sh_config_check_scan(const struct sh_config *c, const char *key, const struct sh_arch *a, struct sh_err *e);
+
 /* For families whose memory is only counted: a count up to 10^8; the rows of a table; the pattern of layers from a list
  * of strings, one letter each (models.txt); the same from layer_types, 1: there is no such list. */
 int sh_facts_count(const struct sh_config *c, const char *key, int min, int *field, struct sh_err *e);

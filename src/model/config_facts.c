@@ -62,33 +62,39 @@ static int refuse_unknown(const struct sh_config *c, const struct sh_family *f, 
 
 /* ---- from the shape ---- */
 
-typedef int layer_kind(const struct sh_arch *a, int layer);
-
-static int has_window(const struct sh_arch *a, int layer)
-{
-    return sh_arch_window(a, layer) > 0;
-}
+typedef char layer_letter(const struct sh_arch *a, int layer);
 
 static int has_experts(const struct sh_arch *a, int layer)
 {
     return (sh_arch_flags(a, layer) & SH_EXPERT_LAYER) != 0;
 }
 
-/* The shortest pattern that, repeated, gives all layers: letters[0] for the layers that are not of the kind, else
- * letters[1]. */
-static int pattern(const struct sh_config *c, const struct sh_arch *a, layer_kind *is, const char *letters, char *to,
-                   struct sh_err *e)
+/* As models.txt has them. */
+static char kind_letter(const struct sh_arch *a, int layer)
+{
+    if (a->one_block)
+        return sh_arch_recurs(a, layer) ? 'M' : sh_arch_attends(a, layer) ? '*' : has_experts(a, layer) ? 'E' : '-';
+    return sh_arch_recurs(a, layer) ? 'S' : sh_arch_window(a, layer) ? 'L' : 'G';
+}
+
+static char feed_letter(const struct sh_arch *a, int layer)
+{
+    return has_experts(a, layer) ? 'E' : '-';
+}
+
+/* The shortest pattern that, repeated, gives the letters of all layers. */
+static int pattern(const struct sh_config *c, const struct sh_arch *a, layer_letter *of, char *to, struct sh_err *e)
 {
     int period = 1;
     for (int i = 1; i < a->n_layer && period < SH_FACTS_PATTERN; i++)
-        if (is(a, i) != is(a, i % period)) {
+        if (of(a, i) != of(a, i % period)) {
             period++;
             i = period - 1;
         }
     if (period >= SH_FACTS_PATTERN)
-        return sh_config_refuse(c, "num_hidden_layers", "fewer than 1024 layers if windows follow no pattern", e);
+        return sh_config_refuse(c, "num_hidden_layers", "fewer than 1024 layers if their kinds follow no pattern", e);
     for (int i = 0; i < period; i++)
-        to[i] = letters[is(a, i)];
+        to[i] = of(a, i);
     return 0;
 }
 
@@ -128,11 +134,14 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     f->qk_norm = each > 0 && !(a.flags & (SH_QK_NORM_WIDE | SH_QK_NORM_EACH));
     f->qk_norm_wide = each > 0 && !f->qk_norm && !(a.flags & SH_QK_NORM_EACH);
     f->norm_more += f->qk_norm || f->qk_norm_wide ? 0 : each;
-    int mixes = has_experts(&a, 0);
-    f->gated = numbers_of(family, &a, mixes ? SH_EXPERT_GATE_W : SH_GATE_W, 0) > 0;
+    int feeds = 0;
+    while (feeds < a.n_layer - 1 && !sh_arch_feeds(&a, feeds))
+        feeds++;
+    int mixes = has_experts(&a, feeds);
+    f->gated = numbers_of(family, &a, mixes ? SH_EXPERT_GATE_W : SH_GATE_W, feeds) > 0;
     f->qkv_bias = numbers_of(family, &a, SH_Q_B, attends) > 0;
     f->o_bias = numbers_of(family, &a, SH_O_B, attends) > 0;
-    f->mlp_bias = numbers_of(family, &a, mixes ? SH_EXPERT_UP_B : SH_UP_B, 0) > 0;
+    f->mlp_bias = numbers_of(family, &a, mixes ? SH_EXPERT_UP_B : SH_UP_B, feeds) > 0;
     int last_mix = a.n_layer - 1;
     while (last_mix && !has_experts(&a, last_mix))
         last_mix--;
@@ -143,6 +152,30 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     f->router_bias = numbers_of(family, &a, SH_ROUTER_B, last_mix) > 0;
     f->shared_gate = numbers_of(family, &a, SH_SHARED_SCALE_W, last_mix) > 0;
     f->query_gate = numbers_of(family, &a, SH_ATTN_GATE_W, attends) > 0;
+}
+
+/* What recurrent layers keep and compute. */
+static void from_recurrent(const struct sh_family *family, const struct sh_arch *a, struct sh_kv_facts *f)
+{
+    static const enum sh_role biases[] = {SH_RECUR_X_B, SH_RECUR_Z_B, SH_RECUR_B_B, SH_RECUR_A_B, SH_RECUR_OUT_B};
+    const struct sh_recurrent *r = &a->recurrent;
+    int layer = 0;
+    while (layer < a->n_layer - 1 && !sh_arch_recurs(a, layer))
+        layer++;
+    f->ssm = r->kind == SH_DELTA_RULE ? 3 : r->kind == SH_SHORT_CONV ? 4 : r->rank ? 1 : 2;
+    f->ssm_conv = r->kernel;
+    f->ssm_inner = r->n_v * r->d_v;
+    f->ssm_rank = r->rank;
+    f->ssm_state = f->ssm < 3 ? r->d_k : 0;
+    f->ssm_groups = f->ssm == 2 ? r->n_k : 0;
+    f->ssm_heads = f->ssm == 2 || f->ssm == 3 ? r->n_v : 0;
+    f->ssm_head_dim = f->ssm_heads ? r->d_v : 0;
+    f->ssm_key_heads = f->ssm == 3 ? r->n_k : 0;
+    f->ssm_key_dim = f->ssm == 3 ? r->d_k : 0;
+    f->ssm_bare = !r->has_conv_bias;
+    f->ssm_biases = 0;
+    for (size_t i = 0; i < sizeof biases / sizeof *biases; i++)
+        f->ssm_biases += numbers_of(family, a, biases[i], layer);
 }
 
 static int from_shape(const struct sh_config *c, const struct sh_family *family, const struct sh_arch *a,
@@ -161,10 +194,12 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
     snprintf(f->family, sizeof f->family, "%s", family->model_types[0]);
     if (family->params)
         from_table(family, a, f);
-    if (family->params && a->mix.n && pattern(c, a, has_experts, "-E", f->feeds, e))
+    if (family->params && a->recurrent.n_v)
+        from_recurrent(family, a, f);
+    if (family->params && a->mix.n && !a->one_block && pattern(c, a, feed_letter, f->feeds, e))
         return -1;
     if (!family->pattern)
-        return pattern(c, a, has_window, "GL", f->pattern, e);
+        return pattern(c, a, kind_letter, f->pattern, e);
     snprintf(f->pattern, sizeof f->pattern, "%s", family->pattern);
     return sh_facts_layer_types(c, f, e) < 0 ? -1 : 0;
 }

@@ -19,7 +19,8 @@ struct sh_kv_facts {
     int global_kv_heads, global_head_dim, keys_are_values, router_scale;
     int experts, used, expert_ffn, latent_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;
     int latent, rope_dim, nope_dim, v_dim, q_latent, index_dim, index_heads, index_topk;
-    int ssm, ssm_inner, ssm_heads, ssm_head_dim, ssm_state, ssm_groups, ssm_conv, ssm_rank, ssm_key_heads;
+    int ssm, ssm_inner, ssm_heads, ssm_head_dim, ssm_state, ssm_groups, ssm_conv, ssm_rank, ssm_key_heads, ssm_key_dim;
+    int ssm_bare, ssm_biases;           /* the convolution has no bias; numbers of such a layer's further biases */
     /* The last so many layers borrow keys and values of layers before; d_ff of these if another. */
     int borrowed, late_ffn;
     /* Numbers of a layer's further matrices; of its further vectors; of what else is before and after the layers. */

@@ -84,7 +84,7 @@ int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
             host = xmalloc((size_t)many * n * sizeof *host);
         for (size_t k = 0; k < n; k++)
             host[(size_t)i * n + k] = sh_tensor_element(&t, k) + (less_one ? 1 : 0);
-        for (size_t k = 0; k < n && role == SH_DELTA_LOG_A && sh_model_is_gguf(m); k++)
+        for (size_t k = 0; k < n && role == SH_RECUR_LOG_A && sh_model_is_gguf(m); k++)
             host[(size_t)i * n + k] = logf(-host[(size_t)i * n + k]);       /* GGUF has -exp of it */
     }
     if (!host)
@@ -128,9 +128,10 @@ static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1, [SH_DOWN_W] = 1,
     [SH_ATTN_GATE_W] = 1, [SH_ROUTER_W] = 1, [SH_SHARED_GATE_W] = 1, [SH_SHARED_UP_W] = 1, [SH_SHARED_DOWN_W] = 1,
     [SH_SHARED_SCALE_W] = 1, [SH_Q_A_W] = 1, [SH_Q_B_W] = 1, [SH_KV_A_W] = 1,
-    [SH_DELTA_Q_W] = 1, [SH_DELTA_K_W] = 1, [SH_DELTA_V_W] = 1, [SH_DELTA_Z_W] = 1, [SH_DELTA_B_W] = 1,
-    [SH_DELTA_A_W] = 1, [SH_DELTA_OUT_W] = 1, [SH_OWN_GATE_W] = 1, [SH_OWN_OUT_W] = 1, [SH_ALTUP_ROUTER_W] = 1,
-    [SH_LAUREL_LEFT_W] = 1, [SH_LAUREL_RIGHT_W] = 1, [SH_ATTN_ROUTER_W] = 1};
+    [SH_RECUR_Q_W] = 1, [SH_RECUR_K_W] = 1, [SH_RECUR_V_W] = 1, [SH_RECUR_Z_W] = 1, [SH_RECUR_B_W] = 1,
+    [SH_RECUR_A_W] = 1, [SH_RECUR_X_W] = 1, [SH_RECUR_MIX_W] = 1, [SH_RECUR_STEP_W] = 1, [SH_RECUR_OUT_W] = 1,
+    [SH_OWN_GATE_W] = 1, [SH_OWN_OUT_W] = 1, [SH_ALTUP_ROUTER_W] = 1, [SH_LAUREL_LEFT_W] = 1,
+    [SH_LAUREL_RIGHT_W] = 1, [SH_ATTN_ROUTER_W] = 1};
 
 /* What is loaded by other ways. */
 static const unsigned char is_apart[SH_N_ROLE] = {
@@ -484,7 +485,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
         l->b->cast(l->d, x, h);
     else
         norm(l, c, x, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
-    int attends = sh_arch_attends(c, l->index);
+    int attends = sh_arch_attends(c, l->index), recurs = sh_arch_recurs(c, l->index);
     if (c->streams.laurel && !attention_only)
         sh_laurel_run(l, a, x);
     if (attends)
@@ -493,14 +494,25 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
         sh_streams_undo(l, a, hidden, n);
         return;
     }
-    struct sh_mat mixed = attends ? finished(l, a, x) : sh_delta_run(l, a, x, n_seq, start, own ? own->state : NULL);
+    struct sh_mat mixed = x;
+    if (attends)
+        mixed = finished(l, a, x);
+    else if (recurs)
+        mixed = sh_recurrent_run(l, a, x, n_seq, start, own ? own->state : NULL);
     if (parallel && !(c->flags & SH_ONE_NORM))
         norm(l, c, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
     if (l->n_query_expert) {
         sh_attention_experts_finish(l, a, sh_dense(a->block, SH_F32, n, c->d_model), mixed);
         add_block(l, a, h, SH_ATTN_POST_W);
-    } else {
-        add_product(l, a, h, mixed, attends ? SH_O_W : SH_DELTA_OUT_W, SH_O_B, SH_ATTN_POST_W);
+    } else if (attends) {
+        add_product(l, a, h, mixed, SH_O_W, SH_O_B, SH_ATTN_POST_W);
+    } else if (recurs) {
+        add_product(l, a, h, mixed, SH_RECUR_OUT_W, SH_RECUR_OUT_B, SH_ATTN_POST_W);
+    }
+    if (c->one_block) {
+        if (sh_arch_feeds(c, l->index))
+            feed_forward(l, a, h, x);
+        return;
     }
     if (c->streams.laurel)
         sh_laurel_join(l, a, h);

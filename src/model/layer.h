@@ -63,9 +63,9 @@ struct sh_activations {
     void *mix_logits, *mix_row, *mix_share; /* of a mixture: f32 [rows, experts]; int32, f32 [rows * used] */
     void *latent_a, *latent_x, *latent_q, *latent_kv;   /* of latent attention: [rows, q_rank] f32 and dtype; */
                                         /* [rows, n_head * (d_nope + d_rope)] dtype; [rows, rank + d_rope] f32 */
-    /* Of the delta rule, f32: [rows, channels]; [rows, n_v * d_v]; [rows, n_v]; one text's state; of dtype: the product
-     * of two of them. */
-    void *delta_x, *delta_z, *delta_out, *delta_a, *delta_b, *delta_state, *delta_y;
+    /* Of recurrent layers, f32: [rows, channels]; twice [rows, n_v * d_v]; [rows, n_v]; the strengths, or what is
+     * multiplied or split; one text's state; of dtype: what the next product reads. */
+    void *recur_x, *recur_z, *recur_out, *recur_a, *recur_b, *recur_state, *recur_y;
     /* Of streams (streams.c), f32: [rows, d_model] twice; [rows, streams * d_model]; [streams^2, rows]; [rows, d_own]
      * twice; of dtype: [rows, d_own], [rows, rank]. Of mixtures next to a block: [rows, d_model] f32, and of dtype
      * twice. */
@@ -107,7 +107,7 @@ struct sh_own_attention {
     /* Fills what->out from what->q, k and v; all on the device, operations may still be queued. */
     void (*attend)(void *to, int layer, const struct sh_attend *what);
     void *to;
-    float *state;                       /* device: of layers of the delta rule, each sequence's (sh_delta_state) */
+    float *state;                       /* device: of recurrent layers, each sequence's (sh_recurrent_state) */
     int turns;                          /* 1: rotary q and k come as they were before they turn  */
 };
 

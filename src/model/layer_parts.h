@@ -92,10 +92,10 @@ void sh_streams_end(const struct sh_layer *l, const struct sh_activations *a, vo
 void sh_laurel_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x);
 void sh_laurel_join(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h);
 
-/* What the last product of a layer of the delta rule reads, [rows, n_v * d_v]. state: device, of each sequence
- * (sh_delta_state), read and written; NULL: they begin here. */
-struct sh_mat sh_delta_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, int n_seq,
-                           const int *start, float *state);
+/* What the last product of a recurrent layer reads, [rows, n_v * d_v]. state: device, of each sequence
+ * (sh_recurrent_state), read and written; NULL: they begin here. */
+struct sh_mat sh_recurrent_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, int n_seq,
+                               const int *start, float *state);
 
 /* The same of latent attention: what makes its keys and values. */
 int sh_latent_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e);

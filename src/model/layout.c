@@ -37,12 +37,15 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_STREAMS: return a->streams.n;
     case SH_DIM_STREAM_PAIRS: return a->streams.n * a->streams.n;
     case SH_DIM_LAUREL: return a->streams.laurel;
-    case SH_DIM_DELTA_KEYS: return a->delta.n_k * a->delta.d_k;
-    case SH_DIM_DELTA_VALUES: return a->delta.n_v * a->delta.d_v;
-    case SH_DIM_DELTA_HEADS: return a->delta.n_v;
-    case SH_DIM_DELTA_HEAD: return a->delta.d_v;
-    case SH_DIM_DELTA_CHANNELS: return sh_delta_channels(&a->delta);
-    case SH_DIM_DELTA_KERNEL: return a->delta.kernel;
+    case SH_DIM_RECUR_KEYS: return a->recurrent.n_k * a->recurrent.d_k;
+    case SH_DIM_RECUR_VALUES: return a->recurrent.n_v * a->recurrent.d_v;
+    case SH_DIM_RECUR_HEADS: return a->recurrent.n_v;
+    case SH_DIM_RECUR_HEAD: return a->recurrent.d_v;
+    case SH_DIM_RECUR_CHANNELS: return sh_recurrent_channels(&a->recurrent);
+    case SH_DIM_RECUR_KERNEL: return a->recurrent.kernel;
+    case SH_DIM_RECUR_STATE: return a->recurrent.d_k;
+    case SH_DIM_RECUR_RANK: return a->recurrent.rank;
+    case SH_DIM_RECUR_RANK_B_C: return a->recurrent.rank + 2 * a->recurrent.d_k;
     case SH_DIM_EXPERTS: return a->mix.n;
     case SH_DIM_EXPERT_FF: return a->mix.width;
     case SH_DIM_SHARED_FF: return a->mix.shared_width;
@@ -61,14 +64,15 @@ int sh_role_is_norm(enum sh_role role)
     return norms[role];
 }
 
-/* Attention's and the delta rule's: 1, 2. */
-static int mixer(enum sh_role role)
+/* Attention's, of recurrent layers, of feed-forward blocks: 1, 2, 3; 0: others. */
+static int block_of(enum sh_role role)
 {
-    static const unsigned char attends[SH_N_ROLE] = {
+    static const unsigned char blocks[SH_N_ROLE] = {
         [SH_Q_W] = 1, [SH_Q_B] = 1, [SH_K_W] = 1, [SH_K_B] = 1, [SH_V_W] = 1, [SH_V_B] = 1, [SH_O_W] = 1, [SH_O_B] = 1,
         [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_Q_NORM_B] = 1, [SH_K_NORM_B] = 1, [SH_O_NORM_W] = 1,
-        [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1};
-    return role >= SH_DELTA_Q_W && role <= SH_DELTA_OUT_W ? 2 : attends[role];
+        [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1,
+        [SH_UP_W] = 3, [SH_UP_B] = 3, [SH_GATE_W] = 3, [SH_GATE_B] = 3, [SH_DOWN_W] = 3, [SH_DOWN_B] = 3};
+    return role >= SH_RECUR_Q_W && role <= SH_RECUR_OUT_B ? 2 : blocks[role];
 }
 
 /* Does the layer lack it: another one's keys and values stand in, or its own keys for its values? */
@@ -78,6 +82,15 @@ static int is_lent(enum sh_role role, const struct sh_arch *a, int layer)
                    role == SH_K_NORM_W || role == SH_K_NORM_B;
     return (is_value || is_key) &&
            (sh_arch_borrows(a, layer) || (is_value && a->values_are_keys && !sh_arch_window(a, layer)));
+}
+
+/* Biases, and the norm of a state space, that not every recurrent layer has. */
+static int recurrent_has(enum sh_role role, const struct sh_recurrent *r)
+{
+    int is_bias = role == SH_RECUR_X_B || role == SH_RECUR_Z_B || role == SH_RECUR_B_B || role == SH_RECUR_A_B ||
+                  role == SH_RECUR_OUT_B;
+    return (!is_bias || r->has_bias) && (role != SH_RECUR_CONV_B || r->has_conv_bias) &&
+           (role != SH_RECUR_NORM_W || r->normed || r->kind == SH_DELTA_RULE);
 }
 
 /* What only models with several streams, or with embeddings of layers, have. */
@@ -93,8 +106,9 @@ int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer
 {
     if (!is_of_streams(p->role, &a->streams) || (p->role >= SH_LAYER_ROLE && is_lent(p->role, a, layer)))
         return 0;
-    int mixes = p->role < SH_LAYER_ROLE ? 0 : mixer(p->role);
-    if (mixes && mixes != (sh_arch_attends(a, layer) ? 1 : 2))
+    int block = p->role < SH_LAYER_ROLE ? 0 : block_of(p->role);
+    if ((block == 1 && !sh_arch_attends(a, layer)) || (block == 3 && !sh_arch_feeds(a, layer)) ||
+        (block == 2 && !(sh_arch_recurs(a, layer) && recurrent_has(p->role, &a->recurrent))))
         return 0;
     unsigned flags = p->role < SH_LAYER_ROLE ? a->flags : sh_arch_flags(a, layer);
     return !(p->needs & ~flags) && !(p->unless & flags);
@@ -119,7 +133,7 @@ struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a
     struct sh_layout l = {.rows = rows_of(a, p), .cols = p->rows == SH_ONE ? 1 : sh_dim_size(a, p->cols),
                           .is_transposed = (p->form & SH_TRANSPOSED) && p->rows != SH_ONE};
     int blocks = p->form & SH_INTERLEAVED ? a->n_kv_head : p->form & SH_BY_HEAD ? a->n_head
-                 : p->form & SH_BY_DELTA_HEAD ? a->delta.n_k : p->form & SH_IN_FOURTHS ? 4
+                 : p->form & SH_BY_RECUR_HEAD ? a->recurrent.n_k : p->form & SH_IN_FOURTHS ? 4
                  : p->form & SH_ALTERNATING ? rows_of(a, p) : 1;
     for (const struct sh_param *other = f->params; other->name; other++) {
         if (strcmp(other->name, p->name) || !sh_param_exists(other, a, layer))

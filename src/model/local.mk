@@ -9,12 +9,13 @@ libmodel_a_SOURCES = \
 	%D%/coded_bnb.c \
 	%D%/coded_join.c \
 	%D%/config.c %D%/config.h \
+	%D%/config_blocks.c \
 	%D%/config_facts.c \
 	%D%/config_family.c \
 	%D%/config_quant.c %D%/config_quant.h \
 	%D%/config_rope.c \
 	%D%/config_whole.c \
-	%D%/delta.c \
+	%D%/recurrent.c \
 	%D%/embed.c \
 	%D%/experts.c \
 	%D%/facts.h \
@@ -38,6 +39,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_apertus.c \
 	%D%/families/family_arcee.c \
 	%D%/families/family_biogpt.c \
+	%D%/families/family_bamba.c \
 	%D%/families/family_bitnet.c \
 	%D%/families/family_bloom.c \
 	%D%/families/family_cohere.c \
@@ -59,6 +61,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_hunyuan.c \
 	%D%/families/family_jamba.c \
 	%D%/families/family_jetmoe.c \
+	%D%/families/family_lfm2.c \
 	%D%/families/family_llama.c \
 	%D%/families/family_llama4.c \
 	%D%/families/family_ministral.c \

@@ -69,12 +69,15 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_STREAMS] = {"streams", offsetof(struct sh_arch, streams.n)},
         [SH_DIM_STREAM_PAIRS] = {"pairs of streams", 0},
         [SH_DIM_LAUREL] = {"rank", offsetof(struct sh_arch, streams.laurel)},
-        [SH_DIM_DELTA_KEYS] = {"linear key heads x width", 0},
-        [SH_DIM_DELTA_VALUES] = {"linear value heads x width", 0},
-        [SH_DIM_DELTA_HEADS] = {"linear value heads", offsetof(struct sh_arch, delta.n_v)},
-        [SH_DIM_DELTA_HEAD] = {"width of a linear value head", offsetof(struct sh_arch, delta.d_v)},
-        [SH_DIM_DELTA_CHANNELS] = {"channels of the convolution", 0},
-        [SH_DIM_DELTA_KERNEL] = {"tokens of the convolution", offsetof(struct sh_arch, delta.kernel)},
+        [SH_DIM_RECUR_KEYS] = {"recurrent key heads x width", 0},
+        [SH_DIM_RECUR_VALUES] = {"recurrent value heads x width", 0},
+        [SH_DIM_RECUR_HEADS] = {"recurrent value heads", offsetof(struct sh_arch, recurrent.n_v)},
+        [SH_DIM_RECUR_HEAD] = {"width of a recurrent value head", offsetof(struct sh_arch, recurrent.d_v)},
+        [SH_DIM_RECUR_CHANNELS] = {"channels of the convolution", 0},
+        [SH_DIM_RECUR_KERNEL] = {"tokens of the convolution", offsetof(struct sh_arch, recurrent.kernel)},
+        [SH_DIM_RECUR_STATE] = {"state of a channel", offsetof(struct sh_arch, recurrent.d_k)},
+        [SH_DIM_RECUR_RANK] = {"rank of the steps", offsetof(struct sh_arch, recurrent.rank)},
+        [SH_DIM_RECUR_RANK_B_C] = {"rank of the steps + twice the state", 0},
         [SH_DIM_EXPERTS] = {"experts", offsetof(struct sh_arch, mix.n)},
         [SH_DIM_EXPERT_FF] = {"expert width", offsetof(struct sh_arch, mix.width)},
         [SH_DIM_SHARED_FF] = {"shared expert width", offsetof(struct sh_arch, mix.shared_width)}};
@@ -125,7 +128,7 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
     size_t shape[2] = {(size_t)(l->is_transposed ? l->cols : l->total),
                        (size_t)(l->is_transposed ? l->total : l->cols)};
     rows_in_words(m, p, layer, rows, sizeof rows);
-    if (p->role == SH_DELTA_CONV && rank == 3 && got[1] == 1) {         /* a group's one channel */
+    if (p->role == SH_RECUR_CONV && rank == 3 && got[1] == 1) {         /* a group's one channel */
         got = squeezed;
         rank = 2;
     }
@@ -395,7 +398,7 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
     float *at = b->own;
     size_t n = (size_t)b->rows * (size_t)b->cols;
     enum sh_role role = b->param->role;
-    int one = role == SH_DELTA_NORM_W || (sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE));
+    int one = role == SH_RECUR_NORM_W || (sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE));
     /* The roles of the embedding's norm, which draws no numbers, are newer: without them a seed keeps its meaning. */
     uint64_t stream = role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
     uint64_t seed = sh_rng(sh_rng(m->seed, stream), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);

@@ -120,7 +120,7 @@ def reference(model, vocab):
         with torch.no_grad():
             out = copy.deepcopy(model)(ids, output_attentions=True, output_hidden_states=True, use_cache=False)
         kinds = getattr(model.config, "layer_types", None) or [""] * len(out.attentions)
-        attends = [k for k, kind in enumerate(kinds) if kind != "linear_attention"]
+        attends = [k for k, kind in enumerate(kinds) if kind not in ("linear_attention", "conv", "mlp", "moe")]
         attn = [(k, a) for k, a in zip(attends, out.attentions) if a is not None and a.dim() == 4]
         layers = [k for k, _ in attn]
         tensors[f"s{i}.attn"] = torch.stack([a[0] for _, a in attn]).contiguous()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newer families' checkpoints, folder by folder: X(family, folder). The last few, which
- * tests/oracle/families_plain.py makes, are in tests/golden/checkpoints/modern, the others in the shared fixtures. */
+ * tests/oracle/families_recurrent.py and families_plain.py make, are in tests/golden/checkpoints/modern, the others in
+ * the shared fixtures. */
 #ifndef TESTS_UNIT_MODERN_H
 #define TESTS_UNIT_MODERN_H
 
@@ -27,6 +28,8 @@
     X(qwen3_next, qwen3_next) X(qwen3_5, qwen3_5_text) X(qwen3_5, qwen3_5_nested) \
     X(gemma3n, gemma3n_text) X(gemma3n, gemma3n_nested) X(gemma4, gemma4_text) X(gemma4, gemma4_text_moe) \
     X(gemma4, gemma4_nested) X(jetmoe, jetmoe) \
+    X(lfm2, lfm2_bias) X(lfm2_moe, lfm2_moe) X(granitemoehybrid, granitemoehybrid) \
+    X(granitemoehybrid, granitemoehybrid_plain) X(bamba, bamba) X(jamba, jamba) X(nemotron_h, nemotron_h) \
     X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks)
 
 /* Is the family among them? */

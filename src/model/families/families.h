@@ -10,11 +10,11 @@
     X(opt) X(llama) X(mistral) X(qwen2) X(qwen3) X(phi3) X(gemma2) X(gemma3) X(gpt2) X(gpt_neo) X(gpt_neox) X(bloom) \
     X(gptj) X(mixtral) X(mimo) X(qwen2_moe) X(qwen3_moe) X(qwen3_next) X(qwen3_5) X(qwen3_5_moe) X(minimax_m2) \
     X(gemma) X(gemma4) X(falcon) X(mpt) X(deepseek) X(deepseek_v32) X(glm_moe_dsa) X(gpt_oss) X(nemotron_h) X(jamba) \
-    X(llama4) X(olmo) X(olmo2) X(olmo3) X(granite) X(cohere) X(cohere2) X(stablelm) X(starcoder2) X(gpt_bigcode) \
-    X(phi) X(codegen) X(nemotron) X(exaone4) X(ernie4_5) X(glm) X(glm4) X(hunyuan_v1_dense) X(seed_oss) X(ministral) \
-    X(ministral3) X(smollm3) X(arcee) X(helium) X(apertus) X(persimmon) X(biogpt) X(xglm) X(bitnet) X(vaultgemma) \
-    X(nanochat) X(olmoe) X(flex_olmo) X(granitemoe) X(phimoe) X(ernie4_5_moe) X(glm4_moe) X(dots1) X(afmoe) \
-    X(youtu) X(gemma3n) X(jetmoe)
+    X(bamba) X(llama4) X(olmo) X(olmo2) X(olmo3) X(granite) X(cohere) X(cohere2) X(stablelm) X(starcoder2) \
+    X(gpt_bigcode) X(phi) X(codegen) X(nemotron) X(exaone4) X(ernie4_5) X(glm) X(glm4) X(hunyuan_v1_dense) \
+    X(seed_oss) X(ministral) X(ministral3) X(smollm3) X(arcee) X(helium) X(apertus) X(persimmon) X(biogpt) X(xglm) \
+    X(bitnet) X(vaultgemma) X(nanochat) X(olmoe) X(flex_olmo) X(granitemoe) X(phimoe) X(ernie4_5_moe) X(glm4_moe) \
+    X(dots1) X(afmoe) X(youtu) X(gemma3n) X(jetmoe) X(lfm2) X(lfm2_moe) X(granitemoehybrid)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -120,6 +120,32 @@ sh_shape sh_mixture_shape;
 
 /* The same as Qwen's mixtures, and which layers have one (family_qwen.c). */
 sh_shape sh_qwen_mixture_shape;
+
+/* Mamba-2 in place of attention (family_bamba.c): its keys but for its heads, the parts of its tensors, and what its
+ * shape follows from; heads: the key that gives them. */
+#define SH_MAMBA_KEYS \
+    SH_COUNT_KEY(recurrent.n_v, 1e6, "mamba_n_heads"), SH_COUNT_KEY(recurrent.n_k, 1e5, "mamba_n_groups"), \
+    SH_COUNT_KEY(recurrent.d_k, 1e5, "mamba_d_state"), SH_COUNT_KEY(recurrent.kernel, SH_CONV_TAPS, "mamba_d_conv")
+#define SH_MAMBA_PART(part, tensor, rows) SH_MATRIX(RECUR_##part##_W, tensor ".weight", rows, MODEL, 0), \
+    SH_VECTOR(RECUR_##part##_B, tensor ".bias", rows, 0, 0)
+#define SH_MAMBA_CONV(stem, channels) \
+    SH_MATRIX(RECUR_CONV, stem "conv1d.weight", RECUR_##channels, RECUR_KERNEL, 0), \
+    SH_VECTOR(RECUR_CONV_B, stem "conv1d.bias", RECUR_##channels, 0, 0)
+#define SH_MAMBA_OUT(stem) \
+    SH_MATRIX(RECUR_OUT_W, stem "out_proj.weight", MODEL, RECUR_VALUES, 0), \
+    SH_VECTOR(RECUR_OUT_B, stem "out_proj.bias", MODEL, 0, 0)
+#define SH_MAMBA_2(stem) \
+    SH_MAMBA_PART(Z, stem "in_proj", RECUR_VALUES), SH_MAMBA_PART(X, stem "in_proj", RECUR_CHANNELS), \
+    SH_MAMBA_PART(A, stem "in_proj", RECUR_HEADS), SH_MAMBA_CONV(stem, CHANNELS), SH_MAMBA_OUT(stem), \
+    SH_VECTOR(RECUR_LOG_A, stem "A_log", RECUR_HEADS, 0, 0), \
+    SH_VECTOR(RECUR_STEP, stem "dt_bias", RECUR_HEADS, 0, 0), SH_VECTOR(RECUR_SKIP, stem "D", RECUR_HEADS, 0, 0), \
+    SH_VECTOR(RECUR_NORM_W, stem "norm.weight", RECUR_VALUES, 0, 0)
+#define SH_MAMBA_2_START \
+    .recurrent = {.kind = SH_STATE_SPACE, .n_v = 128, .n_k = 1, .d_k = 256, .kernel = 4, .normed = 1}
+#define SH_MAMBA_KNOWS " mamba_d_state mamba_num_heads mamba_expand layers_block_type "
+int sh_mamba_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+/* The limits of the steps from "time_step_limit"; none in the file: none. */
+int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
 /* Gemma 3n and 4: a layer's own embedding of each token. */
 #define SH_OWN_EMBEDDINGS \

@@ -38,8 +38,12 @@ enum sh_role {
     SH_SHARED_GATE_W, SH_SHARED_UP_W, SH_SHARED_DOWN_W, SH_SHARED_SCALE_W,  /* the last: [1, d_model] */
     SH_ACT_AP, SH_ACT_AN, SH_ACT_BETA, SH_ACT_EPS,  /* [1]: of xIELU                              */
     SH_ATTN_GATE_B,
-    SH_DELTA_Q_W, SH_DELTA_K_W, SH_DELTA_V_W, SH_DELTA_Z_W, SH_DELTA_B_W, SH_DELTA_A_W,     /* delta.c */
-    SH_DELTA_CONV, SH_DELTA_LOG_A, SH_DELTA_STEP, SH_DELTA_NORM_W, SH_DELTA_OUT_W,
+    SH_RECUR_Q_W, SH_RECUR_K_W, SH_RECUR_V_W, SH_RECUR_Z_W, SH_RECUR_B_W, SH_RECUR_A_W,     /* recurrent.c */
+    SH_RECUR_X_W, SH_RECUR_X_B, SH_RECUR_Z_B, SH_RECUR_B_B, SH_RECUR_A_B,       /* X: all that the convolution reads */
+    SH_RECUR_MIX_W, SH_RECUR_STEP_W,        /* Mamba: the rank of steps, b and c; steps of their rank */
+    SH_RECUR_STEP_NORM_W, SH_RECUR_B_NORM_W, SH_RECUR_C_NORM_W,
+    SH_RECUR_CONV, SH_RECUR_CONV_B, SH_RECUR_LOG_A, SH_RECUR_STEP, SH_RECUR_SKIP, SH_RECUR_NORM_W, SH_RECUR_OUT_W,
+    SH_RECUR_OUT_B,
     SH_OWN_GATE_W, SH_OWN_OUT_W, SH_OWN_POST_W, SH_LAYER_SCALE,                             /* streams.c */
     SH_ALTUP_NORM_W, SH_ALTUP_ROUTER_W, SH_ALTUP_PREDICT, SH_ALTUP_CORRECT, SH_ALTUP_SCALE,
     SH_LAUREL_LEFT_W, SH_LAUREL_RIGHT_W, SH_LAUREL_NORM_W,
@@ -65,9 +69,10 @@ enum sh_dim {
     SH_DIM_NOPE, SH_DIM_VALUE,              /* d_nope, d_v                                        */
     SH_DIM_KV_SET,                          /* SH_DIM_KV over the experts of a token              */
     SH_DIM_ONE_ROW,                         /* of a matrix with one row                           */
-    SH_DIM_DELTA_KEYS, SH_DIM_DELTA_VALUES, /* of struct sh_delta_shape: n_k * d_k, n_v * d_v     */
-    SH_DIM_DELTA_HEADS, SH_DIM_DELTA_HEAD,  /* n_v, d_v                                           */
-    SH_DIM_DELTA_CHANNELS, SH_DIM_DELTA_KERNEL,
+    SH_DIM_RECUR_KEYS, SH_DIM_RECUR_VALUES, /* of struct sh_recurrent: n_k * d_k, n_v * d_v       */
+    SH_DIM_RECUR_HEADS, SH_DIM_RECUR_HEAD,  /* n_v, d_v                                           */
+    SH_DIM_RECUR_CHANNELS, SH_DIM_RECUR_KERNEL, SH_DIM_RECUR_STATE,     /* …, kernel, d_k         */
+    SH_DIM_RECUR_RANK, SH_DIM_RECUR_RANK_B_C,       /* rank, rank + 2 d_k                         */
     SH_DIM_OWN, SH_DIM_OWN_ALL, SH_DIM_OWN_ROWS,    /* of struct sh_streams: d_own, of all layers; n_own */
     SH_DIM_STREAMS, SH_DIM_STREAM_PAIRS, SH_DIM_LAUREL,     /* n, n * n, laurel                   */
     SH_DIM_EXPERTS, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF      /* of struct sh_mixture               */
@@ -111,7 +116,7 @@ enum sh_form {
     SH_IN_FOURTHS = 8,                      /* for each fourth of the heads the same              */
     SH_ALTERNATING = 16,                    /* one row of every part in turn                      */
     SH_BY_HEAD = 32,                        /* for each query head its rows of every part         */
-    SH_BY_DELTA_HEAD = 64                   /* the same for each key head of the delta rule       */
+    SH_BY_RECUR_HEAD = 64                   /* the same for each key head of the delta rule       */
 };
 
 /* Where a role has several that exist, they are names that it has in the wild: the first that is in the file counts. */

@@ -44,3 +44,64 @@ const struct sh_family sh_family_granitemoe = {
               .flags = SH_LLAMA_FLAGS},
     .keys = keys_moe, .params = params_moe,
     .gguf = &sh_gguf_granitemoe, .shape = sh_mixture_shape, .finish = sh_granite_finish};
+
+/* Granite 4 (2025): attention in a few layers, mostly without positions, Mamba-2 in the others (recurrent.c); a block
+ * that every token passes, maybe next to experts. */
+static const struct sh_key keys_hybrid[] = {
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    SH_GRANITE_FACTORS, SH_MAMBA_KEYS, SH_COUNT_KEY(mix.shared_width, 1e8, "shared_intermediate_size"),
+    {.json = {NULL}}};
+
+#define SHARED_IN SH_LAYER "shared_mlp.input_linear.weight"
+#define SHARED_OUT SH_LAYER "shared_mlp.output_linear.weight"
+#define PLAIN(part, tensor, out, in) \
+    {.role = SH_##part##_W, .name = tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, .unless = SH_EXPERT_LAYER}
+#define NEXT_TO(part, tensor, out, in) \
+    {.role = SH_SHARED_##part##_W, .name = tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, .needs = SH_SHARED_LAYER}
+
+static const struct sh_param params_hybrid[] = {
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_MAMBA_2(SH_LAYER "mamba."),
+    SH_ROUTER("block_sparse_moe.router.layer.weight"), SH_EXPERT_PART(GATE, IN, EXPERT_FF, MODEL, 0),
+    SH_EXPERT_PART(UP, IN, EXPERT_FF, MODEL, 0),
+    SH_EXPERT_PART(DOWN, "block_sparse_moe.output_linear.weight", MODEL, EXPERT_FF, 0),
+    NEXT_TO(GATE, SHARED_IN, SHARED_FF, MODEL), NEXT_TO(UP, SHARED_IN, SHARED_FF, MODEL),
+    NEXT_TO(DOWN, SHARED_OUT, MODEL, SHARED_FF), PLAIN(GATE, SHARED_IN, FF, MODEL), PLAIN(UP, SHARED_IN, FF, MODEL),
+    PLAIN(DOWN, SHARED_OUT, MODEL, FF), {.name = NULL}};
+
+static int shape_hybrid(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    static const struct sh_word kinds[] = {
+        {"attention", SH_BLOCK_ATTENTION}, {"full_attention", SH_BLOCK_ATTENTION}, {"mamba", SH_BLOCK_RECURRENT},
+        {"linear_attention", SH_BLOCK_RECURRENT}, {NULL, 0}};
+    static const struct sh_word positions[] = {
+        {"rope", SH_POS_ROTARY}, {"nope", SH_POS_NONE}, {NULL, 0}};
+    int kind = SH_POS_NONE;
+    const char *list = sh_config_has(c, "layer_types.0") ? "layer_types" : "layers_block_type";
+    a->mix.n = 8;
+    if (sh_config_at_least(c, "num_local_experts", 0, 100000, &a->mix.n, e) ||
+        sh_config_at_least(c, "num_experts_per_tok", !!a->mix.n, 100000, &a->mix.used, e) ||
+        sh_config_choice(c, "position_embedding_type", positions, &kind, e) ||
+        sh_config_blocks(c, list, kinds, a, e))
+        return -1;
+    a->pos = (enum sh_pos_kind)kind;
+    a->mix.width = a->mix.n ? a->d_ff : 0;
+    if (!a->mix.n) {
+        a->d_ff = a->mix.shared_width;
+        a->mix.shared_width = a->mix.used = 0;
+    }
+    return sh_mamba_shape(a, c, e);
+}
+
+static int finish_hybrid(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return sh_config_check_attends(c, "layer_types", a, e) || sh_granite_finish(a, c, e) ? -1 : 0;
+}
+
+const struct sh_family sh_family_granitemoehybrid = {
+    .special = "state-space layers (Mamba-2), attention in a few, experts next to a plain block",
+    .name = "granitemoehybrid", .model_types = SH_WORDS("granitemoehybrid"),
+    .architectures = SH_WORDS("GraniteMoeHybridForCausalLM", "GraniteMoeHybridModel"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START, .scale = 1, SH_MAMBA_2_START,
+              .mix = {.used = 2, .shared_width = 1024, .route = SH_ROUTE_CHOSEN}, .flags = SH_LLAMA_FLAGS},
+    .keys = keys_hybrid, .params = params_hybrid, .only = SH_WORDS("hidden_act=\"silu\""),
+    .knows = SH_MAMBA_KNOWS " layer_types num_local_experts ", .shape = shape_hybrid, .finish = finish_hybrid};

@@ -136,11 +136,11 @@ FORM(llama4, .arch = "llama4", .items = items_llama4, .traits = ROTARY | SH_GGUF
 
 #define DELTA_NAMES \
     {SH_MLP_NORM_W, "blk.#.post_attention_norm.weight", 0}, {SH_ATTN_GATE_W, "blk.#.attn_q.weight", 0}, \
-    {SH_DELTA_Q_W, "blk.#.attn_qkv.weight", 0}, {SH_DELTA_K_W, "blk.#.attn_qkv.weight", 0}, \
-    {SH_DELTA_V_W, "blk.#.attn_qkv.weight", 0}, {SH_DELTA_Z_W, "blk.#.attn_gate.weight", 0}, \
-    {SH_DELTA_CONV, "blk.#.ssm_conv1d.weight", 0}, {SH_DELTA_LOG_A, "blk.#.ssm_a", 0}, \
-    {SH_DELTA_STEP, "blk.#.ssm_dt.bias", 0}, {SH_DELTA_NORM_W, "blk.#.ssm_norm.weight", 0}, \
-    {SH_DELTA_OUT_W, "blk.#.ssm_out.weight", 0}
+    {SH_RECUR_Q_W, "blk.#.attn_qkv.weight", 0}, {SH_RECUR_K_W, "blk.#.attn_qkv.weight", 0}, \
+    {SH_RECUR_V_W, "blk.#.attn_qkv.weight", 0}, {SH_RECUR_Z_W, "blk.#.attn_gate.weight", 0}, \
+    {SH_RECUR_CONV, "blk.#.ssm_conv1d.weight", 0}, {SH_RECUR_LOG_A, "blk.#.ssm_a", 0}, \
+    {SH_RECUR_STEP, "blk.#.ssm_dt.bias", 0}, {SH_RECUR_NORM_W, "blk.#.ssm_norm.weight", 0}, \
+    {SH_RECUR_OUT_W, "blk.#.ssm_out.weight", 0}
 #define DELTA_ITEMS \
     SH_GGUF_COUNT_ITEM("ssm.conv_kernel", "linear_conv_kernel_dim"), \
     SH_GGUF_COUNT_ITEM("ssm.state_size", "linear_key_head_dim"), \
@@ -152,7 +152,7 @@ FORM(llama4, .arch = "llama4", .items = items_llama4, .traits = ROTARY | SH_GGUF
     SH_GGUF_MAYBE(COUNT, "full_attention_interval", "full_attention_interval")
 
 static const struct sh_gguf_name next_names[] = {
-    DELTA_NAMES, {SH_DELTA_B_W, "blk.#.ssm_ba.weight", 0}, {SH_DELTA_A_W, "blk.#.ssm_ba.weight", 0}, {0, NULL, 0}};
+    DELTA_NAMES, {SH_RECUR_B_W, "blk.#.ssm_ba.weight", 0}, {SH_RECUR_A_W, "blk.#.ssm_ba.weight", 0}, {0, NULL, 0}};
 #define DELTA_EXPERTS \
     COMMON, RMS, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SOFTMAX, \
     SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"), \
@@ -164,7 +164,7 @@ FORM(qwen3_next, .arch = "qwen3next", .items = items_next, .names = next_names, 
 
 /* Converters put the value heads in another order: first one of each key head, then the next of each. */
 static const struct sh_gguf_name names_3_5[] = {
-    DELTA_NAMES, {SH_DELTA_B_W, "blk.#.ssm_beta.weight", 0}, {SH_DELTA_A_W, "blk.#.ssm_alpha.weight", 0}, {0, NULL, 0}};
+    DELTA_NAMES, {SH_RECUR_B_W, "blk.#.ssm_beta.weight", 0}, {SH_RECUR_A_W, "blk.#.ssm_alpha.weight", 0}, {0, NULL, 0}};
 static const struct sh_gguf_item items_3_5[] = {
     LLAMA, DELTA_ITEMS, SH_GGUF_IS("gguf.linear_heads_in_turns", "1"), {.name = NULL}};
 static const struct sh_gguf_item items_3_5_moe[] = {

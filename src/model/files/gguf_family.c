@@ -82,9 +82,9 @@ static const char *name_of(const struct sh_family *f, const struct sh_param *p)
 /* Queries and their gates stay head by head in a tensor, strengths and decays of the delta rule, too. */
 static unsigned kept_form(const struct sh_family *f, const struct sh_param *p)
 {
-    int by_delta_head = p->role == SH_DELTA_B_W || p->role == SH_DELTA_A_W;
+    int by_delta_head = p->role == SH_RECUR_B_W || p->role == SH_RECUR_A_W;
     int by_head = (p->role == SH_Q_W || p->role == SH_ATTN_GATE_W) && is_one_tensor(f, SH_Q_W, SH_ATTN_GATE_W);
-    return by_head || by_delta_head ? p->form & (SH_BY_HEAD | SH_BY_DELTA_HEAD) : 0u;
+    return by_head || by_delta_head ? p->form & (SH_BY_HEAD | SH_BY_RECUR_HEAD) : 0u;
 }
 
 /* Hub folders have some matrices under one of two names, GGUF files under one. */

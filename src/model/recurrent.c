@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers without attention that carry a state from token to token: the gated delta rule (Yang et al., 2024;
+ * Qwen3-Next), selective state spaces (Gu and Dao, 2023: Mamba; Dao and Gu, 2024: Mamba-2) and short convolutions
+ * (LFM2). Products of x, which pass a causal convolution, feed the backend's operation that moves the state
+ * (backend.h); what it gives meets a gate. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/base/mem.h"
+#include "src/model/layer_parts.h"
+
+struct texts { int n; const int *start; float *state; };        /* state: sh_recurrent_run's       */
+
+struct run {
+    const struct sh_layer *l;
+    const struct sh_activations *a;
+    const struct sh_recurrent *shape;
+    struct texts texts;
+};
+
+/* Queues an operation on these texts, whose states lie sh_recurrent_state numbers apart. */
+typedef void queue(const struct run *r, const struct texts *t, void *what);
+
+/* On all texts; if nobody keeps their states, on one after another, from a state of zeros. */
+static void run_texts(const struct run *r, queue *q, void *what)
+{
+    const struct sh_layer *l = r->l;
+    if (r->texts.state) {
+        q(r, &r->texts, what);
+        return;
+    }
+    size_t n = sh_recurrent_state(r->shape);
+    float *zeros = xcalloc(n, sizeof *zeros);
+    for (int s = 0; s < r->texts.n; s++) {
+        struct texts one = {1, r->texts.start + s, r->a->recur_state};
+        l->b->put(l->d, one.state, zeros, n * sizeof *zeros);
+        q(r, &one, what);
+    }
+    free(zeros);
+}
+
+/* After the rows of the convolution. */
+static float *rule_state(const struct run *r, const struct texts *t)
+{
+    return t->state + (size_t)(r->shape->kernel - 1) * (size_t)sh_recurrent_channels(r->shape);
+}
+
+static void queue_conv(const struct run *r, const struct texts *t, void *arg)
+{
+    struct sh_conv *what = arg;
+    what->n_seq = t->n;
+    what->start = t->start;
+    what->state = t->state;
+    what->state_step = sh_recurrent_state(r->shape);
+    r->l->b->conv(r->l->d, what);
+}
+
+static void queue_delta(const struct run *r, const struct texts *t, void *arg)
+{
+    struct sh_delta *what = arg;
+    what->n_seq = t->n;
+    what->start = t->start;
+    what->state = rule_state(r, t);
+    what->state_step = sh_recurrent_state(r->shape);
+    r->l->b->delta(r->l->d, what);
+}
+
+static void queue_scan(const struct run *r, const struct texts *t, void *arg)
+{
+    struct sh_scan *what = arg;
+    what->n_seq = t->n;
+    what->start = t->start;
+    what->state = rule_state(r, t);
+    what->state_step = sh_recurrent_state(r->shape);
+    r->l->b->scan(r->l->d, what);
+}
+
+static void convolve(const struct run *r, struct sh_mat x, enum sh_act act)
+{
+    struct sh_conv conv = {.x = x, .weight = r->l->vector[SH_RECUR_CONV], .bias = r->l->vector[SH_RECUR_CONV_B],
+                           .act = act, .kernel = r->shape->kernel};
+    run_texts(r, queue_conv, &conv);
+}
+
+/* Some columns of x. */
+static struct sh_mat part(struct sh_mat x, int first, int cols)
+{
+    x.at = (float *)x.at + first;
+    x.cols = cols;
+    return x;
+}
+
+static struct sh_linear product(const struct run *r, struct sh_mat out, struct sh_mat x, enum sh_role w,
+                                enum sh_role bias)
+{
+    return (struct sh_linear){.out = out, .x = x, .w = r->l->matrix[w],
+                              .bias = bias == SH_N_ROLE ? NULL : r->l->vector[bias]};
+}
+
+static void norm(const struct run *r, struct sh_mat out, struct sh_mat x, enum sh_role w, int n_own)
+{
+    struct sh_norm norm = {.out = out, .x = x, .weight = r->l->vector[w], .n_own = n_own, .eps = r->a->arch->norm_eps,
+                           .kind = SH_NORM_RMS};
+    r->l->b->norm(r->l->d, &norm);
+}
+
+/* out = act(gate) up */
+static void multiply(const struct run *r, struct sh_mat out, struct sh_mat gate, struct sh_mat up, enum sh_act act)
+{
+    struct sh_gate what = {.out = out, .gate = gate, .up = up, .act = act};
+    r->l->b->gate(r->l->d, &what);
+}
+
+/* ---- the delta rule: normed head by head, then SiLU(z) times that ---- */
+
+static void run_delta(const struct run *r, struct sh_mat x, struct sh_mat in, struct sh_mat z, struct sh_mat y)
+{
+    const struct sh_recurrent *c = r->shape;
+    int keys = c->n_k * c->d_k, values = c->n_v * c->d_v;
+    struct sh_mat by_a = sh_dense(r->a->recur_a, SH_F32, x.rows, c->n_v), by_b = by_a, out = z;
+    by_b.at = r->a->recur_b;
+    out.at = r->a->recur_out;
+    const struct sh_linear all[] = {product(r, part(in, 0, keys), x, SH_RECUR_Q_W, SH_N_ROLE),
+                                    product(r, part(in, keys, keys), x, SH_RECUR_K_W, SH_N_ROLE),
+                                    product(r, part(in, 2 * keys, values), x, SH_RECUR_V_W, SH_N_ROLE),
+                                    product(r, z, x, SH_RECUR_Z_W, SH_N_ROLE),
+                                    product(r, by_a, x, SH_RECUR_A_W, SH_N_ROLE),
+                                    product(r, by_b, x, SH_RECUR_B_W, SH_N_ROLE)};
+    struct sh_delta what = {.out = out, .x = in, .a = by_a.at, .b = by_b.at, .log_a = r->l->vector[SH_RECUR_LOG_A],
+                            .step = r->l->vector[SH_RECUR_STEP], .n_k = c->n_k, .n_v = c->n_v, .d_k = c->d_k,
+                            .d_v = c->d_v, .in_turns = c->in_turns};
+    struct sh_mat heads = sh_dense(out.at, SH_F32, x.rows * c->n_v, c->d_v);
+    sh_layer_linears(r->l, all, 6);
+    convolve(r, in, SH_ACT_SILU);
+    run_texts(r, queue_delta, &what);
+    norm(r, heads, heads, SH_RECUR_NORM_W, 0);
+    multiply(r, y, z, out, SH_ACT_SILU);
+}
+
+/* ---- the state space: SiLU(z) times what it gives, maybe normed in parts ---- */
+
+/* Mamba: steps, b and c come of what passed the convolution; Jamba norms them. */
+static void split_mixed(const struct run *r, struct sh_mat in, struct sh_scan *what)
+{
+    const struct sh_layer *l = r->l;
+    int rank = r->shape->rank, state = r->shape->d_k;
+    struct sh_mat x = sh_dense(r->a->recur_y, r->a->dtype, in.rows, in.cols);
+    struct sh_mat ranked = sh_dense(r->a->recur_y, r->a->dtype, in.rows, rank);
+    struct sh_mat mixed = sh_dense(r->a->recur_b, SH_F32, in.rows, rank + 2 * state), steps = part(mixed, 0, rank);
+    struct sh_linear mix = product(r, mixed, x, SH_RECUR_MIX_W, SH_N_ROLE);
+    struct sh_linear step = product(r, what->dt, ranked, SH_RECUR_STEP_W, SH_N_ROLE);
+    what->b = part(mixed, rank, state);
+    what->c = part(mixed, rank + state, state);
+    l->b->cast(l->d, x, in);
+    l->b->linear(l->d, &mix);
+    if (l->vector[SH_RECUR_STEP_NORM_W])
+        norm(r, steps, steps, SH_RECUR_STEP_NORM_W, 0);
+    if (l->vector[SH_RECUR_B_NORM_W])
+        norm(r, what->b, what->b, SH_RECUR_B_NORM_W, 0);
+    if (l->vector[SH_RECUR_C_NORM_W])
+        norm(r, what->c, what->c, SH_RECUR_C_NORM_W, 0);
+    l->b->cast(l->d, ranked, steps);
+    l->b->linear(l->d, &step);
+}
+
+static void run_scan(const struct run *r, struct sh_mat x, struct sh_mat in, struct sh_mat z, struct sh_mat y)
+{
+    const struct sh_recurrent *c = r->shape;
+    int values = c->n_v * c->d_v, keys = c->n_k * c->d_k;
+    struct sh_mat dt = sh_dense(r->a->recur_a, SH_F32, x.rows, c->n_v), out = z;
+    out.at = r->a->recur_out;
+    const struct sh_linear all[] = {product(r, z, x, SH_RECUR_Z_W, SH_RECUR_Z_B),
+                                    product(r, in, x, SH_RECUR_X_W, SH_RECUR_X_B),
+                                    product(r, dt, x, SH_RECUR_A_W, SH_RECUR_A_B)};
+    struct sh_scan what = {.out = out, .x = part(in, 0, values), .b = part(in, values, keys),
+                           .c = part(in, values + keys, keys), .dt = dt, .log_a = r->l->vector[SH_RECUR_LOG_A],
+                           .dt_bias = r->l->vector[SH_RECUR_STEP], .skip = r->l->vector[SH_RECUR_SKIP],
+                           .n_head = c->n_v, .d_head = c->d_v, .n_group = c->n_k, .d_state = c->d_k,
+                           .own_decays = c->rank > 0, .least = c->least, .most = c->most > 0 ? c->most : INFINITY};
+    sh_layer_linears(r->l, all, c->rank ? 2 : 3);
+    convolve(r, in, SH_ACT_SILU);
+    if (c->rank)
+        split_mixed(r, in, &what);
+    run_texts(r, queue_scan, &what);
+    multiply(r, c->normed ? out : y, z, out, SH_ACT_SILU);
+    if (c->normed)
+        norm(r, sh_dense(y.at, y.type, x.rows * c->n_k, values / c->n_k),
+             sh_dense(out.at, SH_F32, x.rows * c->n_k, values / c->n_k), SH_RECUR_NORM_W, c->n_k);
+}
+
+/* ---- the short convolution: of b x, times z ---- */
+
+static void run_conv(const struct run *r, struct sh_mat x, struct sh_mat in, struct sh_mat z, struct sh_mat y)
+{
+    struct sh_mat b = in;
+    b.at = r->a->recur_b;
+    const struct sh_linear all[] = {product(r, b, x, SH_RECUR_B_W, SH_RECUR_B_B),
+                                    product(r, z, x, SH_RECUR_Z_W, SH_RECUR_Z_B),
+                                    product(r, in, x, SH_RECUR_X_W, SH_RECUR_X_B)};
+    sh_layer_linears(r->l, all, 3);
+    multiply(r, in, b, in, SH_ACT_NONE);
+    convolve(r, in, SH_ACT_NONE);
+    multiply(r, y, z, in, SH_ACT_NONE);
+}
+
+struct sh_mat sh_recurrent_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, int n_seq,
+                               const int *start, float *state)
+{
+    const struct sh_recurrent *c = &a->arch->recurrent;
+    const struct run r = {.l = l, .a = a, .shape = c, .texts = {n_seq, start, state}};
+    struct sh_mat in = sh_dense(a->recur_x, SH_F32, x.rows, sh_recurrent_channels(c));
+    struct sh_mat z = sh_dense(a->recur_z, SH_F32, x.rows, c->n_v * c->d_v);
+    struct sh_mat y = sh_dense(a->recur_y, a->dtype, x.rows, c->n_v * c->d_v);
+    if (c->kind == SH_DELTA_RULE)
+        run_delta(&r, x, in, z, y);
+    else if (c->kind == SH_STATE_SPACE)
+        run_scan(&r, x, in, z, y);
+    else
+        run_conv(&r, x, in, z, y);
+    return y;
+}

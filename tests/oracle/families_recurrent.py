@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny checkpoints of models with layers that carry a state in place of attention, with the numbers that transformers
+computes on them.
+
+    families_recurrent.py DIR      makes them in DIR (torch, transformers)
+
+Short convolutions (lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid, granitemoehybrid_plain, bamba), Mamba (jamba), and
+layers of one block (nemotron_h). Each is a folder as published, with ref.json (token ids, the layers that attend, the
+greedy continuation of the first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager
+attention, float32, one thread."""
+import json
+import pathlib
+import sys
+
+import torch
+import transformers as t
+from safetensors.torch import save_file
+
+from families import fill
+
+SMALL = dict(vocab_size=48, hidden_size=16, num_attention_heads=4, num_key_value_heads=2, intermediate_size=24,
+             max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+MAMBA = dict(mamba_n_heads=4, mamba_d_state=6)
+TURNS = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"])
+
+
+def cases():
+    return {
+        "lfm2_bias": t.Lfm2Config(
+            **SMALL, num_hidden_layers=3, layer_types=["conv", "full_attention", "conv"], conv_bias=True,
+            conv_L_cache=4, block_multiple_of=8, block_ffn_dim_multiplier=1.2, tie_word_embeddings=False),
+        "lfm2_moe": t.Lfm2MoeConfig(
+            **SMALL, num_hidden_layers=3, layer_types=["conv", "full_attention", "conv"], moe_intermediate_size=12,
+            num_experts=4, num_experts_per_tok=2, num_dense_layers=1, routed_scaling_factor=1.5),
+        "granitemoehybrid": t.GraniteMoeHybridConfig(
+            **SMALL, **MAMBA, **TURNS, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=20,
+            mamba_n_groups=2, embedding_multiplier=2.0, attention_multiplier=0.3, residual_multiplier=0.7,
+            logits_scaling=1.5),
+        "granitemoehybrid_plain": t.GraniteMoeHybridConfig(
+            **SMALL, **MAMBA, **TURNS, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=20,
+            mamba_n_groups=1, position_embedding_type="rope", mamba_proj_bias=True, attention_bias=True,
+            mamba_conv_bias=False, time_step_limit=(0.3, 1.0)),
+        "bamba": t.BambaConfig(**SMALL, **MAMBA, num_hidden_layers=3, attn_layer_indices=[1], mamba_n_groups=2),
+        "jamba": t.JambaConfig(
+            **SMALL, num_hidden_layers=4, attn_layer_period=2, attn_layer_offset=1, expert_layer_period=2,
+            expert_layer_offset=1, num_experts=4, mamba_d_state=6, mamba_dt_rank=5),
+        "nemotron_h": t.NemotronHConfig(
+            **SMALL, head_dim=6, layers_block_type=["linear_attention", "moe", "full_attention", "mlp"],
+            mamba_num_heads=4, mamba_head_dim=8, n_groups=2, ssm_state_size=6, n_routed_experts=4,
+            num_experts_per_tok=2, moe_intermediate_size=12, moe_shared_expert_intermediate_size=20, n_group=2,
+            topk_group=1, routed_scaling_factor=1.5)}
+
+
+def run(model, tokens):
+    inputs = []
+    hooks = [layer.register_forward_pre_hook(
+        lambda m, a, k: inputs.append((a[0] if a else k["hidden_states"])[0].clone()), with_kwargs=True)
+        for layer in model.model.layers]
+    with torch.no_grad():
+        out = model(tokens, output_attentions=True, output_hidden_states=True, use_cache=False)
+    for hook in hooks:
+        hook.remove()
+    return {"attn": torch.stack([a[0] for a in out.attentions if a is not None]), "hidden": torch.stack(inputs),
+            "final": out.hidden_states[-1][0], "logits": out.logits[0]}
+
+
+def make(folder):
+    torch.set_num_threads(1)
+    for seed, (name, config) in enumerate(cases().items(), start=1):
+        torch.manual_seed(seed)
+        model = t.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+        g = torch.Generator().manual_seed(seed)
+        fill(model, seed)
+        with torch.no_grad():
+            for buffer, x in model.named_buffers():
+                if "bias" in buffer:            # corrections of the choice of experts
+                    x.add_(torch.randn(x.shape, generator=g) * 0.1)
+        place = pathlib.Path(folder) / name
+        model.save_pretrained(place)
+        (place / "generation_config.json").unlink(missing_ok=True)
+        kinds = getattr(config, "layer_types", None) or config.layers_block_type
+        ref = {"sequences": [], "attn_layers": [i for i, kind in enumerate(kinds) if kind == "full_attention"]}
+        tensors = {}
+        for i, n in enumerate((9, 26)):
+            tokens = torch.randint(3, SMALL["vocab_size"], (1, n), generator=g)
+            tensors |= {f"s{i}.{key}": x.contiguous() for key, x in run(model, tokens).items()}
+            ref["sequences"].append({"id": f"s{i}", "tokens": tokens[0].tolist()})
+            if not i:
+                model.generation_config.eos_token_id = None
+                with torch.no_grad():
+                    more = model.generate(tokens, do_sample=False, max_new_tokens=12)
+                ref["sequences"][0]["greedy"] = more[0, n:].tolist()
+        save_file(tensors, place / "ref.safetensors")
+        (place / "ref.json").write_text(json.dumps(ref, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    make(sys.argv[1])
