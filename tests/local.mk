@@ -340,7 +340,7 @@ tests_fake_trap_cuda_so_CFLAGS  = $(fake_cflags) -DFAKE_TRAP
 tests_fake_trap_cuda_so_LINK    = $(fake_link)
 
 EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py %D%/oracle/families.py %D%/oracle/families_plain.py \
-	%D%/oracle/families_recurrent.py %D%/oracle/families_variants.py
+	%D%/oracle/families_modern.py %D%/oracle/families_variants.py
 EXTRA_DIST += %D%/golden/rope.json %D%/oracle/rope.py
 EXTRA_DIST += %D%/golden/tokenizers %D%/oracle/tokenizer_models.py %D%/oracle/tokenizer_real.py \
 	%D%/oracle/tokenizer_unigram.py

@@ -385,9 +385,10 @@ static void add_block(const struct sh_layer *l, const struct sh_activations *a, 
     int normed = a->arch->norm_place == SH_NORM_BOTH || a->arch->norm_place == SH_NORM_OUT;
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
     struct sh_scatter add = {.out = h, .x = block, .by = a->arch->residual_scale};
+    int scaled = !normed || sh_arch_scales(a->arch);
     if (normed)
-        norm(l, a->arch, h, block, post, SH_N_ROLE, 1);
-    else
+        norm(l, a->arch, scaled ? block : h, block, post, SH_N_ROLE, !scaled);
+    if (scaled)
         l->b->scatter(l->d, &add);
 }
 

@@ -38,20 +38,24 @@ libmodel_a_SOURCES = \
 	%D%/families/family_afmoe.c \
 	%D%/families/family_apertus.c \
 	%D%/families/family_arcee.c \
-	%D%/families/family_biogpt.c \
 	%D%/families/family_bamba.c \
+	%D%/families/family_biogpt.c \
 	%D%/families/family_bitnet.c \
 	%D%/families/family_bloom.c \
 	%D%/families/family_cohere.c \
+	%D%/families/family_cwm.c \
 	%D%/families/family_deepseek.c \
 	%D%/families/family_ernie4_5.c \
+	%D%/families/family_exaone.c \
 	%D%/families/family_exaone4.c \
+	%D%/families/family_exaone_moe.c \
 	%D%/families/family_falcon.c \
 	%D%/families/family_gemma2.c \
 	%D%/families/family_gemma3n.c \
 	%D%/families/family_gemma4.c \
 	%D%/families/family_glm.c \
 	%D%/families/family_glm4_moe.c \
+	%D%/families/family_glm4_moe_lite.c \
 	%D%/families/family_gpt2.c \
 	%D%/families/family_gpt_neo.c \
 	%D%/families/family_gpt_neox.c \
@@ -59,11 +63,14 @@ libmodel_a_SOURCES = \
 	%D%/families/family_gptj.c \
 	%D%/families/family_granite.c \
 	%D%/families/family_hunyuan.c \
+	%D%/families/family_hunyuan_v1_moe.c \
+	%D%/families/family_hyperclovax.c \
 	%D%/families/family_jamba.c \
 	%D%/families/family_jetmoe.c \
 	%D%/families/family_lfm2.c \
 	%D%/families/family_llama.c \
 	%D%/families/family_llama4.c \
+	%D%/families/family_minicpm3.c \
 	%D%/families/family_ministral.c \
 	%D%/families/family_mixtral.c \
 	%D%/families/family_mpt.c \
@@ -79,6 +86,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_qwen.c \
 	%D%/families/family_qwen3_next.c \
 	%D%/families/family_smollm3.c \
+	%D%/families/family_solar_open.c \
 	%D%/families/family_stablelm.c \
 	%D%/families/family_starcoder.c \
 	%D%/families/gguf_forms.c \

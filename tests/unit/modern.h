@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newer families' checkpoints, folder by folder: X(family, folder). The last few, which
- * tests/oracle/families_recurrent.py and families_plain.py make, are in tests/golden/checkpoints/modern, the others in
+ * tests/oracle/families_modern.py and families_plain.py make, are in tests/golden/checkpoints/modern, the others in
  * the shared fixtures. */
 #ifndef TESTS_UNIT_MODERN_H
 #define TESTS_UNIT_MODERN_H
@@ -30,6 +30,9 @@
     X(gemma4, gemma4_nested) X(jetmoe, jetmoe) \
     X(lfm2, lfm2_bias) X(lfm2_moe, lfm2_moe) X(granitemoehybrid, granitemoehybrid) \
     X(granitemoehybrid, granitemoehybrid_plain) X(bamba, bamba) X(jamba, jamba) X(nemotron_h, nemotron_h) \
+    X(cwm, cwm) X(solar_open, solar_open) X(hunyuan_v1_moe, hunyuan_v1_moe) X(glm4_moe_lite, glm4_moe_lite) \
+    X(exaone_moe, exaone_moe) X(granitemoeshared, granitemoeshared) X(exaone, exaone) X(hyperclovax, hyperclovax) \
+    X(minicpm3, minicpm3) \
     X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks)
 
 /* Is the family among them? */

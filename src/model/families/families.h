@@ -14,7 +14,8 @@
     X(gpt_bigcode) X(phi) X(codegen) X(nemotron) X(exaone4) X(ernie4_5) X(glm) X(glm4) X(hunyuan_v1_dense) \
     X(seed_oss) X(ministral) X(ministral3) X(smollm3) X(arcee) X(helium) X(apertus) X(persimmon) X(biogpt) X(xglm) \
     X(bitnet) X(vaultgemma) X(nanochat) X(olmoe) X(flex_olmo) X(granitemoe) X(phimoe) X(ernie4_5_moe) X(glm4_moe) \
-    X(dots1) X(afmoe) X(youtu) X(gemma3n) X(jetmoe) X(lfm2) X(lfm2_moe) X(granitemoehybrid)
+    X(dots1) X(afmoe) X(youtu) X(gemma3n) X(jetmoe) X(lfm2) X(lfm2_moe) X(granitemoehybrid) X(granitemoeshared) \
+    X(cwm) X(solar_open) X(hunyuan_v1_moe) X(glm4_moe_lite) X(exaone_moe) X(exaone) X(minicpm3) X(hyperclovax)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -115,8 +116,19 @@ int sh_mixture_needs(const struct sh_config *c, int count, const char *key, stru
 int sh_mixture_shared(struct sh_arch *a, const struct sh_config *c, const char *key, int usual, struct sh_err *e);
 /* The first so many layers are plain. */
 int sh_mixture_after(struct sh_arch *a, const struct sh_config *c, const char *key, int usual, struct sh_err *e);
+/* Plain layers: those that mlp_layer_types calls dense or, without it, the first first_k_dense_replace. */
+int sh_mixture_listed(struct sh_arch *a, const struct sh_config *c, int usual, struct sh_err *e);
 /* Experts as wide as intermediate_size, in every layer. */
 sh_shape sh_mixture_shape;
+
+/* Latent attention as DeepSeek has it (family_deepseek.c), also with experts whose choice is corrected. */
+extern const struct sh_key sh_latent_keys[], sh_deepseek_keys[];
+extern const struct sh_param sh_latent_params[], sh_deepseek_params[];
+extern const struct sh_fact_key sh_latent_facts[];
+sh_shape sh_latent_shape, sh_latent_finish;
+/* The base of the rotation stretched by alpha (family_hunyuan.c); windows with rotation, other layers without
+ * (family_exaone4.c). */
+sh_shape sh_hunyuan_finish, sh_exaone4_shape;
 
 /* The same as Qwen's mixtures, and which layers have one (family_qwen.c). */
 sh_shape sh_qwen_mixture_shape;

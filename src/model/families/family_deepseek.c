@@ -17,7 +17,7 @@
 #define KNOWS " moe_layer_freq num_nextn_predict_layers "
 #define INDEX_KNOWS KNOWS "layer_types mlp_layer_types num_local_experts "
 
-static const struct sh_fact_key latent_facts[] = {
+const struct sh_fact_key sh_latent_facts[] = {
     SH_NEEDED_FACT(latent, "kv_lora_rank"), SH_FACT(rope_dim, 1, "qk_rope_head_dim"),
     SH_FACT(nope_dim, 1, "qk_nope_head_dim"), SH_FACT(v_dim, 1, "v_head_dim"), SH_FACT(q_latent, 1, "q_lora_rank"),
     {.json = {NULL}}};
@@ -99,8 +99,8 @@ static int count_indexed(struct sh_kv_facts *f, const struct sh_config *c, struc
     SH_COUNT_KEY(latent.d_rope, 1e5, "qk_rope_head_dim"), SH_COUNT_KEY(latent.d_nope, 1e5, "qk_nope_head_dim"), \
     SH_COUNT_KEY(latent.d_v, 1e5, "v_head_dim")
 
-static const struct sh_key keys[] = {LATENT_KEYS, SH_DEEPSEEK_MIXTURE, {.json = {NULL}}};
-static const struct sh_key keys_youtu[] = {LATENT_KEYS, {.json = {NULL}}};
+const struct sh_key sh_deepseek_keys[] = {LATENT_KEYS, SH_DEEPSEEK_MIXTURE, {.json = {NULL}}};
+const struct sh_key sh_latent_keys[] = {LATENT_KEYS, {.json = {NULL}}};
 
 #define A SH_LAYER "self_attn."
 #define LATENT_PARAMS \
@@ -117,14 +117,14 @@ static const struct sh_key keys_youtu[] = {LATENT_KEYS, {.json = {NULL}}};
     SH_VECTOR(KV_A_B, A "kv_a_proj_with_mqa.bias", KV_A, SH_HAS_BIAS, 0), \
     SH_VECTOR(O_B, A "o_proj.bias", MODEL, SH_HAS_OUT_BIAS, 0)
 
-static const struct sh_param params[] = {
+const struct sh_param sh_deepseek_params[] = {
     LATENT_PARAMS, SH_ROUTER("mlp.gate.weight"), SH_LLAMA_EXPERTS, SH_SHARED("mlp.shared_experts"),
     {.role = SH_ROUTER_CHOICE, .name = SH_LAYER "mlp.gate.e_score_correction_bias", .cols = SH_DIM_EXPERTS,
      .needs = SH_EXPERT_LAYER | SH_HAS_CORRECTION},
     {.name = NULL}};
-static const struct sh_param params_youtu[] = {LATENT_PARAMS, {.name = NULL}};
+const struct sh_param sh_latent_params[] = {LATENT_PARAMS, {.name = NULL}};
 
-static int shape_youtu(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+int sh_latent_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     const struct sh_latent *t = &a->latent;
     if (t->q_rank)
@@ -150,7 +150,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
         a->flags |= SH_MIX_NORMED;
     if (!older && !sh_config_has(c, "routed_scaling_factor"))
         a->mix.scale = 2.5f;
-    if (shape_youtu(a, c, e) || sh_mixture_needs(c, a->mix.n, "n_routed_experts", e) ||
+    if (sh_latent_shape(a, c, e) || sh_mixture_needs(c, a->mix.n, "n_routed_experts", e) ||
         sh_mixture_needs(c, a->mix.used, "num_experts_per_tok", e) ||
         sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
         sh_mixture_shared(a, c, "n_shared_experts", older ? 2 : 1, e) ||
@@ -168,7 +168,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 }
 
 /* One KV head of [rotary key, latent]. YaRN sharpens the scores by mscale_all_dim, too. */
-static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+int sh_latent_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     const struct sh_latent *t = &a->latent;
     float weight = 0;
@@ -193,18 +193,19 @@ const struct sh_family sh_family_deepseek = {
     .name = "deepseek", .model_types = SH_WORDS("deepseek_v2", "deepseek_v3", "kimi_k2"),
     .architectures = SH_WORDS("DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3Model", "DeepseekV2Model"),
     .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS}, .keys = keys, .params = params,
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS}, .keys = sh_deepseek_keys,
+    .params = sh_deepseek_params,
     .gguf = &sh_gguf_deepseek,
     .only = SH_WORDS("moe_layer_freq=1", "mlp_bias=false"), .facts = facts, .knows = KNOWS, .shape = shape,
-    .finish = finish, .count = count};
+    .finish = sh_latent_finish, .count = count};
 
 const struct sh_family sh_family_youtu = {
     .special = "latent attention, plain feed-forward blocks",
     .name = "youtu", .model_types = SH_WORDS("youtu"), .architectures = SH_WORDS("YoutuForCausalLM", "YoutuModel"),
     .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
-    .keys = keys_youtu, .params = params_youtu,
+    .keys = sh_latent_keys, .params = sh_latent_params,
     .gguf = &sh_gguf_deepseek, .only = SH_WORDS("mlp_bias=false"),
-    .facts = latent_facts, .shape = shape_youtu, .finish = finish};
+    .facts = sh_latent_facts, .shape = sh_latent_shape, .finish = sh_latent_finish};
 
 const struct sh_family sh_family_deepseek_v32 = {
     .special = "latent attention to the tokens that an index chooses",

@@ -11,7 +11,7 @@ static const struct sh_param params[] = {
     {.name = NULL}};
 
 /* The pattern is a number of layers, the last of them global, or a word of as many letters ("LLLG"). */
-static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+int sh_exaone4_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int period = 4;
     const char *word = NULL;
@@ -37,4 +37,4 @@ const struct sh_family sh_family_exaone4 = {
     .start = {SH_LLAMA_START, .norm_place = SH_NORM_OUT, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
     .keys = sh_llama_keys, .params = params,
     .gguf = &sh_gguf_exaone4, .knows = " sliding_window sliding_window_pattern layer_types ",
-    .shape = shape, .finish = sh_config_whole_rope};
+    .shape = sh_exaone4_shape, .finish = sh_config_whole_rope};

@@ -30,11 +30,12 @@ static const struct sh_key keys_moe[] = {
     SH_GRANITE_FACTORS, SH_COUNT_KEY(mix.n, 1e5, "num_local_experts"),
     SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok"), {.json = {NULL}}};
 
-static const struct sh_param params_moe[] = {
-    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION,
-    SH_ROUTER("block_sparse_moe.router.layer.weight"), SH_EXPERT_PART(GATE, IN, EXPERT_FF, MODEL, 0),
-    SH_EXPERT_PART(UP, IN, EXPERT_FF, MODEL, 0),
-    SH_EXPERT_PART(DOWN, "block_sparse_moe.output_linear.weight", MODEL, EXPERT_FF, 0), {.name = NULL}};
+#define PARAMS_MOE \
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, \
+    SH_ROUTER("block_sparse_moe.router.layer.weight"), SH_EXPERT_PART(GATE, IN, EXPERT_FF, MODEL, 0), \
+    SH_EXPERT_PART(UP, IN, EXPERT_FF, MODEL, 0), \
+    SH_EXPERT_PART(DOWN, "block_sparse_moe.output_linear.weight", MODEL, EXPERT_FF, 0)
+static const struct sh_param params_moe[] = {PARAMS_MOE, {.name = NULL}};
 
 const struct sh_family sh_family_granitemoe = {
     .special = "experts in one tensor, Granite's multipliers",
@@ -45,6 +46,31 @@ const struct sh_family sh_family_granitemoe = {
     .keys = keys_moe, .params = params_moe,
     .gguf = &sh_gguf_granitemoe, .shape = sh_mixture_shape, .finish = sh_granite_finish};
 
+/* The same with an expert for all tokens (2025). */
+#define SHARED_IN SH_LAYER "shared_mlp.input_linear.weight"
+#define SHARED_OUT SH_LAYER "shared_mlp.output_linear.weight"
+#define NEXT_TO(part, tensor, out, in) \
+    {.role = SH_SHARED_##part##_W, .name = tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, .needs = SH_SHARED_LAYER}
+#define ALL_SHARED \
+    NEXT_TO(GATE, SHARED_IN, SHARED_FF, MODEL), NEXT_TO(UP, SHARED_IN, SHARED_FF, MODEL), \
+    NEXT_TO(DOWN, SHARED_OUT, MODEL, SHARED_FF)
+
+static int shape_shared(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return sh_config_at_least(c, "shared_intermediate_size", 0, 100000000, &a->mix.shared_width, e) ||
+           sh_mixture_shape(a, c, e) ? -1 : 0;
+}
+
+static const struct sh_param params_shared[] = {PARAMS_MOE, ALL_SHARED, {.name = NULL}};
+
+const struct sh_family sh_family_granitemoeshared = {
+    .special = "experts in one tensor, a shared expert, Granite's multipliers",
+    .name = "granitemoeshared", .model_types = SH_WORDS("granitemoeshared"),
+    .architectures = SH_WORDS("GraniteMoeSharedForCausalLM", "GraniteMoeSharedModel"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START, .scale = 1, .mix = {.n = 8, .used = 2, .route = SH_ROUTE_CHOSEN},
+              .flags = SH_LLAMA_FLAGS},
+    .keys = keys_moe, .params = params_shared, .shape = shape_shared, .finish = sh_granite_finish};
+
 /* Granite 4 (2025): attention in a few layers, mostly without positions, Mamba-2 in the others (recurrent.c); a block
  * that every token passes, maybe next to experts. */
 static const struct sh_key keys_hybrid[] = {
@@ -52,21 +78,12 @@ static const struct sh_key keys_hybrid[] = {
     SH_GRANITE_FACTORS, SH_MAMBA_KEYS, SH_COUNT_KEY(mix.shared_width, 1e8, "shared_intermediate_size"),
     {.json = {NULL}}};
 
-#define SHARED_IN SH_LAYER "shared_mlp.input_linear.weight"
-#define SHARED_OUT SH_LAYER "shared_mlp.output_linear.weight"
 #define PLAIN(part, tensor, out, in) \
     {.role = SH_##part##_W, .name = tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, .unless = SH_EXPERT_LAYER}
-#define NEXT_TO(part, tensor, out, in) \
-    {.role = SH_SHARED_##part##_W, .name = tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, .needs = SH_SHARED_LAYER}
 
 static const struct sh_param params_hybrid[] = {
-    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_MAMBA_2(SH_LAYER "mamba."),
-    SH_ROUTER("block_sparse_moe.router.layer.weight"), SH_EXPERT_PART(GATE, IN, EXPERT_FF, MODEL, 0),
-    SH_EXPERT_PART(UP, IN, EXPERT_FF, MODEL, 0),
-    SH_EXPERT_PART(DOWN, "block_sparse_moe.output_linear.weight", MODEL, EXPERT_FF, 0),
-    NEXT_TO(GATE, SHARED_IN, SHARED_FF, MODEL), NEXT_TO(UP, SHARED_IN, SHARED_FF, MODEL),
-    NEXT_TO(DOWN, SHARED_OUT, MODEL, SHARED_FF), PLAIN(GATE, SHARED_IN, FF, MODEL), PLAIN(UP, SHARED_IN, FF, MODEL),
-    PLAIN(DOWN, SHARED_OUT, MODEL, FF), {.name = NULL}};
+    PARAMS_MOE, ALL_SHARED, SH_MAMBA_2(SH_LAYER "mamba."), PLAIN(GATE, SHARED_IN, FF, MODEL),
+    PLAIN(UP, SHARED_IN, FF, MODEL), PLAIN(DOWN, SHARED_OUT, MODEL, FF), {.name = NULL}};
 
 static int shape_hybrid(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {

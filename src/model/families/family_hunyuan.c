@@ -12,7 +12,7 @@ static const struct sh_param params[] = {
     SH_NORM_WEIGHT(Q_NORM, SH_LAYER "self_attn.query_layernorm.weight", HEAD, 0),
     SH_NORM_WEIGHT(K_NORM, SH_LAYER "self_attn.key_layernorm.weight", HEAD, 0), SH_LLAMA_FEED, {.name = NULL}};
 
-static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+int sh_hunyuan_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     float alpha = 0;
     const char *object = sh_config_is_filled(c, "rope_scaling") ? "rope_scaling" : "rope_parameters";
@@ -35,4 +35,5 @@ const struct sh_family sh_family_hunyuan_v1_dense = {
     .architectures = SH_WORDS("HunYuanDenseV1ForCausalLM", "HunYuanDenseV1Model"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_QK_NORM_LATE},
     .keys = sh_llama_keys, .params = params,
-    .gguf = &sh_gguf_hunyuan_v1_dense, .only = SH_WORDS("use_qk_norm=true", "use_cla=false"), .finish = finish};
+    .gguf = &sh_gguf_hunyuan_v1_dense, .only = SH_WORDS("use_qk_norm=true", "use_cla=false"),
+    .finish = sh_hunyuan_finish};

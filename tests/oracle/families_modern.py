@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny checkpoints of models with layers that carry a state in place of attention, with the numbers that transformers
-computes on them.
+"""Tiny checkpoints of newer families that the shared fixtures do not have, with the numbers that transformers computes
+on them.
 
-    families_recurrent.py DIR      makes them in DIR (torch, transformers)
+    families_modern.py DIR         makes them in DIR (torch, transformers)
 
-Short convolutions (lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid, granitemoehybrid_plain, bamba), Mamba (jamba), and
-layers of one block (nemotron_h). Each is a folder as published, with ref.json (token ids, the layers that attend, the
+Layers that carry a state in place of attention: short convolutions (lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid,
+granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h). The others are mixtures of what
+older families have. Each is a folder as published, with ref.json (token ids, the layers that attend, the
 greedy continuation of the first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager
 attention, float32, one thread."""
 import json
@@ -22,7 +23,14 @@ from families import fill
 SMALL = dict(vocab_size=48, hidden_size=16, num_attention_heads=4, num_key_value_heads=2, intermediate_size=24,
              max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 MAMBA = dict(mamba_n_heads=4, mamba_d_state=6)
+ATTENDS = ("full_attention", "sliding_attention")
 TURNS = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"])
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+FACTORS = dict(embedding_multiplier=2.0, attention_multiplier=0.3, residual_multiplier=0.7, logits_scaling=1.5)
+EXPERTS = dict(moe_intermediate_size=12, num_experts_per_tok=2)
+ALL_EXPERTS = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
+LATENT = dict(SMALL, num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=6,
+              v_head_dim=8)
 
 
 def cases():
@@ -35,8 +43,7 @@ def cases():
             num_experts=4, num_experts_per_tok=2, num_dense_layers=1, routed_scaling_factor=1.5),
         "granitemoehybrid": t.GraniteMoeHybridConfig(
             **SMALL, **MAMBA, **TURNS, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=20,
-            mamba_n_groups=2, embedding_multiplier=2.0, attention_multiplier=0.3, residual_multiplier=0.7,
-            logits_scaling=1.5),
+            mamba_n_groups=2, **FACTORS),
         "granitemoehybrid_plain": t.GraniteMoeHybridConfig(
             **SMALL, **MAMBA, **TURNS, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=20,
             mamba_n_groups=1, position_embedding_type="rope", mamba_proj_bias=True, attention_bias=True,
@@ -49,14 +56,30 @@ def cases():
             **SMALL, head_dim=6, layers_block_type=["linear_attention", "moe", "full_attention", "mlp"],
             mamba_num_heads=4, mamba_head_dim=8, n_groups=2, ssm_state_size=6, n_routed_experts=4,
             num_experts_per_tok=2, moe_intermediate_size=12, moe_shared_expert_intermediate_size=20, n_group=2,
-            topk_group=1, routed_scaling_factor=1.5)}
+            topk_group=1, routed_scaling_factor=1.5),
+        "cwm": t.CwmConfig(**SMALL, head_dim=6, num_hidden_layers=5, sliding_window=10, rope_parameters=ROPE),
+        "solar_open": t.SolarOpenConfig(**ALL_EXPERTS, **EXPERTS, head_dim=6, num_hidden_layers=2,
+                                        n_routed_experts=4, n_group=2, routed_scaling_factor=1.3),
+        "hunyuan_v1_moe": t.HunYuanMoEV1Config(
+            **SMALL, head_dim=6, num_hidden_layers=2, num_experts=4, moe_topk=2,
+            rope_parameters=ROPE | {"rope_type": "dynamic", "alpha": 1000.0, "factor": 1.0}),
+        "glm4_moe_lite": t.Glm4MoeLiteConfig(**LATENT, **EXPERTS, num_hidden_layers=2, n_routed_experts=4),
+        "exaone_moe": t.ExaoneMoeConfig(
+            **SMALL, **EXPERTS, num_hidden_layers=5, num_experts=4, num_shared_experts=2, sliding_window=10,
+            first_k_dense_replace=2, rope_parameters=ROPE),
+        "granitemoeshared": t.GraniteMoeSharedConfig(
+            **SMALL, num_hidden_layers=2, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=20,
+            **FACTORS),
+        "exaone": t.ExaoneConfig(**SMALL, num_hidden_layers=2),
+        "hyperclovax": t.HyperCLOVAXConfig(**SMALL, num_hidden_layers=2, **FACTORS),
+        "minicpm3": t.MiniCPM3Config(**LATENT, num_hidden_layers=2, dim_model_base=8)}
 
 
 def run(model, tokens):
     inputs = []
     hooks = [layer.register_forward_pre_hook(
         lambda m, a, k: inputs.append((a[0] if a else k["hidden_states"])[0].clone()), with_kwargs=True)
-        for layer in model.model.layers]
+        for layer in (model.model.layers if hasattr(model, "model") else model.transformer.h)]
     with torch.no_grad():
         out = model(tokens, output_attentions=True, output_hidden_states=True, use_cache=False)
     for hook in hooks:
@@ -79,8 +102,9 @@ def make(folder):
         place = pathlib.Path(folder) / name
         model.save_pretrained(place)
         (place / "generation_config.json").unlink(missing_ok=True)
-        kinds = getattr(config, "layer_types", None) or config.layers_block_type
-        ref = {"sequences": [], "attn_layers": [i for i, kind in enumerate(kinds) if kind == "full_attention"]}
+        kinds = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None) or \
+            ["full_attention"] * config.num_hidden_layers
+        ref = {"sequences": [], "attn_layers": [i for i, kind in enumerate(kinds) if kind in ATTENDS]}
         tensors = {}
         for i, n in enumerate((9, 26)):
             tokens = torch.randint(3, SMALL["vocab_size"], (1, n), generator=g)

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MiniCPM3 (OpenBMB, 2024): latent attention with numbers that multiply embeddings and what blocks add, and divide
+ * logits. */
+#include <math.h>
+
+#include "src/model/config.h"
+#include "src/model/families/families.h"
+
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    float embed = 12, depth = 1.4f, base = 256;
+    if (sh_config_real(c, "scale_emb", 1e6, &embed, e) || sh_config_real(c, "scale_depth", 1e6, &depth, e) ||
+        sh_config_real(c, "dim_model_base", 1e8, &base, e))
+        return -1;
+    a->embed_scale = embed;
+    a->residual_scale = depth / sqrtf((float)a->n_layer);
+    a->logit_scale = base / (float)a->d_model;
+    return sh_latent_shape(a, c, e);
+}
+
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    if (sh_latent_finish(a, c, e))
+        return -1;
+    a->flags &= ~(unsigned)SH_IN_PAIRS;
+    return 0;
+}
+
+const struct sh_family sh_family_minicpm3 = {
+    .special = "latent attention, multipliers of embedding, residuals and logits",
+    .name = "minicpm3", .model_types = SH_WORDS("minicpm3"),
+    .architectures = SH_WORDS("MiniCPM3ForCausalLM", "MiniCPM3Model"), .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
+              .init_std = 0.1f, .max_pos = 32768, .rotary_share = 1, .rope = {.base = 10000},
+              .latent = {.rank = 256, .q_rank = 768, .d_rope = 32, .d_nope = 64, .d_v = 64},
+              .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
+    .keys = sh_latent_keys, .params = sh_latent_params, .only = SH_WORDS("mlp_bias=false"), .facts = sh_latent_facts,
+    .shape = shape, .finish = finish};
