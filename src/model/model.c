@@ -140,7 +140,9 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
         return sh_fail(e, "%s: tensor '%s': found shape %s, expected %d slices (%s)", t->file, t->name,
                        sh_stored_shape(t, found, sizeof found), sh_dim_size(&m->arch, p->count), dim_name(m, p->count));
     if (p->rows == SH_ONE) {
-        int is_one = (!rank && shape[0] == 1) || (rank == 2 && got[0] == 1 && got[1] == shape[0]);
+        int in_parts = p->role == SH_RECUR_NORM_W || p->role == SH_RECUR_LOG_A || p->role == SH_RECUR_SKIP;
+        int is_one = (!rank && shape[0] == 1) || (rank == 2 && got[0] == 1 && got[1] == shape[0]) ||
+                     (rank == 2 && in_parts && p->form & SH_WHOLE_NAME && got[0] * got[1] == shape[0]);
         if (!is_one && (rank != 1 || got[0] != shape[0]))
             return sh_fail(e, "%s: tensor '%s': found shape %s, expected [%zu] (%s)", t->file,
                            t->name, sh_stored_shape(t, found, sizeof found), shape[0], rows);

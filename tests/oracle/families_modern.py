@@ -5,8 +5,8 @@ on them.
 
     families_modern.py DIR         makes them in DIR (torch, transformers)
 
-Layers that carry a state in place of attention: short convolutions (lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid,
-granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h). The others are mixtures of what
+Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid,
+granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe). The others are mixtures of what
 older families have. Each is a folder as published, with ref.json (token ids, the layers that attend, the
 greedy continuation of the first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager
 attention, float32, one thread."""
@@ -24,6 +24,7 @@ SMALL = dict(vocab_size=48, hidden_size=16, num_attention_heads=4, num_key_value
              max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 MAMBA = dict(mamba_n_heads=4, mamba_d_state=6)
 ATTENDS = ("full_attention", "sliding_attention")
+BLOCKS = dict(head_dim=6, mamba_num_heads=4, mamba_head_dim=8, n_groups=2, ssm_state_size=6)
 TURNS = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"])
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 FACTORS = dict(embedding_multiplier=2.0, attention_multiplier=0.3, residual_multiplier=0.7, logits_scaling=1.5)
@@ -53,10 +54,7 @@ def cases():
             **SMALL, num_hidden_layers=4, attn_layer_period=2, attn_layer_offset=1, expert_layer_period=2,
             expert_layer_offset=1, num_experts=4, mamba_d_state=6, mamba_dt_rank=5),
         "nemotron_h": t.NemotronHConfig(
-            **SMALL, head_dim=6, layers_block_type=["linear_attention", "moe", "full_attention", "mlp"],
-            mamba_num_heads=4, mamba_head_dim=8, n_groups=2, ssm_state_size=6, n_routed_experts=4,
-            num_experts_per_tok=2, moe_intermediate_size=12, moe_shared_expert_intermediate_size=20, n_group=2,
-            topk_group=1, routed_scaling_factor=1.5),
+            **SMALL, **BLOCKS, layers_block_type=["linear_attention", "mlp", "full_attention", "mlp"]),
         "cwm": t.CwmConfig(**SMALL, head_dim=6, num_hidden_layers=5, sliding_window=10, rope_parameters=ROPE),
         "solar_open": t.SolarOpenConfig(**ALL_EXPERTS, **EXPERTS, head_dim=6, num_hidden_layers=2,
                                         n_routed_experts=4, n_group=2, routed_scaling_factor=1.3),
@@ -72,7 +70,13 @@ def cases():
             **FACTORS),
         "exaone": t.ExaoneConfig(**SMALL, num_hidden_layers=2),
         "hyperclovax": t.HyperCLOVAXConfig(**SMALL, num_hidden_layers=2, **FACTORS),
-        "minicpm3": t.MiniCPM3Config(**LATENT, num_hidden_layers=2, dim_model_base=8)}
+        "minicpm3": t.MiniCPM3Config(**LATENT, num_hidden_layers=2, dim_model_base=8),
+        "nemotron_h_moe": t.NemotronHConfig(
+            **SMALL, **BLOCKS, layers_block_type=["linear_attention", "moe", "full_attention", "moe"],
+            n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=12,
+            moe_shared_expert_intermediate_size=20, n_group=2, topk_group=1, routed_scaling_factor=1.5),
+        "lfm2": t.Lfm2Config(**SMALL, num_hidden_layers=3, layer_types=["full_attention", "conv", "conv"],
+                             block_multiple_of=8)}
 
 
 def run(model, tokens):

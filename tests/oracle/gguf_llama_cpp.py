@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does llama.cpp read the GGUF files that gguf_modern.py writes, and as PyTorch reads the checkpoint?
+"""Does llama.cpp read the GGUF files that gguf_modern.py and gguf_hybrid.py write, and as PyTorch reads the checkpoint?
 
     gguf_llama_cpp.py FOLDER...      each a fixture with its reference: how far llama.cpp's logits are from PyTorch's,
                                      and the largest of these; or what it says of the file
@@ -8,7 +8,7 @@ Not part of make check: it needs llama-cpp-python and safetensors. Weights are w
 what it multiplies by F16 and BF16. It reads GELU from a table of 16 bits (0.003), fixes numbers that files may say
 otherwise (layers of DeepSeek lite, streams of Gemma 3n, windows of EXAONE 4 and StarCoder 2, chunks and temperature of
 Llama 4), chooses groups of experts
-in one way, and rounds the range of YaRN's correction; shapes that rest on these differ or are refused."""
+in one way, has no least step of Nemotron-H and no factor of LFM2-MoE's experts, and rounds the range of YaRN's correction; shapes that rest on these differ or are refused."""
 import json
 import pathlib
 import sys
@@ -18,13 +18,18 @@ import llama_cpp
 import numpy as np
 from safetensors.numpy import load_file
 
+import gguf_hybrid
 import gguf_modern
 from gguf_files import STRING, U32, write
 
 
+def kind_of(config):
+    return next((c for c in (gguf_modern.File, gguf_hybrid.Hybrid) if config["model_type"] in c.arches), None)
+
+
 def logits(folder, config, tokens):
     tensors = {n: t.f32() if t.kind in ("F16", "BF16") else t for n, t in gguf_modern.read(folder).items()}
-    f = gguf_modern.File(config, tensors)
+    f = kind_of(config)(config, tensors)
     f.describe()
     f.values += [("tokenizer.ggml.model", STRING, "none"), (f.arch + ".vocab_size", U32, config["vocab_size"])]
     with tempfile.TemporaryDirectory() as place:
@@ -39,7 +44,7 @@ def logits(folder, config, tokens):
 def main():
     for folder in map(pathlib.Path, sys.argv[1:]):
         config = json.loads((folder / "config.json").read_text())
-        if config["model_type"] not in gguf_modern.ARCHES or "quantization_config" in config:
+        if not kind_of(config) or "quantization_config" in config:
             continue
         first, expected = json.loads((folder / "ref.json").read_text())["sequences"][0], load_file(folder / "ref.safetensors")
         tokens, rows = first["tokens"], first.get("rows", slice(None))

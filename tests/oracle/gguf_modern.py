@@ -114,9 +114,11 @@ GEMMA_ENDS = {"embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
 
 
 class File:
+    arches = ARCHES
+
     def __init__(self, config, tensors):
         self.c, self.kind = config, config["model_type"]
-        self.arch, self.pairs, self.own = ARCHES[self.kind]
+        self.arch, self.pairs, self.own = self.arches[self.kind]
         self.heads = self.get("num_attention_heads", "n_head", "n_heads")
         self.kv = self.get("num_key_value_heads") or self.heads
         self.layers = self.get("num_hidden_layers", "n_layer", "n_layers")
@@ -467,23 +469,24 @@ class File:
             key("expert_gating_func", U32, 2)
 
 
-def make(folder, to):
+def make(folder, to, file=File, prefix=""):
     config = json.loads((folder / "config.json").read_text())
     kind = config["model_type"]
-    no_key = config.get("alibi") or config.get("attn_config", {}).get("softmax_scale") or config.get("mlp_only_layers") or \
+    no_key = config.get("alibi") or config.get("attn_config", {}).get("softmax_scale") or config.get("mlp_only_layers") or config.get("mamba_proj_bias") or config.get("conv_bias") or \
         (kind == "llama4_text" and not config["use_qk_norm"])       # said by 128 experts alone
-    if kind not in ARCHES or no_key or ("quantization_config" in config and kind != "gpt_oss"):
+    if kind not in file.arches or no_key or ("quantization_config" in config and kind != "gpt_oss"):
         return
-    print(folder.name)
-    f = File(config, read(folder))
+    name = prefix + folder.name
+    print(name)
+    f = file(config, read(folder))
     f.describe()
-    place = to / "modern" / folder.name
+    place = to / "modern" / name
     place.mkdir(parents=True, exist_ok=True)
     for old in place.iterdir():
         old.unlink()
-    write(place / (folder.name + ".gguf"), f.values, f.out)
-    for name in ("ref.json", "ref.safetensors"):
-        shutil.copy(folder / name, place / name)
+    write(place / (name + ".gguf"), f.values, f.out)
+    for file in ("ref.json", "ref.safetensors"):
+        shutil.copy(folder / file, place / file)
 
 
 if __name__ == "__main__":

@@ -28,11 +28,11 @@
     X(qwen3_next, qwen3_next) X(qwen3_5, qwen3_5_text) X(qwen3_5, qwen3_5_nested) \
     X(gemma3n, gemma3n_text) X(gemma3n, gemma3n_nested) X(gemma4, gemma4_text) X(gemma4, gemma4_text_moe) \
     X(gemma4, gemma4_nested) X(jetmoe, jetmoe) \
-    X(lfm2, lfm2_bias) X(lfm2_moe, lfm2_moe) X(granitemoehybrid, granitemoehybrid) \
+    X(lfm2, lfm2) X(lfm2, lfm2_bias) X(lfm2_moe, lfm2_moe) X(granitemoehybrid, granitemoehybrid) \
     X(granitemoehybrid, granitemoehybrid_plain) X(bamba, bamba) X(jamba, jamba) X(nemotron_h, nemotron_h) \
     X(cwm, cwm) X(solar_open, solar_open) X(hunyuan_v1_moe, hunyuan_v1_moe) X(glm4_moe_lite, glm4_moe_lite) \
-    X(exaone_moe, exaone_moe) X(granitemoeshared, granitemoeshared) X(exaone, exaone) X(hyperclovax, hyperclovax) \
-    X(minicpm3, minicpm3) \
+    X(exaone_moe, exaone_moe) X(granitemoe, granitemoeshared) X(exaone, exaone) X(hyperclovax, hyperclovax) \
+    X(minicpm3, minicpm3) X(nemotron_h, nemotron_h_moe) \
     X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks)
 
 /* Is the family among them? */

@@ -14,7 +14,7 @@
     X(gpt_bigcode) X(phi) X(codegen) X(nemotron) X(exaone4) X(ernie4_5) X(glm) X(glm4) X(hunyuan_v1_dense) \
     X(seed_oss) X(ministral) X(ministral3) X(smollm3) X(arcee) X(helium) X(apertus) X(persimmon) X(biogpt) X(xglm) \
     X(bitnet) X(vaultgemma) X(nanochat) X(olmoe) X(flex_olmo) X(granitemoe) X(phimoe) X(ernie4_5_moe) X(glm4_moe) \
-    X(dots1) X(afmoe) X(youtu) X(gemma3n) X(jetmoe) X(lfm2) X(lfm2_moe) X(granitemoehybrid) X(granitemoeshared) \
+    X(dots1) X(afmoe) X(youtu) X(gemma3n) X(jetmoe) X(lfm2) X(lfm2_moe) X(granitemoehybrid) \
     X(cwm) X(solar_open) X(hunyuan_v1_moe) X(glm4_moe_lite) X(exaone_moe) X(exaone) X(minicpm3) X(hyperclovax)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
@@ -37,7 +37,9 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_o
     sh_gguf_ministral3, sh_gguf_hunyuan_v1_dense, sh_gguf_ernie4_5, sh_gguf_gemma, sh_gguf_exaone4, sh_gguf_smollm3,
     sh_gguf_seed_oss, sh_gguf_glm4, sh_gguf_stablelm, sh_gguf_phi, sh_gguf_starcoder2, sh_gguf_gpt_bigcode,
     sh_gguf_nemotron, sh_gguf_falcon, sh_gguf_mpt, sh_gguf_qwen3_next, sh_gguf_qwen3_5,
-    sh_gguf_qwen3_5_moe, sh_gguf_gemma3n, sh_gguf_gemma4, sh_gguf_llama4, sh_gguf_apertus;
+    sh_gguf_qwen3_5_moe, sh_gguf_gemma3n, sh_gguf_gemma4, sh_gguf_llama4, sh_gguf_apertus,
+    sh_gguf_granitemoehybrid, sh_gguf_jamba, sh_gguf_nemotron_h, sh_gguf_lfm2, sh_gguf_lfm2_moe,
+    sh_gguf_hunyuan_v1_moe, sh_gguf_exaone_moe, sh_gguf_exaone;
 #define SH_LLAMA_START \
     .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f, \
     .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = 10000}

@@ -182,7 +182,8 @@ enum sh_gguf_trait {
     SH_GGUF_LATENT = 4096,                  /* latent attention: keys are a latent and a rotary part */
     SH_GGUF_COUNTS_TURNS = 8192,            /* `share_key` is a number of elements                */
     SH_GGUF_WHOLE_YARN = 16384,             /* YaRN's range of correction is not rounded          */
-    SH_GGUF_BY_LAYER = 32768                /* layers with a window have heads and bases of their own */
+    SH_GGUF_BY_LAYER = 32768,               /* layers with a window have heads and bases of their own */
+    SH_GGUF_SPARSE = 65536                  /* lists of counts have 0 for layers without the block */
 };
 
 struct sh_gguf_item {                       /* a key that is taken over as it is                  */
@@ -194,7 +195,10 @@ struct sh_gguf_item {                       /* a key that is taken over as it is
         SH_GGUF_THERE,                      /* is there a tensor `name`? `json` if so, else `json_else` */
         SH_GGUF_ROWS,                       /* rows of the tensor `name`; optional: if it is there */
         SH_GGUF_DEVIATIONS,                 /* a list of deviations above the mean: shares of normal numbers below */
-        SH_GGUF_SHARE_OF                    /* a number: the one of the key `json` by this one    */
+        SH_GGUF_SHARE_OF,                   /* a number: the one of the key `json` by this one    */
+        SH_GGUF_BLOCKS,                     /* a list of what tensors say: full_attention, `json` (recurrent) */
+                                            /* or, with `value`, mlp and moe                      */
+        SH_GGUF_FEEDS                       /* the same: dense or sparse                          */
     } kind;
     int optional;                           /* 2: and 0 is as good as absent                      */
     const char *json, *json_else;           /* NULL: hub is left out                              */
@@ -219,6 +223,7 @@ struct sh_gguf_name {                       /* a tensor whose name differs from 
 
 struct sh_gguf_form {
     const char *arch;                       /* general.architecture                               */
+    const char *mixed_arch;                 /* … of files with experts; NULL: the same            */
     const struct sh_gguf_item *items;       /* ends with name == NULL                             */
     unsigned traits;                        /* enum sh_gguf_trait                                 */
     int period;                             /* CAPS: each so many layers one without a window     */

@@ -27,4 +27,4 @@ const struct sh_family sh_family_exaone = {
     .prefixes = SH_WORDS("transformer.", ""),
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 4096, .rotary_share = 1, .rope = {.base = 500000}, .flags = SH_LLAMA_FLAGS},
-    .keys = keys, .params = params, .finish = sh_config_whole_rope};
+    .keys = keys, .params = params, .gguf = &sh_gguf_exaone, .finish = sh_config_whole_rope};

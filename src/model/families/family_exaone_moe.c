@@ -28,7 +28,7 @@ const struct sh_family sh_family_exaone_moe = {
               .mix = {.n = 64, .used = 8, .width = 1024, .groups = 1, .used_groups = 1, .scale = 2.5f,
                       .route = SH_ROUTE_SIGMOID, .by_best_two = 1},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_MIX_NORMED},
-    .keys = keys, .params = params,
+    .keys = keys, .params = params, .gguf = &sh_gguf_exaone_moe,
     .knows = " sliding_window sliding_window_pattern layer_types mlp_layer_types first_k_dense_replace "
              "num_nextn_predict_layers ",
     .shape = shape, .finish = sh_config_whole_rope};

@@ -35,18 +35,7 @@ static const struct sh_key keys_moe[] = {
     SH_ROUTER("block_sparse_moe.router.layer.weight"), SH_EXPERT_PART(GATE, IN, EXPERT_FF, MODEL, 0), \
     SH_EXPERT_PART(UP, IN, EXPERT_FF, MODEL, 0), \
     SH_EXPERT_PART(DOWN, "block_sparse_moe.output_linear.weight", MODEL, EXPERT_FF, 0)
-static const struct sh_param params_moe[] = {PARAMS_MOE, {.name = NULL}};
-
-const struct sh_family sh_family_granitemoe = {
-    .special = "experts in one tensor, Granite's multipliers",
-    .name = "granitemoe", .model_types = SH_WORDS("granitemoe"),
-    .architectures = SH_WORDS("GraniteMoeForCausalLM", "GraniteMoeModel"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START, .scale = 1, .mix = {.n = 8, .used = 2, .route = SH_ROUTE_CHOSEN},
-              .flags = SH_LLAMA_FLAGS},
-    .keys = keys_moe, .params = params_moe,
-    .gguf = &sh_gguf_granitemoe, .shape = sh_mixture_shape, .finish = sh_granite_finish};
-
-/* The same with an expert for all tokens (2025). */
+/* One that every token uses, in some. */
 #define SHARED_IN SH_LAYER "shared_mlp.input_linear.weight"
 #define SHARED_OUT SH_LAYER "shared_mlp.output_linear.weight"
 #define NEXT_TO(part, tensor, out, in) \
@@ -55,21 +44,23 @@ const struct sh_family sh_family_granitemoe = {
     NEXT_TO(GATE, SHARED_IN, SHARED_FF, MODEL), NEXT_TO(UP, SHARED_IN, SHARED_FF, MODEL), \
     NEXT_TO(DOWN, SHARED_OUT, MODEL, SHARED_FF)
 
-static int shape_shared(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+static const struct sh_param params_moe[] = {PARAMS_MOE, ALL_SHARED, {.name = NULL}};
+
+static int shape_moe(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     return sh_config_at_least(c, "shared_intermediate_size", 0, 100000000, &a->mix.shared_width, e) ||
            sh_mixture_shape(a, c, e) ? -1 : 0;
 }
 
-static const struct sh_param params_shared[] = {PARAMS_MOE, ALL_SHARED, {.name = NULL}};
-
-const struct sh_family sh_family_granitemoeshared = {
-    .special = "experts in one tensor, a shared expert, Granite's multipliers",
-    .name = "granitemoeshared", .model_types = SH_WORDS("granitemoeshared"),
-    .architectures = SH_WORDS("GraniteMoeSharedForCausalLM", "GraniteMoeSharedModel"), .prefixes = sh_llama_prefixes,
+const struct sh_family sh_family_granitemoe = {
+    .special = "experts in one tensor, Granite's multipliers",
+    .name = "granitemoe", .model_types = SH_WORDS("granitemoe", "granitemoeshared"),
+    .architectures = SH_WORDS("GraniteMoeForCausalLM", "GraniteMoeModel", "GraniteMoeSharedForCausalLM",
+                              "GraniteMoeSharedModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .scale = 1, .mix = {.n = 8, .used = 2, .route = SH_ROUTE_CHOSEN},
               .flags = SH_LLAMA_FLAGS},
-    .keys = keys_moe, .params = params_shared, .shape = shape_shared, .finish = sh_granite_finish};
+    .keys = keys_moe, .params = params_moe,
+    .gguf = &sh_gguf_granitemoe, .shape = shape_moe, .finish = sh_granite_finish};
 
 /* Granite 4 (2025): attention in a few layers, mostly without positions, Mamba-2 in the others (recurrent.c); a block
  * that every token passes, maybe next to experts. */
@@ -100,10 +91,13 @@ static int shape_hybrid(struct sh_arch *a, const struct sh_config *c, struct sh_
         sh_config_choice(c, "position_embedding_type", positions, &kind, e) ||
         sh_config_blocks(c, list, kinds, a, e))
         return -1;
-    a->pos = (enum sh_pos_kind)kind;
+    int rotates = kind == SH_POS_ROTARY;
+    if (sh_config_flag(c, "gguf.rotates", &rotates, e))
+        return -1;
+    a->pos = rotates ? SH_POS_ROTARY : SH_POS_NONE;
     a->mix.width = a->mix.n ? a->d_ff : 0;
     if (!a->mix.n) {
-        a->d_ff = a->mix.shared_width;
+        a->d_ff = sh_config_is_gguf(c) ? a->d_ff : a->mix.shared_width;
         a->mix.shared_width = a->mix.used = 0;
     }
     return sh_mamba_shape(a, c, e);
@@ -120,5 +114,6 @@ const struct sh_family sh_family_granitemoehybrid = {
     .architectures = SH_WORDS("GraniteMoeHybridForCausalLM", "GraniteMoeHybridModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .scale = 1, SH_MAMBA_2_START,
               .mix = {.used = 2, .shared_width = 1024, .route = SH_ROUTE_CHOSEN}, .flags = SH_LLAMA_FLAGS},
-    .keys = keys_hybrid, .params = params_hybrid, .only = SH_WORDS("hidden_act=\"silu\""),
+    .keys = keys_hybrid, .params = params_hybrid,
+    .gguf = &sh_gguf_granitemoehybrid, .only = SH_WORDS("hidden_act=\"silu\""),
     .knows = SH_MAMBA_KNOWS " layer_types num_local_experts ", .shape = shape_hybrid, .finish = finish_hybrid};

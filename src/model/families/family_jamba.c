@@ -50,6 +50,8 @@ static int read_rank(const struct sh_config *c, struct sh_arch *a, struct sh_err
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
+    static const struct sh_word kinds[] = {
+        {"full_attention", SH_BLOCK_ATTENTION}, {"mamba", SH_BLOCK_RECURRENT}, {NULL, 0}};
     struct sh_recurrent *r = &a->recurrent;
     struct period attends = {8, 4}, mixes = {2, 1};
     int expand = 2, conv = 1, biases = 0;
@@ -63,7 +65,12 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     r->n_v = expand * a->d_model;
     r->has_conv_bias = conv;
     r->has_bias = biases;
-    for (int i = 0; i < a->n_layer; i++) {
+    if (sh_config_has(c, "layer_types.0")) {        /* GGUF files have lists */
+        if (sh_config_blocks(c, "layer_types", kinds, a, e) || sh_mixture_listed(a, c, 0, e))
+            return -1;
+        attends.length = 0;
+    }
+    for (int i = 0; i < a->n_layer && attends.length; i++) {
         sh_config_set_block(a, i, i % attends.length == attends.offset ? SH_BLOCK_ATTENTION : SH_BLOCK_RECURRENT);
         if (i % mixes.length != mixes.offset)
             sh_arch_keep_dense(a, i);
@@ -87,5 +94,7 @@ const struct sh_family sh_family_jamba = {
               .init_std = 0.02f, .max_pos = 262144,
               .recurrent = {.kind = SH_STATE_SPACE, .n_k = 1, .d_k = 16, .d_v = 1, .kernel = 4},
               .mix = {.n = 16, .used = 2, .scale = 1}, .flags = SH_LLAMA_FLAGS},
-    .keys = keys, .params = params, .only = SH_WORDS("hidden_act=\"silu\""),
-    .knows = " attn_layer_period expert_layer_period sliding_window ", .shape = shape, .finish = finish};
+    .keys = keys, .params = params, .gguf = &sh_gguf_jamba,
+    .only = SH_WORDS("hidden_act=\"silu\""),
+    .knows = " attn_layer_period expert_layer_period sliding_window layer_types mlp_layer_types ", .shape = shape,
+    .finish = finish};

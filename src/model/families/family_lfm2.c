@@ -107,6 +107,7 @@ const struct sh_family sh_family_lfm2 = {
     .special = "short convolutions, attention in a few layers",
     .name = "lfm2", .model_types = SH_WORDS("lfm2"), .architectures = SH_WORDS("Lfm2ForCausalLM", "Lfm2Model"),
     .prefixes = sh_llama_prefixes, .start = {START, .flags = FLAGS}, .keys = keys, .params = params,
+    .gguf = &sh_gguf_lfm2,
     .only = SH_WORDS("block_use_swiglu=true"), .knows = KNOWS, .shape = shape, .finish = finish};
 
 const struct sh_family sh_family_lfm2_moe = {
@@ -115,4 +116,5 @@ const struct sh_family sh_family_lfm2_moe = {
     .architectures = SH_WORDS("Lfm2MoeForCausalLM", "Lfm2MoeModel"), .prefixes = sh_llama_prefixes,
     .start = {START, .mix = {.n = 32, .used = 4, .width = 1792, .route = SH_ROUTE_SIGMOID, .scale = 1},
               .flags = FLAGS | SH_MIX_NORMED | SH_HAS_CORRECTION},
-    .keys = keys_moe, .params = params_moe, .knows = KNOWS " num_dense_layers ", .shape = shape_moe, .finish = finish};
+    .keys = keys_moe, .params = params_moe,
+    .gguf = &sh_gguf_lfm2_moe, .knows = KNOWS " num_dense_layers ", .shape = shape_moe, .finish = finish};

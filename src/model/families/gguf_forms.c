@@ -96,6 +96,22 @@ static const struct sh_gguf_item items_ernie_moe[] = {
     SH_GGUF_MAYBE(COUNT, "interleave_moe_layer_step", "moe_layer_interval"), {.name = NULL}};
 FORM(ernie4_5_moe, .arch = "ernie4_5-moe", .items = items_ernie_moe, .traits = ROTARY);
 
+/* The experts and the shared one are as wide as the feed-forward block; the base of the rotation has its alpha. */
+static const struct sh_gguf_item items_hunyuan_moe[] = {
+    LLAMA, SH_GGUF_COUNT_ITEM("expert_count", "num_experts"), SH_GGUF_COUNT_ITEM("expert_used_count", "moe_topk"),
+    SH_GGUF_MAYBE(COUNT, "expert_feed_forward_length", "expert_feed_forward_length"),
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "expert_shared_feed_forward_length"),
+    SHARED("expert_shared_count"), SOFTMAX, {.name = NULL}};
+FORM(hunyuan_v1_moe, .arch = "hunyuan-moe", .items = items_hunyuan_moe, .traits = ROTARY);
+
+static const struct sh_gguf_item items_exaone_moe[] = {
+    LLAMA, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SIGMOID,
+    WEIGHTS("routed_scaling_factor", "norm_topk_prob"), SHARED("num_shared_experts"), GROUPS,
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "expert_shared_feed_forward_length"),
+    DENSE("first_k_dense_replace"), {.name = NULL}};
+FORM(exaone_moe, .arch = "exaone-moe", .items = items_exaone_moe,
+     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_FACTORS);
+
 /* Version 2 has no correction of the choice; without groups its choice is greedy. */
 static const struct sh_gguf_item items_deepseek[] = {
     COMMON, RMS, SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"),
@@ -116,6 +132,7 @@ static const struct sh_gguf_item items_granite_moe[] = {
     LLAMA, EXPERTS("num_local_experts"), SOFTMAX, SH_GGUF_MAYBE(NUMBER, "attention.scale", "attention_multiplier"),
     SH_GGUF_MAYBE(NUMBER, "embedding_scale", "embedding_multiplier"),
     SH_GGUF_MAYBE(NUMBER, "residual_scale", "residual_multiplier"),
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "shared_intermediate_size"),
     SH_GGUF_MAYBE(NUMBER, "logit_scale", "logits_scaling"), {.name = NULL}};
 FORM(granitemoe, .arch = "granitemoe", .items = items_granite_moe,
      .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE);
@@ -173,6 +190,81 @@ FORM(qwen3_5, .arch = "qwen35", .items = items_3_5, .names = names_3_5, .share_k
      .traits = ROTARY | SH_GGUF_SHARE);
 FORM(qwen3_5_moe, .arch = "qwen35moe", .items = items_3_5_moe, .names = names_3_5,
      .share_key = "partial_rotary_factor", .traits = ROTARY | SH_GGUF_SHARE);
+
+/* ---- state spaces and short convolutions ---- */
+
+#define MAMBA_NAMES \
+    {SH_RECUR_Z_W, "blk.#.ssm_in.weight", 0}, {SH_RECUR_X_W, "blk.#.ssm_in.weight", 0}, \
+    {SH_RECUR_A_W, "blk.#.ssm_in.weight", 0}, {SH_RECUR_CONV, "blk.#.ssm_conv1d.weight", 0}, \
+    {SH_RECUR_CONV_B, "blk.#.ssm_conv1d.bias", 0}, {SH_RECUR_LOG_A, "blk.#.ssm_a", 0}, \
+    {SH_RECUR_STEP, "blk.#.ssm_dt.bias", 0}, {SH_RECUR_SKIP, "blk.#.ssm_d", 0}, \
+    {SH_RECUR_NORM_W, "blk.#.ssm_norm.weight", 0}, {SH_RECUR_OUT_W, "blk.#.ssm_out.weight", 0}
+#define MAMBA_2(conv, state, groups, heads, width) \
+    SH_GGUF_COUNT_ITEM("ssm.conv_kernel", conv), SH_GGUF_COUNT_ITEM("ssm.state_size", state), \
+    SH_GGUF_COUNT_ITEM("ssm.group_count", groups), SH_GGUF_COUNT_ITEM("ssm.time_step_rank", heads), \
+    SH_GGUF_COUNT_ITEM("ssm.inner_size", "ssm.inner_size"), \
+    {.name = "ssm.time_step_rank", .hub = width, .kind = SH_GGUF_SHARE_OF, .json = "ssm.inner_size"}
+#define BLOCKS(list, word, alone) {.hub = list, .kind = SH_GGUF_BLOCKS, .json = word, .value = alone}
+
+/* rope.scaling.finetuned says whether there is a rotation at all. */
+static const struct sh_gguf_name hybrid_names[] = {
+    MAMBA_NAMES, {SH_GATE_W, "blk.#.ffn_gate.weight", 0}, {SH_UP_W, "blk.#.ffn_up.weight", 0}, {0, NULL, 0}};
+static const struct sh_gguf_item items_hybrid[] = {
+    LLAMA, SH_GGUF_IS("num_local_experts", "0"),
+    {.name = "expert_count", .hub = "num_local_experts", .kind = SH_GGUF_COUNT, .optional = 2},
+    {.name = "expert_used_count", .hub = "num_experts_per_tok", .kind = SH_GGUF_COUNT, .optional = 1},
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "shared_intermediate_size"), SOFTMAX,
+    SH_GGUF_MAYBE(NUMBER, "attention.scale", "attention_multiplier"),
+    SH_GGUF_MAYBE(NUMBER, "embedding_scale", "embedding_multiplier"),
+    SH_GGUF_MAYBE(NUMBER, "residual_scale", "residual_multiplier"),
+    SH_GGUF_MAYBE(NUMBER, "logit_scale", "logits_scaling"), SH_GGUF_IS("gguf.rotates", "true"),
+    SH_GGUF_MAYBE(FLAG, "rope.scaling.finetuned", "gguf.rotates"), BLOCKS("layer_types", "mamba", 0),
+    MAMBA_2("mamba_d_conv", "mamba_d_state", "mamba_n_groups", "mamba_n_heads", "mamba_d_head"), {.name = NULL}};
+FORM(granitemoehybrid, .arch = "granitehybrid", .items = items_hybrid, .names = hybrid_names,
+     .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE | SH_GGUF_SPARSE);
+
+static const struct sh_gguf_name jamba_names[] = {
+    MAMBA_NAMES, {SH_RECUR_MIX_W, "blk.#.ssm_x.weight", 0}, {SH_RECUR_STEP_W, "blk.#.ssm_dt.weight", 0},
+    {SH_RECUR_STEP_NORM_W, "blk.#.ssm_dt_norm.weight", 0}, {SH_RECUR_B_NORM_W, "blk.#.ssm_b_norm.weight", 0},
+    {SH_RECUR_C_NORM_W, "blk.#.ssm_c_norm.weight", 0}, {0, NULL, 0}};
+static const struct sh_gguf_item items_jamba[] = {
+    LLAMA, EXPERTS("num_experts"), SH_GGUF_COUNT_ITEM("ssm.conv_kernel", "mamba_d_conv"),
+    SH_GGUF_COUNT_ITEM("ssm.state_size", "mamba_d_state"), SH_GGUF_COUNT_ITEM("ssm.time_step_rank", "mamba_dt_rank"),
+    SH_GGUF_COUNT_ITEM("ssm.inner_size", "ssm.inner_size"),
+    {.name = "embedding_length", .hub = "mamba_expand", .kind = SH_GGUF_SHARE_OF, .json = "ssm.inner_size"},
+    BLOCKS("layer_types", "mamba", 0), {.hub = "mlp_layer_types", .kind = SH_GGUF_FEEDS}, {.name = NULL}};
+FORM(jamba, .arch = "jamba", .items = items_jamba, .names = jamba_names, .traits = SH_GGUF_HEAD | SH_GGUF_SPARSE);
+
+static const struct sh_gguf_name nemotron_h_names[] = {MAMBA_NAMES, {0, NULL, 0}};
+static const struct sh_gguf_item items_nemotron_h[] = {
+    COMMON, {.name = "feed_forward_length", .hub = "intermediate_size", .kind = SH_GGUF_COUNT, .optional = 2},
+    SH_GGUF_MAYBE(NUMBER, "attention.layer_norm_rms_epsilon", "layer_norm_epsilon"),
+    SH_GGUF_MAYBE(NUMBER, "attention.layer_norm_epsilon", "layer_norm_epsilon"),
+    {.name = "expert_count", .hub = "n_routed_experts", .kind = SH_GGUF_COUNT, .optional = 2},
+    {.name = "expert_used_count", .hub = "num_experts_per_tok", .kind = SH_GGUF_COUNT, .optional = 2},
+    SH_GGUF_MAYBE(COUNT, "expert_feed_forward_length", "moe_intermediate_size"),
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"),
+    SHARED("n_shared_experts"), WEIGHTS("routed_scaling_factor", "norm_topk_prob"), GROUPS, SIGMOID,
+    BLOCKS("layers_block_type", "mamba", 1),
+    MAMBA_2("conv_kernel", "ssm_state_size", "n_groups", "mamba_num_heads", "mamba_head_dim"), {.name = NULL}};
+FORM(nemotron_h, .arch = "nemotron_h", .mixed_arch = "nemotron_h_moe", .items = items_nemotron_h,
+     .names = nemotron_h_names, .traits = SH_GGUF_HEAD | SH_GGUF_SPARSE);
+
+static const struct sh_gguf_name lfm2_names[] = {
+    {SH_FINAL_NORM_W, "token_embd_norm.weight", 0}, {SH_RECUR_B_W, "blk.#.shortconv.in_proj.weight", 0},
+    {SH_RECUR_Z_W, "blk.#.shortconv.in_proj.weight", 0}, {SH_RECUR_X_W, "blk.#.shortconv.in_proj.weight", 0},
+    {SH_RECUR_CONV, "blk.#.shortconv.conv.weight", 0}, {SH_RECUR_OUT_W, "blk.#.shortconv.out_proj.weight", 0},
+    {0, NULL, 0}};
+#define LFM2 \
+    COMMON, FEED, SH_GGUF_NUMBER_ITEM("attention.layer_norm_rms_epsilon", "norm_eps"), \
+    SH_GGUF_COUNT_ITEM("shortconv.l_cache", "conv_L_cache"), BLOCKS("layer_types", "conv", 0)
+static const struct sh_gguf_item items_lfm2[] = {
+    LFM2, SH_GGUF_IS("block_auto_adjust_ff_dim", "false"), {.name = NULL}};
+FORM(lfm2, .arch = "lfm2", .items = items_lfm2, .names = lfm2_names, .traits = ROTARY | SH_GGUF_SPARSE);
+static const struct sh_gguf_item items_lfm2_moe[] = {
+    LFM2, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SIGMOID, DENSE("num_dense_layers"),
+    WEIGHTS("routed_scaling_factor", "norm_topk_prob"), {.name = NULL}};
+FORM(lfm2_moe, .arch = "lfm2moe", .items = items_lfm2_moe, .names = lfm2_names, .traits = ROTARY | SH_GGUF_SPARSE);
 
 /* ---- dense models ---- */
 
@@ -314,3 +406,6 @@ static const struct sh_gguf_item items_gemma4[] = {
     SH_GGUF_MAYBE(NUMBER, "final_logit_softcapping", "final_logit_softcapping"), {.name = NULL}};
 FORM(gemma4, .arch = "gemma4", .items = items_gemma4, .names = gemma4_names,
      .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_SCALE | SH_GGUF_BY_LAYER);
+
+static const struct sh_gguf_item items_exaone[] = {LLAMA, {.name = NULL}};
+FORM(exaone, .arch = "exaone", .items = items_exaone, .traits = ROTARY | SH_GGUF_FACTORS);

@@ -15,7 +15,7 @@ enum { MOST_LAYERS = 10000 };
 
 const char *sh_gguf_key(struct sh_gguf_maker *m, const char *name)
 {
-    snprintf(m->key, sizeof m->key, "%s.%s", m->form->arch, name);
+    snprintf(m->key, sizeof m->key, "%s.%s", m->arch, name);
     return m->key;
 }
 
@@ -52,10 +52,15 @@ int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out)
         return sh_gguf_whole(m->g, m->key, 0, INT32_MAX, out, m->e);
     if (!v->n || !sh_gguf_is_whole(v->item))
         return sh_gguf_cannot(m, name, "a whole number");
+    size_t first = 0;
+    int skips = (m->form->traits & SH_GGUF_SPARSE) != 0;
+    while (skips && first + 1 < v->n && !sh_gguf_whole_at(v, first))
+        first++;
     for (size_t i = 0; i < v->n; i++)
-        if (sh_gguf_whole_at(v, i) != sh_gguf_whole_at(v, 0) || sh_gguf_whole_at(v, i) < 0)
+        if ((sh_gguf_whole_at(v, i) != sh_gguf_whole_at(v, first) && !(skips && !sh_gguf_whole_at(v, i))) ||
+            sh_gguf_whole_at(v, i) < 0)
             return sh_gguf_cannot(m, name, "the same number for all layers");
-    *out = sh_gguf_whole_at(v, 0);
+    *out = sh_gguf_whole_at(v, first);
     return 0;
 }
 
@@ -127,6 +132,31 @@ static int put_share_of(struct sh_gguf_maker *m, const struct sh_gguf_item *item
     return 0;
 }
 
+static int has_layer_tensor(const struct sh_gguf_maker *m, int64_t layer, const char *name)
+{
+    char text[64];
+    snprintf(text, sizeof text, "blk.%lld.%s.weight", (long long)layer, name);
+    return has_tensor(m, text);
+}
+
+/* What each layer is, by its tensors. */
+static int put_blocks(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
+{
+    int64_t n = 0;
+    if (sh_gguf_count(m, "block_count", &n))
+        return -1;
+    json_t *list = json_array();
+    for (int64_t i = 0; i < n && i < MOST_LAYERS; i++) {
+        int mixes = has_layer_tensor(m, i, "ffn_gate_inp"), attends = has_layer_tensor(m, i, "attn_q");
+        int recurs = has_layer_tensor(m, i, "ssm_in") || has_layer_tensor(m, i, "shortconv.in_proj");
+        const char *word = item->kind == SH_GGUF_FEEDS ? mixes ? "sparse" : "dense"
+                           : attends ? "full_attention" : recurs || !item->value ? item->json : mixes ? "moe" : "mlp";
+        json_array_append_new(list, json_string(word));
+    }
+    sh_gguf_put(m, item->hub, NULL, list);
+    return 0;
+}
+
 static int put_item(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
 {
     int64_t n = 0;
@@ -141,6 +171,8 @@ static int put_item(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
     case SH_GGUF_ROWS: return put_rows(m, item);
     case SH_GGUF_DEVIATIONS: return put_deviations(m, item);
     case SH_GGUF_SHARE_OF: return put_share_of(m, item);
+    case SH_GGUF_BLOCKS: return put_blocks(m, item);
+    case SH_GGUF_FEEDS: return put_blocks(m, item);
     default: break;
     }
     if (!sh_gguf_has(m, item->name))
@@ -395,15 +427,15 @@ static int check_key(struct sh_gguf_maker *m, const struct sh_gguf_value *v, str
         return 0;
     snprintf(shown, sizeof shown, "%.*s", (int)(name.bytes < sizeof shown ? name.bytes : sizeof shown - 1), name.at);
     return sh_fail(m->e, "%s: key '%s.%s' is not supported for this family: it would change what the model computes",
-                   m->g->path, m->form->arch, shown);
+                   m->g->path, m->arch, shown);
 }
 
 static int check_keys(struct sh_gguf_maker *m)
 {
-    size_t skip = strlen(m->form->arch) + 1;
+    size_t skip = strlen(m->arch) + 1;
     for (size_t i = 0; i < m->g->n; i++) {
         const struct sh_gguf_value *v = &m->g->values[i];
-        if (!begins(v->key, m->form->arch) || v->key.bytes <= skip || v->key.at[skip - 1] != '.')
+        if (!begins(v->key, m->arch) || v->key.bytes <= skip || v->key.at[skip - 1] != '.')
             continue;
         if (check_key(m, v, (struct sh_gguf_text){v->key.at + skip, v->key.bytes - skip}))
             return -1;
@@ -458,7 +490,8 @@ static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_er
         size_t used = strlen(expected);
         if (!(*f)->gguf)
             continue;
-        if (arch.at && sh_gguf_text_is(arch, (*f)->gguf->arch))
+        if (arch.at && (sh_gguf_text_is(arch, (*f)->gguf->arch) ||
+                        ((*f)->gguf->mixed_arch && sh_gguf_text_is(arch, (*f)->gguf->mixed_arch))))
             return *f;
         if ((*f)->gguf != last)         /* a family may share that of the one before it */
             snprintf(expected + used, sizeof expected - used, " %s", (*f)->gguf->arch);
@@ -489,7 +522,11 @@ json_t *sh_gguf_config(const char *path, json_t **names, struct sh_err *e)
         sh_weights_close(w);
         return NULL;
     }
-    struct sh_gguf_maker m = {.g = g, .w = w, .form = f->gguf, .root = json_object(), .names = json_object(), .e = e};
+    struct sh_gguf_text arch = {NULL, 0};
+    sh_gguf_word(g, "general.architecture", &arch, e);
+    struct sh_gguf_maker m = {.g = g, .w = w, .form = f->gguf,
+                              .arch = sh_gguf_text_is(arch, f->gguf->arch) ? f->gguf->arch : f->gguf->mixed_arch,
+                              .root = json_object(), .names = json_object(), .e = e};
     json_object_set_new(m.root, "model_type", json_string(f->model_types[0]));
     json_object_set_new(m.names, "model_type", json_string("general.architecture"));
     put_name(&m);

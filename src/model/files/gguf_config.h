@@ -23,6 +23,7 @@ struct sh_gguf_maker {
     const struct sh_gguf *g;
     const struct sh_weights *w;
     const struct sh_gguf_form *form;        /* of the file's family                               */
+    const char *arch;                       /* of the file: the form's, or its mixed_arch         */
     int64_t n_layer, n_head, d_model, d_head;   /* 0: not known                                   */
     int64_t local_head;                     /* BY_LAYER: the width of heads in layers with a window */
     json_t *root, *names;
