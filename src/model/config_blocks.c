@@ -45,5 +45,7 @@ int sh_config_check_scan(const struct sh_config *c, const char *key, const struc
     if (r->n_v % r->n_k || (long long)r->n_v * r->d_v > 1000000 || (long long)r->n_k * r->d_k > 1000000)
         return sh_config_refuse(c, key, "a multiple of the number of groups, and heads and groups of a total width of "
                                 "at most 10^6", e);
+    if (sh_recurrent_state(r) > (size_t)1 << 30)
+        return sh_config_refuse(c, key, "states of at most 2^30 numbers a layer", e);
     return 0;
 }

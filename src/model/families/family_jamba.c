@@ -83,7 +83,8 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    return sh_config_check_attends(c, "attn_layer_offset", a, e);
+    return sh_config_check_scan(c, "mamba_expand", a, e) || sh_config_check_attends(c, "attn_layer_offset", a, e)
+               ? -1 : 0;
 }
 
 const struct sh_family sh_family_jamba = {
