@@ -16,7 +16,7 @@ import sys
 
 import torch
 import transformers as t
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from families import fill
 
@@ -76,7 +76,8 @@ def cases():
             n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=12,
             moe_shared_expert_intermediate_size=20, n_group=2, topk_group=1, routed_scaling_factor=1.5),
         "lfm2": t.Lfm2Config(**SMALL, num_hidden_layers=3, layer_types=["full_attention", "conv", "conv"],
-                             block_multiple_of=8)}
+                             block_multiple_of=8),
+        "mimo": t.Qwen2Config(**SMALL, head_dim=6, num_hidden_layers=2)}
 
 
 def run(model, tokens):
@@ -90,6 +91,18 @@ def run(model, tokens):
         hook.remove()
     return {"attn": torch.stack([a[0] for a in out.attentions if a is not None]), "hidden": torch.stack(inputs),
             "final": out.hidden_states[-1][0], "logits": out.logits[0]}
+
+
+def become_mimo(place):
+    """transformers does not have MiMo: Qwen 2 with layers that predict further tokens and other keys."""
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps(config | {
+        "model_type": "mimo", "architectures": ["MiMoForCausalLM"], "attention_bias": True,
+        "num_nextn_predict_layers": 1}, indent=2) + "\n")
+    tensors = load_file(place / "model.safetensors")
+    tensors["model.mtp_layers.0.input_layernorm.weight"] = torch.ones(config["hidden_size"])
+    save_file(tensors, place / "model.safetensors")
 
 
 def make(folder):
@@ -119,6 +132,8 @@ def make(folder):
                 with torch.no_grad():
                     more = model.generate(tokens, do_sample=False, max_new_tokens=12)
                 ref["sequences"][0]["greedy"] = more[0, n:].tolist()
+        if name == "mimo":
+            become_mimo(place)
         save_file(tensors, place / "ref.safetensors")
         (place / "ref.json").write_text(json.dumps(ref, indent=1) + "\n")
 

@@ -32,7 +32,7 @@
     X(granitemoehybrid, granitemoehybrid_plain) X(bamba, bamba) X(jamba, jamba) X(nemotron_h, nemotron_h) \
     X(cwm, cwm) X(solar_open, solar_open) X(hunyuan_v1_moe, hunyuan_v1_moe) X(glm4_moe_lite, glm4_moe_lite) \
     X(exaone_moe, exaone_moe) X(granitemoe, granitemoeshared) X(exaone, exaone) X(hyperclovax, hyperclovax) \
-    X(minicpm3, minicpm3) X(nemotron_h, nemotron_h_moe) \
+    X(minicpm3, minicpm3) X(nemotron_h, nemotron_h_moe) X(mimo, mimo) \
     X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks)
 
 /* Is the family among them? */

@@ -45,12 +45,19 @@ const struct sh_family sh_family_qwen2 = {
     .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_2, .knows = KNOWS, .shape = shape,
     .finish = sh_config_whole_rope};
 
-/* MiMo: the same and layers that predict further tokens, which are not counted. */
+/* MiMo (Xiaomi, 2025): the same and layers that predict further tokens, which are neither run nor counted. */
+static int shape_mimo(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    a->flags &= ~(unsigned)SH_HAS_OUT_BIAS;     /* attention_bias is of q, k and v alone */
+    return shape(a, c, e);
+}
+
 const struct sh_family sh_family_mimo = {
     .special = "Qwen 2 with layers that predict further tokens",
-    .name = "mimo", .model_types = SH_WORDS("mimo"),
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
-    .knows = KNOWS "num_nextn_predict_layers ", .shape = shape};
+    .name = "mimo", .model_types = SH_WORDS("mimo"), .architectures = SH_WORDS("MiMoForCausalLM", "MiMoModel"),
+    .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
+    .keys = sh_llama_keys, .params = sh_llama_params, .knows = KNOWS "num_nextn_predict_layers ", .shape = shape_mimo,
+    .finish = sh_config_whole_rope};
 
 /* ---- Qwen 3 (Yang et al., 2025): Qwen 2 without the biases, with a norm on every query and key ---- */
 
