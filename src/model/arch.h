@@ -201,9 +201,9 @@ void sh_arch_keep_still(struct sh_arch *a, int layer);
 int sh_arch_tempers(const struct sh_arch *a, int layer);
 
 void sh_arch_keep_dense(struct sh_arch *a, int layer);
-/* The widest feed-forward block, experts among them. */
 int sh_arch_cuts(const struct sh_arch *a, int layer);
 void sh_arch_make_cut(struct sh_arch *a, int layer);
+/* The widest feed-forward block, experts among them. */
 int sh_arch_widest_ff(const struct sh_arch *a);
 
 /* Is what a block adds multiplied by a number? */

@@ -328,3 +328,17 @@ const void *sh_config_text(const struct sh_config *c, size_t *bytes)
     *bytes = c->text ? strlen(c->text) : c->map.bytes;
     return c->text ? (const void *)c->text : c->map.at;
 }
+
+int sh_config_is_null(const struct sh_config *c, const char *key)
+{
+    return sh_config_has(c, key) && sh_config_is(c, key, "null");
+}
+
+int sh_config_auto(const struct sh_config *c, const char *key, int max, int *out, struct sh_err *e)
+{
+    struct sh_err ignored = {0};
+    const char *word = NULL;
+    if (!sh_config_word(c, key, &word, &ignored) && (!word || !strcmp(word, "auto")))
+        return 0;
+    return word ? sh_config_refuse(c, key, "a number or \"auto\"", e) : sh_config_count(c, key, max, out, e);
+}

@@ -31,6 +31,28 @@ int sh_config_blocks(const struct sh_config *c, const char *list, const struct s
     return 0;
 }
 
+int sh_config_attending(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e)
+{
+    int n = sh_config_length(c, list);
+    if (!sh_config_has(c, list) || sh_config_is_null(c, list))
+        return 1;
+    if (n < 1)
+        return sh_config_refuse(c, list, "a list of the numbers of layers", e);
+    for (int i = 0; i < a->n_layer; i++)
+        sh_config_set_block(a, i, SH_BLOCK_RECURRENT);
+    for (int i = 0; i < n; i++) {
+        char key[48];
+        int layer = -1;
+        snprintf(key, sizeof key, "%s.%d", list, i);
+        if (sh_config_at_least(c, key, 0, a->n_layer - 1, &layer, e))
+            return -1;
+        if (layer < 0)
+            return sh_config_refuse(c, key, "the number of a layer", e);
+        sh_config_set_block(a, layer, SH_BLOCK_ATTENTION);
+    }
+    return 0;
+}
+
 int sh_config_check_attends(const struct sh_config *c, const char *key, const struct sh_arch *a, struct sh_err *e)
 {
     for (int i = 0; i < a->n_layer; i++)

@@ -194,6 +194,11 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
     snprintf(f->family, sizeof f->family, "%s", family->model_types[0]);
     if (family->params)
         from_table(family, a, f);
+    f->latent = a->latent.rank;
+    f->q_latent = a->latent.q_rank;
+    f->rope_dim = a->latent.d_rope;
+    f->nope_dim = a->latent.d_nope;
+    f->v_dim = a->latent.d_v;
     if (family->params && a->recurrent.n_v)
         from_recurrent(family, a, f);
     if (family->params && a->mix.n && !a->one_block && pattern(c, a, feed_letter, f->feeds, e))

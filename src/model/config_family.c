@@ -236,7 +236,14 @@ static int read_tables(const struct sh_config *c, const struct sh_family *f, int
     for (int i = 0; i < NEEDED; i++)
         if (check_count(c, f, common[i].field, a, e))
             return -1;
-    return f->shape ? f->shape(a, c, e) : 0;
+    if (f->shape && f->shape(a, c, e))
+        return -1;
+    int recurs = 0;
+    for (int i = 0; i < a->n_layer; i++)
+        recurs |= sh_arch_recurs(a, i);
+    if (!recurs)                        /* of files that could have such layers: arch.h               */
+        a->recurrent.n_v = 0;
+    return 0;
 }
 
 int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct sh_arch *out, struct sh_err *e)

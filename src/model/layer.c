@@ -84,8 +84,15 @@ int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
             host = xmalloc((size_t)many * n * sizeof *host);
         for (size_t k = 0; k < n; k++)
             host[(size_t)i * n + k] = sh_tensor_element(&t, k) + (less_one ? 1 : 0);
-        for (size_t k = 0; k < n && role == SH_RECUR_LOG_A && sh_model_is_gguf(m); k++)
-            host[(size_t)i * n + k] = logf(-host[(size_t)i * n + k]);       /* GGUF has -exp of it */
+        for (size_t k = 0; k < n && role == SH_RECUR_LOG_A && sh_model_is_gguf(m); k++) {
+            float *x = &host[(size_t)i * n + k];                            /* GGUF has -exp of it */
+            if (*x > 0) {
+                sh_fail(e, "tensor '%s': found %g, expected no number above 0", t.name, (double)*x);
+                free(host);
+                return -1;
+            }
+            *x = logf(-*x);
+        }
     }
     if (!host)
         return 0;

@@ -485,8 +485,8 @@ def make(folder, to, file=File, prefix=""):
     for old in place.iterdir():
         old.unlink()
     write(place / (name + ".gguf"), f.values, f.out)
-    for file in ("ref.json", "ref.safetensors"):
-        shutil.copy(folder / file, place / file)
+    for one in ("ref.json", "ref.safetensors"):
+        shutil.copy(folder / one, place / one)
 
 
 if __name__ == "__main__":

@@ -126,7 +126,6 @@ sh_shape sh_mixture_shape;
 /* Latent attention as DeepSeek has it (family_deepseek.c), also with experts whose choice is corrected. */
 extern const struct sh_key sh_latent_keys[], sh_deepseek_keys[];
 extern const struct sh_param sh_latent_params[], sh_deepseek_params[];
-extern const struct sh_fact_key sh_latent_facts[];
 sh_shape sh_latent_shape, sh_latent_finish;
 /* The base of the rotation stretched by alpha (family_hunyuan.c); windows with rotation, other layers without
  * (family_exaone4.c). */
@@ -135,8 +134,7 @@ sh_shape sh_hunyuan_finish, sh_exaone4_shape;
 /* The same as Qwen's mixtures, and which layers have one (family_qwen.c). */
 sh_shape sh_qwen_mixture_shape;
 
-/* Mamba-2 in place of attention (family_bamba.c): its keys but for its heads, the parts of its tensors, and what its
- * shape follows from; heads: the key that gives them. */
+/* Mamba-2 in place of attention (family_bamba.c): its keys, the parts of its tensors, and what the keys imply. */
 #define SH_MAMBA_KEYS \
     SH_COUNT_KEY(recurrent.n_v, 1e6, "mamba_n_heads"), SH_COUNT_KEY(recurrent.n_k, 1e5, "mamba_n_groups"), \
     SH_COUNT_KEY(recurrent.d_k, 1e5, "mamba_d_state"), SH_COUNT_KEY(recurrent.kernel, SH_CONV_TAPS, "mamba_d_conv")
@@ -156,7 +154,6 @@ sh_shape sh_qwen_mixture_shape;
     SH_VECTOR(RECUR_NORM_W, stem "norm.weight", RECUR_VALUES, 0, 0)
 #define SH_MAMBA_2_START \
     .recurrent = {.kind = SH_STATE_SPACE, .n_v = 128, .n_k = 1, .d_k = 256, .kernel = 4, .normed = 1}
-#define SH_MAMBA_KNOWS " mamba_d_state mamba_num_heads mamba_expand layers_block_type "
 int sh_mamba_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 /* The limits of the steps from "time_step_limit"; none in the file: none. */
 int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);

@@ -2,46 +2,61 @@
 /* Bamba (IBM and others, 2024): LLaMA whose layers are Mamba-2 (recurrent.c), but for a few of attention that rotate
  * half of each head. */
 #include <stdio.h>
+#include <string.h>
 
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
+/* Infinity as transformers 5 writes it, or as it is read. */
+static int is_infinite(const struct sh_config *c, const char *key)
+{
+    char word[48];
+    const char *said = NULL;
+    struct sh_err ignored = {0};
+    snprintf(word, sizeof word, "%s.__float__", key);
+    return sh_config_is_null(c, key) ||
+           (!sh_config_word(c, word, &said, &ignored) && said && !strcmp(said, "Infinity"));
+}
+
 int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
+    static const char key[] = "time_step_limit", most[] = "time_step_limit.1";
     struct sh_recurrent *r = &a->recurrent;
-    if (!sh_config_has(c, "time_step_limit.1"))
+    if (!sh_config_has(c, key) || sh_config_is_null(c, key))
         return 0;
-    if (sh_config_real(c, "time_step_limit.0", 1e6, &r->least, e))
+    if (sh_config_length(c, key) != 2)
+        return sh_config_refuse(c, key, "a list of two numbers", e);
+    if (sh_config_real(c, "time_step_limit.0", 1e6, &r->least, e) ||
+        (!is_infinite(c, most) && sh_config_real(c, most, 1e6, &r->most, e)))
         return -1;
-    if (sh_config_has(c, "time_step_limit.1.__float__") || sh_config_is(c, "time_step_limit.1", "null"))
-        return 0;                       /* infinity, as transformers 5 writes it, or as it is read   */
-    return sh_config_real(c, "time_step_limit.1", 1e6, &r->most, e);
+    int limited = !is_infinite(c, most);
+    return limited && (!(r->most > 0) || r->most < r->least)
+               ? sh_config_refuse(c, most, "a number above 0, and not below the first", e) : 0;
 }
 
 int sh_mamba_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     struct sh_recurrent *r = &a->recurrent;
-    struct sh_err ignored = {0};
-    const char *automatic = NULL;
     int expand = 2, conv = 1, biases = 0;
     if (sh_config_count(c, "mamba_expand", 1000, &expand, e) || sh_config_flag(c, "mamba_conv_bias", &conv, e) ||
         sh_config_flag(c, "mamba_proj_bias", &biases, e))
         return -1;
+    long long inner = (long long)a->d_model * expand;
+    if (inner > 1000000 || inner < r->n_v)
+        return sh_config_refuse(c, "mamba_n_heads", "at most mamba_expand * hidden_size, which is at most 10^6", e);
     r->has_conv_bias = conv;
     r->has_bias = biases;
-    r->d_v = (int)((long long)a->d_model * expand / r->n_v);
-    if (!sh_config_word(c, "mamba_d_head", &automatic, &ignored) && !automatic)
-        automatic = "auto";
-    if (!automatic && sh_config_count(c, "mamba_d_head", 1000000, &r->d_v, e))
+    r->d_v = (int)inner / r->n_v;
+    if (sh_config_auto(c, "mamba_d_head", 1000000, &r->d_v, e))
         return -1;
-    if (r->d_v < 1)
-        return sh_config_refuse(c, "mamba_n_heads", "at most mamba_expand * hidden_size", e);
+    if (!sh_config_is_gguf(c) && (long long)r->n_v * r->d_v != inner)
+        return sh_config_refuse(c, "mamba_n_heads", "heads that are mamba_expand * hidden_size wide together", e);
     return sh_config_check_scan(c, "mamba_n_heads", a, e) || sh_mamba_limits(a, c, e) ? -1 : 0;
 }
 
 static const struct sh_key keys[] = {
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
-    SH_MAMBA_KEYS, {.json = {NULL}}};
+    SH_REAL_KEY(rotary_share, 1, "rope_parameters.partial_rotary_factor"), SH_MAMBA_KEYS, {.json = {NULL}}};
 
 #define MAMBA SH_LAYER "mamba."
 static const struct sh_param params[] = {
@@ -53,18 +68,10 @@ static const struct sh_param params[] = {
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    int n = sh_config_length(c, "attn_layer_indices");
-    for (int i = 0; i < a->n_layer; i++)
+    int absent = sh_config_attending(c, "attn_layer_indices", a, e);
+    for (int i = 0; i < a->n_layer && absent == 1; i++)
         sh_config_set_block(a, i, SH_BLOCK_RECURRENT);
-    for (int i = 0; i < n; i++) {
-        char key[48];
-        int layer = 0;
-        snprintf(key, sizeof key, "attn_layer_indices.%d", i);
-        if (sh_config_at_least(c, key, 0, a->n_layer - 1, &layer, e))
-            return -1;
-        sh_config_set_block(a, layer, SH_BLOCK_ATTENTION);
-    }
-    return sh_mamba_shape(a, c, e);
+    return absent < 0 ? -1 : sh_mamba_shape(a, c, e);
 }
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
@@ -79,5 +86,5 @@ const struct sh_family sh_family_bamba = {
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 262144, .rotary_share = 0.5f, .rope = {.base = 10000}, SH_MAMBA_2_START,
               .flags = SH_LLAMA_FLAGS},
-    .keys = keys, .params = params, .only = SH_WORDS("hidden_act=\"silu\""), .knows = SH_MAMBA_KNOWS,
+    .keys = keys, .params = params, .only = SH_WORDS("hidden_act=\"silu\""), .knows = " layers_block_type ",
     .shape = shape, .finish = finish};

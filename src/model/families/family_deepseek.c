@@ -17,10 +17,6 @@
 #define KNOWS " moe_layer_freq num_nextn_predict_layers "
 #define INDEX_KNOWS KNOWS "layer_types mlp_layer_types num_local_experts "
 
-const struct sh_fact_key sh_latent_facts[] = {
-    SH_NEEDED_FACT(latent, "kv_lora_rank"), SH_FACT(rope_dim, 1, "qk_rope_head_dim"),
-    SH_FACT(nope_dim, 1, "qk_nope_head_dim"), SH_FACT(v_dim, 1, "v_head_dim"), SH_FACT(q_latent, 1, "q_lora_rank"),
-    {.json = {NULL}}};
 static const struct sh_fact_key facts[] = {LATENT, SH_FACT(q_latent, 1, "q_lora_rank"), {.json = {NULL}}};
 static const struct sh_fact_key index_facts[] = {
     LATENT, SH_NEEDED_FACT(index_dim, "index_head_dim"), SH_NEEDED_FACT(index_heads, "index_n_heads"),
@@ -204,8 +200,8 @@ const struct sh_family sh_family_youtu = {
     .name = "youtu", .model_types = SH_WORDS("youtu"), .architectures = SH_WORDS("YoutuForCausalLM", "YoutuModel"),
     .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
     .keys = sh_latent_keys, .params = sh_latent_params,
-    .gguf = &sh_gguf_deepseek, .only = SH_WORDS("mlp_bias=false"),
-    .facts = sh_latent_facts, .shape = sh_latent_shape, .finish = sh_latent_finish};
+    .gguf = &sh_gguf_deepseek, .only = SH_WORDS("mlp_bias=false"), .shape = sh_latent_shape,
+    .finish = sh_latent_finish};
 
 const struct sh_family sh_family_deepseek_v32 = {
     .special = "latent attention to the tokens that an index chooses",

@@ -5,6 +5,7 @@
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
+    a->latent.q_rank = sh_config_has(c, "q_lora_rank") ? a->latent.q_rank : 768;
     return sh_latent_shape(a, c, e) || sh_mixture_shared(a, c, "n_shared_experts", 1, e) ||
            sh_mixture_listed(a, c, 1, e) ? -1 : 0;
 }
@@ -23,11 +24,11 @@ const struct sh_family sh_family_glm4_moe_lite = {
     .architectures = SH_WORDS("Glm4MoeLiteForCausalLM", "Glm4MoeLiteModel"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 202752, .rotary_share = 1, .rope = {.base = 10000},
-              .latent = {.rank = 512, .q_rank = 768, .d_rope = 64, .d_nope = 192, .d_v = 256},
+              .latent = {.rank = 512, .d_rope = 64, .d_nope = 192, .d_v = 256},
               .mix = {.n = 64, .used = 4, .width = 1536, .groups = 1, .used_groups = 1, .scale = 1.8f,
                       .route = SH_ROUTE_SIGMOID, .by_best_two = 1},
               .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED | SH_HAS_CORRECTION},
     .keys = sh_deepseek_keys, .params = sh_deepseek_params, .gguf = &sh_gguf_deepseek,
-    .only = SH_WORDS("mlp_bias=false"), .facts = sh_latent_facts,
+    .only = SH_WORDS("mlp_bias=false"),
     .knows = " mlp_layer_types first_k_dense_replace num_local_experts num_nextn_predict_layers ", .shape = shape,
     .finish = finish};

@@ -116,4 +116,4 @@ const struct sh_family sh_family_granitemoehybrid = {
               .mix = {.used = 2, .shared_width = 1024, .route = SH_ROUTE_CHOSEN}, .flags = SH_LLAMA_FLAGS},
     .keys = keys_hybrid, .params = params_hybrid,
     .gguf = &sh_gguf_granitemoehybrid, .only = SH_WORDS("hidden_act=\"silu\""),
-    .knows = SH_MAMBA_KNOWS " layer_types num_local_experts ", .shape = shape_hybrid, .finish = finish_hybrid};
+    .knows = " layer_types layers_block_type num_local_experts ", .shape = shape_hybrid, .finish = finish_hybrid};

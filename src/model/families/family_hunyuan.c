@@ -20,7 +20,11 @@ int sh_hunyuan_finish(struct sh_arch *a, const struct sh_config *c, struct sh_er
     if (sh_config_real(c, old ? "rope_scaling.alpha" : "rope_parameters.alpha", 1e9, &alpha, e) ||
         sh_config_real(c, "rope_parameters.rope_theta", 1e12, &a->rope.base, e))
         return -1;
-    if (!(alpha > 0))
+    const char *type = NULL;
+    if (sh_config_word(c, old ? "rope_scaling.rope_type" : "rope_parameters.rope_type", &type, e) ||
+        (!type && sh_config_word(c, old ? "rope_scaling.type" : "rope_parameters.type", &type, e)))
+        return -1;
+    if (!(alpha > 0) || (type && strcmp(type, "dynamic")))
         return sh_config_whole_rope(a, c, e);
     if (a->n_rot < 4)
         return sh_config_refuse(c, "head_dim", "at least 4", e);

@@ -39,15 +39,6 @@ static int read_period(const struct sh_config *c, const char *length, const char
     return p->offset < p->length ? 0 : sh_config_refuse(c, offset, "less than the period", e);
 }
 
-static int read_rank(const struct sh_config *c, struct sh_arch *a, struct sh_err *e)
-{
-    struct sh_err ignored = {0};
-    const char *automatic = NULL;
-    a->recurrent.rank = a->d_model / 16 + (a->d_model % 16 != 0);
-    return !sh_config_word(c, "mamba_dt_rank", &automatic, &ignored) ? 0
-           : sh_config_count(c, "mamba_dt_rank", 1000000, &a->recurrent.rank, e);
-}
-
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const struct sh_word kinds[] = {
@@ -55,8 +46,10 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     struct sh_recurrent *r = &a->recurrent;
     struct period attends = {8, 4}, mixes = {2, 1};
     int expand = 2, conv = 1, biases = 0;
+    r->rank = a->d_model / 16 + (a->d_model % 16 != 0);
     if (read_period(c, "attn_layer_period", "attn_layer_offset", &attends, e) ||
-        read_period(c, "expert_layer_period", "expert_layer_offset", &mixes, e) || read_rank(c, a, e) ||
+        read_period(c, "expert_layer_period", "expert_layer_offset", &mixes, e) ||
+        sh_config_auto(c, "mamba_dt_rank", 1000000, &r->rank, e) ||
         sh_config_count(c, "mamba_expand", 16, &expand, e) || sh_config_flag(c, "mamba_conv_bias", &conv, e) ||
         sh_config_flag(c, "mamba_proj_bias", &biases, e))
         return -1;
@@ -65,7 +58,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     r->n_v = expand * a->d_model;
     r->has_conv_bias = conv;
     r->has_bias = biases;
-    if (sh_config_has(c, "layer_types.0")) {        /* GGUF files have lists */
+    if (sh_config_is_gguf(c)) {         /* such files have lists                            */
         if (sh_config_blocks(c, "layer_types", kinds, a, e) || sh_mixture_listed(a, c, 0, e))
             return -1;
         attends.length = 0;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LFM2 (Liquid AI, 2025): short convolutions behind gates (recurrent.c) in most layers, attention with a norm of each
  * query and key in the others. LFM2-MoE: experts by corrected sigmoids after the first layers. */
-#include <stdio.h>
-
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -34,25 +32,14 @@ static const struct sh_param params_moe[] = {
     {.role = SH_ROUTER_CHOICE, .name = SH_LAYER "feed_forward.expert_bias", .cols = SH_DIM_EXPERTS,
      .needs = SH_EXPERT_LAYER | SH_HAS_CORRECTION}, {.name = NULL}};
 
-/* layer_types or, before, full_attn_idxs. */
+/* layer_types or, before, full_attn_idxs; without both, every layer attends. */
 static int read_layers(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const struct sh_word kinds[] = {
         {"full_attention", SH_BLOCK_ATTENTION}, {"conv", SH_BLOCK_RECURRENT}, {NULL, 0}};
-    int n = sh_config_length(c, "full_attn_idxs");
     if (sh_config_has(c, "layer_types.0"))
         return sh_config_blocks(c, "layer_types", kinds, a, e);
-    for (int i = 0; i < a->n_layer && n >= 0; i++)
-        sh_config_set_block(a, i, SH_BLOCK_RECURRENT);
-    for (int i = 0; i < n; i++) {
-        char key[48];
-        int layer = 0;
-        snprintf(key, sizeof key, "full_attn_idxs.%d", i);
-        if (sh_config_at_least(c, key, 0, a->n_layer - 1, &layer, e))
-            return -1;
-        sh_config_set_block(a, layer, SH_BLOCK_ATTENTION);
-    }
-    return 0;
+    return sh_config_attending(c, "full_attn_idxs", a, e) < 0 ? -1 : 0;
 }
 
 /* Of both. */

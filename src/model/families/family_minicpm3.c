@@ -13,8 +13,10 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
         sh_config_real(c, "dim_model_base", 1e8, &base, e))
         return -1;
     a->embed_scale = embed;
-    a->residual_scale = depth / sqrtf((float)a->n_layer);
-    a->logit_scale = base / (float)a->d_model;
+    a->residual_scale = sh_config_is_null(c, "scale_depth") ? 1 : depth / sqrtf((float)a->n_layer);
+    a->logit_scale = sh_config_is_null(c, "dim_model_base") ? 1 : base / (float)a->d_model;
+    a->latent.q_rank = sh_config_has(c, "q_lora_rank") ? a->latent.q_rank : 768;
+    a->latent.d_v = a->latent.d_v ? a->latent.d_v : a->d_model / a->n_head;
     return sh_latent_shape(a, c, e);
 }
 
@@ -32,7 +34,7 @@ const struct sh_family sh_family_minicpm3 = {
     .architectures = SH_WORDS("MiniCPM3ForCausalLM", "MiniCPM3Model"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.1f, .max_pos = 32768, .rotary_share = 1, .rope = {.base = 10000},
-              .latent = {.rank = 256, .q_rank = 768, .d_rope = 32, .d_nope = 64, .d_v = 64},
+              .latent = {.rank = 256, .d_rope = 32, .d_nope = 64},
               .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
-    .keys = sh_latent_keys, .params = sh_latent_params, .only = SH_WORDS("mlp_bias=false"), .facts = sh_latent_facts,
+    .keys = sh_latent_keys, .params = sh_latent_params, .only = SH_WORDS("mlp_bias=false"),
     .shape = shape, .finish = finish};

@@ -35,6 +35,8 @@ int sh_mixture_after(struct sh_arch *a, const struct sh_config *c, const char *k
 int sh_mixture_listed(struct sh_arch *a, const struct sh_config *c, int usual, struct sh_err *e)
 {
     static const struct sh_word kinds[] = {{"dense", 1}, {"sparse", 2}, {NULL, 0}};
+    if (sh_config_is_set(c, "mlp_layer_types") && sh_config_length(c, "mlp_layer_types") <= 0)
+        return sh_config_refuse(c, "mlp_layer_types", "a list of dense and sparse", e);
     if (!sh_config_has(c, "mlp_layer_types.0"))
         return sh_mixture_after(a, c, "first_k_dense_replace", usual, e);
     for (int i = 0; i < a->n_layer; i++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nemotron-H and Nemotron 3 (NVIDIA, 2025): each layer is one block: Mamba-2 (recurrent.c), attention without
  * positions, feed-forward or experts, both with a squared ReLU and no gate. */
-#include <stdio.h>
 #include <string.h>
 
 #include "src/model/config.h"
@@ -38,15 +37,15 @@ static int read_blocks(struct sh_arch *a, const struct sh_config *c, struct sh_e
         {"full_attention", SH_BLOCK_ATTENTION}, {"mlp", SH_BLOCK_FEED}, {"moe", SH_BLOCK_EXPERTS}, {NULL, 0}};
     static const char letters[] = "*M-E";       /* in the order of enum sh_layer_block                  */
     const char *pattern = NULL;
+    for (int i = 0; i < 2; i++) {
+        const char *list = i ? "layer_types" : "layers_block_type";
+        if (sh_config_length(c, list) <= 0)
+            continue;
+        return sh_config_length(c, list) == a->n_layer ? sh_config_blocks(c, list, words, a, e)
+                                                       : sh_config_refuse(c, list, "one string for each layer", e);
+    }
     if (sh_config_word(c, "hybrid_override_pattern", &pattern, e))
         return -1;
-    for (int i = 0; i < 2 && !pattern; i++) {
-        const char *list = i ? "layer_types" : "layers_block_type";
-        char first[32];
-        snprintf(first, sizeof first, "%s.0", list);
-        if (sh_config_has(c, first))
-            return sh_config_blocks(c, list, words, a, e);
-    }
     if (!pattern)
         return sh_fail(e, "%s: key 'hybrid_override_pattern' is missing", sh_config_path(c));
     if (strspn(pattern, letters) != strlen(pattern) || strlen(pattern) != (size_t)a->n_layer)
@@ -62,6 +61,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     a->one_block = 1;
     a->flags &= ~(unsigned)SH_TIED_HEAD;        /* whatever tie_word_embeddings says            */
     if (read_blocks(a, c, e) || sh_config_flag(c, "use_conv_bias", &conv, e) ||
+        sh_config_flag(c, "mamba_conv_bias", &conv, e) ||
         sh_config_flag(c, "use_bias", &biases, e))
         return -1;
     a->recurrent.has_conv_bias = conv;

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Configs of models whose layers do not all attend: lists, patterns, widths and limits that cannot be are refused by the
+# name of their key; what transformers takes for absent or null is taken, too.
+. "$(dirname "$0")/lib.sh"
+
+echo '[5, 6, 7, 8, 9, 10, 11]' >tokens.jsonl
+with() { # folder, keys as JSON (null: null; "-": left out): the checkpoint with them
+    rm -rf model
+    cp -r "$SH_GOLDEN/checkpoints/modern/$1" model
+    chmod -R u+w model
+    python - "$2" <<'P'
+import json, sys
+path = "model/config.json"
+config = json.load(open(path))
+for key, value in json.loads(sys.argv[1]).items():
+    config.pop(key, None)
+    if value != "-":
+        config[key] = value
+json.dump(config, open(path, "w"))
+P
+    rm -f one.db
+    run trace -q --model model --tokens tokens.jsonl --db one.db
+}
+refuses() { # folder, keys, message
+    with "$1" "$2"
+    expect "$1 $2" 1 "" "config.json: $3"
+}
+
+attention="at least one layer of attention"
+refuses lfm2 '{"layer_types": ["conv", "conv", "conv"]}' "key 'layer_types': .*$attention"
+refuses lfm2 '{"layer_types": ["conv", "wavy", "full_attention"]}' "key 'layer_types.1': found \"wavy\""
+refuses lfm2 '{"layer_types": "-", "full_attn_idxs": 5}' "key 'full_attn_idxs': found 5, expected a list"
+refuses lfm2 '{"layer_types": "-", "full_attn_idxs": [3]}' "key 'full_attn_idxs.0': found 3"
+refuses lfm2 '{"conv_L_cache": 17}' "key 'conv_L_cache': found 17"
+refuses bamba '{"attn_layer_indices": "1"}' "key 'attn_layer_indices': found \"1\", expected a list"
+refuses bamba '{"attn_layer_indices": null}' "key 'attn_layer_indices': .*$attention"
+refuses bamba '{"mamba_n_groups": 3}' "key 'mamba_n_heads': found 4, expected a multiple of the number of groups"
+refuses bamba '{"mamba_expand": 3}' "key 'mamba_n_heads': .*wide together"
+refuses bamba '{"mamba_d_head": "wide"}' "key 'mamba_d_head': found \"wide\""
+refuses bamba '{"time_step_limit": [0.5]}' "key 'time_step_limit': .*a list of two numbers"
+refuses bamba '{"time_step_limit": [0.5, 0.2]}' "key 'time_step_limit.1': found 0.2"
+refuses bamba '{"time_step_limit": [0.0, 0.0]}' "key 'time_step_limit.1': found 0.0"
+refuses granitemoehybrid '{"hidden_size": 4294977, "mamba_expand": 1000, "mamba_n_heads": 1, "mamba_d_head": "auto"}' \
+    "key 'mamba_n_heads': .*at most 10"
+refuses granitemoehybrid '{"hidden_size": 500000, "mamba_d_state": 100000, "mamba_n_groups": 1, "mamba_d_head": "auto"}' \
+    "key 'mamba_n_heads': .*states of at most 2\^30"
+refuses granitemoehybrid '{"position_embedding_type": "waves"}' "key 'position_embedding_type': found \"waves\""
+refuses jamba '{"attn_layer_offset": 2}' "key 'attn_layer_offset': found 2, expected less than the period"
+refuses jamba '{"mamba_dt_rank": "many"}' "key 'mamba_dt_rank': found \"many\""
+refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*", "num_hidden_layers": 4}' \
+    "key 'hybrid_override_pattern': found \"M-\*\""
+refuses nemotron_h '{"num_hidden_layers": 3}' "key 'layers_block_type': .*one string for each layer"
+refuses nemotron_h_moe '{"mlp_bias": true}' "key 'mlp_bias': found true"
+refuses nemotron_h_moe '{"moe_latent_size": 8}' "key 'moe_latent_size': found 8"
+refuses exaone_moe '{"mlp_layer_types": 5}' "key 'mlp_layer_types': found 5"
+refuses cwm '{"rope_parameters": null}' "key 'rope_parameters' is missing"
+
+perplexity() {
+    "$SHEARS" eval -q --json --model model --tokens tokens.jsonl --policy window --budget 4 |
+        python -c 'import json, sys; print([r["ppl"] for r in json.load(sys.stdin)["results"]])'
+}
+takes() { # folder, keys: as before
+    local before after
+    with "$1" '{}'
+    before=$(perplexity)
+    with "$1" "$2"
+    after=$(perplexity)
+    if [ "$status" = 0 ] && [ -n "$before" ] && [ "$before" = "$after" ]; then ok "$1 $2: the same"; else not_ok "$1 $2: the same"; fi
+}
+takes bamba '{"time_step_limit": null}'
+takes nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*-", "num_hidden_layers": 4}'
+takes nemotron_h '{"tie_word_embeddings": true}'
+takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
+finish
