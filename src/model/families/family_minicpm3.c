@@ -12,6 +12,8 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     if (sh_config_real(c, "scale_emb", 1e6, &embed, e) || sh_config_real(c, "scale_depth", 1e6, &depth, e) ||
         sh_config_real(c, "dim_model_base", 1e8, &base, e))
         return -1;
+    if (!(embed > 0))
+        return sh_config_refuse(c, "scale_emb", "a number above 0", e);
     a->embed_scale = embed;
     a->residual_scale = sh_config_is_null(c, "scale_depth") ? 1 : depth / sqrtf((float)a->n_layer);
     a->logit_scale = sh_config_is_null(c, "dim_model_base") ? 1 : base / (float)a->d_model;
