@@ -8,13 +8,13 @@
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    float embed = 12, depth = 1.4f, base = 256;
-    if (sh_config_real(c, "scale_emb", 1e6, &embed, e) || sh_config_real(c, "scale_depth", 1e6, &depth, e) ||
-        sh_config_real(c, "dim_model_base", 1e8, &base, e))
+    float depth = 1.4f, base = 256;
+    a->embed_scale = 12;
+    if (sh_config_real(c, "scale_emb", 1e6, &a->embed_scale, e) ||
+        sh_config_real(c, "scale_depth", 1e6, &depth, e) || sh_config_real(c, "dim_model_base", 1e8, &base, e))
         return -1;
-    if (!(embed > 0))
+    if (!(a->embed_scale > 0))
         return sh_config_refuse(c, "scale_emb", "a number above 0", e);
-    a->embed_scale = embed;
     a->residual_scale = sh_config_is_null(c, "scale_depth") ? 1 : depth / sqrtf((float)a->n_layer);
     a->logit_scale = sh_config_is_null(c, "dim_model_base") ? 1 : base / (float)a->d_model;
     a->latent.q_rank = sh_config_has(c, "q_lora_rank") ? a->latent.q_rank : 768;
@@ -24,10 +24,9 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    if (sh_latent_finish(a, c, e))
-        return -1;
+    int bad = sh_latent_finish(a, c, e);
     a->flags &= ~(unsigned)SH_IN_PAIRS;
-    return 0;
+    return bad;
 }
 
 const struct sh_family sh_family_minicpm3 = {
@@ -36,7 +35,6 @@ const struct sh_family sh_family_minicpm3 = {
     .architectures = SH_WORDS("MiniCPM3ForCausalLM", "MiniCPM3Model"), .prefixes = sh_llama_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.1f, .max_pos = 32768, .rotary_share = 1, .rope = {.base = 10000},
-              .latent = {.rank = 256, .d_rope = 32, .d_nope = 64},
-              .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
+              .latent = {.rank = 256, .d_rope = 32, .d_nope = 64}, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
     .keys = sh_latent_keys, .params = sh_latent_params, .only = SH_WORDS("mlp_bias=false"),
     .shape = shape, .finish = finish};
