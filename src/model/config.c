@@ -342,3 +342,14 @@ int sh_config_auto(const struct sh_config *c, const char *key, int max, int *out
         return 0;
     return word ? sh_config_refuse(c, key, "a number or \"auto\"", e) : sh_config_count(c, key, max, out, e);
 }
+
+int sh_config_choice_at(const struct sh_config *c, const char *list, int i, const struct sh_word *words, int *out,
+                        struct sh_err *e)
+{
+    char key[64];
+    *out = 0;
+    snprintf(key, sizeof key, "%s.%d", list, i);
+    if (sh_config_choice(c, key, words, out, e))
+        return -1;
+    return *out ? 0 : sh_config_refuse(c, key, "one string for each layer", e);
+}

@@ -57,6 +57,10 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
 /* A count from 1, or "auto", which leaves *out as it is. */
 int sh_config_auto(const struct sh_config *c, const char *key, int max, int *out, struct sh_err *e);
 
+/* One of the words, which must be there, as entry i of a list that has one for each layer. */
+int sh_config_choice_at(const struct sh_config *c, const char *list, int i, const struct sh_word *words, int *out,
+                        struct sh_err *e);
+
 int sh_config_has(const struct sh_config *c, const char *key);      /* null counts as present     */
 int sh_config_is_null(const struct sh_config *c, const char *key);  /* … and is it null?          */
 int sh_config_is_filled(const struct sh_config *c, const char *key); /* an object with keys        */
@@ -99,7 +103,7 @@ enum sh_layer_block { SH_BLOCK_ATTENTION = 1, SH_BLOCK_RECURRENT, SH_BLOCK_FEED,
 int sh_config_blocks(const struct sh_config *c, const char *list, const struct sh_word *words, struct sh_arch *a,
                      struct sh_err *e);
 void sh_config_set_block(struct sh_arch *a, int layer, enum sh_layer_block block);
-/* The layers whose numbers the list has attend, all others are recurrent; 1: there is no such key, or null. */
+/* The layers in the list attend; all others are recurrent. 1: the key is absent or null. */
 int sh_config_attending(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);
 /* Whether there is a layer that attends; -1: none, which `key` says. */
 int sh_config_check_attends(const struct sh_config *c, const char *key, const struct sh_arch *a, struct sh_err *e);

@@ -19,13 +19,9 @@ int sh_config_blocks(const struct sh_config *c, const char *list, const struct s
                      struct sh_err *e)
 {
     for (int i = 0; i < a->n_layer; i++) {
-        char key[48];
-        int block = 0;
-        snprintf(key, sizeof key, "%s.%d", list, i);
-        if (sh_config_choice(c, key, words, &block, e))
+        int block;
+        if (sh_config_choice_at(c, list, i, words, &block, e))
             return -1;
-        if (!block)
-            return sh_config_refuse(c, key, "one string for each layer", e);
         sh_config_set_block(a, i, (enum sh_layer_block)block);
     }
     return 0;

@@ -217,13 +217,9 @@ int sh_facts_pattern(const struct sh_config *c, const char *list, const struct s
     if (f->layers >= SH_FACTS_PATTERN)
         return sh_config_refuse(c, list, "a list of fewer than 1024 strings", e);
     for (int i = 0; i < f->layers; i++) {
-        char key[48];
-        int kind = 0;
-        snprintf(key, sizeof key, "%s.%d", list, i);
-        if (sh_config_choice(c, key, words, &kind, e))
+        int kind;
+        if (sh_config_choice_at(c, list, i, words, &kind, e))
             return -1;
-        if (!kind)
-            return sh_config_refuse(c, key, "one string for each layer", e);
         f->pattern[i] = (char)kind;
         f->pattern[i + 1] = '\0';
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LFM2 (Liquid AI, 2025): short convolutions behind gates (recurrent.c) in most layers, attention with a norm of each
+/* LFM2 (Liquid AI, 2025): short convolutions between gates (recurrent.c) in most layers, attention with a norm of each
  * query and key in the others. LFM2-MoE: experts by corrected sigmoids after the first layers. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"

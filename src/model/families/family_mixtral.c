@@ -40,13 +40,9 @@ int sh_mixture_listed(struct sh_arch *a, const struct sh_config *c, int usual, s
     if (!sh_config_has(c, "mlp_layer_types.0"))
         return sh_mixture_after(a, c, "first_k_dense_replace", usual, e);
     for (int i = 0; i < a->n_layer; i++) {
-        char key[48];
-        int kind = 0;
-        snprintf(key, sizeof key, "mlp_layer_types.%d", i);
-        if (sh_config_choice(c, key, kinds, &kind, e))
+        int kind;
+        if (sh_config_choice_at(c, "mlp_layer_types", i, kinds, &kind, e))
             return -1;
-        if (!kind)
-            return sh_config_refuse(c, key, "dense or sparse for each layer", e);
         if (kind == 1)
             sh_arch_keep_dense(a, i);
     }
