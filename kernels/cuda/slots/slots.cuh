@@ -129,14 +129,25 @@ static __device__ __forceinline__ size_t slots_key_at(const struct slots &s, siz
     return (tile + chunk + slot % SLOTS_TILE) * SLOTS_CHUNK + (size_t)(byte % SLOTS_CHUNK);
 }
 
-/* Scale and minimum of the numbers from channel c on. */
-static __device__ __forceinline__ float2 slots_scale(const struct slots &s, const void *meta, size_t slot, int c)
+static __device__ __forceinline__ float half_of(unsigned word, int upper)
 {
-    size_t i = slot * (size_t)s.n_code_group + (size_t)(c / s.code_group);
+    unsigned short bits = (unsigned short)(upper ? word >> 16 : word & 0xffffu);
+    return __half2float(__ushort_as_half(bits));
+}
+
+/* Pair i of a scale and a minimum. */
+static __device__ __forceinline__ float2 slots_pair(const struct slots &s, const void *meta, size_t i)
+{
     if (s.meta_is_f32)
         return ((const float2 *)meta)[i];
-    const __half *pair = (const __half *)meta + 2 * i;
-    return make_float2(__half2float(pair[0]), __half2float(pair[1]));
+    unsigned two = ((const unsigned *)meta)[i];
+    return make_float2(half_of(two, 0), half_of(two, 1));
+}
+
+/* That of the numbers from channel c on. */
+static __device__ __forceinline__ float2 slots_scale(const struct slots &s, const void *meta, size_t slot, int c)
+{
+    return slots_pair(s, meta, slot * (size_t)s.n_code_group + (size_t)(c / s.code_group));
 }
 
 /* x is low when x < limit: 1 / n rounded up. */

@@ -4,9 +4,15 @@
  * value is read once for all of them. It leaves the largest score, the sum of exponentials under it and the
  * values weighted by these; slots_observe puts the blocks of a head together.
  *
- * First each thread has a slot: its key against all queries, which are in shared memory. Then the threads
- * divide the channels in units of 8, several slots at once, and their sums meet in shared memory. Of free
- * slots, and of tokens that a window hides, nothing is read. */
+ * First each thread has two slots: their keys against all queries, which are in shared memory and read once for both.
+ * Then the threads divide the channels in units of 8, several slots at once, and their sums meet in shared memory. Of
+ * free slots, and of tokens that a window hides, nothing is read.
+ *
+ * Codes are multiplied as codes. With the scale s and the minimum m of a group of channels,
+ *
+ *     q . k = sum over groups of s (q . code) + m (sum of q)       out = sum_j (w_j s_j) code_j + sum_j w_j m_j
+ *
+ * so that a number costs one multiplication and what makes it a float (slots_unpack.cuh). */
 #include "kernels/cuda/slots/slots.cuh"
 #include "kernels/cuda/slots/slots_unpack.cuh"
 
@@ -37,71 +43,169 @@ static __device__ __forceinline__ float score_of(const struct slots &s, const st
     return s.slopes ? x - s.slopes[head] * (float)distance : x;
 }
 
-/* The queries, padded with zeros to whole chunks, four channels at once: query[g * FOURS + c / 4]. */
-enum { FOURS = SH_SLOTS_WIDEST / 4 };
+/* The queries, padded with zeros to whole chunks, four channels at once: query[g * FOURS + c / 4]. For codes divided
+ * by what numbers_of multiplies these by, and sum[g * UNITS + c / 8] has the sums of 8 channels. */
+enum { FOURS = SH_SLOTS_WIDEST / 4, UNITS = SH_SLOTS_WIDEST / SLOTS_UNIT };
 
-template <int G, typename Query>
+template <int BITS, int G, typename Query, typename Sum>
 static __device__ void load_queries(const struct slots &s, const struct query &a, const struct place &p, Query &query,
-                                    int width)
+                                    Sum &sum, int width)
 {
     const float *q = a.q + (size_t)p.row * a.stride + (size_t)p.query_head * (size_t)s.d;
-    for (int i = (int)threadIdx.x; i < G * FOURS; i += SLOTS_THREADS) {
-        int g = i / FOURS, c = i % FOURS * 4;
-        float x[4];
-        for (int k = 0; k < 4; k++)
+    for (int i = (int)threadIdx.x; i < G * UNITS; i += SLOTS_THREADS) {
+        int g = i / UNITS, c = i % UNITS * SLOTS_UNIT;
+        float x[SLOTS_UNIT], all = 0;
+        if (c >= width)
+            continue;
+#pragma unroll
+        for (int k = 0; k < SLOTS_UNIT; k++) {
             x[k] = c + k < s.d && g < p.n_query ? q[(size_t)g * (size_t)s.d + (size_t)(c + k)] : 0.0f;
-        if (c < width)
-            query[i] = make_float4(x[0], x[1], x[2], x[3]);
+            all += x[k];
+            if constexpr (BITS < 16)
+                x[k] *= code_unit<BITS>(k);
+        }
+        query[g * FOURS + c / 4] = make_float4(x[0], x[1], x[2], x[3]);
+        query[g * FOURS + c / 4 + 1] = make_float4(x[4], x[5], x[6], x[7]);
+        if constexpr (BITS < 16)
+            sum[i] = all;
     }
 }
 
-template <int BITS, int G, typename Query>
-static __device__ void products(const struct slots &s, size_t slot, const Query &query, float *sum)
+/* Slots of a thread, and 16-byte pieces of each that are on their way to it before the first is waited for. */
+enum { PAIR = 2, KEYS_AT_ONCE = 4 };
+
+/* Scales and minima of the slots' keys; those of a group are asked for where the one before begins to be used. */
+struct scales {
+    float2 now[PAIR], next[PAIR];
+    int to_come, begins;                /* the group after `next`; the channel at which `next` begins */
+};
+
+static __device__ __forceinline__ void next_scales(const struct slots &s, const size_t *slot, struct scales *c)
 {
-    enum { N = 128 / BITS };            /* numbers of a chunk                                      */
 #pragma unroll
-    for (int g = 0; g < G; g++)
-        sum[g] = 0;
-#pragma unroll 4
-    for (int chunk = 0; chunk < s.chunks; chunk++) {
-        float x[N];
-        key_chunk<BITS>(s, slot, chunk, x);
-#pragma unroll
-        for (int i = 0; i < N; i += 4)
-#pragma unroll
-            for (int g = 0; g < G; g++) {
-                float4 q = query[g * FOURS + (chunk * N + i) / 4];
-                sum[g] += x[i] * q.x;
-                sum[g] += x[i + 1] * q.y;
-                sum[g] += x[i + 2] * q.z;
-                sum[g] += x[i + 3] * q.w;
-            }
+    for (int k = 0; k < PAIR; k++) {
+        c->now[k] = c->next[k];
+        if (c->to_come < s.n_code_group)
+            c->next[k] = slots_pair(s, s.k_meta, slot[k] * (size_t)s.n_code_group + (size_t)c->to_come);
     }
+    c->begins = c->to_come * s.code_group;
+    c->to_come++;
 }
 
-/* score[g * SLOTS_SPLIT + j] of the block's slots; -INFINITY where nothing is seen. */
-template <int BITS, int G, typename Query, typename Score>
-static __device__ void scores(const struct slots &s, const struct query &a, const struct place &p, const Query &query,
-                              Score &score)
+/* The products of a chunk's numbers with the queries. */
+template <int BITS, int G, typename Query, typename Sum>
+static __device__ __forceinline__ void chunk_products(const struct slots &s, const size_t *slot, const uint4 *from,
+                                                      int chunk, const Query &query, const Sum &total,
+                                                      struct scales *scale, float sum[PAIR][G])
 {
-    int oldest = a.window > 0 ? p.t + 1 - a.window : 0;
-    for (int j = (int)threadIdx.x; j < p.n; j += SLOTS_THREADS) {
-        size_t slot = p.base + (size_t)(p.first + j);
-        int pos = s.pos[slot], seen = pos >= 0 && pos >= oldest;
-        float sum[G];
-        if (seen)
-            products<BITS, G>(s, slot, query, sum);
+    enum { N = 128 / BITS, STEP = N < SLOTS_UNIT ? N : SLOTS_UNIT };
+    float x[PAIR][N];
+#pragma unroll
+    for (int k = 0; k < PAIR; k++)
+        chunk_numbers<BITS>(from[k], x[k]);
+#pragma unroll
+    for (int u = 0; u < N; u += STEP) {
+        float part[PAIR][G];
+        int c = chunk * N + u;
 #pragma unroll
         for (int g = 0; g < G; g++) {
-            if (g >= p.n_query)
-                break;
-            float x = seen ? score_of(s, a, sum[g], p.query_head + g, p.t - pos) : -INFINITY;
-            score[g * SLOTS_SPLIT + j] = x;
-            if (s.scores) {
-                size_t row = (size_t)p.sequence * (size_t)s.n_head + (size_t)(p.query_head + g);
-                s.scores[row * (size_t)s.most_slots + (size_t)(p.first + j)] = x;
+#pragma unroll
+            for (int k = 0; k < PAIR; k++)
+                part[k][g] = BITS < 16 ? 0.0f : sum[k][g];
+#pragma unroll
+            for (int i = 0; i < STEP; i += 4) {
+                float4 q = query[g * FOURS + (c + i) / 4];
+#pragma unroll
+                for (int k = 0; k < PAIR; k++) {
+                    part[k][g] += x[k][u + i] * q.x;
+                    part[k][g] += x[k][u + i + 1] * q.y;
+                    part[k][g] += x[k][u + i + 2] * q.z;
+                    part[k][g] += x[k][u + i + 3] * q.w;
+                }
             }
         }
+        if constexpr (BITS < 16)
+            if (c == scale->begins)
+                next_scales(s, slot, scale);
+#pragma unroll
+        for (int g = 0; g < G; g++)
+#pragma unroll
+            for (int k = 0; k < PAIR; k++)
+                sum[k][g] = BITS < 16 ? sum[k][g] + scale->now[k].x * part[k][g] +
+                                            scale->now[k].y * (float)total[g * UNITS + c / SLOTS_UNIT]
+                                      : part[k][g];
+    }
+}
+
+template <int BITS, int G, typename Query, typename Sum>
+static __device__ void products(const struct slots &s, const size_t *slot, const Query &query, const Sum &total,
+                                float sum[PAIR][G])
+{
+    struct scales scale = {};
+    if constexpr (BITS < 16)
+        next_scales(s, slot, &scale);
+    for (int first = 0; first < s.chunks; first += KEYS_AT_ONCE) {
+        uint4 key[KEYS_AT_ONCE][PAIR];
+#pragma unroll
+        for (int i = 0; i < KEYS_AT_ONCE; i++)
+#pragma unroll
+            for (int k = 0; k < PAIR; k++)
+                if (first + i < s.chunks)
+                    key[i][k] = key_load(s, slot[k], first + i);
+#pragma unroll
+        for (int i = 0; i < KEYS_AT_ONCE; i++)
+            if (first + i < s.chunks)
+                chunk_products<BITS, G>(s, slot, key[i], first + i, query, total, &scale, sum);
+    }
+}
+
+/* score[g * SLOTS_SPLIT + j] of slot j of the block's; -INFINITY where nothing is seen. */
+template <int G, typename Score>
+static __device__ __forceinline__ void put_scores(const struct slots &s, const struct query &a, const struct place &p,
+                                                  int j, int pos, const float *sum, Score &score)
+{
+#pragma unroll
+    for (int g = 0; g < G; g++) {
+        if (g >= p.n_query)
+            break;
+        float x = pos >= 0 ? score_of(s, a, sum[g], p.query_head + g, p.t - pos) : -INFINITY;
+        score[g * SLOTS_SPLIT + j] = x;
+        if (s.scores) {
+            size_t row = (size_t)p.sequence * (size_t)s.n_head + (size_t)(p.query_head + g);
+            s.scores[row * (size_t)s.most_slots + (size_t)(p.first + j)] = x;
+        }
+    }
+}
+
+template <int BITS, int G, typename Query, typename Sum, typename Score>
+static __device__ void scores(const struct slots &s, const struct query &a, const struct place &p, const Query &query,
+                              const Sum &total, Score &score)
+{
+    int oldest = a.window > 0 ? p.t + 1 - a.window : 0;
+    for (int first = (int)threadIdx.x; first < p.n; first += PAIR * SLOTS_THREADS) {
+        size_t slot[PAIR], other = 0;
+        int pos[PAIR], any = 0;
+        float sum[PAIR][G] = {};
+#pragma unroll
+        for (int k = 0; k < PAIR; k++) {
+            int j = first + k * SLOTS_THREADS;
+            slot[k] = p.base + (size_t)(p.first + j);
+            pos[k] = j < p.n ? s.pos[slot[k]] : -1;
+            pos[k] = pos[k] < oldest ? -1 : pos[k];
+            if (pos[k] >= 0) {
+                other = slot[k];
+                any = 1;
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < PAIR; k++)
+            slot[k] = pos[k] >= 0 ? slot[k] : other;        /* of those not seen nothing is read */
+        if (any)
+            products<BITS, G>(s, slot, query, total, sum);
+#pragma unroll
+        for (int k = 0; k < PAIR; k++)
+            if (first + k * SLOTS_THREADS < p.n)
+                put_scores<G>(s, a, p, first + k * SLOTS_THREADS, pos[k], sum[k], score);
     }
 }
 
@@ -132,18 +236,21 @@ static __device__ void exponentials(const struct slots &s, const struct place &p
     }
 }
 
-enum { MIX_AT_ONCE = 4 };              /* values on their way to a thread: one would not keep the memory busy */
+/* Values on their way to a thread: one would not keep the memory busy. Those of codes are smaller. */
+template <int BITS, int G> struct at_once { enum { MIX = BITS < 16 && G < SLOTS_GROUP ? 8 : 4 }; };
 
 /* Sums of 8 channels over every step-th slot. */
 template <int BITS, int G, typename Score>
 static __device__ void mix(const struct slots &s, const struct place &p, const Score &score, int unit, int from,
                            int step, float sum[G][SLOTS_UNIT])
 {
-    for (int first = from; first < p.n; first += MIX_AT_ONCE * step) {
-        value_unit<BITS> value[MIX_AT_ONCE];
-        float weight[MIX_AT_ONCE][G], x[SLOTS_UNIT];
+    enum { MIX = at_once<BITS, G>::MIX };
+    float least[G] = {};                /* what the minima add to each channel                     */
+    for (int first = from; first < p.n; first += MIX * step) {
+        value_unit<BITS> value[MIX];
+        float weight[MIX][G], x[SLOTS_UNIT];
 #pragma unroll
-        for (int k = 0; k < MIX_AT_ONCE; k++) {
+        for (int k = 0; k < MIX; k++) {
             int j = first + k * step;
             float any = 0;
 #pragma unroll
@@ -156,15 +263,27 @@ static __device__ void mix(const struct slots &s, const struct place &p, const S
                 value_load<BITS>(s, p.base + (size_t)(p.first + j), unit, value[k]);
         }
 #pragma unroll
-        for (int k = 0; k < MIX_AT_ONCE; k++) {
-            value_numbers<BITS>(value[k], x);
+        for (int k = 0; k < MIX; k++) {
+            value_codes<BITS>(value[k], x);
 #pragma unroll
-            for (int g = 0; g < G; g++)
+            for (int g = 0; g < G; g++) {
+                float w = weight[k][g];
+                if constexpr (BITS < 16) {
+                    least[g] += w * value[k].scale.y;
+                    w *= value[k].scale.x;
+                }
 #pragma unroll
                 for (int i = 0; i < SLOTS_UNIT; i++)
-                    sum[g][i] += weight[k][g] * x[i];
+                    sum[g][i] += w * x[i];
+            }
         }
     }
+    if constexpr (BITS < 16)
+#pragma unroll
+        for (int g = 0; g < G; g++)
+#pragma unroll
+            for (int i = 0; i < SLOTS_UNIT; i++)
+                sum[g][i] = sum[g][i] * code_unit<BITS>(i) + least[g];
 }
 
 /* What the threads of a unit have, added up in order, becomes the block's part of each query head. */
@@ -195,6 +314,7 @@ static __device__ void add_up(const struct slots &s, const struct place &p, Sums
 template <int BITS, int G> __global__ void __launch_bounds__(SLOTS_THREADS) slots_scores(struct slots s, struct query a)
 {
     SH_SHARED(float4, query, FOURS * G);
+    SH_SHARED(float, total, BITS < 16 ? UNITS * G : 1);
     SH_SHARED(float, score, SLOTS_SPLIT * G);
     SH_SHARED(float, sums, SLOTS_UNIT * SLOTS_THREADS);
     struct place p;
@@ -213,9 +333,9 @@ template <int BITS, int G> __global__ void __launch_bounds__(SLOTS_THREADS) slot
     p.t = a.position[p.row];
     if (p.n <= 0)
         return;
-    load_queries<G>(s, a, p, query, s.chunks * 128 / BITS);
+    load_queries<BITS, G>(s, a, p, query, total, s.chunks * 128 / BITS);
     __syncthreads();
-    scores<BITS, G>(s, a, p, query, score);
+    scores<BITS, G>(s, a, p, query, total, score);
     __syncthreads();
     exponentials(s, p, score);
     __syncthreads();
