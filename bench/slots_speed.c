@@ -5,7 +5,8 @@
  *
  *     read_bytes_per_s      keys and values of the kept tokens, over the time of the whole operation: room for the
  *                           token, attention, what the policy learns
- *     share_of_copy         that, over what a copy of caches on the device reads and writes per second
+ *     share_of_copy         that, over what the copy of one large cache on the device reads and writes per second, which is
+ *                           measured first
  *
  *     slots_speed BACKEND MEMORY [REPEAT [TOKENS]]
  *
@@ -135,27 +136,48 @@ static double time_steps(struct bench *x, struct sh_err *e)
     return best;
 }
 
-/* Bytes read and written per second when half of the sequences take over the others' caches. */
+/* Bytes read and written per second when a sequence takes over another's cache; the fastest of several. */
 static double time_copies(struct bench *x, struct sh_err *e)
 {
     double best = -1;
     for (int i = 0; i < 5; i++) {
         double began = sh_now_s();
-        for (int q = 0; q + 1 < x->n_seq; q += 2)
-            x->b->slots->copy(x->d, x->slots, q + 1, x->slots, q);
+        x->b->slots->copy(x->d, x->slots, 1, x->slots, 0);
         if (x->b->sync(x->d, e))
             return -1;
         double took = sh_now_s() - began;
         best = best < 0 || took < best ? took : best;
     }
-    return row_bytes(x) / x->n_seq * (x->n_seq / 2) * 2 / best;
+    return row_bytes(x) / best;
 }
 
-static int measure(struct bench *x, struct sh_err *e)
+static void fill(struct bench *x)
 {
     while (x->t < x->tokens)
         bring(x, x->tokens - x->t < AT_ONCE ? x->tokens - x->t : AT_ONCE, 0);
-    double copy = x->b->sync(x->d, e) ? -1 : time_copies(x, e), step = copy < 0 ? -1 : time_steps(x, e);
+}
+
+/* ... of two sequences that share the memory, but have no more than MOST_COPIED times `tokens`; -1: failed. */
+static double copy_rate(const struct sh_backend *b, struct sh_dev *d, double memory, int tokens, struct sh_err *e)
+{
+    enum { MOST_COPIED = 16 };
+    static const struct shape large = {N_HEAD, 32, 1, SH_SLOTS_OLDEST, "window"};
+    struct bench x = {.b = b, .d = d, .s = &large, .n_seq = 2, .tokens = 1};
+    double most = memory / row_bytes(&x);
+    x.tokens = most < 1 ? 1 : most < MOST_COPIED * tokens ? (int)most : MOST_COPIED * tokens;
+    double rate = -1;
+    if (!open_bench(&x, e)) {
+        fill(&x);
+        rate = b->sync(d, e) ? -1 : time_copies(&x, e);
+    }
+    close_bench(&x);
+    return rate;
+}
+
+static int measure(struct bench *x, double copy, struct sh_err *e)
+{
+    fill(x);
+    double step = x->b->sync(x->d, e) ? -1 : time_steps(x, e);
     if (step < 0)
         return -1;
     double rate = row_bytes(x) / step;
@@ -170,13 +192,14 @@ static int measure(struct bench *x, struct sh_err *e)
 static int run(const struct sh_backend *b, struct sh_dev *d, double memory, int repeat, int tokens,
                struct sh_err *e)
 {
-    int bad = 0;
+    double copy = copy_rate(b, d, memory, tokens, e);
+    int bad = copy < 0;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !bad; i++) {
         struct bench x = {.b = b, .d = d, .s = &shapes[i], .n_seq = 1, .repeat = repeat};
         x.tokens = tokens / shapes[i].share;
         double most = memory / row_bytes(&x);
         x.n_seq = most < 2 ? 2 : most < MOST_SEQ ? (int)most : MOST_SEQ;
-        bad = open_bench(&x, e) || measure(&x, e);
+        bad = open_bench(&x, e) || measure(&x, copy, e);
         close_bench(&x);
     }
     return bad;

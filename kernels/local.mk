@@ -72,6 +72,7 @@ cuda_sources = \
 	%D%/cuda/device.cu \
 	%D%/cuda/drain.cu \
 	%D%/cuda/embed.cu \
+	%D%/cuda/few_rows.cu \
 	%D%/cuda/graph.cu \
 	%D%/cuda/linear.cu \
 	%D%/cuda/memory.cu \
@@ -90,6 +91,7 @@ cuda_sources = \
 cuda_headers = \
 	%D%/cuda/cuda.cuh \
 	%D%/cuda/device.cuh \
+	%D%/cuda/numbers.cuh \
 	%D%/cuda/slots/slots.cuh \
 	%D%/cuda/slots/slots_evict.cuh \
 	%D%/cuda/slots/slots_unpack.cuh \

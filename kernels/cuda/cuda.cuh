@@ -194,6 +194,8 @@ void cuda_weight_bits(struct sh_dev *d, int bits);
 void cuda_drop(struct sh_dev *d, struct sh_weight *w);
 void cuda_embed(struct sh_dev *d, const struct sh_embed *a);
 void cuda_linear(struct sh_dev *d, const struct sh_linear *a);
+/* few_rows.cu: queues it if it is one of few rows, or returns 0. */
+int cuda_few_rows(struct sh_dev *d, const struct sh_linear *a);
 size_t cuda_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits);
 void cuda_norm(struct sh_dev *d, const struct sh_norm *a);
 void cuda_best(struct sh_dev *d, struct sh_best *out, struct sh_mat x);

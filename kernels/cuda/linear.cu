@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products by cuBLAS, f32 accumulation, no TF32. A bias is added and an activation applied to the f32
  * product, before it is rounded to the type of the next operand. A weight that is kept as codes is read
- * back a panel of outputs at a time. */
+ * back a panel of outputs at a time. Products of few rows are few_rows.cu's. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
 
@@ -99,7 +99,9 @@ void cuda_linear(struct sh_dev *d, const struct sh_linear *a)
         return;
     cuda_arrived(d, a->bias);
     cuda_stage_begin(d, SH_STAGE_PRODUCTS);
-    if (a->act == SH_ACT_NONE && (a->out.type == SH_F32 || !a->bias)) {     /* nothing, or a bias in f32, is to do */
+    if (cuda_few_rows(d, a))
+        ;                               /* it is queued */
+    else if (a->act == SH_ACT_NONE && (a->out.type == SH_F32 || !a->bias)) {    /* nothing, or a bias in f32 */
         product(d, a, a->out.at, a->out.type, a->out.stride, a->add ? 1.0f : 0.0f);
         if (a->bias && !cuda_has_failed(d))
             SH_LAUNCH((finish<float>), dim3((unsigned)a->out.rows), dim3(THREADS), d->compute, (float *)a->out.at,

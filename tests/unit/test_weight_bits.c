@@ -191,7 +191,7 @@ static void try_product(const struct target *t, int rows, int in, int out, enum 
     struct matrix x = matrix_new(t, type, rows, in, turn % 3), to = matrix_new(t, result, rows, out, turn % 2 * 6);
     struct matrix bias = matrix_new(t, SH_F32, 1, out, 0);
     struct tally own = {0};
-    int may_be_unrounded = t->which != ON_MODULE && rows <= 8;      /* kernels/cpu/gemm_few_rows.h */
+    int may_be_unrounded = rows <= (t->which == ON_MODULE ? 4 : 8);     /* cuda/few_rows.cu, cpu/gemm_few_rows.h */
     matrix_normal(t, &x, 1, 1);
     matrix_normal(t, &bias, 3, 1);
     if (add)

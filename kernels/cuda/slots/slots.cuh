@@ -16,6 +16,7 @@
 
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/numbers.cuh"
 
 enum {
     SLOTS_TILE = 8, SLOTS_CHUNK = 16, SLOTS_UNIT = 8,
@@ -127,12 +128,6 @@ static __device__ __forceinline__ size_t slots_key_at(const struct slots &s, siz
     size_t tile = slot / SLOTS_TILE * (size_t)(SLOTS_TILE * s.chunks);
     size_t chunk = (size_t)(byte / SLOTS_CHUNK) * SLOTS_TILE;
     return (tile + chunk + slot % SLOTS_TILE) * SLOTS_CHUNK + (size_t)(byte % SLOTS_CHUNK);
-}
-
-static __device__ __forceinline__ float half_of(unsigned word, int upper)
-{
-    unsigned short bits = (unsigned short)(upper ? word >> 16 : word & 0xffffu);
-    return __half2float(__ushort_as_half(bits));
 }
 
 /* Pair i of a scale and a minimum. */

@@ -5,49 +5,6 @@
 
 #include "kernels/cuda/slots/slots.cuh"
 
-/* A code becomes a float without a conversion, which has half the rate of arithmetic: in the lowest bits of 2^23 a code
- * is a whole number, and what is left after 2^23 is taken away is exact. DIRECT codes of a word fit below 2^23 where they
- * lie, the others after one shift; so the code of channel i comes out times 2^(BITS * (i % DIRECT)), which whoever
- * multiplies by it takes out again once (code_unit): a power of 2 costs no digit. */
-template <int BITS> struct codes {
-    enum { PER_WORD = 32 / BITS, DIRECT = BITS == 4 ? 5 : 2, MASK = (1 << BITS) - 1 };
-};
-
-/* 1 / what the code of channel i was multiplied by. */
-template <int BITS> static __device__ __forceinline__ float code_unit(int i)
-{
-    int place = i % codes<BITS>::PER_WORD % codes<BITS>::DIRECT;
-    return __uint_as_float((unsigned)(127 - BITS * place) << 23);
-}
-
-/* The 32 / BITS numbers of a word; codes still are codes, times what code_unit takes out. */
-template <int BITS> static __device__ __forceinline__ void numbers_of(unsigned word, float *x)
-{
-    if constexpr (BITS == 32) {
-        x[0] = __uint_as_float(word);
-    } else if constexpr (BITS == 16) {
-        x[0] = half_of(word, 0);
-        x[1] = half_of(word, 1);
-    } else {
-        const unsigned two_to_23 = 0x4b000000u;
-#pragma unroll
-        for (int i = 0; i < codes<BITS>::PER_WORD; i++) {
-            unsigned mask = (unsigned)codes<BITS>::MASK << (i % codes<BITS>::DIRECT * BITS);
-            unsigned from = i < codes<BITS>::DIRECT ? word : word >> (codes<BITS>::DIRECT * BITS);
-            x[i] = __uint_as_float((from & mask) | two_to_23) - __uint_as_float(two_to_23);
-        }
-    }
-}
-
-template <int BITS> static __device__ __forceinline__ void chunk_numbers(uint4 four, float *x)
-{
-    enum { PER_WORD = 32 / BITS };
-    numbers_of<BITS>(four.x, x);
-    numbers_of<BITS>(four.y, x + PER_WORD);
-    numbers_of<BITS>(four.z, x + 2 * PER_WORD);
-    numbers_of<BITS>(four.w, x + 3 * PER_WORD);
-}
-
 static __device__ __forceinline__ uint4 key_load(const struct slots &s, size_t slot, int chunk)
 {
     return *(const uint4 *)(s.k + slots_key_at(s, slot, chunk * SLOTS_CHUNK));

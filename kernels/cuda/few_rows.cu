@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of few rows, as a decoding step of few sequences has them: bound by the reading of the weights, once. A warp
+ * has two outputs, its lanes 16 bytes of each at a time; what they multiply by comes from the first-level cache.
+ * Codes (kernels/weight_bits.h) are multiplied as codes: with the scale s and the least number m of a group,
+ *
+ *     x . w = sum over groups of s (x . code) + m (sum of x)
+ *
+ * Larger products, other types and shapes that do not fill 16 bytes are cuBLAS's (linear.cu). */
+#include "kernels/cuda/cuda.cuh"
+#include "kernels/cuda/numbers.cuh"
+#include "kernels/weight_bits.h"
+
+enum { THREADS = 128, WARPS = THREADS / WARP, OUTPUTS = 2, MOST_ROWS = 4 };
+
+struct few {                            /* out (+)= act(x w^T + bias)                              */
+    const void *x, *w;
+    const unsigned *scales;             /* of codes: pairs of f16                                  */
+    void *out;
+    const float *bias;
+    size_t x_stride, out_stride;        /* in numbers                                              */
+    enum sh_type out_type;
+    int rows, in, n_out, act, add;
+};
+
+/* 8 numbers of 16 bits. */
+template <typename T> static __device__ __forceinline__ void eight(uint4 from, float *x);
+template <> __device__ __forceinline__ void eight<__half>(uint4 from, float *x)
+{
+    chunk_numbers<16>(from, x);
+}
+template <> __device__ __forceinline__ void eight<__nv_bfloat16>(uint4 from, float *x)
+{
+    const unsigned word[4] = {from.x, from.y, from.z, from.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        x[2 * i] = __uint_as_float(word[i] << 16);
+        x[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
+    }
+}
+
+/* 8 numbers of a row of x from column c on. */
+template <typename T> static __device__ __forceinline__ void x_eight(const struct few &a, int row, int c, float *x)
+{
+    eight<T>(*(const uint4 *)((const T *)a.x + (size_t)row * a.x_stride + (size_t)c), x);
+}
+
+template <typename T> static __device__ void add_to(void *at, size_t i, float y, int add)
+{
+    T *to = (T *)at + i;
+    *to = from_float<T>(add ? to_float(*to) + y : y);
+}
+
+static __device__ void put_sum(const struct few &a, int row, int output, float sum)
+{
+    float y = activated(a.act, a.bias ? sum + a.bias[output] : sum);
+    size_t i = (size_t)row * a.out_stride + (size_t)output;
+    switch (a.out_type) {
+    case SH_F32: add_to<float>(a.out, i, y, a.add); break;
+    case SH_F16: add_to<__half>(a.out, i, y, a.add); break;
+    case SH_BF16: add_to<__nv_bfloat16>(a.out, i, y, a.add); break;
+    }
+}
+
+/* The lanes' sums of a warp's outputs, together; the last of an odd number stands twice and is written once. */
+template <int ROWS> static __device__ void put_sums(const struct few &a, int first, float sum[OUTPUTS][ROWS])
+{
+#pragma unroll
+    for (int o = 0; o < OUTPUTS; o++)
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            for (int step = WARP / 2; step; step /= 2)
+                sum[o][r] += __shfl_xor_sync(ALL_LANES, sum[o][r], step);
+            if (threadIdx.x % WARP == 0 && r < a.rows && first + o < a.n_out)
+                put_sum(a, r, first + o, sum[o][r]);
+        }
+}
+
+static __device__ __forceinline__ int first_output(void)
+{
+    return ((int)blockIdx.x * WARPS + (int)threadIdx.x / WARP) * OUTPUTS;
+}
+
+template <typename T, int ROWS> __global__ void __launch_bounds__(THREADS) few_numbers(struct few a)
+{
+    enum { AT_ONCE = 4, N = 8 };
+    int first = first_output(), lane = (int)threadIdx.x % WARP, chunks = a.in / N;
+    if (first >= a.n_out)
+        return;
+    const uint4 *w[OUTPUTS];
+    float sum[OUTPUTS][ROWS] = {};
+#pragma unroll
+    for (int o = 0; o < OUTPUTS; o++)
+        w[o] = (const uint4 *)((const T *)a.w + (size_t)min(first + o, a.n_out - 1) * (size_t)a.in);
+    for (int i = lane; i < chunks; i += AT_ONCE * WARP) {
+        uint4 from[AT_ONCE][OUTPUTS];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+#pragma unroll
+            for (int o = 0; o < OUTPUTS; o++)
+                if (i + k * WARP < chunks)
+                    from[k][o] = w[o][i + k * WARP];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            float y[OUTPUTS][N], x[N];
+            if (i + k * WARP >= chunks)
+                break;
+#pragma unroll
+            for (int o = 0; o < OUTPUTS; o++)
+                eight<T>(from[k][o], y[o]);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                if (r >= a.rows)
+                    break;
+                x_eight<T>(a, r, (i + k * WARP) * N, x);
+#pragma unroll
+                for (int o = 0; o < OUTPUTS; o++)
+#pragma unroll
+                    for (int c = 0; c < N; c++)
+                        sum[o][r] += y[o][c] * x[c];
+            }
+        }
+    }
+    put_sums<ROWS>(a, first, sum);
+}
+
+/* A lane has 16 bytes of codes of each output, which are a part of one group. */
+template <typename T, int BITS, int ROWS> __global__ void __launch_bounds__(THREADS) few_codes(struct few a)
+{
+    enum { AT_ONCE = 2, N = 128 / BITS, EIGHT = 8 };
+    int first = first_output(), lane = (int)threadIdx.x % WARP, chunks = a.in / N;
+    if (first >= a.n_out)
+        return;
+    float sum[OUTPUTS][ROWS] = {};
+    size_t row[OUTPUTS];
+#pragma unroll
+    for (int o = 0; o < OUTPUTS; o++)
+        row[o] = (size_t)min(first + o, a.n_out - 1);
+    for (int i = lane; i < chunks; i += AT_ONCE * WARP) {
+        uint4 from[AT_ONCE][OUTPUTS];
+        unsigned scale[AT_ONCE][OUTPUTS];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+#pragma unroll
+            for (int o = 0; o < OUTPUTS; o++)
+                if (i + k * WARP < chunks) {
+                    from[k][o] = ((const uint4 *)a.w)[row[o] * (size_t)chunks + (size_t)(i + k * WARP)];
+                    scale[k][o] = a.scales[row[o] * (size_t)(a.in / SH_CODE_GROUP) +
+                                           (size_t)((i + k * WARP) * N / SH_CODE_GROUP)];
+                }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            float code[OUTPUTS][N];
+            if (i + k * WARP >= chunks)
+                break;
+#pragma unroll
+            for (int o = 0; o < OUTPUTS; o++)
+                chunk_numbers<BITS>(from[k][o], code[o]);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                float x[EIGHT], all = 0, part[OUTPUTS] = {};
+                if (r >= a.rows)
+                    break;
+#pragma unroll
+                for (int u = 0; u < N; u += EIGHT) {
+                    x_eight<T>(a, r, (i + k * WARP) * N + u, x);
+#pragma unroll
+                    for (int c = 0; c < EIGHT; c++) {
+                        all += x[c];
+                        x[c] *= code_unit<BITS>(c);
+                    }
+#pragma unroll
+                    for (int o = 0; o < OUTPUTS; o++)
+#pragma unroll
+                        for (int c = 0; c < EIGHT; c++)
+                            part[o] += code[o][u + c] * x[c];
+                }
+#pragma unroll
+                for (int o = 0; o < OUTPUTS; o++)
+                    sum[o][r] += half_of(scale[k][o], 0) * part[o] + half_of(scale[k][o], 1) * all;
+            }
+        }
+    }
+    put_sums<ROWS>(a, first, sum);
+}
+
+template <typename T, int ROWS> static void launch(struct sh_dev *d, const struct few *a, int bits)
+{
+    dim3 grid((unsigned)((a->n_out + WARPS * OUTPUTS - 1) / (WARPS * OUTPUTS)));
+    if (bits == 16)
+        SH_LAUNCH((few_numbers<T, ROWS>), grid, dim3(THREADS), d->compute, *a);
+    else if (bits == 8)
+        SH_LAUNCH((few_codes<T, 8, ROWS>), grid, dim3(THREADS), d->compute, *a);
+    else
+        SH_LAUNCH((few_codes<T, 4, ROWS>), grid, dim3(THREADS), d->compute, *a);
+}
+
+template <typename T> static void by_rows(struct sh_dev *d, const struct few *a, int bits)
+{
+    if (a->rows == 1)
+        launch<T, 1>(d, a, bits);
+    else if (a->rows == 2)
+        launch<T, 2>(d, a, bits);
+    else
+        launch<T, MOST_ROWS>(d, a, bits);
+}
+
+static int is_whole(const struct sh_linear *a)
+{
+    int least = a->w->bits == 16 ? 8 : SH_CODE_GROUP;
+    return a->w->cols % least == 0 && a->x.stride % 8 == 0 && (size_t)a->x.at % 16 == 0;
+}
+
+int cuda_few_rows(struct sh_dev *d, const struct sh_linear *a)
+{
+    const struct sh_weight *w = a->w;
+    if (a->x.rows > MOST_ROWS || w->type == SH_F32 || !is_whole(a))
+        return 0;
+    struct few few = {a->x.at, w->at, NULL, a->out.at, a->bias, a->x.stride, a->out.stride, a->out.type, a->x.rows,
+                      w->cols, w->rows, a->act, a->add};
+    if (w->bits < 16)
+        few.scales = (const unsigned *)((const char *)w->at + sh_code_scales_at(w->rows, w->cols, w->bits));
+    if (w->type == SH_F16)
+        by_rows<__half>(d, &few, w->bits);
+    else
+        by_rows<__nv_bfloat16>(d, &few, w->bits);
+    return 1;
+}
