@@ -85,9 +85,9 @@ gpu_pack_emulated = $(GPU_PACK_EMULATED:1=tests/emu/modules/cuda.so)
 	$(AM_V_NVCC)$(NVCC) -std=c++17 $(DEFS) $(AM_CPPFLAGS) $(gpu_pack_gencode) $(NVCCFLAGS) \
 	-Xcompiler -fPIC,-fvisibility=hidden -MD -MP -MF $@.d -c -o $@ $<
 -include $(gpu_pack_objects:=.d)
-%D%/pack/cuda.so: $(gpu_pack_objects)
+%D%/pack/cuda.so: $(gpu_pack_objects) libbase.a
 	$(AM_V_NVCC)$(NVCC) -shared $(gpu_pack_gencode) $(NVCCFLAGS) -L$$(dirname $$(dirname '$(NVCC)'))/lib64 -o $@ \
-	$(gpu_pack_objects) -lcublas -lpthread
+	$(gpu_pack_objects) libbase.a -lcublas -lpthread
 # The pack's program is without the embedded demonstration, which would be a fifth of the pack.
 %D%/pack/shears: shears libnodemo.a
 	@$(MKDIR_P) $(@D)

@@ -5,8 +5,8 @@
  *
  *     read_bytes_per_s      keys and values of the kept tokens, over the time of the whole operation: room for the
  *                           token, attention, what the policy learns
- *     share_of_copy         that, over what the copy of one large cache on the device reads and writes per second, which is
- *                           measured first
+ *     share_of_copy         that, over what the copy of one large cache reads and writes per second, which is measured
+ *                           first
  *
  *     slots_speed BACKEND MEMORY [REPEAT [TOKENS]]
  *

@@ -105,7 +105,7 @@ module_PROGRAMS += %D%/cuda.so
 endif
 kernels_cuda_so_SOURCES = $(cuda_sources) $(cuda_headers)
 kernels_cuda_so_LINK    = $(NVCC) -shared $(CUDA_GENCODE) $(NVCCFLAGS) $(CUDA_LDFLAGS) -o $@
-kernels_cuda_so_LDADD   = -lcublas -lpthread
+kernels_cuda_so_LDADD   = libbase.a -lcublas -lpthread
 AM_V_NVCC   = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;

@@ -173,6 +173,8 @@ void cuda_stages_free(struct cuda_stages *s);
 void *cuda_stage_at(struct sh_dev *d, struct cuda_stages *s, size_t bytes, const char *what);
 /* What uses that memory is queued on the stages' stream. */
 int cuda_stage_sent(struct sh_dev *d, struct cuda_stages *s, const char *what);
+/* In the host's memory, by several threads. */
+void cuda_copy_host(struct sh_dev *d, void *to, const void *from, size_t bytes);
 void cuda_put(struct sh_dev *d, void *to, const void *from, size_t bytes);
 void cuda_get(struct sh_dev *d, void *to, const void *from, size_t bytes);
 float *cuda_vector(struct sh_dev *d, const float *from, size_t n, struct sh_err *e);

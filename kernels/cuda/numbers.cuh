@@ -11,8 +11,8 @@ static __device__ __forceinline__ float half_of(unsigned word, int upper)
     return __half2float(__ushort_as_half(bits));
 }
 
-/* A code becomes a float without a conversion, which has half the rate of arithmetic: in the lowest bits of 2^23 it is a
- * whole number, and what is left after 2^23 is taken away is exact. DIRECT codes of a word fit below 2^23 where they
+/* A code becomes a float without a conversion, which has half the rate of arithmetic: in the lowest bits of 2^23 it is
+ * a whole number, and what is left after 2^23 is taken away is exact. DIRECT codes of a word fit below 2^23 where they
  * lie, the others after one shift. So code i of a word comes out times 2^(BITS * (i % DIRECT)), which is taken out of
  * what it is multiplied by, or out of the sum (code_unit); a power of 2 costs no digit. */
 template <int BITS> struct codes {

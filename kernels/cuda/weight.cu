@@ -16,7 +16,7 @@ static void *send_piece(struct sh_dev *d, const char *from, size_t bytes, void *
     void *pinned = cuda_stage_at(d, &d->stages_load, bytes, "weight");
     if (!pinned)
         return NULL;
-    memcpy(pinned, from, bytes);
+    cuda_copy_host(d, pinned, from, bytes);
     raw = raw ? raw : d->load_raw[d->stages_load.turn];
     return cuda_check(d, "weight", cudaMemcpyAsync(raw, pinned, bytes, cudaMemcpyHostToDevice, d->load)) ? NULL : raw;
 }

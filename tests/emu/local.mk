@@ -55,7 +55,7 @@ am__v_EMU_1 =
 
 check_PROGRAMS += %D%/modules/cuda.so
 tests_emu_modules_cuda_so_SOURCES      =
-tests_emu_modules_cuda_so_DEPENDENCIES = libemu.a $(emu_objects)
+tests_emu_modules_cuda_so_DEPENDENCIES = libemu.a libbase.a $(emu_objects)
 tests_emu_modules_cuda_so_LINK         = $(CXX) -shared $(SH_SAN_FLAGS) $(CXXFLAGS) $(LDFLAGS) -o $@ $(emu_objects) \
-	-Wl,--whole-archive libemu.a -Wl,--no-whole-archive -Wl,-z,defs -lpthread
+	-Wl,--whole-archive libemu.a -Wl,--no-whole-archive libbase.a -Wl,-z,defs -lpthread
 endif
