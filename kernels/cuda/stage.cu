@@ -21,8 +21,8 @@ struct parts {                          /* of a copy in the host's memory       
 static void copy_part(void *arg, int i)
 {
     const struct parts *p = (const struct parts *)arg;
-    size_t at = (size_t)i * PART_BYTES, left = p->bytes - at;
-    memcpy(p->to + at, p->from + at, left < PART_BYTES ? left : PART_BYTES);
+    size_t at = (size_t)i * PART_BYTES, most = PART_BYTES, left = p->bytes - at;
+    memcpy(p->to + at, p->from + at, left < most ? left : most);
 }
 
 /* One thread copies at a third of what the bus takes, and less where pages come in from a file. */
