@@ -61,18 +61,21 @@ static __device__ void put_sum(const struct few &a, int row, int output, float s
     }
 }
 
-/* The lanes' sums of a warp's outputs, together; the last of an odd number stands twice and is written once. */
+/* The lanes' sums of a warp's outputs, together: each is written by a lane of its own. The last of an odd number of
+ * outputs stands twice and is written once. */
 template <int ROWS> static __device__ void put_sums(const struct few &a, int first, float sum[OUTPUTS][ROWS])
 {
+    int lane = (int)threadIdx.x % WARP, o = lane / ROWS, r = lane % ROWS;
+    float own = 0;
 #pragma unroll
-    for (int o = 0; o < OUTPUTS; o++)
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            for (int step = WARP / 2; step; step /= 2)
-                sum[o][r] += __shfl_xor_sync(ALL_LANES, sum[o][r], step);
-            if (threadIdx.x % WARP == 0 && r < a.rows && first + o < a.n_out)
-                put_sum(a, r, first + o, sum[o][r]);
-        }
+    for (int i = 0; i < OUTPUTS * ROWS; i++) {
+        float x = sum[i / ROWS][i % ROWS];
+        for (int step = WARP / 2; step; step /= 2)
+            x += __shfl_xor_sync(ALL_LANES, x, step);
+        own = lane == i ? x : own;
+    }
+    if (o < OUTPUTS && r < a.rows && first + o < a.n_out)
+        put_sum(a, r, first + o, own);
 }
 
 static __device__ __forceinline__ int first_output(void)
@@ -91,6 +94,7 @@ template <typename T, int ROWS> __global__ void __launch_bounds__(THREADS) few_n
 #pragma unroll
     for (int o = 0; o < OUTPUTS; o++)
         w[o] = (const uint4 *)((const T *)a.w + (size_t)min(first + o, a.n_out - 1) * (size_t)a.in);
+#pragma unroll 1
     for (int i = lane; i < chunks; i += AT_ONCE * WARP) {
         uint4 from[AT_ONCE][OUTPUTS];
 #pragma unroll
@@ -135,6 +139,7 @@ template <typename T, int BITS, int ROWS> __global__ void __launch_bounds__(THRE
 #pragma unroll
     for (int o = 0; o < OUTPUTS; o++)
         row[o] = (size_t)min(first + o, a.n_out - 1);
+#pragma unroll 1
     for (int i = lane; i < chunks; i += AT_ONCE * WARP) {
         uint4 from[AT_ONCE][OUTPUTS];
         unsigned scale[AT_ONCE][OUTPUTS];

@@ -144,6 +144,7 @@ static __device__ void products(const struct slots &s, const size_t *slot, const
     struct scales scale = {};
     if constexpr (BITS < 16)
         next_scales(s, slot, &scale);
+#pragma unroll 1
     for (int first = 0; first < s.chunks; first += KEYS_AT_ONCE) {
         uint4 key[KEYS_AT_ONCE][PAIR];
 #pragma unroll
@@ -182,6 +183,7 @@ static __device__ void scores(const struct slots &s, const struct query &a, cons
                               const Sum &total, Score &score)
 {
     int oldest = a.window > 0 ? p.t + 1 - a.window : 0;
+#pragma unroll 1
     for (int first = (int)threadIdx.x; first < p.n; first += PAIR * SLOTS_THREADS) {
         size_t slot[PAIR], other = 0;
         int pos[PAIR], any = 0;
@@ -246,6 +248,7 @@ static __device__ void mix(const struct slots &s, const struct place &p, const S
 {
     enum { MIX = at_once<BITS, G>::MIX };
     float least[G] = {};                /* what the minima add to each channel                     */
+#pragma unroll 1
     for (int first = from; first < p.n; first += MIX * step) {
         value_unit<BITS> value[MIX];
         float weight[MIX][G], x[SLOTS_UNIT];
