@@ -14,6 +14,9 @@
 #ifndef SH_EMU
 #define SH_LAUNCH(kernel, grid, block, stream, ...) (kernel)<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__)
 #define SH_SHARED(type, name, count) __shared__ type name[count]
+/* x & mask | bits, which the compiler makes two operations of when both are constants. */
+#define SH_AND_OR(to, x, mask, bits) \
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(to) : "r"(x), "r"(mask), "r"(bits))
 #endif
 
 #define WARP 32

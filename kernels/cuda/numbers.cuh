@@ -39,8 +39,9 @@ template <int BITS> static __device__ __forceinline__ void numbers_of(unsigned w
 #pragma unroll
         for (int i = 0; i < codes<BITS>::PER_WORD; i++) {
             unsigned mask = (unsigned)codes<BITS>::MASK << (i % codes<BITS>::DIRECT * BITS);
-            unsigned from = i < codes<BITS>::DIRECT ? word : word >> (codes<BITS>::DIRECT * BITS);
-            x[i] = __uint_as_float((from & mask) | two_to_23) - __uint_as_float(two_to_23);
+            unsigned from = i < codes<BITS>::DIRECT ? word : word >> (codes<BITS>::DIRECT * BITS), whole;
+            SH_AND_OR(whole, from, mask, two_to_23);
+            x[i] = __uint_as_float(whole) - __uint_as_float(two_to_23);
         }
     }
 }

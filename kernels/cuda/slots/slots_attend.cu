@@ -5,8 +5,8 @@
  * values weighted by these; slots_observe puts the blocks of a head together.
  *
  * First each thread has two slots: their keys against all queries, which are in shared memory and read once for both.
- * Then the threads divide the channels in units of 8, several slots at once, and their sums meet in shared memory. Of
- * free slots, and of tokens that a window hides, nothing is read.
+ * Then the threads divide the channels, 16 bytes of a value each where the rows allow it, several slots at once, and
+ * their sums meet in shared memory. Of free slots, and of tokens that a window hides, nothing is read.
  *
  * Codes are multiplied as codes. With the scale s and the minimum m of a group of channels,
  *
@@ -238,22 +238,20 @@ static __device__ void exponentials(const struct slots &s, const struct place &p
     }
 }
 
-/* Values on their way to a thread: one would not keep the memory busy. Those of codes are smaller. */
-template <int BITS, int G> struct at_once { enum { MIX = BITS < 16 && G < SLOTS_GROUP ? 8 : 4 }; };
+enum { MIX_AT_ONCE = 4, SUMS_STRIDE = SLOTS_THREADS + 1 };     /* values on their way to a thread; no bank conflicts */
 
-/* Sums of 8 channels over every step-th slot. */
-template <int BITS, int G, typename Score>
-static __device__ void mix(const struct slots &s, const struct place &p, const Score &score, int unit, int from,
-                           int step, float sum[G][SLOTS_UNIT])
+/* Sums of N channels over every step-th slot. */
+template <int BITS, int G, int N, typename Score>
+static __device__ void mix(const struct slots &s, const struct place &p, const Score &score, int part, int from,
+                           int step, float sum[G][N])
 {
-    enum { MIX = at_once<BITS, G>::MIX };
     float least[G] = {};                /* what the minima add to each channel                     */
 #pragma unroll 1
-    for (int first = from; first < p.n; first += MIX * step) {
-        value_unit<BITS> value[MIX];
-        float weight[MIX][G], x[SLOTS_UNIT];
+    for (int first = from; first < p.n; first += MIX_AT_ONCE * step) {
+        value_part<BITS, N> value[MIX_AT_ONCE];
+        float weight[MIX_AT_ONCE][G], x[N];
 #pragma unroll
-        for (int k = 0; k < MIX; k++) {
+        for (int k = 0; k < MIX_AT_ONCE; k++) {
             int j = first + k * step;
             float any = 0;
 #pragma unroll
@@ -263,11 +261,11 @@ static __device__ void mix(const struct slots &s, const struct place &p, const S
             }
             value[k] = {};
             if (any > 0)
-                value_load<BITS>(s, p.base + (size_t)(p.first + j), unit, value[k]);
+                value_load(s, p.base + (size_t)(p.first + j), part, value[k]);
         }
 #pragma unroll
-        for (int k = 0; k < MIX; k++) {
-            value_codes<BITS>(value[k], x);
+        for (int k = 0; k < MIX_AT_ONCE; k++) {
+            value_codes(value[k], x);
 #pragma unroll
             for (int g = 0; g < G; g++) {
                 float w = weight[k][g];
@@ -276,7 +274,7 @@ static __device__ void mix(const struct slots &s, const struct place &p, const S
                     w *= value[k].scale.x;
                 }
 #pragma unroll
-                for (int i = 0; i < SLOTS_UNIT; i++)
+                for (int i = 0; i < N; i++)
                     sum[g][i] += w * x[i];
             }
         }
@@ -285,27 +283,28 @@ static __device__ void mix(const struct slots &s, const struct place &p, const S
 #pragma unroll
         for (int g = 0; g < G; g++)
 #pragma unroll
-            for (int i = 0; i < SLOTS_UNIT; i++)
+            for (int i = 0; i < N; i++)
                 sum[g][i] = sum[g][i] * code_unit<BITS>(i) + least[g];
 }
 
-/* What the threads of a unit have, added up in order, becomes the block's part of each query head. */
-template <int G, typename Sums>
-static __device__ void add_up(const struct slots &s, const struct place &p, Sums &sums, const float sum[G][SLOTS_UNIT])
+/* What the threads of a part of the channels have, added up in order, becomes the block's part of each query head. */
+template <int G, int N, typename Sums>
+static __device__ void add_up(const struct slots &s, const struct place &p, Sums &sums, int parts,
+                              const float sum[G][N])
 {
-    int lanes = SLOTS_THREADS / s.units, tid = (int)threadIdx.x;
+    int lanes = SLOTS_THREADS / parts, tid = (int)threadIdx.x;
 #pragma unroll
     for (int g = 0; g < G; g++) {
         if (g >= p.n_query)             /* the same for the whole block                            */
             break;
 #pragma unroll
-        for (int i = 0; i < SLOTS_UNIT; i++)
-            sums[i * SLOTS_THREADS + tid] = sum[g][i];
+        for (int i = 0; i < N; i++)
+            sums[i * SUMS_STRIDE + tid] = sum[g][i];
         __syncthreads();
         for (int c = tid; c < s.d; c += SLOTS_THREADS) {
             float all = 0;
             for (int r = 0; r < lanes; r++)
-                all += sums[c % SLOTS_UNIT * SLOTS_THREADS + r * s.units + c / SLOTS_UNIT];
+                all += sums[c % N * SUMS_STRIDE + r * parts + c / N];
             size_t at = ((size_t)p.sequence * (size_t)s.n_head + (size_t)(p.query_head + g)) * (size_t)s.n_split +
                         (size_t)(p.first / s.split);
             s.part[at * (size_t)s.d + (size_t)c] = all;
@@ -314,12 +313,16 @@ static __device__ void add_up(const struct slots &s, const struct place &p, Sums
     }
 }
 
-template <int BITS, int G> __global__ void __launch_bounds__(SLOTS_THREADS) slots_scores(struct slots s, struct query a)
+/* Registers for so many blocks of a multiprocessor: fewer do not keep the memory busy. */
+enum { LEAST_BLOCKS = 5 };
+
+template <int BITS, int G, int N>
+__global__ void __launch_bounds__(SLOTS_THREADS, G == 1 ? LEAST_BLOCKS : 1) slots_scores(struct slots s, struct query a)
 {
     SH_SHARED(float4, query, FOURS * G);
     SH_SHARED(float, total, BITS < 16 ? UNITS * G : 1);
     SH_SHARED(float, score, SLOTS_SPLIT * G);
-    SH_SHARED(float, sums, SLOTS_UNIT * SLOTS_THREADS);
+    SH_SHARED(float, sums, N * SUMS_STRIDE);
     struct place p;
     p.sequence = (int)blockIdx.z;
     p.head = (int)blockIdx.y / a.n_part;
@@ -342,25 +345,40 @@ template <int BITS, int G> __global__ void __launch_bounds__(SLOTS_THREADS) slot
     __syncthreads();
     exponentials(s, p, score);
     __syncthreads();
-    float sum[G][SLOTS_UNIT] = {};
-    if (tid < SLOTS_THREADS / s.units * s.units)
-        mix<BITS, G>(s, p, score, tid % s.units, tid / s.units, SLOTS_THREADS / s.units, sum);
-    add_up<G>(s, p, sums, sum);
+    float sum[G][N] = {};
+    int parts = s.units * SLOTS_UNIT / N;
+    if (tid < SLOTS_THREADS / parts * parts)
+        mix<BITS, G, N>(s, p, score, tid % parts, tid / parts, SLOTS_THREADS / parts, sum);
+    add_up<G, N>(s, p, sums, parts, sum);
+}
+
+/* Numbers of a value that a thread takes at once: 16 bytes for one query, of which two have half. */
+template <int BITS, int G> struct widest {
+    enum { N = BITS < 16 && G == 1 ? 128 / BITS : BITS < 16 && G == 2 ? 64 / BITS : SLOTS_UNIT };
+};
+
+template <int BITS, int G> static void launch_group(struct sh_dev *d, const struct sh_slots *s, const struct query *a)
+{
+    enum { N = widest<BITS, G>::N };
+    dim3 grid((unsigned)s->at.n_split, (unsigned)(s->at.n_kv_head * a->n_part), (unsigned)s->at.n_seq);
+    if (s->at.units * SLOTS_UNIT % N == 0 && s->at.code_group % N == 0)
+        SH_LAUNCH((slots_scores<BITS, G, N>), grid, dim3(SLOTS_THREADS), d->compute, s->at, *a);
+    else
+        SH_LAUNCH((slots_scores<BITS, G, SLOTS_UNIT>), grid, dim3(SLOTS_THREADS), d->compute, s->at, *a);
 }
 
 template <int BITS> static void launch(struct sh_dev *d, const struct sh_slots *s, struct query a)
 {
     int group = s->at.group, most = group > 4 ? SLOTS_GROUP : group > 2 ? 4 : group;
     a.n_part = (group + most - 1) / most;
-    dim3 grid((unsigned)s->at.n_split, (unsigned)(s->at.n_kv_head * a.n_part), (unsigned)s->at.n_seq);
     if (most == 1)
-        SH_LAUNCH((slots_scores<BITS, 1>), grid, dim3(SLOTS_THREADS), d->compute, s->at, a);
+        launch_group<BITS, 1>(d, s, &a);
     else if (most == 2)
-        SH_LAUNCH((slots_scores<BITS, 2>), grid, dim3(SLOTS_THREADS), d->compute, s->at, a);
+        launch_group<BITS, 2>(d, s, &a);
     else if (most == 4)
-        SH_LAUNCH((slots_scores<BITS, 4>), grid, dim3(SLOTS_THREADS), d->compute, s->at, a);
+        launch_group<BITS, 4>(d, s, &a);
     else
-        SH_LAUNCH((slots_scores<BITS, SLOTS_GROUP>), grid, dim3(SLOTS_THREADS), d->compute, s->at, a);
+        launch_group<BITS, SLOTS_GROUP>(d, s, &a);
 }
 
 void cuda_slots_scores(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a)

@@ -120,9 +120,9 @@ __global__ void __launch_bounds__(SLOTS_THREADS) slots_floats(struct slots s, st
         int slot = at / s.units, c = at % s.units * SLOTS_UNIT;
         float x[SLOTS_UNIT] = {};
         if (pos[slot] >= 0) {
-            value_unit<BITS> unit;
-            value_load<BITS>(s, base + (size_t)slot, c / SLOTS_UNIT, unit);
-            value_numbers<BITS>(unit, x);
+            value_part<BITS, SLOTS_UNIT> unit;
+            value_load(s, base + (size_t)slot, c / SLOTS_UNIT, unit);
+            value_numbers(unit, x);
         }
 #pragma unroll
         for (int j = 0; j < SLOTS_UNIT; j++)

@@ -106,6 +106,8 @@ template <typename T> struct Same { typedef T type; };
 
 }
 
+#define SH_AND_OR(to, x, mask, bits) ((to) = ((x) & (mask)) | (bits))
+
 #define SH_SHARED(type, name, count)                     \
     static emu::Store<type, (count)> name##_emu_store;   \
     emu::Shared<type, (count)> name(#name, &name##_emu_store)
