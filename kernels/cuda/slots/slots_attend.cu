@@ -72,7 +72,7 @@ static __device__ void load_queries(const struct slots &s, const struct query &a
 }
 
 /* Slots of a thread, and 16-byte pieces of each that are on their way to it before the first is waited for. */
-enum { PAIR = 2, KEYS_AT_ONCE = 4 };
+enum { PAIR = 2, KEYS_AT_ONCE = 2 };
 
 /* Scales and minima of the slots' keys; those of a group are asked for where the one before begins to be used. */
 struct scales {

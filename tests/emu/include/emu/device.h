@@ -66,6 +66,8 @@ template <typename T> T shuffle(Collective kind, unsigned mask, T value, int ope
 
 static inline void __syncthreads(EMU_HERE) { emu::sync_threads(EMU_SITE); }
 
+template <typename T> static inline T __ldcs(const T *at) { return *at; }
+
 static inline void __syncwarp(unsigned mask = 0xffffffffu, EMU_HERE)
 {
     emu::collect(emu::SYNCWARP, mask, 0, 0, EMU_SITE);
