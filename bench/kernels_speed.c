@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations of a backend by themselves, at the shapes of a layer of OPT-6.7B (LLaMA-7B's is as wide): copies,
- * products, attention with and without recording, and what only moves memory. A line of JSON each, the fastest of
+ * products, those with packed weights too, attention with and without recording, and what only moves memory. A line of JSON each, the fastest of
  * REPEAT runs:
  *
  *     kernels_speed BACKEND [ROWS [REPEAT [WIDTH]]]
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernels/backend.h"
+#include "kernels/packed.h"
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 #include "src/base/rng.h"
@@ -159,6 +160,44 @@ static void products(struct bench *x)
             product(x, SH_F16, rows, w, 4 * w, bits);
 }
 
+/* Blocks with any bits: their numbers do not matter for the time. */
+static void packed_product(struct bench *x, enum sh_packing format, const char *name, int rows)
+{
+    int in = x->width, out = 4 * x->width;
+    struct sh_packing_shape shape = sh_packing_shape(format);
+    size_t n = (size_t)out * (size_t)(in / shape.elements), bytes = n * (size_t)shape.bytes;
+    unsigned char *host = xmalloc(bytes), *apart = xmalloc(n);
+    for (size_t i = 0; i < bytes; i++)
+        host[i] = i < 65536 ? (unsigned char)sh_rng(3, i) : host[i - 65536];
+    memset(apart, 127, n);
+    struct sh_packed p = {.rows = out, .cols = in, .format = format, .at = host};
+    p.apart = format == SH_PACKED_MXFP4_APART ? apart : NULL;
+    struct sh_linear l = {.x = matrix(x, SH_F16, rows, in), .out = matrix(x, SH_F32, rows, out)};
+    struct sh_weight *w = x->failed ? NULL : x->b->packed(x->d, &p, SH_F16, x->e);
+    l.w = w;
+    x->failed |= !w;
+    double s = fastest(x, run_linear, &l);
+    if (!x->failed)
+        printf("{\"operation\": \"linear\", \"type\": \"%s\", \"rows\": %d, \"in\": %d, \"out\": %d, "
+               "\"seconds\": %.4e, \"flop_per_s\": %.4g, \"weight_bytes_per_s\": %.4g}\n", name, rows, in, out, s,
+               2.0 * rows * in * out / s, (double)bytes / s);
+    fflush(stdout);
+    x->b->drop(x->d, w);
+    x->b->release(x->d, l.x.at);
+    x->b->release(x->d, l.out.at);
+    free(host);
+    free(apart);
+}
+
+static void packed_products(struct bench *x)
+{
+    for (int rows = 1; rows <= 16 && x->width % 256 == 0; rows += 15) {
+#define FORMAT(name, elements, bytes, span, less) packed_product(x, SH_PACKED_##name, #name, rows);
+        SH_PACKED_CODES(FORMAT)
+#undef FORMAT
+    }
+}
+
 /* ---- attention ---- */
 
 static void ignore(void *to, int sequence, int head, int first_row, int n_rows, const void *packed)
@@ -260,6 +299,7 @@ int main(int argc, char **argv)
         copies(&x);
         movers(&x);
         products(&x);
+        packed_products(&x);
         attention(&x, width / D_HEAD);
         if (width / D_HEAD % 4 == 0)
             attention(&x, width / D_HEAD / 4);

@@ -77,6 +77,7 @@ cuda_sources = \
 	%D%/cuda/linear.cu \
 	%D%/cuda/memory.cu \
 	%D%/cuda/ops.cu \
+	%D%/cuda/packed.cu \
 	%D%/cuda/sets.cu \
 	%D%/cuda/slots/slots.cu \
 	%D%/cuda/slots/slots_attend.cu \
@@ -92,6 +93,7 @@ cuda_headers = \
 	%D%/cuda/cuda.cuh \
 	%D%/cuda/device.cuh \
 	%D%/cuda/numbers.cuh \
+	%D%/cuda/packed.cuh \
 	%D%/cuda/slots/slots.cuh \
 	%D%/cuda/slots/slots_evict.cuh \
 	%D%/cuda/slots/slots_unpack.cuh \

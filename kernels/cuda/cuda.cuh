@@ -109,10 +109,12 @@ struct sh_dev {
 };
 
 struct sh_weight {
-    void *at;                           /* [rows, cols] dense, or codes                            */
+    void *at;                           /* [rows, cols] dense, or codes, or blocks                 */
     enum sh_type type;                  /* of the operands of its products                         */
     int rows, cols;
     int bits;                           /* 16: as the type; 8, 4: codes (kernels/weight_bits.h)    */
+    enum sh_packing packing;            /* or blocks of this format, row after row; SH_PACKED_OTHER: it has none */
+    size_t apart_at;                    /* MXFP4_APART: where its scales begin                     */
     cudaEvent_t ready;                  /* on `load`                                               */
 };
 
@@ -190,8 +192,19 @@ void cuda_encode(struct sh_dev *d, struct sh_weight *w, size_t row, size_t col, 
 void cuda_decode(struct sh_dev *d, const struct sh_weight *w, int row, int n, void *to);
 
 /* One file each. */
+/* What is like `like`, in so many bytes of the device that are still to be sent on `load`; NULL: e says why. Then, when
+ * that has been queued, cuda_weight_sent, which returns the weight or NULL. `ready` is 0 after a failure. */
+struct sh_weight *cuda_weight_new(struct sh_dev *d, const struct sh_weight *like, size_t bytes, struct sh_err *e);
+struct sh_weight *cuda_weight_sent(struct sh_dev *d, struct sh_weight *w, struct sh_err *e);
+size_t cuda_weight_bytes(const struct sh_weight *w);    /* of one that is not packed */
+/* n rows of the host become rows of the weight from `first` on, as its type or codes. */
+void cuda_send_rows(struct sh_dev *d, struct sh_weight *w, int first, int n, const void *from, enum sh_type type);
 struct sh_weight *cuda_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
                               enum sh_type to, struct sh_err *e);
+/* packed.cu */
+struct sh_weight *cuda_packed(struct sh_dev *d, const struct sh_packed *p, enum sh_type to, struct sh_err *e);
+/* Rows [row, row + n) of a packed weight as numbers of its type, dense. */
+void cuda_unpack(struct sh_dev *d, const struct sh_weight *w, int row, int n, void *to);
 void cuda_weight_bits(struct sh_dev *d, int bits);
 void cuda_drop(struct sh_dev *d, struct sh_weight *w);
 void cuda_embed(struct sh_dev *d, const struct sh_embed *a);

@@ -366,6 +366,6 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     &cuda_graph_ops,
     NULL,
     cuda_best,
-    NULL,
+    cuda_packed,
     NULL,
 };

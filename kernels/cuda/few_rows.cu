@@ -7,9 +7,10 @@
  *
  *     x . w = sum over groups of s (x . code) + m (sum of x)
  *
- * Larger products, other types and shapes that do not fill 16 bytes are cuBLAS's (linear.cu). */
+ * Blocks of packed weights (packed.cuh) become numbers eight at a time. Larger products, weights in f32 and shapes that
+ * do not fill 16 bytes are cuBLAS's (linear.cu). */
 #include "kernels/cuda/cuda.cuh"
-#include "kernels/cuda/numbers.cuh"
+#include "kernels/cuda/packed.cuh"
 #include "kernels/weight_bits.h"
 
 enum { THREADS = 128, WARPS = THREADS / WARP, MOST_ROWS = 4 };
@@ -17,6 +18,8 @@ enum { THREADS = 128, WARPS = THREADS / WARP, MOST_ROWS = 4 };
 struct few {                            /* out (+)= act(x w^T + bias)                              */
     const void *x, *w;
     const unsigned *scales;             /* of codes: pairs of f16                                  */
+    const unsigned char *apart;         /* of MXFP4_APART: scales                                  */
+    enum sh_type x_type;
     void *out;
     const float *bias;
     size_t x_stride, out_stride;        /* in numbers                                              */
@@ -32,12 +35,7 @@ template <> __device__ __forceinline__ void eight<__half>(uint4 from, float *x)
 }
 template <> __device__ __forceinline__ void eight<__nv_bfloat16>(uint4 from, float *x)
 {
-    const unsigned word[4] = {from.x, from.y, from.z, from.w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        x[2 * i] = __uint_as_float(word[i] << 16);
-        x[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
-    }
+    bf16_numbers(from, x);
 }
 
 /* 8 numbers of a row of x from column c on. */
@@ -191,6 +189,80 @@ template <typename T, int BITS, int ROWS> __global__ void __launch_bounds__(THRE
     put_sums<OUTPUTS, ROWS>(a, first, sum);
 }
 
+/* 8 numbers of a row of x of any type. */
+static __device__ __forceinline__ void any_eight(const struct few &a, int row, int c, float *x)
+{
+    if (a.x_type == SH_F16) {
+        x_eight<__half>(a, row, c, x);
+    } else if (a.x_type == SH_BF16) {
+        x_eight<__nv_bfloat16>(a, row, c, x);
+    } else {
+        const float4 *from = (const float4 *)((const float *)a.x + (size_t)row * a.x_stride + (size_t)c);
+        float4 two[2] = {from[0], from[1]};
+        for (int i = 0; i < 2; i++) {
+            x[4 * i] = two[i].x;
+            x[4 * i + 1] = two[i].y;
+            x[4 * i + 2] = two[i].z;
+            x[4 * i + 3] = two[i].w;
+        }
+    }
+}
+
+template <int FORMAT, int ROWS> __global__ void __launch_bounds__(THREADS) few_packed(struct few a)
+{
+    enum { AT_ONCE = 2, ELEMENTS = packing<FORMAT>::ELEMENTS };
+    int first = first_output(1), lane = (int)threadIdx.x % WARP, units = a.in / PACKED_EIGHT;
+    if (first >= a.n_out)
+        return;
+    size_t blocks = (size_t)(a.in / ELEMENTS);
+    const unsigned char *w = (const unsigned char *)a.w + (size_t)first * blocks * packing<FORMAT>::BYTES;
+    const unsigned char *apart = FORMAT == SH_PACKED_MXFP4_APART ? a.apart + (size_t)first * blocks : NULL;
+    float sum[1][ROWS] = {};
+#pragma unroll 1
+    for (int i = lane; i < units; i += AT_ONCE * WARP) {
+        float y[AT_ONCE][PACKED_EIGHT], x[PACKED_EIGHT];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (i + k * WARP < units)
+                eight_numbers<FORMAT>(w, apart, i + k * WARP, y[k]);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            if (i + k * WARP >= units)
+                break;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                if (r >= a.rows)
+                    break;
+                any_eight(a, r, (i + k * WARP) * PACKED_EIGHT, x);
+#pragma unroll
+                for (int c = 0; c < PACKED_EIGHT; c++)
+                    sum[0][r] += y[k][c] * x[c];
+            }
+        }
+    }
+    put_sums<1, ROWS>(a, first, sum);
+}
+
+template <int FORMAT> static void launch_packed(struct sh_dev *d, const struct few *a)
+{
+    dim3 grid((unsigned)((a->n_out + WARPS - 1) / WARPS));
+    if (a->rows == 1)
+        SH_LAUNCH((few_packed<FORMAT, 1>), grid, dim3(THREADS), d->compute, *a);
+    else
+        SH_LAUNCH((few_packed<FORMAT, MOST_ROWS>), grid, dim3(THREADS), d->compute, *a);
+}
+
+static void by_format(struct sh_dev *d, const struct few *a, enum sh_packing format)
+{
+    switch (format) {
+#define FORMAT(name, elements, bytes, span, less) \
+    case SH_PACKED_##name: launch_packed<SH_PACKED_##name>(d, a); break;
+    SH_PACKED_FORMATS(FORMAT)
+#undef FORMAT
+    default: break;
+    }
+}
+
 template <typename T, int ROWS> static void launch(struct sh_dev *d, const struct few *a, int bits)
 {
     int each = WARPS * (bits == 16 && ROWS == 1 ? 1 : 2);       /* outputs of a block */
@@ -222,13 +294,29 @@ static int is_whole(const struct sh_linear *a)
 int cuda_few_rows(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;
-    if (a->x.rows > MOST_ROWS || w->type == SH_F32 || !is_whole(a))
+    const char *at = (const char *)w->at;
+    int is_packed = w->packing != SH_PACKED_OTHER;
+    if (a->x.rows > MOST_ROWS || (w->type == SH_F32 && !is_packed) || !is_whole(a))
         return 0;
-    struct few few = {a->x.at, w->at, NULL, a->out.at, a->bias, a->x.stride, a->out.stride, a->out.type, a->x.rows,
-                      w->cols, w->rows, a->act, a->add};
-    if (w->bits < 16)
-        few.scales = (const unsigned *)((const char *)w->at + sh_code_scales_at(w->rows, w->cols, w->bits));
-    if (w->type == SH_F16)
+    struct few few = {};
+    few.x = a->x.at;
+    few.x_type = a->x.type;
+    few.x_stride = a->x.stride;
+    few.w = at;
+    few.scales = w->bits < 16 ? (const unsigned *)(at + sh_code_scales_at(w->rows, w->cols, w->bits)) : NULL;
+    few.apart = (const unsigned char *)at + w->apart_at;
+    few.out = a->out.at;
+    few.out_type = a->out.type;
+    few.out_stride = a->out.stride;
+    few.bias = a->bias;
+    few.rows = a->x.rows;
+    few.in = w->cols;
+    few.n_out = w->rows;
+    few.act = a->act;
+    few.add = a->add;
+    if (is_packed)
+        by_format(d, &few, w->packing);
+    else if (w->type == SH_F16)
         by_rows<__half>(d, &few, w->bits);
     else
         by_rows<__nv_bfloat16>(d, &few, w->bits);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products by cuBLAS, f32 accumulation, no TF32. A bias is added and an activation applied to the f32
- * product, before it is rounded to the type of the next operand. A weight that is kept as codes is read
- * back a panel of outputs at a time. Products of few rows are few_rows.cu's. */
+ * product, before it is rounded to the type of the next operand. A weight that is kept as codes or blocks
+ * is read back a panel of outputs at a time. Products of few rows are few_rows.cu's. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
 
@@ -65,7 +65,7 @@ static void product(struct sh_dev *d, const struct sh_linear *a, void *out, enum
                     float beta)
 {
     const struct sh_weight *w = a->w;
-    if (w->bits == 16) {
+    if (w->bits == 16 && w->packing == SH_PACKED_OTHER) {
         multiply(d, a, w->at, w->rows, out, type, stride, beta);
         return;
     }
@@ -73,7 +73,10 @@ static void product(struct sh_dev *d, const struct sh_linear *a, void *out, enum
     void *panel = cuda_scratch_at(d, &d->panel, panel_bytes(w->rows, w->cols, w->type));
     for (int row = 0; row < w->rows && !cuda_has_failed(d); row += most) {
         int n = w->rows - row < most ? w->rows - row : most;
-        cuda_decode(d, w, row, n, panel);
+        if (w->packing == SH_PACKED_OTHER)
+            cuda_decode(d, w, row, n, panel);
+        else
+            cuda_unpack(d, w, row, n, panel);
         multiply(d, a, panel, n, (char *)out + (size_t)row * sh_type_bytes(type), type, stride, beta);
     }
 }

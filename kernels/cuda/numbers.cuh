@@ -56,4 +56,15 @@ template <int BITS> static __device__ __forceinline__ void chunk_numbers(uint4 f
     numbers_of<BITS>(four.w, x + 3 * PER_WORD);
 }
 
+/* Those of 16 bytes of bf16. */
+static __device__ __forceinline__ void bf16_numbers(uint4 four, float *x)
+{
+    const unsigned word[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        x[2 * i] = __uint_as_float(word[i] << 16);
+        x[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
+    }
+}
+
 #endif

@@ -21,12 +21,13 @@ static void *send_piece(struct sh_dev *d, const char *from, size_t bytes, void *
     return cuda_check(d, "weight", cudaMemcpyAsync(raw, pinned, bytes, cudaMemcpyHostToDevice, d->load)) ? NULL : raw;
 }
 
-static void send(struct sh_dev *d, struct sh_weight *w, const char *from, enum sh_type type, size_t n)
+/* n numbers, which become those of the weight from `first` on. */
+static void send(struct sh_dev *d, struct sh_weight *w, size_t first, const char *from, enum sh_type type, size_t n)
 {
     size_t width = sh_type_bytes(type), to_width = sh_type_bytes(w->type), piece = d->stages_load.bytes / width;
     for (size_t at = 0; at < n; at += piece) {
         size_t m = n - at < piece ? n - at : piece;
-        char *to = (char *)w->at + at * to_width;
+        char *to = (char *)w->at + (first + at) * to_width;
         void *raw = send_piece(d, from + at * width, m * width, type == w->type ? to : NULL);
         if (!raw)
             return;
@@ -37,11 +38,12 @@ static void send(struct sh_dev *d, struct sh_weight *w, const char *from, enum s
     }
 }
 
-/* Pieces of whole rows, or of whole groups of one row. */
-static void send_codes(struct sh_dev *d, struct sh_weight *w, const char *from, enum sh_type type)
+/* Rows [first, first + rows), in pieces of whole rows, or of whole groups of one row. */
+static void send_codes(struct sh_dev *d, struct sh_weight *w, size_t first, const char *from, enum sh_type type,
+                       size_t rows)
 {
     size_t width = sh_type_bytes(type), most = d->stages_load.bytes / width;
-    size_t rows = (size_t)w->rows, cols = (size_t)w->cols, high = most / cols ? most / cols : 1;
+    size_t cols = (size_t)w->cols, high = most / cols ? most / cols : 1;
     size_t wide = cols < most ? cols : most / SH_CODE_GROUP * SH_CODE_GROUP;
     for (size_t row = 0; row < rows; row += high)
         for (size_t col = 0; col < cols; col += wide) {
@@ -50,9 +52,15 @@ static void send_codes(struct sh_dev *d, struct sh_weight *w, const char *from, 
             if (!raw)
                 return;
             struct sh_mat x = {raw, type, (int)n, (int)m, m};
-            cuda_encode(d, w, row, col, &x);
+            cuda_encode(d, w, first + row, col, &x);
             cuda_stage_sent(d, &d->stages_load, "weight");
         }
+}
+
+size_t cuda_weight_bytes(const struct sh_weight *w)
+{
+    return w->bits < 16 ? sh_code_bytes(w->rows, w->cols, w->bits)
+                        : (size_t)w->rows * (size_t)w->cols * sh_type_bytes(w->type);
 }
 
 void cuda_weight_bits(struct sh_dev *d, int bits)
@@ -60,10 +68,17 @@ void cuda_weight_bits(struct sh_dev *d, int bits)
     d->weight_bits = bits;
 }
 
-struct sh_weight *cuda_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
-                              enum sh_type to, struct sh_err *e)
+void cuda_send_rows(struct sh_dev *d, struct sh_weight *w, int first, int n, const void *from, enum sh_type type)
 {
-    size_t n = (size_t)rows * (size_t)cols;
+    size_t row = (size_t)first, rows = (size_t)n, cols = (size_t)w->cols;
+    if (w->bits < 16)
+        send_codes(d, w, row, (const char *)from, type, rows);
+    else
+        send(d, w, row * cols, (const char *)from, type, rows * cols);
+}
+
+struct sh_weight *cuda_weight_new(struct sh_dev *d, const struct sh_weight *like, size_t bytes, struct sh_err *e)
+{
     struct sh_weight *w = (struct sh_weight *)calloc(1, sizeof *w);
     if (!w) {
         e->status = SH_FAILED;
@@ -71,21 +86,21 @@ struct sh_weight *cuda_weight(struct sh_dev *d, const void *at, enum sh_type fro
         snprintf(e->text, sizeof e->text, "backend cuda: out of host memory");
         return NULL;
     }
-    w->type = to;
-    w->rows = rows;
-    w->cols = cols;
-    w->bits = d->weight_bits;
-    if (!(w->at = cuda_alloc(d, w->bits < 16 ? sh_code_bytes(rows, cols, w->bits) : n * sh_type_bytes(to), e))) {
+    *w = *like;
+    if (!(w->at = cuda_alloc(d, bytes, e))) {
         free(w);
         return NULL;
     }
     if (!cuda_check(d, "weight", cudaEventCreateWithFlags(&w->ready, cudaEventDisableTiming))) {
         cuda_wait_idle(d, w->at, d->load);
         cuda_span_begin(d, &d->spans[CUDA_SPANS_LOAD], SH_STAGE_COPY, d->load);
-        if (w->bits < 16)
-            send_codes(d, w, (const char *)at, from);
-        else
-            send(d, w, (const char *)at, from, n);
+    }
+    return w;
+}
+
+struct sh_weight *cuda_weight_sent(struct sh_dev *d, struct sh_weight *w, struct sh_err *e)
+{
+    if (w->ready) {
         cuda_span_end(d, &d->spans[CUDA_SPANS_LOAD], d->load);
         cuda_check(d, "weight", cudaEventRecord(w->ready, d->load));
     }
@@ -96,6 +111,22 @@ struct sh_weight *cuda_weight(struct sh_dev *d, const void *at, enum sh_type fro
         return NULL;
     }
     return w;
+}
+
+struct sh_weight *cuda_weight(struct sh_dev *d, const void *at, enum sh_type from, int rows, int cols,
+                              enum sh_type to, struct sh_err *e)
+{
+    struct sh_weight like = {};
+    like.type = to;
+    like.rows = rows;
+    like.cols = cols;
+    like.bits = d->weight_bits;
+    struct sh_weight *w = cuda_weight_new(d, &like, cuda_weight_bytes(&like), e);
+    if (!w)
+        return NULL;
+    if (w->ready)
+        cuda_send_rows(d, w, 0, rows, at, from);
+    return cuda_weight_sent(d, w, e);
 }
 
 void cuda_drop(struct sh_dev *d, struct sh_weight *w)

@@ -224,7 +224,7 @@ static void info_sizes(struct sh_out *o, const struct sh_model *m)
         long long layer = (long long)sh_model_layer_bytes(m, i);
         bytes += layer;
         most = layer > most ? layer : most;
-        layer = (long long)sh_model_kept_bytes(m, i, SH_F32);
+        layer = (long long)sh_model_kept_bytes(m, i, SH_F32, 1);
         kept = layer > kept ? layer : kept;
     }
     sh_out_int(o, "parameters", "parameters", (long long)sh_model_parameters(m));

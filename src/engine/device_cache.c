@@ -137,8 +137,9 @@ static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setu
     int q = a->n_head * a->d_head, ff = sh_arch_widest_ff(a), start[] = {0, rows};
     const int shape[][2] = {{a->d_model, q}, {q, a->d_model}, {a->d_model, ff}, {ff, a->d_model}};
     size_t most = 0, attend = 0, narrow = 0;
+    int bits = sh_layer_scratch_bits(u->backend, u->model, u->dtype, u->weight_bits);
     for (int i = 0; i < 4; i++) {
-        size_t n = u->backend->linear_bytes(u->device, rows, shape[i][0], shape[i][1], u->dtype, u->weight_bits);
+        size_t n = u->backend->linear_bytes(u->device, rows, shape[i][0], shape[i][1], u->dtype, bits);
         most = n > most ? n : most;
     }
     for (int l = 0; l < a->n_layer && s->policy.rule == SH_SLOTS_OLDEST && s->bits == 32; l++) {

@@ -48,14 +48,15 @@ static int load_head(struct sh_resident *r, struct sh_err *e)
     return r->head ? 0 : -1;
 }
 
-/* Of a layer, -1: of the output matrix, with matrices of so many bits; on a device packed ones are numbers. */
+/* Of a layer, -1: of the output matrix, with matrices of so many bits. */
 static size_t bytes_of(const struct sh_resident_setup *s, int layer, int bits, int is_host)
 {
     const struct sh_arch *a = sh_model_arch(s->model);
     size_t n = layer < 0 ? (size_t)a->n_vocab * (size_t)a->d_model : sh_model_layer_parameters(s->model, layer);
     if (bits < 16)
         return layer < 0 ? n : n / 8 * (size_t)bits;
-    return is_host ? sh_model_kept_bytes(s->model, layer, s->dtype) : n * sh_type_bytes(s->dtype);
+    int keeps = is_host || s->backend->packed;
+    return keeps ? sh_model_kept_bytes(s->model, layer, s->dtype, is_host) : n * sh_type_bytes(s->dtype);
 }
 
 /* What the layers' weights, the largest alone where they come one by one, and the output matrix take at least, with

@@ -21,11 +21,25 @@ static int find_packed(const struct sh_layer *l, enum sh_role role, int number, 
                             (maps_halves && sh_model_halves(l->m, role, l->index, number, p, name)));
 }
 
+/* Devices with memory of their own have copies. */
+static int reads_the_file(const struct sh_layer *l)
+{
+    return l->weight_bits == 16 && !l->b->slots;
+}
+
 int sh_layer_maps(const struct sh_layer *l, enum sh_role role)
 {
     struct sh_packed p;
     const char *name;
-    return l->weight_bits == 16 && find_packed(l, role, 0, &p, &name);
+    return reads_the_file(l) && find_packed(l, role, 0, &p, &name);
+}
+
+int sh_layer_scratch_bits(const struct sh_backend *b, const struct sh_model *m, enum sh_type dtype, int weight_bits)
+{
+    int n_layer = sh_model_arch(m)->n_layer, any = dtype == SH_F32 && sh_model_arch(m)->mix.n;
+    for (int i = -1; i < n_layer && !any; i++)
+        any = sh_model_mapped_bytes(m, i) > 0;
+    return weight_bits == 16 && b->packed && any ? 8 : weight_bits;
 }
 
 int sh_layer_numbered(const struct sh_layer *l, enum sh_role role, int number, int is_sound, struct sh_weight **out,
@@ -36,7 +50,7 @@ int sh_layer_numbered(const struct sh_layer *l, enum sh_role role, int number, i
     int is_packed = find_packed(l, role, number, &p, &t.name);
     *out = NULL;
     if (is_mapped)
-        *is_mapped = is_packed && l->weight_bits == 16;
+        *is_mapped = is_packed && reads_the_file(l);
     if (is_packed ? !is_sound && sh_packed_check_finite(&p, t.name, e)
                   : sh_model_numbered(l->m, role, l->index, number, &t, e) ||
                         (!is_sound && sh_model_check_finite(&t, e)))

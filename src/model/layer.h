@@ -9,6 +9,9 @@
 
 struct sh_layer;                        /* the weights of one layer on the device            */
 
+/* The bits for which `linear_bytes` is to be asked: fewer than 16 where a backend keeps packed weights. */
+int sh_layer_scratch_bits(const struct sh_backend *b, const struct sh_model *m, enum sh_type dtype, int weight_bits);
+
 /* Loads (and checks for NaN) the layer's weights for products of `dtype`, kept in so many bits (as by
  * sh_backend.weight_bits); where the backend keeps packed weights they stay in the checkpoint, which must outlive the
  * layer. The model's own pages of the layer are released. Experts are read when a token asks for one. Several threads

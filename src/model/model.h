@@ -90,9 +90,9 @@ void sh_model_drop_numbered(struct sh_model *m, enum sh_role role, int layer, in
 void sh_model_ask_numbered(const struct sh_model *m, enum sh_role role, int layer, int number);
 
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outside the layers     */
-/* Bytes that the processor keeps of a layer's weights for products of `dtype`: packed and coded matrices as they are
- * stored, numbers of 16 bits as such. -1: of the output matrix. */
-size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype);
+/* Bytes that the processor, or a device, keeps of a layer's weights for products of `dtype`: packed and coded matrices
+ * as they are stored, on the processor numbers of 16 bits as such. -1: of the output matrix. */
+size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype, int is_host);
 /* Those of them that are not copied: they stay where the file is mapped. */
 size_t sh_model_mapped_bytes(const struct sh_model *m, int layer);
 /* All of that by the format that weights are kept in, most bytes first; returns how many formats (at most `most`). The

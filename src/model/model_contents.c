@@ -42,12 +42,14 @@ static size_t mapped_bytes(const struct bound *b, int is_pruned)
     return (size_t)((double)stored_bytes(b->stored) * (double)n / (double)all);
 }
 
-static size_t kept_bytes(const struct bound *b, enum sh_type dtype, int is_pruned)
+/* Numbers of 16 bits for products in f32 stay as they are: all on the processor, those of experts on a device. */
+static size_t kept_bytes(const struct bound *b, enum sh_type dtype, int is_pruned, int is_host)
 {
     size_t n = (size_t)b->rows * (size_t)b->cols, mapped = mapped_bytes(b, is_pruned);
     if (mapped || !b->name)
         return mapped;
-    return n * sh_type_bytes(b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype);
+    int stays = dtype == SH_F32 && (is_host || b->param->count == SH_DIM_EXPERTS);
+    return n * sh_type_bytes(b->param->rows == SH_ONE ? SH_F32 : stays ? b->type : dtype);
 }
 
 /* The places of a layer (-1: of the output matrix): [*from, returned). */
@@ -58,12 +60,12 @@ static const struct bound *places(const struct sh_model *m, int layer, const str
     return *from + (layer < 0 ? 1 : m->per_layer);
 }
 
-size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype)
+size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype, int is_host)
 {
     size_t bytes = 0;
     const struct bound *b, *end = places(m, layer, &b);
     for (; b < end; b++)
-        bytes += kept_bytes(b, dtype, layer >= 0 && m->pruned > 0);
+        bytes += kept_bytes(b, dtype, layer >= 0 && m->pruned > 0, is_host);
     return bytes;
 }
 
@@ -79,7 +81,7 @@ size_t sh_model_mapped_bytes(const struct sh_model *m, int layer)
 size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype)
 {
     const struct bound *b = sh_bound_at(m, role, layer, 0);
-    return b->name ? kept_bytes(b, dtype, m->pruned > 0) : 0;
+    return b->name ? kept_bytes(b, dtype, m->pruned > 0, 1) : 0;
 }
 
 static int by_kept_bytes(const void *a, const void *b)
@@ -102,7 +104,7 @@ static int may_settle(const struct sh_model *m, const struct bound *b, int layer
 static int add_kept(const struct sh_model *m, const struct bound *b, int layer, enum sh_type dtype,
                     struct sh_kept_format *out, int n, int most)
 {
-    size_t bytes = kept_bytes(b, dtype, m->pruned > 0), mapped = mapped_bytes(b, m->pruned > 0);
+    size_t bytes = kept_bytes(b, dtype, m->pruned > 0, 1), mapped = mapped_bytes(b, m->pruned > 0);
     enum sh_type type = b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype;
     const char *name = mapped ? b->stored->dtype : sh_type_name(type);
     int k = 0, is_expert = b->param->count == SH_DIM_EXPERTS;

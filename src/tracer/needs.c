@@ -39,7 +39,7 @@ static size_t expert_bytes(const struct sh_sweep *s, int layer)
     return sh_experts_bytes(s->backend, s->model, layer, s->dtype, s->weight_bits);
 }
 
-/* Of the largest one without its experts; a device has numbers of the operands' type. */
+/* Of the largest one without its experts. */
 static size_t layer_bytes(const struct sh_sweep *s, int is_host)
 {
     size_t most = 0;
@@ -47,7 +47,8 @@ static size_t layer_bytes(const struct sh_sweep *s, int is_host)
         return coded_layer_bytes(s);
     for (int l = 0; l <= s->last_layer; l++) {
         size_t numbers = sh_model_layer_parameters(s->model, l) * sh_type_bytes(s->dtype), apart = expert_bytes(s, l);
-        size_t all = is_host ? sh_model_kept_bytes(s->model, l, s->dtype) : numbers;
+        int keeps = is_host || s->backend->packed;
+        size_t all = keeps ? sh_model_kept_bytes(s->model, l, s->dtype, is_host) : numbers;
         size_t bytes = all > apart ? all - apart : 0;
         most = bytes > most ? bytes : most;
     }
@@ -119,8 +120,8 @@ static size_t device_bytes(const struct sh_sweep *s, const struct sh_chunks *chu
 {
     const struct sh_arch *c = sh_model_arch(s->model);
     size_t hidden = (size_t)chunks->most_rows * sh_arch_row(c) * sizeof(float);
-    size_t linear = s->backend->linear_bytes(s->device[0], chunks->most_rows, widest(c), widest(c), s->dtype,
-                                             s->weight_bits);
+    int bits = sh_layer_scratch_bits(s->backend, s->model, s->dtype, s->weight_bits);
+    size_t linear = s->backend->linear_bytes(s->device[0], chunks->most_rows, widest(c), widest(c), s->dtype, bits);
     return activations + hidden + linear + attend_bytes(s, chunks) + ROUNDING;
 }
 

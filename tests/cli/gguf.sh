@@ -39,6 +39,32 @@ for model in llama3 gemma3 quantised_k; do
     holds "$model: PyTorch's attention" attention out/$model.db $model
 done
 
+# ---- blocks on a device: as they are stored, and read by products of few rows and of many ----
+
+modules=$(dirname "$SHEARS")/tests/emu/modules
+for model in quantised quantised_k; do
+    [ -e "$modules/cuda.so" ] || break
+    tokens_of $model >tokens.jsonl
+    SH_MODULE_DIR=$modules traced $model.cuda.db "$golden/$model.gguf" --tokens tokens.jsonl --backend cuda --dtype f32
+    holds "$model on a device: PyTorch's attention" attention out/$model.cuda.db $model
+    holds "$model on a device: what is taken stays within what is said" python - <<'P'
+import json
+said = json.load(open("log/out"))
+assert 0 < said["device_peak_bytes"] <= said["device_needs_bytes"], said
+P
+    for backend in cpu cuda; do         # token by token on the device: products of one row
+        [ $backend = cpu ] && stream= || stream=--stream
+        SH_MODULE_DIR=$modules run eval --model "$golden/$model.gguf" --tokens tokens.jsonl --backend $backend \
+            --dtype f32 --policy h2o --budget 8 --prefill 6 -q --json $stream
+        cp log/out $backend.json
+    done
+    holds "$model on a device: the perplexity of the processor" python - <<'P'
+import json
+cpu, cuda = (json.load(open(f"{b}.json"))["results"][0]["ppl"] for b in ("cpu", "cuda"))
+assert abs(cpu - cuda) <= 1e-5 * cpu, (cpu, cuda)
+P
+done
+
 # ---- by folder, and in two files ----
 
 tokens_of llama >tokens.jsonl

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/packed.h: products with weights in the blocks of every format, on every variant of the CPU backend, against
- * double precision with the numbers that src/model unpacks; that a row is the same bits among any others of a product
- * of its kind (a few rows, or more), and on one thread; x that is not a number; rows in the order of llama.cpp;
- * numbers that are not finite, found from the scales; and codes of 8 bits made of such weights.
+/* kernels/packed.h: products with weights in the blocks of every format, on every variant of the CPU backend and on a
+ * module, against double precision with the numbers that src/model unpacks; that a row is the same bits among any others
+ * of a product of its kind (a few rows, or more), and on one thread; x that is not a number; rows in the order of
+ * llama.cpp; numbers that are not finite, found from the scales; and codes of few bits made of such weights.
  *
  * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
  * to it, but where bf16 products of many rows are native. On a device that may round x, the product of one row does,
@@ -373,6 +373,102 @@ static void rounded_avx512(void) { target_run(ON_AVX512, may_round); }
 static void rounded_words(void) { target_run(ON_AVX512, without_vnni); }
 static void rounded_amx(void) { target_run(ON_AMX, may_round); }
 
+/* ---- a module: numbers that it keeps in blocks are not rounded for few rows that lie at multiples of 16 bytes ---- */
+
+static void check_on_module(const struct target *t, const struct blocks *b, struct sh_weight *w, const float *numbers,
+                            enum sh_type type, int rows, int gap, struct tally *all)
+{
+    struct matrix x = matrix_new(t, type, rows, b->p.cols, gap), out = matrix_new(t, SH_F32, rows, b->p.rows, 5);
+    struct matrix bias = matrix_new(t, SH_F32, 1, b->p.rows, 0);
+    matrix_normal(t, &x, (uint64_t)rows, 1);
+    matrix_normal(t, &bias, 2, 1);
+    int in = b->p.cols, n = b->p.rows;
+    int is_few = rows <= 4 && (in + gap) % 8 == 0 && b->p.format != SH_PACKED_OTHER;
+    struct sh_linear a = {.out = out.m, .x = x.m, .w = w, .bias = bias.m.at};
+    struct tally own = {0};
+    t->b->linear(t->d, &a);
+    matrix_get(t, &out);
+    for (int i = 0; i < rows * n; i++) {
+        double sum = matrix_at(&bias, 0, i % n), size = fabs(sum), more = 0;
+        for (int k = 0; k < in; k++) {
+            double weight = (double)numbers[(size_t)(i % n) * (size_t)in + (size_t)k], factor = matrix_at(&x, i / n, k);
+            sum += factor * weight;
+            size += fabs(factor * weight);
+            more += is_few ? 0 : fabs(factor) * rounding(type, weight);
+        }
+        compare(&own, matrix_at(&out, i / n, i % n), sum, 1e-6 * size + more);
+    }
+    int touched = matrix_gap_touched(&out);
+    if (own.wrong || touched)
+        printf("# %s [%d, %d] x [%d, %d] %s: %d wrong, %d bytes between rows\n", b->type->name, rows, in, in, n,
+               sh_type_name(type), own.wrong, touched);
+    CU_ASSERT(own.wrong == 0 && touched == 0);
+    all->worst = fmax(all->worst, own.worst);
+    matrix_free(t, &x);
+    matrix_free(t, &out);
+    matrix_free(t, &bias);
+}
+
+static void module_products(const struct target *t)
+{
+    static const int rows[][2] = {{1, 0}, {3, 8}, {4, 0}, {2, 3}, {9, 0}};      /* and the gap between them */
+    struct tally all = {0};
+    for (int f = 0; f < N_FORMAT; f++)
+        for (int turn = 0; turn < 3; turn++) {
+            struct blocks b;
+            struct sh_err e = {.text = ""};
+            enum sh_type type = (enum sh_type)((turn + f) % 3);
+            int elements = elements_of(type_named(formats[f].name)), d_head = turn == 1 ? 16 : 0;
+            make(&b, &formats[f], d_head ? 32 : 9, elements == 32 ? 32 + 352 * turn : 256 * (1 + turn), d_head);
+            float *numbers = xcalloc((size_t)b.p.rows * (size_t)b.p.cols, sizeof *numbers);
+            unpack(&b, 0, b.p.rows, numbers);
+            struct sh_weight *w = t->b->packed(t->d, &b.p, type, &e);
+            CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+            for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+                check_on_module(t, &b, w, numbers, type, rows[i][0], rows[i][1], &all);
+            t->b->drop(t->d, w);
+            free(numbers);
+            blocks_free(&b);
+        }
+    printf("# worst error: %.2f of the limit\n", all.worst);
+}
+
+/* Codes made of blocks and of their numbers give the same bits. */
+static void module_recoded(const struct target *t)
+{
+    enum { OUT = 70, COLS = 512 };
+    struct sh_err e = {.text = ""};
+    struct blocks b;
+    make(&b, &formats[7], OUT, COLS, 0);
+    float *numbers = xcalloc((size_t)OUT * COLS, sizeof *numbers);
+    unpack(&b, 0, OUT, numbers);
+    struct matrix x = matrix_new(t, SH_F16, 2, COLS, 0), out[2];
+    matrix_normal(t, &x, 1, 1);
+    for (int bits = 4; bits <= 8; bits += 4) {
+        for (int i = 0; i < 2; i++) {
+            out[i] = matrix_new(t, SH_F32, 2, OUT, 0);
+            t->b->weight_bits(t->d, bits);
+            struct sh_weight *w = i ? t->b->packed(t->d, &b.p, SH_F16, &e)
+                                    : t->b->weight(t->d, numbers, SH_F32, OUT, COLS, SH_F16, &e);
+            t->b->weight_bits(t->d, 16);
+            CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+            struct sh_linear a = {.out = out[i].m, .x = x.m, .w = w};
+            t->b->linear(t->d, &a);
+            matrix_get(t, &out[i]);
+            t->b->drop(t->d, w);
+        }
+        for (int i = 0; i < 2 * OUT; i++)
+            CU_ASSERT(matrix_at(&out[0], i / OUT, i % OUT) == matrix_at(&out[1], i / OUT, i % OUT));
+        matrix_free(t, &out[0]);
+        matrix_free(t, &out[1]);
+    }
+    matrix_free(t, &x);
+    free(numbers);
+    blocks_free(&b);
+}
+static void products_module(void) { target_run(ON_MODULE, module_products); }
+static void recoded_module(void) { target_run(ON_MODULE, module_recoded); }
+
 /* Wider than what is taken at once, and with the rows of heads in pairs. */
 static void wide_and_paired(void)
 {
@@ -475,6 +571,8 @@ int main(void)
                                             {"products with blocks of every format (avx2)", packed_avx2},
                                             {"products with blocks of every format (avx512)", packed_avx512},
                                             {"products with blocks of every format (amx)", packed_amx},
+                                            {"products with blocks of every format (module)", products_module},
+                                            {"codes of few bits are those of the numbers (module)", recoded_module},
                                             {"numbers that are not finite are found", all_finite},
                                             {"rows may be rounded (base)", rounded_base},
                                             {"rows may be rounded (avx2)", rounded_avx2},
