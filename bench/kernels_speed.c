@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations of a backend by themselves, at the shapes of a layer of OPT-6.7B (LLaMA-7B's is as wide): copies,
- * products, those with packed weights too, attention with and without recording, and what only moves memory. A line of JSON each, the fastest of
- * REPEAT runs:
+ * products (with packed weights, too), attention with and without recording, and what only moves memory. A line of JSON
+ * each, the fastest of REPEAT runs:
  *
  *     kernels_speed BACKEND [ROWS [REPEAT [WIDTH]]]
  *
