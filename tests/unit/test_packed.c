@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/packed.h: products with weights in the blocks of every format, on every variant of the CPU backend and on a
  * module, against double precision with the numbers that src/model unpacks; that a row is the same bits among any
- * others of a product of its kind (a few rows, or more), and on one thread; x that is not a number; rows in the order of
- * llama.cpp; numbers that are not finite, found from the scales; and codes of few bits made of such weights.
+ * others of a product of its kind (a few rows, or more), and on one thread; x that is not a number; rows in the order
+ * of llama.cpp; numbers that are not finite, found from the scales; and codes of few bits made of such weights.
  *
  * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
  * to it, but where bf16 products of many rows are native. On a device that may round x, the product of one row does,
