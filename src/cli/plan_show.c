@@ -125,6 +125,28 @@ static void show_settings(struct sh_out *o, const struct sh_live_plan *w)
     sh_out_end(o);
 }
 
+/* How many allocators lacked what they need; each is named. */
+static int show_left_out(struct sh_out *o, const struct sh_live_plan *w)
+{
+    int n = 0;
+    for (int i = 0; i < w->n_setting; i++)
+        n += w->setting[i].left_out != NULL;
+    if (!n)
+        return 0;
+    sh_out_list(o, "left_out", "what could not be tried");
+    for (int i = 0; i < w->n_setting; i++) {
+        const struct sh_live_setting *s = &w->setting[i];
+        if (!s->left_out)
+            continue;
+        sh_out_item(o);
+        sh_out_text(o, "policy", "policy", s->policy.policy->name);
+        sh_out_text(o, "allocator", "allocator", s->allocator.allocator->name);
+        sh_out_text(o, "why", "why", s->left_out);
+    }
+    sh_out_end(o);
+    return n;
+}
+
 static int larger_first(const void *a, const void *b)
 {
     const struct sh_candidate *x = *(const struct sh_candidate *const *)a, *y = *(const struct sh_candidate *const *)b;
@@ -198,8 +220,9 @@ void sh_live_plan_show(struct sh_out *o, const struct sh_live_plan *w, const cha
     sh_measured_write(&w->on, o);
     sh_plan_show(o, &w->plan);
     show_settings(o, w);
+    int left_out = show_left_out(o, w);
     show_judged(o, w);
-    if (w->n_tried < w->n_setting)
+    if (w->n_tried + left_out < w->n_setting)
         sh_out_note(o, "%d of %d combinations of policy and allocator were tried in %.0f s (--time).", w->n_tried,
                     w->n_setting, w->a->seconds);
     sh_out_note(o, "The bound holds for texts like those that were judged, not for other kinds or lengths.");

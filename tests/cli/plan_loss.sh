@@ -234,6 +234,20 @@ holds "all allocators: those that can do without some layers" python - <<'P'
 import json
 assert {s["allocator"] for s in json.load(open("log/out"))["searched"]} == {"uniform", "funnel", "pyramid", "greedy", "loss"}
 P
+python -c 'import random
+random.seed(1)
+for _ in range(50): print([random.randrange(1, 63) for _ in range(12)])' >twelve.jsonl
+chunks="--model $checkpoints/modern/chunks --tokens twelve.jsonl --policy h2o:recent=1 --target-kl 0.001"
+run plan -q --json $chunks --allocator all
+holds "all allocators: one without its evidence is left out, with the reason" python - <<'P'
+import json
+r = json.load(open("log/out"))
+assert len(r["searched"]) == 7 and all(s["allocator"] != "persistence" for s in r["searched"]), r["searched"]
+assert len(r["left_out"]) == 1 and r["left_out"][0]["allocator"] == "persistence", r["left_out"]
+assert "persistence ratios, which layer 0 does not have" in r["left_out"][0]["why"], r["left_out"]
+P
+refuse "an allocator without its evidence, by its name" 1 'persistence ratios, which layer 0 does not have' \
+    plan -q $chunks --allocator all,persistence
 refuse "an allocator that looks at every layer" 2 'entropy: needs the attention of every layer, but layer 0' plan -q \
     --model "$hybrid" --tokens small.jsonl --policy h2o:recent=3 --allocator entropy --target-kl 0.01
 sed -E 's/^\[([0-9]+, [0-9]+),.*/[\1]/' texts.jsonl >pairs.jsonl

@@ -141,39 +141,45 @@ static int read_policies(const struct sh_live_plan *w, struct sh_policy_spec *to
     return *n ? 0 : sh_misused(e, "--length: found %d tokens, too few for any policy to leave out some", w->n_token);
 }
 
+struct asked {                          /* an allocator                                           */
+    struct sh_allocator_spec spec;
+    int may_lack;                       /* as in struct sh_live_setting                           */
+};
+
 /* Unless it is there. */
-static void add_allocator(struct sh_allocator_spec *to, int *n, const struct sh_allocator_spec *s)
+static void add_allocator(struct asked *to, int *n, const struct sh_allocator_spec *s, int may_lack)
 {
     for (int i = 0; i < *n; i++)
-        if (to[i].allocator == s->allocator && !memcmp(to[i].knob, s->knob, sizeof s->knob))
+        if (to[i].spec.allocator == s->allocator && !memcmp(to[i].spec.knob, s->knob, sizeof s->knob)) {
+            to[i].may_lack &= may_lack;
             return;
-    to[(*n)++] = *s;
+        }
+    to[(*n)++] = (struct asked){*s, may_lack};
 }
 
-static int read_allocator(const struct sh_live_plan *w, const char *text, struct sh_allocator_spec *to, int *n,
-                          struct sh_err *e)
+static int read_allocator(const struct sh_live_plan *w, const char *text, struct asked *to, int *n, struct sh_err *e)
 {
     struct sh_allocator_spec s;
     if (!strcmp(text, "all")) {
         for (int i = 0; sh_allocators[i]; i++)
             if (!sh_allocator_parse(sh_allocators[i]->name, &s, e) && sh_live_can_allot(w, &s))
-                add_allocator(to, n, &s);
+                add_allocator(to, n, &s, 1);
         return 0;
     }
     if (*n >= ALLOCATORS)
         return sh_misused(e, "--allocator: more than %d allocators", ALLOCATORS);
     if (sh_allocator_parse(text, &s, e))
         return sh_err_prefix(e, "--allocator");
-    add_allocator(to, n, &s);
+    add_allocator(to, n, &s, 0);
     return 0;
 }
 
-static int read_allocators(const struct sh_live_plan *w, struct sh_allocator_spec *to, int *n, struct sh_err *e)
+static int read_allocators(const struct sh_live_plan *w, struct asked *to, int *n, struct sh_err *e)
 {
     const struct sh_list *typed = &w->a->allocator;
     if (!typed->n) {                                    /* each is the better one on some texts */
         *n = 2;
-        return sh_allocator_parse("loss", &to[0], e) || sh_allocator_parse("greedy", &to[1], e);
+        return sh_allocator_parse("loss", &to[0].spec, e) || sh_allocator_parse("greedy", &to[1].spec, e);
     }
     for (int i = 0; i < typed->n; i++) {
         const char *list = typed->at[i];
@@ -191,14 +197,15 @@ static int read_allocators(const struct sh_live_plan *w, struct sh_allocator_spe
 static int read_settings(struct sh_live_plan *w, struct sh_err *e)
 {
     struct sh_policy_spec policy[POLICIES + 32];
-    struct sh_allocator_spec allocator[ALLOCATORS + 32];
+    struct asked allocator[ALLOCATORS + 32] = {0};
     int n = 0, n_allocator = 0;
     if (read_allocators(w, allocator, &n_allocator, e) || read_policies(w, policy, &n, e))
         return -1;
     w->setting = xcalloc((size_t)n * (size_t)n_allocator, sizeof *w->setting);
     for (int p = 0; p < n; p++)
         for (int i = 0; i < n_allocator; i++)
-            w->setting[w->n_setting++] = (struct sh_live_setting){.policy = policy[p], .allocator = allocator[i]};
+            w->setting[w->n_setting++] = (struct sh_live_setting){
+                .policy = policy[p], .allocator = allocator[i].spec, .may_lack = allocator[i].may_lack};
     return 0;
 }
 
@@ -338,6 +345,18 @@ static void widen(struct sh_live_plan *w)
     w->n_judge = sh_judged_count(s->seen, s->n_seen, w->goal, w->a->confidence, w->n_judge, most);
 }
 
+/* Whether the evidence lacks what the allocator needs, such as a persistence ratio of every head. */
+static int lacks_evidence(const struct sh_live_plan *w, struct sh_live_setting *s)
+{
+    struct sh_err e = {.text = ""};
+    int *budget = xcalloc((size_t)s->allot.n_layer * (size_t)s->allot.n_head, sizeof *budget);
+    int lacks = s->may_lack && sh_allot_solve(&s->allot, w->n_token, w->n_token, budget, &e);
+    free(budget);
+    if (lacks)
+        s->left_out = xstrdup(e.text);
+    return lacks;
+}
+
 static int search(struct sh_live_plan *w, struct sh_err *e)
 {
     for (int i = 0; i < w->n_setting; i++) {
@@ -345,7 +364,10 @@ static int search(struct sh_live_plan *w, struct sh_err *e)
         if (i && w->a->seconds > 0 && sh_now_s() - w->began_s > w->a->seconds)
             break;
         int limit = best->meets ? best->mean : w->n_token;
-        if (sh_live_evidence(w, s, e) || sh_live_search(w, s, limit, e)) {
+        int bad = sh_live_evidence(w, s, e);
+        if (!bad && lacks_evidence(w, s))
+            continue;
+        if (bad || sh_live_search(w, s, limit, e)) {
             char *name = sh_live_setting_name(s);
             sh_err_prefix(e, "%s", name);
             free(name);
@@ -353,8 +375,10 @@ static int search(struct sh_live_plan *w, struct sh_err *e)
         }
         s->is_tried = 1;
         w->n_tried++;
-        w->best = i && is_better(s, best) ? i : w->best;
+        w->best = !best->is_tried || is_better(s, best) ? i : w->best;
     }
+    if (!w->setting[w->best].is_tried)
+        return sh_fail(e, "no allocator has what it needs: %s", w->setting[0].left_out);
     widen(w);
     return 0;
 }
@@ -514,6 +538,7 @@ void sh_live_plan_close(struct sh_live_plan *w)
     for (int i = 0; i < w->n_setting; i++) {
         sh_allot_close(&w->setting[i].allot);
         free(w->setting[i].seen);
+        free(w->setting[i].left_out);
     }
     sh_candidates_free(w->judged, w->n_judged);
     sh_eval_answers_free(&w->answers);

@@ -56,6 +56,8 @@ struct sh_live_setting {
     struct sh_allocator_spec allocator;
     struct sh_allot allot;
     int is_tried, meets;
+    int may_lack;                       /* its allocator came with "all": without what it needs it is left out */
+    char *left_out;                     /* why it was; owned                                      */
     int mean;                           /* the least that holds on the searched texts, else the largest tried */
     struct sh_mean_bound goal;               /* there                                                  */
     struct sh_seen_budget *seen;        /* [n_seen]: all that were tried; owned                   */
