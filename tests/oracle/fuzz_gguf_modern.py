@@ -3,12 +3,17 @@
 """Seeds for fuzz_gguf of families whose files say more than others: fuzz_gguf_modern.py TO
 
 Gemma 4 with what differs by layer (and with experts), Llama 4, Apertus with xIELU's numbers as metadata: models of a few
-numbers, as gguf_modern.py writes them. Needs numpy."""
+numbers, as gguf_modern.py writes them. Layers with a state, latents and groups of experts: checkpoints of
+tests/golden, cut to their first layers and along every axis, as gguf_modern.py and gguf_hybrid.py write those. Needs
+numpy."""
+import json
 import pathlib
+import re
 import sys
 
 import numpy as np
 
+import gguf_hybrid
 import gguf_modern
 from gguf_files import write
 
@@ -30,6 +35,15 @@ CASES = {
         "num_experts_per_tok": 1, "intermediate_size_mlp": FF, "attention_chunk_size": 4, "attn_scale": 0.1,
         "floor_scale": 4, "interleave_moe_layer_step": 1, "rope_theta": 1e4},
     "ok-apertus": COMMON | {"model_type": "apertus", "num_hidden_layers": 1, "rope_theta": 1e4}}
+
+CHECKPOINTS = pathlib.Path(__file__).parent.parent / "golden/checkpoints/modern"
+SIZES = {4: 2, 5: 1, 6: 3, 8: 4, 10: 5, 12: 6, 16: 4, 17: 7, 20: 5, 24: 6, 32: 8, 40: 10, 48: 12, 56: 20, 64: 16, 92: 30}
+CUTS = {                                # layers that are left, and what an axis is cut to
+    "lfm2": (2, SIZES), "lfm2_moe": (2, SIZES), "granitemoehybrid": (2, SIZES), "jamba": (2, SIZES),
+    "nemotron_h": (3, SIZES), "nemotron_h_moe": (3, SIZES | {4: 4, 8: 2, 24: 12, 92: 32}),
+    "glm4_moe_lite": (2, SIZES | {56: 14}), "exaone_moe": (3, SIZES | {24: 12}),
+    "hunyuan_v1_moe": (1, SIZES | {6: 4, 12: 8, 24: 8}),
+    "qwen3_5_moe": (2, {4: 2, 6: 3, 10: 2, 12: 4, 20: 4, 24: 6, 32: 16, 48: 18, 64: 32})}
 
 
 def names(c):
@@ -90,6 +104,23 @@ def names(c):
                 yield f"{at}{name}.weight", (WIDTH,)
 
 
+def cut(name):
+    """A checkpoint's config and tensors, smaller: sizes in the config are those of axes."""
+    layers, sizes = CUTS[name]
+    c = json.loads((CHECKPOINTS / name / "config.json").read_text())
+    c = {k: sizes.get(v, v) if type(v) is int else v for k, v in c.get("text_config", c).items()}
+    c |= {k: v[:layers] for k, v in c.items() if k in ("layer_types", "layers_block_type", "mlp_layer_types")}
+    c |= {"num_hidden_layers": layers, "full_attention_interval": 2}    # the latter is read of Qwen 3.5 alone
+    tensors = {}
+    for key, t in gguf_modern.read(CHECKPOINTS / name).items():
+        expert = re.search(r"\.experts\.(\d+)\.", key)
+        no_name = re.search(r"self_attn\.\w+\.bias$", key)     # Qwen 3.5's, in such files
+        if not no_name and (not expert or int(expert[1]) < sizes[4]):
+            part = tuple(slice(sizes.get(n, n)) for n in t.x.shape)
+            tensors[key.replace("language_model.", "")] = t.map(lambda x: x[part])
+    return c, tensors
+
+
 def main(to):
     draw = np.random.default_rng(1)
     for name, c in CASES.items():
@@ -97,6 +128,11 @@ def main(to):
         f = gguf_modern.File(c, tensors)
         f.describe()
         write(to / name, f.values, f.out)
+    for name in CUTS:
+        c, tensors = cut(name)
+        f = (gguf_hybrid.Hybrid if c["model_type"] in gguf_hybrid.ARCHES else gguf_modern.File)(c, tensors)
+        f.describe()
+        write(to / f"ok-{name}".replace("_", "-"), f.values, f.out)
 
 
 if __name__ == "__main__":
