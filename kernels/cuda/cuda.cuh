@@ -5,11 +5,12 @@
  * those values of them that need a copy of their own, and `load` copies weights to the device. Memory that passes from
  * one stream to another is guarded by an event.
  *
- * Host threads: operations come from one thread. cuda_alloc, cuda_release, cuda_weight, cuda_vector and cuda_drop
- * may come from another at the same time and share only what `lock` guards. The workers of drain.cu
- * touch nothing but their jobs.
+ * Host threads: operations come from one thread. cuda_alloc, cuda_release, cuda_weight, cuda_packed, cuda_vector and
+ * cuda_drop may come from another at the same time and share only what `lock` guards. The workers of drain.cu touch
+ * nothing but their jobs.
  *
- * The module imports nothing from the program: it uses headers of src/base and kernels only. */
+ * The module imports nothing from the program: it uses headers of src/base and kernels, and is linked with a libbase of
+ * its own for threads that copy and unpack (src/base/team.h). */
 #ifndef SH_KERNELS_CUDA_CUDA_CUH
 #define SH_KERNELS_CUDA_CUDA_CUH
 
