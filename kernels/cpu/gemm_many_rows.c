@@ -9,7 +9,9 @@
 enum {
     WIDE = MANY_WIDE, HIGH = 6,         /* outputs and rows whose sums stay in registers (16 of them with AVX2) */
     STRIP = 192,                        /* rows that a thread takes with the same packed weights, ... */
-    SHARES = 4                          /* ... all of them where each has so many panels to take  */
+    SHARES = 4,                         /* ... all of them where each has so many panels to take  */
+    LINE = 64, EACH = 4,                /* bytes of a line; inputs from one that is asked for to the next */
+    SHORT = 64                          /* rows whose products take no longer than the reading of a panel */
 };
 
 static inline __attribute__((always_inline)) void widen(float *to, const uint16_t *from, enum sh_type type)
@@ -56,14 +58,24 @@ static void pack(const struct few_weight *w, int in, int first, int n, float *to
     }
 }
 
-/* sum[r][0 .. WIDE) = x[r] w over n inputs. `rows` is a constant wherever this is inlined. */
+/* What the next panel is made of, as far as it has not been asked for. */
+struct ahead {
+    const char *at, *end;
+};
+
+/* sum[r][0 .. WIDE) = x[r] w over n inputs; every EACH inputs one line of `next`, with `asks`, is asked for. `rows` and
+ * `asks` are constants wherever this is inlined. */
 static inline __attribute__((always_inline)) void tile(const float *w, const float *x, size_t stride, int rows, int n,
-                                                       float *sum)
+                                                       float *sum, struct ahead *next, int asks)
 {
     vec part[HIGH][2];
     for (int r = 0; r < rows; r++)
         part[r][0] = part[r][1] = (vec){0};
     for (int i = 0; i < n; i++, w += WIDE) {
+        if (asks && i % EACH == 0) {
+            __builtin_prefetch(next->at, 0, 2);
+            next->at += next->at < next->end ? LINE : 0;
+        }
         vec a = *(const vec *)w, b = *(const vec *)(w + CPU_FLOATS);
         for (int r = 0; r < rows; r++) {
             part[r][0] += x[(size_t)r * stride + (size_t)i] * a;
@@ -76,20 +88,26 @@ static inline __attribute__((always_inline)) void tile(const float *w, const flo
     }
 }
 
-static void tile_of(const float *w, const float *x, size_t stride, int rows, int n, float *sum)
+static void tile_of(const float *w, const float *x, size_t stride, int rows, int n, float *sum, struct ahead *next)
 {
-    switch (rows) {
-    case 1: tile(w, x, stride, 1, n, sum); break;
-    case 2: tile(w, x, stride, 2, n, sum); break;
-    case 3: tile(w, x, stride, 3, n, sum); break;
-    case 4: tile(w, x, stride, 4, n, sum); break;
-    case 5: tile(w, x, stride, 5, n, sum); break;
-    default: tile(w, x, stride, HIGH, n, sum);
+    switch (next->at < next->end ? rows + HIGH : rows) {
+    case 1: tile(w, x, stride, 1, n, sum, next, 0); break;
+    case 2: tile(w, x, stride, 2, n, sum, next, 0); break;
+    case 3: tile(w, x, stride, 3, n, sum, next, 0); break;
+    case 4: tile(w, x, stride, 4, n, sum, next, 0); break;
+    case 5: tile(w, x, stride, 5, n, sum, next, 0); break;
+    case HIGH: tile(w, x, stride, HIGH, n, sum, next, 0); break;
+    case HIGH + 1: tile(w, x, stride, 1, n, sum, next, 1); break;
+    case HIGH + 2: tile(w, x, stride, 2, n, sum, next, 1); break;
+    case HIGH + 3: tile(w, x, stride, 3, n, sum, next, 1); break;
+    case HIGH + 4: tile(w, x, stride, 4, n, sum, next, 1); break;
+    case HIGH + 5: tile(w, x, stride, 5, n, sum, next, 1); break;
+    default: tile(w, x, stride, HIGH, n, sum, next, 1);
     }
 }
 
 /* Rows [from, to), outputs [first, first + n) with their packed weights. */
-static void multiply(const struct few *a, const float *packed, int from, int to, int first, int n)
+static void multiply(const struct few *a, const float *packed, int from, int to, int first, int n, struct ahead next)
 {
     float sum[HIGH * FEW_COLS] __attribute__((aligned(64)));
     size_t in = (size_t)a->x.cols;
@@ -98,7 +116,7 @@ static void multiply(const struct few *a, const float *packed, int from, int to,
         int tiles = (to - row + HIGH - 1) / HIGH;       /* of about the same height: a low one waits for its sums */
         rows = (to - row + tiles - 1) / tiles;
         for (int p = 0; p < n; p += WIDE)
-            tile_of(packed + (size_t)p * in, x, a->x.stride, rows, a->x.cols, sum + p);
+            tile_of(packed + (size_t)p * in, x, a->x.stride, rows, a->x.cols, sum + p, &next);
         for (int r = 0; r < rows; r++)
             few_out(a, row + r, first, n, sum + r * FEW_COLS);
     }
@@ -110,6 +128,20 @@ struct work {
     int most, by_row;                   /* rows of a strip; strips                                */
 };
 
+/* Rows of a packed weight that lie next to each other. */
+static struct ahead after(const struct work *w, int first, int rows)
+{
+    const struct sh_packed *p = w->w->packed;
+    struct ahead next = {0};
+    if (!p || !p->at || p->d_head || p->step > 1 || rows > SHORT || first + 2 * FEW_COLS > p->rows)
+        return next;
+    struct sh_packing_shape shape = sh_packing_shape(p->format);
+    size_t row = (size_t)(p->cols / shape.elements) * (size_t)shape.bytes;
+    next.at = (const char *)p->at + (size_t)(first + FEW_COLS) * row;
+    next.end = next.at + FEW_COLS * row;
+    return next;
+}
+
 static void take_blocks(void *arg, struct sh_member *me)
 {
     const struct work *w = arg;
@@ -120,7 +152,7 @@ static void take_blocks(void *arg, struct sh_member *me)
         int first = b / w->by_row * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
         int from = b % w->by_row * w->most, to = a->x.rows - from < w->most ? a->x.rows : from + w->most;
         pack(w->w, a->x.cols, first, n, packed);
-        multiply(a, packed, from, to, first, n);
+        multiply(a, packed, from, to, first, n, after(w, first, to - from));
     }
 }
 

@@ -177,13 +177,11 @@ void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to
 
 /* ---- panels for many rows ---- */
 
-/* to[at[i] * MANY_WIDE + k] = number i of SIDE of row k; rows lie `step` floats apart. */
-static inline void turn(const float *from, size_t step, const int *at, float *to)
-{
 #ifdef __AVX2__
-    __m256 r[SIDE], pairs[SIDE], fours[SIDE];
-    for (int k = 0; k < SIDE; k++)
-        r[k] = _mm256_loadu_ps(from + (size_t)k * step);
+/* Lane k of r[i] and lane i of r[k] change places. */
+static inline __attribute__((always_inline)) void turn_vectors(__m256 r[SIDE])
+{
+    __m256 pairs[SIDE], fours[SIDE];
     for (int k = 0; k < SIDE; k += 2) {
         pairs[k] = _mm256_unpacklo_ps(r[k], r[k + 1]);
         pairs[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
@@ -194,15 +192,67 @@ static inline void turn(const float *from, size_t step, const int *at, float *to
             fours[k + 2 * i + 1] = _mm256_shuffle_ps(pairs[k + i], pairs[k + i + 2], 0xee);
         }
     for (int k = 0; k < 4; k++) {
-        _mm256_storeu_ps(to + at[k] * MANY_WIDE, _mm256_permute2f128_ps(fours[k], fours[k + 4], 0x20));
-        _mm256_storeu_ps(to + at[k + 4] * MANY_WIDE, _mm256_permute2f128_ps(fours[k], fours[k + 4], 0x31));
+        r[k] = _mm256_permute2f128_ps(fours[k], fours[k + 4], 0x20);
+        r[k + 4] = _mm256_permute2f128_ps(fours[k], fours[k + 4], 0x31);
     }
+}
+#endif
+
+/* to[at[i] * MANY_WIDE + k] = number i of SIDE of row k; rows lie `step` floats apart. */
+static inline void turn(const float *from, size_t step, const int *at, float *to)
+{
+#ifdef __AVX2__
+    __m256 r[SIDE];
+    for (int k = 0; k < SIDE; k++)
+        r[k] = _mm256_loadu_ps(from + (size_t)k * step);
+    turn_vectors(r);
+    for (int k = 0; k < SIDE; k++)
+        _mm256_storeu_ps(to + at[k] * MANY_WIDE, r[k]);
 #else
     for (int i = 0; i < SIDE; i++)
         for (int k = 0; k < SIDE; k++)
             to[at[i] * MANY_WIDE + k] = from[(size_t)k * step + (size_t)i];
 #endif
 }
+
+#ifdef __AVX2__
+/* SIDE outputs of 2 * SIDE numbers of 16 bits each, turned in pairs before they are widened: half as much to move. */
+UNPACK void turn_halves(enum sh_packing format, const unsigned char *const row[SIDE], size_t col, float *to)
+{
+    __m256 pairs[SIDE];
+    for (int k = 0; k < SIDE; k++)
+        pairs[k] = _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(const void *)(row[k] + 2 * col)));
+    turn_vectors(pairs);
+    for (int i = 0; i < SIDE; i++, to += 2 * MANY_WIDE) {
+        __m256i two = _mm256_castps_si256(pairs[i]);
+        if (format == SH_PACKED_BF16) {
+            _mm256_storeu_ps(to, _mm256_castsi256_ps(_mm256_slli_epi32(two, 16)));
+            _mm256_storeu_ps(to + MANY_WIDE,
+                             _mm256_castsi256_ps(_mm256_and_si256(two, _mm256_set1_epi32((int)0xffff0000u))));
+        } else {
+            __m256i low = _mm256_and_si256(two, _mm256_set1_epi32(0xffff)), high = _mm256_srli_epi32(two, 16);
+            __m256i all = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8);
+            _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm256_castsi256_si128(all)));
+            _mm256_storeu_ps(to + MANY_WIDE, _mm256_cvtph_ps(_mm256_extracti128_si256(all, 1)));
+        }
+    }
+}
+
+/* MANY_WIDE outputs, some columns of all before the next: what they write to stays in the first-level cache. */
+UNPACK void wide_of_halves(enum sh_packing format, const struct sh_packed *p, int first, float *to)
+{
+    const unsigned char *row[MANY_WIDE];
+    for (int k = 0; k < MANY_WIDE; k++)
+        row[k] = blocks_of_row(p, first + k).b;
+    for (size_t col = 0; col < (size_t)p->cols; col += RUN, to += RUN * MANY_WIDE)
+        for (int k = 0; k < MANY_WIDE; k += SIDE) {
+            for (int i = 0; i < SIDE; i++)
+                few_ask(row[k + i] + 2 * (col + DEEP), 64);
+            turn_halves(format, row + k, col, to + k);
+            turn_halves(format, row + k, col + 2 * SIDE, to + 2 * SIDE * MANY_WIDE + k);
+        }
+}
+#endif
 
 /* SIDE outputs [first, …), or n of them and zeros, of a format that has kernels, from place `to` of a panel on. */
 static void panel_of(const struct sh_packed *p, int first, int n, float *to)
@@ -247,6 +297,16 @@ void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, flo
     for (int o = 0; o < FEW_COLS; o += SIDE) {
         float *at = to + (size_t)(o / MANY_WIDE) * (size_t)p->cols * MANY_WIDE + o % MANY_WIDE;
         int some = n - o < 0 ? 0 : n - o < SIDE ? n - o : SIDE, all = n - o < TOGETHER ? n - o : TOGETHER;
+#ifdef __AVX2__
+        if (is_halves(p->format) && o % MANY_WIDE == 0 && n - o >= MANY_WIDE) {
+            if (p->format == SH_PACKED_BF16)
+                wide_of_halves(SH_PACKED_BF16, p, first + o, at);
+            else
+                wide_of_halves(SH_PACKED_F16, p, first + o, at);
+            o += MANY_WIDE - SIDE;
+            continue;
+        }
+#endif
         if (kernels[p->format].unpack) {
             panel_of(p, first + o, some, at);
             continue;
