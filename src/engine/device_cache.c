@@ -138,10 +138,14 @@ static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setu
     const int shape[][2] = {{a->d_model, q}, {q, a->d_model}, {a->d_model, ff}, {ff, a->d_model}};
     size_t most = 0, attend = 0, narrow = 0;
     int bits = sh_layer_scratch_bits(u->backend, u->model, u->dtype, u->weight_bits);
+    size_t panel = u->backend->linear_bytes(u->device, 0, a->d_model, a->n_vocab, u->dtype, bits);     /* of the head */
     for (int i = 0; i < 4; i++) {
         size_t n = u->backend->linear_bytes(u->device, rows, shape[i][0], shape[i][1], u->dtype, bits);
-        most = n > most ? n : most;
+        size_t own = u->backend->linear_bytes(u->device, 0, shape[i][0], shape[i][1], u->dtype, bits);
+        most = n - own > most ? n - own : most;
+        panel = own > panel ? own : panel;
     }
+    most += panel;
     for (int l = 0; l < a->n_layer && s->policy.rule == SH_SLOTS_OLDEST && s->bits == 32; l++) {
         struct sh_attend w = sh_layer_attend(a, l, rows, u->dtype);
         w.out.at = r->act.mixed;        /* wanted: what it gives, not the probabilities alone */

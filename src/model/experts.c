@@ -59,7 +59,7 @@ size_t sh_experts_bytes(const struct sh_backend *b, const struct sh_model *m, in
         if (bits < 16)
             bytes += n * sh_code_bytes(rows, cols, bits);
         else if (b->packed)
-            bytes += n * sh_model_numbered_bytes(m, matrices[i], layer, dtype);
+            bytes += n * sh_model_numbered_bytes(m, matrices[i], layer, dtype, !b->slots);
         else
             bytes += n * (size_t)rows * (size_t)cols * sh_type_bytes(dtype);
     }

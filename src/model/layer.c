@@ -200,7 +200,7 @@ void sh_layer_drop(struct sh_layer *l)
 {
     if (!l)
         return;
-    if (l->b->packed)                   /* the pages that packed weights were read from           */
+    if (l->b->packed && !l->b->slots)   /* the pages that packed weights were read from           */
         sh_model_drop(l->m, l->index);
     for (int role = 0; role < SH_N_ROLE; role++) {
         l->b->drop(l->d, l->matrix[role]);

@@ -91,7 +91,8 @@ void sh_model_ask_numbered(const struct sh_model *m, enum sh_role role, int laye
 
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outside the layers     */
 /* Bytes that the processor, or a device, keeps of a layer's weights for products of `dtype`: packed and coded matrices
- * as they are stored, on the processor numbers of 16 bits as such. -1: of the output matrix. */
+ * as they are stored (a device only those in formats of kernels/packed.h), on the processor numbers of 16 bits as such.
+ * -1: of the output matrix. */
 size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype, int is_host);
 /* Those of them that are not copied: they stay where the file is mapped. */
 size_t sh_model_mapped_bytes(const struct sh_model *m, int layer);
@@ -106,7 +107,7 @@ struct sh_kept_format {
 };
 int sh_model_kept_formats(const struct sh_model *m, enum sh_type dtype, struct sh_kept_format *out, int most);
 /* What sh_model_kept_bytes counts of one of a numbered role; 0: the layer has none. */
-size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype);
+size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype, int is_host);
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; a tied head counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */

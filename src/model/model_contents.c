@@ -42,14 +42,33 @@ static size_t mapped_bytes(const struct bound *b, int is_pruned)
     return (size_t)((double)stored_bytes(b->stored) * (double)n / (double)all);
 }
 
-/* Numbers of 16 bits for products in f32 stay as they are: all on the processor, those of experts on a device. */
-static size_t kept_bytes(const struct bound *b, enum sh_type dtype, int is_pruned, int is_host)
+/* On the processor numbers of 16 bits for products in f32 stay as they are, too. */
+static size_t host_bytes(const struct bound *b, enum sh_type dtype, int is_pruned)
 {
     size_t n = (size_t)b->rows * (size_t)b->cols, mapped = mapped_bytes(b, is_pruned);
     if (mapped || !b->name)
         return mapped;
-    int stays = dtype == SH_F32 && (is_host || b->param->count == SH_DIM_EXPERTS);
-    return n * sh_type_bytes(b->param->rows == SH_ONE ? SH_F32 : stays ? b->type : dtype);
+    return n * sh_type_bytes(b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype);
+}
+
+/* A device keeps what its kernels read: blocks in plain rows, and such rows of 16-bit numbers where there are several
+ * of a role. All else becomes numbers of `dtype`. */
+static size_t device_bytes(const struct sh_model *m, const struct bound *b, int layer, enum sh_type dtype)
+{
+    size_t n = (size_t)b->rows * (size_t)b->cols;
+    struct sh_packed p = {.format = SH_PACKED_OTHER};
+    const char *name;
+    if (!b->name || b->param->rows == SH_ONE)
+        return b->name ? n * sizeof(float) : 0;
+    enum sh_role role = layer < 0 ? SH_HEAD : b->param->role;
+    int is_packed = role != SH_KV_B_W && sh_model_packed(m, role, layer, 0, &p, &name);
+    int is_halves = !is_packed && dtype == SH_F32 && sh_model_count(m, role) > 1 &&
+                    sh_model_halves(m, role, layer, 0, &p, &name);
+    if ((is_packed || is_halves) && p.format != SH_PACKED_OTHER) {
+        struct sh_packing_shape shape = sh_packing_shape(p.format);
+        return n / (size_t)shape.elements * (size_t)(shape.bytes + (p.apart != NULL));
+    }
+    return n * sh_type_bytes(dtype);
 }
 
 /* The places of a layer (-1: of the output matrix): [*from, returned). */
@@ -65,7 +84,7 @@ size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dty
     size_t bytes = 0;
     const struct bound *b, *end = places(m, layer, &b);
     for (; b < end; b++)
-        bytes += kept_bytes(b, dtype, layer >= 0 && m->pruned > 0, is_host);
+        bytes += is_host ? host_bytes(b, dtype, layer >= 0 && m->pruned > 0) : device_bytes(m, b, layer, dtype);
     return bytes;
 }
 
@@ -78,10 +97,10 @@ size_t sh_model_mapped_bytes(const struct sh_model *m, int layer)
     return bytes;
 }
 
-size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype)
+size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype, int is_host)
 {
     const struct bound *b = sh_bound_at(m, role, layer, 0);
-    return b->name ? kept_bytes(b, dtype, m->pruned > 0, 1) : 0;
+    return is_host ? host_bytes(b, dtype, m->pruned > 0) : device_bytes(m, b, layer, dtype);
 }
 
 static int by_kept_bytes(const void *a, const void *b)
@@ -104,7 +123,7 @@ static int may_settle(const struct sh_model *m, const struct bound *b, int layer
 static int add_kept(const struct sh_model *m, const struct bound *b, int layer, enum sh_type dtype,
                     struct sh_kept_format *out, int n, int most)
 {
-    size_t bytes = kept_bytes(b, dtype, m->pruned > 0, 1), mapped = mapped_bytes(b, m->pruned > 0);
+    size_t bytes = host_bytes(b, dtype, m->pruned > 0), mapped = mapped_bytes(b, m->pruned > 0);
     enum sh_type type = b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype;
     const char *name = mapped ? b->stored->dtype : sh_type_name(type);
     int k = 0, is_expert = b->param->count == SH_DIM_EXPERTS;

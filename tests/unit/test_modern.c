@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newer families against what PyTorch computed on the checkpoints of the shared fixtures: attention rows within
  * 3e-5, hidden states, what the head multiplies and logits within 1e-4 of the largest; layer by layer, and by a session
- * with a cache that holds everything, at once and token by token; on the CPU, and the beginnings on the module. */
+ * with a cache that holds everything, at once and token by token; on the CPU, and the beginnings on the module. On the
+ * module also what a layer takes of its memory, for formats, too, that it does not keep. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include "src/base/mem.h"
 #include "src/engine/session.h"
+#include "src/model/layer_parts.h"
 #include "tests/tap.h"
 #include "tests/unit/modern.h"
 #include "tests/unit/pass.h"
@@ -235,6 +237,31 @@ static void check_session(const struct fixture *f, enum which on, int most)
     target_close(&t);
 }
 
+/* What a layer with all its experts takes of a device is no more than is said of it. */
+static void check_room(const struct fixture *f)
+{
+    struct target t;
+    if (target_open(&t, ON_MODULE, 2))
+        return;
+    for (int i = 0; i < 2 * f->arch->n_layer; i++) {
+        enum sh_type dtype = i % 2 ? SH_F16 : SH_F32;
+        struct sh_props before, after;
+        t.b->props(t.d, &before);
+        struct sh_layer *l = sh_layer_load(t.b, t.d, f->m, i / 2, dtype, 16, &e);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(l);
+        CU_ASSERT_EQUAL(sh_experts_load_copies(l, &e), 0);
+        t.b->props(t.d, &after);
+        size_t said = sh_model_kept_bytes(f->m, i / 2, dtype, 0), took = after.taken_bytes - before.taken_bytes;
+        size_t rounding = 512 * (40 + 3 * (size_t)f->arch->mix.n);      /* of each matrix and vector */
+        if (took > said + rounding)
+            printf("# %s, layer %d, %s: %zu bytes taken, %zu said\n", sh_model_name(f->m), i / 2, sh_type_name(dtype),
+                   took, said);
+        CU_ASSERT(took <= said + rounding);
+        sh_layer_drop(l);
+    }
+    target_close(&t);
+}
+
 static void check(const char *folder, const char *family, enum which on, int most)
 {
     struct fixture f;
@@ -242,6 +269,8 @@ static void check(const char *folder, const char *family, enum which on, int mos
         return;
     check_pass(&f, on, most);
     check_session(&f, on, most);
+    if (on == ON_MODULE)
+        check_room(&f);
     close_fixture(&f);
 }
 
@@ -249,6 +278,21 @@ static void check(const char *folder, const char *family, enum which on, int mos
     static void test_##folder(void) { check(#folder, #family, ON_CPU, MOST_ROWS); } \
     static void module_##folder(void) { check(#folder, #family, ON_MODULE, ON_A_MODULE); }
 MODERN(MODERN_TEST)
+
+/* Formats that a device has no kernels for. */
+#define QUANTISED(TEST) \
+    TEST(quantised_awq_1) TEST(quantised_bnb_nf4_1) TEST(quantised_fp8_block_1) TEST(quantised_gptq4_1) \
+    TEST(quantised_ct_w8a16_channel)
+#define ROOM_TEST(folder) \
+    static void room_##folder(void) \
+    { \
+        struct fixture f; \
+        if (!open_fixture(&f, #folder, NULL)) \
+            return; \
+        check_room(&f); \
+        close_fixture(&f); \
+    }
+QUANTISED(ROOM_TEST)
 
 /* Folders that are named, for families_variants.py. */
 static char **named;
@@ -275,6 +319,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         return run_named(argc - 1);
 #define MODERN_ROW(family, folder) {#folder, test_##folder}, {#folder " (module)", module_##folder},
-    static const struct tap_test tests[] = {MODERN(MODERN_ROW){0}};
+#define ROOM_ROW(folder) {#folder ": room (module)", room_##folder},
+    static const struct tap_test tests[] = {MODERN(MODERN_ROW) QUANTISED(ROOM_ROW){0}};
     return tap_run("modern", tests);
 }

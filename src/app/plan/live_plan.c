@@ -361,7 +361,7 @@ static int search(struct sh_live_plan *w, struct sh_err *e)
 {
     for (int i = 0; i < w->n_setting; i++) {
         struct sh_live_setting *s = &w->setting[i], *best = &w->setting[w->best];
-        if (i && w->a->seconds > 0 && sh_now_s() - w->began_s > w->a->seconds)
+        if (w->n_tried && w->a->seconds > 0 && sh_now_s() - w->began_s > w->a->seconds)
             break;
         int limit = best->meets ? best->mean : w->n_token;
         int bad = sh_live_evidence(w, s, e);
