@@ -176,8 +176,10 @@ void sh_experts_done(const struct sh_layer *l, int number)
     if (one->stays)
         return;
     give_back(l, one);
+    sh_model_enter(l->m);               /* another device may be reading the layer                */
     for (int i = 0; i < PARTS; i++)
         sh_model_drop_numbered(l->m, matrices[i], l->index, number);
+    sh_model_leave(l->m);
 }
 
 int sh_experts_load_copies(const struct sh_layer *l, struct sh_err *e)
