@@ -237,7 +237,7 @@ static void check_session(const struct fixture *f, enum which on, int most)
     target_close(&t);
 }
 
-/* What a layer with all its experts takes of a device is no more than is said of it. */
+/* A layer with all its experts takes no more of a device's memory than sh_model_kept_bytes predicts. */
 static void check_room(const struct fixture *f)
 {
     struct target t;
@@ -254,8 +254,8 @@ static void check_room(const struct fixture *f)
         size_t said = sh_model_kept_bytes(f->m, i / 2, dtype, 0), took = after.taken_bytes - before.taken_bytes;
         size_t rounding = 512 * (40 + 3 * (size_t)f->arch->mix.n);      /* of each matrix and vector */
         if (took > said + rounding)
-            printf("# %s, layer %d, %s: %zu bytes taken, %zu said\n", sh_model_name(f->m), i / 2, sh_type_name(dtype),
-                   took, said);
+            printf("# %s, layer %d, %s: %zu bytes taken, %zu predicted\n", sh_model_name(f->m), i / 2,
+                   sh_type_name(dtype), took, said);
         CU_ASSERT(took <= said + rounding);
         sh_layer_drop(l);
     }
