@@ -22,8 +22,8 @@ cpu_variant_sources = \
 	%D%/cpu/gemm_few_rows.c %D%/cpu/gemm_few_rows.h %D%/cpu/gemm_few_rows_out.h \
 	%D%/cpu/gemm_few_rows_amx.c \
 	%D%/cpu/gemm_many_rows.c \
-	%D%/cpu/gemm_packed.c %D%/cpu/gemm_packed_lanes.c %D%/cpu/gemm_packed_lanes_many.c \
-	%D%/cpu/gemm_packed_row.c %D%/cpu/packed_dots.h %D%/cpu/packed_lanes.h \
+	%D%/cpu/gemm_packed.c %D%/cpu/gemm_packed_lanes.c %D%/cpu/gemm_packed_lanes_row.c \
+	%D%/cpu/gemm_packed_row.c %D%/cpu/packed_dots.h %D%/cpu/packed_lanes.h %D%/cpu/lane_run.h %D%/cpu/lane_dot.h \
 	%D%/cpu/lanes.h %D%/cpu/unpack.h \
 	%D%/cpu/gemm_few_rows_bf16.c \
 	%D%/cpu/gemm_few_rows_codes.c \

@@ -1,266 +1,295 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of up to STRIP rows at a time with packed weights, outputs in lanes (packed_lanes.h). */
-#include "kernels/cpu/packed_lanes.h"
+/* Products of two rows and more with packed weights, outputs in lanes (lane_dot.h). A thread takes the codes and scales
+ * of WIDE outputs out of their blocks into a cache and multiplies them by tiles of HIGH rows, whose sums stay in
+ * registers: for strips of up to STRIP rows slab by slab, so that both fit into the first cache; for more rows with
+ * AVX-512 all inputs of FEW_COLS outputs at once, which other caches hold. */
+#include "kernels/cpu/lane_dot.h"
 #include "kernels/cpu/variant.h"
 
 #ifdef __AVX2__
 
 enum {
-    STRIP = 16,                         /* rows that meet the same codes as these are unpacked, … */
-    AT_ONCE = 2                         /* … so many in registers                                 */
-};
-
-/* Group g of codes, as products take it; their sum with x; the sum of a span, of which start is the part of the
- * offset. */
 #ifdef __AVX512F__
-
-typedef lane_ints lane_codes;
-
-struct lane_dot {
-    lane_ints high, low;
-};
-
-UNPACK lane_codes codes_for_dot(lane_ints code)
-{
-    return code;
-}
-
-UNPACK struct lane_dot dot_start(int32_t base)
-{
-    return (struct lane_dot){ints_set(0), ints_set(base)};
-}
-
-LANES_INLINE void dot_add(struct lane_dot *to, const lane_codes *code, const struct lane_run *x, int g)
-{
-    to->high = _mm512_dpbusd_epi32(to->high, *code, ints_set(four_of(x->high, g)));
-    to->low = _mm512_dpbusd_epi32(to->low, *code, ints_set(four_of(x->low, g)));
-}
-
-UNPACK lane_ints dot_end(const struct lane_dot *dot)
-{
-    return ints_add(ints_left(dot->high, 8), dot->low);
-}
-
+    HIGH = 4, VECTORS = 2,              /* rows and vectors of outputs of a tile                  */
 #else
-
-typedef struct { lane_ints even, odd; } lane_codes;     /* 16-bit numbers */
-struct lane_dot {
-    lane_ints sum;
+    HIGH = 2, VECTORS = 1,
+#endif
+    WIDE = VECTORS * LANES,
+    SLAB = MOST_RUNS,                   /* runs                                                   */
+    STRIP = 16                          /* rows                                                   */
 };
 
-UNPACK lane_codes codes_for_dot(lane_ints code)
+/* A run of WIDE outputs. */
+struct wide_run {
+    struct lane_codes code[GROUPS][VECTORS];
+    lane_floats scale[2][VECTORS], less[2][VECTORS];        /* of its spans                       */
+    struct lane_whole whole[2][VECTORS];
+};
+
+/* ---- outputs ---- */
+
+/* Where blocks of 16 outputs are read: of a group, or of rows. */
+struct wide_from {
+    struct lanes_at at;
+    struct ahead ahead;
+};
+
+/* Vector v of runs, from `blocks` blocks. is_group: a constant wherever this is inlined. */
+UNPACK void put_wide(enum sh_packing format, int is_group, struct wide_from *from, int blocks, int v,
+                     struct wide_run *to)
 {
-    return (lane_codes){ints_and(code, ints_set(0x00ff00ff)), pairs_right(code, 8)};
+    struct sh_packing_shape s = sh_packing_shape(format);
+    int spans = spans_of_run(format);
+    for (int i = 0; i < blocks; i++) {
+        struct lanes_at at = from->at;
+        struct lane_scales scales;
+        struct lane_words words;
+        at.is_group = is_group;
+        ask_ahead(format, &from->ahead, &at);
+        lane_scales_of(format, &at, &scales);
+        words_of(format, &at, &words);
+#pragma GCC unroll 8
+        for (int run = 0; run < s.elements / RUN; run++, to++) {
+#pragma GCC unroll 8
+            for (int g = 0; g < GROUPS; g++)
+                to->code[g][v] = codes_for_dot(format, codes_of(format, &words, run, g));
+            for (int j = 0; j < spans; j++) {
+                to->scale[j][v] = lane_scale(format, &scales, run * spans + j);
+                to->whole[j][v] = whole_scale(format, &scales, run * spans + j);
+                if (s.has_less)
+                    to->less[j][v] = lane_less(format, &scales, run * spans + j);
+            }
+        }
+        if (is_group)
+            from->at.group += LANES * group_bytes(format);
+        from->at.b += (size_t)s.bytes;
+        from->at.i++;
+    }
 }
 
-UNPACK struct lane_dot dot_start(int32_t base)
-{
-    return (struct lane_dot){ints_set(base)};
-}
+/* ---- products ---- */
 
-UNPACK int32_t pair_of(const int16_t *x, int i)
+/* sum[r][0 .. WIDE) += what runs give of rows of x: run i of row r is x[i * rows + r]. rows: a constant wherever this
+ * is inlined. */
+LANES_INLINE void tile_of(enum sh_packing format, int rows, const struct wide_run *w, const struct lane_run *x,
+                          int runs, float *sum)
 {
-    int32_t pair;
-    memcpy(&pair, x + 2 * i, sizeof pair);
-    return pair;
-}
-
-UNPACK void dot_add(struct lane_dot *to, const lane_codes *code, const struct lane_run *x, int g)
-{
-    to->sum = ints_add(to->sum, ints_multiply_add(code->even, ints_set(pair_of(x->pairs, 2 * g))));
-    to->sum = ints_add(to->sum, ints_multiply_add(code->odd, ints_set(pair_of(x->pairs, 2 * g + 1))));
-    __asm__("" : "+x"(to->sum.v[0]), "+x"(to->sum.v[1]));      /* sums of sums would not fit in registers */
-}
-
-UNPACK lane_ints dot_end(const struct lane_dot *dot)
-{
-    return dot->sum;
-}
-
-#endif
-
-/* sum[r] += what a run gives, of n rows that meet the same codes at once, ready or made as they are needed. */
-LANES_INLINE void add_runs(enum sh_packing format, const lane_codes *code, const struct lane_words *words,
-                           const struct lane_run *x, int n, const struct lane_scales *s, int run, lane_floats *sum)
-{
-    int spans = spans_of_run(format), groups = GROUPS / spans;
+    const int spans = spans_of_run(format), parts = parts_of_run(format);
+    lane_floats all[HIGH][VECTORS];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < VECTORS; v++)
+            all[r][v] = floats_load(sum + r * WIDE + v * LANES);
+    for (int i = 0; i < runs; i++, w++, x += rows)
 #pragma GCC unroll 2
-    for (int j = 0; j < spans; j++) {
-        struct lane_dot dot[AT_ONCE];
-        lane_floats scale = lane_scale(format, s, run * spans + j), less;
+        for (int j = 0; j < spans; j++) {
+            lane_ints total[HIGH][VECTORS];
+#pragma GCC unroll 2
+            for (int part = j * parts / spans; part < (j + 1) * parts / spans; part++) {
+                struct lane_dot dot[HIGH][VECTORS];
 #pragma GCC unroll 4
-        for (int r = 0; r < n; r++)
-            dot[r] = dot_start(x[r].base[j]);
+                for (int r = 0; r < rows; r++)
+                    for (int v = 0; v < VECTORS; v++)
+                        dot[r][v] = dot_start(format, &x[r], part);
 #pragma GCC unroll 8
-        for (int g = j * groups; g < (j + 1) * groups; g++) {
-            lane_codes own = code ? code[g] : codes_for_dot(codes_of(format, words, run, g));
+                for (int g = part * GROUPS / parts; g < (part + 1) * GROUPS / parts; g++)
 #pragma GCC unroll 4
-            for (int r = 0; r < n; r++)
-                dot_add(&dot[r], &own, &x[r], g);
+                    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+                        for (int v = 0; v < VECTORS; v++)
+                            dot_add(format, &dot[r][v], &w->code[g][v], &x[r], g);
+#pragma GCC unroll 4
+                for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+                    for (int v = 0; v < VECTORS; v++) {
+                        lane_ints sum_of_part = dot_end(format, &dot[r][v], &w->whole[j][v]);
+                        total[r][v] = part > j * parts / spans ? ints_add(total[r][v], sum_of_part) : sum_of_part;
+                    }
+            }
+#pragma GCC unroll 4
+            for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+                for (int v = 0; v < VECTORS; v++)
+                    all[r][v] = add_span(all[r][v], total[r][v], &x[r], j, &w->scale[j][v],
+                                         sh_packing_shape(format).has_less ? &w->less[j][v] : NULL);
         }
-        if (sh_packing_shape(format).has_less)
-            less = lane_less(format, s, run * spans + j);
 #pragma GCC unroll 4
-        for (int r = 0; r < n; r++)
-            sum[r] = add_span(sum[r], dot_end(&dot[r]), &x[r], j, &scale,
-                              sh_packing_shape(format).has_less ? &less : NULL);
-    }
-}
-
-/* sum[r] += what blocks give of rows of x, which begin with the run that the first block meets. */
-LANES_INLINE void add_blocks(enum sh_packing format, const struct lanes_at *at, const struct lane_run *x, int rows,
-                             lane_floats *sum)
-{
-    struct lane_scales scales;
-    struct lane_words words;
-    lane_scales_of(format, at, &scales);
-    words_of(format, at, &words);
-#pragma GCC unroll 8
-    for (int run = 0; run < sh_packing_shape(format).elements / RUN; run++, x += rows) {
-        lane_codes code[GROUPS];
-        int r = 0;
-        ask_group_ahead(format, at, run);
-        if (rows == 1) {
-            add_runs(format, NULL, &words, x, 1, &scales, run, sum);
-            continue;
-        }
-#pragma GCC unroll 8
-        for (int g = 0; g < GROUPS; g++)
-            code[g] = codes_for_dot(codes_of(format, &words, run, g));
-        for (; r + AT_ONCE <= rows; r += AT_ONCE)
-            add_runs(format, code, &words, x + r, AT_ONCE, &scales, run, sum + r);
-        for (; r < rows; r++)
-            add_runs(format, code, &words, x + r, 1, &scales, run, sum + r);
-    }
-}
-
-/* What a kernel reads: a group; or 16 rows of blocks, and bytes from there to the blocks that are read after them. */
-struct lanes_from {
-    const unsigned char *group;         /* NULL: rows                                             */
-    const struct block_at *row;
-    size_t next;
-};
-
-/* sum[r] = row r of x with the 16 outputs of a group. */
-LANES_INLINE void dot_group(enum sh_packing format, const struct lanes_from *from, int cols, const struct lane_run *x,
-                            int rows, lane_floats *sum)
-{
-    struct sh_packing_shape s = sh_packing_shape(format);
-    const unsigned char *group = from->group;
-    lane_floats one = floats_set(0);
     for (int r = 0; r < rows; r++)
-        sum[r] = one;
-    for (int i = 0; i < cols; i += s.elements, x += s.elements / RUN * rows) {
-        struct lanes_at at = {.is_group = 1, .group = group};
-        add_blocks(format, &at, x, rows, rows == 1 ? &one : sum);
-        group += LANES * group_bytes(format);
-    }
-    if (rows == 1)
-        *sum = one;
+#pragma GCC unroll 2
+        for (int v = 0; v < VECTORS; v++)
+            floats_store(sum + r * WIDE + v * LANES, all[r][v]);
 }
 
+LANES_INLINE void tile(enum sh_packing format, int rows, const struct wide_run *w, const struct lane_run *x, int runs,
+                       float *sum)
+{
+    switch (rows) {
+    case 1: tile_of(format, 1, w, x, runs, sum); break;
 #ifdef __AVX512F__
-/* sum[r] = row r of x with 16 rows of blocks. */
-LANES_INLINE void dot_rows(enum sh_packing format, const struct lanes_from *from, int cols, const struct lane_run *x,
-                           int rows, lane_floats *sum)
-{
-    struct sh_packing_shape s = sh_packing_shape(format);
-    struct lanes_at at = {.row = from->row};
-    struct ahead ahead = {.next = from->next, .row_bytes = (size_t)(cols / s.elements) * (size_t)s.bytes};
-    for (int r = 0; r < rows; r++)
-        sum[r] = floats_set(0);
-    for (int i = 0; i < cols; i += s.elements, x += s.elements / RUN * rows) {
-        ask_ahead(format, &ahead, &at);
-        add_blocks(format, &at, x, rows, sum);
-        at.b += (size_t)s.bytes;
-        at.i++;
+    case 2: tile_of(format, 2, w, x, runs, sum); break;
+    case 3: tile_of(format, 3, w, x, runs, sum); break;
+#endif
+    default: tile_of(format, HIGH, w, x, runs, sum);
     }
 }
-#define DOT_ROWS dot_rows               /* with VNNI alone */
+
+typedef void tile_fn(int rows, const struct wide_run *w, const struct lane_run *x, int runs, float *sum);
+
+#define TILE(name)                                                                                                 \
+    VNNI static void tile_##name(int rows, const struct wide_run *w, const struct lane_run *x, int runs,           \
+                                 float *sum)                                                                       \
+    {                                                                                                              \
+        tile(SH_PACKED_##name, rows, w, x, runs, sum);                                                       \
+    }
+#ifdef __AVX512F__
+/* Products differ by spans, and by whether something is subtracted. */
+TILE(Q8_0)
+TILE(Q4_1)
+TILE(Q6_K)
+TILE(Q2_K)
+static tile_fn *const tiles[2][2] = {{tile_Q8_0, tile_Q4_1}, {tile_Q6_K, tile_Q2_K}};
+#define TILE_OF(name, span, has_less) tiles[(span) < RUN][has_less]
 #else
-#define DOT_ROWS dot_group
+#define FORMAT(name, elements, bytes, span, has_less) TILE(name)
+SH_PACKED_CODES(FORMAT)
+#undef FORMAT
+#define TILE_OF(name, span, has_less) tile_##name
 #endif
+#undef TILE
 
-LANES_INLINE void dot_all(enum sh_packing format, const struct lanes_from *from, int cols, const struct lane_run *x,
-                          int rows, lane_floats *sum)
-{
-    if (from->group && rows > 1)
-        dot_group(format, from, cols, x, rows, sum);
-    else if (from->group)
-        dot_group(format, from, cols, x, 1, sum);
-    else if (rows > 1)
-        DOT_ROWS(format, from, cols, x, rows, sum);
-    else
-        DOT_ROWS(format, from, cols, x, 1, sum);
-}
-
-typedef void lanes_fn(const struct lanes_from *from, int cols, const struct lane_run *x, int rows, lane_floats *sum);
+typedef void wide_fn(struct wide_from *from, int runs, int v, struct wide_run *to);
 typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run *to);
 
 #define FORMAT(name, elements, bytes, span, has_less)                                                              \
-    VNNI static void lanes_##name(const struct lanes_from *from, int cols, const struct lane_run *x, int rows,     \
-                                  lane_floats *sum)                                                                \
+    static void wide_##name(struct wide_from *from, int runs, int v, struct wide_run *to)                          \
     {                                                                                                              \
-        dot_all(SH_PACKED_##name, from, cols, x, rows, sum);                                                       \
+        if (from->at.is_group)                                                                                     \
+            put_wide(SH_PACKED_##name, 1, from, runs * RUN / (elements), v, to);                                   \
+        else                                                                                                       \
+            put_wide(SH_PACKED_##name, 0, from, runs * RUN / (elements), v, to);                                   \
     }                                                                                                              \
     static void put_##name(const struct sh_mat *x, int first, int rows, struct lane_run *to)                       \
     {                                                                                                              \
         put_lanes(SH_PACKED_##name, x, first, rows, to);                                                           \
+    }                                                                                                              \
+    static tile_fn *tile_for_##name(void)                                                                          \
+    {                                                                                                              \
+        return TILE_OF(name, span, has_less);                                                                      \
     }
 SH_PACKED_CODES(FORMAT)
 #undef FORMAT
 
-/* Of each format: outputs in lanes, and x as these want it. */
-static const struct { lanes_fn *lanes; put_fn *put; } kernels[SH_N_PACKING] = {
-#define FORMAT(name, elements, bytes, span, less) [SH_PACKED_##name] = {lanes_##name, put_##name},
+/* Of each format: outputs out of their blocks, x as these want it, and their product. */
+static const struct { wide_fn *wide; put_fn *put; tile_fn *(*tile)(void); } kernels[SH_N_PACKING] = {
+#define FORMAT(name, elements, bytes, span, has_less) \
+    [SH_PACKED_##name] = {wide_##name, put_##name, tile_for_##name},
     SH_PACKED_CODES(FORMAT)
 #undef FORMAT
 };
 
-struct strip {                          /* rows [first, first + n) of x, n <= STRIP               */
-    const struct lane_run *x;
+/* 16 outputs from output `first` on, of n. */
+static struct wide_from outputs_at(const struct few *a, struct block_at *at, int first, int n)
+{
+    struct sh_packing_shape s = sh_packing_shape(a->packed->format);
+    struct wide_from to = {.at = {.row = at}};
+    if (a->groups) {                    /* after the last group this again */
+        to.at.is_group = 1;
+        to.at.group = group_at(a->packed, a->groups, (first < n ? first : n - 1) / LANES * LANES);
+        return to;
+    }
+    for (int k = 0; k < LANES; k++)     /* after the last one this again */
+        at[k] = blocks_of_row(a->packed, first + k < n ? first + k : n - 1);
+    to.ahead = (struct ahead){.next = outputs_on(at, LANES),
+                              .row_bytes = (size_t)(a->x.cols / s.elements) * (size_t)s.bytes};
+    return to;
+}
+
+/* ---- x ---- */
+
+/* Of n rows the tile that row `row`, a multiple of HIGH, begins; tiles lie one after another, so that what is read
+ * together is together. */
+static inline struct lane_run *tile_at(const struct lane_run *x, int row, int runs)
+{
+    return (struct lane_run *)x + (size_t)row * (size_t)runs;
+}
+
+static inline int rows_at(int row, int n)
+{
+    return n - row < HIGH ? n - row : HIGH;
+}
+
+/* Rows [first, first + n) of x. */
+static void put_tiles(const struct few *a, int first, int n, struct lane_run *to)
+{
+    for (int row = 0; row < n; row += HIGH)
+        kernels[a->packed->format].put(&a->x, first + row, rows_at(row, n), tile_at(to, row, a->x.cols / RUN));
+}
+
+/* ---- strips of up to STRIP rows ---- */
+
+struct strip {                          /* rows [first, first + n) of x                           */
+    const struct lane_run *x;           /* in tiles                                               */
     int first, n;
 };
 
-/* Outputs [first, first + n), n <= FEW_COLS, of a group for each 16. */
-static void from_groups(const struct few *a, struct strip s, int first, int n)
+/* Bytes of a slab and of all inputs in a group. */
+static size_t bytes_in_group(enum sh_packing format, int runs)
 {
-    float sum[STRIP][FEW_COLS] __attribute__((aligned(64)));
-    for (int o = 0; o < n; o += LANES) {
-        lane_floats part[STRIP];
-        struct lanes_from from = {.group = group_at(a->packed, a->groups, first + o)};
-        kernels[a->packed->format].lanes(&from, a->x.cols, s.x, s.n, part);
-        for (int r = 0; r < s.n; r++)
-            floats_store(sum[r] + o, part[r]);
-    }
-    for (int r = 0; r < s.n; r++)
-        few_out(a, s.first + r, first, n, sum[r]);
+    return (size_t)(runs * RUN / sh_packing_shape(format).elements) * LANES * (size_t)group_bytes(format);
 }
 
-/* The same: TOGETHER neighbours at each of FEW_PLACES places in turn. */
-static void from_rows(const struct few *a, struct strip s, int first, int n)
+/* Ask for part i of n of what is read two slabs after the one at `run`, of these groups or of those after them, while a
+ * tile is multiplied: all at once would be more than a processor keeps in mind. (Inlined, because gcc leaves out calls
+ * of functions that do nothing else.) */
+UNPACK void ask_slab(const struct few *a, int first, int run, int i, int n)
 {
-    float sum[STRIP][FEW_COLS] __attribute__((aligned(64)));
-    int turns = (n + LANES - 1) / LANES, step = turns * TOGETHER;
-    for (int turn = 0; turn < turns; turn++) {
-        struct block_at at[LANES];
-        lane_floats part[STRIP];
-        for (int k = 0; k < LANES; k++) {       /* after the last one this again */
-            int o = k / TOGETHER * step + turn * TOGETHER + k % TOGETHER;
-            at[k] = blocks_of_row(a->packed, first + (o < n ? o : n - 1));
+    enum sh_packing format = a->packed->format;
+    int runs = a->x.cols / RUN, later = run + 2 * SLAB, past = later >= runs ? (runs + SLAB - 1) / SLAB * SLAB : 0;
+    size_t part = (bytes_in_group(format, SLAB) / (size_t)n + 63) / 64 * 64;
+    size_t skip = bytes_in_group(format, later - past) + (size_t)i * part, group = bytes_in_group(format, runs);
+    const unsigned char *at = group_at(a->packed, a->groups, first) + (past ? VECTORS * group : 0);
+    for (int v = 0; v < VECTORS; v++)
+        few_ask(at + (size_t)v * group + skip, part);
+}
+
+/* sum[r] = row r of a strip with outputs [first, first + WIDE). */
+static void slabs(const struct few *a, struct strip s, int first, float (*sum)[WIDE])
+{
+    struct wide_run slab[SLAB] __attribute__((aligned(64)));
+    struct block_at at[VECTORS][LANES];
+    struct wide_from from[VECTORS];
+    enum sh_packing format = a->packed->format;
+    tile_fn *multiply = kernels[format].tile();
+    int runs = a->x.cols / RUN, n_tiles = (s.n + HIGH - 1) / HIGH;
+    memset(sum, 0, (size_t)s.n * sizeof *sum);
+    for (int v = 0; v < VECTORS; v++)
+        from[v] = outputs_at(a, at[v], first + v * LANES, a->out.cols);
+    for (int i = 0; i < runs; i += SLAB) {
+        int n = runs - i < SLAB ? runs - i : SLAB;
+        for (int v = 0; v < VECTORS; v++)
+            kernels[format].wide(&from[v], n, v, slab);
+        for (int r = 0; r < s.n; r += HIGH) {
+            if (a->groups)
+                ask_slab(a, first, i, r / HIGH, n_tiles);
+            multiply(rows_at(r, s.n), slab, tile_at(s.x, r, runs) + i * rows_at(r, s.n), n, sum[r]);
         }
-        size_t next = outputs_on(at, turn + 1 < turns ? TOGETHER : FEW_COLS - turn * TOGETHER);
-        kernels[a->packed->format].lanes(&(struct lanes_from){.row = at, .next = next}, a->x.cols, s.x, s.n, part);
-        for (int r = 0; r < s.n; r++)
-            for (int k = 0; k < FEW_PLACES; k++)
-                memcpy(sum[r] + k * step + turn * TOGETHER, (const float *)&part[r] + k * TOGETHER,
-                       TOGETHER * sizeof(float));
     }
-    for (int r = 0; r < s.n; r++)
-        few_out(a, s.first + r, first, n, sum[r]);
 }
 
-static void take_blocks(void *arg, struct sh_member *me)
+/* Outputs [first, first + n), n <= FEW_COLS. */
+static void strip_outputs(const struct few *a, struct strip s, int first, int n)
+{
+    float sum[STRIP][WIDE] __attribute__((aligned(64))), all[STRIP][FEW_COLS] __attribute__((aligned(64)));
+    for (int o = 0; o < n; o += WIDE) {
+        slabs(a, s, first + o, sum);
+        for (int r = 0; r < s.n; r++)
+            memcpy(all[r] + o, sum[r], sizeof sum[r]);
+    }
+    for (int r = 0; r < s.n; r++)
+        few_out(a, s.first + r, first, n, all[r]);
+}
+
+static void take_strip(void *arg, struct sh_member *me)
 {
     const struct few_run *run = arg;
     enum sh_packing ready = SH_PACKED_OTHER;    /* x, which all products share, is as this one wants it */
@@ -269,33 +298,98 @@ static void take_blocks(void *arg, struct sh_member *me)
         int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
         struct lane_run *x = (void *)(a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols));
         if (!ready || !same_lanes(a->packed->format, ready))
-            kernels[a->packed->format].put(&a->x, 0, a->x.rows, x);
+            put_tiles(a, 0, a->x.rows, x);
         ready = a->packed->format;
-        (a->groups ? from_groups : from_rows)(a, (struct strip){x, 0, a->x.rows}, first, n);
+        strip_outputs(a, (struct strip){x, 0, a->x.rows}, first, n);
     }
 }
 
 void CPU_NAME(cpu_packed_lanes)(const struct few *a, int n, int n_threads)
 {
-    sh_team_run(n_threads, few_blocks_of_all(a, n), take_blocks, &(struct few_run){.a = a, .n = n});
+    if (a->x.rows == 1)
+        CPU_NAME(cpu_packed_lanes_row)(a, n, n_threads);
+    else
+        sh_team_run(n_threads, few_blocks_of_all(a, n), take_strip, &(struct few_run){.a = a, .n = n});
 }
 
-#ifndef __AVX512F__
+/* ---- more rows ---- */
 
-/* ---- more rows, strip by strip, from groups ---- */
+/* x: as put_lanes has it, part after part; after the room of the threads. */
+size_t CPU_NAME(cpu_lanes_room)(int rows, int in)
+{
+    return (size_t)rows * (size_t)(in / RUN) * sizeof(struct lane_run) / sizeof(float);
+}
+
+#ifdef __AVX512F__
+
+enum {
+    MOST = 192,                         /* rows that a thread takes with the same codes, ...      */
+    SHARES = 4                          /* ... all of them where each has so many outputs to take */
+};
+
+struct work {
+    const struct few *a;
+    struct lane_run *x;                 /* in tiles                                               */
+    int most, by_row;                   /* rows that are taken together; how often                */
+};
+
+static void put_tile(void *arg, int i)
+{
+    const struct work *w = arg;
+    int row = i * HIGH, n = rows_at(row, w->a->x.rows);
+    put_tiles(w->a, row, n, tile_at(w->x, row, w->a->x.cols / RUN));
+}
+
+static void take_rows(void *arg, struct sh_member *me)
+{
+    const struct work *w = arg;
+    const struct few *a = w->a;
+    int runs = a->x.cols / RUN;
+    tile_fn *multiply = kernels[a->packed->format].tile();
+    struct wide_run *wide = (void *)(a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols));
+    for (int b; sh_member_take(me, &b);) {
+        int first = b / w->by_row * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+        int start = b % w->by_row * w->most, end = a->x.rows - start < w->most ? a->x.rows : start + w->most;
+        for (int o = 0; o < n; o += LANES) {
+            struct block_at at[LANES];
+            struct wide_from from = outputs_at(a, at, first + o, a->out.cols);
+            kernels[a->packed->format].wide(&from, runs, o % WIDE / LANES, wide + (size_t)(o / WIDE) * (size_t)runs);
+        }
+        for (int row = start; row < end; row += HIGH) {
+            float all[HIGH][FEW_COLS] __attribute__((aligned(64)));
+            int rows = rows_at(row, a->x.rows);
+            for (int o = 0; o < n; o += WIDE) {
+                float sum[HIGH][WIDE] __attribute__((aligned(64))) = {{0}};
+                multiply(rows, wide + (size_t)(o / WIDE) * (size_t)runs, tile_at(w->x, row, runs),
+                         runs, sum[0]);
+                for (int r = 0; r < rows; r++)
+                    memcpy(all[r] + o, sum[r], sizeof sum[r]);
+            }
+            for (int r = 0; r < rows; r++)
+                few_out(a, row + r, first, n, all[r]);
+        }
+    }
+}
+
+void CPU_NAME(cpu_packed_lanes_many)(const struct few *a, int n_threads)
+{
+    int rows = a->x.rows, panels = few_blocks(a);
+    struct work work = {.a = a, .most = panels < SHARES * n_threads ? MOST : rows};
+    work.x = (void *)(a->room + (size_t)n_threads * CPU_NAME(cpu_packed_room)(a->x.cols));
+    work.by_row = (rows + work.most - 1) / work.most;
+    sh_team_each(n_threads, (rows + HIGH - 1) / HIGH, put_tile, &work);
+    sh_team_run(n_threads, work.by_row * panels, take_rows, &work);
+}
+
+#else
 
 enum { ROUND = 4 };                     /* strips that a thread takes with the same outputs       */
 
 struct strips {
     const struct few *a;
-    struct lane_run *x;                 /* strips one after another, as put_lanes has each        */
+    struct lane_run *x;
     int n, rounds;
 };
-
-size_t CPU_NAME(cpu_lanes_room)(int rows, int in)
-{
-    return (size_t)rows * (size_t)(in / RUN) * sizeof(struct lane_run) / sizeof(float);
-}
 
 static struct strip strip_at(const struct strips *s, int i)
 {
@@ -308,7 +402,7 @@ static void put_strip(void *arg, int i)
 {
     const struct strips *s = arg;
     struct strip to = strip_at(s, i);
-    kernels[s->a->packed->format].put(&s->a->x, to.first, to.n, (struct lane_run *)to.x);
+    put_tiles(s->a, to.first, to.n, (struct lane_run *)to.x);
 }
 
 static void take_strips(void *arg, struct sh_member *me)
@@ -319,7 +413,7 @@ static void take_strips(void *arg, struct sh_member *me)
         int first = b / s->rounds * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
         int from = b % s->rounds * ROUND, to = from + ROUND < s->n ? from + ROUND : s->n;
         for (int i = from; i < to; i++)
-            from_groups(a, strip_at(s, i), first, n);
+            strip_outputs(a, strip_at(s, i), first, n);
     }
 }
 

@@ -41,6 +41,7 @@ LANE lane_ints bytes_add_where(lane_ints a, int more, lane_ints bytes, int32_t b
 }
 
 LANE lane_floats floats_set(float x) { return _mm512_set1_ps(x); }
+LANE lane_floats floats_load(const float *at) { return _mm512_loadu_ps(at); }
 LANE void floats_store(float *at, lane_floats a) { _mm512_storeu_ps(at, a); }
 LANE lane_floats floats_of(lane_ints a) { return _mm512_cvtepi32_ps(a); }
 LANE lane_floats floats_as(lane_ints a) { return _mm512_castsi512_ps(a); }
@@ -76,7 +77,8 @@ LANE_INTS(xor, _mm256_xor_si256)
 LANE_INTS(add, _mm256_add_epi32)
 LANE_INTS(sub, _mm256_sub_epi32)
 LANE_INTS(shuffle, _mm256_shuffle_epi8)
-LANE_INTS(multiply_add, _mm256_madd_epi16)  /* of pairs of 16-bit numbers */
+LANE_INTS(multiply_add, _mm256_madd_epi16)  /* of pairs of 16-bit numbers                            */
+LANE_INTS(multiply_add_bytes, _mm256_maddubs_epi16)     /* unsigned ones and signed ones; 16-bit numbers */
 #undef LANE_INTS
 
 #define LANE_SHIFT(name, of) \
@@ -86,14 +88,31 @@ LANE_SHIFT(right, _mm256_srli_epi32)
 LANE_SHIFT(right_signed, _mm256_srai_epi32)
 #undef LANE_SHIFT
 
-/* Of 16-bit numbers. */
-LANE lane_ints pairs_right(lane_ints a, int n)
+LANE lane_ints bytes_sub(lane_ints a, lane_ints b)
 {
-    return (lane_ints){{_mm256_srli_epi16(a.v[0], n), _mm256_srli_epi16(a.v[1], n)}};
+    return (lane_ints){{_mm256_sub_epi8(a.v[0], b.v[0]), _mm256_sub_epi8(a.v[1], b.v[1])}};
 }
+
+/* Of 16-bit numbers, modulo 2^16. */
+#define LANE_PAIRS(name, of) \
+    LANE lane_ints pairs_##name(lane_ints a, lane_ints b) \
+    { \
+        return (lane_ints){{of(a.v[0], b.v[0]), of(a.v[1], b.v[1])}}; \
+    }
+LANE_PAIRS(add, _mm256_add_epi16)
+LANE_PAIRS(sub, _mm256_sub_epi16)
+#undef LANE_PAIRS
+
+#define LANE_SHIFT_PAIRS(name, of) \
+    LANE lane_ints pairs_##name(lane_ints a, int n) { return (lane_ints){{of(a.v[0], n), of(a.v[1], n)}}; }
+LANE_SHIFT_PAIRS(left, _mm256_slli_epi16)
+LANE_SHIFT_PAIRS(right, _mm256_srli_epi16)
+LANE_SHIFT_PAIRS(right_signed, _mm256_srai_epi16)
+#undef LANE_SHIFT_PAIRS
 
 LANE lane_ints ints_same(__m256i x) { return (lane_ints){{x, x}}; }
 LANE lane_ints ints_set(int32_t x) { return ints_same(_mm256_set1_epi32(x)); }
+LANE lane_ints pairs_set(int x) { return ints_same(_mm256_set1_epi16((short)x)); }
 LANE lane_ints bytes_set(int x) { return ints_same(_mm256_set1_epi8((char)x)); }
 LANE lane_ints ints_repeat(__m128i x) { return ints_same(_mm256_broadcastsi128_si256(x)); }
 
@@ -117,6 +136,11 @@ LANE lane_ints bytes_add_where(lane_ints a, int more, lane_ints bytes, int32_t b
         a.v[i] = _mm256_add_epi8(a.v[i], _mm256_and_si256(is_set, by));
     }
     return a;
+}
+
+LANE lane_floats floats_load(const float *at)
+{
+    return (lane_floats){{_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8)}};
 }
 
 LANE lane_floats floats_set(float x) { return (lane_floats){{_mm256_set1_ps(x), _mm256_set1_ps(x)}}; }

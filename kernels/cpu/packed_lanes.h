@@ -5,149 +5,21 @@
  *
  * Blocks of 16 outputs lie in a group (packed_group.h), a copy in which each field of a block is followed by that of
  * the next output: then words of codes are lanes as they are loaded. With AVX-512 VNNI they may also come from 16 rows
- * of blocks, whose words are turned into lanes.
- *
- * Each 32 numbers of x, a run, become 16-bit integers as in packed_dots.h, x = scale * n. VNNI multiplies bytes: there
- * n = 256 * high + low, two signed bytes; AVX2 multiplies pairs of 16-bit numbers. Sums of code * n over a span are
- * exact integers below 2^31: 32 * 255 * MOST_N. Each is rounded once to f32, and they are added in order of the spans,
- * so that a row is the same bits alone and among any others, few or many, from a group or from blocks. */
+ * of blocks, whose words are turned into lanes. Rows of x are in lane_run.h. */
 #ifndef SH_KERNELS_CPU_PACKED_LANES_H
 #define SH_KERNELS_CPU_PACKED_LANES_H
 
 #include "kernels/cpu/gemm_few_rows_out.h"
-#include "kernels/cpu/lanes.h"
-#include "kernels/cpu/packed_dots.h"
+#include "kernels/cpu/lane_run.h"
 #include "kernels/cpu/packed_group.h"
 
 #ifdef __AVX2__
 
-#ifdef __AVX512F__
-#define VNNI __attribute__((target("avx512vnni")))
-#define LANES_INLINE static inline __attribute__((always_inline, target("avx512vnni")))
-#else
-#define VNNI
-#define LANES_INLINE UNPACK
-#endif
-
 enum {
-    GROUP = 4, GROUPS = RUN / GROUP,    /* codes of an output in a lane; vectors of a run                    */
     WORDS = 4, PIECE = 4 * WORDS,       /* words and bytes of a piece of a block: rows are turned piece by piece */
     MOST_PIECES = 12,
     TOGETHER = LANES / FEW_PLACES       /* outputs that are neighbours, of rows of blocks                    */
 };
-
-/* A run of a row of x, in the order of codes_of. */
-struct lane_run {
-#ifdef __AVX512F__
-    int8_t high[RUN], low[RUN];
-#else
-    int16_t pairs[RUN];                 /* of each four: the first and third, the second and fourth */
-#endif
-    float scale, sum[2];                /* sum of each span: scale * the sum of n                 */
-    int32_t base[2];                    /* - lane_offset * the sum of n                           */
-};
-
-/* What the codes are stored with, as unsigned bytes. */
-UNPACK int lane_offset(enum sh_packing format)
-{
-    return whole_is_signed(format) ? 128 : (int)whole_offset(format);
-}
-
-UNPACK int spans_of_run(enum sh_packing format)
-{
-    return RUN / sh_packing_shape(format).span;
-}
-
-/* Whether two formats want x alike. */
-static inline int same_lanes(enum sh_packing a, enum sh_packing b)
-{
-    return same_whole(a, b) && lane_offset(a) == lane_offset(b);
-}
-
-/* ---- x ---- */
-
-/* The scale and sums of a run, of whose halves the sums of n are given. */
-UNPACK void put_sums(enum sh_packing format, float scale, int first, int second, struct lane_run *to)
-{
-    int sum[2] = {spans_of_run(format) == 1 ? first + second : first, second};
-    to->scale = scale;
-    for (int i = 0; i < 2; i++) {
-        to->base[i] = -lane_offset(format) * sum[i];
-        to->sum[i] = scale * (float)sum[i];
-    }
-}
-
-#ifdef __AVX512F__
-
-UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run *to)
-{
-    float most = largest(x), inverse = most >= 0x1p-100f ? MOST_N / most : 0;
-    int is_number = most < INFINITY, sum[2];
-    __mmask16 some = is_number ? 0xffff : 0;
-    __m128i high[2], low[2];
-    for (int i = 0; i < 2; i++) {
-        __m512i n = _mm512_maskz_cvtps_epi32(some, _mm512_mul_ps(_mm512_loadu_ps(x + 16 * i), _mm512_set1_ps(inverse)));
-        low[i] = _mm512_cvtepi32_epi8(n);
-        high[i] = _mm512_cvtepi32_epi8(_mm512_srai_epi32(_mm512_add_epi32(n, _mm512_set1_epi32(128)), 8));
-        sum[i] = _mm512_reduce_add_epi32(n);
-    }
-    __m256i bytes[2] = {_mm256_set_m128i(high[1], high[0]), _mm256_set_m128i(low[1], low[0])};
-    for (int i = 0; i < 2 && in_pairs(format); i++) {   /* the even ones first */
-        const __m256i even = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15,
-                                              0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
-        bytes[i] = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(bytes[i], even), 0xd8);
-    }
-    memcpy(to->high, &bytes[0], RUN);
-    memcpy(to->low, &bytes[1], RUN);
-    put_sums(format, is_number ? most / MOST_N : NAN, sum[0], sum[1], to);
-}
-
-#else
-
-UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run *to)
-{
-    float most = largest(x), inverse = most >= 0x1p-100f ? MOST_N / most : 0;
-    int is_number = most < INFINITY;
-    __m256i half[2];
-    ints8 sum[2];
-    for (int i = 0; i < 2; i++) {
-        __m256i n[2];
-        for (int k = 0; k < 2; k++) {
-            n[k] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16 * i + 8 * k), _mm256_set1_ps(inverse)));
-            n[k] = _mm256_and_si256(n[k], _mm256_set1_epi32(-is_number));
-        }
-        sum[i] = (ints8)_mm256_add_epi32(n[0], n[1]);
-        half[i] = _mm256_permute4x64_epi64(_mm256_packs_epi32(n[0], n[1]), 0xd8);
-    }
-    if (in_pairs(format)) {             /* the even ones first */
-        const __m256i even = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
-                                              0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-        __m256i a = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(half[0], even), 0xd8);
-        __m256i b = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(half[1], even), 0xd8);
-        half[0] = _mm256_permute2x128_si256(a, b, 0x20);
-        half[1] = _mm256_permute2x128_si256(a, b, 0x31);
-    }
-    for (int i = 0; i < 2; i++) {
-        __m256i pairs = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(half[i], 0xd8), 0xd8);
-        _mm256_storeu_si256((__m256i *)(void *)(to->pairs + 16 * i), pairs);
-    }
-    int all[2] = {0, 0};
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 8; k++)
-            all[i] += sum[i][k];
-    put_sums(format, is_number ? most / MOST_N : NAN, all[0], all[1], to);
-}
-
-#endif
-
-/* Rows [first, first + rows): run i of row first + r is to[i * rows + r]. */
-UNPACK void put_lanes(enum sh_packing format, const struct sh_mat *x, int first, int rows, struct lane_run *to)
-{
-    for (int r = 0; r < rows; r++)
-        for (int i = 0; i < x->cols / RUN; i++)
-            put_lane_run(format, (const float *)x->at + (size_t)(first + r) * x->stride + (size_t)i * RUN,
-                         to + (size_t)i * (size_t)rows + r);
-}
 
 /* ---- blocks of 16 outputs ---- */
 
@@ -313,13 +185,17 @@ UNPACK void put_pairs_of_6(struct lane_scales *to)
     to->word[3] = ints_or(moved(c, 4, 0, 15), moved(b, 6, 4, 0x30));
 }
 
-/* sixteen_of_6, from two words of four bits and one of two. */
+/* sixteen_of_6, from two words of four bits and one of two; with AVX2 without their offset. */
 UNPACK void put_sixteen_of_6(struct lane_scales *to)
 {
     lane_ints low[2] = {to->word[1], to->word[2]}, high = to->word[3];
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 4; k++) {
         to->word[k] = ints_or(moved(low[k % 2], k / 2 * 4, 0, 15), moved(high, 2 * k, 4, 0x30));
+#ifndef __AVX512F__
+        to->word[k] = bytes_sub(to->word[k], bytes_set(32));
+#endif
+    }
 }
 
 UNPACK void lane_scales_of(enum sh_packing format, const struct lanes_at *at, struct lane_scales *to)
@@ -351,10 +227,12 @@ UNPACK void lane_scales_of(enum sh_packing format, const struct lanes_at *at, st
     }
 }
 
-/* The scale of span j. */
+/* The scale of span j, but for what is multiplied as an integer: lane_dot.h. */
 UNPACK lane_floats lane_scale(enum sh_packing format, const struct lane_scales *s, int j)
 {
     lane_ints four, two;
+    if (has_whole_scales(format))
+        return s->d;
     switch (format) {
     case SH_PACKED_Q4_K: case SH_PACKED_Q5_K: return floats_mul(s->d, byte_of_words(s->word[j / 4], j % 4, 0));
     case SH_PACKED_Q6_K: return floats_mul(s->d, byte_of_words(s->word[j / 4], j % 4, 1));
@@ -474,24 +352,6 @@ UNPACK lane_ints codes_of(enum sh_packing format, const struct lane_words *w, in
     }
 }
 
-/* ---- products ---- */
-
-/* sum and what span j of a run of x gives, whose codes times n add up to `dot`. less: NULL where there is none. */
-UNPACK lane_floats add_span(lane_floats sum, lane_ints dot, const struct lane_run *x, int j, const lane_floats *scale,
-                            const lane_floats *less)
-{
-    sum = floats_add_mul(sum, floats_mul(floats_of(dot), floats_set(x->scale)), *scale);
-    return less ? floats_sub_mul(sum, *less, floats_set(x->sum[j])) : sum;
-}
-
-/* Group g of a run of x. */
-UNPACK int32_t four_of(const int8_t *x, int g)
-{
-    int32_t four;
-    memcpy(&four, x + GROUP * g, GROUP);
-    return four;
-}
-
 /* ---- memory ---- */
 
 /* What is asked for while blocks of rows are read: those that are read next, TOGETHER rows at each of FEW_PLACES
@@ -514,16 +374,6 @@ UNPACK void ask_ahead(enum sh_packing format, struct ahead *a, const struct lane
             a->col = 0;
         }
     }
-}
-
-/* A run's share of the bytes that lie AHEAD in a group. Groups of small blocks are read from end to end, which the
- * processor sees by itself. */
-UNPACK void ask_group_ahead(enum sh_packing format, const struct lanes_at *at, int run)
-{
-    enum { AHEAD = 8192 };
-    int share = LANES * group_bytes(format) / (sh_packing_shape(format).elements / RUN);
-    if (at->is_group && !has_one_scale(format))
-        few_ask_next(at->group + AHEAD + run * share, (size_t)share);
 }
 
 /* Bytes from blocks to those of the output `outputs` later. */

@@ -88,6 +88,7 @@ void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to
 void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, float *to);
 #ifdef __AVX2__
 void CPU_NAME(cpu_packed_lanes)(const struct few *a, int n, int n_threads);
+void CPU_NAME(cpu_packed_lanes_row)(const struct few *a, int n, int n_threads);     /* its case of one row */
 void CPU_NAME(cpu_packed_lanes_many)(const struct few *a, int n_threads);
 size_t CPU_NAME(cpu_lanes_room)(int rows, int in);
 #endif

@@ -6,144 +6,30 @@
  *
  * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
  * to it, but where bf16 products of many rows are native. On a device that may round x, the product of one row does,
- * and with AVX-512 VNNI every product: each 32 numbers to integers (kernels/cpu/packed_dots.h), by at most half of the
- * largest / 32639. */
+ * and with outputs in lanes every product: each 32 numbers to integers (kernels/cpu/packed_dots.h, lane_run.h), by at
+ * most half of the largest / 32512. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/base/rng.h"
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/model.h"
 #include "tests/tap.h"
 #include "tests/unit/backends.h"
+#include "tests/unit/blocks.h"
 #include "tests/unit/variants.h"
-
-/* Where scales of f16 are in a block; -1: none. `byte`: a scale that is an exponent; is_apart: the same numbers as
- * MXFP4_APART. */
-static const struct format { const char *name; int half[2], byte, is_apart; } formats[] = {
-    {"Q8_0", {0, -1}, -1, 0}, {"Q4_0", {0, -1}, -1, 0}, {"Q4_1", {0, 2}, -1, 0}, {"Q5_0", {0, -1}, -1, 0},
-    {"Q5_1", {0, 2}, -1, 0},
-    {"IQ4_NL", {0, -1}, -1, 0}, {"MXFP4", {-1, -1}, 0, 0}, {"Q4_K", {0, 2}, -1, 0}, {"Q5_K", {0, 2}, -1, 0},
-    {"Q6_K", {208, -1}, -1, 0}, {"Q2_K", {80, 82}, -1, 0},
-    {"Q3_K", {108, -1}, -1, 0}, {"IQ4_XS", {0, -1}, -1, 0}, {"IQ2_S", {0, -1}, -1, 0}, {"MXFP4", {-1, -1}, 0, 1},
-    {"F16", {0, -1}, -1, 0}, {"BF16", {0, -1}, -1, 0}};
-enum { N_FORMAT = sizeof formats / sizeof *formats };
-
-struct blocks {                         /* a matrix                                               */
-    const struct sh_gguf_type *type;
-    unsigned char *at, *codes, *scales; /* the last two: of MXFP4_APART                           */
-    size_t row_bytes;
-    struct sh_packed p;
-};
-
-static const struct sh_gguf_type *type_named(const char *name)
-{
-    for (uint32_t i = 0; i < 64; i++)
-        if (sh_gguf_type(i) && !strcmp(sh_gguf_type(i)->name, name))
-            return sh_gguf_type(i);
-    return NULL;
-}
-
-static int is_halves(const struct sh_gguf_type *t)
-{
-    return !t->unpack;
-}
-
-/* Numbers in as many as a kernel takes at once. */
-static int elements_of(const struct sh_gguf_type *t)
-{
-    return is_halves(t) ? 32 : (int)t->elements;
-}
-
-static void unpack_halves(const struct blocks *b, int row, float *to)
-{
-    const unsigned char *at = b->at + (size_t)row * b->row_bytes;
-    for (int k = 0; k < b->p.cols; k++, at += 2) {
-        uint16_t half = (uint16_t)(at[0] | at[1] << 8);
-        to[k] = b->p.format == SH_PACKED_F16 ? sh_f16_to_f32(half) : sh_bf16_to_f32(half);
-    }
-}
-
-static void unpack(const void *from, int first, int n, float *to)
-{
-    const struct blocks *b = from;
-    for (int i = 0; i < n && is_halves(b->type); i++)
-        unpack_halves(b, sh_packed_row(&b->p, first + i), to + (size_t)i * (size_t)b->p.cols);
-    if (is_halves(b->type))
-        return;
-    for (int i = 0; i < n; i++)
-        sh_gguf_unpack_row(b->type, b->at + (size_t)sh_packed_row(&b->p, first + i) * b->row_bytes, (size_t)b->p.cols,
-                           to + (size_t)i * (size_t)b->p.cols);
-}
-
-/* The blocks' codes with neighbours in a byte, and their scales. */
-static void take_apart(struct blocks *b, size_t n)
-{
-    b->codes = xmalloc(n * 16);
-    b->scales = xmalloc(n);
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char *from = b->at + i * b->type->bytes;
-        b->scales[i] = from[0];
-        for (int k = 0; k < 16; k++) {
-            const unsigned char *two = from + 1 + 2 * k % 16;
-            int shift = k < 8 ? 0 : 4;
-            b->codes[i * 16 + (size_t)k] = (unsigned char)((two[0] >> shift & 15) | (two[1] >> shift & 15) << 4);
-        }
-    }
-    b->p.format = SH_PACKED_MXFP4_APART;
-    b->p.at = b->codes;
-    b->p.apart = b->scales;
-}
-
-static void blocks_free(struct blocks *b)
-{
-    free(b->at);
-    free(b->codes);
-    free(b->scales);
-}
-
-/* Any bits are codes; scales, and numbers of f16, are of magnitude 1/16 to 1/8, those of bf16 1/128 to 1/8. Of
- * MXFP4_APART and numbers of 16 bits every second row is the matrix's, as of gate and up in turns, at odd widths. */
-static void make(struct blocks *b, const struct format *f, int rows, int cols, int d_head)
-{
-    *b = (struct blocks){.type = type_named(f->name)};
-    CU_ASSERT_PTR_NOT_NULL_FATAL(b->type);
-    int step = (f->is_apart || is_halves(b->type)) && !d_head ? 1 + cols / 32 % 2 : 1;
-    b->row_bytes = (size_t)cols / b->type->elements * b->type->bytes;
-    size_t n = (size_t)rows * (size_t)step * b->row_bytes;
-    b->at = xmalloc(n);
-    for (size_t i = 0; i < n; i++)
-        b->at[i] = (unsigned char)sh_rng((uint64_t)(f - formats), i);
-    for (size_t at = 0; at < n; at += b->type->bytes) {
-        for (int k = 0; k < 2; k++) {
-            unsigned char *top = b->at + at + f->half[k] + 1;
-            if (f->half[k] >= 0)
-                *top = (unsigned char)(b->type->packing == SH_PACKED_BF16 ? (*top & 0x81) | 0x3c
-                                                                          : (*top & 0x83) | 0x2c);
-        }
-        if (f->byte >= 0)
-            b->at[at + (size_t)f->byte] = (unsigned char)(120 + b->at[at + (size_t)f->byte] % 8);
-    }
-    b->p = (struct sh_packed){.rows = rows, .cols = cols, .format = b->type->packing, .d_head = d_head,
-                              .step = step, .unpack = unpack, .from = b};
-    if (b->p.format != SH_PACKED_OTHER)
-        b->p.at = b->at;
-    if (f->is_apart)
-        take_apart(b, n / b->type->bytes);
-}
 
 /* ---- finite ---- */
 
-static void expect_finite(const struct blocks *b, const struct format *f, unsigned value)
+static void expect_finite(const struct blocks *b, const struct block_format *f, unsigned value)
 {
     size_t n = (size_t)b->p.rows * (size_t)b->p.cols, i = 0;
     float *x = xmalloc(n * sizeof *x);
     char where[64];
     struct sh_err e = {0};
-    unpack(b, 0, b->p.rows, x);
+    blocks_unpack(b, 0, b->p.rows, x);
     while (i < n && isfinite(x[i]))
         i++;
     snprintf(where, sizeof where, "element %zu (row %zu, ", i, i / (size_t)b->p.cols);
@@ -160,9 +46,9 @@ static void all_finite(void)
 {
     static const unsigned half[] = {0x7bff, 0x7c00, 0xfc00, 0x7e01, 0xffff, 0x7f7f, 0x7f80, 0xff80, 0x0000};
     static const unsigned byte[] = {0, 252, 253, 254, 255};
-    for (const struct format *f = formats; f < formats + N_FORMAT; f++) {
+    for (const struct block_format *f = block_formats; f < block_formats + N_BLOCK_FORMAT; f++) {
         struct blocks b;
-        make(&b, f, 37, elements_of(type_named(f->name)) == 32 ? 480 : 512, 0);     /* 480: of some every second row */
+        blocks_make(&b, f, 37, blocks_elements(f) == 32 ? 480 : 512, 0, -1);     /* 480: of some every second row */
         expect_finite(&b, f, 0);
         size_t at = (size_t)sh_packed_row(&b.p, 21) * b.row_bytes + b.type->bytes, block = at / b.type->bytes;
         for (int k = 0; k < 2; k++)
@@ -190,6 +76,7 @@ struct tried {
     const float *numbers;
     enum sh_type type;
     int is_settled;
+    double limit;                       /* of the sum of magnitudes                               */
 };
 
 /* Whether outputs are in lanes, few rows at least. */
@@ -208,13 +95,14 @@ static int is_whole(const struct tried *c, int rows)    /* whether x is rounded 
            (all || rows <= (in_lanes(c) ? d->kernels->packed_rows : 1));
 }
 
-/* What the rounding of number k of a row may be. */
+/* What the rounding of number k of a row may be: the largest becomes 32512 with codes of up to 6 bits and AVX2, else
+ * 32639. */
 static double whole_rounding(const struct matrix *x, int row, int k)
 {
     double most = 0;
     for (int i = k / 32 * 32; i < k / 32 * 32 + 32; i++)
         most = fmax(most, fabs(matrix_at(x, row, i)));
-    return most / 32639 * 0.50001;
+    return most / 32512 * 0.50001;
 }
 
 static void check(const struct tried *c, const struct matrix *x, const struct matrix *bias, const struct matrix *out,
@@ -234,7 +122,7 @@ static void check(const struct tried *c, const struct matrix *x, const struct ma
             size += fabs(factor * w);
             more += off[k] * fabs(w) + (is_rounded ? fabs(factor) * rounding(SH_BF16, w) : 0);
         }
-        compare(&own, matrix_at(out, i / n, i % n), sum, 1e-6 * size + more);
+        compare(&own, matrix_at(out, i / n, i % n), sum, c->limit * size + more);
     }
     int touched = matrix_gap_touched(out);
     if (own.wrong || touched)
@@ -296,8 +184,8 @@ static void try_blocks(const struct target *t, const struct target *alone, const
 {
     struct sh_err e = {.text = ""};
     float *numbers = xcalloc((size_t)b->p.rows * (size_t)b->p.cols, sizeof *numbers);
-    unpack(b, 0, b->p.rows, numbers);
-    struct tried c = {t, alone, b, t->b->packed(t->d, &b->p, type, &e), numbers, type, 0};
+    blocks_unpack(b, 0, b->p.rows, numbers);
+    struct tried c = {t, alone, b, t->b->packed(t->d, &b->p, type, &e), numbers, type, 0, 1e-6};
     CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
     if (settles) {
         c.is_settled = t->b->settle(t->d, c.w);
@@ -341,11 +229,11 @@ static void packed(const struct target *t)
         return;
     alone.d->has_vnni = t->d->has_vnni;
     alone.d->rounds_x = t->d->rounds_x;
-    for (int f = 0; f < N_FORMAT; f++)
+    for (int f = 0; f < N_BLOCK_FORMAT; f++)
         for (int turn = 0; turn < 6; turn++) {
             struct blocks b;
-            int elements = elements_of(type_named(formats[f].name));
-            make(&b, &formats[f], outs[(turn + f) % 4], blocks[turn % 3] * elements, 0);
+            int elements = blocks_elements(&block_formats[f]);
+            blocks_make(&b, &block_formats[f], outs[(turn + f) % 4], blocks[turn % 3] * elements, 0, -1);
             for (int settles = 0; settles <= t->d->rounds_x; settles++)
                 try_blocks(t, &alone, &b, (enum sh_type)((turn + f) % 3), &all, settles);
             blocks_free(&b);
@@ -413,15 +301,16 @@ static void module_products(const struct target *t)
 {
     static const int rows[][2] = {{1, 0}, {3, 8}, {4, 0}, {2, 3}, {9, 0}};      /* and the gap between them */
     struct tally all = {0};
-    for (int f = 0; f < N_FORMAT; f++)
+    for (int f = 0; f < N_BLOCK_FORMAT; f++)
         for (int turn = 0; turn < 3; turn++) {
             struct blocks b;
             struct sh_err e = {.text = ""};
             enum sh_type type = (enum sh_type)((turn + f) % 3);
-            int elements = elements_of(type_named(formats[f].name)), d_head = turn == 1 ? 16 : 0;
-            make(&b, &formats[f], d_head ? 32 : 9, elements == 32 ? 32 + 352 * turn : 256 * (1 + turn), d_head);
+            int elements = blocks_elements(&block_formats[f]), d_head = turn == 1 ? 16 : 0;
+            blocks_make(&b, &block_formats[f], d_head ? 32 : 9, elements == 32 ? 32 + 352 * turn : 256 * (1 + turn),
+                        d_head, -1);
             float *numbers = xcalloc((size_t)b.p.rows * (size_t)b.p.cols, sizeof *numbers);
-            unpack(&b, 0, b.p.rows, numbers);
+            blocks_unpack(&b, 0, b.p.rows, numbers);
             struct sh_weight *w = t->b->packed(t->d, &b.p, type, &e);
             CU_ASSERT_PTR_NOT_NULL_FATAL(w);
             for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -439,9 +328,9 @@ static void module_recoded(const struct target *t)
     enum { OUT = 70, COLS = 512 };
     struct sh_err e = {.text = ""};
     struct blocks b;
-    make(&b, &formats[7], OUT, COLS, 0);
+    blocks_make(&b, &block_formats[7], OUT, COLS, 0, -1);
     float *numbers = xcalloc((size_t)OUT * COLS, sizeof *numbers);
-    unpack(&b, 0, OUT, numbers);
+    blocks_unpack(&b, 0, OUT, numbers);
     struct matrix x = matrix_new(t, SH_F16, 2, COLS, 0), out[2];
     matrix_normal(t, &x, 1, 1);
     for (int bits = 4; bits <= 8; bits += 4) {
@@ -477,9 +366,9 @@ static void wide_and_paired(void)
     if (target_open(&t, ON_CPU, 3) || target_open(&alone, ON_CPU, 1))
         return;
     t.d->rounds_x = alone.d->rounds_x = 1;
-    for (int f = 0; f < N_FORMAT; f++) {
+    for (int f = 0; f < N_BLOCK_FORMAT; f++) {
         struct blocks b;
-        make(&b, &formats[f], 128, 1280, f % 2 ? 16 : 64);
+        blocks_make(&b, &block_formats[f], 128, 1280, f % 2 ? 16 : 64, -1);
         for (int settles = 0; settles < 2; settles++)
             try_blocks(&t, &alone, &b, SH_F32, &all, settles);
         blocks_free(&b);
@@ -488,15 +377,67 @@ static void wide_and_paired(void)
     target_close(&t);
 }
 
+/* The largest sums of integers that there are: codes and scales with all bits or none, and rows of x all of whose
+ * numbers are as large as they can be, or have bytes that are. Sums of equal terms in f32 are rounded the same way
+ * again and again, which takes a wider limit. */
+static void largest_sums(const struct target *t)
+{
+    enum { ROWS = 6, OUT = 17, COLS = 512 };
+    static const double low = (64 * 255 - 127) / 32512.0, high = (64 * 255 + 127) / 32512.0;
+    struct sh_err e = {.text = ""};
+    struct target alone;
+    struct tally all = {0};
+    t->d->rounds_x = 1;
+    if (target_open(&alone, t->which, 1))
+        return;
+    alone.d->has_vnni = t->d->has_vnni;
+    alone.d->rounds_x = 1;
+    struct matrix x = matrix_new(t, SH_F32, ROWS, COLS, 0), bias = matrix_new(t, SH_F32, 1, OUT, 0);
+    for (int k = 0; k < COLS; k++) {
+        double row[ROWS] = {1, -1, k % 2 ? 1 : -1, k % 32 < 16 ? 1 : -1, k % 32 ? low : 1, k % 32 ? -high : 1};
+        for (int r = 0; r < ROWS; r++)
+            matrix_set(&x, r, k, row[r]);
+    }
+    matrix_put(t, &x);
+    matrix_normal(t, &bias, 2, 1);
+    for (int turn = 0; turn < 3 * N_BLOCK_FORMAT; turn++) {
+        static const int fills[] = {0x00, 0xff, 0x7f};  /* the last: scales of 8 bits, too, are the largest ones */
+        struct blocks b;
+        float *numbers = xcalloc(OUT * COLS, sizeof *numbers);
+        blocks_make(&b, &block_formats[turn / 3], OUT, COLS, 0, fills[turn % 3]);
+        blocks_unpack(&b, 0, OUT, numbers);
+        struct tried c = {t, &alone, &b, t->b->packed(t->d, &b.p, SH_F32, &e), numbers, SH_F32, 0, 4e-6};
+        c.is_settled = t->b->settle(t->d, c.w);
+        struct matrix out = matrix_new(t, SH_F32, ROWS, OUT, 0);
+        struct sh_linear a = {.out = out.m, .x = x.m, .w = c.w, .bias = bias.m.at};
+        t->b->linear(t->d, &a);
+        matrix_get(t, &out);
+        check(&c, &x, &bias, &out, &all);
+        for (int r = 0; r < ROWS; r++)
+            check_alone(&c, &x, &bias, r, &out);
+        matrix_free(t, &out);
+        t->b->drop(t->d, c.w);
+        blocks_free(&b);
+        free(numbers);
+    }
+    matrix_free(t, &x);
+    matrix_free(t, &bias);
+    target_close(&alone);
+    printf("# worst error: %.2f of the limit\n", all.worst);
+}
+static void largest_base(void) { target_run(ON_BASE, largest_sums); }
+static void largest_avx2(void) { target_run(ON_AVX2, largest_sums); }
+static void largest_avx512(void) { target_run(ON_AVX512, largest_sums); }
+
 /* Row 0 has a NaN, 1 an infinity, 2 nothing but 0, 3 numbers next to the smallest. */
 static void odd_numbers(const struct target *t)
 {
     t->d->rounds_x = 1;
     enum { ROWS = 4, OUT = 9, COLS = 256 };
     struct sh_err e = {.text = ""};
-    for (int turn = 0; turn < 2 * N_FORMAT; turn++) {
+    for (int turn = 0; turn < 2 * N_BLOCK_FORMAT; turn++) {
         struct blocks b;
-        make(&b, &formats[turn / 2], OUT, COLS, 0);
+        blocks_make(&b, &block_formats[turn / 2], OUT, COLS, 0, -1);
         struct sh_weight *w = t->b->packed(t->d, &b.p, SH_F32, &e);
         if (turn % 2)
             t->b->settle(t->d, w);
@@ -539,11 +480,11 @@ static void recoded(void)
         return;
     struct matrix x = matrix_new(&t, SH_F32, 2, COLS, 0), out[2];
     matrix_normal(&t, &x, 1, 1);
-    for (int turn = 0; turn < 2 * N_FORMAT; turn++) {
+    for (int turn = 0; turn < 2 * N_BLOCK_FORMAT; turn++) {
         struct blocks b;
         float *numbers = xcalloc(ROWS * COLS, sizeof *numbers);
-        make(&b, &formats[turn / 2], ROWS, COLS, 0);
-        unpack(&b, 0, ROWS, numbers);
+        blocks_make(&b, &block_formats[turn / 2], ROWS, COLS, 0, -1);
+        blocks_unpack(&b, 0, ROWS, numbers);
         t.b->weight_bits(t.d, turn % 2 ? 4 : 8);
         for (int i = 0; i < 2; i++) {
             struct sh_weight *w = i ? t.b->packed(t.d, &b.p, SH_F32, &e)
@@ -579,6 +520,9 @@ int main(void)
                                             {"rows may be rounded (avx512)", rounded_avx512},
                                             {"rows may be rounded (avx512 without VNNI)", rounded_words},
                                             {"rows may be rounded (amx)", rounded_amx},
+                                            {"the largest sums of integers (base)", largest_base},
+                                            {"the largest sums of integers (avx2)", largest_avx2},
+                                            {"the largest sums of integers (avx512)", largest_avx512},
                                             {"x that is not a number, or next to nothing (base)", odd_base},
                                             {"x that is not a number, or next to nothing (avx2)", odd_avx2},
                                             {"x that is not a number, or next to nothing (avx512)", odd_avx512},

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of one row with packed weights, outputs in lanes (lane_dot.h): codes go from memory to registers and meet
+ * x there. */
+#include "kernels/cpu/lane_dot.h"
+#include "kernels/cpu/variant.h"
+
+#ifdef __AVX2__
+
+enum { AHEAD = 8192 };                  /* bytes                                                  */
+
+/* sum += what blocks give of x, which begins with the run that the first block meets. */
+LANES_INLINE lane_floats add_blocks(enum sh_packing format, const struct lanes_at *at, const struct lane_run *x,
+                                    lane_floats sum)
+{
+    const int spans = spans_of_run(format), parts = parts_of_run(format);
+    const int share = LANES * group_bytes(format) / (sh_packing_shape(format).elements / RUN);      /* of a run */
+    struct lane_scales scales;
+    struct lane_words words;
+    lane_scales_of(format, at, &scales);
+    words_of(format, at, &words);
+#pragma GCC unroll 8
+    for (int run = 0; run < sh_packing_shape(format).elements / RUN; run++, x++) {
+        if (at->is_group)
+            few_ask(at->group + AHEAD + run * share, (size_t)share);
+#pragma GCC unroll 2
+        for (int j = 0; j < spans; j++) {
+            lane_floats scale = lane_scale(format, &scales, run * spans + j), less;
+            struct lane_whole whole = whole_scale(format, &scales, run * spans + j);
+            lane_ints all = ints_set(0);
+#pragma GCC unroll 2
+            for (int part = j * parts / spans; part < (j + 1) * parts / spans; part++) {
+                struct lane_dot dot = dot_start(format, x, part);
+#pragma GCC unroll 8
+                for (int g = part * GROUPS / parts; g < (part + 1) * GROUPS / parts; g++) {
+                    struct lane_codes code = codes_for_dot(format, codes_of(format, &words, run, g));
+                    dot_add(format, &dot, &code, x, g);
+                }
+                all = ints_add(all, dot_end(format, &dot, &whole));
+            }
+            if (sh_packing_shape(format).has_less)
+                less = lane_less(format, &scales, run * spans + j);
+            sum = add_span(sum, all, x, j, &scale, sh_packing_shape(format).has_less ? &less : NULL);
+        }
+    }
+    return sum;
+}
+
+/* What a kernel reads: a group; or 16 rows of blocks, and bytes from there to the blocks that are read after them. */
+struct lanes_from {
+    const unsigned char *group;         /* NULL: rows                                             */
+    const struct block_at *row;
+    size_t next;
+};
+
+/* x with the 16 outputs of a group. */
+LANES_INLINE lane_floats dot_group(enum sh_packing format, const struct lanes_from *from, int cols,
+                                   const struct lane_run *x)
+{
+    struct sh_packing_shape s = sh_packing_shape(format);
+    struct lanes_at at = {.is_group = 1, .group = from->group};
+    lane_floats sum = floats_set(0);
+    for (int i = 0; i < cols; i += s.elements, x += s.elements / RUN) {
+        struct lanes_at here = at;
+        sum = add_blocks(format, &here, x, sum);
+        at.group += LANES * group_bytes(format);
+    }
+    return sum;
+}
+
+#ifdef __AVX512F__
+/* x with 16 rows of blocks. */
+LANES_INLINE lane_floats dot_rows(enum sh_packing format, const struct lanes_from *from, int cols,
+                                  const struct lane_run *x)
+{
+    struct sh_packing_shape s = sh_packing_shape(format);
+    struct lanes_at at = {.row = from->row};
+    struct ahead ahead = {.next = from->next, .row_bytes = (size_t)(cols / s.elements) * (size_t)s.bytes};
+    lane_floats sum = floats_set(0);
+    for (int i = 0; i < cols; i += s.elements, x += s.elements / RUN) {
+        ask_ahead(format, &ahead, &at);
+        sum = add_blocks(format, &at, x, sum);
+        at.b += (size_t)s.bytes;
+        at.i++;
+    }
+    return sum;
+}
+#else
+#define dot_rows dot_group              /* with VNNI alone */
+#endif
+
+typedef void lanes_fn(const struct lanes_from *from, int cols, const struct lane_run *x, float *sum);
+typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run *to);
+
+#define FORMAT(name, elements, bytes, span, has_less)                                                              \
+    VNNI static void lanes_##name(const struct lanes_from *from, int cols, const struct lane_run *x, float *sum)   \
+    {                                                                                                              \
+        if (from->group)                                                                                           \
+            floats_store(sum, dot_group(SH_PACKED_##name, from, cols, x));                                         \
+        else                                                                                                       \
+            floats_store(sum, dot_rows(SH_PACKED_##name, from, cols, x));                                          \
+    }                                                                                                              \
+    static void put_##name(const struct sh_mat *x, int first, int rows, struct lane_run *to)                       \
+    {                                                                                                              \
+        put_lanes(SH_PACKED_##name, x, first, rows, to);                                                           \
+    }
+SH_PACKED_CODES(FORMAT)
+#undef FORMAT
+
+/* Of each format: outputs in lanes, and x as these want it. */
+static const struct { lanes_fn *lanes; put_fn *put; } kernels[SH_N_PACKING] = {
+#define FORMAT(name, elements, bytes, span, less) [SH_PACKED_##name] = {lanes_##name, put_##name},
+    SH_PACKED_CODES(FORMAT)
+#undef FORMAT
+};
+
+/* Outputs [first, first + n), n <= FEW_COLS, of a group for each 16. */
+static void from_groups(const struct few *a, const struct lane_run *x, int first, int n)
+{
+    float sum[FEW_COLS] __attribute__((aligned(64)));
+    for (int o = 0; o < n; o += LANES) {
+        struct lanes_from from = {.group = group_at(a->packed, a->groups, first + o)};
+        kernels[a->packed->format].lanes(&from, a->x.cols, x, sum + o);
+    }
+    few_out(a, 0, first, n, sum);
+}
+
+/* The same: TOGETHER neighbours at each of FEW_PLACES places in turn. */
+static void from_rows(const struct few *a, const struct lane_run *x, int first, int n)
+{
+    float sum[FEW_COLS] __attribute__((aligned(64)));
+    int turns = (n + LANES - 1) / LANES, step = turns * TOGETHER;
+    for (int turn = 0; turn < turns; turn++) {
+        struct block_at at[LANES];
+        float part[LANES];
+        for (int k = 0; k < LANES; k++) {       /* after the last one this again */
+            int o = k / TOGETHER * step + turn * TOGETHER + k % TOGETHER;
+            at[k] = blocks_of_row(a->packed, first + (o < n ? o : n - 1));
+        }
+        size_t next = outputs_on(at, turn + 1 < turns ? TOGETHER : FEW_COLS - turn * TOGETHER);
+        kernels[a->packed->format].lanes(&(struct lanes_from){.row = at, .next = next}, a->x.cols, x, part);
+        for (int k = 0; k < FEW_PLACES; k++)
+            memcpy(sum + k * step + turn * TOGETHER, part + k * TOGETHER, TOGETHER * sizeof(float));
+    }
+    few_out(a, 0, first, n, sum);
+}
+
+static void take_blocks(void *arg, struct sh_member *me)
+{
+    const struct few_run *run = arg;
+    enum sh_packing ready = SH_PACKED_OTHER;    /* x, which all products share, is as this one wants it */
+    for (int b; sh_member_take(me, &b);) {
+        const struct few *a = few_of(run->a, &b);
+        int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+        struct lane_run *x = (void *)(a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols));
+        if (!ready || !same_lanes(a->packed->format, ready))
+            kernels[a->packed->format].put(&a->x, 0, 1, x);
+        ready = a->packed->format;
+        (a->groups ? from_groups : from_rows)(a, x, first, n);
+    }
+}
+
+void CPU_NAME(cpu_packed_lanes_row)(const struct few *a, int n, int n_threads)
+{
+    sh_team_run(n_threads, few_blocks_of_all(a, n), take_blocks, &(struct few_run){.a = a, .n = n});
+}
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrices in the blocks of every format of kernels/packed.h, for tests. */
+#ifndef SHEARS_TESTS_BLOCKS_H
+#define SHEARS_TESTS_BLOCKS_H
+
+#include "kernels/packed.h"
+#include "src/model/files/gguf_tensors.h"
+
+/* Where scales of f16 are in a block; -1: none. `byte`: a scale that is an exponent; is_apart: the same numbers as
+ * MXFP4_APART. */
+struct block_format {
+    const char *name;
+    int half[2], byte, is_apart;
+};
+
+enum { N_BLOCK_FORMAT = 17 };
+extern const struct block_format block_formats[N_BLOCK_FORMAT];
+
+struct blocks {                         /* a matrix                                               */
+    const struct sh_gguf_type *type;
+    unsigned char *at, *codes, *scales; /* the last two: of MXFP4_APART                           */
+    size_t row_bytes;
+    struct sh_packed p;
+};
+
+/* Numbers in as many as a kernel takes at once. */
+int blocks_elements(const struct block_format *f);
+
+/* Any bits are codes; scales, and numbers of f16, are of magnitude 1/16 to 1/8, those of bf16 1/128 to 1/8. Of
+ * MXFP4_APART and numbers of 16 bits every second row is the matrix's, as of gate and up in turns, at odd widths. fill:
+ * of all bytes but those of scales, or -1. */
+void blocks_make(struct blocks *b, const struct block_format *f, int rows, int cols, int d_head, int fill);
+void blocks_free(struct blocks *b);
+
+/* Rows [first, first + n) of blocks as f32 numbers; sh_packed.unpack. */
+void blocks_unpack(const void *from, int first, int n, float *to);
+
+#endif
