@@ -6,8 +6,8 @@
  *     kernels_speed BACKEND [ROWS [REPEAT [WIDTH]]]
  *
  * ROWS: tokens of the sequence (2048); REPEAT: 5; WIDTH: of the layer (4096; heads are 128 wide), smaller ones of
- * both for a first try on an emulated device. "seconds" is the whole operation, from asking until it is done. On the CPU
- * products with packed weights are timed twice: "rounds_x" 0, as tracing makes them, and 1, as live sessions do. */
+ * both for a first try on an emulated device. "seconds" is the whole operation, from asking until it is done. On the
+ * CPU, products with packed weights are timed twice: "rounds_x" 0 as when tracing, 1 as in live sessions. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of a few rows with f32 weights, or 16-bit ones as f32 (gemm_few_rows.h): outputs in the lanes of vectors,
- * one number of x for all of them. */
+ * one number of x for all of them. Sums are taken in the order of the inputs, with any number of rows. */
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/variant.h"
 
@@ -108,7 +108,109 @@ static void sums(const struct few *a, int first, int n, int row, int rows, float
         rest_of(w + c, step, x, a->x.stride, rows, in, n - c, sum + c);
 }
 
+/* ---- more than FEW_ROWS rows and 16-bit weights: widened once for all rows, into the first cache ---- */
+
+enum {
+    SLAB = 64,                          /* inputs that are widened together                       */
+    HIGH = 6, VECS = CPU_FLOATS == 16 ? 4 : 2,  /* rows and vectors of outputs whose sums stay in registers */
+    SLAB_ROWS = 32,                     /* rows, at most                                          */
+    LINE = 64
+};
+
+struct slab {                           /* of a panel                                             */
+    float w[SLAB][FEW_COLS];
+    const char *next, *end;             /* what is widened next, as far as it has not been asked for */
+};
+
+/* sum[r] += x[r] w over n inputs, outputs from `first` on; a line of the next slab is asked for with each input. `rows`
+ * is a constant wherever this is inlined. */
+static inline __attribute__((always_inline)) void slab_tile(struct slab *s, int first, int n, const float *x,
+                                                            size_t stride, int rows, float (*sum)[FEW_COLS])
+{
+    const char *next = s->next, *end = s->end;
+    vec part[HIGH][VECS];
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int c = 0; c < VECS; c++)
+            part[r][c] = *(const vec *)(sum[r] + first + c * CPU_FLOATS);
+    for (int i = 0; i < n; i++) {
+        __builtin_prefetch(next);
+        next += next < end ? LINE : 0;
+        vec v[VECS];
+        for (int c = 0; c < VECS; c++)
+            v[c] = *(const vec *)(s->w[i] + first + c * CPU_FLOATS);
+        for (int r = 0; r < rows; r++)
+            for (int c = 0; c < VECS; c++)
+                part[r][c] += x[(size_t)r * stride + (size_t)i] * v[c];
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int c = 0; c < VECS; c++)
+            *(vec *)(sum[r] + first + c * CPU_FLOATS) = part[r][c];
+    s->next = next;
+}
+
+static void slab_rows(struct slab *s, int first, int n, const float *x, size_t stride, int rows, float (*sum)[FEW_COLS])
+{
+    switch (rows) {
+    case 1: slab_tile(s, first, n, x, stride, 1, sum); break;
+    case 2: slab_tile(s, first, n, x, stride, 2, sum); break;
+    case 3: slab_tile(s, first, n, x, stride, 3, sum); break;
+    case 4: slab_tile(s, first, n, x, stride, 4, sum); break;
+    case 5: slab_tile(s, first, n, x, stride, 5, sum); break;
+    default: slab_tile(s, first, n, x, stride, HIGH, sum);
+    }
+}
+
+static void widen(struct slab *s, const char *from, enum sh_type type, int n)
+{
+    for (int i = 0; i < n; i++, from += 2 * FEW_COLS)
+        for (int c = 0; c < FEW_COLS; c += CPU_FLOATS)
+            *(vec *)(s->w[i] + c) = type == SH_F16 ? load_vec(SH_F16, from + 2 * c) : load_vec(SH_BF16, from + 2 * c);
+}
+
+/* Outputs [first, first + n) of rows [row, row + rows). */
+static void slabs(const struct few *a, int first, int n, int row, int rows)
+{
+    struct slab s __attribute__((aligned(64)));
+    float sum[SLAB_ROWS][FEW_COLS] __attribute__((aligned(64)));
+    const char *w = (const char *)a->w->at + (size_t)(first / FEW_COLS) * a->w->panel * 2;
+    const float *x = (const float *)a->x.at + (size_t)row * a->x.stride;
+    int tiles = (rows + HIGH - 1) / HIGH;       /* of about the same height */
+    memset(sum, 0, (size_t)rows * sizeof *sum);
+    for (int i = 0, ins; i < a->x.cols; i += ins, w += (size_t)ins * FEW_COLS * 2) {
+        ins = a->x.cols - i < SLAB ? a->x.cols - i : SLAB;
+        widen(&s, w, a->w->type, ins);
+        s.next = w + (size_t)ins * FEW_COLS * 2;
+        s.end = s.next + SLAB * FEW_COLS * 2;
+        for (int tile = 0, r = 0, high; tile < tiles; tile++, r += high) {
+            high = (rows - r + tiles - tile - 1) / (tiles - tile);
+            for (int c = 0; c < FEW_COLS; c += VECS * CPU_FLOATS)
+                slab_rows(&s, c, ins, x + (size_t)r * a->x.stride + i, a->x.stride, high, sum + r);
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        few_out(a, row + r, first, n, sum[r]);
+}
+
+static void take_blocks(void *arg, struct sh_member *me)
+{
+    const struct few_run *run = arg;
+    for (int b; sh_member_take(me, &b);) {
+        const struct few *of = few_of(run->a, &b);
+        int first = b * FEW_COLS, n = of->out.cols - first < FEW_COLS ? of->out.cols - first : FEW_COLS;
+        if (of->x.rows <= FEW_ROWS || of->w->type == SH_F32) {
+            few_block(of, b, sums);
+            continue;
+        }
+        for (int row = 0; row < of->x.rows; row += SLAB_ROWS)
+            slabs(of, first, n, row, of->x.rows - row < SLAB_ROWS ? of->x.rows - row : SLAB_ROWS);
+    }
+}
+
 void CPU_NAME(cpu_few)(const struct few *a, int n, int n_threads)
 {
-    few_run(a, n, n_threads, sums);
+    sh_team_run(n_threads, few_blocks_of_all(a, n), take_blocks, &(struct few_run){.a = a, .n = n});
 }

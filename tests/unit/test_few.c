@@ -120,6 +120,57 @@ static void few_base(void) { target_run(ON_BASE, few); }
 static void few_avx2(void) { target_run(ON_AVX2, few); }
 static void few_avx512(void) { target_run(ON_AVX512, few); }
 
+/* Weights of 16 bits: a row is the same bits alone and among others, which meet numbers that are widened together. */
+static void halves(const struct target *t)
+{
+    enum { IN = 150, OUT = 131 };
+    static const int counts[] = {2, 4, 5, 6, 7, 12, 13, 16, 17, 31, 32};
+    struct sh_err e = {.text = ""};
+    struct tally all = {0};
+    for (int stored = SH_F16; stored <= SH_BF16; stored++) {
+        void *host = host_normal((enum sh_type)stored, IN * OUT, 2, 0.5);
+        struct sh_weight *w = t->b->weight(t->d, host, (enum sh_type)stored, OUT, IN, SH_F32, &e);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            int rows = counts[c];
+            struct matrix x = matrix_new(t, SH_F32, rows, IN, 3), out = matrix_new(t, SH_F32, rows, OUT, 5);
+            struct matrix one = matrix_new(t, SH_F32, 1, IN, 0), alone = matrix_new(t, SH_F32, 1, OUT, 0);
+            matrix_normal(t, &x, 4, 1);
+            t->b->linear(t->d, &(struct sh_linear){.out = out.m, .x = x.m, .w = w});
+            matrix_get(t, &out);
+            for (int r = 0; r < rows; r++) {
+                for (int k = 0; k < IN; k++)
+                    matrix_set(&one, 0, k, matrix_at(&x, r, k));
+                matrix_put(t, &one);
+                t->b->linear(t->d, &(struct sh_linear){.out = alone.m, .x = one.m, .w = w});
+                matrix_get(t, &alone);
+                for (int o = 0; o < OUT; o++) {
+                    double sum = 0, size = 0;
+                    for (int k = 0; k < IN; k++) {
+                        double term = matrix_at(&x, r, k) * host_at((enum sh_type)stored, host, (size_t)(o * IN + k));
+                        sum += term;
+                        size += fabs(term);
+                    }
+                    compare(&all, matrix_at(&out, r, o), sum, 1e-6 * size);
+                    CU_ASSERT(matrix_at(&alone, 0, o) == matrix_at(&out, r, o));
+                }
+            }
+            CU_ASSERT(!matrix_gap_touched(&out));
+            matrix_free(t, &x);
+            matrix_free(t, &out);
+            matrix_free(t, &one);
+            matrix_free(t, &alone);
+        }
+        t->b->drop(t->d, w);
+        free(host);
+    }
+    CU_ASSERT(!all.wrong);
+    printf("# worst error: %.2f of the limit\n", all.worst);
+}
+static void halves_base(void) { target_run(ON_BASE, halves); }
+static void halves_avx2(void) { target_run(ON_AVX2, halves); }
+static void halves_avx512(void) { target_run(ON_AVX512, halves); }
+
 /* Products of one x handed over together, in kinds that do not go into one run, too: bit by bit those one by one. */
 static void try_together(const struct target *t, enum sh_type type, int rows)
 {
@@ -163,6 +214,9 @@ int main(void)
     static const struct tap_test tests[] = {{"products of a few rows (base)", few_base},
                                             {"products of a few rows (avx2)", few_avx2},
                                             {"products of a few rows (avx512)", few_avx512},
+                                            {"rows with 16-bit weights (base)", halves_base},
+                                            {"rows with 16-bit weights (avx2)", halves_avx2},
+                                            {"rows with 16-bit weights (avx512)", halves_avx512},
                                             {"products of one x together (base)", together_base},
                                             {"products of one x together (avx2)", together_avx2},
                                             {"products of one x together (avx512)", together_avx512},
