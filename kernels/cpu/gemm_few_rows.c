@@ -114,7 +114,7 @@ enum {
     SLAB = 64,                          /* inputs that are widened together                       */
     HIGH = 6, VECS = CPU_FLOATS == 16 ? 4 : 2,  /* rows and vectors of outputs whose sums stay in registers */
     SLAB_ROWS = 32,                     /* rows, at most                                          */
-    LINE = 64
+    LINE = 64, LINES = 2                /* bytes of a line; lines that are asked for with an input */
 };
 
 struct slab {                           /* of a panel                                             */
@@ -122,7 +122,7 @@ struct slab {                           /* of a panel                           
     const char *next, *end;             /* what is widened next, as far as it has not been asked for */
 };
 
-/* sum[r] += x[r] w over n inputs, outputs from `first` on; a line of the next slab is asked for with each input. `rows`
+/* sum[r] += x[r] w over n inputs, outputs from `first` on; lines of the next slab are asked for with each input. `rows`
  * is a constant wherever this is inlined. */
 static inline __attribute__((always_inline)) void slab_tile(struct slab *s, int first, int n, const float *x,
                                                             size_t stride, int rows, float (*sum)[FEW_COLS])
@@ -135,8 +135,8 @@ static inline __attribute__((always_inline)) void slab_tile(struct slab *s, int 
         for (int c = 0; c < VECS; c++)
             part[r][c] = *(const vec *)(sum[r] + first + c * CPU_FLOATS);
     for (int i = 0; i < n; i++) {
-        __builtin_prefetch(next);
-        next += next < end ? LINE : 0;
+        few_ask(next, LINES * LINE);
+        next += next < end ? LINES * LINE : 0;
         vec v[VECS];
         for (int c = 0; c < VECS; c++)
             v[c] = *(const vec *)(s->w[i] + first + c * CPU_FLOATS);

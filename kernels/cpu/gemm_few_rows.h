@@ -11,7 +11,8 @@
 
 enum {
     FEW_ROWS = 4, FEW_COLS = 64,        /* rows and outputs that are summed up together           */
-    FEW_PLACES = 4                      /* of a weight that a thread reads in turn                */
+    FEW_PLACES = 4,                     /* of a weight that a thread reads in turn                */
+    CODES_MOST_ROWS = 32                /* that few_codes takes                                   */
 };
 
 /* Number (in i, output o) is at at[o / wide * panel + (i / fold * wide + o % wide) * fold + i % fold]. Panels

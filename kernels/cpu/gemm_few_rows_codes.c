@@ -38,8 +38,8 @@ static float *sums_of(const struct few *a, int row)
     return a->room + (size_t)row * CPU_NAME(cpu_few_codes_room)(a->x.cols) + inputs;
 }
 
-/* x as the products want it: f32, in their order, zeros up to whole vectors. */
-static void put_in_order(const struct few *a, int row)
+/* x as the products want it: f32, in their order, or in its own, and zeros up to whole vectors. */
+static void put_in_order(const struct few *a, int row, int is_own)
 {
     size_t n = (size_t)a->x.cols, room = CPU_NAME(cpu_few_codes_room)(a->x.cols);
     float *to = a->room + (size_t)row * room, *sum = sums_of(a, row);
@@ -52,7 +52,7 @@ static void put_in_order(const struct few *a, int row)
         for (size_t i = 0; i < m; i++)
             all += part[i];
         sum[2 * (at / GROUP) + 1] = all;
-        if (a->codes->bits == 8)
+        if (is_own || a->codes->bits == 8)
             memcpy(to + at, part, sizeof part);
         else
             for (size_t i = 0; i < GROUP; i++) {
@@ -77,17 +77,45 @@ static inline void read_scales(float *to, const uint16_t *from, size_t n)
     *(vec *)(to + 2 * n) = (vec){0};
 }
 
+#ifdef __AVX2__
+/* The first CPU_FLOATS bytes. */
+static inline __attribute__((always_inline)) vec widened_bytes(__m128i bytes)
+{
+#ifdef __AVX512F__
+    return (vec)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+#else
+    return (vec)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+#endif
+}
+#endif
+
 /* CPU_FLOATS codes of 8 bits. */
 static inline __attribute__((always_inline)) vec widened(const unsigned char *code)
 {
 #if defined __AVX512F__
-    return (vec)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)code)));
+    return widened_bytes(_mm_loadu_si128((const __m128i *)(const void *)code));
 #elif defined __AVX2__
-    return (vec)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)code)));
+    return widened_bytes(_mm_loadl_epi64((const __m128i *)(const void *)code));
 #else
     vec w = {0};
     for (int k = 0; k < CPU_FLOATS; k++)
         w[k] = (float)code[k];
+    return w;
+#endif
+}
+
+/* The same of 4 bits. */
+static inline __attribute__((always_inline)) vec widened_4(const unsigned char *code)
+{
+#ifdef __AVX2__
+    int64_t some = 0;
+    memcpy(&some, code, CPU_FLOATS / 2);
+    __m128i two = _mm_cvtsi64_si128(some), low = _mm_and_si128(two, _mm_set1_epi8(15));
+    return widened_bytes(_mm_unpacklo_epi8(low, _mm_and_si128(_mm_srli_epi16(two, 4), _mm_set1_epi8(15))));
+#else
+    vec w = {0};
+    for (int k = 0; k < CPU_FLOATS; k++)
+        w[k] = (float)(code[k / 2] >> 4 * (k % 2) & 15);
     return w;
 #endif
 }
@@ -163,9 +191,11 @@ static inline __attribute__((always_inline)) void add_4(vec *part, struct outs t
     words w[MOST_SUMS];
     for (int k = 0; k < to.n; k++)
         w[k] = codes[k];
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
-        for (int k = 0; k < to.n; k++, w[k - 1] >>= 4) {
-            vec code = lowest(w[k]);
+#pragma GCC unroll 4
+        for (int k = 0; k < to.n; k++) {
+            vec code = lowest(w[k] >> 4 * i);
             for (int r = 0; r < to.rows; r++)
                 sum[k * to.rows + r] += *(const vec *)(x + (size_t)r * stride + i * CPU_FLOATS) * code;
         }
@@ -179,18 +209,24 @@ static inline __attribute__((always_inline)) void add_all_4(vec *part, struct ou
                                                             const float *pair, size_t pair_step, size_t n,
                                                             const float *x, size_t stride)
 {
-    for (size_t i = 0; i < n; i += SHIFTED, code += SHIFTED / 2, x += SHIFTED) {
-        words w[MOST_SUMS] = {{0}};
+    words w[MOST_SUMS];
+    size_t i = 0;
+    for (; i + SHIFTED <= n; i += SHIFTED, code += SHIFTED / 2, x += SHIFTED) {
         for (int k = 0; k < to.n; k++) {
             const unsigned char *at = code + (size_t)k * to.code_step;
             few_ask(at + to.ahead, SHIFTED / 2);
-            if (i + SHIFTED <= n)
-                w[k] = *(const words *)(const void *)at;
-            else
-                memcpy(&w[k], at, (n - i) / 2);
+            w[k] = *(const words *)(const void *)at;
         }
         add_4(part, to, w, pair + i / GROUP * 2, pair_step, x, stride);
     }
+    if (i == n)
+        return;
+    for (int k = 0; k < to.n; k++) {    /* copied elsewhere, so that w above can stay in registers */
+        words last = {0};
+        memcpy(&last, code + (size_t)k * to.code_step, (n - i) / 2);
+        w[k] = last;
+    }
+    add_4(part, to, w, pair + i / GROUP * 2, pair_step, x, stride);
 }
 
 /* Outputs from one to the one whose codes are prefetched with it. */
@@ -260,9 +296,120 @@ static void sums(const struct few *a, int first, int n, int row, int rows, float
         }
 }
 
+/* ---- more than CODES_FEW_ROWS rows: codes become numbers once for all rows, in the first cache ---- */
+
+enum {
+    CODES_FEW_ROWS = 8,
+    OUTS = 4, HIGH = CPU_FLOATS == 16 ? 6 : 3,  /* outputs and rows whose sums stay in registers  */
+    DEEP = 8                            /* groups that become numbers together                    */
+};
+
+/* Sums of rows, in lanes. */
+typedef vec sums_of_row[OUTS];
+
+/* Groups [g, g + n) of outputs [o, o + OUTS), after the last output this again. */
+static void numbers(const struct cpu_codes *c, int o, size_t g, size_t n, float (*to)[DEEP * GROUP])
+{
+    size_t groups = sh_code_groups(c->cols), bytes = sh_code_group_bytes(c->bits);
+    const void *pairs = c->at + sh_code_scales_at(c->rows, c->cols, c->bits);
+    for (int k = 0; k < OUTS; k++) {
+        size_t at = (size_t)(o + k < c->rows ? o + k : c->rows - 1) * groups + g;
+        const unsigned char *code = c->at + at * bytes;
+        float pair[2 * DEEP + CPU_FLOATS];
+        read_scales(pair, (const uint16_t *)pairs + 2 * at, n);
+        for (size_t j = 0; j < n; j++, code += bytes) {
+            few_ask(code + OUTS * groups * bytes, bytes);
+            for (int i = 0; i < GROUP; i += CPU_FLOATS)
+                *(vec *)(to[k] + j * GROUP + (size_t)i) =
+                    (c->bits == 8 ? widened(code + i) : widened_4(code + i / 2)) * pair[2 * j] + pair[2 * j + 1];
+        }
+    }
+}
+
+/* part[r] += x[r] w over n inputs. `rows` is a constant wherever this is inlined. */
+static inline __attribute__((always_inline)) void add_rows(float (*w)[DEEP * GROUP], const float *x, size_t stride,
+                                                           int rows, size_t n, sums_of_row *part)
+{
+    vec sum[HIGH][OUTS];
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int k = 0; k < OUTS; k++)
+            sum[r][k] = part[r][k];
+    for (size_t i = 0; i < n; i += CPU_FLOATS) {
+        vec v[OUTS];
+        for (int k = 0; k < OUTS; k++)
+            v[k] = *(const vec *)(w[k] + i);
+        for (int r = 0; r < rows; r++) {
+            vec from = *(const vec *)(x + (size_t)r * stride + i);
+            for (int k = 0; k < OUTS; k++)
+                sum[r][k] += from * v[k];
+        }
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int k = 0; k < OUTS; k++)
+            part[r][k] = sum[r][k];
+}
+
+static void add_tile(float (*w)[DEEP * GROUP], const float *x, size_t stride, int rows, size_t n, sums_of_row *part)
+{
+    switch (rows) {
+    case 1: add_rows(w, x, stride, 1, n, part); break;
+    case 2: add_rows(w, x, stride, 2, n, part); break;
+    case 3: add_rows(w, x, stride, 3, n, part); break;
+#ifdef __AVX512F__
+    case 4: add_rows(w, x, stride, 4, n, part); break;
+    case 5: add_rows(w, x, stride, 5, n, part); break;
+#endif
+    default: add_rows(w, x, stride, HIGH, n, part);
+    }
+}
+
+/* Outputs [first, first + n) of all rows, which are CODES_MOST_ROWS at most. */
+static void wide_outputs(const struct few *a, int first, int n)
+{
+    float sum[CODES_MOST_ROWS][FEW_COLS] __attribute__((aligned(64)));
+    float w[OUTS][DEEP * GROUP] __attribute__((aligned(64)));
+    size_t groups = sh_code_groups(a->x.cols), stride = CPU_NAME(cpu_few_codes_room)(a->x.cols);
+    int rows = a->x.rows, tiles = (rows + HIGH - 1) / HIGH;     /* of about the same height       */
+    for (int o = 0; o < n; o += OUTS) {
+        sums_of_row part[CODES_MOST_ROWS];
+        memset(part, 0, (size_t)rows * sizeof *part);
+        for (size_t g = 0; g < groups; g += DEEP) {
+            size_t some = groups - g < DEEP ? groups - g : DEEP;
+            numbers(a->codes, first + o, g, some, w);
+            for (int tile = 0, r = 0, high; tile < tiles; tile++, r += high) {
+                high = (rows - r + tiles - tile - 1) / (tiles - tile);
+                add_tile(w, a->room + (size_t)r * stride + g * GROUP, stride, high, some * GROUP, part + r);
+            }
+        }
+        for (int r = 0; r < rows; r++)
+            for (int k = 0; k < OUTS; k++)
+                sum[r][o + k] = total(part[r][k]);
+    }
+    for (int r = 0; r < rows; r++)
+        few_out(a, r, first, n, sum[r]);
+}
+
+static void take_wide(void *arg, struct sh_member *me)
+{
+    const struct few_run *run = arg;
+    for (int b; sh_member_take(me, &b);) {
+        const struct few *a = few_of(run->a, &b);
+        int first = b * FEW_COLS;
+        wide_outputs(a, first, a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS);
+    }
+}
+
 void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads)
 {
+    int is_wide = a->x.rows > CODES_FEW_ROWS;
     for (int row = 0; row < a->x.rows; row++)
-        put_in_order(a, row);
-    few_run(a, n, n_threads, sums);
+        put_in_order(a, row, is_wide);
+    if (is_wide)
+        sh_team_run(n_threads, few_blocks_of_all(a, n), take_wide, &(struct few_run){.a = a, .n = n});
+    else
+        few_run(a, n, n_threads, sums);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of two rows and more with packed weights, outputs in lanes (lane_dot.h). A thread takes the codes and scales
- * of WIDE outputs out of their blocks into a cache and multiplies them by tiles of HIGH rows, whose sums stay in
- * registers: for strips of up to STRIP rows slab by slab, so that both fit into the first cache; for more rows with
- * AVX-512 all inputs of FEW_COLS outputs at once, which other caches hold. */
+/* Products with packed weights, outputs in lanes (lane_dot.h); those of one row are in gemm_packed_lanes_row.c. A
+ * thread takes the codes and scales of WIDE outputs out of their blocks into a cache and multiplies them by tiles of
+ * HIGH rows, whose sums stay in registers: for strips of up to STRIP rows slab by slab, so that both fit into the first
+ * cache; for more rows with AVX-512 all inputs of FEW_COLS outputs at once, which other caches hold. */
 #include "kernels/cpu/lane_dot.h"
 #include "kernels/cpu/variant.h"
 
@@ -18,6 +18,7 @@ enum {
     SLAB = MOST_RUNS,                   /* runs                                                   */
     STRIP = 16                          /* rows                                                   */
 };
+_Static_assert((int)PACKED_ROWS <= (int)STRIP, "few rows are one strip");
 
 /* A run of WIDE outputs. */
 struct wide_run {
@@ -31,7 +32,8 @@ struct wide_run {
 /* Where blocks of 16 outputs are read: of a group, or of rows. */
 struct wide_from {
     struct lanes_at at;
-    struct ahead ahead;
+    struct ahead ahead;                 /* of rows                                                */
+    size_t group_ahead;                 /* bytes of a group from what is read to what is asked for; 0: nothing is */
 };
 
 /* Vector v of runs, from `blocks` blocks. is_group: a constant wherever this is inlined. */
@@ -40,12 +42,15 @@ UNPACK void put_wide(enum sh_packing format, int is_group, struct wide_from *fro
 {
     struct sh_packing_shape s = sh_packing_shape(format);
     int spans = spans_of_run(format);
+    size_t bytes = (size_t)(LANES * group_bytes(format));
     for (int i = 0; i < blocks; i++) {
         struct lanes_at at = from->at;
         struct lane_scales scales;
         struct lane_words words;
         at.is_group = is_group;
         ask_ahead(format, &from->ahead, &at);
+        if (is_group && from->group_ahead)
+            few_ask(at.group + from->group_ahead, bytes);
         lane_scales_of(format, &at, &scales);
         words_of(format, &at, &words);
 #pragma GCC unroll 8
@@ -61,7 +66,7 @@ UNPACK void put_wide(enum sh_packing format, int is_group, struct wide_from *fro
             }
         }
         if (is_group)
-            from->at.group += LANES * group_bytes(format);
+            from->at.group += bytes;
         from->at.b += (size_t)s.bytes;
         from->at.i++;
     }
@@ -74,7 +79,8 @@ UNPACK void put_wide(enum sh_packing format, int is_group, struct wide_from *fro
 LANES_INLINE void tile_of(enum sh_packing format, int rows, const struct wide_run *w, const struct lane_run *x,
                           int runs, float *sum)
 {
-    const int spans = spans_of_run(format), parts = parts_of_run(format);
+    const int spans = spans_of_run(format), parts = parts_of_run(format) / spans;    /* of a run; of a span */
+    const int groups = GROUPS / spans / parts;  /* of a part */
     lane_floats all[HIGH][VECTORS];
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
@@ -85,14 +91,14 @@ LANES_INLINE void tile_of(enum sh_packing format, int rows, const struct wide_ru
         for (int j = 0; j < spans; j++) {
             lane_ints total[HIGH][VECTORS];
 #pragma GCC unroll 2
-            for (int part = j * parts / spans; part < (j + 1) * parts / spans; part++) {
+            for (int part = j * parts; part < (j + 1) * parts; part++) {
                 struct lane_dot dot[HIGH][VECTORS];
 #pragma GCC unroll 4
                 for (int r = 0; r < rows; r++)
                     for (int v = 0; v < VECTORS; v++)
                         dot[r][v] = dot_start(format, &x[r], part);
 #pragma GCC unroll 8
-                for (int g = part * GROUPS / parts; g < (part + 1) * GROUPS / parts; g++)
+                for (int g = part * groups; g < (part + 1) * groups; g++)
 #pragma GCC unroll 4
                     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
@@ -103,7 +109,7 @@ LANES_INLINE void tile_of(enum sh_packing format, int rows, const struct wide_ru
 #pragma GCC unroll 2
                     for (int v = 0; v < VECTORS; v++) {
                         lane_ints sum_of_part = dot_end(format, &dot[r][v], &w->whole[j][v]);
-                        total[r][v] = part > j * parts / spans ? ints_add(total[r][v], sum_of_part) : sum_of_part;
+                        total[r][v] = part > j * parts ? ints_add(total[r][v], sum_of_part) : sum_of_part;
                     }
             }
 #pragma GCC unroll 4
@@ -187,10 +193,11 @@ static const struct { wide_fn *wide; put_fn *put; tile_fn *(*tile)(void); } kern
 #undef FORMAT
 };
 
-/* 16 outputs from output `first` on, of n. */
-static struct wide_from outputs_at(const struct few *a, struct block_at *at, int first, int n)
+/* 16 outputs from output `first` on. `step`: from these to those whose rows are asked for meanwhile. */
+static struct wide_from outputs_at(const struct few *a, struct block_at *at, int first, int step)
 {
     struct sh_packing_shape s = sh_packing_shape(a->packed->format);
+    int n = a->out.cols;
     struct wide_from to = {.at = {.row = at}};
     if (a->groups) {                    /* after the last group this again */
         to.at.is_group = 1;
@@ -199,15 +206,15 @@ static struct wide_from outputs_at(const struct few *a, struct block_at *at, int
     }
     for (int k = 0; k < LANES; k++)     /* after the last one this again */
         at[k] = blocks_of_row(a->packed, first + k < n ? first + k : n - 1);
-    to.ahead = (struct ahead){.next = outputs_on(at, LANES),
+    to.ahead = (struct ahead){.next = outputs_on(at, step),
                               .row_bytes = (size_t)(a->x.cols / s.elements) * (size_t)s.bytes};
     return to;
 }
 
 /* ---- x ---- */
 
-/* Of n rows the tile that row `row`, a multiple of HIGH, begins; tiles lie one after another, so that what is read
- * together is together. */
+/* The tile that row `row`, a multiple of HIGH, begins. Tiles lie one after another, so that what is read together is
+ * together. */
 static inline struct lane_run *tile_at(const struct lane_run *x, int row, int runs)
 {
     return (struct lane_run *)x + (size_t)row * (size_t)runs;
@@ -232,24 +239,25 @@ struct strip {                          /* rows [first, first + n) of x         
     int first, n;
 };
 
-/* Bytes of a slab and of all inputs in a group. */
+/* Bytes of so many runs in a group. */
 static size_t bytes_in_group(enum sh_packing format, int runs)
 {
     return (size_t)(runs * RUN / sh_packing_shape(format).elements) * LANES * (size_t)group_bytes(format);
 }
 
-/* Ask for part i of n of what is read two slabs after the one at `run`, of these groups or of those after them, while a
- * tile is multiplied: all at once would be more than a processor keeps in mind. (Inlined, because gcc leaves out calls
+/* While a tile is multiplied, ask for part i of n of what is read two slabs after the one at `run`, of these groups or
+ * of later ones. All at once would be more loads than a processor has under way. (Inlined, because gcc leaves out calls
  * of functions that do nothing else.) */
 UNPACK void ask_slab(const struct few *a, int first, int run, int i, int n)
 {
     enum sh_packing format = a->packed->format;
-    int runs = a->x.cols / RUN, later = run + 2 * SLAB, past = later >= runs ? (runs + SLAB - 1) / SLAB * SLAB : 0;
-    size_t part = (bytes_in_group(format, SLAB) / (size_t)n + 63) / 64 * 64;
-    size_t skip = bytes_in_group(format, later - past) + (size_t)i * part, group = bytes_in_group(format, runs);
-    const unsigned char *at = group_at(a->packed, a->groups, first) + (past ? VECTORS * group : 0);
+    int runs = a->x.cols / RUN, slabs_of_group = (runs + SLAB - 1) / SLAB, slab = run / SLAB + 2;
+    size_t bytes = bytes_in_group(format, SLAB), group = bytes_in_group(format, runs);
+    size_t part = (bytes / (size_t)n + 63) / 64 * 64;
+    size_t skip = (size_t)(slab / slabs_of_group * VECTORS) * group + (size_t)(slab % slabs_of_group) * bytes;
+    const unsigned char *at = group_at(a->packed, a->groups, first) + skip + (size_t)i * part;
     for (int v = 0; v < VECTORS; v++)
-        few_ask(at + (size_t)v * group + skip, part);
+        few_ask(at + (size_t)v * group, part);
 }
 
 /* sum[r] = row r of a strip with outputs [first, first + WIDE). */
@@ -263,7 +271,7 @@ static void slabs(const struct few *a, struct strip s, int first, float (*sum)[W
     int runs = a->x.cols / RUN, n_tiles = (s.n + HIGH - 1) / HIGH;
     memset(sum, 0, (size_t)s.n * sizeof *sum);
     for (int v = 0; v < VECTORS; v++)
-        from[v] = outputs_at(a, at[v], first + v * LANES, a->out.cols);
+        from[v] = outputs_at(a, at[v], first + v * LANES, WIDE);
     for (int i = 0; i < runs; i += SLAB) {
         int n = runs - i < SLAB ? runs - i : SLAB;
         for (int v = 0; v < VECTORS; v++)
@@ -314,7 +322,7 @@ void CPU_NAME(cpu_packed_lanes)(const struct few *a, int n, int n_threads)
 
 /* ---- more rows ---- */
 
-/* x: as put_lanes has it, part after part; after the room of the threads. */
+/* x: in tiles of HIGH rows, one after another; after the room of the threads. */
 size_t CPU_NAME(cpu_lanes_room)(int rows, int in)
 {
     return (size_t)rows * (size_t)(in / RUN) * sizeof(struct lane_run) / sizeof(float);
@@ -352,7 +360,8 @@ static void take_rows(void *arg, struct sh_member *me)
         int start = b % w->by_row * w->most, end = a->x.rows - start < w->most ? a->x.rows : start + w->most;
         for (int o = 0; o < n; o += LANES) {
             struct block_at at[LANES];
-            struct wide_from from = outputs_at(a, at, first + o, a->out.cols);
+            struct wide_from from = outputs_at(a, at, first + o, LANES);
+            from.group_ahead = GROUP_AHEAD;
             kernels[a->packed->format].wide(&from, runs, o % WIDE / LANES, wide + (size_t)(o / WIDE) * (size_t)runs);
         }
         for (int row = start; row < end; row += HIGH) {

@@ -6,13 +6,12 @@
 
 #ifdef __AVX2__
 
-enum { AHEAD = 8192 };                  /* bytes                                                  */
-
 /* sum += what blocks give of x, which begins with the run that the first block meets. */
 LANES_INLINE lane_floats add_blocks(enum sh_packing format, const struct lanes_at *at, const struct lane_run *x,
                                     lane_floats sum)
 {
-    const int spans = spans_of_run(format), parts = parts_of_run(format);
+    const int spans = spans_of_run(format), parts = parts_of_run(format) / spans;    /* of a run; of a span */
+    const int groups = GROUPS / spans / parts;  /* of a part */
     const int share = LANES * group_bytes(format) / (sh_packing_shape(format).elements / RUN);      /* of a run */
     struct lane_scales scales;
     struct lane_words words;
@@ -21,17 +20,17 @@ LANES_INLINE lane_floats add_blocks(enum sh_packing format, const struct lanes_a
 #pragma GCC unroll 8
     for (int run = 0; run < sh_packing_shape(format).elements / RUN; run++, x++) {
         if (at->is_group)
-            few_ask(at->group + AHEAD + run * share, (size_t)share);
+            few_ask(at->group + GROUP_AHEAD + run * share, (size_t)share);
 #pragma GCC unroll 2
         for (int j = 0; j < spans; j++) {
             lane_floats scale = lane_scale(format, &scales, run * spans + j), less;
             struct lane_whole whole = whole_scale(format, &scales, run * spans + j);
             lane_ints all = ints_set(0);
 #pragma GCC unroll 2
-            for (int part = j * parts / spans; part < (j + 1) * parts / spans; part++) {
+            for (int part = j * parts; part < (j + 1) * parts; part++) {
                 struct lane_dot dot = dot_start(format, x, part);
 #pragma GCC unroll 8
-                for (int g = part * GROUPS / parts; g < (part + 1) * GROUPS / parts; g++) {
+                for (int g = part * groups; g < (part + 1) * groups; g++) {
                     struct lane_codes code = codes_for_dot(format, codes_of(format, &words, run, g));
                     dot_add(format, &dot, &code, x, g);
                 }

@@ -2,11 +2,11 @@
 /* Sums of products of codes in lanes (packed_lanes.h) and a row of x (lane_run.h), span by span.
  *
  * AVX-512 VNNI multiplies 64 pairs of bytes and adds them in fours. AVX2 multiplies 32 and adds them in pairs, as
- * 16-bit numbers, which are widened once for a span, in a multiplication by the scale where that is an integer; codes
- * of 8 bits it multiplies as 16-bit numbers.
+ * 16-bit numbers. These are widened once for a part of a run, and where the scale is an integer, the same instruction
+ * multiplies by it. Codes of 8 bits AVX2 multiplies as 16-bit numbers.
  *
- * The sum of a span is an exact integer below 2^31, with its scale, too: the largest is 16 * 32 * 128 *
- * (127 * BASE + 127) (Q6_K). It is rounded once to f32, and these are added in order of the spans, so that a row is
+ * The sum of a span (with AVX2 times its integer scale) is an exact integer below 2^31: the largest is 16 * 32 * 128 *
+ * (127 * BASE + 127), of Q6_K. It is rounded once to f32, and these are added in order of the spans, so that a row is
  * the same bits alone and among any others, few or many, from a group or from blocks. */
 #ifndef SH_KERNELS_CPU_LANE_DOT_H
 #define SH_KERNELS_CPU_LANE_DOT_H

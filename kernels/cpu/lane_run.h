@@ -2,10 +2,13 @@
 /* Rows of x for products with outputs in lanes (packed_lanes.h, lane_dot.h).
  *
  * Each 32 numbers, a run, become integers, x = scale * n, as in packed_dots.h. Products of bytes want n as two signed
- * bytes, n = base * high + low. With AVX-512 VNNI the base is 256. With AVX2 it is 255, and no byte is -128: codes of
- * up to 6 bits times such bytes, less their offset, then have sums over a span (over half of one, of 5 bits without
- * offset) that fit into 16 bits, four of them for each output. They may be summed up modulo 2^16, from what the offset
- * gives on. Codes of 8 bits do not fit: AVX2 multiplies these by n itself, in 16 bits. */
+ * bytes, n = base * high + low.
+ *
+ * With AVX-512 VNNI the base is 256. With AVX2 it is 255, scale = max |x| / 32512, and both bytes lie in -127 .. 127. A
+ * lane then has two sums of products with high bytes, and two with low ones. Over a span (half a span for codes of 5
+ * bits without offset) each of them fits into 16 bits, for codes of up to 6 bits less their offset. It begins with what
+ * the offset gives, and may wrap around before the last product is added. Codes of 8 bits would not fit; AVX2
+ * multiplies these by n itself, in 16 bits. */
 #ifndef SH_KERNELS_CPU_LANE_RUN_H
 #define SH_KERNELS_CPU_LANE_RUN_H
 
@@ -34,9 +37,11 @@ struct lane_run {
         int16_t pairs[RUN];             /* of each four: the first and third, the second and fourth */
     };
     float scale, sum[2];                /* sum of each span: scale * the sum of n                 */
-    int32_t start[2];                   /* what sums of a span begin with: - lane_offset * the sum of n; */
+    /* What the sums of each span begin with, of formats with an offset: - lane_offset * the sum of n. With AVX2 and in
+     * bytes each is two 16-bit numbers, of low bytes in `start`, of high ones in high_start. */
+    int32_t start[2];
 #ifndef __AVX512F__
-    int32_t high_start[2];              /* of bytes, two 16-bit numbers: for low, and for high    */
+    int32_t high_start[2];
 #endif
 };
 

@@ -105,7 +105,6 @@ LANE_PAIRS(sub, _mm256_sub_epi16)
 
 #define LANE_SHIFT_PAIRS(name, of) \
     LANE lane_ints pairs_##name(lane_ints a, int n) { return (lane_ints){{of(a.v[0], n), of(a.v[1], n)}}; }
-LANE_SHIFT_PAIRS(left, _mm256_slli_epi16)
 LANE_SHIFT_PAIRS(right, _mm256_srli_epi16)
 LANE_SHIFT_PAIRS(right_signed, _mm256_srai_epi16)
 #undef LANE_SHIFT_PAIRS

@@ -71,7 +71,7 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
     else if (!d->own_sums && cpu_computed(d, type) == SH_F32)   /* the weight may be of 16 bits */
         floats += cpu_halves_panel(in) * (size_t)((panel_rows(out, in) + FEW_COLS - 1) / FEW_COLS);
     if (bits < 16)
-        floats += (size_t)(rows < MOST_FEW_ROWS ? rows : MOST_FEW_ROWS) * d->kernels->few_codes_room(in);
+        floats += (size_t)(rows < CODES_MOST_ROWS ? rows : CODES_MOST_ROWS) * d->kernels->few_codes_room(in);
     floats += (size_t)d->n_threads * d->kernels->packed_room(in);       /* or packed */
     if (cpu_has_lanes(d) && rows > d->kernels->packed_rows)
         floats += d->kernels->lanes_room(rows, in);
@@ -309,6 +309,18 @@ static int in_lanes(const struct sh_dev *d, const struct sh_weight *w)
            (w->groups || d->kernels->lanes_by_vnni);
 }
 
+/* Rows of x that our own loops for few rows take, at most. */
+static int most_rows(const struct sh_dev *d, const struct sh_weight *w, int has_bf16, int has_amx)
+{
+    if (is_packed(w))
+        return d->kernels->packed_rows;
+    if (has_bf16)
+        return has_amx ? MOST_FEW_ROWS_AMX : MOST_FEW_ROWS_BF16;
+    if (w->codes.at)                    /* bf16 products of more are faster where they are native */
+        return cpu_computed(d, w->type) == SH_F32 ? CODES_MOST_ROWS : MOST_FEW_ROWS;
+    return is_halves(w) ? MOST_FEW_ROWS_HALVES : MOST_FEW_ROWS;
+}
+
 /* Our own loops for the product; NO_LOOPS: they do not have it, or it is not a product (oneDNN reports that). */
 static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
 {
@@ -317,9 +329,8 @@ static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
     int has_amx = has_bf16 && d->kernels->few_amx;
     if (is_packed(w) && w->packed.format == SH_PACKED_OTHER)  /* a code that only its owner reads */
         return NO_LOOPS;
-    if (rows > (is_packed(w) ? d->kernels->packed_rows : has_amx ? MOST_FEW_ROWS_AMX : has_bf16 ? MOST_FEW_ROWS_BF16 :
-                is_halves(w) ? MOST_FEW_ROWS_HALVES : MOST_FEW_ROWS) ||
-        a->x.cols != w->cols || a->out.cols != w->rows || a->out.rows != a->x.rows)
+    if (rows > most_rows(d, w, has_bf16, has_amx) || a->x.cols != w->cols || a->out.cols != w->rows ||
+        a->out.rows != rows)
         return NO_LOOPS;
     if (is_packed(w))
         return in_lanes(d, w) ? LANE_LOOPS :

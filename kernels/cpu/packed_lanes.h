@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed weights (kernels/packed.h) and rows of x for products with outputs in lanes: lane k has four neighbouring
+/* Packed weights (kernels/packed.h) for products with outputs in lanes: lane k has four neighbouring
  * codes of output k of 16, as unsigned bytes, so that scales are multiplied for 16 outputs at once, and codes, once in
  * registers, meet several rows.
  *
@@ -18,7 +18,8 @@
 enum {
     WORDS = 4, PIECE = 4 * WORDS,       /* words and bytes of a piece of a block: rows are turned piece by piece */
     MOST_PIECES = 12,
-    TOGETHER = LANES / FEW_PLACES       /* outputs that are neighbours, of rows of blocks                    */
+    TOGETHER = LANES / FEW_PLACES,      /* outputs that are neighbours, of rows of blocks                    */
+    GROUP_AHEAD = 8192                  /* bytes of groups that are read from end to end                     */
 };
 
 /* ---- blocks of 16 outputs ---- */

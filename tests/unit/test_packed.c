@@ -222,7 +222,7 @@ static void try_blocks(const struct target *t, const struct target *alone, const
 
 static void packed(const struct target *t)
 {
-    static const int outs[] = {1, 17, 64, 131}, blocks[] = {1, 3, 5};
+    static const int outs[] = {1, 17, 64, 131}, blocks[] = {1, 3, 11};
     struct target alone;
     struct tally all = {0};
     if (target_open(&alone, t->which, 1))
@@ -400,11 +400,13 @@ static void largest_sums(const struct target *t)
     }
     matrix_put(t, &x);
     matrix_normal(t, &bias, 2, 1);
-    for (int turn = 0; turn < 3 * N_BLOCK_FORMAT; turn++) {
-        static const int fills[] = {0x00, 0xff, 0x7f};  /* the last: scales of 8 bits, too, are the largest ones */
+    for (int turn = 0; turn < 4 * N_BLOCK_FORMAT; turn++) {
+        static const int fills[] = {0x00, 0xff, 0x7f, 0x00};
         struct blocks b;
         float *numbers = xcalloc(OUT * COLS, sizeof *numbers);
-        blocks_make(&b, &block_formats[turn / 3], OUT, COLS, 0, fills[turn % 3]);
+        blocks_make(&b, &block_formats[turn / 4], OUT, COLS, 0, fills[turn % 4]);
+        for (size_t i = 0; i < OUT * b.row_bytes && turn % 4 == 3 && b.p.format == SH_PACKED_Q6_K; i += b.type->bytes)
+            memset(b.at + i + 192, 0x80, 16);           /* scales of -128 with codes of -32       */
         blocks_unpack(&b, 0, OUT, numbers);
         struct tried c = {t, &alone, &b, t->b->packed(t->d, &b.p, SH_F32, &e), numbers, SH_F32, 0, 4e-6};
         c.is_settled = t->b->settle(t->d, c.w);
