@@ -297,7 +297,7 @@ static void strip_outputs(const struct few *a, struct strip s, int first, int n)
         few_out(a, s.first + r, first, n, all[r]);
 }
 
-static void take_strip(void *arg, struct sh_member *me)
+static void take_few(void *arg, struct sh_member *me)
 {
     const struct few_run *run = arg;
     enum sh_packing ready = SH_PACKED_OTHER;    /* x, which all products share, is as this one wants it */
@@ -308,16 +308,16 @@ static void take_strip(void *arg, struct sh_member *me)
         if (!ready || !same_lanes(a->packed->format, ready))
             put_tiles(a, 0, a->x.rows, x);
         ready = a->packed->format;
-        strip_outputs(a, (struct strip){x, 0, a->x.rows}, first, n);
+        if (a->x.rows == 1)
+            CPU_NAME(cpu_lanes_row)(a, x, first, n);
+        else
+            strip_outputs(a, (struct strip){x, 0, a->x.rows}, first, n);
     }
 }
 
 void CPU_NAME(cpu_packed_lanes)(const struct few *a, int n, int n_threads)
 {
-    if (a->x.rows == 1)
-        CPU_NAME(cpu_packed_lanes_row)(a, n, n_threads);
-    else
-        sh_team_run(n_threads, few_blocks_of_all(a, n), take_strip, &(struct few_run){.a = a, .n = n});
+    sh_team_run(n_threads, few_blocks_of_all(a, n), take_few, &(struct few_run){.a = a, .n = n});
 }
 
 /* ---- more rows ---- */

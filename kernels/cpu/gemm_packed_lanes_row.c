@@ -88,7 +88,6 @@ LANES_INLINE lane_floats dot_rows(enum sh_packing format, const struct lanes_fro
 #endif
 
 typedef void lanes_fn(const struct lanes_from *from, int cols, const struct lane_run *x, float *sum);
-typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run *to);
 
 #define FORMAT(name, elements, bytes, span, has_less)                                                              \
     VNNI static void lanes_##name(const struct lanes_from *from, int cols, const struct lane_run *x, float *sum)   \
@@ -97,17 +96,12 @@ typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run
             floats_store(sum, dot_group(SH_PACKED_##name, from, cols, x));                                         \
         else                                                                                                       \
             floats_store(sum, dot_rows(SH_PACKED_##name, from, cols, x));                                          \
-    }                                                                                                              \
-    static void put_##name(const struct sh_mat *x, int first, int rows, struct lane_run *to)                       \
-    {                                                                                                              \
-        put_lanes(SH_PACKED_##name, x, first, rows, to);                                                           \
     }
 SH_PACKED_CODES(FORMAT)
 #undef FORMAT
 
-/* Of each format: outputs in lanes, and x as these want it. */
-static const struct { lanes_fn *lanes; put_fn *put; } kernels[SH_N_PACKING] = {
-#define FORMAT(name, elements, bytes, span, less) [SH_PACKED_##name] = {lanes_##name, put_##name},
+static lanes_fn *const kernels[SH_N_PACKING] = {
+#define FORMAT(name, elements, bytes, span, less) [SH_PACKED_##name] = lanes_##name,
     SH_PACKED_CODES(FORMAT)
 #undef FORMAT
 };
@@ -118,7 +112,7 @@ static void from_groups(const struct few *a, const struct lane_run *x, int first
     float sum[FEW_COLS] __attribute__((aligned(64)));
     for (int o = 0; o < n; o += LANES) {
         struct lanes_from from = {.group = group_at(a->packed, a->groups, first + o)};
-        kernels[a->packed->format].lanes(&from, a->x.cols, x, sum + o);
+        kernels[a->packed->format](&from, a->x.cols, x, sum + o);
     }
     few_out(a, 0, first, n, sum);
 }
@@ -136,31 +130,16 @@ static void from_rows(const struct few *a, const struct lane_run *x, int first, 
             at[k] = blocks_of_row(a->packed, first + (o < n ? o : n - 1));
         }
         size_t next = outputs_on(at, turn + 1 < turns ? TOGETHER : FEW_COLS - turn * TOGETHER);
-        kernels[a->packed->format].lanes(&(struct lanes_from){.row = at, .next = next}, a->x.cols, x, part);
+        kernels[a->packed->format](&(struct lanes_from){.row = at, .next = next}, a->x.cols, x, part);
         for (int k = 0; k < FEW_PLACES; k++)
             memcpy(sum + k * step + turn * TOGETHER, part + k * TOGETHER, TOGETHER * sizeof(float));
     }
     few_out(a, 0, first, n, sum);
 }
 
-static void take_blocks(void *arg, struct sh_member *me)
+void CPU_NAME(cpu_lanes_row)(const struct few *a, const struct lane_run *x, int first, int n)
 {
-    const struct few_run *run = arg;
-    enum sh_packing ready = SH_PACKED_OTHER;    /* x, which all products share, is as this one wants it */
-    for (int b; sh_member_take(me, &b);) {
-        const struct few *a = few_of(run->a, &b);
-        int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
-        struct lane_run *x = (void *)(a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols));
-        if (!ready || !same_lanes(a->packed->format, ready))
-            kernels[a->packed->format].put(&a->x, 0, 1, x);
-        ready = a->packed->format;
-        (a->groups ? from_groups : from_rows)(a, x, first, n);
-    }
-}
-
-void CPU_NAME(cpu_packed_lanes_row)(const struct few *a, int n, int n_threads)
-{
-    sh_team_run(n_threads, few_blocks_of_all(a, n), take_blocks, &(struct few_run){.a = a, .n = n});
+    (a->groups ? from_groups : from_rows)(a, x, first, n);
 }
 
 #endif

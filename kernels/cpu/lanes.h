@@ -67,47 +67,31 @@ typedef struct { __m256i v[2]; } lane_ints;
 typedef struct { __m256 v[2]; } lane_floats;
 
 #define LANE_INTS(name, of) \
-    LANE lane_ints ints_##name(lane_ints a, lane_ints b) \
+    LANE lane_ints name(lane_ints a, lane_ints b) \
     { \
         return (lane_ints){{of(a.v[0], b.v[0]), of(a.v[1], b.v[1])}}; \
     }
-LANE_INTS(and, _mm256_and_si256)
-LANE_INTS(or, _mm256_or_si256)
-LANE_INTS(xor, _mm256_xor_si256)
-LANE_INTS(add, _mm256_add_epi32)
-LANE_INTS(sub, _mm256_sub_epi32)
-LANE_INTS(shuffle, _mm256_shuffle_epi8)
-LANE_INTS(multiply_add, _mm256_madd_epi16)  /* of pairs of 16-bit numbers                            */
-LANE_INTS(multiply_add_bytes, _mm256_maddubs_epi16)     /* unsigned ones and signed ones; 16-bit numbers */
+LANE_INTS(ints_and, _mm256_and_si256)
+LANE_INTS(ints_or, _mm256_or_si256)
+LANE_INTS(ints_xor, _mm256_xor_si256)
+LANE_INTS(ints_add, _mm256_add_epi32)
+LANE_INTS(ints_sub, _mm256_sub_epi32)
+LANE_INTS(ints_shuffle, _mm256_shuffle_epi8)
+LANE_INTS(ints_multiply_add, _mm256_madd_epi16)             /* of pairs of 16-bit numbers                    */
+LANE_INTS(ints_multiply_add_bytes, _mm256_maddubs_epi16)    /* unsigned ones and signed ones; 16-bit numbers */
+LANE_INTS(pairs_add, _mm256_add_epi16)                      /* pairs_: of 16-bit numbers, modulo 2^16        */
+LANE_INTS(pairs_sub, _mm256_sub_epi16)
+LANE_INTS(bytes_sub, _mm256_sub_epi8)
 #undef LANE_INTS
 
 #define LANE_SHIFT(name, of) \
-    LANE lane_ints ints_##name(lane_ints a, int n) { return (lane_ints){{of(a.v[0], n), of(a.v[1], n)}}; }
-LANE_SHIFT(left, _mm256_slli_epi32)
-LANE_SHIFT(right, _mm256_srli_epi32)
-LANE_SHIFT(right_signed, _mm256_srai_epi32)
+    LANE lane_ints name(lane_ints a, int n) { return (lane_ints){{of(a.v[0], n), of(a.v[1], n)}}; }
+LANE_SHIFT(ints_left, _mm256_slli_epi32)
+LANE_SHIFT(ints_right, _mm256_srli_epi32)
+LANE_SHIFT(ints_right_signed, _mm256_srai_epi32)
+LANE_SHIFT(pairs_right, _mm256_srli_epi16)
+LANE_SHIFT(pairs_right_signed, _mm256_srai_epi16)
 #undef LANE_SHIFT
-
-LANE lane_ints bytes_sub(lane_ints a, lane_ints b)
-{
-    return (lane_ints){{_mm256_sub_epi8(a.v[0], b.v[0]), _mm256_sub_epi8(a.v[1], b.v[1])}};
-}
-
-/* Of 16-bit numbers, modulo 2^16. */
-#define LANE_PAIRS(name, of) \
-    LANE lane_ints pairs_##name(lane_ints a, lane_ints b) \
-    { \
-        return (lane_ints){{of(a.v[0], b.v[0]), of(a.v[1], b.v[1])}}; \
-    }
-LANE_PAIRS(add, _mm256_add_epi16)
-LANE_PAIRS(sub, _mm256_sub_epi16)
-#undef LANE_PAIRS
-
-#define LANE_SHIFT_PAIRS(name, of) \
-    LANE lane_ints pairs_##name(lane_ints a, int n) { return (lane_ints){{of(a.v[0], n), of(a.v[1], n)}}; }
-LANE_SHIFT_PAIRS(right, _mm256_srli_epi16)
-LANE_SHIFT_PAIRS(right_signed, _mm256_srai_epi16)
-#undef LANE_SHIFT_PAIRS
 
 LANE lane_ints ints_same(__m256i x) { return (lane_ints){{x, x}}; }
 LANE lane_ints ints_set(int32_t x) { return ints_same(_mm256_set1_epi32(x)); }

@@ -88,7 +88,9 @@ void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to
 void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, float *to);
 #ifdef __AVX2__
 void CPU_NAME(cpu_packed_lanes)(const struct few *a, int n, int n_threads);
-void CPU_NAME(cpu_packed_lanes_row)(const struct few *a, int n, int n_threads);     /* its case of one row */
+struct lane_run;                        /* lane_run.h: a row of x as products in lanes want it     */
+/* Outputs [first, first + n), n <= FEW_COLS, of one row. */
+void CPU_NAME(cpu_lanes_row)(const struct few *a, const struct lane_run *x, int first, int n);
 void CPU_NAME(cpu_packed_lanes_many)(const struct few *a, int n_threads);
 size_t CPU_NAME(cpu_lanes_room)(int rows, int in);
 #endif

@@ -7,7 +7,7 @@
  * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
  * to it, but where bf16 products of many rows are native. On a device that may round x, the product of one row does,
  * and with outputs in lanes every product: each 32 numbers to integers (kernels/cpu/packed_dots.h, lane_run.h), by at
- * most half of the largest / 32512. */
+ * most half of the largest / 32639, or with AVX2 / 32512. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,14 +95,13 @@ static int is_whole(const struct tried *c, int rows)    /* whether x is rounded 
            (all || rows <= (in_lanes(c) ? d->kernels->packed_rows : 1));
 }
 
-/* What the rounding of number k of a row may be: the largest becomes 32512 with codes of up to 6 bits and AVX2, else
- * 32639. */
-static double whole_rounding(const struct matrix *x, int row, int k)
+/* What the rounding of number k of a row may be, the largest of its run becoming `to`. */
+static double whole_rounding(const struct matrix *x, int row, int k, double to)
 {
     double most = 0;
     for (int i = k / 32 * 32; i < k / 32 * 32 + 32; i++)
         most = fmax(most, fabs(matrix_at(x, row, i)));
-    return most / 32512 * 0.50001;
+    return most / to * 0.50001;
 }
 
 static void check(const struct tried *c, const struct matrix *x, const struct matrix *bias, const struct matrix *out,
@@ -110,12 +109,13 @@ static void check(const struct tried *c, const struct matrix *x, const struct ma
 {
     int in = c->b->p.cols, n = c->b->p.rows, is_rounded = c->t->d->native_bf16 && c->type == SH_BF16;
     int whole = is_whole(c, out->m.rows);
+    double largest = in_lanes(c) && !c->t->d->kernels->lanes_by_vnni ? 32512 : 32639;   /* by AVX2 at least this */
     double *off = xcalloc((size_t)in, sizeof *off);
     struct tally own = {0};
     for (int i = 0; i < out->m.rows * n; i++) {
         double sum = matrix_at(bias, 0, i % n), size = fabs(sum), more = 0;
         for (int k = 0; k < in && whole && i % n == 0; k++)
-            off[k] = whole_rounding(x, i / n, k);
+            off[k] = whole_rounding(x, i / n, k, largest);
         for (int k = 0; k < in; k++) {
             double w = (double)c->numbers[(size_t)(i % n) * (size_t)in + (size_t)k], factor = matrix_at(x, i / n, k);
             sum += factor * w;
