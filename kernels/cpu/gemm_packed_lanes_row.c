@@ -20,7 +20,7 @@ LANES_INLINE lane_floats add_blocks(enum sh_packing format, const struct lanes_a
 #pragma GCC unroll 8
     for (int run = 0; run < sh_packing_shape(format).elements / RUN; run++, x++) {
         if (at->is_group)
-            few_ask(at->group + GROUP_AHEAD + run * share, (size_t)share);
+            few_ask(after_floats(at->group, &sum) + GROUP_AHEAD + run * share, (size_t)share);
 #pragma GCC unroll 2
         for (int j = 0; j < spans; j++) {
             lane_floats scale = lane_scale(format, &scales, run * spans + j), less;

@@ -50,6 +50,13 @@ LANE lane_floats floats_sub(lane_floats a, lane_floats b) { return _mm512_sub_ps
 LANE lane_floats floats_add_mul(lane_floats a, lane_floats b, lane_floats c) { return _mm512_fmadd_ps(b, c, a); }
 LANE lane_floats floats_sub_mul(lane_floats a, lane_floats b, lane_floats c) { return _mm512_fnmadd_ps(b, c, a); }
 
+/* `at`, which the compiler takes to depend on `a`: what is asked for there is not asked for before `a` is there. */
+LANE const unsigned char *after_floats(const unsigned char *at, lane_floats *a)
+{
+    __asm__("" : "+r"(at), "+v"(*a));
+    return at;
+}
+
 /* f16 numbers: 16 neighbours; those in the lower half of each lane. */
 LANE lane_floats floats_of_halves(__m256i a) { return _mm512_cvtph_ps(a); }
 LANE lane_floats floats_load_halves(const void *at) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)at)); }
@@ -162,6 +169,12 @@ LANE lane_floats floats_add_mul(lane_floats a, lane_floats b, lane_floats c)
 LANE lane_floats floats_sub_mul(lane_floats a, lane_floats b, lane_floats c)
 {
     return (lane_floats){{_mm256_fnmadd_ps(b.v[0], c.v[0], a.v[0]), _mm256_fnmadd_ps(b.v[1], c.v[1], a.v[1])}};
+}
+
+LANE const unsigned char *after_floats(const unsigned char *at, lane_floats *a)
+{
+    __asm__("" : "+r"(at), "+x"(a->v[0]), "+x"(a->v[1]));
+    return at;
 }
 
 LANE lane_floats floats_load_halves(const void *at)
