@@ -8,7 +8,7 @@ libkernels_a_SOURCES = \
 	%D%/cpu/cpu.c %D%/cpu/cpu.h %D%/cpu/halves.c \
 	%D%/cpu/linear.c %D%/cpu/onednn.h \
 	%D%/cpu/variant.c %D%/cpu/variant.h \
-	%D%/cpu/packed_group.c %D%/cpu/packed_group.h %D%/cpu/weight.c %D%/cpu/weight_codes.c \
+	%D%/cpu/weight.c %D%/cpu/weight_codes.c \
 	%D%/packed.h %D%/weight_bits.h
 libkernels_a_CFLAGS   = $(AM_CFLAGS) $(VECTORIZE_CFLAGS)
 
@@ -25,6 +25,7 @@ cpu_variant_sources = \
 	%D%/cpu/gemm_packed.c %D%/cpu/gemm_packed_lanes.c %D%/cpu/gemm_packed_lanes_row.c \
 	%D%/cpu/gemm_packed_row.c %D%/cpu/packed_dots.h %D%/cpu/packed_lanes.h %D%/cpu/lane_run.h %D%/cpu/lane_dot.h \
 	%D%/cpu/lanes.h %D%/cpu/unpack.h \
+	%D%/cpu/group_codes.h %D%/cpu/packed_group.c %D%/cpu/packed_group.h \
 	%D%/cpu/gemm_few_rows_bf16.c \
 	%D%/cpu/gemm_few_rows_codes.c \
 	%D%/cpu/floats.h \

@@ -4,7 +4,8 @@
  *     sum of x w = sum over groups of (scale * sum of x code + least * sum of x)
  *
  * and a code costs no more than its conversion and one multiplication for each row. The number that a code
- * stands for is not rounded to the operands' type on its way, as it is in products of many rows.
+ * stands for is not rounded to the operands' type on its way, as it is in products of many rows. With more than
+ * CODES_FEW_ROWS rows codes become such numbers first, once for all rows.
  *
  * 4 bits: a vector of 32-bit words has 8 codes in each of its lanes. x is in the order in which
  * they are shifted out: of every 8 * CPU_FLOATS inputs first 0, 8, 16 …, then 1, 9, 17 … */
@@ -24,8 +25,8 @@ enum {
 typedef uint32_t words __attribute__((vector_size(4 * CPU_FLOATS), aligned(4), may_alias));
 typedef int32_t whole __attribute__((vector_size(4 * CPU_FLOATS)));
 
-/* Floats a row: x in order up to whole pairs of groups; then for each group 0 and its sum, to match scale
- * and least value of a weight's groups; up to whole vectors. */
+/* Floats a row: x in order up to whole pairs of groups; then, for up to CODES_FEW_ROWS rows, for each group 0 and its
+ * sum, to match scale and least value of a weight's groups; up to whole vectors. */
 size_t CPU_NAME(cpu_few_codes_room)(int cols)
 {
     size_t inputs = ((size_t)cols + 2 * GROUP - 1) / (2 * GROUP) * (2 * GROUP);

@@ -20,14 +20,38 @@ enum {
 };
 _Static_assert((int)PACKED_ROWS <= (int)STRIP, "few rows are one strip");
 
-/* A run of WIDE outputs. */
+/* A run of WIDE outputs: a struct lane_codes of each group. */
 struct wide_run {
-    struct lane_codes code[GROUPS][VECTORS];
+    lane_ints code[GROUPS][VECTORS];
+#ifndef __AVX512F__
+    lane_ints odd[GROUPS][VECTORS];     /* of codes of 8 bits; of others not touched, and so not in a cache */
+#endif
     lane_floats scale[2][VECTORS], less[2][VECTORS];        /* of its spans                       */
     struct lane_whole whole[2][VECTORS];
 };
 
 /* ---- outputs ---- */
+
+UNPACK void put_wide_codes(enum sh_packing format, struct wide_run *to, int g, int v, struct lane_codes codes)
+{
+    (void)format;
+    to->code[g][v] = codes.bytes;
+#ifndef __AVX512F__
+    if (!in_bytes(format))
+        to->odd[g][v] = codes.odd;
+#endif
+}
+
+UNPACK struct lane_codes wide_codes(enum sh_packing format, const struct wide_run *w, int g, int v)
+{
+    struct lane_codes codes = {.bytes = w->code[g][v]};
+    (void)format;
+#ifndef __AVX512F__
+    if (!in_bytes(format))
+        codes.odd = w->odd[g][v];
+#endif
+    return codes;
+}
 
 /* Where blocks of 16 outputs are read: of a group, or of rows. */
 struct wide_from {
@@ -57,7 +81,7 @@ UNPACK void put_wide(enum sh_packing format, int is_group, struct wide_from *fro
         for (int run = 0; run < s.elements / RUN; run++, to++) {
 #pragma GCC unroll 8
             for (int g = 0; g < GROUPS; g++)
-                to->code[g][v] = codes_for_dot(format, codes_of(format, &words, run, g));
+                put_wide_codes(format, to, g, v, codes_for_dot(format, codes_of(format, &words, run, g)));
             for (int j = 0; j < spans; j++) {
                 to->scale[j][v] = lane_scale(format, &scales, run * spans + j);
                 to->whole[j][v] = whole_scale(format, &scales, run * spans + j);
@@ -102,8 +126,10 @@ LANES_INLINE void tile_of(enum sh_packing format, int rows, const struct wide_ru
 #pragma GCC unroll 4
                     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-                        for (int v = 0; v < VECTORS; v++)
-                            dot_add(format, &dot[r][v], &w->code[g][v], &x[r], g);
+                        for (int v = 0; v < VECTORS; v++) {
+                            struct lane_codes codes = wide_codes(format, w, g, v);
+                            dot_add(format, &dot[r][v], &codes, &x[r], g);
+                        }
 #pragma GCC unroll 4
                 for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2

@@ -84,7 +84,7 @@ LANES_INLINE lane_floats dot_rows(enum sh_packing format, const struct lanes_fro
     return sum;
 }
 #else
-#define dot_rows dot_group              /* with VNNI alone */
+#define dot_rows dot_group              /* rows of blocks are read only with VNNI */
 #endif
 
 typedef void lanes_fn(const struct lanes_from *from, int cols, const struct lane_run *x, float *sum);

@@ -86,7 +86,8 @@ struct lane_dot {
     lane_ints high, low;                /* pairs of 16-bit numbers; of codes of 8 bits the sum is in low */
 };
 
-/* Codes of 5 bits without an offset add up to more than 16 bits in half of the numbers of a whole run. */
+/* A 16-bit sum has half of the products of a part. Codes of 5 bits without an offset: 16 * 31 * 127 is more than 32767,
+ * so it has 8. */
 UNPACK int parts_of_run(enum sh_packing format)
 {
     return format == SH_PACKED_Q5_1 || format == SH_PACKED_Q5_K ? 2 : spans_of_run(format);

@@ -8,7 +8,7 @@
  * lane then has two sums of products with high bytes, and two with low ones. Over a span (half a span for codes of 5
  * bits without offset) each of them fits into 16 bits, for codes of up to 6 bits less their offset. It begins with what
  * the offset gives, and may wrap around before the last product is added. Codes of 8 bits would not fit; AVX2
- * multiplies these by n itself, in 16 bits. */
+ * multiplies these by n itself, in 16 bits, and scale = max |x| / 32639. */
 #ifndef SH_KERNELS_CPU_LANE_RUN_H
 #define SH_KERNELS_CPU_LANE_RUN_H
 

@@ -26,6 +26,7 @@ LANE_INTS(shuffle, _mm512_shuffle_epi8)     /* bytes of each 128 bits */
 #undef LANE_INTS
 
 LANE lane_ints ints_load(const void *at) { return _mm512_loadu_si512(at); }
+LANE void ints_store(void *at, lane_ints a) { _mm512_storeu_si512(at, a); }
 LANE lane_ints ints_set(int32_t x) { return _mm512_set1_epi32(x); }
 LANE lane_ints bytes_set(int x) { return _mm512_set1_epi8((char)x); }
 LANE lane_ints ints_left(lane_ints a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
@@ -34,7 +35,7 @@ LANE lane_ints ints_right_signed(lane_ints a, int n) { return _mm512_srai_epi32(
 LANE lane_ints ints_repeat(__m128i x) { return _mm512_broadcast_i32x4(x); }
 LANE lane_ints ints_of_bytes(const void *at) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)at)); }
 
-/* a, and `more` added to its bytes where one of the bits is set. */
+/* a, and `more` added to its bytes where a bit is set; bits: one of each byte. */
 LANE lane_ints bytes_add_where(lane_ints a, int more, lane_ints bytes, int32_t bits)
 {
     return _mm512_mask_add_epi8(a, _mm512_test_epi8_mask(bytes, _mm512_set1_epi32(bits)), a, bytes_set(more));
@@ -110,6 +111,13 @@ LANE lane_ints ints_load(const void *at)
 {
     const __m256i *v = (const __m256i *)at;
     return (lane_ints){{_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1)}};
+}
+
+LANE void ints_store(void *at, lane_ints a)
+{
+    __m256i *v = (__m256i *)at;
+    _mm256_storeu_si256(v, a.v[0]);
+    _mm256_storeu_si256(v + 1, a.v[1]);
 }
 
 LANE lane_ints ints_of_bytes(const void *at)
@@ -202,5 +210,17 @@ LANE lane_ints ints_less_left(lane_ints a, int b, int32_t x, lane_ints c)
 }
 
 #endif
+
+LANE lane_ints masked(lane_ints word, int mask)
+{
+    return ints_and(word, bytes_set(mask));
+}
+
+/* Bits of each byte from bit `from` on, moved to bit `to`; mask: which of them, there. */
+LANE lane_ints moved(lane_ints word, int from, int to, int mask)
+{
+    return masked(to > from ? ints_left(word, to - from) : from > to ? ints_right(word, from - to) : word, mask);
+}
+
 #endif
 #endif

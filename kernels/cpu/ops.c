@@ -322,7 +322,7 @@ const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .unpack = CPU_NAME(cpu_unpack),
 #ifdef __AVX2__
     .packed_lanes = CPU_NAME(cpu_packed_lanes), .packed_lanes_many = CPU_NAME(cpu_packed_lanes_many),
-    .lanes_room = CPU_NAME(cpu_lanes_room),
+    .lanes_room = CPU_NAME(cpu_lanes_room), .grouped = CPU_NAME(cpu_grouped),
 #endif
 #ifdef __AVX512F__
     .lanes_by_vnni = 1,

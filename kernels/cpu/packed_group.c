@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/cpu/packed_group.h"
-
+/* Packed weights in groups (packed_group.h). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kernels/cpu/packed_lanes.h"
+#include "kernels/cpu/variant.h"
 #include "src/base/team.h"
+
+#ifdef __AVX2__
 
 struct grouping {
     const struct sh_packed *p;
@@ -21,11 +24,40 @@ static inline void put_field(enum sh_packing format, const unsigned char *const 
         memcpy(to + (size_t)k * bytes, from[k] + byte, bytes);
 }
 
+/* A word of 16 blocks. */
+static lane_ints word_of_rows(const unsigned char *const *from, int byte)
+{
+    int32_t word[GROUP_ROWS];
+    for (int k = 0; k < GROUP_ROWS; k++)
+        memcpy(&word[k], from[k] + byte, sizeof *word);
+    return ints_load(word);
+}
+
+/* Codes of 16 blocks that a group has in another order. */
+static void put_codes(enum sh_packing format, const unsigned char *const *from, unsigned char *block)
+{
+    const struct lanes_at rows = {.is_group = 0};
+    struct group_codes codes = group_codes(format);
+    struct pieces p = pieces_of(format);
+    struct lane_words w = {.at = &rows};
+    for (int i = 0; i < p.n * WORDS; i++)
+        w.word[i] = word_of_rows(from, p.at + 4 * i);
+    if (has_fifths(format))
+        w.fifths = word_of_rows(from, fifths_byte(format));
+    for (int run = 0; run < sh_packing_shape(format).elements / RUN; run++) {
+        lane_ints c[GROUPS];
+        for (int g = 0; g < GROUPS; g++)
+            c[g] = codes_of(format, &w, run, g);
+        put_group_codes(codes.bits, c, block + GROUP_ROWS * (codes.place + run * 4 * codes.bits));
+    }
+}
+
 static void put_group(void *arg, int group)
 {
     const struct grouping *g = arg;
     const struct sh_packed *p = g->p;
     struct sh_packing_shape s = sh_packing_shape(p->format);
+    struct group_codes codes = group_codes(p->format);
     const unsigned char *block[GROUP_ROWS], *scale[GROUP_ROWS];
     int blocks = p->cols / s.elements, is_apart = p->format == SH_PACKED_MXFP4_APART;
     /* Of the checkpoint's block; small ones begin with what is no word, others end with it. */
@@ -43,7 +75,10 @@ static void put_group(void *arg, int group)
         if (rest)
             put_field(p->format, block, first ? 0 : own - rest, (size_t)rest, to);
         for (int w = 0; w < words; w++)
-            put_field(p->format, block, first + 4 * w, 4, to);
+            if (first + 4 * w < codes.first || first + 4 * w >= codes.first + codes.bytes)
+                put_field(p->format, block, first + 4 * w, 4, to);
+        if (codes.bits)
+            put_codes(p->format, block, to);
         for (int k = 0; k < GROUP_ROWS; k++)
             block[k] += own;
     }
@@ -63,7 +98,7 @@ static unsigned char *room_for(size_t bytes)
     return at;
 }
 
-unsigned char *cpu_grouped(const struct sh_packed *p, int n_threads)
+unsigned char *CPU_NAME(cpu_grouped)(const struct sh_packed *p, int n_threads)
 {
     if (!sh_packed_is_code(p->format))
         return NULL;
@@ -75,3 +110,5 @@ unsigned char *cpu_grouped(const struct sh_packed *p, int n_threads)
         sh_team_each(n_threads, (int)groups, put_group, &(struct grouping){p, to});
     return to;
 }
+
+#endif

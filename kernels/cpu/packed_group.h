@@ -2,8 +2,8 @@
 /* A copy of packed weights (kernels/packed.h) for products with outputs in lanes (packed_lanes.h). 16 rows are a group.
  * It has their blocks one after another, and of each the fields in the order in which they are needed: scales, then
  * codes. Numbers of 2 bytes, words of 4 bytes and scales of 1 byte are fields; each is there of the first row, then of
- * the second, and so on. The bytes are those of the blocks, no more; only the last group is filled up, with its last
- * row. */
+ * the second, and so on. Codes of 3, 5 and 6 bits are in words of another order (group_codes.h). There are as many
+ * bytes as in the blocks; only the last group is filled up, with its last row. */
 #ifndef SH_KERNELS_CPU_PACKED_GROUP_H
 #define SH_KERNELS_CPU_PACKED_GROUP_H
 
@@ -17,15 +17,32 @@ static inline __attribute__((always_inline)) int group_bytes(enum sh_packing for
     return sh_packing_shape(format).bytes + (format == SH_PACKED_MXFP4_APART);
 }
 
-/* Where byte `byte` of a block, at which a field begins, is in that of a group, of one row. MXFP4_APART: the scale is
- * first. */
-static inline int group_place(enum sh_packing format, int byte)
+/* Codes that a group has in another order than blocks. */
+struct group_codes {
+    int bits;                           /* of a code; 0: the format has none                      */
+    int first, bytes;                   /* of a block                                             */
+    int place;                          /* of a block in a group: of the first word, of one row   */
+};
+
+static inline __attribute__((always_inline)) struct group_codes group_codes(enum sh_packing format)
 {
     switch (format) {
-    case SH_PACKED_Q6_K:                /* of each half of the codes the high bits, then the low ones */
-        return byte >= 208 ? 0 : byte >= 192 ? byte - 190 : byte >= 160 ? byte - 46 : byte >= 128 ? byte - 110 :
-               byte >= 64 ? byte + 82 : byte + 50;
-    case SH_PACKED_Q3_K: return byte >= 108 ? 0 : byte >= 96 ? byte - 94 : byte + 14;
+    case SH_PACKED_Q5_0: return (struct group_codes){5, 2, 20, 2};
+    case SH_PACKED_Q5_1: return (struct group_codes){5, 4, 20, 4};
+    case SH_PACKED_Q5_K: return (struct group_codes){5, 16, 160, 16};
+    case SH_PACKED_Q6_K: return (struct group_codes){6, 0, 192, 18};
+    case SH_PACKED_Q3_K: return (struct group_codes){3, 0, 96, 14};
+    default: return (struct group_codes){0, 0, 0, 0};
+    }
+}
+
+/* Where byte `byte` of a block, at which any other field begins, is in that of a group, of one row. MXFP4_APART: the
+ * scale is first. */
+static inline __attribute__((always_inline)) int group_place(enum sh_packing format, int byte)
+{
+    switch (format) {
+    case SH_PACKED_Q6_K: return byte >= 208 ? 0 : byte - 190;
+    case SH_PACKED_Q3_K: return byte >= 108 ? 0 : byte - 94;
     case SH_PACKED_Q2_K: return byte >= 80 ? 0 : byte + 4;
     case SH_PACKED_MXFP4_APART: return byte + 1;
     default: return byte;
@@ -38,8 +55,5 @@ static inline const unsigned char *group_at(const struct sh_packed *p, const uns
     int blocks = p->cols / sh_packing_shape(p->format).elements;
     return groups + (size_t)row * (size_t)blocks * (size_t)group_bytes(p->format);
 }
-
-/* Groups of all rows, 64-byte aligned and the caller's, to free; NULL: no memory, or no format of codes. */
-unsigned char *cpu_grouped(const struct sh_packed *p, int n_threads);
 
 #endif

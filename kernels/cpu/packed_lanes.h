@@ -10,6 +10,7 @@
 #define SH_KERNELS_CPU_PACKED_LANES_H
 
 #include "kernels/cpu/gemm_few_rows_out.h"
+#include "kernels/cpu/group_codes.h"
 #include "kernels/cpu/lane_run.h"
 #include "kernels/cpu/packed_group.h"
 
@@ -133,17 +134,6 @@ UNPACK lane_floats byte_of_words(lane_ints word, int j, int is_signed)
     return floats_of(is_signed ? ints_right_signed(word, 24) : ints_right(word, 24));
 }
 
-UNPACK lane_ints masked(lane_ints word, int mask)
-{
-    return ints_and(word, bytes_set(mask));
-}
-
-/* Bits of each byte from bit `from` on, moved to bit `to`; mask: which of them, there. */
-UNPACK lane_ints moved(lane_ints word, int from, int to, int mask)
-{
-    return masked(to > from ? ints_left(word, to - from) : from > to ? ints_right(word, from - to) : word, mask);
-}
-
 /* What the scales of a block's spans are made of: `d` is the scale of all, or all there is; `least` of what is
  * subtracted. */
 struct lane_scales {
@@ -221,7 +211,10 @@ UNPACK void lane_scales_of(enum sh_packing format, const struct lanes_at *at, st
         break;
     case SH_PACKED_Q3_K:
         to->d = halves_at(format, at, 108);
-        pieces_at(format, at, 92, 1, to->word);             /* the first is not needed */
+        if (!at->is_group)
+            pieces_at(format, at, 92, 1, to->word);
+        for (int i = 1; i < WORDS && at->is_group; i++)     /* the first is not needed */
+            to->word[i] = lane_word_at(format, at, 92 + 4 * i);
         put_sixteen_of_6(to);
         break;
     default: one_scale(format, at, to);
@@ -282,10 +275,15 @@ UNPACK struct pieces pieces_of(enum sh_packing format)
     }
 }
 
-/* The bits that Q5_0 and Q5_1 keep apart: bit k of a word belongs to code k of the run. */
-UNPACK lane_ints fifths_at(enum sh_packing format, const struct lanes_at *at)
+/* The word of bits that Q5_0 and Q5_1 keep apart: bit k belongs to code k of the run. */
+UNPACK int has_fifths(enum sh_packing format)
 {
-    return lane_word_at(format, at, format == SH_PACKED_Q5_1 ? 4 : 2);
+    return format == SH_PACKED_Q5_0 || format == SH_PACKED_Q5_1;
+}
+
+UNPACK int fifths_byte(enum sh_packing format)
+{
+    return format == SH_PACKED_Q5_1 ? 4 : 2;
 }
 
 /* With 16 added where bits 4 g to 4 g + 3 of the words are set. */
@@ -320,8 +318,8 @@ UNPACK void words_of(enum sh_packing format, const struct lanes_at *at, struct l
     if (!at->is_group)
         pieces_at(format, at, p.at, p.n, to->word);
     to->fifths = ints_set(0);
-    if (format == SH_PACKED_Q5_0 || format == SH_PACKED_Q5_1)
-        to->fifths = fifths_at(format, at);
+    if (!at->is_group && has_fifths(format))
+        to->fifths = lane_word_at(format, at, fifths_byte(format));
 }
 
 UNPACK lane_ints word_of(enum sh_packing format, const struct lane_words *w, int i)
@@ -334,6 +332,9 @@ UNPACK lane_ints word_of(enum sh_packing format, const struct lane_words *w, int
 UNPACK lane_ints codes_of(enum sh_packing format, const struct lane_words *w, int run, int g)
 {
     int half = run / 4, quarter = run % 4;
+    struct group_codes other = group_codes(format);
+    if (w->at->is_group && other.bits)
+        return group_code(other.bits, w->at->group + LANES * (other.place + run * 4 * other.bits), g);
     switch (format) {
     case SH_PACKED_Q8_0: return ints_xor(word_of(format, w, g), bytes_set(-128));
     case SH_PACKED_Q5_0: case SH_PACKED_Q5_1:

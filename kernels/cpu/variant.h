@@ -38,6 +38,9 @@ struct cpu_kernels {
     void (*packed_lanes_many)(const struct few *a, int n_threads);
     int lanes_by_vnni;                  /* only where cpu_runs_vnni; 0: of groups alone (packed_group.h) */
     size_t (*lanes_room)(int rows, int in);             /* floats of few.room that it takes after the threads' */
+    /* Groups of all rows (packed_group.h), 64-byte aligned and the caller's, to free; NULL: no memory, or no format of
+     * codes. */
+    unsigned char *(*grouped)(const struct sh_packed *p, int n_threads);
     size_t (*packed_room)(int in);                      /* floats of few.room that a thread takes  */
     void (*unpack)(const struct sh_packed *p, int first, int n, float *to);     /* rows, [n, cols]  */
     /* With bf16 operands; only where cpu_runs_bf16, and NULL in variants without such instructions. */
@@ -93,6 +96,7 @@ struct lane_run;                        /* lane_run.h: a row of x as products in
 void CPU_NAME(cpu_lanes_row)(const struct few *a, const struct lane_run *x, int first, int n);
 void CPU_NAME(cpu_packed_lanes_many)(const struct few *a, int n_threads);
 size_t CPU_NAME(cpu_lanes_room)(int rows, int in);
+unsigned char *CPU_NAME(cpu_grouped)(const struct sh_packed *p, int n_threads);
 #endif
 #ifdef CPU_HAS_BF16
 void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads);

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 
 #include "kernels/cpu/onednn.h"
-#include "kernels/cpu/packed_group.h"
 #include "src/base/team.h"
 
 enum { NOMINAL_ROWS = 1024 };           /* the layout is chosen for this many rows of x */
@@ -247,7 +246,7 @@ int cpu_settle(struct sh_dev *d, struct sh_weight *w)
 {
     unsigned long long since = sh_stage_begin(d->stages);
     if (w && !w->groups && cpu_has_lanes(d) && is_packed(w))
-        w->groups = cpu_grouped(&w->packed, d->n_threads);
+        w->groups = d->kernels->grouped(&w->packed, d->n_threads);
     sh_stage_end(d->stages, SH_STAGE_COPY, since, sh_stage_sharers(d->stages, 1));
     return w && w->groups;
 }
