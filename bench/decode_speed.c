@@ -30,24 +30,25 @@ static _Noreturn void die(const struct sh_err *e)
 
 enum { READ_BYTES = 1 << 30, READ_TIMES = 8 };
 
-typedef uint64_t line __attribute__((vector_size(64)));
+typedef uint64_t half_line __attribute__((vector_size(32)));    /* no wider than registers, or sums are in memory */
 
 /* `places` runs of lines in turn, asked for 2 KB ahead: what a core gets depends on how many there are. */
 SH_CLONES static uint64_t sum_of(const uint64_t *x, size_t n, size_t places)
 {
-    const line *at = (const line *)(const void *)x;
-    line part[4] = {{0}};
+    const half_line *at = (const half_line *)(const void *)x;
+    half_line part[4] = {{0}};
     uint64_t sum = 0;
     size_t each = n / 8 / places;
     for (size_t i = 0; i < each; i += 4)
         for (size_t p = 0; p < places; p++)
-            for (size_t k = 0; k < 4; k++) {
-                const line *now = at + p * each + i + k;
-                __builtin_prefetch(now + (places > 1 ? 32 : 0));
-                part[k] += *now;
+            for (size_t k = 0; k < 8; k++) {
+                const half_line *now = at + 2 * (p * each + i) + k;
+                if (k % 2 == 0)
+                    __builtin_prefetch(now + (places > 1 ? 64 : 0));
+                part[k % 4] += *now;
             }
-    for (size_t k = 0; k < 32; k++)
-        sum += part[k / 8][k % 8];
+    for (size_t k = 0; k < 16; k++)
+        sum += part[k / 4][k % 4];
     return sum;
 }
 

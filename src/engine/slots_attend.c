@@ -167,39 +167,48 @@ SH_CLONES static void softmax(float *restrict p, float most, int n, float rest)
         p[j] *= by;
 }
 
-/* out += p v of n rows, of `vectors` parts of the channels, which stay in registers. */
-SH_INLINE void mix_some(const float *restrict p, const float *restrict v, int n, size_t width, int vectors,
-                        float *restrict out)
+/* out += p v of n rows, of `parts` parts of the channels, which stay in registers. */
+#define MIX(name, part, loose_part)                                                                                \
+    SH_INLINE void name(const float *restrict p, const float *restrict v, int n, size_t width, int parts,          \
+                        float *restrict out)                                                                       \
+    {                                                                                                              \
+        enum { EACH = sizeof(part) / sizeof(float) };                                                              \
+        part sum[8];                                                                                               \
+        _Pragma("GCC unroll 8") for (int c = 0; c < parts; c++)                                                    \
+            sum[c] = *(const loose_part *)(out + c * EACH);                                                        \
+        for (int j = 0; j < n; j++)                                                                                \
+            _Pragma("GCC unroll 8") for (int c = 0; c < parts; c++)                                                \
+                sum[c] += p[j] * *(const loose_part *)(v + (size_t)j * width + c * EACH);                          \
+        _Pragma("GCC unroll 8") for (int c = 0; c < parts; c++)                                                    \
+            *(loose_part *)(out + c * EACH) = sum[c];                                                              \
+    }
+MIX(mix_lanes, lanes, loose)
+MIX(mix_halves, half, loose_half)
+#undef MIX
+
+/* Whether registers hold `lanes`; where they do not, compilers keep these in memory. */
+static int holds_lanes(void)
 {
-    lanes sum[4];
-#pragma GCC unroll 4
-    for (int c = 0; c < vectors; c++)
-        sum[c] = *(const loose *)(out + c * LANES);
-    for (int j = 0; j < n; j++)
-#pragma GCC unroll 4
-        for (int c = 0; c < vectors; c++)
-            sum[c] += p[j] * *(const loose *)(v + (size_t)j * width + c * LANES);
-#pragma GCC unroll 4
-    for (int c = 0; c < vectors; c++)
-        *(loose *)(out + c * LANES) = sum[c];
+#ifdef SH_HAS_CLONES
+    return __builtin_cpu_supports("avx512f");
+#else
+    return 0;
+#endif
 }
 
-SH_CLONES static void mix(const float *restrict p, const float *restrict v, int n, int d, float *restrict out)
+SH_CLONES static void mix(const float *restrict p, const float *restrict v, int n, int d, int is_wide,
+                          float *restrict out)
 {
     size_t width = (size_t)d;
     int c = 0;
+    for (; is_wide && c + 4 * LANES <= d; c += 4 * LANES)
+        mix_lanes(p, v + c, n, width, 4, out + c);
     for (; c + 4 * LANES <= d; c += 4 * LANES)
-        mix_some(p, v + c, n, width, 4, out + c);
-    for (; c + 2 * LANES <= d; c += 2 * LANES)
-        mix_some(p, v + c, n, width, 2, out + c);
+        mix_halves(p, v + c, n, width, 8, out + c);
     for (; c + LANES <= d; c += LANES)
-        mix_some(p, v + c, n, width, 1, out + c);
-    for (; c + LANES / 2 <= d; c += LANES / 2) {
-        half sum = *(const loose_half *)(out + c);
-        for (int j = 0; j < n; j++)
-            sum += p[j] * *(const loose_half *)(v + (size_t)j * width + c);
-        *(loose_half *)(out + c) = sum;
-    }
+        mix_halves(p, v + c, n, width, 2, out + c);
+    for (; c + LANES / 2 <= d; c += LANES / 2)
+        mix_halves(p, v + c, n, width, 1, out + c);
     for (int j = 0; j < n && c < d; j++)
         for (int i = c; i < d; i++)
             out[i] += p[j] * v[(size_t)j * width + (size_t)i];
@@ -231,7 +240,7 @@ static void all_products(const struct sh_slots_attend *a)
 
 static void mix_all(const struct sh_slots_attend *a)
 {
-    int n = a->n_slot, d = a->v->width;
+    int n = a->n_slot, d = a->v->width, is_wide = holds_lanes();
     const uint16_t *whole = read_in_place(a, a->v);
     for (int c = 0; c < a->group * d; c++)
         a->out[c] = 0;
@@ -241,7 +250,7 @@ static void mix_all(const struct sh_slots_attend *a)
         m = n - j < SH_ROWS_AT_ONCE ? n - j : SH_ROWS_AT_ONCE;
         const float *v = sh_kv_rows_get(a->v, j, m, a->chunk);
         for (int g = 0; g < a->group; g++)
-            mix(a->probs + (size_t)g * (size_t)n + j, v, m, d, a->out + (size_t)(g * d));
+            mix(a->probs + (size_t)g * (size_t)n + j, v, m, d, is_wide, a->out + (size_t)(g * d));
     }
 }
 
