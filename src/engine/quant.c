@@ -74,13 +74,13 @@ void sh_quant_put(const struct sh_kv_format *f, float x, int i, void *codes, con
         *at = (uint8_t)(i % 2 ? (*at & 15) | code << 4 : (*at & 240) | code);
 }
 
-SH_CLONES static void read_8(const uint8_t *restrict code, float scale, float least, int n, float *restrict x)
+SH_INLINE void read_8(const uint8_t *restrict code, float scale, float least, int n, float *restrict x)
 {
     for (int i = 0; i < n; i++)
         x[i] = (float)code[i] * scale + least;
 }
 
-SH_CLONES static void read_4(const uint8_t *restrict code, float scale, float least, int n, float *restrict x)
+SH_INLINE void read_4(const uint8_t *restrict code, float scale, float least, int n, float *restrict x)
 {
     for (int i = 0; i < n / 2; i++) {
         x[2 * i] = (float)(code[i] & 15) * scale + least;
@@ -90,18 +90,78 @@ SH_CLONES static void read_4(const uint8_t *restrict code, float scale, float le
         x[n - 1] = (float)(code[n / 2] & 15) * scale + least;
 }
 
-void sh_quant_read(const struct sh_kv_format *f, const void *codes, const void *meta, int first, int n, float *x,
-                   size_t stride)
+SH_CLONES static void read_group(const uint8_t *restrict code, int bits, float scale, float least, int n,
+                                 float *restrict x)
 {
-    float scale = loaded(f->meta, meta, 0), least = loaded(f->meta, meta, 1);
-    const uint8_t *code = (const uint8_t *)codes + first * f->bits / 8;
-    if (stride == 1) {
-        (f->bits == 8 ? read_8 : read_4)(code, scale, least, n, x);
-        return;
+    if (bits == 8)
+        read_8(code, scale, least, n, x);
+    else
+        read_4(code, scale, least, n, x);
+}
+
+void sh_quant_read(const struct sh_kv_format *f, const void *codes, const void *meta, int first, int n, float *x)
+{
+    read_group((const uint8_t *)codes + first * f->bits / 8, f->bits, loaded(f->meta, meta, 0), loaded(f->meta, meta, 1),
+               n, x);
+}
+
+/* Columns of some numbers, each from[k][0 .. n), into rows. */
+enum { COLUMNS = 4, DEEP = 64 };
+
+typedef float row_part __attribute__((vector_size(4 * COLUMNS)));
+typedef float loose_part __attribute__((vector_size(4 * COLUMNS), aligned(4), may_alias));
+
+SH_INLINE void turn(float (*from)[DEEP], int n, float *to, size_t width)
+{
+    int i = 0;
+    for (; i + COLUMNS <= n; i += COLUMNS, to += COLUMNS * width) {
+        row_part a = *(const row_part *)(from[0] + i), b = *(const row_part *)(from[1] + i);
+        row_part c = *(const row_part *)(from[2] + i), d = *(const row_part *)(from[3] + i);
+        row_part ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+        *(loose_part *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+        *(loose_part *)(to + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+        ab = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+        *(loose_part *)(to + 2 * width) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+        *(loose_part *)(to + 3 * width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
     }
-    for (int i = 0; i < n; i++) {
-        int c = f->bits == 8 ? code[i] : code[i / 2] >> (i % 2 * 4) & 15;
-        x[(size_t)i * stride] = (float)c * scale + least;
+    for (; i < n; i++, to += width)
+        for (int k = 0; k < COLUMNS; k++)
+            to[k] = from[k][i];
+}
+
+/* n <= DEEP numbers of `columns` groups, at most COLUMNS; step: from a group's codes to those of the next. */
+SH_CLONES static void read_columns(const uint8_t *code, size_t step, int bits, const float *scale, const float *least,
+                                   int columns, int n, float *to, size_t width)
+{
+    float x[COLUMNS][DEEP] __attribute__((aligned(64)));
+    for (int k = 0; k < columns; k++, code += step)
+        if (bits == 8)
+            read_8(code, scale[k], least[k], n, x[k]);
+        else
+            read_4(code, scale[k], least[k], n, x[k]);
+    if (columns == COLUMNS)
+        turn(x, n, to, width);
+    else
+        for (int i = 0; i < n; i++)
+            for (int k = 0; k < columns; k++)
+                to[(size_t)i * width + (size_t)k] = x[k][i];
+}
+
+void sh_quant_read_columns(const struct sh_kv_format *f, const void *codes, size_t step, const void *metas, int first,
+                           int n, int width, float *x)
+{
+    const uint8_t *code = (const uint8_t *)codes + first * f->bits / 8;
+    const char *meta = metas;
+    for (int c = 0, columns; c < width; c += columns, code += (size_t)columns * step) {
+        float scale[COLUMNS], least[COLUMNS];
+        columns = width - c < COLUMNS ? width - c : COLUMNS;
+        for (int k = 0; k < columns; k++, meta += sh_quant_meta_bytes(f->meta)) {
+            scale[k] = loaded(f->meta, meta, 0);
+            least[k] = loaded(f->meta, meta, 1);
+        }
+        for (int i = 0; i < n; i += DEEP)
+            read_columns(code + i * f->bits / 8, step, f->bits, scale, least, columns, n - i < DEEP ? n - i : DEEP,
+                         x + (size_t)i * (size_t)width + c, (size_t)width);
     }
 }
 
@@ -137,7 +197,7 @@ void sh_quant_row_read(const struct sh_kv_format *f, const void *codes, const vo
 {
     const char *code = codes, *about = meta;
     for (int i = 0; i < width; i += f->group) {
-        sh_quant_read(f, code, about, 0, rest(f, width, i), x + i, 1);
+        sh_quant_read(f, code, about, 0, rest(f, width, i), x + i);
         code += sh_quant_code_bytes(rest(f, width, i), f->bits);
         about += sh_quant_meta_bytes(f->meta);
     }

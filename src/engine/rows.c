@@ -185,7 +185,7 @@ static void code_channel(struct sh_kv_rows *r, int block, int channel)
     } else {
         float half = (to - from) / (f->bits == 8 ? 255 : 15) / 2;
         if (low < from - half || high > to + half) {
-            sh_quant_read(f, codes, meta, 0, n, old, 1);
+            sh_quant_read(f, codes, meta, 0, n, old);
             sh_quant_set_range(f, low < from ? low : from, high > to ? high : to, meta);
             for (int i = 0; i < n; i++)
                 sh_quant_put(f, old[i], i, codes, meta);
@@ -266,8 +266,9 @@ static const float *get_by_channel(const struct sh_kv_rows *r, int first, int n,
             memcpy(to, r->open + (size_t)from * width, (size_t)m * width * sizeof *to);
             continue;
         }
-        for (int c = 0; c < r->width; c++)
-            sh_quant_read(&r->format, block_codes(r, block, c), block_meta(r, block, c), from, m, to + c, width);
+        sh_quant_read_columns(&r->format, block_codes(r, block, 0),
+                              (size_t)(block_codes(r, block, 1) - block_codes(r, block, 0)), block_meta(r, block, 0), from,
+                              m, r->width, to);
     }
     for (int i = 0; r->held && i < residual_rows(r); i++)
         if (r->held[i] >= first && r->held[i] < first + n)

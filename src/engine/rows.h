@@ -43,8 +43,12 @@ void sh_quant_range(const struct sh_kv_format *f, const void *meta, float *low, 
 void sh_quant_put(const struct sh_kv_format *f, float x, int i, void *codes, const void *meta);
 
 /* Numbers [first, first + n) of a group; first is even. */
-void sh_quant_read(const struct sh_kv_format *f, const void *codes, const void *meta, int first, int n, float *x,
-                   size_t stride);
+void sh_quant_read(const struct sh_kv_format *f, const void *codes, const void *meta, int first, int n, float *x);
+
+/* The same of `width` groups, whose codes are `step` bytes apart and whose metas follow one another: number first + i of
+ * group c is x[i * width + c]. */
+void sh_quant_read_columns(const struct sh_kv_format *f, const void *codes, size_t step, const void *metas, int first,
+                           int n, int width, float *x);
 
 /* A row of `width` numbers in groups, the last one perhaps shorter: their codes and their metas one after another. */
 size_t sh_quant_row_code_bytes(const struct sh_kv_format *f, int width);
