@@ -20,7 +20,8 @@ typedef float narrow __attribute__((vector_size(32)));
 
 /* e^x for x <= 0, within two roundings; 0 where it would be below the normal numbers. 2^n * e^r with
  * |r| <= ln 2 / 2, whose series ends where the next term is below half a rounding; adding 1.5 * 2^52 rounds to a
- * whole number and leaves n in the low bits. */
+ * whole number and leaves n in the low bits. (The loop has to be unrolled: without registers of 64 bytes, vectors that
+ * a loop carries are in memory.) */
 SH_INLINE void exp_below_0(const lanes *of, lanes *to)
 {
     static const double over[] = {      /* k!, for k = 13 .. 0                                    */
@@ -31,6 +32,7 @@ SH_INLINE void exp_below_0(const lanes *of, lanes *to)
     lanes at = x * 1.44269504088896340736 + 0x1.8p52, n = at - 0x1.8p52;
     lanes r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
     lanes y = r * over[0] + over[1];
+#pragma GCC unroll 16
     for (int k = 2; k < (int)(sizeof over / sizeof *over); k++)
         y = y * r + over[k];
     bits power = ((bits)at << 52) + ((uint64_t)1023 << 52);
@@ -43,45 +45,63 @@ SH_INLINE double sum_of(const lanes *x)
     return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
 }
 
-/* The n <= LANES numbers at x, then some whose exponential is 0. */
-SH_INLINE void load(const float *x, int n, lanes *to)
+SH_INLINE void load(const float *x, lanes *to)
 {
     narrow some;
-    if (n >= LANES) {
-        memcpy(&some, x, sizeof some);
-    } else {
-        float copy[LANES];
-        for (int i = 0; i < LANES; i++)
-            copy[i] = i < n ? x[i] : -FLT_MAX;
-        memcpy(&some, copy, sizeof some);
-    }
+    memcpy(&some, x, sizeof some);
     *to = __builtin_convertvector(some, lanes);
+}
+
+/* The n < LANES numbers that end a row, then some whose exponential is 0. */
+SH_INLINE const float *last_of(const float *x, int n, float *to)
+{
+    for (int i = 0; i < LANES; i++)
+        to[i] = i < n ? x[i] : -FLT_MAX;
+    return to;
+}
+
+SH_INLINE void add_exp(const float *x, double top, lanes *sum)
+{
+    lanes at;
+    load(x, &at);
+    at -= top;
+    exp_below_0(&at, &at);
+    *sum += at;
 }
 
 SH_CLONES static double sum_of_exp(const float *x, double top, int n)
 {
-    lanes sum = {0}, at;
-    for (int i = 0; i < n; i += LANES) {
-        load(x + i, n - i, &at);
-        at -= top;
-        exp_below_0(&at, &at);
-        sum += at;
-    }
+    float last[LANES];
+    lanes sum = {0};
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        add_exp(x + i, top, &sum);
+    if (i < n)
+        add_exp(last_of(x + i, n - i, last), top, &sum);
     return sum_of(&sum);
 }
 
 /* A token without any share in p adds nothing, whatever q gives it. */
+SH_INLINE void add_divergence(const float *p, double p_total, const float *q, double q_total, lanes *sum)
+{
+    lanes a, b, share;
+    load(p, &a);
+    load(q, &b);
+    a -= p_total;
+    b -= q_total;
+    exp_below_0(&a, &share);
+    *sum += (lanes)((bits)(share * (a - b)) & ~(bits)(share == 0.0));
+}
+
 SH_CLONES static double divergence(const float *p, double p_total, const float *q, double q_total, int n)
 {
-    lanes sum = {0}, a, b, share;
-    for (int i = 0; i < n; i += LANES) {
-        load(p + i, n - i, &a);
-        load(q + i, n - i, &b);
-        a -= p_total;
-        b -= q_total;
-        exp_below_0(&a, &share);
-        sum += (lanes)((bits)(share * (a - b)) & ~(bits)(share == 0.0));
-    }
+    float last_p[LANES], last_q[LANES];
+    lanes sum = {0};
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        add_divergence(p + i, p_total, q + i, q_total, &sum);
+    if (i < n)
+        add_divergence(last_of(p + i, n - i, last_p), p_total, last_of(q + i, n - i, last_q), q_total, &sum);
     return sum_of(&sum);
 }
 
