@@ -101,8 +101,8 @@ SH_CLONES static void read_group(const uint8_t *restrict code, int bits, float s
 
 void sh_quant_read(const struct sh_kv_format *f, const void *codes, const void *meta, int first, int n, float *x)
 {
-    read_group((const uint8_t *)codes + first * f->bits / 8, f->bits, loaded(f->meta, meta, 0), loaded(f->meta, meta, 1),
-               n, x);
+    const uint8_t *code = (const uint8_t *)codes + first * f->bits / 8;
+    read_group(code, f->bits, loaded(f->meta, meta, 0), loaded(f->meta, meta, 1), n, x);
 }
 
 /* Columns of some numbers, each from[k][0 .. n), into rows. */
@@ -129,39 +129,46 @@ SH_INLINE void turn(float (*from)[DEEP], int n, float *to, size_t width)
             to[k] = from[k][i];
 }
 
-/* n <= DEEP numbers of `columns` groups, at most COLUMNS; step: from a group's codes to those of the next. */
-SH_CLONES static void read_columns(const uint8_t *code, size_t step, int bits, const float *scale, const float *least,
-                                   int columns, int n, float *to, size_t width)
+/* Up to COLUMNS groups: codes of the first and bytes from there to the next; what they are multiplied by and begin at. */
+struct columns {
+    const uint8_t *code;
+    size_t step;
+    float scale[COLUMNS], least[COLUMNS];
+    int bits, n;
+};
+
+/* n <= DEEP numbers of each, from number `first` on. */
+SH_CLONES static void read_columns(const struct columns *of, int first, int n, float *to, size_t width)
 {
     float x[COLUMNS][DEEP] __attribute__((aligned(64)));
-    for (int k = 0; k < columns; k++, code += step)
-        if (bits == 8)
-            read_8(code, scale[k], least[k], n, x[k]);
+    const uint8_t *code = of->code + first * of->bits / 8;
+    for (int k = 0; k < of->n; k++, code += of->step)
+        if (of->bits == 8)
+            read_8(code, of->scale[k], of->least[k], n, x[k]);
         else
-            read_4(code, scale[k], least[k], n, x[k]);
-    if (columns == COLUMNS)
+            read_4(code, of->scale[k], of->least[k], n, x[k]);
+    if (of->n == COLUMNS)
         turn(x, n, to, width);
     else
         for (int i = 0; i < n; i++)
-            for (int k = 0; k < columns; k++)
+            for (int k = 0; k < of->n; k++)
                 to[(size_t)i * width + (size_t)k] = x[k][i];
 }
 
 void sh_quant_read_columns(const struct sh_kv_format *f, const void *codes, size_t step, const void *metas, int first,
                            int n, int width, float *x)
 {
-    const uint8_t *code = (const uint8_t *)codes + first * f->bits / 8;
+    struct columns some = {.code = codes, .step = step, .bits = f->bits};
     const char *meta = metas;
-    for (int c = 0, columns; c < width; c += columns, code += (size_t)columns * step) {
-        float scale[COLUMNS], least[COLUMNS];
-        columns = width - c < COLUMNS ? width - c : COLUMNS;
-        for (int k = 0; k < columns; k++, meta += sh_quant_meta_bytes(f->meta)) {
-            scale[k] = loaded(f->meta, meta, 0);
-            least[k] = loaded(f->meta, meta, 1);
+    for (int c = 0; c < width; c += some.n, some.code += (size_t)some.n * step) {
+        some.n = width - c < COLUMNS ? width - c : COLUMNS;
+        for (int k = 0; k < some.n; k++, meta += sh_quant_meta_bytes(f->meta)) {
+            some.scale[k] = loaded(f->meta, meta, 0);
+            some.least[k] = loaded(f->meta, meta, 1);
         }
         for (int i = 0; i < n; i += DEEP)
-            read_columns(code + i * f->bits / 8, step, f->bits, scale, least, columns, n - i < DEEP ? n - i : DEEP,
-                         x + (size_t)i * (size_t)width + c, (size_t)width);
+            read_columns(&some, first + i, n - i < DEEP ? n - i : DEEP, x + (size_t)i * (size_t)width + c,
+                         (size_t)width);
     }
 }
 

@@ -266,9 +266,9 @@ static const float *get_by_channel(const struct sh_kv_rows *r, int first, int n,
             memcpy(to, r->open + (size_t)from * width, (size_t)m * width * sizeof *to);
             continue;
         }
-        sh_quant_read_columns(&r->format, block_codes(r, block, 0),
-                              (size_t)(block_codes(r, block, 1) - block_codes(r, block, 0)), block_meta(r, block, 0), from,
-                              m, r->width, to);
+        const char *codes = block_codes(r, block, 0);
+        sh_quant_read_columns(&r->format, codes, (size_t)(block_codes(r, block, 1) - codes), block_meta(r, block, 0),
+                              from, m, r->width, to);
     }
     for (int i = 0; r->held && i < residual_rows(r); i++)
         if (r->held[i] >= first && r->held[i] < first + n)

@@ -45,8 +45,8 @@ void sh_quant_put(const struct sh_kv_format *f, float x, int i, void *codes, con
 /* Numbers [first, first + n) of a group; first is even. */
 void sh_quant_read(const struct sh_kv_format *f, const void *codes, const void *meta, int first, int n, float *x);
 
-/* The same of `width` groups, whose codes are `step` bytes apart and whose metas follow one another: number first + i of
- * group c is x[i * width + c]. */
+/* The same of `width` groups, whose codes are `step` bytes apart and whose metas follow one another: number first + i
+ * of group c is x[i * width + c]. */
 void sh_quant_read_columns(const struct sh_kv_format *f, const void *codes, size_t step, const void *metas, int first,
                            int n, int width, float *x);
 
