@@ -129,7 +129,7 @@ SH_INLINE void turn(float (*from)[DEEP], int n, float *to, size_t width)
             to[k] = from[k][i];
 }
 
-/* Up to COLUMNS groups: codes of the first, bytes from there to the next; what codes are multiplied by, and added to. */
+/* Up to COLUMNS groups: codes of the first, and bytes from there to those of the next; scales and minimums. */
 struct columns {
     const uint8_t *code;
     size_t step;
