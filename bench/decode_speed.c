@@ -30,7 +30,7 @@ static _Noreturn void die(const struct sh_err *e)
 
 enum { READ_BYTES = 1 << 30, READ_TIMES = 8 };
 
-typedef uint64_t half_line __attribute__((vector_size(32)));    /* no wider than registers, or sums are in memory */
+typedef uint64_t half_line __attribute__((vector_size(32)));    /* wider than registers, sums would be in memory */
 
 /* `places` runs of lines in turn, asked for 2 KB ahead: what a core gets depends on how many there are. */
 SH_CLONES static uint64_t sum_of(const uint64_t *x, size_t n, size_t places)

@@ -5,7 +5,7 @@
  *
  * and a code costs no more than its conversion and one multiplication for each row. The number that a code
  * stands for is not rounded to the operands' type on its way, as it is in products of many rows. With more than
- * CODES_FEW_ROWS rows codes become such numbers first, once for all rows.
+ * CODES_FEW_ROWS rows, codes are first turned into the numbers that they stand for, once for all rows.
  *
  * 4 bits: a vector of 32-bit words has 8 codes in each of its lanes. x is in the order in which
  * they are shifted out: of every 8 * CPU_FLOATS inputs first 0, 8, 16 …, then 1, 9, 17 … */

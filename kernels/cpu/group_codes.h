@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Codes of 3, 5 and 6 bits in a group (packed_group.h), in an order that takes few operations to undo: bytes of words
- * begin with codes that only have to be masked, and what is left of each byte holds parts of the others. A run of 32
- * codes is 4 times as many bytes as a code has bits. Lanes are as in packed_lanes.h: c[g] has codes 4 g to 4 g + 3 of a
- * run, as bytes. */
+ * begin with codes that only have to be masked, or shifted and masked; what is left of each byte has parts of the
+ * others. A run of 32 codes is 4 times as many bytes as a code has bits. Lanes are as in packed_lanes.h: c[g] has codes
+ * 4 g to 4 g + 3 of a run, as bytes. */
 #ifndef SH_KERNELS_CPU_GROUP_CODES_H
 #define SH_KERNELS_CPU_GROUP_CODES_H
 

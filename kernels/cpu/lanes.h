@@ -51,7 +51,7 @@ LANE lane_floats floats_sub(lane_floats a, lane_floats b) { return _mm512_sub_ps
 LANE lane_floats floats_add_mul(lane_floats a, lane_floats b, lane_floats c) { return _mm512_fmadd_ps(b, c, a); }
 LANE lane_floats floats_sub_mul(lane_floats a, lane_floats b, lane_floats c) { return _mm512_fnmadd_ps(b, c, a); }
 
-/* `at`, which the compiler takes to depend on `a`: what is asked for there is not asked for before `a` is there. */
+/* `at`, which the compiler takes to depend on `a`: memory there is not asked for before `a` has been computed. */
 LANE const unsigned char *after_floats(const unsigned char *at, lane_floats *a)
 {
     __asm__("" : "+r"(at), "+v"(*a));

@@ -57,8 +57,8 @@ SH_INLINE void scan(half *x)
     least_of(x, &moved, x);
 }
 
-/* Of each lane the least of the lanes before it, `before` for the first; *last: the least of all. (The next block waits
- * for `last` alone, and that for nothing but `before`.) */
+/* Of each lane the least of the lanes before it, `before` for the first; *last: the least of all. (From block to block
+ * only `last` is waited for, which takes one comparison.) */
 SH_INLINE void least_before(const half least[2], int64_t before, half carried[2], int64_t *last)
 {
     const half none = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}, start = {before, before, before, before};

@@ -190,7 +190,7 @@ MIX(mix_halves, half, loose_half)
 static int holds_lanes(void)
 {
 #ifdef SH_HAS_CLONES
-    return __builtin_cpu_supports("avx512f");
+    return __builtin_cpu_supports("avx512vl");
 #else
     return 0;
 #endif
@@ -205,6 +205,10 @@ SH_CLONES static void mix(const float *restrict p, const float *restrict v, int 
         mix_lanes(p, v + c, n, width, 4, out + c);
     for (; c + 4 * LANES <= d; c += 4 * LANES)
         mix_halves(p, v + c, n, width, 8, out + c);
+    for (; is_wide && c + 2 * LANES <= d; c += 2 * LANES)
+        mix_lanes(p, v + c, n, width, 2, out + c);
+    for (; c + 2 * LANES <= d; c += 2 * LANES)
+        mix_halves(p, v + c, n, width, 4, out + c);
     for (; c + LANES <= d; c += LANES)
         mix_halves(p, v + c, n, width, 2, out + c);
     for (; c + LANES / 2 <= d; c += LANES / 2)

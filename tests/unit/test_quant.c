@@ -309,14 +309,40 @@ static void storage(const struct sh_kv_format *f, int by_channel, int n, int wid
 
 static void slots(void)
 {
-    static const int widths[] = {8, 40, 72}, bits[] = {32, 16, 8, 4}, groups[] = {32, 64, 128, 24};
+    static const int widths[] = {8, 40, 72, 3, 30}, bits[] = {32, 16, 8, 4}, groups[] = {32, 64, 128, 24};
     for (int b = 0; b < 4; b++)
         for (int g = 0; g < 4; g++)
-            for (int w = 0; w < 3; w++)
+            for (int w = 0; w < 5; w++)
                 for (int by_channel = 0; by_channel < 2; by_channel++) {
                     struct sh_kv_format f = {.bits = bits[b], .group = groups[g], .meta = w ? SH_F16 : SH_F32};
                     storage(&f, by_channel, 150, widths[w]);
                 }
+}
+
+/* Columns that are read together are those read one by one, to the bit. */
+static void columns(void)
+{
+    enum { WIDTH = 7, GROUP = 200 };
+    static const int counts[] = {1, 3, 64, 67, 130}, widths[] = {1, 4, 7};
+    unsigned char codes[WIDTH * GROUP], meta[WIDTH * 8];
+    float x[GROUP * WIDTH], one[GROUP];
+    for (int turn = 0; turn < 4 * 5 * 3; turn++) {
+        struct sh_kv_format f = {.bits = turn % 2 ? 4 : 8, .group = GROUP, .meta = turn / 2 % 2 ? SH_F16 : SH_F32};
+        int n = counts[turn / 4 % 5], width = widths[turn / 20], first = turn % 3 * 2, wrong = 0;
+        size_t step = sh_quant_code_bytes(GROUP, f.bits), about = sh_quant_meta_bytes(f.meta);
+        for (int c = 0; c < width; c++) {
+            for (int i = 0; i < GROUP; i++)
+                one[i] = number(i, c);
+            sh_quant_write(&f, one, 1, GROUP, codes + (size_t)c * step, meta + (size_t)c * about);
+        }
+        sh_quant_read_columns(&f, codes, step, meta, first, n, width, x);
+        for (int c = 0; c < width; c++) {
+            sh_quant_read(&f, codes + (size_t)c * step, meta + (size_t)c * about, first, n, one);
+            for (int i = 0; i < n; i++)
+                wrong += x[i * width + c] != one[i];
+        }
+        CU_ASSERT(!wrong);
+    }
 }
 
 /* Slots taken again in any order: the newest tokens are f16; a coded one is off by no more than half a step of
@@ -399,6 +425,7 @@ int main(void)
         {"logits over a cache of codes, at once and token by token", logits_cpu},
         {"logits over a cache of codes, at once and token by token (module)", logits_module},
         {"slots: rows come back, in every format", slots},
+        {"columns of codes together and one by one", columns},
         {"slots that are taken again, scales across slots", reused},
         {"numbers that f16 does not have, and equal ones", extremes},
         {0}};
