@@ -7,8 +7,28 @@
 #define SH_KERNELS_CPU_GROUP_CODES_H
 
 #include "kernels/cpu/lanes.h"
+#include "kernels/packed.h"
 
 #ifdef __AVX2__
+
+/* Codes that a group has in another order than blocks. */
+struct group_codes {
+    int bits;                           /* of a code; 0: the format has none                      */
+    int first, bytes;                   /* of a block                                             */
+    int place;                          /* of a block in a group: of the first word, of one row   */
+};
+
+static inline __attribute__((always_inline)) struct group_codes group_codes(enum sh_packing format)
+{
+    switch (format) {
+    case SH_PACKED_Q5_0: return (struct group_codes){5, 2, 20, 2};
+    case SH_PACKED_Q5_1: return (struct group_codes){5, 4, 20, 4};
+    case SH_PACKED_Q5_K: return (struct group_codes){5, 16, 160, 16};
+    case SH_PACKED_Q6_K: return (struct group_codes){6, 0, 192, 18};
+    case SH_PACKED_Q3_K: return (struct group_codes){3, 0, 96, 14};
+    default: return (struct group_codes){0, 0, 0, 0};
+    }
+}
 
 /* Word i of 16 rows. */
 LANE lane_ints group_word(const unsigned char *at, int i)

@@ -17,25 +17,6 @@ static inline __attribute__((always_inline)) int group_bytes(enum sh_packing for
     return sh_packing_shape(format).bytes + (format == SH_PACKED_MXFP4_APART);
 }
 
-/* Codes that a group has in another order than blocks. */
-struct group_codes {
-    int bits;                           /* of a code; 0: the format has none                      */
-    int first, bytes;                   /* of a block                                             */
-    int place;                          /* of a block in a group: of the first word, of one row   */
-};
-
-static inline __attribute__((always_inline)) struct group_codes group_codes(enum sh_packing format)
-{
-    switch (format) {
-    case SH_PACKED_Q5_0: return (struct group_codes){5, 2, 20, 2};
-    case SH_PACKED_Q5_1: return (struct group_codes){5, 4, 20, 4};
-    case SH_PACKED_Q5_K: return (struct group_codes){5, 16, 160, 16};
-    case SH_PACKED_Q6_K: return (struct group_codes){6, 0, 192, 18};
-    case SH_PACKED_Q3_K: return (struct group_codes){3, 0, 96, 14};
-    default: return (struct group_codes){0, 0, 0, 0};
-    }
-}
-
 /* Where byte `byte` of a block, at which any other field begins, is in that of a group, of one row. MXFP4_APART: the
  * scale is first. */
 static inline __attribute__((always_inline)) int group_place(enum sh_packing format, int byte)

@@ -203,10 +203,10 @@ SH_CLONES static void mix(const float *restrict p, const float *restrict v, int 
     int c = 0;
     for (; is_wide && c + 4 * LANES <= d; c += 4 * LANES)
         mix_lanes(p, v + c, n, width, 4, out + c);
-    for (; c + 4 * LANES <= d; c += 4 * LANES)
-        mix_halves(p, v + c, n, width, 8, out + c);
     for (; is_wide && c + 2 * LANES <= d; c += 2 * LANES)
         mix_lanes(p, v + c, n, width, 2, out + c);
+    for (; c + 4 * LANES <= d; c += 4 * LANES)
+        mix_halves(p, v + c, n, width, 8, out + c);
     for (; c + 2 * LANES <= d; c += 2 * LANES)
         mix_halves(p, v + c, n, width, 4, out + c);
     for (; c + LANES <= d; c += LANES)
