@@ -16,9 +16,10 @@ struct rows {                           /* of x                                 
     int n;
 };
 
-/* sum[r][0 .. cols) += x[r] w over n inputs. `type`, `cols` and x.n are constants wherever this is inlined. */
+/* sum[r][0 .. cols) += x[r] w over n inputs; 16-bit weights are asked for `ahead` bytes before they are read. `type`,
+ * `cols` and x.n are constants wherever this is inlined. */
 static inline __attribute__((always_inline)) void tile(const char *w, enum sh_type type, size_t step, int cols,
-                                                       struct rows x, int n, float *sum)
+                                                       size_t ahead, struct rows x, int n, float *sum)
 {
     const size_t bytes = type == SH_F32 ? 4 : 2;
     const int vecs = cols / CPU_FLOATS;
@@ -28,7 +29,7 @@ static inline __attribute__((always_inline)) void tile(const char *w, enum sh_ty
             part[r][c] = *(const vec *)(sum + r * FEW_COLS + c * CPU_FLOATS);
     for (int i = 0; i < n; i++, w += step * bytes) {
         if (type != SH_F32)
-            few_ask(w + FEW_AHEAD, (size_t)cols * bytes);
+            few_ask(w + ahead, (size_t)cols * bytes);
         for (int c = 0; c < vecs; c++) {
             vec v = load_vec(type, w + (size_t)(c * CPU_FLOATS) * bytes);
             for (int r = 0; r < x.n; r++)
@@ -40,41 +41,25 @@ static inline __attribute__((always_inline)) void tile(const char *w, enum sh_ty
             *(vec *)(sum + r * FEW_COLS + c * CPU_FLOATS) = part[r][c];
 }
 
-static inline __attribute__((always_inline)) void tile_of(const char *w, enum sh_type type, size_t step, const float *x,
-                                                          size_t stride, int rows, int n, float *sum)
+/* The same of up to FEW_ROWS rows. */
+static inline __attribute__((always_inline)) void tile_of(const char *w, enum sh_type type, size_t step, int cols,
+                                                          size_t ahead, struct rows x, int n, float *sum)
 {
-    switch (rows) {
-    case 1: tile(w, type, step, TILE, (struct rows){x, stride, 1}, n, sum); break;
-    case 2: tile(w, type, step, TILE, (struct rows){x, stride, 2}, n, sum); break;
-    case 3: tile(w, type, step, TILE, (struct rows){x, stride, 3}, n, sum); break;
-    default: tile(w, type, step, TILE, (struct rows){x, stride, 4}, n, sum);
+    switch (x.n) {
+    case 1: tile(w, type, step, cols, ahead, (struct rows){x.at, x.stride, 1}, n, sum); break;
+    case 2: tile(w, type, step, cols, ahead, (struct rows){x.at, x.stride, 2}, n, sum); break;
+    case 3: tile(w, type, step, cols, ahead, (struct rows){x.at, x.stride, 3}, n, sum); break;
+    default: tile(w, type, step, cols, ahead, (struct rows){x.at, x.stride, 4}, n, sum);
     }
 }
 
 /* The same of one row and a whole panel. */
-static void one_row(const char *w, enum sh_type type, const float *x, int in, float *sum)
+static inline __attribute__((always_inline)) void one_row(const char *w, enum sh_type type, size_t ahead,
+                                                          const float *x, int n, float *sum)
 {
     for (int c = 0; c < FEW_COLS; c += TILE_OF_ONE)
-        switch (type) {
-        case SH_F32: tile(w + c * 4, SH_F32, FEW_COLS, TILE_OF_ONE, (struct rows){x, 0, 1}, in, sum + c); break;
-        case SH_F16: tile(w + c * 2, SH_F16, FEW_COLS, TILE_OF_ONE, (struct rows){x, 0, 1}, in, sum + c); break;
-        case SH_BF16: tile(w + c * 2, SH_BF16, FEW_COLS, TILE_OF_ONE, (struct rows){x, 0, 1}, in, sum + c);
-        }
-}
-
-/* The same of some rows, for all the panel's tiles. */
-static void panel_of(const void *panel, enum sh_type type, const float *x, size_t stride, int rows, int in, float *sum)
-{
-    for (int i = 0, n; i < in; i += n) {
-        const char *w = (const char *)panel + (size_t)i * FEW_COLS * sh_type_bytes(type);
-        n = in - i < DEEP ? in - i : DEEP;
-        for (int c = 0; c < FEW_COLS; c += TILE)
-            switch (type) {
-            case SH_F32: tile_of(w + c * 4, SH_F32, FEW_COLS, x + i, stride, rows, n, sum + c); break;
-            case SH_F16: tile_of(w + c * 2, SH_F16, FEW_COLS, x + i, stride, rows, n, sum + c); break;
-            case SH_BF16: tile_of(w + c * 2, SH_BF16, FEW_COLS, x + i, stride, rows, n, sum + c);
-            }
-    }
+        tile(w + (size_t)c * sh_type_bytes(type), type, FEW_COLS, TILE_OF_ONE, ahead, (struct rows){x, 0, 1}, n,
+             sum + c);
 }
 
 /* Outputs that no whole tile can read. */
@@ -86,26 +71,101 @@ static void rest_of(const float *w, size_t step, const float *x, size_t stride, 
                 sum[r * FEW_COLS + c] += x[(size_t)r * stride + (size_t)i] * w[c];
 }
 
-/* few_sums; of a padded panel all of it. */
+/* f32 weights, for which the processor's own prefetches are enough. */
+static void panel_of_one(const float *w, const float *x, int in, float *sum)
+{
+    one_row((const char *)w, SH_F32, 0, x, in, sum);
+}
+
+static void panel_of(const float *w, struct rows x, int in, float *sum)
+{
+    for (int n; in > 0; in -= n, x.at += n, w += (size_t)n * FEW_COLS) {
+        n = in < DEEP ? in : DEEP;
+        for (int c = 0; c < FEW_COLS; c += TILE)
+            tile_of((const char *)(w + c), SH_F32, FEW_COLS, TILE, 0, x, n, sum + c);
+    }
+}
+
+/* few_sums, of f32; of a padded panel all of it. */
 static void sums(const struct few *a, int first, int n, int row, int rows, float *sum)
 {
     const struct few_layout *l = a->w;
-    const float *x = (const float *)a->x.at + (size_t)row * a->x.stride, *w = (const float *)l->at + first;
+    struct rows x = {(const float *)a->x.at + (size_t)row * a->x.stride, a->x.stride, rows};
+    const float *w = (const float *)l->at + first;
     size_t step = (size_t)l->wide;
     int in = a->x.cols, c = 0;
     memset(sum, 0, (size_t)(FEW_ROWS * FEW_COLS) * sizeof *sum);
     if (l->wide == FEW_COLS) {
-        size_t at = (size_t)(first / FEW_COLS) * l->panel * sh_type_bytes(l->type);
-        if (rows == 1 && TILE_OF_ONE > TILE)
-            one_row((const char *)l->at + at, l->type, x, in, sum);
+        w = (const float *)l->at + (size_t)(first / FEW_COLS) * l->panel;
+        if (rows == 1)
+            panel_of_one(w, x.at, in, sum);
         else
-            panel_of((const char *)l->at + at, l->type, x, a->x.stride, rows, in, sum);
+            panel_of(w, x, in, sum);
         return;
     }
     for (; c + TILE <= n; c += TILE)
-        tile_of((const char *)(w + c), SH_F32, step, x, a->x.stride, rows, in, sum + c);
+        tile_of((const char *)(w + c), SH_F32, step, TILE, 0, x, in, sum + c);
     if (c < n)
-        rest_of(w + c, step, x, a->x.stride, rows, in, n - c, sum + c);
+        rest_of(w + c, step, x.at, x.stride, rows, in, n - c, sum + c);
+}
+
+/* Outputs of the panel whose first is `first`: the rest of the last panel is padding. */
+static int outputs_of(const struct few *a, int first)
+{
+    return a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+}
+
+/* ---- 16-bit weights and up to FEW_ROWS rows: FEW_PLACES panels in turn (gemm_few_rows_out.h says why) ---- */
+
+enum {
+    TURN = 8,                           /* inputs of a panel before the next panel's turn         */
+    TURN_AHEAD = 4 * TURN               /* inputs from what is read to what is asked for          */
+};
+
+struct place {                          /* a panel that is being read                             */
+    const struct few *of;
+    const char *w;
+    int first;                          /* of its outputs                                         */
+    float sum[FEW_ROWS * FEW_COLS] __attribute__((aligned(64)));
+};
+
+/* p->sum += x w over n inputs from input i on. Near the end of a panel, what is asked for lies in the panel that is
+ * read FEW_PLACES later. `type` is a constant wherever this is inlined. */
+static inline __attribute__((always_inline)) void turn_of(struct place *p, enum sh_type type, int i, int n)
+{
+    enum { FEW = CPU_FLOATS == 16 ? TILE : TILE / 2 };          /* outputs of 4 rows, with 16 registers */
+    struct rows x = {(const float *)p->of->x.at + i, p->of->x.stride, p->of->x.rows};
+    const char *w = p->w + (size_t)i * FEW_COLS * 2;
+    size_t ahead = TURN_AHEAD * FEW_COLS * 2;
+    if (i + TURN_AHEAD >= p->of->x.cols)
+        ahead += (FEW_PLACES - 1) * p->of->w->panel * 2;
+    if (x.n == 1)
+        one_row(w, type, ahead, x.at, n, p->sum);
+    else if (x.n == 2)
+        for (int c = 0; c < FEW_COLS; c += TILE)
+            tile(w + (size_t)c * 2, type, FEW_COLS, TILE, ahead, (struct rows){x.at, x.stride, 2}, n, p->sum + c);
+    else
+        for (int c = 0; c < FEW_COLS; c += FEW)
+            tile_of(w + (size_t)c * 2, type, FEW_COLS, FEW, ahead, x, n, p->sum + c);
+}
+
+static void turn(struct place *p, int i, int n)
+{
+    if (p->of->w->type == SH_F16)
+        turn_of(p, SH_F16, i, n);
+    else
+        turn_of(p, SH_BF16, i, n);
+}
+
+static void places(struct place *p, int n)
+{
+    const struct sh_mat *x = &p->of->x; /* the same for all */
+    for (int i = 0; i < x->cols; i += TURN)
+        for (int k = 0; k < n; k++)
+            turn(&p[k], i, x->cols - i < TURN ? x->cols - i : TURN);
+    for (int k = 0; k < n; k++)
+        for (int r = 0; r < x->rows; r++)
+            few_out(p[k].of, r, p[k].first, outputs_of(p[k].of, p[k].first), p[k].sum + r * FEW_COLS);
 }
 
 /* ---- more than FEW_ROWS rows and 16-bit weights: widened once for all rows, into the first cache ---- */
@@ -171,8 +231,8 @@ static void widen(struct slab *s, const char *from, enum sh_type type, int n)
             *(vec *)(s->w[i] + c) = type == SH_F16 ? load_vec(SH_F16, from + 2 * c) : load_vec(SH_BF16, from + 2 * c);
 }
 
-/* Outputs [first, first + n) of rows [row, row + rows). */
-static void slabs(const struct few *a, int first, int n, int row, int rows)
+/* The panel whose first output is `first`, rows [row, row + rows). */
+static void slabs(const struct few *a, int first, int row, int rows)
 {
     struct slab s __attribute__((aligned(64)));
     float sum[SLAB_ROWS][FEW_COLS] __attribute__((aligned(64)));
@@ -192,22 +252,44 @@ static void slabs(const struct few *a, int first, int n, int row, int rows)
         }
     }
     for (int r = 0; r < rows; r++)
-        few_out(a, row + r, first, n, sum[r]);
+        few_out(a, row + r, first, outputs_of(a, first), sum[r]);
+}
+
+/* Panels that are read in turn, the first of which has been taken: fewer near the end of what is the thread's own,
+ * and one of another's, so that no thread waits long for the last. */
+static int places_of(const struct sh_member *me, int blocks)
+{
+    long long first = (long long)blocks * me->thread / me->n_threads;
+    long long end = (long long)blocks * (me->thread + 1) / me->n_threads, left = end - first - me->taken + 1;
+    return left >= 2 * FEW_PLACES ? FEW_PLACES : left >= 2 ? 2 : 1;
 }
 
 static void take_blocks(void *arg, struct sh_member *me)
 {
     const struct few_run *run = arg;
+    struct place p[FEW_PLACES];
+    int blocks = few_blocks_of_all(run->a, run->n), n = 0, most = 1;
     for (int b; sh_member_take(me, &b);) {
         const struct few *of = few_of(run->a, &b);
-        int first = b * FEW_COLS, n = of->out.cols - first < FEW_COLS ? of->out.cols - first : FEW_COLS;
-        if (of->x.rows <= FEW_ROWS || of->w->type == SH_F32) {
+        if (of->w->type == SH_F32) {
             few_block(of, b, sums);
-            continue;
+        } else if (of->x.rows > FEW_ROWS) {
+            for (int row = 0; row < of->x.rows; row += SLAB_ROWS)
+                slabs(of, b * FEW_COLS, row, of->x.rows - row < SLAB_ROWS ? of->x.rows - row : SLAB_ROWS);
+        } else {
+            p[n].of = of;
+            p[n].w = (const char *)of->w->at + (size_t)b * of->w->panel * 2;
+            p[n].first = b * FEW_COLS;
+            memset(p[n].sum, 0, sizeof p[n].sum);
+            most = n == 0 ? places_of(me, blocks) : most;
+            if (++n == most) {
+                places(p, n);
+                n = 0;
+            }
         }
-        for (int row = 0; row < of->x.rows; row += SLAB_ROWS)
-            slabs(of, first, n, row, of->x.rows - row < SLAB_ROWS ? of->x.rows - row : SLAB_ROWS);
     }
+    if (n > 0)
+        places(p, n);
 }
 
 void CPU_NAME(cpu_few)(const struct few *a, int n, int n_threads)
