@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The backends. The CPU's loops are compiled once per instruction set (cpu/variant.c asks for what is
-# compiled with here). The user's CFLAGS come last and may say -O2, so what the loops need is asked for
-# by name.
+# compiled with here), those for AMX being AVX-512's but for a few. The user's CFLAGS come last and may
+# say -O2, so what the loops need is asked for by name.
 noinst_LIBRARIES += libkernels.a
 libkernels_a_SOURCES = \
 	%D%/backend.h %D%/load.c %D%/load.h %D%/slots.h \
@@ -13,14 +13,11 @@ libkernels_a_SOURCES = \
 libkernels_a_CFLAGS   = $(AM_CFLAGS) $(VECTORIZE_CFLAGS)
 
 cpu_variant_sources = \
-	%D%/cpu/amx.h \
-	%D%/cpu/attend.c %D%/cpu/attend.h \
-	%D%/cpu/attend_amx.c %D%/cpu/attend_lanes.c \
+	%D%/cpu/attend.c %D%/cpu/attend.h %D%/cpu/attend_lanes.c \
 	%D%/cpu/conv.c \
 	%D%/cpu/delta.c \
 	%D%/cpu/scan.c \
 	%D%/cpu/gemm_few_rows.c %D%/cpu/gemm_few_rows.h %D%/cpu/gemm_few_rows_out.h \
-	%D%/cpu/gemm_few_rows_amx.c \
 	%D%/cpu/gemm_many_rows.c \
 	%D%/cpu/gemm_packed.c %D%/cpu/gemm_packed_lanes.c %D%/cpu/gemm_packed_lanes_row.c \
 	%D%/cpu/gemm_packed_row.c %D%/cpu/packed_dots.h %D%/cpu/packed_lanes.h %D%/cpu/lane_run.h %D%/cpu/lane_dot.h \
@@ -54,7 +51,8 @@ endif
 if AMX_VARIANT
 AM_CPPFLAGS += -DSH_AMX_VARIANT
 noinst_LIBRARIES += libcpuamx.a
-libcpuamx_a_SOURCES    = $(cpu_variant_sources)
+libcpuamx_a_SOURCES    = \
+	%D%/cpu/amx.h %D%/cpu/attend.c %D%/cpu/attend_amx.c %D%/cpu/gemm_few_rows_amx.c %D%/cpu/record.c
 libcpuamx_a_CFLAGS     = $(cpu_avx512_cflags) -DCPU_VARIANT=amx -DCPU_HAS_AMX -mamx-tile -mamx-bf16
 cpu_variant_libs += libcpuamx.a
 endif

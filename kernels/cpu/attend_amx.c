@@ -3,8 +3,6 @@
  * exact as f32 or f16, two where it is rounded to bf16 anyway. */
 #include "kernels/cpu/attend.h"
 
-#ifdef CPU_HAS_AMX
-
 enum { PART = 16 };                     /* steps of the keys' dimension whose P is in tiles at once */
 
 static __mmask16 lanes(int n)
@@ -119,4 +117,3 @@ void CPU_NAME(cpu_multiply_values)(struct scratch *w, const struct sh_attend *a,
             amx_tiles(w->o + c, (size_t)w->d_pad, p, v, n, w->pieces, s > 0);
     }
 }
-#endif

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The products of attention (attend.h) by the lanes that every processor has, a register tile at a time: keys
  * are transposed and values copied into dense scratch. */
-#include "kernels/cpu/attend.h"
-
-#ifndef CPU_HAS_AMX
 #include <string.h>
 
+#include "kernels/cpu/attend.h"
 #include "kernels/cpu/vector.h"
 
 /* c[ROWS, COLS] = a[ROWS, depth] b[depth, COLS]; rows lie lda, ldb, ldc floats apart. */
@@ -100,4 +98,3 @@ void CPU_NAME(cpu_operands_end)(struct scratch *w)
 {
     (void)w;
 }
-#endif

@@ -7,8 +7,6 @@
 #include "kernels/cpu/gemm_few_rows_out.h"
 #include "kernels/cpu/variant.h"
 
-#ifdef CPU_HAS_AMX
-
 enum {
     ROWS = AMX_SIDE, INS = AMX_DEPTH, PAIRS = INS / 2,      /* of x, of the inputs of one tile     */
     PAIR = 2 * FEW_COLS,                        /* numbers of a panel                              */
@@ -103,8 +101,7 @@ static void work(void *arg, struct sh_member *me)
     amx_end(&before);
 }
 
-void CPU_NAME(cpu_few_amx)(const struct few *a, int n, int n_threads)
+void cpu_few_amx(const struct few *a, int n, int n_threads)
 {
     sh_team_run(n_threads, few_blocks_of_all(a, n), work, &(struct few_run){.a = a, .n = n});
 }
-#endif

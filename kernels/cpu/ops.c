@@ -310,27 +310,32 @@ static void scatter(const struct sh_scatter *a, int n_threads)
 #define CPU_TEXT_(x) #x
 #define CPU_TEXT(x) CPU_TEXT_(x)
 
-const struct cpu_kernels CPU_NAME(cpu_kernels) = {
-    .name = CPU_TEXT(CPU_VARIANT), .attend = CPU_NAME(cpu_attend), .attend_bytes = CPU_NAME(cpu_attend_bytes),
-    .embed = embed, .norm = norm, .rotary = rotary, .gate = gate, .gather = gather,
-    .scatter = scatter, .conv = CPU_NAME(cpu_conv), .delta = CPU_NAME(cpu_delta), .scan = CPU_NAME(cpu_scan),
-    .convert = convert, .snap = snap,
-    .few = CPU_NAME(cpu_few), .many = CPU_NAME(cpu_many), .few_codes = CPU_NAME(cpu_few_codes),
-    .few_codes_room = CPU_NAME(cpu_few_codes_room),
-    .packed = CPU_NAME(cpu_packed), .packed_row = CPU_NAME(cpu_packed_row), .packed_rows = PACKED_ROWS,
-    .packed_room = CPU_NAME(cpu_packed_room),
-    .unpack = CPU_NAME(cpu_unpack),
 #ifdef __AVX2__
-    .packed_lanes = CPU_NAME(cpu_packed_lanes), .packed_lanes_many = CPU_NAME(cpu_packed_lanes_many),
+#define LANES_KERNELS \
+    .packed_lanes = CPU_NAME(cpu_packed_lanes), .packed_lanes_many = CPU_NAME(cpu_packed_lanes_many), \
     .lanes_room = CPU_NAME(cpu_lanes_room), .grouped = CPU_NAME(cpu_grouped),
-#endif
-#ifdef __AVX512F__
-    .lanes_by_vnni = 1,
+#else
+#define LANES_KERNELS
 #endif
 #ifdef CPU_HAS_BF16
-    .few_bf16 = CPU_NAME(cpu_few_bf16),
+#define AVX512_KERNELS .lanes_by_vnni = 1, .few_bf16 = CPU_NAME(cpu_few_bf16),
+#else
+#define AVX512_KERNELS
 #endif
-#ifdef CPU_HAS_AMX
-    .few_amx = CPU_NAME(cpu_few_amx),
-#endif
+#define KERNELS \
+    .embed = embed, .norm = norm, .rotary = rotary, .gate = gate, .gather = gather, .scatter = scatter, \
+    .conv = CPU_NAME(cpu_conv), .delta = CPU_NAME(cpu_delta), .scan = CPU_NAME(cpu_scan), \
+    .convert = convert, .snap = snap, \
+    .few = CPU_NAME(cpu_few), .many = CPU_NAME(cpu_many), .few_codes = CPU_NAME(cpu_few_codes), \
+    .few_codes_room = CPU_NAME(cpu_few_codes_room), \
+    .packed = CPU_NAME(cpu_packed), .packed_row = CPU_NAME(cpu_packed_row), .packed_rows = PACKED_ROWS, \
+    .packed_room = CPU_NAME(cpu_packed_room), .unpack = CPU_NAME(cpu_unpack), LANES_KERNELS AVX512_KERNELS
+
+const struct cpu_kernels CPU_NAME(cpu_kernels) = {
+    .name = CPU_TEXT(CPU_VARIANT), .attend = CPU_NAME(cpu_attend), .attend_bytes = CPU_NAME(cpu_attend_bytes), KERNELS
 };
+#if defined CPU_HAS_BF16 && defined SH_AMX_VARIANT
+const struct cpu_kernels cpu_kernels_amx = {
+    .name = "amx", .attend = cpu_attend_amx, .attend_bytes = cpu_attend_bytes_amx, .few_amx = cpu_few_amx, KERNELS
+};
+#endif

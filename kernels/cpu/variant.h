@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of the CPU backend that are worth more than one instruction set. The sources listed as
- * cpu_variant_sources are compiled once per variant with CPU_VARIANT set (base, avx2, avx512, amx); ops.c
+ * cpu_variant_sources are compiled once per variant with CPU_VARIANT set (base, avx2, avx512; a few for amx); ops.c
  * among them exports the variant's table. */
 #ifndef SH_KERNELS_CPU_VARIANT_H
 #define SH_KERNELS_CPU_VARIANT_H
@@ -101,9 +101,11 @@ unsigned char *CPU_NAME(cpu_grouped)(const struct sh_packed *p, int n_threads);
 #ifdef CPU_HAS_BF16
 void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads);
 #endif
-#ifdef CPU_HAS_AMX
-void CPU_NAME(cpu_few_amx)(const struct few *a, int n, int n_threads);
 #endif
+#ifdef SH_AMX_VARIANT                   /* what takes the place of avx512's                       */
+int cpu_attend_amx(const struct sh_attend *a, int n_threads, struct sh_stages *stages);
+size_t cpu_attend_bytes_amx(const struct sh_attend *a);
+void cpu_few_amx(const struct few *a, int n, int n_threads);
 #endif
 
 #endif
