@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The backends. The CPU's loops are compiled once per instruction set (cpu/variant.c asks for what is
-# compiled with here), those for AMX being AVX-512's but for a few. The user's CFLAGS come last and may
-# say -O2, so what the loops need is asked for by name.
+# compiled with here). AMX uses AVX-512's loops, except the few listed below. The user's CFLAGS come last
+# and may say -O2, so what the loops need is asked for by name.
 noinst_LIBRARIES += libkernels.a
 libkernels_a_SOURCES = \
 	%D%/backend.h %D%/load.c %D%/load.h %D%/slots.h \

@@ -6,7 +6,8 @@
 
 enum {
     TILE = 4 * CPU_FLOATS,              /* outputs whose sums stay in registers, ...              */
-    TILE_OF_ONE = CPU_FLOATS == 4 ? TILE : FEW_COLS,    /* ... of one row: those of a panel's inputs, in one stream */
+    TILE_OF_ONE = CPU_FLOATS == 4 ? TILE : FEW_COLS,    /* ... of one row, so that a panel is read in order, ... */
+    TILE_OF_FOUR = CPU_FLOATS == 16 ? TILE : TILE / 2,  /* ... of 3 or 4 rows, with 16 registers  */
     DEEP = 256                          /* inputs of a panel that go through all tiles together: they are cached */
 };
 
@@ -71,7 +72,7 @@ static void rest_of(const float *w, size_t step, const float *x, size_t stride, 
                 sum[r * FEW_COLS + c] += x[(size_t)r * stride + (size_t)i] * w[c];
 }
 
-/* f32 weights, for which the processor's own prefetches are enough. */
+/* f32 weights: the processor's own prefetches are enough for them. One row, and some: */
 static void panel_of_one(const float *w, const float *x, int in, float *sum)
 {
     one_row((const char *)w, SH_F32, 0, x, in, sum);
@@ -97,7 +98,7 @@ static void sums(const struct few *a, int first, int n, int row, int rows, float
     memset(sum, 0, (size_t)(FEW_ROWS * FEW_COLS) * sizeof *sum);
     if (l->wide == FEW_COLS) {
         w = (const float *)l->at + (size_t)(first / FEW_COLS) * l->panel;
-        if (rows == 1)
+        if (rows == 1 && TILE_OF_ONE > TILE)
             panel_of_one(w, x.at, in, sum);
         else
             panel_of(w, x, in, sum);
@@ -125,28 +126,28 @@ enum {
 struct place {                          /* a panel that is being read                             */
     const struct few *of;
     const char *w;
+    size_t to_next;                     /* bytes from its end to the next panel in its place      */
     int first;                          /* of its outputs                                         */
     float sum[FEW_ROWS * FEW_COLS] __attribute__((aligned(64)));
 };
 
-/* p->sum += x w over n inputs from input i on. Near the end of a panel, what is asked for lies in the panel that is
- * read FEW_PLACES later. `type` is a constant wherever this is inlined. */
+/* p->sum += x w over n inputs from input i on. Near the end of the panel, the beginning of the one that is read next in
+ * its place is asked for. `type` is a constant wherever this is inlined. */
 static inline __attribute__((always_inline)) void turn_of(struct place *p, enum sh_type type, int i, int n)
 {
-    enum { FEW = CPU_FLOATS == 16 ? TILE : TILE / 2 };          /* outputs of 4 rows, with 16 registers */
     struct rows x = {(const float *)p->of->x.at + i, p->of->x.stride, p->of->x.rows};
     const char *w = p->w + (size_t)i * FEW_COLS * 2;
     size_t ahead = TURN_AHEAD * FEW_COLS * 2;
     if (i + TURN_AHEAD >= p->of->x.cols)
-        ahead += (FEW_PLACES - 1) * p->of->w->panel * 2;
+        ahead += p->to_next;
     if (x.n == 1)
         one_row(w, type, ahead, x.at, n, p->sum);
     else if (x.n == 2)
         for (int c = 0; c < FEW_COLS; c += TILE)
             tile(w + (size_t)c * 2, type, FEW_COLS, TILE, ahead, (struct rows){x.at, x.stride, 2}, n, p->sum + c);
     else
-        for (int c = 0; c < FEW_COLS; c += FEW)
-            tile_of(w + (size_t)c * 2, type, FEW_COLS, FEW, ahead, x, n, p->sum + c);
+        for (int c = 0; c < FEW_COLS; c += TILE_OF_FOUR)
+            tile_of(w + (size_t)c * 2, type, FEW_COLS, TILE_OF_FOUR, ahead, x, n, p->sum + c);
 }
 
 static void turn(struct place *p, int i, int n)
@@ -160,6 +161,8 @@ static void turn(struct place *p, int i, int n)
 static void places(struct place *p, int n)
 {
     const struct sh_mat *x = &p->of->x; /* the same for all */
+    for (int k = 0; k < n; k++)
+        p[k].to_next = (size_t)(n - 1) * p[k].of->w->panel * 2;
     for (int i = 0; i < x->cols; i += TURN)
         for (int k = 0; k < n; k++)
             turn(&p[k], i, x->cols - i < TURN ? x->cols - i : TURN);
@@ -255,13 +258,13 @@ static void slabs(const struct few *a, int first, int row, int rows)
         few_out(a, row + r, first, outputs_of(a, first), sum[r]);
 }
 
-/* Panels that are read in turn, the first of which has been taken: fewer near the end of what is the thread's own,
- * and one of another's, so that no thread waits long for the last. */
+/* Number of panels to read in turn; the first has been taken. Fewer near the end of the thread's own, and one at a time
+ * of another thread's, so that no thread waits long. */
 static int places_of(const struct sh_member *me, int blocks)
 {
     long long first = (long long)blocks * me->thread / me->n_threads;
     long long end = (long long)blocks * (me->thread + 1) / me->n_threads, left = end - first - me->taken + 1;
-    return left >= 2 * FEW_PLACES ? FEW_PLACES : left >= 2 ? 2 : 1;
+    return me->turn ? 1 : left >= 2 * FEW_PLACES ? FEW_PLACES : left >= 2 ? 2 : 1;
 }
 
 static void take_blocks(void *arg, struct sh_member *me)
@@ -282,7 +285,7 @@ static void take_blocks(void *arg, struct sh_member *me)
             p[n].first = b * FEW_COLS;
             memset(p[n].sum, 0, sizeof p[n].sum);
             most = n == 0 ? places_of(me, blocks) : most;
-            if (++n == most) {
+            if (++n >= most || me->turn) {
                 places(p, n);
                 n = 0;
             }

@@ -334,7 +334,7 @@ static void scatter(const struct sh_scatter *a, int n_threads)
 const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .name = CPU_TEXT(CPU_VARIANT), .attend = CPU_NAME(cpu_attend), .attend_bytes = CPU_NAME(cpu_attend_bytes), KERNELS
 };
-#if defined CPU_HAS_BF16 && defined SH_AMX_VARIANT
+#if defined CPU_HAS_BF16 && defined SH_AMX_VARIANT      /* with avx512's, which it has but for these */
 const struct cpu_kernels cpu_kernels_amx = {
     .name = "amx", .attend = cpu_attend_amx, .attend_bytes = cpu_attend_bytes_amx, .few_amx = cpu_few_amx, KERNELS
 };

@@ -102,7 +102,7 @@ unsigned char *CPU_NAME(cpu_grouped)(const struct sh_packed *p, int n_threads);
 void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads);
 #endif
 #endif
-#ifdef SH_AMX_VARIANT                   /* what takes the place of avx512's                       */
+#ifdef SH_AMX_VARIANT                   /* functions that replace avx512's                        */
 int cpu_attend_amx(const struct sh_attend *a, int n_threads, struct sh_stages *stages);
 size_t cpu_attend_bytes_amx(const struct sh_attend *a);
 void cpu_few_amx(const struct few *a, int n, int n_threads);

@@ -9,7 +9,8 @@
  *
  * Every thread that calls has a team of its own: itself and up to n_threads - 1 others, which are started when they
  * are first needed and end with it. The caller takes part. It waits for threads that are in the middle of a piece,
- * never for one that has not begun: a thread from which the system took its processor holds up one piece at most.
+ * never for one that has not begun: a thread from which the system took its processor holds up one piece at most (more
+ * where its work takes several before it does them).
  * Work that takes less time than it takes to share it (a few microseconds; more while other processes want the
  * processors) is done by the caller alone: how long a piece takes is learnt for each work function.
  * A thread that waits looks for new work for a moment (SPIN_NS in team.c) and then sleeps; if the system takes its

@@ -6,7 +6,7 @@
 
 modules=$(dirname "$SHEARS")/tests/emu/modules
 [ -e "$modules/cuda.so" ] || { echo "1..0 # SKIP there is no emulated module (no C++ compiler)"; exit 0; }
-export SH_MODULE_DIR=$modules SH_EMU_STREAMS=lazy
+export SH_MODULE_DIR=$modules SH_EMU_STREAMS=lazy SH_EMU_CLOSE=always
 
 opt=$checkpoints/opt
 golden_tokens opt >tokens.jsonl

@@ -2,7 +2,8 @@
 /* The memory of devices and pinned host memory. An allocation lies between two pages that nobody may
  * touch, its end against the second; addresses are never used again. New memory is filled with 0xff:
  * NaN in every floating type. A device's memory can be read and written only between memory_open and
- * memory_close; the host's code otherwise faults, and so does a kernel on another device's memory. */
+ * memory_close, which may have no effect (SH_EMU_CLOSE in settings.h); the host's code otherwise faults, and so does a
+ * kernel on another device's memory. */
 #ifndef SH_EMU_MEMORY_H
 #define SH_EMU_MEMORY_H
 

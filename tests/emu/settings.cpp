@@ -71,6 +71,16 @@ Order stream_order()
     return EAGER;
 }
 
+bool closes_always()
+{
+    const char *text = getenv("SH_EMU_CLOSE");
+    if (!text || !*text || !strcmp(text, "seldom"))
+        return false;
+    if (strcmp(text, "always"))
+        fail("SH_EMU_CLOSE=%s: seldom or always is expected", text);
+    return true;
+}
+
 bool has_code()
 {
     return number_in("SH_EMU_CODE", 1) != 0;

@@ -18,6 +18,8 @@
  *                      executable. With :N appended: of the N-th capture of the process and all after it
  *     SH_EMU_STREAMS   lazy (default): only what a wait needs runs; others: at a wait the other streams
  *                      run first, as far as events let them; eager: work runs when it is queued
+ *     SH_EMU_CLOSE     when a device's memory is closed to the host again, on processors without protection keys (with
+ *                      keys: always). seldom (default): if there are many allocations, every 16th time; always
  *     SH_EMU_LEAKS=1   what is not given back when the process ends makes it fail */
 #ifndef SH_EMU_SETTINGS_H
 #define SH_EMU_SETTINGS_H
@@ -35,6 +37,7 @@ size_t pinned_memory();
 bool reads_late();
 bool has_code();
 Order stream_order();
+bool closes_always();
 bool leaks_fail();
 /* Does this part of the capture with this number, from 1 on, fail? */
 bool graph_fails(const char *part, unsigned long capture);

@@ -174,6 +174,117 @@ static void halves_base(void) { target_run(ON_BASE, halves); }
 static void halves_avx2(void) { target_run(ON_AVX2, halves); }
 static void halves_avx512(void) { target_run(ON_AVX512, halves); }
 
+/* Weights of several types in one run, with so many outputs that a thread reads panels in turn: rows as in double
+ * precision, the same bits as each row alone with one thread, and no row is touched by another's NaN. */
+enum { N_STORED = 4, MOST_IN = 130, MOST_OUT = 1500 };
+
+static const int stored_out[N_STORED] = {1000, 65, MOST_OUT, 131};
+static const enum sh_type stored[N_STORED] = {SH_F16, SH_F32, SH_BF16, SH_F16};
+
+struct turns {
+    void *host[N_STORED];
+    struct sh_weight *w[N_STORED], *alone_w[N_STORED];
+};
+
+/* out of each weight for all rows of x; the second weight adds to 1. */
+static void run_turns(const struct target *t, struct sh_weight *const *w, const struct matrix *x,
+                      const struct matrix *bias, struct matrix *out)
+{
+    struct sh_linear a[N_STORED];
+    for (int i = 0; i < N_STORED; i++) {
+        out[i] = matrix_new(t, SH_F32, x->m.rows, stored_out[i], 3);
+        for (int k = 0; k < x->m.rows * stored_out[i]; k++)
+            matrix_set(&out[i], k / stored_out[i], k % stored_out[i], 1);
+        matrix_put(t, &out[i]);
+        a[i] = (struct sh_linear){.out = out[i].m, .x = x->m, .w = w[i], .bias = bias->m.at, .add = i == 1};
+    }
+    t->b->linears(t->d, a, N_STORED);
+    for (int i = 0; i < N_STORED; i++)
+        matrix_get(t, &out[i]);
+}
+
+static void check_turn(const struct turns *s, int i, const struct matrix *x, int row, const struct matrix *bias,
+                       const struct matrix *out, const struct matrix *alone, struct tally *all)
+{
+    for (int o = 0; o < stored_out[i]; o++) {
+        double sum = matrix_at(bias, 0, o) + (i == 1), size = fabs(sum) + 1;
+        for (int k = 0; k < x->m.cols; k++) {
+            double term = matrix_at(x, row, k) * host_at(stored[i], s->host[i], (size_t)(o * x->m.cols + k));
+            sum += term;
+            size += fabs(term);
+        }
+        compare(all, matrix_at(out, row, o), sum, 1e-6 * size);
+        CU_ASSERT(matrix_at(alone, 0, o) == matrix_at(out, row, o));
+    }
+}
+
+static void try_turns(const struct target *t, const struct target *alone, int in, struct tally *all)
+{
+    struct sh_err e = {.text = ""};
+    struct turns s;
+    struct matrix bias = matrix_new(t, SH_F32, 1, MOST_OUT, 0), bias_alone = matrix_new(alone, SH_F32, 1, MOST_OUT, 0);
+    matrix_normal(t, &bias, 5, 1);
+    matrix_normal(alone, &bias_alone, 5, 1);
+    for (int i = 0; i < N_STORED; i++) {
+        s.host[i] = host_normal(stored[i], (size_t)(in * stored_out[i]), (uint64_t)i + 6, 0.5);
+        s.w[i] = t->b->weight(t->d, s.host[i], stored[i], stored_out[i], in, SH_F32, &e);
+        s.alone_w[i] = alone->b->weight(alone->d, s.host[i], stored[i], stored_out[i], in, SH_F32, &e);
+        CU_ASSERT_FATAL(s.w[i] && s.alone_w[i]);
+    }
+    for (int rows = 1; rows <= 5; rows++) {
+        struct matrix x = matrix_new(t, SH_F32, rows, in, 1), out[N_STORED], one_out[N_STORED];
+        matrix_normal(t, &x, (uint64_t)rows, 1);
+        for (int k = 0; k < in && rows > 1; k++)
+            matrix_set(&x, 1, k, NAN);
+        matrix_put(t, &x);
+        run_turns(t, s.w, &x, &bias, out);
+        for (int r = 0; r < rows; r++) {
+            struct matrix one = matrix_new(alone, SH_F32, 1, in, 0);
+            for (int k = 0; k < in; k++)
+                matrix_set(&one, 0, k, matrix_at(&x, r, k));
+            matrix_put(alone, &one);
+            run_turns(alone, s.alone_w, &one, &bias_alone, one_out);
+            for (int i = 0; i < N_STORED; i++) {
+                if (r == 1)
+                    CU_ASSERT(isnan(matrix_at(&out[i], r, 0)) && isnan(matrix_at(&out[i], r, stored_out[i] - 1)))
+                else
+                    check_turn(&s, i, &x, r, &bias, &out[i], &one_out[i], all);
+                matrix_free(alone, &one_out[i]);
+            }
+            matrix_free(alone, &one);
+        }
+        for (int i = 0; i < N_STORED; i++) {
+            CU_ASSERT(!matrix_gap_touched(&out[i]));
+            matrix_free(t, &out[i]);
+        }
+        matrix_free(t, &x);
+    }
+    for (int i = 0; i < N_STORED; i++) {
+        t->b->drop(t->d, s.w[i]);
+        alone->b->drop(alone->d, s.alone_w[i]);
+        free(s.host[i]);
+    }
+    matrix_free(t, &bias);
+    matrix_free(alone, &bias_alone);
+}
+
+static void turns(const struct target *t)
+{
+    struct target alone;
+    struct tally all = {0};
+    if (target_open(&alone, t->which, 1))
+        return;
+    try_turns(t, &alone, 5, &all);
+    try_turns(t, &alone, 41, &all);
+    try_turns(t, &alone, MOST_IN, &all);
+    target_close(&alone);
+    CU_ASSERT(!all.wrong);
+    printf("# worst error: %.2f of the limit\n", all.worst);
+}
+static void turns_base(void) { target_run(ON_BASE, turns); }
+static void turns_avx2(void) { target_run(ON_AVX2, turns); }
+static void turns_avx512(void) { target_run(ON_AVX512, turns); }
+
 /* Products of one x handed over together, in kinds that do not go into one run, too: bit by bit those one by one. */
 static void try_together(const struct target *t, enum sh_type type, int rows)
 {
@@ -220,6 +331,9 @@ int main(void)
                                             {"rows with 16-bit weights (base)", halves_base},
                                             {"rows with 16-bit weights (avx2)", halves_avx2},
                                             {"rows with 16-bit weights (avx512)", halves_avx512},
+                                            {"panels in turn (base)", turns_base},
+                                            {"panels in turn (avx2)", turns_avx2},
+                                            {"panels in turn (avx512)", turns_avx512},
                                             {"products of one x together (base)", together_base},
                                             {"products of one x together (avx2)", together_avx2},
                                             {"products of one x together (avx512)", together_avx512},
