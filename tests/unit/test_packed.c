@@ -110,18 +110,24 @@ static void check(const struct tried *c, const struct matrix *x, const struct ma
     int in = c->b->p.cols, n = c->b->p.rows, is_rounded = c->t->d->native_bf16 && c->type == SH_BF16;
     int whole = is_whole(c, out->m.rows);
     double largest = in_lanes(c) && !c->t->d->kernels->lanes_by_vnni ? 32512 : 32639;   /* by AVX2 at least this */
-    double *off = xcalloc((size_t)in, sizeof *off);
+    double *off = xcalloc((size_t)in, sizeof *off), *factor = xcalloc((size_t)in, sizeof *factor);
     struct tally own = {0};
     for (int i = 0; i < out->m.rows * n; i++) {
+        const float *w = c->numbers + (size_t)(i % n) * (size_t)in;
         double sum = matrix_at(bias, 0, i % n), size = fabs(sum), more = 0;
-        for (int k = 0; k < in && whole && i % n == 0; k++)
-            off[k] = whole_rounding(x, i / n, k, largest);
-        for (int k = 0; k < in; k++) {
-            double w = (double)c->numbers[(size_t)(i % n) * (size_t)in + (size_t)k], factor = matrix_at(x, i / n, k);
-            sum += factor * w;
-            size += fabs(factor * w);
-            more += off[k] * fabs(w) + (is_rounded ? fabs(factor) * rounding(SH_BF16, w) : 0);
+        for (int k = 0; k < in && i % n == 0; k++) {
+            factor[k] = matrix_at(x, i / n, k);
+            off[k] = whole ? whole_rounding(x, i / n, k, largest) : 0;
         }
+#pragma omp simd reduction(+ : sum, size, more)
+        for (int k = 0; k < in; k++) {
+            double term = factor[k] * (double)w[k];
+            sum += term;
+            size += fabs(term);
+            more += off[k] * fabs((double)w[k]);
+        }
+        for (int k = 0; k < in && is_rounded; k++)
+            more += fabs(factor[k]) * rounding(SH_BF16, (double)w[k]);
         compare(&own, matrix_at(out, i / n, i % n), sum, c->limit * size + more);
     }
     int touched = matrix_gap_touched(out);
@@ -130,6 +136,7 @@ static void check(const struct tried *c, const struct matrix *x, const struct ma
                in, n, sh_type_name(c->type), own.wrong, touched);
     CU_ASSERT(own.wrong == 0 && touched == 0);
     free(off);
+    free(factor);
     all->worst = fmax(all->worst, own.worst);
 }
 
