@@ -110,12 +110,6 @@ static void sums(const struct few *a, int first, int n, int row, int rows, float
         rest_of(w + c, step, x.at, x.stride, rows, in, n - c, sum + c);
 }
 
-/* Outputs of the panel whose first is `first`: the rest of the last panel is padding. */
-static int outputs_of(const struct few *a, int first)
-{
-    return a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
-}
-
 /* ---- 16-bit weights and up to FEW_ROWS rows: FEW_PLACES panels in turn (gemm_few_rows_out.h says why) ---- */
 
 enum {
@@ -168,7 +162,7 @@ static void places(struct place *p, int n)
             turn(&p[k], i, x->cols - i < TURN ? x->cols - i : TURN);
     for (int k = 0; k < n; k++)
         for (int r = 0; r < x->rows; r++)
-            few_out(p[k].of, r, p[k].first, outputs_of(p[k].of, p[k].first), p[k].sum + r * FEW_COLS);
+            few_out(p[k].of, r, p[k].first, few_outputs(p[k].of, p[k].first), p[k].sum + r * FEW_COLS);
 }
 
 /* ---- more than FEW_ROWS rows and 16-bit weights: widened once for all rows, into the first cache ---- */
@@ -255,7 +249,7 @@ static void slabs(const struct few *a, int first, int row, int rows)
         }
     }
     for (int r = 0; r < rows; r++)
-        few_out(a, row + r, first, outputs_of(a, first), sum[r]);
+        few_out(a, row + r, first, few_outputs(a, first), sum[r]);
 }
 
 /* Number of panels to read in turn; the first has been taken. Fewer near the end of the thread's own, and one at a time

@@ -75,7 +75,7 @@ static void panel_sums(const uint16_t *w, size_t panel, const uint16_t *x, size_
 
 static void block(const struct few *a, int index)
 {
-    int first = index * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+    int first = index * FEW_COLS, n = few_outputs(a, first);
     for (int row = 0, rows; row < a->x.rows; row += rows) {
         float sum[ROWS * FEW_COLS] __attribute__((aligned(64)));
         rows = a->x.rows - row < ROWS ? a->x.rows - row : ROWS;

@@ -400,7 +400,7 @@ static void take_wide(void *arg, struct sh_member *me)
     for (int b; sh_member_take(me, &b);) {
         const struct few *a = few_of(run->a, &b);
         int first = b * FEW_COLS;
-        wide_outputs(a, first, a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS);
+        wide_outputs(a, first, few_outputs(a, first));
     }
 }
 

@@ -53,9 +53,15 @@ static inline int few_blocks(const struct few *a)
     return (a->out.cols + FEW_COLS - 1) / FEW_COLS;
 }
 
+/* Outputs of the block whose first is `first`: the rest of the last block is padding. */
+static inline int few_outputs(const struct few *a, int first)
+{
+    return a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+}
+
 static inline void few_block(const struct few *a, int block, few_sums *fn)
 {
-    int first = block * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+    int first = block * FEW_COLS, n = few_outputs(a, first);
     for (int row = 0, rows; row < a->x.rows; row += rows) {
         float sum[FEW_ROWS * FEW_COLS] __attribute__((aligned(64)));
         rows = a->x.rows - row < FEW_ROWS ? a->x.rows - row : FEW_ROWS;

@@ -149,7 +149,7 @@ static void take_blocks(void *arg, struct sh_member *me)
     size_t room = w->w->packed ? CPU_NAME(cpu_packed_room)(a->x.cols) : (size_t)a->x.cols * FEW_COLS;
     float *packed = a->room + (size_t)me->thread * room;
     for (int b; sh_member_take(me, &b);) {
-        int first = b / w->by_row * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+        int first = b / w->by_row * FEW_COLS, n = few_outputs(a, first);
         int from = b % w->by_row * w->most, to = a->x.rows - from < w->most ? a->x.rows : from + w->most;
         pack(w->w, a->x.cols, first, n, packed);
         multiply(a, packed, from, to, first, n, after(w, first, to - from));

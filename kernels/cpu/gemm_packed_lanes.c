@@ -329,7 +329,7 @@ static void take_few(void *arg, struct sh_member *me)
     enum sh_packing ready = SH_PACKED_OTHER;    /* x, which all products share, is as this one wants it */
     for (int b; sh_member_take(me, &b);) {
         const struct few *a = few_of(run->a, &b);
-        int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+        int first = b * FEW_COLS, n = few_outputs(a, first);
         struct lane_run *x = (void *)(a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols));
         if (!ready || !same_lanes(a->packed->format, ready))
             put_tiles(a, 0, a->x.rows, x);
@@ -382,7 +382,7 @@ static void take_rows(void *arg, struct sh_member *me)
     tile_fn *multiply = kernels[a->packed->format].tile();
     struct wide_run *wide = (void *)(a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols));
     for (int b; sh_member_take(me, &b);) {
-        int first = b / w->by_row * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+        int first = b / w->by_row * FEW_COLS, n = few_outputs(a, first);
         int start = b % w->by_row * w->most, end = a->x.rows - start < w->most ? a->x.rows : start + w->most;
         for (int o = 0; o < n; o += LANES) {
             struct block_at at[LANES];
@@ -445,7 +445,7 @@ static void take_strips(void *arg, struct sh_member *me)
     const struct strips *s = arg;
     const struct few *a = s->a;
     for (int b; sh_member_take(me, &b);) {
-        int first = b / s->rounds * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+        int first = b / s->rounds * FEW_COLS, n = few_outputs(a, first);
         int from = b % s->rounds * ROUND, to = from + ROUND < s->n ? from + ROUND : s->n;
         for (int i = from; i < to; i++)
             strip_outputs(a, strip_at(s, i), first, n);

@@ -139,7 +139,7 @@ static void take_blocks(void *arg, struct sh_member *me)
     enum sh_packing ready = SH_PACKED_OTHER;    /* x, which all products share, is as this one wants it */
     for (int b; sh_member_take(me, &b);) {
         const struct few *a = few_of(run->a, &b);
-        int first = b * FEW_COLS, n = a->out.cols - first < FEW_COLS ? a->out.cols - first : FEW_COLS;
+        int first = b * FEW_COLS, n = few_outputs(a, first);
         float *room = a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols);
         struct whole_x x = whole_at(room, a->x.cols);
         if (!ready || !same_whole(a->packed->format, ready))

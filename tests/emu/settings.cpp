@@ -49,14 +49,25 @@ size_t pinned_memory()
     return (size_t)number_in("SH_EMU_PINNED", SIZE_MAX);
 }
 
+/* Is it the other of two words? Unset: the usual one. */
+static bool is_other(const char *name, const char *usual, const char *other)
+{
+    const char *text = getenv(name);
+    if (!text || !*text || !strcmp(text, usual))
+        return false;
+    if (strcmp(text, other))
+        fail("%s=%s: %s or %s is expected", name, text, usual, other);
+    return true;
+}
+
 bool reads_late()
 {
-    const char *text = getenv("SH_EMU_PAGEABLE");
-    if (!text || !*text || !strcmp(text, "late"))
-        return true;
-    if (strcmp(text, "early"))
-        fail("SH_EMU_PAGEABLE=%s: late or early is expected", text);
-    return false;
+    return !is_other("SH_EMU_PAGEABLE", "late", "early");
+}
+
+bool closes_always()
+{
+    return is_other("SH_EMU_CLOSE", "seldom", "always");
 }
 
 Order stream_order()
@@ -69,16 +80,6 @@ Order stream_order()
     if (strcmp(text, "eager"))
         fail("SH_EMU_STREAMS=%s: lazy, others or eager is expected", text);
     return EAGER;
-}
-
-bool closes_always()
-{
-    const char *text = getenv("SH_EMU_CLOSE");
-    if (!text || !*text || !strcmp(text, "seldom"))
-        return false;
-    if (strcmp(text, "always"))
-        fail("SH_EMU_CLOSE=%s: seldom or always is expected", text);
-    return true;
 }
 
 bool has_code()
