@@ -102,7 +102,7 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
     free(head);
     if (!r->setup.backend->slots)
         why = "the backend has no cache";
-    else if (a->d_head > SH_SLOTS_WIDEST || a->n_head / a->n_kv_head > SH_SLOTS_MOST_GROUP)
+    else if (a->d_head > SH_SLOTS_WIDEST || sh_arch_widest_group(a) > SH_SLOTS_MOST_GROUP)
         why = "its heads are too wide or too many";
     else if (a->flags & (SH_HAS_SINKS | SH_CHUNKED | SH_ROUNDS_SLOPES))
         why = "its scores have sinks, chunks or rounded slopes";

@@ -383,7 +383,7 @@ struct sh_host_cache *sh_host_cache_new(struct sh_resident *r, const struct sh_s
     }
     make_copies(own);
     const struct sh_arch *a = r->arch;
-    size_t group = (size_t)(a->n_head / a->n_kv_head), slots = (size_t)own->kv->most_slots;
+    size_t group = (size_t)sh_arch_widest_group(a), slots = (size_t)own->kv->most_slots;
     own->scratch_size = ((SH_ROWS_AT_ONCE + group) * (size_t)a->d_head + (3 + group) * slots + 16) / 16 * 16;
     own->n_thread = r->setup.n_threads > 0 ? r->setup.n_threads : sh_team_threads();
     own->scratch = xaligned((size_t)own->n_thread * own->scratch_size * sizeof *own->scratch);

@@ -27,6 +27,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     size_t own = n * (size_t)s->d_own, streams = s->n > 1 ? (size_t)s->n : 0, beside = c->mix.beside ? hidden : 0;
     size_t local = c->local_rope.base > 0 ? turns : 0, f32 = sizeof(float);
     const struct sh_latent *t = &c->latent;
+    size_t values_of_latent = n * (size_t)c->n_head * (size_t)t->d_v, sub = q > values_of_latent ? q : values_of_latent;
     size_t q_rank = (size_t)t->q_rank;
     size_t experts = (size_t)c->mix.n, used = (size_t)c->mix.used, sets = c->mix.attends ? used : 0;
     size_t set = sets ? hidden + q / used : 0;
@@ -41,7 +42,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->x, hidden * operand}, {&a->q, q * f32}, {&a->k, kv * f32}, {&a->v, kv * f32},
         {&a->mixed, q * (sh_arch_mixes_f32(c) ? f32 : operand)}, {&a->up, wide * operand},
         {&a->gate, f32_up ? wide * f32 : 0}, {&a->gated, c->flags & SH_GATED ? wide * f32 : 0},
-        {&a->block, has_block ? hidden * f32 : 0}, {&a->sub, sh_arch_has_sub(c) ? q * operand : 0},
+        {&a->block, has_block ? hidden * f32 : 0}, {&a->sub, sh_arch_has_sub(c) ? sub * operand : 0},
         {&a->attn_gate, c->flags & SH_ATTENTION_GATE ? q * f32 : 0}, {&a->temper, c->temper > 0 ? reach * f32 : 0},
         {&a->sink, c->flags & SH_HAS_SINKS ? n * (size_t)c->n_head * f32 : 0},
         {&a->latent_a, n * q_rank * f32}, {&a->latent_x, n * q_rank * operand},
@@ -79,7 +80,7 @@ int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, str
                        const struct sh_arch *arch, int rows, enum sh_type dtype, struct sh_err *e)
 {
     *a = (struct sh_activations){.backend = b, .device = d, .arch = arch, .dtype = dtype, .rows = rows,
-                                  .positions = rows};
+                                  .positions = rows, .turns = {{.last = -1}, {.last = -1}}};
     struct part part[N_PART];
     parts(a, part);
     for (int i = 0; i < N_PART; i++)
@@ -122,7 +123,7 @@ int sh_activations_reach(struct sh_activations *a, int positions, struct sh_err 
     }
     for (int i = 0; i < 2; i++) {
         void **at[] = {&a->turns[i].cosine, &a->turns[i].sine};
-        a->turns[i].length = 0;
+        a->turns[i].last = -1;
         for (int k = 0; k < 2 && *at[k]; k++) {
             a->backend->release(a->device, *at[k]);
             *at[k] = a->backend->alloc(a->device, bytes, e);

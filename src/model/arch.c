@@ -52,6 +52,14 @@ int sh_arch_kv_heads(const struct sh_arch *a, int layer)
     return !sh_arch_attends(a, layer) ? 0 : own ? own : a->n_kv_head;
 }
 
+int sh_arch_widest_group(const struct sh_arch *a)
+{
+    int least = a->n_kv_head;
+    for (int kind = 0; kind < 2; kind++)
+        least = a->kv_head_of[kind] && a->kv_head_of[kind] < least ? a->kv_head_of[kind] : least;
+    return a->n_head / least;
+}
+
 int sh_arch_d_head(const struct sh_arch *a, int layer)
 {
     int own = a->head_of[kind_of(a, layer)];

@@ -172,6 +172,8 @@ void sh_arch_make_linear(struct sh_arch *a, int layer);
 void sh_arch_make_feed(struct sh_arch *a, int layer);
 /* KV heads whose keys and values the layer keeps, at most n_kv_head; 0: it does not attend. */
 int sh_arch_kv_heads(const struct sh_arch *a, int layer);
+/* The most query heads that share a KV head, in any layer. */
+int sh_arch_widest_group(const struct sh_arch *a);
 int sh_arch_d_head(const struct sh_arch *a, int layer);
 int sh_arch_n_rot(const struct sh_arch *a, int layer);
 /* Do layers differ in their heads? */

@@ -167,6 +167,9 @@ void sh_config_lengthen(struct sh_arch *a, const struct sh_rope *r)
 int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const char *const objects[] = {"rope_scaling", "rope_parameters", NULL};
+    static const char by_kind[] = "rope_parameters.full_attention";
+    if (!sh_config_is_filled(c, objects[0]) && sh_config_is_filled(c, by_kind))
+        return sh_config_refuse(c, by_kind, "one set of parameters for all layers of this model type", e);
     if (sh_config_rope(c, objects, a, &a->rope, e))
         return -1;
     sh_config_lengthen(a, &a->rope);

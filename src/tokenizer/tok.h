@@ -34,7 +34,9 @@ struct sh_tok_arrays {
 
     int32_t bos, eos;                   /* ids, -1: none                            */
     int add_bos, add_eos;               /* added when special tokens are wanted */
-    int specials_in_text;               /* control tokens are cut out of texts; else their names are plain text */
+    /* Control, unknown and user-defined tokens are cut out of texts as they come (llama.cpp); else only user-defined
+     * ones, of normalised texts (SentencePiece) */
+    int specials_in_text;
 
     /* SCORES and UNIGRAM */
     int add_prefix, squeeze, escape;    /* a leading space; one space for a run, none at the ends; U+2581 for spaces */

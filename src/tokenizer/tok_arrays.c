@@ -67,18 +67,22 @@ static int find_special(const struct sh_tok_arrays *a, int32_t bytes[256], int32
     return 0;
 }
 
-/* Tokens that are cut out of the text: user-defined ones, control tokens where that is wanted. */
+/* Where tokens that are not made of others are cut out of: the text as it comes, or the normalised text, in which
+ * normalisation must then leave them as they are. */
 static int put_added(struct sh_tokenizer *t, const struct sh_tok_arrays *a,
                      struct sh_sp_normal *normal, struct sh_err *e)
 {
     for (size_t i = 0; i < a->n; i++) {
         const struct sh_tok_string *s = &a->token[i];
-        int type = type_of(a, i);
-        if (type == SH_TOK_USER &&
-            (sh_added_put(&normal->user, s->at, s->n, (int32_t)i, 0, e) ||
-             (!t->is_unigram && sh_added_put(&t->added_normal, s->at, s->n, (int32_t)i, 0, e))))
-            return sh_err_prefix(e, "token %zu", i);
-        if (type == SH_TOK_CONTROL && a->specials_in_text && sh_added_put(&t->added, s->at, s->n, (int32_t)i, 0, e))
+        int type = type_of(a, i), bad = 0;
+        if (type != SH_TOK_USER && type != SH_TOK_CONTROL && type != SH_TOK_UNKNOWN)
+            continue;
+        if (a->specials_in_text)
+            bad = sh_added_put(&t->added, s->at, s->n, (int32_t)i, 0, e);
+        else if (type == SH_TOK_USER)
+            bad = sh_added_put(&normal->user, s->at, s->n, (int32_t)i, 0, e) ||
+                  (!t->is_unigram && sh_added_put(&t->added_normal, s->at, s->n, (int32_t)i, 0, e));
+        if (bad)
             return sh_err_prefix(e, "token %zu", i);
     }
     return 0;

@@ -77,7 +77,30 @@ def cases():
             moe_shared_expert_intermediate_size=20, n_group=2, topk_group=1, routed_scaling_factor=1.5),
         "lfm2": t.Lfm2Config(**SMALL, num_hidden_layers=3, layer_types=["full_attention", "conv", "conv"],
                              block_multiple_of=8),
-        "mimo": t.Qwen2Config(**SMALL, head_dim=6, num_hidden_layers=2)}
+        "mimo": t.Qwen2Config(**SMALL, head_dim=6, num_hidden_layers=2),
+        "olmo3_by_kind": t.Olmo3Config(
+            **SMALL, num_hidden_layers=4, sliding_window=10, rope_parameters={
+                "full_attention": {"rope_type": "yarn", "rope_theta": 20000.0, "factor": 4.0,
+                                   "original_max_position_embeddings": 16},
+                "sliding_attention": ROPE}),
+        "gemma4_kv_heads": t.Gemma4TextConfig(
+            **SMALL | {"num_key_value_heads": 4}, head_dim=6, global_head_dim=8, num_hidden_layers=4, sliding_window=10,
+            layer_types=["sliding_attention", "full_attention"] * 2, attention_k_eq_v=True,
+            num_global_key_value_heads=1, num_kv_shared_layers=0, hidden_size_per_layer_input=0,
+            vocab_size_per_layer_input=48, rope_parameters={
+                "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 20000.0},
+                "sliding_attention": ROPE}),
+        "deepseek_wide_values": t.DeepseekV3Config(
+            **LATENT | {"v_head_dim": 14}, **EXPERTS, num_hidden_layers=2, n_routed_experts=4, n_group=2, topk_group=1,
+            first_k_dense_replace=1),
+        "dots1_window": t.Dots1Config(
+            **SMALL, **EXPERTS, head_dim=6, num_hidden_layers=3, n_routed_experts=4, n_shared_experts=1, sliding_window=10,
+            max_window_layers=1),
+        "smollm3_window": t.SmolLM3Config(
+            **SMALL, num_hidden_layers=4, no_rope_layers=[1, 0, 1, 0], use_sliding_window=True, sliding_window=10),
+        "qwen2_moe_window": t.Qwen2MoeConfig(
+            **SMALL, **EXPERTS, num_hidden_layers=4, num_experts=4, shared_expert_intermediate_size=20,
+            use_sliding_window=True, sliding_window=10, max_window_layers=3)}
 
 
 def run(model, tokens):
@@ -103,6 +126,14 @@ def become_mimo(place):
     tensors = load_file(place / "model.safetensors")
     tensors["model.mtp_layers.0.input_layernorm.weight"] = torch.ones(config["hidden_size"])
     save_file(tensors, place / "model.safetensors")
+
+
+def forget_layer_types(place):
+    """As release 4 wrote it: which layers have the window follows from other keys."""
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    config.pop("layer_types", None)
+    path.write_text(json.dumps(config, indent=2) + "\n")
 
 
 def make(folder):
@@ -134,6 +165,8 @@ def make(folder):
                 ref["sequences"][0]["greedy"] = more[0, n:].tolist()
         if name == "mimo":
             become_mimo(place)
+        if name.endswith("_window"):
+            forget_layer_types(place)
         save_file(tensors, place / "ref.safetensors")
         (place / "ref.json").write_text(json.dumps(ref, indent=1) + "\n")
 

@@ -33,6 +33,8 @@
     X(cwm, cwm) X(solar_open, solar_open) X(hunyuan_v1_moe, hunyuan_v1_moe) X(glm4_moe_lite, glm4_moe_lite) \
     X(exaone_moe, exaone_moe) X(granitemoe, granitemoeshared) X(exaone, exaone) X(hyperclovax, hyperclovax) \
     X(minicpm3, minicpm3) X(nemotron_h, nemotron_h_moe) X(mimo, mimo) \
+    X(olmo3, olmo3_by_kind) X(gemma4, gemma4_kv_heads) X(deepseek, deepseek_wide_values) X(dots1, dots1_window) \
+    X(smollm3, smollm3_window) X(qwen2_moe, qwen2_moe_window) \
     X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks)
 
 /* Is the family among them? */

@@ -230,8 +230,8 @@ static void check_session(const struct fixture *f, enum which on, int most)
     CU_ASSERT_PTR_NOT_NULL_FATAL(r);
     int n = most < MOST_ROWS ? 1 : f->n;
     for (int s = 0; s < n; s++) {
+        read_sequence(r, f, s, most < MOST_ROWS ? STEPS_ON_A_MODULE : most, 1);     /* while tables are empty */
         read_sequence(r, f, s, most, MOST_ROWS);
-        read_sequence(r, f, s, most < MOST_ROWS ? STEPS_ON_A_MODULE : most, 1);
     }
     sh_resident_close(r);
     target_close(&t);

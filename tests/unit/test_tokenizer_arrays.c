@@ -22,30 +22,34 @@ static struct sh_tokenizer *from_arrays(const struct sh_tok_arrays *a, struct sh
     return NULL;
 }
 
+/* As in llama.cpp: whatever is cut out of the text, user-defined tokens too (here one of two spaces), a space is put
+ * before what follows it and before nothing else. */
 static void scores(void)
 {
-    static const struct sh_tok_string token[] = {S("<unk>"), S("<s>"), S("a"), S("b"), S("ab"),
-                                                 S("bb"), S("\xe2\x96\x81"), S("[x]")};
-    static const float score[] = {0, 0, 0, 0, -2, -1, 0, 0};
-    static const int32_t type[] = {2, 3, 1, 1, 1, 1, 1, 4};
-    struct sh_tok_arrays a = {.model = SH_TOK_SCORES, .n = 8, .token = token, .score = score,
+    static const struct sh_tok_string token[] = {S("<unk>"), S("<s>"), S("a"), S("b"), S("ab"), S("bb"),
+                                                 S("\xe2\x96\x81"), S("[x]"), S("  ")};
+    static const float score[] = {0, 0, 0, 0, -2, -1, 0, 0, 0};
+    static const int32_t type[] = {2, 3, 1, 1, 1, 1, 1, 4, 4};
+    struct sh_tok_arrays a = {.model = SH_TOK_SCORES, .n = 9, .token = token, .score = score,
                               .type = type, .bos = 1, .eos = -1, .add_bos = 1, .add_prefix = 1,
                               .escape = 1, .specials_in_text = 1, .unknown_text = S("?")};
-    static const int32_t wanted[] = {1, 6, 2, 5, 7, 3, 0, 1, 6, 4};
+    static const char text[] = "[x]abb[x]bzz<s>ab   <unk>a";
+    static const int32_t wanted[] = {1, 7, 6, 2, 5, 7, 6, 3, 0, 1, 6, 4, 8, 6, 6, 0, 6, 2};
+    const size_t n = sizeof wanted / sizeof *wanted;
     struct sh_err e = {0};
     struct sh_ids ids = {0};
     size_t bytes;
     struct sh_tokenizer *t = from_arrays(&a, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
-    CU_ASSERT(sh_tokenizer_encode(t, "abb[x]bzz<s>ab", 14, 1, &ids, &e) == 0);
-    CU_ASSERT(ids.n == 10 && !memcmp(ids.at, wanted, sizeof wanted));
+    CU_ASSERT(sh_tokenizer_encode(t, text, sizeof text - 1, 1, &ids, &e) == 0);
+    CU_ASSERT(ids.n == n && !memcmp(ids.at, wanted, sizeof wanted));
     char *back = sh_tokenizer_decode(t, ids.at, ids.n, &bytes);
-    CU_ASSERT_STRING_EQUAL(back, "abb[x]b? ab");
+    CU_ASSERT_STRING_EQUAL(back, "[x] abb[x] b? ab    ? a");
     free(back);
     free(ids.at);
     sh_tokenizer_free(t);
-    a.bos = 8;
-    CU_ASSERT(from_arrays(&a, &e) == NULL && strstr(e.text, "bos: id 8"));
+    a.bos = 9;
+    CU_ASSERT(from_arrays(&a, &e) == NULL && strstr(e.text, "bos: id 9"));
     a.bos = -1;
     CU_ASSERT(from_arrays(&a, &e) == NULL && strstr(e.text, "bos: id -1"));
 }

@@ -40,8 +40,10 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_o
     sh_gguf_qwen3_5_moe, sh_gguf_gemma3n, sh_gguf_gemma4, sh_gguf_llama4, sh_gguf_apertus,
     sh_gguf_granitemoehybrid, sh_gguf_jamba, sh_gguf_nemotron_h, sh_gguf_lfm2, sh_gguf_lfm2_moe,
     sh_gguf_hunyuan_v1_moe, sh_gguf_exaone_moe, sh_gguf_exaone;
-#define SH_LLAMA_START \
-    .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f, \
+/* eps: that of norms, if the file does not say */
+#define SH_LLAMA_START SH_LLAMA_START_EPS(1e-6f)
+#define SH_LLAMA_START_EPS(eps) \
+    .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = eps, \
     .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = 10000}
 #define SH_LLAMA_FLAGS (SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_GATED)
 
@@ -187,8 +189,9 @@ int sh_gemma_cap(const struct sh_config *c, const char *key, float *cap, struct 
     SH_REAL_KEY(residual_scale, 1e6, "residual_multiplier"), SH_REAL_KEY(logit_scale, 1e6, "logits_scaling")
 int sh_granite_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
-/* Rules for windows (config.h): all layers but the last of every `period`; from the first on every so many. */
+/* Rules for windows (config.h): all layers but the last of every `period`; all from `first` on. */
 int sh_but_each(int layer, int period);
+int sh_from_layer(int layer, int first);
 
 /* The tables that GPT-2 and its relatives share. */
 #define SH_GPT_FLAGS \

@@ -34,7 +34,7 @@ const struct sh_family sh_family_exaone4 = {
     .special = "windows with rotation, other layers without positions; norms on outputs",
     .name = "exaone4", .model_types = SH_WORDS("exaone4"),
     .architectures = SH_WORDS("Exaone4ForCausalLM", "Exaone4Model"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START, .norm_place = SH_NORM_OUT, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
+    .start = {SH_LLAMA_START_EPS(1e-5f), .norm_place = SH_NORM_OUT, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
     .keys = sh_llama_keys, .params = params,
     .gguf = &sh_gguf_exaone4, .knows = " sliding_window sliding_window_pattern layer_types ",
     .shape = sh_exaone4_shape, .finish = sh_config_whole_rope};

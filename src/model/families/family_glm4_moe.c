@@ -25,13 +25,15 @@ static int mixture_shape(struct sh_arch *a, const struct sh_config *c, int share
            sh_mixture_needs(c, a->mix.used, "num_experts_per_tok", e) ||
            sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
            sh_mixture_shared(a, c, "n_shared_experts", shared, e) ||
-           sh_mixture_after(a, c, "first_k_dense_replace", dense, e) || sh_config_window(c, 0, a, e) ||
-           (a->window && sh_config_has(c, "layer_types.0") && sh_config_layer_types(c, "layer_types", a, e)) ? -1 : 0;
+           sh_mixture_after(a, c, "first_k_dense_replace", dense, e) ? -1 : 0;
 }
 
 static int shape_dots(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    return mixture_shape(a, c, 0, 0, e);
+    int first = 62;
+    return mixture_shape(a, c, 0, 0, e) || sh_config_window(c, sh_config_is_gguf(c) ? 0 : 4096, a, e) ||
+           sh_config_at_least(c, "max_window_layers", 0, (int)1e8, &first, e) ||
+           sh_config_windows(c, sh_from_layer, first, a, e) ? -1 : 0;
 }
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)

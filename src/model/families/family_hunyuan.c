@@ -37,7 +37,7 @@ const struct sh_family sh_family_hunyuan_v1_dense = {
     .special = "a norm of each query and key after the rotation, alpha scaling",
     .name = "hunyuan_v1_dense", .model_types = SH_WORDS("hunyuan_v1_dense"),
     .architectures = SH_WORDS("HunYuanDenseV1ForCausalLM", "HunYuanDenseV1Model"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_QK_NORM_LATE},
+    .start = {SH_LLAMA_START_EPS(1e-5f), .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_QK_NORM_LATE},
     .keys = sh_llama_keys, .params = params,
     .gguf = &sh_gguf_hunyuan_v1_dense, .only = SH_WORDS("use_qk_norm=true", "use_cla=false"),
     .finish = sh_hunyuan_finish};

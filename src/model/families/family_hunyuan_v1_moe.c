@@ -24,7 +24,7 @@ const struct sh_family sh_family_hunyuan_v1_moe = {
     .special = "experts, a shared expert, a norm of each query and key after the rotation",
     .name = "hunyuan_v1_moe", .model_types = SH_WORDS("hunyuan_v1_moe"),
     .architectures = SH_WORDS("HunYuanMoEV1ForCausalLM", "HunYuanMoEV1Model"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START, .mix = {.n = 1, .used = 1, .scale = 1},
+    .start = {SH_LLAMA_START_EPS(1e-5f), .mix = {.n = 1, .used = 1, .scale = 1},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_QK_NORM_LATE | SH_MIX_NORMED},
     .keys = keys, .params = params, .gguf = &sh_gguf_hunyuan_v1_moe,
     .only = SH_WORDS("use_qk_norm=true", "use_cla=false", "mlp_bias=false"),

@@ -34,5 +34,6 @@ const struct sh_family sh_family_ministral3 = {
     .name = "ministral3", .model_types = SH_WORDS("ministral3"),
     .architectures = SH_WORDS("Ministral3ForCausalLM", "Ministral3Model", "Mistral3ForConditionalGeneration"),
     .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),
-    .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS}, .keys = sh_llama_keys, .params = sh_llama_params,
+    .start = {SH_LLAMA_START_EPS(1e-5f), .d_head = 128, .flags = SH_LLAMA_FLAGS}, .keys = sh_llama_keys,
+    .params = sh_llama_params,
     .gguf = &sh_gguf_ministral3, .knows = " sliding_window layer_types ", .shape = shape, .finish = finish};

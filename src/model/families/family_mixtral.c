@@ -60,8 +60,8 @@ int sh_mixture_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err
 #define KEYS \
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"), \
     COUNTS
-#define START(base_of_rotation) \
-    .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-6f, \
+#define START(base_of_rotation, eps) \
+    .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = eps, \
     .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = base_of_rotation}
 #define ROUTER SH_ROUTER("block_sparse_moe.gate.weight"), SH_MIXTRAL_EXPERTS
 
@@ -79,7 +79,7 @@ const struct sh_family sh_family_mixtral = {
     .special = "experts",
     .name = "mixtral", .model_types = SH_WORDS("mixtral"),
     .architectures = SH_WORDS("MixtralForCausalLM", "MixtralModel"), .prefixes = sh_llama_prefixes,
-    .start = {START(1e6f), .mix = {.used = 2, .route = SH_ROUTE_CHOSEN}, .flags = SH_LLAMA_FLAGS}, .keys = keys,
+    .start = {START(1e6f, 1e-5f), .mix = {.used = 2, .route = SH_ROUTE_CHOSEN}, .flags = SH_LLAMA_FLAGS}, .keys = keys,
     .params = params,
     .gguf = &sh_llama_gguf, .knows = " sliding_window ", .shape = shape, .finish = sh_config_whole_rope};
 
@@ -119,7 +119,7 @@ const struct sh_family sh_family_minimax_m2 = {
     .special = "experts by corrected sigmoids, a norm of all queries together",
     .name = "minimax_m2", .model_types = SH_WORDS("minimax_m2"),
     .architectures = SH_WORDS("MiniMaxM2ForCausalLM", "MiniMaxM2Model"), .prefixes = sh_llama_prefixes,
-    .start = {START(5e6f), .d_head = 128, .n_rot = 64, .mix = {.route = SH_ROUTE_SIGMOID},
+    .start = {START(5e6f, 1e-6f), .d_head = 128, .n_rot = 64, .mix = {.route = SH_ROUTE_SIGMOID},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_QK_NORM_WIDE | SH_MIX_NORMED},
     .keys = keys_m2, .params = params_m2,
     .gguf = &sh_gguf_minimax_m2,

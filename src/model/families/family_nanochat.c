@@ -6,7 +6,7 @@
 
 static const struct sh_key keys[] = {
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
-    SH_REAL_KEY(head_softcap, 1e6, "final_logit_softcapping"), {.json = {NULL}}};
+    {.json = {NULL}}};
 
 static const struct sh_param params[] = {
     SH_LLAMA_ENDS, SH_LLAMA_ATTENTION, SH_MATRIX(UP_W, SH_LAYER "mlp.fc1.weight", FF, MODEL, 0),
@@ -15,7 +15,7 @@ static const struct sh_param params[] = {
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     a->rope.is_backward = 1;
-    return sh_config_classic_rope(a, c, e);
+    return sh_gemma_cap(c, "final_logit_softcapping", &a->head_softcap, e) || sh_config_classic_rope(a, c, e) ? -1 : 0;
 }
 
 const struct sh_family sh_family_nanochat = {

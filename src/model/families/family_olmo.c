@@ -29,7 +29,7 @@ static const struct sh_param params_2[] = {
 
 #define START(base_of_rotation) { \
     .norm = SH_NORM_RMS, .norm_place = SH_NORM_OUT, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, \
-    .norm_eps = 1e-6f, .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = base_of_rotation}, \
+    .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = base_of_rotation}, \
     .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_QK_NORM_WIDE}
 
 const struct sh_family sh_family_olmo2 = {
@@ -46,9 +46,12 @@ static int shape_3(struct sh_arch *a, const struct sh_config *c, struct sh_err *
 
 static int finish_3(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    if (sh_config_whole_rope(a, c, e))
-        return -1;
+    static const char *const local[] = {"rope_parameters.sliding_attention", NULL};
+    static const char *const whole[] = {"rope_scaling", "rope_parameters.full_attention", "rope_parameters", NULL};
     a->local_rope = (struct sh_rope){.base = a->rope.base};
+    if (sh_config_rope(c, local, a, &a->local_rope, e) || sh_config_rope(c, whole, a, &a->rope, e))
+        return -1;
+    sh_config_lengthen(a, &a->rope);
     return 0;
 }
 

@@ -20,7 +20,7 @@ static const struct sh_param params_flex[] = {COMMON, SH_LLAMA_OUT_NORMS, {.name
 const struct sh_family sh_family_olmoe = {
     .special = "experts, a norm of all queries together",
     .name = "olmoe", .model_types = SH_WORDS("olmoe"), .architectures = SH_WORDS("OlmoeForCausalLM", "OlmoeModel"),
-    .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, .mix = {.n = 64, .used = 8}, .flags = FLAGS},
+    .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START_EPS(1e-5f), .mix = {.n = 64, .used = 8}, .flags = FLAGS},
     .keys = keys, .params = params,
     .gguf = &sh_gguf_olmoe, .shape = sh_mixture_shape, .finish = sh_config_whole_rope};
 

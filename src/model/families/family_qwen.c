@@ -10,7 +10,7 @@
 
 /* Qwen 2 and 2.5 (Yang et al., 2024): LLaMA with biases on q, k and v. The window counts only with use_sliding_window,
  * and only in the layers from max_window_layers on. */
-static int from_layer(int layer, int first)
+int sh_from_layer(int layer, int first)
 {
     return layer >= first;
 }
@@ -24,7 +24,7 @@ static int qwen_shape(struct sh_arch *a, const struct sh_config *c, struct sh_er
     if (!uses)
         return 0;
     return sh_config_window(c, 4096, a, e) || sh_config_at_least(c, "max_window_layers", 0, (int)1e8, &first, e) ||
-           sh_config_windows(c, from_layer, first, a, e) ? -1 : 0;
+           sh_config_windows(c, sh_from_layer, first, a, e) ? -1 : 0;
 }
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
@@ -113,15 +113,24 @@ int sh_qwen_mixture_shape(struct sh_arch *a, const struct sh_config *c, struct s
     return n < 0 ? sh_config_refuse(c, "mlp_only_layers", "a list of layers", e) : 0;
 }
 
+static int even_before(int layer, int end)
+{
+    return layer % 2 == 0 && layer < end;
+}
+
+/* Its window, where it is used, is in every other layer before max_window_layers. */
 static int mixture_shape_2(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    int biased = 1;
+    int biased = 1, end = 28;
     if (sh_config_flag(c, "qkv_bias", &biased, e))
         return -1;
     a->flags = (a->flags & ~(unsigned)(SH_HAS_OUT_BIAS | SH_HAS_BIAS)) | (biased ? SH_HAS_BIAS : 0);
     a->mix.shared_width = 5632;
-    return sh_config_at_least(c, "shared_expert_intermediate_size", 0, (int)1e8, &a->mix.shared_width, e) ||
-           sh_qwen_mixture_shape(a, c, e) ? -1 : 0;
+    if (sh_config_at_least(c, "shared_expert_intermediate_size", 0, (int)1e8, &a->mix.shared_width, e) ||
+        sh_qwen_mixture_shape(a, c, e) || sh_config_at_least(c, "max_window_layers", 0, (int)1e8, &end, e))
+        return -1;
+    memset(a->whole, 0, sizeof a->whole);
+    return sh_config_windows(c, even_before, end, a, e);
 }
 
 const struct sh_family sh_family_qwen2_moe = {
