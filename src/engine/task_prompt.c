@@ -21,14 +21,12 @@ static void add_text(struct sh_text *to, const char *text)
     sh_text_add(to, text, strlen(text));
 }
 
-/* The start token and the ids of text[0 .. bytes). */
+/* The start tokens and the ids of text[0 .. bytes). */
 static int encode(const struct sh_tokenizer *t, const char *text, size_t bytes, struct sh_ids *ids, struct sh_err *e)
 {
-    int32_t start = sh_tokenizer_bos(t);
-    if (start >= 0) {
-        *ids = (struct sh_ids){xmalloc(sizeof start), 1, 1};
-        ids->at[0] = start;
-    }
+    const int32_t *start;
+    for (int i = 0, n = sh_tokenizer_start(t, &start); i < n; i++)
+        sh_ids_add(ids, start[i]);
     return sh_tokenizer_encode(t, text, bytes, 0, ids, e);
 }
 

@@ -138,6 +138,8 @@ int sh_split_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_pieces
 void sh_decode_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_text *out);
 int sh_decode_is_byte_level(const struct sh_steps *s);         /* tokens are written in GPT-2's alphabet */
 
+enum { SH_TOK_MOST_START = 4 };
+
 struct sh_tokenizer {
     struct sh_vocab vocab;
     struct sh_added added;              /* cut out of the text as it came       */
@@ -147,7 +149,8 @@ struct sh_tokenizer {
     struct sh_bpe bpe;
     struct sh_unigram unigram;
     struct sh_sp_decode sp;             /* when it is there, instead of decode */
-    int bos, eos;
+    int32_t start[SH_TOK_MOST_START];   /* before every text                    */
+    int n_start, eos;                   /* eos: after it; -1: none              */
     struct sh_text label;               /* NUL-ended, one after the other       */
     size_t *label_at;                   /* by id; (size_t)-1: no such token     */
 };
@@ -166,6 +169,8 @@ int sh_tok_read_arrays(struct sh_tokenizer *t, const struct sh_tok_arrays *a, st
 /* A pre-tokenizer by its name in GGUF files, with what belongs to it ("normalizer", "decoder", "ignore_merges"), as
  * parts of a tokenizer.json. NULL: not a known name. */
 json_t *sh_tok_pre(const char *name);
+/* Does it put bos before texts where the file does not say? */
+int sh_tok_pre_begins(const char *name);
 
 /* The "added_tokens" array that the other files of a folder make: tokenizer_config.json (config,
  * may be NULL), special_tokens_map.json, added_tokens.json. `ids`: token to id. NULL: error. */

@@ -167,14 +167,16 @@ static int set_ends(struct sh_tokenizer *t, const struct sh_tok_arrays *a, struc
         if (ends[i] < -1 || (ends[i] >= 0 && (size_t)ends[i] >= a->n) ||
             (ends[i] == -1 && (i ? a->add_eos : a->add_bos)))
             return sh_fail(e, "%s: id %d, expected 0 to %zu", i ? "eos" : "bos", (int)ends[i], a->n - 1);
-    t->bos = ends[0];
+    t->start[0] = ends[0];
+    t->n_start = ends[0] >= 0;
     t->eos = ends[1];
     return 0;
 }
 
 int sh_tok_read_arrays(struct sh_tokenizer *t, const struct sh_tok_arrays *a, struct sh_err *e)
 {
-    t->bos = t->eos = -1;
+    t->n_start = 0;
+    t->eos = -1;
     if (!a->n || a->n > (size_t)SH_TOK_MAX_ID + 1)
         return sh_fail(e, "found %zu tokens, expected 1 to %d", a->n, SH_TOK_MAX_ID + 1);
     if (a->model == SH_TOK_MERGES) {

@@ -5,7 +5,7 @@
  *     model       pieces become ids by            bos  eos  before     after
  *     "llama"     scores (SentencePiece's BPE)    1    2    bos        -
  *     "t5"        scores (unigram)                -    1    -          eos
- *     "gpt2"      merges                          -    -    bos for LLaMA 3's and Tekken's pre-tokenizers
+ *     "gpt2"      merges                          -    -    as the pre-tokenizer has it (tok_pre.c)
  *
  * Texts of the first two get a leading space unless add_space_prefix is false, which converters always write
  * for "t5". Other models, and a model whose arrays do not fit together, are refused by the key's name. */
@@ -144,8 +144,7 @@ static int take_ends(const struct sh_gguf *g, const struct kind *k, struct sh_to
     a->eos = k->eos;
     a->add_bos = k->add_bos;
     a->add_eos = k->add_eos;
-    if (a->pre && (!strcmp(a->pre, "llama-bpe") || !strcmp(a->pre, "llama3") || !strcmp(a->pre, "llama-v3") ||
-                   !strcmp(a->pre, "tekken")))
+    if (a->pre && sh_tok_pre_begins(a->pre))
         a->add_bos = 1;
     return take_id(g, KEY "bos_token_id", a, &a->bos, e) || take_id(g, KEY "eos_token_id", a, &a->eos, e) ||
            sh_gguf_flag(g, KEY "add_bos_token", &a->add_bos, e) ||

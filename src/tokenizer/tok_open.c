@@ -50,20 +50,18 @@ static int heeds_flags(const json_t *config)
 static int apply_config(struct sh_tokenizer *t, const json_t *config, struct sh_err *e)
 {
     static const char *const keys[] = {"bos_token", "eos_token"};
-    int *to[] = {&t->bos, &t->eos}, wanted[2];
+    int32_t *to[] = {&t->start[0], &t->eos};
+    int wanted[2];
     if (sh_tok_flag(config, "add_bos_token", -1, &wanted[0], e) ||
         sh_tok_flag(config, "add_eos_token", -1, &wanted[1], e))
         return -1;
     for (int i = 0; i < 2; i++) {
-        if (wanted[i] == 0)
-            *to[i] = -1;
-        if (wanted[i] != 1 || *to[i] >= 0)
-            continue;
-        int32_t id = named(t, config, keys[i], e);
-        if (id < 0)
+        int has_one = i ? t->eos >= 0 : t->n_start > 0;
+        if (wanted[i] == 1 && !has_one && (*to[i] = named(t, config, keys[i], e)) < 0)
             return -1;
-        *to[i] = id;
     }
+    t->n_start = wanted[0] == 0 ? 0 : wanted[0] == 1 && !t->n_start ? 1 : t->n_start;
+    t->eos = wanted[1] == 0 ? -1 : t->eos;
     return 0;
 }
 

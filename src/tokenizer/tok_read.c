@@ -75,21 +75,22 @@ static int32_t template_id(const struct sh_tokenizer *t, const json_t *from, con
     return (int32_t)json_integer_value(id);
 }
 
-/* The template must be the text with at most one special token before and one after it. */
+/* The template must be the text with a few special tokens before it (GLM has two) and at most one after it. */
 static int read_template(struct sh_tokenizer *t, const json_t *from, struct sh_err *e)
 {
     const json_t *single = json_object_get(from, "single");
     size_t n = json_array_size(single), text = 0;
     while (text < n && !json_object_get(json_array_get(single, text), "Sequence"))
         text++;
-    if (text == n || text > 1 || n > text + 2)
-        return sh_fail(e, "single: only the text with at most one special token before and one after it is supported");
-    int32_t bos = text ? template_id(t, from, json_array_get(single, 0), e) : 0;
-    int32_t eos = n > text + 1 ? template_id(t, from, json_array_get(single, n - 1), e) : 0;
-    if (bos < 0 || eos < 0)
+    if (text == n || text > SH_TOK_MOST_START || n > text + 2)
+        return sh_fail(e, "single: only the text with at most %d special tokens before and one after it is supported",
+                       SH_TOK_MOST_START);
+    for (size_t i = 0; i < text; i++)
+        if ((t->start[i] = template_id(t, from, json_array_get(single, i), e)) < 0)
+            return -1;
+    t->n_start = (int)text;
+    if (n > text + 1 && (t->eos = template_id(t, from, json_array_get(single, n - 1), e)) < 0)
         return -1;
-    t->bos = text ? bos : t->bos;
-    t->eos = n > text + 1 ? eos : t->eos;
     return 0;
 }
 
@@ -97,13 +98,14 @@ static int read_template(struct sh_tokenizer *t, const json_t *from, struct sh_e
 static int read_pair(struct sh_tokenizer *t, const json_t *from, struct sh_err *e)
 {
     static const char *const keys[] = {"cls", "sep"};
-    int *to[] = {&t->bos, &t->eos};
+    int32_t *to[] = {&t->start[0], &t->eos};
     for (int i = 0; i < 2; i++) {
         const json_t *id = json_array_get(json_object_get(from, keys[i]), 1);
         if (!json_is_integer(id) || !sh_vocab_has(&t->vocab, json_integer_value(id)))
             return sh_fail(e, "%s: expected [token, id] of a known token", keys[i]);
-        *to[i] = (int)json_integer_value(id);
+        *to[i] = (int32_t)json_integer_value(id);
     }
+    t->n_start = 1;
     return 0;
 }
 
@@ -219,7 +221,8 @@ int sh_tok_read(struct sh_tokenizer *t, const json_t *root, struct sh_err *e)
         {"pre_tokenizer", "pretokenizers", sh_split_step, &t->split, &t->split.n},
         {"decoder", "decoders", sh_decode_step, &t->decode, &t->decode.n},
         {"post_processor", "processors", read_post, &post, &post.n}};
-    t->bos = t->eos = -1;
+    t->n_start = 0;
+    t->eos = -1;
     if (!json_is_object(model))
         return sh_fail(e, "model: found %s, expected an object", sh_json_kind(model));
     if (read_model(t, model, e))

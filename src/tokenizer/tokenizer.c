@@ -111,8 +111,8 @@ int sh_tokenizer_encode(const struct sh_tokenizer *t, const char *text, size_t b
         w.unigram = sh_unigram_begin(&t->unigram);
     else
         w.bpe = sh_bpe_begin(&t->bpe);
-    if (with_special && t->bos >= 0)
-        sh_ids_add(out, t->bos);
+    for (int i = 0; with_special && i < t->n_start; i++)
+        sh_ids_add(out, t->start[i]);
     int bad = all(&w, text, bytes);
     if (!bad && with_special && t->eos >= 0)
         sh_ids_add(out, t->eos);
@@ -149,9 +149,11 @@ char *sh_tokenizer_decode(const struct sh_tokenizer *t, const int32_t *ids, size
     return out.at;
 }
 
-int sh_tokenizer_bos(const struct sh_tokenizer *t)
+int sh_tokenizer_start(const struct sh_tokenizer *t, const int32_t **ids)
 {
-    return t->bos;
+    if (ids)
+        *ids = t->start;
+    return t->n_start;
 }
 
 int sh_tokenizer_eos(const struct sh_tokenizer *t)

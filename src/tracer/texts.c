@@ -33,10 +33,10 @@ static void add(struct sh_texts *t, const char *path, int part, const int32_t *t
     memcpy(q->tokens, tokens, (size_t)n * sizeof *tokens);
 }
 
-/* Are these ids, with the start token first and cut to the length, too few? */
+/* Are these ids, with the start tokens first and cut to the length, too few? */
 static int is_short(const struct sh_texts *t, size_t n_ids)
 {
-    size_t n = n_ids + (sh_tokenizer_bos(t->tokenizer) >= 0), length = (size_t)length_of(t);
+    size_t n = n_ids + (size_t)sh_tokenizer_start(t->tokenizer, NULL), length = (size_t)length_of(t);
     return (n < length ? n : length) < (size_t)t->least;
 }
 
@@ -45,14 +45,15 @@ int sh_texts_takes(const struct sh_texts *t, size_t n_ids)
     return n_ids && !is_short(t, n_ids);
 }
 
-/* The start token and ids from ids[at] on, as many as fit into the length; gives how many ids were used. */
+/* The start tokens and ids from ids[at] on, as many as fit into the length; gives how many ids were used. */
 static size_t cut(struct sh_texts *t, const char *path, int part, const struct sh_ids *ids, size_t at)
 {
-    int bos = sh_tokenizer_bos(t->tokenizer), n = 0;
-    size_t rest = ids->n - at + (bos >= 0), room = (size_t)length_of(t), from = at;
+    const int32_t *start;
+    int n_start = sh_tokenizer_start(t->tokenizer, &start), n = 0;
+    size_t rest = ids->n - at + (size_t)n_start, room = (size_t)length_of(t), from = at;
     int32_t *tokens = xmalloc((rest < room ? rest : room) * sizeof *tokens);
-    if (bos >= 0)
-        tokens[n++] = bos;
+    for (; n < n_start && (size_t)n < room; n++)
+        tokens[n] = start[n];
     while ((size_t)n < room && at < ids->n)
         tokens[n++] = ids->at[at++];
     add(t, path, part, tokens, n);
@@ -60,13 +61,14 @@ static size_t cut(struct sh_texts *t, const char *path, int part, const struct s
     return at - from;
 }
 
-/* Is there room for text after the start token? */
+/* Is there room for text after the start tokens? */
 static int has_room(const struct sh_texts *t, const char *path, struct sh_err *e)
 {
-    int length = length_of(t);
-    if (length > (sh_tokenizer_bos(t->tokenizer) >= 0))
+    int length = length_of(t), n = sh_tokenizer_start(t->tokenizer, NULL);
+    if (length > n)
         return 1;
-    sh_misused(e, "%s: a sequence length of %d token has no room for text after the start token", path, length);
+    sh_misused(e, "%s: a sequence length of %d token%s has no room for text after the start token%s", path, length,
+               length > 1 ? "s" : "", n > 1 ? "s" : "");
     return 0;
 }
 
@@ -85,7 +87,7 @@ static FILE *open_lines(const char *path)
 int sh_texts_text(struct sh_texts *t, const char *path, struct sh_err *e)
 {
     char *text;
-    size_t bytes = 0, whole = (size_t)(length_of(t) - (sh_tokenizer_bos(t->tokenizer) >= 0)), at = 0;
+    size_t bytes = 0, whole = (size_t)(length_of(t) - sh_tokenizer_start(t->tokenizer, NULL)), at = 0;
     struct sh_ids ids = {0};
     if (full(t))
         return 0;

@@ -9,6 +9,7 @@
 #include "src/tracer/texts.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/tokenizer_golden.h"
 
 static struct sh_err e;
 
@@ -32,7 +33,7 @@ static struct with with_new(const char *kind)
     w.tokenizer = sh_tokenizer_open(folder, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(w.tokenizer);
     CU_ASSERT_FATAL(sh_tokenizer_encode(w.tokenizer, text, strlen(text), 0, &w.ids, &e) == 0 && w.ids.n > 50);
-    w.bos = sh_tokenizer_bos(w.tokenizer);
+    w.bos = tokenizer_bos(w.tokenizer);
     return w;
 }
 

@@ -76,7 +76,7 @@ static void reference(const char *kind)
     struct sh_tokenizer *t = open_golden(kind);
     size_t i, n_bad = 0;
     CU_ASSERT(sh_tokenizer_size(t) == json_integer_value(json_object_get(root, "vocab_size")));
-    CU_ASSERT(sh_tokenizer_bos(t) == (json_is_integer(bos) ? json_integer_value(bos) : -1));
+    CU_ASSERT(tokenizer_bos(t) == (json_is_integer(bos) ? json_integer_value(bos) : -1));
     CU_ASSERT_FATAL(json_array_size(json_object_get(root, "cases")) > 300);
     json_array_foreach(json_object_get(root, "cases"), i, one) {
         const json_t *decoded = json_object_get(one, "decoded");
@@ -109,7 +109,7 @@ static void opt_end_to_end(void)
     json_t *root = tokenizer_golden_json("e2e_opt/ref_text.json"), *one;
     struct sh_tokenizer *t = open_golden("opt_bpe");
     size_t i, n = 0;
-    CU_ASSERT(sh_tokenizer_bos(t) == 2);
+    CU_ASSERT(tokenizer_bos(t) == 2);
     json_array_foreach(json_object_get(root, "cases"), i, one) {
         const json_t *text = json_object_get(one, "text"), *greedy = json_object_get(one, "greedy");
         const json_t *continuation = json_object_get(one, "greedy_text");

@@ -93,7 +93,10 @@ static void pre_names(void)
         {"gpt-2", 4}, {"mpt", 4}, {"olmo", 4}, {"jais", 4}, {"starcoder", 7}, {"refact", 7},
         {"command-r", 7}, {"smollm", 7}, {"codeshell", 7}, {"llama-bpe", 5}, {"llama3", 5},
         {"llama-v3", 5}, {"dbrx", 5}, {"smaug-bpe", 5}, {"qwen2", 7}, {"deepseek-r1-qwen", 7},
-        {"stablelm2", 7}, {"gpt-4o", 5}, {"llama4", 5}, {"tekken", 7}, {"bloom", 3}};
+        {"stablelm2", 7}, {"gpt-4o", 5}, {"llama4", 5}, {"tekken", 7}, {"bloom", 3}, {"phi-2", 4},
+        {"exaone4", 4}, {"exaone", 7}, {"falcon3", 5}, {"lfm2", 5}, {"glm4", 5}, {"chatglm-bpe", 5}, {"minimax-m2", 5},
+        {"hunyuan", 7}, {"solar-open", 7}, {"qwen35", 7}, {"seed-coder", 7}, {"falcon", 5}, {"default", 5},
+        {"deepseek-coder", 7}, {"deepseek-v3", 5}, {"hunyuan-dense", 5}};
     static const struct sh_tok_string token[] = {
         S("A"), S("b"), S("1"), S("2"), S("3"), S("4"), S("c"), S("!"), S("\xc4\xa0"), S("Ab"),
         S("12"), S("34"), S("1234"), S("123"), S("\xc4\xa0" "c"), S("Ab1234"), S("Ab123")};

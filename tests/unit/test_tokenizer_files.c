@@ -277,7 +277,7 @@ static void holes_and_missing_characters(void)
                                              "[[\"a\",\"b\"]]") "}", &e);
     struct sh_ids ids = {0};
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
-    CU_ASSERT(sh_tokenizer_size(t) == 10 && sh_tokenizer_bos(t) == -1);
+    CU_ASSERT(sh_tokenizer_size(t) == 10 && tokenizer_bos(t) == -1);
     CU_ASSERT_PTR_NULL(sh_tokenizer_piece(t, 1));
     CU_ASSERT(sh_tokenizer_encode(t, "aab<x>", 6, 1, &ids, &e) == 0);
     CU_ASSERT(ids.n == 3 && ids.at[0] == 3 && ids.at[1] == 7 && ids.at[2] == 9);
@@ -309,7 +309,52 @@ static void flags_by_class(void)
         struct sh_err e = {0};
         struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
         CU_ASSERT_PTR_NOT_NULL_FATAL(t);
-        CU_ASSERT(sh_tokenizer_bos(t) == 0 && sh_tokenizer_eos(t) == (cases[i].heeds ? -1 : 1));
+        CU_ASSERT(tokenizer_bos(t) == 0 && sh_tokenizer_eos(t) == (cases[i].heeds ? -1 : 1));
+        sh_tokenizer_free(t);
+    }
+    scratch_clear();
+}
+
+/* GLM's template has two tokens before the text. */
+static void two_before(void)
+{
+    static const char text[] =
+        "{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}},"
+        "{\"SpecialToken\":{\"id\":\"y\"}},{\"Sequence\":{\"id\":\"A\"}}],"
+        "\"special_tokens\":{\"x\":{\"ids\":[2]},\"y\":{\"ids\":[0]}}},"
+        MODEL("{\"a\":0,\"b\":1,\"ab\":2}", "[[\"a\",\"b\"]]") "}";
+    struct sh_err e = {0};
+    struct sh_ids ids = {0};
+    struct sh_tokenizer *t = open_text(text, &e);
+    const int32_t *start, wanted[] = {2, 0, 2, 1};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+    CU_ASSERT(sh_tokenizer_start(t, &start) == 2 && start[0] == 2 && start[1] == 0 && sh_tokenizer_eos(t) == -1);
+    CU_ASSERT(sh_tokenizer_encode(t, "abb", 3, 1, &ids, &e) == 0);
+    CU_ASSERT(ids.n == 4 && !memcmp(ids.at, wanted, sizeof wanted));
+    free(ids.at);
+    sh_tokenizer_free(t);
+    scratch_clear();
+}
+
+/* vocab.json and merges.txt: what the classes of transformers add to what the files say. */
+static void classes_of_pairs(void)
+{
+    static const char vocab[] = "{\"e\":0,\"\u00cc\":1,\"\u0123\":2,\"\u00c3\":3,\"\u00a9\":4,\"<|endoftext|>\":5}";
+    static const struct { const char *config; int n; int32_t ids[4]; } cases[] = {
+        {"{\"tokenizer_class\":\"GPTNeoXTokenizer\"}", 3, {3, 4, 5}},      /* NFC */
+        {"{\"tokenizer_class\":\"GPT2Tokenizer\"}", 4, {0, 1, 2, 5}},
+        {"{\"pad_token\":\"<p>\"}", 4, {0, 1, 2, 5}}};
+    struct sh_err e = {0};
+    scratch_write("vocab.json", vocab, sizeof vocab - 1);
+    scratch_write("merges.txt", "#version: 0.2\n", 14);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sh_ids ids = {0};
+        scratch_write("tokenizer_config.json", cases[i].config, strlen(cases[i].config));
+        struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+        CU_ASSERT(sh_tokenizer_encode(t, "e\xcc\x81<|endoftext|>", 16, 0, &ids, &e) == 0);
+        CU_ASSERT(ids.n == (size_t)cases[i].n && !memcmp(ids.at, cases[i].ids, ids.n * sizeof *ids.at));
+        free(ids.at);
         sh_tokenizer_free(t);
     }
     scratch_clear();
@@ -341,7 +386,7 @@ static void refused_folders(void)
     struct sh_err e = {0};
     struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
-    CU_ASSERT(sh_tokenizer_size(t) == 5 && sh_tokenizer_bos(t) == 3);     /* q and p are next */
+    CU_ASSERT(sh_tokenizer_size(t) == 5 && tokenizer_bos(t) == 3);     /* q and p are next */
     CU_ASSERT_STRING_EQUAL(sh_tokenizer_piece(t, 4), "p");
     sh_tokenizer_free(t);
     scratch_write("tokenizer_config.json", "{\"add_eos_token\":true}", 22);
@@ -398,6 +443,8 @@ int main(void)
         {"steps that multiply a text are stopped", growing},
         {"vocabulary with holes, characters without a token", holes_and_missing_characters},
         {"tokenizer_config.json: which classes heed its flags", flags_by_class},
+        {"a template with two tokens before the text", two_before},
+        {"vocab.json and merges.txt: by class", classes_of_pairs},
         {"folders: each fault has its sentence", refused_folders},
         {"damaged files", damaged_files},
         {0}};

@@ -58,7 +58,7 @@ static void one_model(const char *kind, const json_t *model, const json_t *texts
         printf("# %s: %s\n", kind, e.text);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
     CU_ASSERT(sh_tokenizer_size(t) == json_integer_value(json_object_get(model, "size")));
-    CU_ASSERT(sh_tokenizer_bos(t) == json_integer_value(json_object_get(model, "bos")));
+    CU_ASSERT(tokenizer_bos(t) == json_integer_value(json_object_get(model, "bos")));
     CU_ASSERT(sh_tokenizer_eos(t) == -1);
     CU_ASSERT(decodes_all(t, json_object_get(model, "all")));
     CU_ASSERT_FATAL(json_array_size(cases) == json_array_size(texts));
@@ -288,7 +288,7 @@ static void beside(void)
     if (!t)
         printf("# %s\n", e.text);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
-    CU_ASSERT(sh_tokenizer_bos(t) == -1 && sh_tokenizer_eos(t) == 2);
+    CU_ASSERT(tokenizer_bos(t) == -1 && sh_tokenizer_eos(t) == 2);
     CU_ASSERT(sh_tokenizer_encode(t, "<s><new>", 8, 1, &ids, &e) == 0);
     CU_ASSERT(ids.n == 3 && ids.at[0] == 1 && ids.at[1] == 600 && ids.at[2] == 2);
     char *back = sh_tokenizer_decode(t, ids.at, ids.n, &bytes);

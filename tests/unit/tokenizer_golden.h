@@ -7,6 +7,13 @@
 
 #include "src/tokenizer/tokenizer.h"
 
+/* The first of the ids before every text; -1: there are none. */
+static inline int tokenizer_bos(const struct sh_tokenizer *t)
+{
+    const int32_t *start;
+    return sh_tokenizer_start(t, &start) ? start[0] : -1;
+}
+
 char *tokenizer_golden(const char *name);       /* the path under golden/tokenizers, malloc'ed */
 json_t *tokenizer_golden_json(const char *name);        /* the file there; fatal when it is missing */
 

@@ -18,7 +18,7 @@ struct document {
     const char *text;
     size_t bytes;
     struct sh_ids ids;
-    int has_start;                      /* a start token in front                                 */
+    int n_start;                        /* start tokens before the text                           */
 };
 
 /* Tokens that the text's first `bytes` bytes and the whole have in common; *all: how many the former are. */
@@ -68,12 +68,12 @@ static int read_answer(const struct document *d, const json_t *o, struct sh_eval
     int to = common(d, at + bytes, &all, e);
     if (to < 0)
         return -1;
-    a->from = from + d->has_start;
-    a->to = (to < all || to == from ? to + 1 : to) + d->has_start;
+    a->from = from + d->n_start;
+    a->to = (to < all || to == from ? to + 1 : to) + d->n_start;
     if (json_object_get(o, "said_at")) {
         if (read_place(d, o, "said_at", at, &said, e) || (a->said = common(d, said, &all, e)) < 0)
             return -1;
-        a->said += d->has_start;
+        a->said += d->n_start;
     }
     return a->from ? 0 : sh_fail(e, "the answer is the text's first token, so nothing predicts it");
 }
@@ -107,7 +107,7 @@ static int read_line(const struct sh_text_source *s, const json_t *item, const c
 {
     const json_t *words = json_object_get(item, s->field), *list = json_object_get(item, field);
     struct document d = {.s = s, .text = json_string_value(words), .bytes = json_string_length(words),
-                         .has_start = sh_tokenizer_bos(s->tokenizer) >= 0};
+                         .n_start = sh_tokenizer_start(s->tokenizer, NULL)};
     if (!d.text)
         return sh_fail(e, "field \"%s\" has no text", s->field);
     if (!json_is_array(list))
