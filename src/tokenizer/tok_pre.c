@@ -43,7 +43,7 @@ static const struct { const char *name; int flags; const char *cut[MOST_CUTS]; }
     {"llama-bpe", LIKE_LLAMA_3}, {"llama3", LIKE_LLAMA_3}, {"llama-v3", LIKE_LLAMA_3},
     {"falcon3", LIKE_LLAMA_3}, {"falcon-h1", LIKE_LLAMA_3}, {"pixtral", LIKE_LLAMA_3},
     {"lfm2", LIKE_LLAMA_3}, {"dbrx", 0, {LLAMA_3}}, {"smaug-bpe", 0, {LLAMA_3}}, {"glm4", 0, {LLAMA_3}},
-    {"chatglm-bpe", 0, {LLAMA_3}}, 
+    {"chatglm-bpe", 0, {LLAMA_3}},
     {"qwen2", NFC, {QWEN_2}}, {"deepseek-r1-qwen", NFC, {QWEN_2}}, {"stablelm2", 0, {QWEN_2}}, {"hunyuan", 0, {QWEN_2}},
     {"solar-open", 0, {QWEN_2}}, {"qwen35", NFC, {QWEN_3_5}}, {"seed-coder", 0, {SEED}},
     {"gpt-4o", 0, {O200K}}, {"llama4", 0, {O200K}}, {"minimax-m2", 0, {O200K}}, {"tekken", WHOLE | BEGINS, {TEKKEN}},

@@ -34,8 +34,8 @@ int sh_tokenizer_encode(const struct sh_tokenizer *t, const char *text, size_t b
  * that no token has (holes, padding rows of the embedding) give nothing. */
 char *sh_tokenizer_decode(const struct sh_tokenizer *t, const int32_t *ids, size_t n, size_t *bytes);
 
-/* What with_special adds: the number of ids before the text, which *ids (may be NULL) then points to; the id after it, -1:
- * none. */
+/* What with_special adds: the number of ids before the text, which *ids (may be NULL) then points to; the id after it,
+ * -1: none. */
 int sh_tokenizer_start(const struct sh_tokenizer *t, const int32_t **ids);
 int sh_tokenizer_eos(const struct sh_tokenizer *t);
 /* The largest id + 1 (there may be gaps). */

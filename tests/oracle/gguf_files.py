@@ -325,6 +325,11 @@ def metadata(arch, c):
     if r["rope_type"] == "yarn":
         m += [("rope.scaling.original_context_length", U32, r["original_max_position_embeddings"]),
               ("rope.scaling.yarn_beta_fast", FLOAT, r["beta_fast"])]
+    if r["rope_type"] == "longrope":
+        original = c.original_max_position_embeddings
+        m += [("rope.scaling.original_context_length", U32, original),
+              ("rope.scaling.attn_factor", FLOAT,
+               math.sqrt(1 + math.log(c.max_position_embeddings / original) / math.log(original)))]
     if arch == "gptneox":
         m += [("use_parallel_residual", BOOL, c.use_parallel_residual)]
     if arch == "phi3" or arch.startswith("gemma"):
@@ -378,6 +383,9 @@ def cases():
         "bloom": ("bloom", t.BloomConfig(vocab_size=64, hidden_size=16, n_layer=2, n_head=4), 9, F16),
         "quantised": ("llama", t.LlamaConfig(**dict(flat, hidden_size=32, intermediate_size=64)), 9, old_types),
         "quantised_k": ("llama", t.LlamaConfig(**wide, **tied), 9, k_types),
+        "phi3_long": ("phi3", t.Phi3Config(
+            **llama, original_max_position_embeddings=10, rope_parameters=rope(
+                "longrope", short_factor=[1.0, 1.5], long_factor=[1.5, 4.0])), 14, F16),
     }
 
 
@@ -408,6 +416,9 @@ def convert(arch, config, model, formats):
     if r.get("rope_type") == "llama3":
         f = rope_factors(r, getattr(config, "head_dim", None) or config.hidden_size // heads)
         tensors.append(("rope_freqs.weight", f.shape, F32, f.tobytes()))
+    for kind in ("long", "short") if r.get("rope_type") == "longrope" else ():
+        f = np.array(r[kind + "_factor"], np.float32)
+        tensors.append((f"rope_factors_{kind}.weight", f.shape, F32, f.tobytes()))
     return tensors
 
 

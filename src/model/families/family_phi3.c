@@ -34,7 +34,7 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 
 static const struct sh_gguf_form gguf = {
     .arch = "phi3", .items = sh_llama_items, .base_key = "rope_theta", .share_key = "partial_rotary_factor",
-    .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_WINDOW};
+    .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD | SH_GGUF_WINDOW | SH_GGUF_LONG};
 
 const struct sh_family sh_family_phi3 = {
     .special = "q, k, v and gate, up in one tensor; longrope",

@@ -417,6 +417,8 @@ static int check_key(struct sh_gguf_maker *m, const struct sh_gguf_value *v, str
     for (const struct sh_gguf_item *item = m->form->items; item->kind != SH_GGUF_COUNT || item->name; item++)
         if (item->name && item->kind != SH_GGUF_THERE && sh_gguf_text_is(name, item->name))
             return 0;
+    if (sh_gguf_text_is(name, "rope.scaling.attn_factor") && sh_gguf_is_long(m))
+        return 0;
     for (const struct neutral *n = neutral; n->name; n++)
         if (sh_gguf_text_is(name, n->name))
             return check_neutral(m, v, n);

@@ -47,6 +47,8 @@ int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out);
 
 /* gguf_rope.c: the base, the share of a head that turns, and scaling. */
 int sh_gguf_put_rope(struct sh_gguf_maker *m);
+/* Does the file have factors of frequencies for short texts and for long ones? */
+int sh_gguf_is_long(const struct sh_gguf_maker *m);
 
 /* gguf_by_layer.c: heads, feed-forward widths and rotation where layers with a window differ from others. The heads
  * come first. */

@@ -88,14 +88,21 @@ static int find_turns(struct factors *f, double original)
     return fits(f);
 }
 
-static int read_factors(const struct sh_gguf_maker *m, const struct sh_stored *t, double base, int64_t turning,
-                        struct factors *f)
+static int check_shape(const struct sh_gguf_maker *m, const struct sh_stored *t, int64_t turning)
 {
     char shape[100];
     if (strcmp(t->dtype, "F32") || t->rank != 1 || (int64_t)t->shape[0] != turning / 2 || t->shape[0] > MOST_PAIRS)
         return sh_fail(m->e, "%s: tensor '%s': found %s of shape %s, expected F32 of shape [%lld], one number for each "
                        "rotary pair of a head", t->file, t->name, t->dtype, sh_stored_shape(t, shape, sizeof shape),
                        (long long)turning / 2);
+    return 0;
+}
+
+static int read_factors(const struct sh_gguf_maker *m, const struct sh_stored *t, double base, int64_t turning,
+                        struct factors *f)
+{
+    if (check_shape(m, t, turning))
+        return -1;
     f->n = (int)t->shape[0];
     f->most = 1;
     for (int i = 0; i < f->n; i++) {
@@ -128,6 +135,57 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
                 json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", f.most, "low_freq_factor",
                           f.low, "high_freq_factor", f.high, "original_max_position_embeddings",
                           (json_int_t)f.original));
+    return 0;
+}
+
+/* ---- "longrope": a divisor of each frequency, for short texts and for long ones ---- */
+
+static const char long_factors[] = "rope_factors_long.weight", short_factors[] = "rope_factors_short.weight";
+
+int sh_gguf_is_long(const struct sh_gguf_maker *m)
+{
+    return m->form->traits & SH_GGUF_LONG && (sh_weights_find(m->w, long_factors) || sh_weights_find(m->w, short_factors));
+}
+
+/* NULL: m->e says why. */
+static json_t *list_of(const struct sh_gguf_maker *m, const char *name, int64_t turning)
+{
+    const struct sh_stored *t = sh_weights_find(m->w, name);
+    if (!t)
+        return sh_fail_null(m->e, "%s: tensor '%s' is missing, expected it next to the other one of '%s' and '%s'",
+                            m->g->path, name, short_factors, long_factors);
+    if (check_shape(m, t, turning))
+        return NULL;
+    json_t *list = json_array();
+    for (int i = 0; i < (int)t->shape[0]; i++) {
+        float by;
+        memcpy(&by, t->at + 4 * i, sizeof by);
+        if (!(by > 0) || !(by <= 1e6f)) {
+            json_decref(list);
+            return sh_fail_null(m->e, "%s: tensor '%s': found %g, expected numbers above 0, at most 1000000", t->file,
+                                t->name, (double)by);
+        }
+        json_array_append_new(list, json_real((double)by));
+    }
+    return list;
+}
+
+static int put_long(struct sh_gguf_maker *m, int64_t turning)
+{
+    int64_t original = 0;
+    double attention = 1;
+    json_t *of_long = list_of(m, long_factors, turning), *of_short = of_long ? list_of(m, short_factors, turning) : NULL;
+    if (!of_short || sh_gguf_count(m, "rope.scaling.original_context_length", &original) ||
+        sh_gguf_number(m, "rope.scaling.attn_factor", &attention)) {
+        json_decref(of_long);
+        json_decref(of_short);
+        return -1;
+    }
+    json_t *scaling = json_pack("{s:s, s:o, s:o, s:f}", "rope_type", "longrope", "long_factor", of_long, "short_factor",
+                                of_short, "attention_factor", attention);
+    if (original)
+        json_object_set_new(scaling, "original_max_position_embeddings", json_integer(original));
+    sh_gguf_put(m, "rope_scaling", NULL, scaling);
     return 0;
 }
 
@@ -233,5 +291,7 @@ int sh_gguf_put_rope(struct sh_gguf_maker *m)
     if (!(base > 1) || base > 1e12)
         return sh_gguf_cannot(m, name, "a number above 1");
     sh_gguf_put(m, m->form->base_key, name, json_real(base));
+    if (sh_gguf_is_long(m))
+        return put_long(m, turning);
     return factors ? put_factors(m, factors, base, turning) : 0;
 }
