@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/engine/eval.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,8 @@ static void judge(void *arg, int k)
         *full = sh_eval_row_of(copy, r->n_vocab);
     }
     struct sh_eval_row row = is_full ? *full : sh_eval_row_of(own, r->n_vocab);
+    if (isnan(row.total))
+        atomic_store(&r->is_odd, 1);
     r->point[k] = sh_eval_point_of(&row, is_full ? NULL : full,
                                    next < r->n_token ? r->text[j->sequence].tokens[next] : -1, r->n_vocab);
 }
@@ -224,6 +227,8 @@ static int read_some(const struct sh_eval *v, const struct sh_eval_text *text, i
     r.text = text;
     make_room(&r);
     int bad = (v->stream ? sh_eval_stream : sh_eval_sweep)(&r, e);
+    if (!bad && r.is_odd)
+        bad = sh_fail(e, "a logit is not a number or infinitely large: the model's activations overflowed");
     for (int i = 0; i < n_text && !bad; i++)
         for (int k = 0; k < r.n_run; k++) {
             count_answers(&r, i, k);

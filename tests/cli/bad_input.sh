@@ -51,6 +51,11 @@ echo '[3, 127, 5]' >uses-127.jsonl
 trace "checkpoint: NaN in the token embedding" 1 \
     "tensor .*embed_tokens.weight: row 127, column 31 is -?nan, expected a finite number" nan-embedding --tokens uses-127.jsonl
 
+python "$cli/checkpoint.py" damage huge "$opt" huge model.decoder.final_layer_norm.weight
+run eval --model huge --tokens tokens.jsonl --policy window --budget 0.5 -q
+expect "overflow after the last layer: eval refuses rather than compare" 1 "" \
+    "a logit is not a number or infinitely large: the model's activations overflowed"
+
 # A fault in the last layer shows when the layers before it are in the store: they stay, and are whole.
 python "$cli/checkpoint.py" damage nan-last "$opt" nan model.decoder.layers.1.self_attn.q_proj.weight
 run trace --model nan-last --db out/last.db --tokens tokens.jsonl -q --codec f32

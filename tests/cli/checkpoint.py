@@ -95,6 +95,8 @@ def damage(folder, source, how, name):
         header["other." + name] = header.pop(name)
     elif how == "nan":                                  # the tensor's last number
         data[end - 4:end] = struct.pack("<f", float("nan"))
+    elif how == "huge":                                 # the same: finite, but what is made of it is not
+        data[end - 4:end] = struct.pack("<f", 3.4e38)
     else:
         sys.exit(f"no fault is called {how}")
     write(path, header, data)

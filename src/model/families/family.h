@@ -184,7 +184,7 @@ enum sh_gguf_trait {
     SH_GGUF_WHOLE_YARN = 16384,             /* YaRN's range of correction is not rounded          */
     SH_GGUF_BY_LAYER = 32768,               /* layers with a window have heads and bases of their own */
     SH_GGUF_SPARSE = 65536,                 /* lists of counts have 0 for layers without the block */
-    SH_GGUF_LONG = 131072                   /* rope_factors_short.weight and …_long.weight may be there ("longrope") */
+    SH_GGUF_LONG = 131072                   /* rope_factors_short.weight, …_long.weight scale them ("longrope") */
 };
 
 struct sh_gguf_item {                       /* a key that is taken over as it is                  */

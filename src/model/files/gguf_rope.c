@@ -144,7 +144,8 @@ static const char long_factors[] = "rope_factors_long.weight", short_factors[] =
 
 int sh_gguf_is_long(const struct sh_gguf_maker *m)
 {
-    return m->form->traits & SH_GGUF_LONG && (sh_weights_find(m->w, long_factors) || sh_weights_find(m->w, short_factors));
+    return m->form->traits & SH_GGUF_LONG &&
+           (sh_weights_find(m->w, long_factors) || sh_weights_find(m->w, short_factors));
 }
 
 /* NULL: m->e says why. */
@@ -174,7 +175,8 @@ static int put_long(struct sh_gguf_maker *m, int64_t turning)
 {
     int64_t original = 0;
     double attention = 1;
-    json_t *of_long = list_of(m, long_factors, turning), *of_short = of_long ? list_of(m, short_factors, turning) : NULL;
+    json_t *of_long = list_of(m, long_factors, turning),
+           *of_short = of_long ? list_of(m, short_factors, turning) : NULL;
     if (!of_short || sh_gguf_count(m, "rope.scaling.original_context_length", &original) ||
         sh_gguf_number(m, "rope.scaling.attn_factor", &attention)) {
         json_decref(of_long);
