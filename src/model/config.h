@@ -86,6 +86,8 @@ void sh_config_lengthen(struct sh_arch *a, const struct sh_rope *r);
 int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 /* The same for families that rotate whole heads: a partial_rotary_factor is refused, except in GGUF. */
 int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+/* -1: a part of each head alone turns. */
+int sh_config_turns_whole(const struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
 /* The window from sliding_window; null means none, `fallback` is used if the key is absent. */
 int sh_config_window(const struct sh_config *c, int fallback, struct sh_arch *a, struct sh_err *e);

@@ -167,19 +167,24 @@ void sh_config_lengthen(struct sh_arch *a, const struct sh_rope *r)
 int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const char *const objects[] = {"rope_scaling", "rope_parameters", NULL};
-    static const char by_kind[] = "rope_parameters.full_attention";
-    if (!sh_config_is_filled(c, objects[0]) && sh_config_is_filled(c, by_kind))
-        return sh_config_refuse(c, by_kind, "one set of parameters for all layers of this model type", e);
+    static const char *const by_kind[] = {"rope_parameters.full_attention", "rope_parameters.sliding_attention"};
+    for (int i = 0; i < 2; i++)
+        if (sh_config_is_filled(c, by_kind[i]))
+            return sh_config_refuse(c, by_kind[i], "one set of parameters for all layers of this model type", e);
     if (sh_config_rope(c, objects, a, &a->rope, e))
         return -1;
     sh_config_lengthen(a, &a->rope);
     return 0;
 }
 
+int sh_config_turns_whole(const struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return a->rotary_share < 1 && !sh_config_is_gguf(c)
+               ? sh_fail(e, "%s: key 'partial_rotary_factor': found %g, expected 1 for this model type",
+                         sh_config_path(c), (double)a->rotary_share) : 0;
+}
+
 int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    if (a->rotary_share < 1 && !sh_config_is_gguf(c))
-        return sh_fail(e, "%s: key 'partial_rotary_factor': found %g, expected 1 for this model type",
-                       sh_config_path(c), (double)a->rotary_share);
-    return sh_config_classic_rope(a, c, e);
+    return sh_config_turns_whole(a, c, e) || sh_config_classic_rope(a, c, e) ? -1 : 0;
 }

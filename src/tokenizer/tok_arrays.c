@@ -67,8 +67,14 @@ static int find_special(const struct sh_tok_arrays *a, int32_t bytes[256], int32
     return 0;
 }
 
+static int has_space_mark(const struct sh_tok_string *s)
+{
+    return memmem(s->at, s->n, "\xe2\x96\x81", 3) != NULL;
+}
+
 /* Where tokens that are not made of others are cut out of: the text as it comes, or the normalised text, in which
- * normalisation must then leave them as they are. */
+ * normalisation must then leave them as they are. (Older GGUF files of Gemma have runs of U+2581, later ones of
+ * spaces.) */
 static int put_added(struct sh_tokenizer *t, const struct sh_tok_arrays *a,
                      struct sh_sp_normal *normal, struct sh_err *e)
 {
@@ -78,7 +84,9 @@ static int put_added(struct sh_tokenizer *t, const struct sh_tok_arrays *a,
         if (type != SH_TOK_USER && type != SH_TOK_CONTROL && type != SH_TOK_UNKNOWN)
             continue;
         if (a->specials_in_text)
-            bad = sh_added_put(&t->added, s->at, s->n, (int32_t)i, 0, e);
+            bad = sh_added_put(&t->added, s->at, s->n, (int32_t)i, 0, e) ||
+                  (type == SH_TOK_USER && !t->is_unigram && has_space_mark(s) &&
+                   sh_added_put(&t->added_normal, s->at, s->n, (int32_t)i, 0, e));
         else if (type == SH_TOK_USER)
             bad = sh_added_put(&normal->user, s->at, s->n, (int32_t)i, 0, e) ||
                   (!t->is_unigram && sh_added_put(&t->added_normal, s->at, s->n, (int32_t)i, 0, e));

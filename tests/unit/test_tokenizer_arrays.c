@@ -27,14 +27,15 @@ static struct sh_tokenizer *from_arrays(const struct sh_tok_arrays *a, struct sh
 static void scores(void)
 {
     static const struct sh_tok_string token[] = {S("<unk>"), S("<s>"), S("a"), S("b"), S("ab"), S("bb"),
-                                                 S("\xe2\x96\x81"), S("[x]"), S("  ")};
-    static const float score[] = {0, 0, 0, 0, -2, -1, 0, 0, 0};
-    static const int32_t type[] = {2, 3, 1, 1, 1, 1, 1, 4, 4};
-    struct sh_tok_arrays a = {.model = SH_TOK_SCORES, .n = 9, .token = token, .score = score,
+                                                 S("\xe2\x96\x81"), S("[x]"), S("  "),
+                                                 S("\xe2\x96\x81" "c\xe2\x96\x81")};
+    static const float score[] = {0, 0, 0, 0, -2, -1, 0, 0, 0, 0};
+    static const int32_t type[] = {2, 3, 1, 1, 1, 1, 1, 4, 4, 4};
+    struct sh_tok_arrays a = {.model = SH_TOK_SCORES, .n = 10, .token = token, .score = score,
                               .type = type, .bos = 1, .eos = -1, .add_bos = 1, .add_prefix = 1,
                               .escape = 1, .specials_in_text = 1, .unknown_text = S("?")};
-    static const char text[] = "[x]abb[x]bzz<s>ab   <unk>a";
-    static const int32_t wanted[] = {1, 7, 6, 2, 5, 7, 6, 3, 0, 1, 6, 4, 8, 6, 6, 0, 6, 2};
+    static const char text[] = "[x]abb[x]bzz<s>ab   <unk>a c a";
+    static const int32_t wanted[] = {1, 7, 6, 2, 5, 7, 6, 3, 0, 1, 6, 4, 8, 6, 6, 0, 6, 2, 9, 2};
     const size_t n = sizeof wanted / sizeof *wanted;
     struct sh_err e = {0};
     struct sh_ids ids = {0};
@@ -44,12 +45,12 @@ static void scores(void)
     CU_ASSERT(sh_tokenizer_encode(t, text, sizeof text - 1, 1, &ids, &e) == 0);
     CU_ASSERT(ids.n == n && !memcmp(ids.at, wanted, sizeof wanted));
     char *back = sh_tokenizer_decode(t, ids.at, ids.n, &bytes);
-    CU_ASSERT_STRING_EQUAL(back, "[x] abb[x] b? ab    ? a");
+    CU_ASSERT_STRING_EQUAL(back, "[x] abb[x] b? ab    ? a c a");
     free(back);
     free(ids.at);
     sh_tokenizer_free(t);
-    a.bos = 9;
-    CU_ASSERT(from_arrays(&a, &e) == NULL && strstr(e.text, "bos: id 9"));
+    a.bos = 10;
+    CU_ASSERT(from_arrays(&a, &e) == NULL && strstr(e.text, "bos: id 10"));
     a.bos = -1;
     CU_ASSERT(from_arrays(&a, &e) == NULL && strstr(e.text, "bos: id -1"));
 }

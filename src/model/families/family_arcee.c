@@ -40,6 +40,6 @@ const struct sh_family sh_family_seed_oss = {
     .special = "biases on queries, keys and values",
     .name = "seed_oss", .model_types = SH_WORDS("seed_oss"),
     .architectures = SH_WORDS("SeedOssForCausalLM", "SeedOssModel"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START_EPS(1e-5f), .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS}, .keys = sh_llama_keys,
+    .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS}, .keys = sh_llama_keys,
     .params = sh_llama_params,
     .gguf = &sh_gguf_seed_oss, .shape = shape, .finish = sh_config_whole_rope};

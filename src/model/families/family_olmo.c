@@ -48,11 +48,14 @@ static int finish_3(struct sh_arch *a, const struct sh_config *c, struct sh_err 
 {
     static const char *const local[] = {"rope_parameters.sliding_attention", NULL};
     static const char *const whole[] = {"rope_scaling", "rope_parameters.full_attention", "rope_parameters", NULL};
-    a->local_rope = (struct sh_rope){.base = a->rope.base};
-    if (sh_config_rope(c, local, a, &a->local_rope, e) || sh_config_rope(c, whole, a, &a->rope, e))
+    float base = a->rope.base;
+    if (sh_config_turns_whole(a, c, e) ||
+        sh_config_real(c, "rope_parameters.full_attention.rope_theta", 1e12, &a->rope.base, e) ||
+        sh_config_rope(c, whole, a, &a->rope, e))
         return -1;
     sh_config_lengthen(a, &a->rope);
-    return 0;
+    a->local_rope.base = sh_config_is_filled(c, "rope_parameters.full_attention") ? base : a->rope.base;
+    return sh_config_rope(c, local, a, &a->local_rope, e);
 }
 
 const struct sh_family sh_family_olmo3 = {

@@ -127,7 +127,8 @@ static int mixture_shape_2(struct sh_arch *a, const struct sh_config *c, struct 
     a->flags = (a->flags & ~(unsigned)(SH_HAS_OUT_BIAS | SH_HAS_BIAS)) | (biased ? SH_HAS_BIAS : 0);
     a->mix.shared_width = 5632;
     if (sh_config_at_least(c, "shared_expert_intermediate_size", 0, (int)1e8, &a->mix.shared_width, e) ||
-        sh_qwen_mixture_shape(a, c, e) || sh_config_at_least(c, "max_window_layers", 0, (int)1e8, &end, e))
+        sh_qwen_mixture_shape(a, c, e) ||
+        (a->window && sh_config_at_least(c, "max_window_layers", 0, (int)1e8, &end, e)))
         return -1;
     memset(a->whole, 0, sizeof a->whole);
     return sh_config_windows(c, even_before, end, a, e);

@@ -173,12 +173,16 @@ static json_t *list_of(const struct sh_gguf_maker *m, const char *name, int64_t 
 
 static int put_long(struct sh_gguf_maker *m, int64_t turning)
 {
+    static const char sharper[] = "rope.scaling.attn_factor";
     int64_t original = 0;
     double attention = 1;
+    if (sh_gguf_number(m, sharper, &attention))
+        return -1;
+    if (!(attention > 0) || attention > 1e6)
+        return sh_gguf_cannot(m, sharper, "a number above 0, at most 1000000");
     json_t *of_long = list_of(m, long_factors, turning),
            *of_short = of_long ? list_of(m, short_factors, turning) : NULL;
-    if (!of_short || sh_gguf_count(m, "rope.scaling.original_context_length", &original) ||
-        sh_gguf_number(m, "rope.scaling.attn_factor", &attention)) {
+    if (!of_short || sh_gguf_count(m, "rope.scaling.original_context_length", &original)) {
         json_decref(of_long);
         json_decref(of_short);
         return -1;
@@ -228,6 +232,9 @@ static int put_scaling(struct sh_gguf_maker *m)
         return -1;
     if (sh_gguf_text_is(type, "none"))
         return 0;
+    if (sh_gguf_is_long(m))             /* put_long does it                                       */
+        return sh_gguf_text_is(type, "longrope") || factor == 0 || factor == 1
+                   ? 0 : sh_gguf_cannot(m, name, "longrope in a file with factors for long texts");
     int is_yarn = sh_gguf_text_is(type, "yarn");
     if (!is_yarn && !sh_gguf_text_is(type, "linear"))
         return sh_gguf_cannot(m, name, "none, linear or yarn");
@@ -293,7 +300,7 @@ int sh_gguf_put_rope(struct sh_gguf_maker *m)
     if (!(base > 1) || base > 1e12)
         return sh_gguf_cannot(m, name, "a number above 1");
     sh_gguf_put(m, m->form->base_key, name, json_real(base));
-    if (sh_gguf_is_long(m))
-        return put_long(m, turning);
-    return factors ? put_factors(m, factors, base, turning) : 0;
+    if (factors && put_factors(m, factors, base, turning))
+        return -1;
+    return sh_gguf_is_long(m) ? put_long(m, turning) : 0;
 }
