@@ -175,7 +175,8 @@ static int read_texts(struct work *w, struct sh_err *e)
         const struct sh_trace_sequence *q = &w->source.texts.sequence[i];
         struct sh_eval_text text = {.tokens = q->tokens, .n_token = q->n_tokens};
         struct sh_eval_total total[N_CONDITION];        /* the full cache's is the last one */
-        if (sh_eval_check(&v, q->n_tokens, e) || sh_eval_read(&v, &text, 1, total, e))
+        if (sh_eval_check(&v, q->n_tokens, e) || sh_eval_read(&v, &text, 1, total, e) ||
+            sh_eval_check_finite(&v, total, e))
             return sh_err_prefix(e, "%s", q->source);
         for (int c = 0; c < N_CONDITION; c++)
             sh_eval_total_add(&w->total[c], &total[(c + N_CONDITION - 1) % N_CONDITION]);

@@ -59,8 +59,6 @@ static void judge(void *arg, int k)
         *full = sh_eval_row_of(copy, r->n_vocab);
     }
     struct sh_eval_row row = is_full ? *full : sh_eval_row_of(own, r->n_vocab);
-    if (isnan(row.total))
-        atomic_store(&r->is_odd, 1);
     r->point[k] = sh_eval_point_of(&row, is_full ? NULL : full,
                                    next < r->n_token ? r->text[j->sequence].tokens[next] : -1, r->n_vocab);
 }
@@ -227,8 +225,6 @@ static int read_some(const struct sh_eval *v, const struct sh_eval_text *text, i
     r.text = text;
     make_room(&r);
     int bad = (v->stream ? sh_eval_stream : sh_eval_sweep)(&r, e);
-    if (!bad && r.is_odd)
-        bad = sh_fail(e, "a logit is not a number or infinitely large: the model's activations overflowed");
     for (int i = 0; i < n_text && !bad; i++)
         for (int k = 0; k < r.n_run; k++) {
             count_answers(&r, i, k);
@@ -282,6 +278,22 @@ int sh_eval_fit(const struct sh_eval *v, int n_token, int most)
         if (v->stream ? sh_eval_stream_fits(&r) : sh_eval_sweep_fits(&r))
             break;
     return n;
+}
+
+int sh_eval_check_finite(const struct sh_eval *v, const struct sh_eval_total *total, struct sh_err *e)
+{
+    char text[SH_BUDGET_TEXT];
+    for (int i = v->n_cell; i >= 0; i--) {
+        if (isfinite(total[i].all.nll))
+            continue;
+        if (i == v->n_cell)
+            sh_fail(e, "found logits that are not finite (NaN or infinite) with the full cache");
+        else
+            sh_fail(e, "found logits that are not finite (NaN or infinite) with %s, %s", v->cell[i].spec->policy->name,
+                    v->cell[i].tokens ? "budgets of a plan" : sh_budget_text(&v->cell[i].budget, text));
+        return sh_hint(e, "nothing can be compared on such a text; try --dtype f32, or check the model's weights");
+    }
+    return 0;
 }
 
 int sh_eval_check(const struct sh_eval *v, int n_token, struct sh_err *e)

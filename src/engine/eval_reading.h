@@ -5,8 +5,6 @@
 #ifndef SH_ENGINE_EVAL_READING_H
 #define SH_ENGINE_EVAL_READING_H
 
-#include <stdatomic.h>
-
 #include "src/engine/eval.h"
 
 struct sh_reading {
@@ -26,7 +24,6 @@ struct sh_reading {
     unsigned char **missed;             /* [n_text][n_run, n_answer]: some token was not the likeliest */
     struct sh_eval_total *total;        /* [n_text, n_run]                                        */
     int run;                            /* the run whose rows are judged                          */
-    atomic_int is_odd;                  /* a logit of some row is NaN or infinitely large         */
 };
 
 const struct sh_eval_cell *sh_reading_cell(const struct sh_reading *r, int run);

@@ -54,7 +54,7 @@ trace "checkpoint: NaN in the token embedding" 1 \
 python "$cli/checkpoint.py" damage huge "$opt" huge model.decoder.final_layer_norm.weight
 run eval --model huge --tokens tokens.jsonl --policy window --budget 0.5 -q
 expect "overflow after the last layer: eval refuses rather than compare" 1 "" \
-    "a logit is not a number or infinitely large: the model's activations overflowed"
+    "tokens.jsonl:0: found logits that are not finite .NaN or infinite. with the full cache"
 
 # A fault in the last layer shows when the layers before it are in the store: they stay, and are whole.
 python "$cli/checkpoint.py" damage nan-last "$opt" nan model.decoder.layers.1.self_attn.q_proj.weight

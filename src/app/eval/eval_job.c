@@ -78,6 +78,8 @@ static int read_some(struct sh_eval_job *w, int first, int n, struct sh_eval_tot
     struct sh_eval_total *total = xcalloc((size_t)n * (size_t)n_run, sizeof *total);
     w->dump.sequence = first;
     int bad = sh_eval_read(&w->eval, text, n, total, e) && sh_err_prefix(e, "%s", q->source);
+    for (int i = 0; i < n && !bad; i++)
+        bad = sh_eval_check_finite(&w->eval, total + i * n_run, e) && sh_err_prefix(e, "%s", q[i].source);
     for (int i = 0; i < n * n_run && !bad; i++)
         sh_eval_total_add(&sum[i % n_run], &total[i]);
     for (int i = 0; i < n * n_run && !bad; i++)
