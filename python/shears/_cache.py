@@ -23,16 +23,13 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from . import _lib
 from ._ask import option_words
 from ._attend import Shape, attend, seen_of
+from ._model import misused, without_gradient
 
 NAME = "shears"                         # of the attention function
 TILE = 1 << 24                          # scores of queries that are computed at once, at most
 SCORES, KEYS, VALUES, QUERIES = 1, 2, 4, 8
 _at_work = threading.local()            # .layer: whose keys and values have come and have not been attended over
 _claiming = threading.Lock()
-
-
-def misused(what, found, expected, hint=""):
-    return _lib.MisusedError("%s: found %s, expected %s" % (what, found, expected), what, found, expected, hint, 2)
 
 
 # ---- the library's part ----
@@ -95,6 +92,12 @@ class Evictor:
 
     def copy(self):
         return Evictor(_lib.call("evictor_copy", self.at))
+
+    def __deepcopy__(self, _):
+        return self.copy()
+
+    def __reduce__(self):
+        raise TypeError("a shears.Cache cannot be pickled: its policies are in the library; copy.deepcopy() copies it")
 
     def __del__(self):
         if getattr(self, "at", None):
@@ -184,8 +187,17 @@ def attention(module, query, key, value, attention_mask, scaling=None, dropout=0
         return attend(query, key, value, shape, lambda tile: None), None
     if layer.new is None or layer.new[0].shape[2] != query.shape[2] or len(layer.new[0]) != len(query):
         raise layer.cache._unread()
+    if not all(_same(*pair) for pair in zip((key, value), layer.new)):
+        raise misused("model", "keys or values that attention does not read as they were put into the cache", "the same ones",
+                      "latent attention, for example, makes them anew of what it caches")
     with torch.no_grad():
-        return layer.attend(module, query, how, sliding_window), None
+        out = layer.attend(module, query, how, sliding_window)
+    return without_gradient(out, (query, key, value), ("shears.Cache", "gradients were asked for through a cache",
+                            "train without one, or read under torch.no_grad()")), None
+
+
+def _same(given, cached):
+    return given is cached or (given.shape == cached.shape and torch.equal(given.to(cached.dtype), cached))
 
 
 ALL_ATTENTION_FUNCTIONS.register(NAME, attention)
@@ -636,6 +648,9 @@ class Cache(transformers.Cache):
     # ---- what transformers asks ----
 
     def update(self, key_states, value_states, layer_idx, *arguments, **options):
+        if not layer_idx and any(x.columns != self.layers[0].columns for x in self.layers):
+            raise misused("cache", "layers that have read different numbers of tokens", "the same number in all",
+                          "after a call that failed, reset() the cache")
         while len(self.layers) <= layer_idx:
             self.layers.append(Layer(self, len(self.layers)))
         return self.layers[layer_idx].update(key_states, value_states)

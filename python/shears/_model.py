@@ -15,6 +15,25 @@ def failed(what, found, hint=""):
     return _lib.ShearsError("%s: %s" % (what, found), what, found, "", hint, 1)
 
 
+class _NoBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, out, said, *_):
+        ctx.said = said
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise failed(*ctx.said)
+
+
+def without_gradient(out, given, said):
+    """`out`, computed of `given`, through which no gradient passes: asking for one is the error `said`, the arguments of
+    failed(), instead of a wrong number."""
+    if torch.is_grad_enabled() and any(x.requires_grad for x in given):
+        return _NoBackward.apply(out, said, *given)
+    return out
+
+
 def interfaces():
     """What transformers registers attention functions and masks with."""
     try:

@@ -16,7 +16,8 @@ import torch
 
 from . import _attend, _lib
 from ._attend import Shape, seen_of
-from ._model import configs, failed, fingerprint, interfaces, misused, number, text_config, uses_interface
+from ._model import (configs, failed, fingerprint, interfaces, misused, number, text_config, uses_interface,
+                     without_gradient)
 from ._passes import Group, Pass, past_of, span
 from ._recording import Recording
 
@@ -24,19 +25,6 @@ _numbers = itertools.count(1)
 _DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 _CROSS = re.compile(r"cross|encoder_attn|encdecattention", re.I)
 _STACK = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|resblocks)\.(\d+)(?:\.|$)")
-
-
-class _NoBackward(torch.autograd.Function):
-    """An output through which no gradient passes; asking for one is an error instead of a wrong number."""
-
-    @staticmethod
-    def forward(ctx, out, *_):
-        return out.view_as(out)
-
-    @staticmethod
-    def backward(ctx, *_):
-        raise failed("shears.record", "gradients were asked for while attention is recorded",
-                     "train outside of the with block, or record under torch.no_grad()")
 
 
 class record:
@@ -76,6 +64,8 @@ class record:
                                    ("attention", self.attention, (None, "causal", "bidirectional", "cross"))):
             if found not in known:
                 raise misused(what, repr(found), "one of " + ", ".join(str(one) for one in known if one))
+        if self.name is not None and not isinstance(self.name, str):
+            raise misused("name", repr(self.name), "a string")
         letters = set(self.vectors)
         if not isinstance(self.vectors, str) or len(letters) != len(self.vectors) or letters - set("qkv"):
             raise misused("vectors", repr(self.vectors), "any of q, k, v, each once")
@@ -358,9 +348,8 @@ class record:
                     self._take(current, layer, shape, tile)
             out = _attend.attend(query, key, value, shape, take)
             weights = self._weights(kept, query, n_key) if kept is not None else None
-        if torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad):
-            out = _NoBackward.apply(out, query, key, value)
-        return out, weights
+        return without_gradient(out, (query, key, value), ("shears.record", "gradients were asked for while attention is "
+                                "recorded", "train outside of the with block, or record under torch.no_grad()")), weights
 
     @staticmethod
     def _weights(tiles, query, n_key):

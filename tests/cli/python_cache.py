@@ -10,6 +10,7 @@ import functools
 import itertools
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -249,6 +250,17 @@ def errors():
     cache = shears.Cache("h2o", 20)
     run(model, cache, [text[:9]])
     refused("crop", lambda: cache.crop(1), misused)
+    # What would be wrong is refused: gradients, going on after a pass that stopped between layers, latent attention.
+    total = model(torch.tensor([text[:9]]), past_key_values=shears.Cache("h2o", 20)).logits.sum()
+    refused("gradients", total.backward)
+    hook = model.model.layers[1].register_forward_pre_hook(lambda *_: 1 / 0)
+    try:
+        run(model, cache, [text[9:12]])
+    except ZeroDivisionError:
+        hook.remove()
+    refused("reset", lambda: run(model, cache, [text[9:12]]), misused)
+    _, latent, words = load(os.path.join("modern", "deepseek_wide_values"))
+    refused("put into the cache", lambda: run(latent, shears.Cache("full", 99), [words[:9]]), misused)
     # A number that is none reaches no policy.
     cache = shears.Cache("h2o", 20)
     weight = model.model.layers[0].self_attn.k_proj.weight
@@ -272,6 +284,24 @@ def half():
     run(copy.deepcopy(model).to(torch.bfloat16), small, [text])
     assert 2 * small.stats.bytes == full.stats.bytes == full.stats.planned_bytes
     assert all(len(x) == 7 for layer in small.stats.kept[0] for x in layer)
+
+
+def copies():
+    """A copy goes on by itself; what cannot be copied says so."""
+    folder, model, text = load("llama_gqa")
+    cache = shears.Cache("h2o:recent=2", 8)
+    run(model, cache, [text[:9]])
+    other = copy.deepcopy(cache)
+    wanted = run(model, cache, [text[9:14]])
+    assert torch.equal(run(model, other, [text[9:14]]), wanted)
+    del other
+    run(model, cache, [text[14:16]])
+    try:
+        pickle.dumps(cache)
+    except TypeError as e:
+        assert "deepcopy" in str(e), e
+    else:
+        raise AssertionError("a cache was pickled")
 
 
 def one_by_one(model, cache, text, prompt=9):

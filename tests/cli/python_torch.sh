@@ -21,7 +21,7 @@ report() { # script, check, what it shows
 }
 
 begin record_torch families batches generation records others codes errors threads ends memory
-begin python_cache evaluate steps generate padding plans half errors threads ends
+begin python_cache evaluate steps generate padding plans half copies errors threads ends
 wait
 report record_torch families "scores are those of eager attention, codes those of shears trace"
 report record_torch batches "batches with padding"
@@ -40,6 +40,7 @@ report python_cache generate "generate()"
 report python_cache padding "texts padded on the left are read and continued as alone"
 report python_cache plans "plans; memory is what the plan says, at its peak"
 report python_cache half "bf16"
+report python_cache copies "copies of a cache"
 report python_cache errors "errors have their parts"
 report python_cache threads "two threads, each with a cache; two with one"
 report python_cache ends "fork, Ctrl-C, the interpreter's end"

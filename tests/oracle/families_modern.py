@@ -91,7 +91,7 @@ def cases():
                 "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 20000.0},
                 "sliding_attention": ROPE}),
         "deepseek_wide_values": t.DeepseekV3Config(
-            **LATENT | {"v_head_dim": 14}, **EXPERTS, num_hidden_layers=2, n_routed_experts=4, n_group=2, topk_group=1,
+            **LATENT | {"v_head_dim": 14, "qk_nope_head_dim": 12}, **EXPERTS, num_hidden_layers=2, n_routed_experts=4, n_group=2, topk_group=1,
             first_k_dense_replace=1),
         "dots1_window": t.Dots1Config(
             **SMALL, **EXPERTS, head_dim=6, num_hidden_layers=3, n_routed_experts=4, n_shared_experts=1, sliding_window=10,
