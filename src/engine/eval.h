@@ -36,7 +36,7 @@ struct sh_eval {
 /* Whether a text of n_token tokens can be read by all cells. */
 int sh_eval_check(const struct sh_eval *v, int n_token, struct sh_err *e);
 
-/* Are a text's sums [n_cell + 1], as sh_eval_read gives them, numbers? -1: e names the cache with which they are not. */
+/* Are a text's sums [n_cell + 1], as sh_eval_read gives them, numbers? -1: e names the cache that gave others. */
 int sh_eval_check_finite(const struct sh_eval *v, const struct sh_eval_total *total, struct sh_err *e);
 
 /* Tokens [from, to) of a text that answer something, from > 0. */
