@@ -57,6 +57,7 @@ enum sh_route {
     SH_ROUTE_SOFTMAX,           /* softmax over all experts                                       */
     SH_ROUTE_CHOSEN,            /* softmax over the chosen ones                                   */
     SH_ROUTE_SIGMOID,
+    SH_ROUTE_CHOSEN_SIGMOID,    /* chosen by the products themselves, weighed by sigmoids         */
     SH_ROUTE_SPARSEMIXER        /* two, each by a softmax over those near it (arXiv 2409.12136)   */
 };
 
@@ -73,7 +74,7 @@ struct sh_mixture {
     int beside;                             /* next to a plain block in the same layer, normed each (Gemma 4) */
     float router_scale;                     /* factor of the router's products; 0: 1              */
     int weighs_input;                       /* they multiply what an expert reads, not what it gives */
-    float scale;                            /* factor of the weights                              */
+    float scale, shared_scale;              /* factors of the weights, of the shared expert (0: 1) */
     float jitter;                           /* sparsemixer: how near                              */
     uint64_t dense[SH_MOST_LAYERS / 64];    /* bit of a layer: it has a plain feed-forward block  */
 };

@@ -86,6 +86,8 @@ void sh_config_lengthen(struct sh_arch *a, const struct sh_rope *r);
 int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 /* The same for families that rotate whole heads: a partial_rotary_factor is refused, except in GGUF. */
 int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+/* rope_parameters with one object for full_attention and one for sliding_attention, maybe with shares of each head. */
+int sh_config_ropes_by_kind(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 /* -1: a part of each head alone turns. */
 int sh_config_turns_whole(const struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 

@@ -10,6 +10,7 @@ static const struct sh_word kinds[] = {
     {"default", SH_ROPE_PLAIN}, {"linear", SH_ROPE_LINEAR}, {"dynamic", SH_ROPE_DYNAMIC},
     {"llama3", SH_ROPE_LLAMA3}, {"yarn", SH_ROPE_YARN}, {"longrope", SH_ROPE_LONG},
     {"proportional", SH_ROPE_PROPORTIONAL},
+    {"deepseek_yarn", SH_ROPE_YARN},    /* in the first files of Sarvam 105B                          */
     {"su", SH_ROPE_LONG},               /* in the first files of Phi-3                                */
     {NULL, 0}};
 
@@ -187,4 +188,34 @@ int sh_config_turns_whole(const struct sh_arch *a, const struct sh_config *c, st
 int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     return sh_config_turns_whole(a, c, e) || sh_config_classic_rope(a, c, e) ? -1 : 0;
+}
+
+/* n_rot of a kind of layers; as it is without the key. */
+static int read_share(struct sh_arch *a, const struct sh_config *c, const char *key, int *n_rot, struct sh_err *e)
+{
+    float share = 0;
+    if (sh_config_real(c, key, 1, &share, e))
+        return -1;
+    int n = share > 0 ? (int)((float)a->d_head * share) : *n_rot;
+    if (n < 2 || n % 2)
+        return sh_config_refuse(c, key, "a share that makes an even number of rotary elements, at least 2", e);
+    *n_rot = n;
+    return 0;
+}
+
+int sh_config_ropes_by_kind(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    static const char *const whole[] = {"rope_parameters.full_attention", NULL};
+    static const char *const local[] = {"rope_parameters.sliding_attention", NULL};
+    if (sh_config_is_filled(c, "rope_parameters") && !sh_config_is_filled(c, *whole) && !sh_config_is_filled(c, *local))
+        return sh_config_refuse(c, "rope_parameters", "an object with full_attention and sliding_attention", e);
+    if (sh_config_is_filled(c, "rope_scaling"))
+        return sh_config_refuse(c, "rope_scaling", "none: parameters of the rotation in rope_parameters", e);
+    a->local_n_rot = a->n_rot;
+    if (read_share(a, c, "rope_parameters.full_attention.partial_rotary_factor", &a->n_rot, e) ||
+        read_share(a, c, "rope_parameters.sliding_attention.partial_rotary_factor", &a->local_n_rot, e) ||
+        sh_config_rope(c, whole, a, &a->rope, e) || sh_config_rope(c, local, a, &a->local_rope, e))
+        return -1;
+    sh_config_lengthen(a, &a->rope);
+    return 0;
 }

@@ -404,6 +404,7 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
 static void add_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, enum sh_role post)
 {
     int normed = a->arch->norm_place == SH_NORM_BOTH || a->arch->norm_place == SH_NORM_OUT;
+    normed = normed && l->vector[post];         /* in some models, only certain blocks have that norm */
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
     struct sh_scatter add = {.out = h, .x = block, .by = a->arch->residual_scale};
     int scaled = !normed || sh_arch_scales(a->arch);

@@ -62,14 +62,18 @@ libmodel_a_SOURCES = \
 	%D%/families/family_gpt_oss.c \
 	%D%/families/family_gptj.c \
 	%D%/families/family_granite.c \
+	%D%/families/family_granite_swa.c \
 	%D%/families/family_hunyuan.c \
 	%D%/families/family_hunyuan_v1_moe.c \
+	%D%/families/family_hy_v3.c \
 	%D%/families/family_hyperclovax.c \
 	%D%/families/family_jamba.c \
 	%D%/families/family_jetmoe.c \
+	%D%/families/family_kolibri1.c \
 	%D%/families/family_lfm2.c \
 	%D%/families/family_llama.c \
 	%D%/families/family_llama4.c \
+	%D%/families/family_mellum.c \
 	%D%/families/family_minicpm3.c \
 	%D%/families/family_ministral.c \
 	%D%/families/family_mixtral.c \
@@ -85,6 +89,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_phi3.c \
 	%D%/families/family_qwen.c \
 	%D%/families/family_qwen3_next.c \
+	%D%/families/family_sarvam.c \
 	%D%/families/family_smollm3.c \
 	%D%/families/family_solar_open.c \
 	%D%/families/family_stablelm.c \

@@ -77,6 +77,11 @@ static void mix_sparsely(const struct sh_mixture *m, const float *logit, int *ch
     free(left);
 }
 
+static float sigmoid(float x)
+{
+    return 1 / (1 + expf(-x));
+}
+
 /* The `used` experts of a token with these products, and their weights. score: [2, n] of scratch. */
 static void route(const struct sh_mixture *m, int is_normed, const float *choice, const float *logit, float *score,
                   int *chosen, float *weight)
@@ -87,7 +92,7 @@ static void route(const struct sh_mixture *m, int is_normed, const float *choice
         return;
     }
     for (int i = 0; i < m->n; i++)
-        score[i] = m->route == SH_ROUTE_SIGMOID ? 1 / (1 + expf(-logit[i])) : logit[i];
+        score[i] = m->route == SH_ROUTE_SIGMOID ? sigmoid(logit[i]) : logit[i];
     if (m->route == SH_ROUTE_SOFTMAX)
         softmax(score, m->n);
     for (int i = 0; i < m->n; i++)
@@ -102,6 +107,8 @@ static void route(const struct sh_mixture *m, int is_normed, const float *choice
     }
     if (m->route == SH_ROUTE_CHOSEN)
         softmax(weight, m->used);
+    for (int k = 0; k < m->used && m->route == SH_ROUTE_CHOSEN_SIGMOID; k++)
+        weight[k] = sigmoid(weight[k]);
     for (int k = 0; k < m->used; k++)
         sum += weight[k];
     for (int k = 0; k < m->used; k++)
@@ -169,7 +176,12 @@ static void run_expert(const struct sh_layer *l, const struct sh_activations *a,
     l->b->scatter(l->d, &scatter);
 }
 
-/* out = or += the expert that every token uses, maybe by sigmoid(scale x). */
+static int scales_shared(const struct sh_layer *l, const struct sh_activations *a)
+{
+    return l->matrix[SH_SHARED_SCALE_W] || a->arch->mix.shared_scale > 0;
+}
+
+/* out = or += the expert that every token uses, maybe by sigmoid(scale x) or by a number. */
 static void run_shared(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                        int add)
 {
@@ -177,18 +189,22 @@ static void run_shared(const struct sh_layer *l, const struct sh_activations *a,
     struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, a->arch->mix.shared_width);
     struct sh_mat y = sh_dense(a->mix_out, SH_F32, x.rows, x.cols);
     struct sh_linear down = {.out = out, .x = up, .w = l->matrix[SH_SHARED_DOWN_W], .add = add};
+    float by = a->arch->mix.shared_scale;
     sh_layer_feed(l, a, up, x, &w);
-    if (!l->matrix[SH_SHARED_SCALE_W]) {
+    if (!scales_shared(l, a)) {
         l->b->linear(l->d, &down);
         return;
     }
     struct sh_linear scale = {.out = sh_dense(a->mix_share, SH_F32, x.rows, 1), .x = x, .act = SH_ACT_SIGMOID,
                               .w = l->matrix[SH_SHARED_SCALE_W]};
-    struct sh_scatter scatter = {.out = out, .x = y, .share = a->mix_share, .by = 1};
+    struct sh_scatter scatter = {.out = out, .x = y, .by = by > 0 ? by : 1};
     down.out = y;
     down.add = 0;
     l->b->linear(l->d, &down);
-    l->b->linear(l->d, &scale);
+    if (scale.w) {
+        l->b->linear(l->d, &scale);
+        scatter.share = a->mix_share;
+    }
     l->b->scatter(l->d, &scatter);
 }
 
@@ -224,7 +240,7 @@ void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, st
     for (size_t i = 0; m->router_scale > 0 && i < n_logit; i++)
         logits[i] *= m->router_scale;
     struct routed r = route_rows(l, a->arch, logits, x.rows);
-    int fills = m->shared_width && !l->matrix[SH_SHARED_SCALE_W];       /* all of `out` */
+    int fills = m->shared_width && !scales_shared(l, a);        /* all of `out` */
     if (!add && !fills)
         sh_layer_fill(l, out, l->mixture_bias);
     if (m->shared_width)

@@ -194,7 +194,7 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
         b->name = longer;
         b->stored = sh_weights_find(m->file, b->name);
     }
-    if (!b->stored && (has_other_name(m, p, layer) || is_in_halves(m, p, layer))) {
+    if (!b->stored && (p->form & SH_OPTIONAL || has_other_name(m, p, layer) || is_in_halves(m, p, layer))) {
         free(b->name);
         b->name = NULL;
         return 0;
@@ -209,22 +209,22 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
 /* Checkpoints of a family differ in the prefix of their names; the token embedding tells which. */
 static const char *find_prefix(const struct sh_model *m, struct sh_err *e)
 {
-    const struct sh_param *p = m->family->params;
     char *wanted = NULL;
-    while (p->role != SH_TOK_EMBED)
-        p++;
-    for (const char *const *prefix = m->family->prefixes; *prefix; prefix++) {
-        char *name = full_name(p, *prefix, 0, 0);
-        int found = !m->file || sh_weights_find(m->file, name);
-        char *longer = wanted ? xasprintf("%s or '%s'", wanted, name) : xasprintf("'%s'", name);
-        free(name);
-        free(wanted);
-        wanted = longer;
-        if (found) {
+    for (const char *const *prefix = m->family->prefixes; *prefix; prefix++)
+        for (const struct sh_param *p = m->family->params; p->name; p++) {
+            if (p->role != SH_TOK_EMBED)
+                continue;
+            char *name = full_name(p, *prefix, 0, 0);
+            int found = !m->file || sh_weights_find(m->file, name);
+            char *longer = wanted ? xasprintf("%s or '%s'", wanted, name) : xasprintf("'%s'", name);
+            free(name);
             free(wanted);
-            return *prefix;
+            wanted = longer;
+            if (found) {
+                free(wanted);
+                return *prefix;
+            }
         }
-    }
     sh_fail(e, "%s: found no token embedding, expected a tensor %s", m->path, wanted);
     free(wanted);
     return NULL;

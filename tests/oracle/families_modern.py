@@ -3,7 +3,7 @@
 """Tiny checkpoints of newer families that the shared fixtures do not have, with the numbers that transformers computes
 on them.
 
-    families_modern.py DIR         makes them in DIR (torch, transformers)
+    families_modern.py DIR [NAME...]    makes all, or these, in DIR (torch, transformers)
 
 Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid,
 granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe). The others are mixtures of what
@@ -23,6 +23,8 @@ from families import fill
 SMALL = dict(vocab_size=48, hidden_size=16, num_attention_heads=4, num_key_value_heads=2, intermediate_size=24,
              max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 MAMBA = dict(mamba_n_heads=4, mamba_d_state=6)
+IN_TURNS = ["sliding_attention", "full_attention", "sliding_attention"]
+make_config = t.AutoConfig.for_model
 ATTENDS = ("full_attention", "sliding_attention")
 BLOCKS = dict(head_dim=6, mamba_num_heads=4, mamba_head_dim=8, n_groups=2, ssm_state_size=6)
 TURNS = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"])
@@ -100,7 +102,47 @@ def cases():
             **SMALL, num_hidden_layers=4, no_rope_layers=[1, 0, 1, 0], use_sliding_window=True, sliding_window=10),
         "qwen2_moe_window": t.Qwen2MoeConfig(
             **SMALL, **EXPERTS, num_hidden_layers=4, num_experts=4, shared_expert_intermediate_size=20,
-            use_sliding_window=True, sliding_window=10, max_window_layers=3)}
+            use_sliding_window=True, sliding_window=10, max_window_layers=3),
+        "internlm3": make_config("internlm3", **SMALL, head_dim=6, num_hidden_layers=2, rms_norm_eps=1e-3,
+                                 attention_bias=True, mlp_bias=True, rope_parameters={
+                                     "rope_type": "dynamic", "factor": 6.0, "rope_theta": 10000.0}),
+        "iquestcoder": make_config("iquestcoder", **SMALL, head_dim=6, num_hidden_layers=2, rms_norm_eps=1e-3),
+        "jais2": make_config("jais2", **SMALL, num_hidden_layers=2, layer_norm_eps=1e-3),
+        "sarvam_moe": make_config("sarvam_moe", **SMALL, **EXPERTS, head_dim=6, num_hidden_layers=3,
+                                  n_routed_experts=6, n_group=3, topk_group=2, attention_bias=True),
+        "sarvam_mla": make_config(
+            "sarvam_mla", **(LATENT | {"q_lora_rank": None}), **EXPERTS, num_hidden_layers=2, n_routed_experts=4,
+            n_shared_experts=2, rope_parameters={
+                "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
+                "mscale_all_dim": 0.8, "rope_theta": 10000.0}),
+        "axk1": make_config("axk1", **LATENT, **EXPERTS, num_hidden_layers=3, n_routed_experts=6, n_group=3,
+                            topk_group=2),
+        "kolibri1": make_config(
+            "kolibri1", **ALL_EXPERTS, **EXPERTS, head_dim=6, num_hidden_layers=3, num_experts=6, sliding_window=10,
+            shared_expert_intermediate_size=20, layer_types=IN_TURNS),
+        "mellum": make_config(
+            "mellum", **SMALL, **EXPERTS, head_dim=8, num_hidden_layers=3, num_experts=6, sliding_window=10,
+            layer_types=IN_TURNS, mlp_layer_types=["sparse", "dense", "sparse"], rope_parameters={
+                "full_attention": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16,
+                                   "rope_theta": 500000.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}),
+        "hy_v3": make_config("hy_v3", **SMALL, **EXPERTS, head_dim=6, num_hidden_layers=3, num_experts=6,
+                             num_shared_experts=2, attention_bias=True),
+        "granite_swa": make_config("granite_swa", **SMALL, **FACTORS, num_hidden_layers=4, sliding_window=10,
+                                   layer_rope_theta=[0, 100.0, 100.0, 0], attention_bias=True),
+        "granitemoe_swa": make_config(
+            "granitemoe_swa", **SMALL, **FACTORS, num_hidden_layers=3, sliding_window=10, num_local_experts=6,
+            num_experts_per_tok=2, shared_intermediate_size=20, layer_types=IN_TURNS,
+            layer_rope_theta=[50.0, 900.0, 50.0]),
+        "cohere2_moe": make_config(
+            "cohere2_moe", **SMALL, head_dim=6, num_hidden_layers=3, sliding_window=10, num_experts=6,
+            num_experts_per_tok=2, num_shared_experts=2, prefix_dense_intermediate_size=20, layer_types=[
+                "full_attention", "sliding_attention", "full_attention"],
+            mlp_layer_types=["dense", "sparse", "sparse"]),
+        "cohere2_moe_sigmoid": make_config(
+            "cohere2_moe", **SMALL, head_dim=6, num_hidden_layers=2, sliding_window=10, num_experts=6,
+            num_experts_per_tok=2, expert_selection_fn="sigmoid", norm_topk_prob=False, num_shared_experts=1,
+            shared_expert_combination_strategy="sum", rms_norm_eps=1e-3, sliding_window_pattern=2)}
 
 
 def run(model, tokens):
@@ -136,9 +178,21 @@ def forget_layer_types(place):
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
-def make(folder):
+def show_sinks():
+    """Granite Swash scales what attention gives in place of its weights: take the weights that come to the same."""
+    from transformers.models.gpt_oss.modeling_gpt_oss import eager_attention_forward as with_sinks
+    for kind in (t.models.granite_swa.modeling_granite_swa, t.models.granitemoe_swa.modeling_granitemoe_swa):
+        def attend(*args, own=kind.eager_attention_forward, **more):
+            return own(*args, **more)[0], with_sinks(*args, **more)[1]
+        kind.eager_attention_forward = attend
+
+
+def make(folder, names):
     torch.set_num_threads(1)
+    show_sinks()
     for seed, (name, config) in enumerate(cases().items(), start=1):
+        if names and name not in names:
+            continue
         torch.manual_seed(seed)
         model = t.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
         g = torch.Generator().manual_seed(seed)
@@ -172,6 +226,6 @@ def make(folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    make(sys.argv[1])
+    make(sys.argv[1], sys.argv[2:])

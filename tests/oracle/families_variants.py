@@ -18,6 +18,8 @@ import warnings
 import torch
 from safetensors.torch import save_file
 
+from families_modern import show_sinks
+
 LENGTHS = (9, 44)
 ASIDE = set("""architectures torch_dtype dtype transformers_version bos_token_id eos_token_id pad_token_id use_cache
     model_type attention_dropout initializer_range hidden_dropout resid_pdrop embd_pdrop attn_pdrop is_encoder_decoder
@@ -172,6 +174,7 @@ def main():
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     torch.set_num_threads(1)
+    show_sinks()
     modern, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]) / "modern"
     asked = sys.argv[3:]
     for folder in sorted(modern.iterdir()):

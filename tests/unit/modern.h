@@ -35,6 +35,10 @@
     X(minicpm3, minicpm3) X(nemotron_h, nemotron_h_moe) X(mimo, mimo) \
     X(olmo3, olmo3_by_kind) X(gemma4, gemma4_kv_heads) X(deepseek, deepseek_wide_values) X(dots1, dots1_window) \
     X(smollm3, smollm3_window) X(qwen2_moe, qwen2_moe_window) \
+    X(internlm3, internlm3) X(iquestcoder, iquestcoder) X(jais2, jais2) X(sarvam_moe, sarvam_moe) \
+    X(sarvam_mla, sarvam_mla) X(axk1, axk1) X(kolibri1, kolibri1) X(mellum, mellum) X(hy_v3, hy_v3) \
+    X(granite_swa, granite_swa) X(granitemoe_swa, granitemoe_swa) X(cohere2_moe, cohere2_moe) \
+    X(cohere2_moe, cohere2_moe_sigmoid) \
     X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks)
 
 /* Is the family among them? */

@@ -15,7 +15,9 @@
     X(seed_oss) X(ministral) X(ministral3) X(smollm3) X(arcee) X(helium) X(apertus) X(persimmon) X(biogpt) X(xglm) \
     X(bitnet) X(vaultgemma) X(nanochat) X(olmoe) X(flex_olmo) X(granitemoe) X(phimoe) X(ernie4_5_moe) X(glm4_moe) \
     X(dots1) X(afmoe) X(youtu) X(gemma3n) X(jetmoe) X(lfm2) X(lfm2_moe) X(granitemoehybrid) \
-    X(cwm) X(solar_open) X(hunyuan_v1_moe) X(glm4_moe_lite) X(exaone_moe) X(exaone) X(minicpm3) X(hyperclovax)
+    X(cwm) X(solar_open) X(hunyuan_v1_moe) X(glm4_moe_lite) X(exaone_moe) X(exaone) X(minicpm3) X(hyperclovax) \
+    X(internlm3) X(iquestcoder) X(jais2) X(sarvam_moe) X(sarvam_mla) X(axk1) X(kolibri1) X(mellum) X(hy_v3) \
+    X(granite_swa) X(granitemoe_swa) X(cohere2_moe)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -42,9 +44,10 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_o
     sh_gguf_hunyuan_v1_moe, sh_gguf_exaone_moe, sh_gguf_exaone;
 /* eps: that of norms, if the file does not say */
 #define SH_LLAMA_START SH_LLAMA_START_EPS(1e-6f)
-#define SH_LLAMA_START_EPS(eps) \
+#define SH_LLAMA_START_EPS(eps) SH_LLAMA_START_WITH(eps, 10000)
+#define SH_LLAMA_START_WITH(eps, base_of_rotation) \
     .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = eps, \
-    .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = 10000}
+    .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = base_of_rotation}
 #define SH_LLAMA_FLAGS (SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_GATED)
 
 /* Parts of its tables, for relatives that have some of them. Biases by SH_HAS_BIAS, SH_HAS_OUT_BIAS, SH_HAS_MLP_BIAS;

@@ -116,7 +116,8 @@ enum sh_form {
     SH_IN_FOURTHS = 8,                      /* for each fourth of the heads the same              */
     SH_ALTERNATING = 16,                    /* one row of every part in turn                      */
     SH_BY_HEAD = 32,                        /* for each query head its rows of every part         */
-    SH_BY_RECUR_HEAD = 64                   /* the same for each key head of the delta rule       */
+    SH_BY_RECUR_HEAD = 64,                  /* the same for each key head of the delta rule       */
+    SH_OPTIONAL = 128                       /* a file without it is whole: it would change nothing */
 };
 
 /* Where a role has several that exist, they are names that it has in the wild: the first that is in the file counts. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cohere's Command R (2024): both blocks read one layer norm without bias, neighbouring elements rotate together,
  * logits are scaled; larger models norm queries and keys, each head with weights of its own. Command R7B and A
- * (cohere2): a window in three of four layers, and no rotation in the others. */
+ * (cohere2): a window in three of four layers, and no rotation in the others; cohere2_moe: the same with experts. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -48,3 +48,77 @@ const struct sh_family sh_family_cohere2 = {
     .only = SH_WORDS("use_qk_norm=false", "use_gated_activation=true", "use_parallel_block=true", "rotary_pct=1.0",
                      "position_embedding_type=\"rope_gptj\"", "order_of_interleaved_layers=\"local_attn_first\""),
     .knows = " sliding_window sliding_window_pattern layer_types ", .shape = shape, .finish = sh_config_classic_rope};
+
+/* ---- mixtures ---- */
+
+static const struct sh_key keys_moe[] = {
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "layer_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    SH_REAL_KEY(logit_scale, 1e6, "logit_scale"), SH_COUNT_KEY(mix.n, 1e5, "num_experts"),
+    SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok"), SH_FLAG_KEY(SH_MIX_NORMED, "norm_topk_prob"), {.json = {NULL}}};
+
+static const struct sh_param params_moe[] = {
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_ATTENTION,
+    SH_NORM_WEIGHT(ATTN_NORM, SH_LAYER "input_layernorm.weight", MODEL, 0), SH_LLAMA_FEED,
+    SH_ROUTER("mlp.gate.weight"), SH_LLAMA_EXPERTS, SH_SHARED("mlp.shared_experts"), {.name = NULL}};
+
+/* Layers without experts come first, with windows by a period of their own; after them, layers are counted anew. */
+static int windows_moe(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int period = 4, dense_period = 1, dense = 0;
+    if (sh_config_window(c, 4096, a, e) || sh_config_count(c, "sliding_window_pattern", (int)1e8, &period, e) ||
+        sh_config_count(c, "prefix_dense_sliding_window_pattern", (int)1e8, &dense_period, e) ||
+        sh_config_at_least(c, "first_k_dense_replace", 0, (int)1e8, &dense, e) || sh_mixture_listed(a, c, 0, e))
+        return -1;
+    if (sh_config_has(c, "layer_types.0")) {
+        if (sh_config_windows(c, sh_but_each, period, a, e))
+            return -1;
+    } else {
+        for (int i = 0; i < a->n_layer; i++)
+            if (!(i < dense ? sh_but_each(i, dense_period) : sh_but_each(i - dense, period)))
+                sh_arch_see_all(a, i);
+    }
+    for (int i = 0; i < a->n_layer; i++)
+        if (!sh_arch_window(a, i) && (dense_period != 1 || sh_arch_flags(a, i) & SH_EXPERT_LAYER))
+            sh_arch_keep_still(a, i);
+    return 0;
+}
+
+static int shape_moe(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    static const struct sh_word routes[] = {{"softmax", SH_ROUTE_CHOSEN}, {"sigmoid", SH_ROUTE_CHOSEN_SIGMOID},
+                                           {NULL, 0}};
+    static const struct sh_word ways[] = {{"average", 1}, {"sum", 0}, {NULL, 0}};
+    int route = SH_ROUTE_CHOSEN, averages = 1;
+    a->mix.width = a->d_ff;
+    if (sh_config_choice(c, "expert_selection_fn", routes, &route, e) ||
+        sh_config_choice(c, "shared_expert_combination_strategy", ways, &averages, e) ||
+        sh_mixture_shared(a, c, "num_shared_experts", 0, e) || windows_moe(a, c, e) ||
+        sh_config_count(c, "prefix_dense_intermediate_size", (int)1e8, &a->d_ff, e))
+        return -1;
+    a->mix.route = (enum sh_route)route;
+    if (averages && a->mix.shared_width)
+        a->mix.scale = a->mix.shared_scale = 0.5f;
+    return 0;
+}
+
+static int finish_moe(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    if (sh_config_is_set(c, "rms_norm_eps")) {
+        a->norm = SH_NORM_RMS;
+        if (sh_config_real(c, "rms_norm_eps", 1, &a->norm_eps, e))
+            return -1;
+    }
+    return sh_config_classic_rope(a, c, e);
+}
+
+const struct sh_family sh_family_cohere2_moe = {
+    .special = "parallel blocks; windows with rotation, other layers without positions; experts",
+    .name = "cohere2_moe", .model_types = SH_WORDS("cohere2_moe"),
+    .architectures = SH_WORDS("Cohere2MoeForCausalLM", "Cohere2MoeModel"), .prefixes = sh_llama_prefixes,
+    .start = {START(10000) | SH_MIX_NORMED, .d_head = 128, .mix = {.n = 8, .used = 2}}, .keys = keys_moe,
+    .params = params_moe,
+    .only = SH_WORDS("use_qk_norm=false", "use_gated_activation=true", "use_parallel_block=true", "rotary_pct=1.0",
+                     "position_embedding_type=\"rope_gptj\"", "rope_scaling=null"),
+    .knows = " sliding_window sliding_window_pattern layer_types mlp_layer_types first_k_dense_replace "
+             "prefix_dense_intermediate_size prefix_dense_sliding_window_pattern ",
+    .shape = shape_moe, .finish = finish_moe};

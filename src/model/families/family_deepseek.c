@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DeepSeek-V2 and V3 and Kimi-K2: latent attention and experts, whose groups V2 ranks by their best score and V3 by
  * their two best. Youtu-LLM (Tencent, 2025): latent attention alone. DeepSeek-V3.2 and GLM-5: latent attention to the
- * tokens that an index chooses; their memory is counted. */
+ * tokens that an index chooses; their memory is counted. A.X-K1 (SK Telecom, 2026): V3 with a norm on what experts
+ * give. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -174,8 +175,8 @@ int sh_latent_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err
         return sh_config_refuse(c, "kv_lora_rank", "a latent of at most 10^8 numbers over all heads, and an even "
                                 "qk_rope_head_dim", e);
     if (sh_config_flag(c, "rope_interleave", &pairs, e) || sh_config_classic_rope(a, c, e) ||
-        sh_config_real(c, "rope_parameters.mscale_all_dim", 1e6, &weight, e) ||
-        sh_config_real(c, "rope_scaling.mscale_all_dim", 1e6, &weight, e))
+        sh_config_real(c, sh_config_is_filled(c, "rope_scaling") ? "rope_scaling.mscale_all_dim"
+                                                                  : "rope_parameters.mscale_all_dim", 1e6, &weight, e))
         return -1;
     a->flags |= pairs ? SH_IN_PAIRS : 0;
     double sharper = a->rope.kind == SH_ROPE_YARN && weight > 0
@@ -216,3 +217,41 @@ const struct sh_family sh_family_glm_moe_dsa = {
     .facts = index_facts,
     .knows = INDEX_KNOWS "indexer_types index_topk_freq index_topk_pattern index_skip_topk_offset ",
     .count = count_indexed};
+
+/* ---- A.X-K1, whose released files have no corrections ---- */
+
+static const struct sh_param params_axk1[] = {
+    LATENT_PARAMS, SH_ROUTER("mlp.gate.weight"), SH_LLAMA_EXPERTS, SH_SHARED("mlp.shared_experts"),
+    {.role = SH_ROUTER_CHOICE, .name = SH_LAYER "mlp.gate.e_score_correction_bias", .cols = SH_DIM_EXPERTS,
+     .needs = SH_EXPERT_LAYER, .form = SH_OPTIONAL},
+    {.role = SH_MLP_POST_W, .name = SH_LAYER "post_mlp_layernorm.weight", .cols = SH_DIM_MODEL,
+     .needs = SH_EXPERT_LAYER}, {.name = NULL}};
+
+static int shape_axk1(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return sh_latent_shape(a, c, e) || sh_mixture_shared(a, c, "n_shared_experts", 1, e) ||
+           sh_mixture_listed(a, c, 1, e) ? -1 : 0;
+}
+
+/* The norms of a layer are counted from the first one, which may have no experts and so lack that norm. */
+static int count_axk1(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
+{
+    (void)c;
+    (void)e;
+    for (int i = 0; i < f->layers && f->feeds[0] != 'E'; i++)
+        f->ends_more += f->feeds[i] == 'E' ? f->hidden : 0;
+    return 0;
+}
+
+const struct sh_family sh_family_axk1 = {
+    .special = "latent attention, experts in groups, a norm on what they give",
+    .name = "axk1", .model_types = SH_WORDS("axk1"), .architectures = SH_WORDS("AXK1ForCausalLM", "AXK1Model"),
+    .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START, .norm_place = SH_NORM_BOTH,
+              .latent = {.rank = 512, .q_rank = 1536, .d_rope = 64, .d_nope = 128, .d_v = 128},
+              .mix = {.n = 192, .used = 8, .width = 2048, .groups = 8, .used_groups = 4, .scale = 2.5f,
+                      .route = SH_ROUTE_SIGMOID, .by_best_two = 1},
+              .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED},
+    .keys = sh_deepseek_keys, .params = params_axk1, .only = SH_WORDS("moe_layer_freq=1", "mlp_bias=false"),
+    .knows = " mlp_layer_types first_k_dense_replace moe_layer_freq num_nextn_predict_layers ", .shape = shape_axk1,
+    .finish = sh_latent_finish, .count = count_axk1};

@@ -51,6 +51,27 @@ int sh_but_each(int layer, int period)
     return (layer + 1) % period != 0;
 }
 
+/* ---- InternLM 3 (Shanghai AI Laboratory, 2025) and IQuest-Coder (2026): LLaMA under names of their own ---- */
+
+static const struct sh_key keys_intern[] = {
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    SH_FLAG_KEY(SH_HAS_BIAS, "qkv_bias"), SH_FLAG_KEY(SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS, "bias"), {.json = {NULL}}};
+
+const struct sh_family sh_family_internlm3 = {
+    .special = "LLaMA's tables",
+    .name = "internlm3", .model_types = SH_WORDS("internlm3"),
+    .architectures = SH_WORDS("InternLM3ForCausalLM", "LlamaForCausalLM"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START_EPS(1e-5f), .n_kv_head = 2, .d_head = 128, .flags = SH_LLAMA_FLAGS},
+    .keys = keys_intern, .params = sh_llama_params, .finish = sh_config_whole_rope};
+
+const struct sh_family sh_family_iquestcoder = {
+    .special = "LLaMA's tables",
+    .name = "iquestcoder", .model_types = SH_WORDS("iquestcoder"),
+    .architectures = SH_WORDS("IQuestCoderForCausalLM", "LlamaForCausalLM"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START_EPS(1e-5f), .n_kv_head = 8, .d_head = 128, .flags = SH_LLAMA_FLAGS},
+    .keys = sh_llama_keys, .params = sh_llama_params, .only = SH_WORDS("clip_qkv=null", "use_sliding_window=false"),
+    .finish = sh_config_whole_rope};
+
 /* ---- Mistral (Jiang et al., 2023): LLaMA with a window in every layer; later releases have none ---- */
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
