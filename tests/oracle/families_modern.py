@@ -25,7 +25,7 @@ SMALL = dict(vocab_size=48, hidden_size=16, num_attention_heads=4, num_key_value
 MAMBA = dict(mamba_n_heads=4, mamba_d_state=6)
 IN_TURNS = ["sliding_attention", "full_attention", "sliding_attention"]
 make_config = t.AutoConfig.for_model
-ATTENDS = ("full_attention", "sliding_attention")
+ATTENDS = ("full_attention", "sliding_attention", "indexed_attention")
 BLOCKS = dict(head_dim=6, mamba_num_heads=4, mamba_head_dim=8, n_groups=2, ssm_state_size=6)
 TURNS = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"])
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
@@ -142,7 +142,15 @@ def cases():
         "cohere2_moe_sigmoid": make_config(
             "cohere2_moe", **SMALL, head_dim=6, num_hidden_layers=2, sliding_window=10, num_experts=6,
             num_experts_per_tok=2, expert_selection_fn="sigmoid", norm_topk_prob=False, num_shared_experts=1,
-            shared_expert_combination_strategy="sum", rms_norm_eps=1e-3, sliding_window_pattern=2)}
+            shared_expert_combination_strategy="sum", rms_norm_eps=1e-3, sliding_window_pattern=2),
+        "deepseek_v32": make_config(
+            "deepseek_v32", **LATENT, **EXPERTS, num_hidden_layers=3, n_routed_experts=6, n_group=3, topk_group=2,
+            index_topk=48, index_head_dim=8, index_n_heads=2, mlp_layer_types=["dense", "sparse", "sparse"],
+            rope_parameters={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
+                             "mscale_all_dim": 0.8, "rope_theta": 10000.0}),
+        "glm_moe_dsa": make_config(
+            "glm_moe_dsa", **LATENT, **EXPERTS, num_hidden_layers=3, n_routed_experts=6, index_topk=48,
+            index_head_dim=8, index_n_heads=2, index_topk_freq=2, first_k_dense_replace=1)}
 
 
 def run(model, tokens):

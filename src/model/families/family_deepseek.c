@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DeepSeek-V2 and V3 and Kimi-K2: latent attention and experts, whose groups V2 ranks by their best score and V3 by
  * their two best. Youtu-LLM (Tencent, 2025): latent attention alone. DeepSeek-V3.2 and GLM-5: latent attention to the
- * tokens that an index chooses; their memory is counted. A.X-K1 (SK Telecom, 2026): V3 with a norm on what experts
- * give. */
+ * tokens that an index chooses; they run as far as it chooses all. A.X-K1 (SK Telecom, 2026): V3 with a norm on what
+ * experts give. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -204,19 +204,46 @@ const struct sh_family sh_family_youtu = {
     .gguf = &sh_gguf_deepseek, .only = SH_WORDS("mlp_bias=false"), .shape = sh_latent_shape,
     .finish = sh_latent_finish};
 
+/* ---- V3.2 and GLM-5: up to index_topk tokens, the index chooses all that there are ---- */
+
+static int shape_indexed(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return sh_latent_shape(a, c, e) || sh_mixture_shared(a, c, "n_shared_experts", 1, e) ||
+           sh_mixture_listed(a, c, 3, e) ? -1 : 0;
+}
+
+static int finish_indexed(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int chosen = 2048;
+    if (sh_config_count(c, "index_topk", (int)1e8, &chosen, e) || sh_latent_finish(a, c, e))
+        return -1;
+    a->max_pos = chosen < a->max_pos ? chosen : a->max_pos;
+    return 0;
+}
+
+#define INDEXED(eps) \
+    SH_LLAMA_START_EPS(eps), \
+    .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED | SH_HAS_CORRECTION, .mix = { \
+        .n = 256, .used = 8, .width = 2048, .scale = 2.5f, .route = SH_ROUTE_SIGMOID, .by_best_two = 1
+#define INDEXED_FAMILY \
+    .special = "latent attention to the tokens that an index chooses", .prefixes = sh_llama_prefixes, \
+    .keys = sh_deepseek_keys, .params = sh_deepseek_params, .facts = index_facts, .shape = shape_indexed, \
+    .finish = finish_indexed, .count = count_indexed, .only = SH_WORDS("moe_layer_freq=1", "mlp_bias=false")
+
 const struct sh_family sh_family_deepseek_v32 = {
-    .special = "latent attention to the tokens that an index chooses",
     .name = "deepseek_v32", .model_types = SH_WORDS("deepseek_v32"),
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .facts = index_facts, .knows = INDEX_KNOWS, .count = count_indexed};
+    .architectures = SH_WORDS("DeepseekV32ForCausalLM", "DeepseekV32Model"), INDEXED_FAMILY,
+    .start = {INDEXED(1e-6f), .groups = 8, .used_groups = 4}, .latent = {.rank = 512, .q_rank = 1536, .d_rope = 64,
+                                                                          .d_nope = 128, .d_v = 128}},
+    .knows = INDEX_KNOWS "first_k_dense_replace "};
 
 const struct sh_family sh_family_glm_moe_dsa = {
-    .special = "latent attention to the tokens that an index chooses",
     .name = "glm_moe_dsa", .model_types = SH_WORDS("glm_moe_dsa"),
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS},
-    .facts = index_facts,
-    .knows = INDEX_KNOWS "indexer_types index_topk_freq index_topk_pattern index_skip_topk_offset ",
-    .count = count_indexed};
+    .architectures = SH_WORDS("GlmMoeDsaForCausalLM", "GlmMoeDsaModel"), INDEXED_FAMILY,
+    .start = {INDEXED(1e-5f), .groups = 1, .used_groups = 1}, .latent = {.rank = 512, .q_rank = 2048, .d_rope = 64,
+                                                                          .d_nope = 192, .d_v = 256}},
+    .knows = INDEX_KNOWS "first_k_dense_replace indexer_types index_topk_freq index_topk_pattern "
+             "index_skip_topk_offset "};
 
 /* ---- A.X-K1, whose released files have no corrections ---- */
 
