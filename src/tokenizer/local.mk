@@ -12,6 +12,7 @@ libtokenizer_a_SOURCES = \
 	%D%/tok_bpe_read.c \
 	%D%/tok_decode.c \
 	%D%/tok_gguf.c \
+	%D%/tok_folder.c \
 	%D%/tok_gpt2.c \
 	%D%/tok_json.c %D%/tok_json.h \
 	%D%/tok_model.h \

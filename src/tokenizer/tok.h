@@ -176,6 +176,12 @@ int sh_tok_pre_begins(const char *name);
  * may be NULL), special_tokens_map.json, added_tokens.json. `ids`: token to id. NULL: error. */
 json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids, struct sh_err *e);
 
+/* The same tokens, as far as they are not in the folder's tokenizer.json (root), become some of its added_tokens. Their
+ * ids are those of the vocabulary or follow it; those that the other files say do not count. */
+int sh_tok_folder_more(const char *folder, const json_t *config, json_t *root, struct sh_err *e);
+/* A file that may be absent: NULL then, and for an error, which sets *bad. */
+json_t *sh_tok_optional(const char *folder, const char *name, int *bad, struct sh_err *e);
+
 /* The content of an equivalent tokenizer.json for a folder that has vocab.json and merges.txt. */
 json_t *sh_tok_gpt2(const char *folder, const json_t *config, struct sh_err *e);
 

@@ -46,90 +46,6 @@ static json_t *read_merges(const char *path, struct sh_err *e)
     return NULL;
 }
 
-struct gather {
-    json_t *tokens;                     /* the added_tokens array being made */
-    json_t *seen;                       /* an object with their contents as keys */
-    const json_t *vocab, *more;         /* ids: of vocab.json, of added_tokens.json */
-    json_int_t next;                    /* the id of a token that has none yet */
-};
-
-static void add(struct gather *g, const json_t *token, const json_t *id)
-{
-    /* A special token is a string or an object with its text as "content". */
-    const json_t *content = json_is_object(token) ? json_object_get(token, "content") : token, *flag;
-    static const char *const flags[] = {"lstrip", "rstrip", "single_word", "normalized", "special"};
-    const char *text = json_string_value(content);
-    if (!text || !*text || json_object_get(g->seen, text))
-        return;
-    json_object_set_new(g->seen, text, json_true());
-    if (!id)
-        id = json_object_get(g->vocab, text);
-    if (!id)
-        id = json_object_get(g->more, text);
-    json_t *new = json_pack("{s:O, s:b}", "content", content, "special", 1);
-    if (id)
-        json_object_set(new, "id", (json_t *)id);
-    else
-        json_object_set_new(new, "id", json_integer(g->next++));
-    for (int i = 0; i < 5; i++)
-        if (json_is_object(token) && (flag = json_object_get(token, flags[i])))
-            json_object_set(new, flags[i], (json_t *)flag);
-    json_array_append_new(g->tokens, new);
-}
-
-/* The special tokens that one file names. */
-static void add_named(struct gather *g, const json_t *file)
-{
-    static const char *const names[] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                        "pad_token", "cls_token", "mask_token"};
-    const json_t *more = json_object_get(file, "additional_special_tokens");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        add(g, json_object_get(file, names[i]), NULL);
-    for (size_t i = 0; i < json_array_size(more); i++)
-        add(g, json_array_get(more, i), NULL);
-}
-
-static void add_numbered(struct gather *g, const json_t *config)
-{
-    const char *key;
-    json_t *token, *id;
-    json_object_foreach(json_object_get(config, "added_tokens_decoder"), key, token) {
-        char *end;
-        long number = strtol(key, &end, 10);
-        id = *key && !*end ? json_integer(number) : json_string(key);   /* a string is refused by the reader */
-        add(g, token, id);
-        json_decref(id);
-    }
-    json_object_foreach((json_t *)g->more, key, token) {
-        json_t *content = json_string(key);
-        json_t *plain = json_pack("{s:O, s:b}", "content", content, "special", 0);
-        add(g, plain, token);
-        json_decref(plain);
-        json_decref(content);
-    }
-}
-
-static json_int_t after_largest(const json_t *a, const json_t *b)
-{
-    const json_t *const lists[] = {a, b};
-    json_int_t next = 0;
-    const char *key;
-    json_t *id;
-    for (int i = 0; i < 2; i++)
-        json_object_foreach((json_t *)lists[i], key, id)
-            if (json_integer_value(id) >= next && json_integer_value(id) <= SH_TOK_MAX_ID)
-                next = json_integer_value(id) + 1;
-    return next;
-}
-
-static json_t *optional(const char *folder, const char *name, int *bad, struct sh_err *e)
-{
-    int is_there = sh_tok_has(folder, name);
-    json_t *o = is_there ? sh_tok_load(folder, name, 0, e) : NULL;
-    *bad |= is_there && !o;
-    return o;
-}
-
 enum class { GPT2, GPT_NEOX, UNKNOWN };
 
 static enum class class_of(const char *folder, const json_t *config, struct sh_err *e)
@@ -149,32 +65,11 @@ static enum class class_of(const char *folder, const json_t *config, struct sh_e
     return UNKNOWN;
 }
 
-json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids, struct sh_err *e)
-{
-    int bad = 0;
-    json_t *map = optional(folder, "special_tokens_map.json", &bad, e);
-    json_t *more = bad ? NULL : optional(folder, "added_tokens.json", &bad, e);
-    struct gather g = {json_array(), json_object(), ids, more, after_largest(ids, more)};
-    if (!bad) {
-        add_numbered(&g, config);
-        add_named(&g, config);
-        add_named(&g, map);
-    }
-    json_decref(map);
-    json_decref(more);
-    json_decref(g.seen);
-    if (bad) {
-        json_decref(g.tokens);
-        return NULL;
-    }
-    return g.tokens;
-}
-
 /* Is each token that the class would else make <|endoftext|> named in one of the files? */
 static int names_ends(const char *folder, const json_t *config, int *bad, struct sh_err *e)
 {
     static const char *const names[] = {"bos_token", "eos_token", "unk_token"};
-    json_t *map = optional(folder, "special_tokens_map.json", bad, e);
+    json_t *map = sh_tok_optional(folder, "special_tokens_map.json", bad, e);
     int all = 1;
     for (int i = 0; i < 3; i++)
         all &= json_object_get(config, names[i]) || json_object_get(map, names[i]);

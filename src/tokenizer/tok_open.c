@@ -69,8 +69,10 @@ static int apply_config(struct sh_tokenizer *t, const json_t *config, struct sh_
 static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config, int whole, struct sh_err *e)
 {
     json_t *root = whole ? sh_tok_load(folder, "tokenizer.json", 0, e) : sh_tok_gpt2(folder, config, e);
-    if (!root)
+    if (!root || (whole && sh_tok_folder_more(folder, config, root, e))) {
+        json_decref(root);
         return -1;
+    }
     int bad = sh_tok_read(t, root, e);
     json_decref(root);
     return bad ? sh_err_prefix(e, "%s/%s", folder, whole ? "tokenizer.json" : "vocab.json, merges.txt") : 0;

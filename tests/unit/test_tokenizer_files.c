@@ -394,6 +394,46 @@ static void refused_folders(void)
     scratch_clear();
 }
 
+/* tests/oracle/tokenizer_folders.py: what files next to a tokenizer.json add. */
+static void named_tokens(void)
+{
+    json_t *all = tokenizer_golden_json("folders.json"), *one, *content;
+    const char *file;
+    size_t i;
+    CU_ASSERT(json_array_size(all) == 34);
+    json_array_foreach(all, i, one) {
+        struct sh_err e = {0};
+        char name[80];
+        snprintf(name, sizeof name, "%s/tokenizer.json", json_string_value(json_object_get(one, "base")));
+        json_t *whole = tokenizer_golden_json(name);
+        char *text = json_dumps(whole, JSON_COMPACT);
+        const char *input = json_string_value(json_object_get(one, "text"));
+        scratch_clear();
+        scratch_write("tokenizer.json", text, strlen(text));
+        free(text);
+        json_decref(whole);
+        json_object_foreach(json_object_get(one, "files"), file, content) {
+            text = json_dumps(content, JSON_COMPACT);
+            scratch_write(file, text, strlen(text));
+            free(text);
+        }
+        struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
+        struct sh_ids ids = {0};
+        const json_t *wanted = json_object_get(one, "ids");
+        int fine = t && !sh_tokenizer_encode(t, input, strlen(input), 0, &ids, &e) && ids.n == json_array_size(wanted);
+        for (size_t k = 0; fine && k < ids.n; k++)
+            fine = ids.at[k] == json_integer_value(json_array_get(wanted, k));
+        if (!fine)
+            printf("# %s, %s: %s\n", json_string_value(json_object_get(one, "base")),
+                   json_string_value(json_object_get(one, "name")), t ? "other ids" : e.text);
+        CU_ASSERT(fine);
+        free(ids.at);
+        sh_tokenizer_free(t);
+    }
+    json_decref(all);
+    scratch_clear();
+}
+
 /* Cut short, or with bytes changed, a file is refused or opens as some tokenizer; never worse. */
 static void damaged_files(void)
 {
@@ -446,6 +486,7 @@ int main(void)
         {"a template with two tokens before the text", two_before},
         {"vocab.json and merges.txt: by class", classes_of_pairs},
         {"folders: each fault has its sentence", refused_folders},
+        {"tokens that files next to a tokenizer.json name", named_tokens},
         {"damaged files", damaged_files},
         {0}};
     return tap_run("tokenizer_files", tests);
