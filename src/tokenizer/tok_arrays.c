@@ -130,7 +130,7 @@ static int read_scores(struct sh_tokenizer *t, const struct sh_tok_arrays *a, st
     return bad ? -1 : find_special(a, t->bpe.byte_id, &t->bpe.unknown, e);
 }
 
-/* Byte-level BPE: the tokenizer.json that says the same. */
+/* BPE by merges: the tokenizer.json that says the same. */
 static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
 {
     json_t *pre = a->pre ? sh_tok_pre(a->pre) : NULL, *vocab, *merges, *added;
@@ -142,7 +142,7 @@ static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
     int bad = 0;
     for (size_t i = 0; i < a->n && !bad; i++) {
         const struct sh_tok_string *s = &a->token[i];
-        int type = type_of(a, i);
+        int type = type_of(a, i) == SH_TOK_BYTE ? SH_TOK_NORMAL : type_of(a, i);
         json_t *id = json_integer((json_int_t)i), *text = json_stringn(s->at, s->n);
         if (!text || memchr(s->at, '\0', s->n))
             bad = sh_fail(e, "token %zu is not valid UTF-8 or contains a NUL", i);
@@ -160,8 +160,9 @@ static json_t *as_json(const struct sh_tok_arrays *a, struct sh_err *e)
         if (json_array_append_new(merges, json_stringn(a->merge[i].at, a->merge[i].n)))
             bad = sh_fail(e, "merge %zu is not valid UTF-8", i);
     json_object_set_new(pre, "added_tokens", added);
-    json_object_set_new(pre, "model", json_pack("{s:s, s:o, s:o, s:b}", "type", "BPE", "vocab", vocab, "merges", merges,
-                                  "ignore_merges", json_is_true(json_object_get(pre, "ignore_merges"))));
+    json_object_set_new(pre, "model", json_pack("{s:s, s:o, s:o, s:b, s:b}", "type", "BPE", "vocab", vocab, "merges",
+                                  merges, "ignore_merges", json_is_true(json_object_get(pre, "ignore_merges")),
+                                  "byte_fallback", json_is_true(json_object_get(pre, "byte_fallback"))));
     if (!bad)
         return pre;
     json_decref(pre);

@@ -6,6 +6,7 @@
  *     "llama"     scores (SentencePiece's BPE)    1    2    bos        -
  *     "t5"        scores (unigram)                -    1    -          eos
  *     "gpt2"      merges                          -    -    as the pre-tokenizer has it (tok_pre.c)
+ *     "gemma4"    the same, pre-tokenizer gemma4  -    -    bos, whatever the file says
  *
  * Texts of the first two get a leading space unless add_space_prefix is false, which converters always write
  * for "t5". Other models, and a model whose arrays do not fit together, are refused by the key's name. */
@@ -24,7 +25,7 @@ static const struct kind {
     enum sh_tok_model model;
     int bos, eos, add_bos, add_eos;     /* when the file does not say */
 } kinds[] = {{"llama", SH_TOK_SCORES, 1, 2, 1, 0}, {"t5", SH_TOK_UNIGRAM, -1, 1, 0, 1},
-             {"gpt2", SH_TOK_MERGES, -1, -1, 0, 0}};
+             {"gpt2", SH_TOK_MERGES, -1, -1, 0, 0}, {"gemma4", SH_TOK_MERGES, -1, -1, 1, 0}};
 
 /* Arrays that are made of the file's; they point into it. */
 struct made {
@@ -42,7 +43,7 @@ static const struct kind *find_kind(const struct sh_gguf *g, struct sh_err *e)
     for (size_t i = 0; name.at && i < sizeof kinds / sizeof *kinds; i++)
         if (sh_gguf_text_is(name, kinds[i].name))
             return &kinds[i];
-    sh_gguf_refuse(g, KEY "model", "llama, t5 or gpt2", e);
+    sh_gguf_refuse(g, KEY "model", "llama, t5, gpt2 or gemma4", e);
     return NULL;
 }
 
@@ -138,6 +139,12 @@ static int take_id(const struct sh_gguf *g, const char *key, const struct sh_tok
     return 0;
 }
 
+/* The first files of Gemma 4 say that no bos comes first, and are wrong. */
+static int is_gemma(const struct sh_tok_arrays *a)
+{
+    return a->pre && !strcmp(a->pre, "gemma4");
+}
+
 static int take_ends(const struct sh_gguf *g, const struct kind *k, struct sh_tok_arrays *a, struct sh_err *e)
 {
     a->bos = k->bos;
@@ -147,7 +154,7 @@ static int take_ends(const struct sh_gguf *g, const struct kind *k, struct sh_to
     if (a->pre && sh_tok_pre_begins(a->pre))
         a->add_bos = 1;
     return take_id(g, KEY "bos_token_id", a, &a->bos, e) || take_id(g, KEY "eos_token_id", a, &a->eos, e) ||
-           sh_gguf_flag(g, KEY "add_bos_token", &a->add_bos, e) ||
+           (!is_gemma(a) && sh_gguf_flag(g, KEY "add_bos_token", &a->add_bos, e)) ||
            sh_gguf_flag(g, KEY "add_eos_token", &a->add_eos, e) ? -1 : 0;
 }
 
@@ -180,9 +187,12 @@ static int take_pieces(const struct sh_gguf *g, struct sh_tok_arrays *a, struct 
 
 static int take_merges(const struct sh_gguf *g, struct sh_tok_arrays *a, struct made *m, struct sh_err *e)
 {
-    struct sh_gguf_text pre = {NULL, 0};
-    if (take_strings(g, KEY "merges", &m->merge, &a->n_merge, e) || sh_gguf_word(g, KEY "pre", &pre, e))
+    struct sh_gguf_text pre = {NULL, 0}, model = pre;
+    if (take_strings(g, KEY "merges", &m->merge, &a->n_merge, e) || sh_gguf_word(g, KEY "pre", &pre, e) ||
+        sh_gguf_word(g, KEY "model", &model, e))
         return -1;
+    if (!sh_gguf_text_is(model, "gpt2"))        /* the others name their pre-tokenizer */
+        pre = model;
     if (!pre.at || memchr(pre.at, '\0', pre.bytes))
         return sh_gguf_refuse(g, KEY "pre", "the name of a pre-tokenizer", e);
     a->merge = m->merge;

@@ -405,7 +405,7 @@ static int refuses(const struct story *s, const char *why)
 
 static void refused_scores(void)
 {
-    REFUSED(with_scores, s.model = NULL, "'tokenizer.ggml.model': found nothing, expected llama, t5 or gpt2");
+    REFUSED(with_scores, s.model = NULL, "'tokenizer.ggml.model': found nothing, expected llama, t5, gpt2 or gemma4");
     REFUSED(with_scores, s.model = "bert", "'tokenizer.ggml.model': found 'bert', expected llama");
     REFUSED(with_scores, s.n_token = 0, "'tokenizer.ggml.tokens': found nothing, expected an array of strings");
     REFUSED(with_scores, s.n_score = 6, "'tokenizer.ggml.scores': found 6 elements, expected one for each of the 7");
@@ -442,6 +442,51 @@ static void refused_merges(void)
     REFUSED(with_merges, s.add_bos = 1, "bos: id -1, expected 0 to 6");
     REFUSED(with_merges, s.bos = 7, "'tokenizer.ggml.bos_token_id': found 7, expected a whole number from 0 to 6");
     REFUSED(with_merges, s.token[1] = s.token[0], "token 1: \"a\" is a duplicate");
+}
+
+/* ---- pre-tokenizers by name (tests/oracle/tokenizer_pre.py) ---- */
+
+static void put_words(const char *name, const json_t *list)
+{
+    array(name, SH_GGUF_STRING, json_array_size(list));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        string(json_string_value(json_array_get(list, i)), json_string_length(json_array_get(list, i)));
+}
+
+static void named_pre_tokenizers(void)
+{
+    json_t *root = golden_json("pre.json"), *texts = json_object_get(root, "texts"), *of_name;
+    const char *name;
+    CU_ASSERT(json_object_size(json_object_get(root, "ids")) >= 70);
+    json_object_foreach(json_object_get(root, "ids"), name, of_name) {
+        int is_gemma = !strcmp(name, "gemma4"), is_raw = is_gemma || !strcmp(name, "sarvam-moe");
+        const json_t *model = json_object_get(root, is_raw ? "raw" : "bytes"), *types = json_object_get(model, "types");
+        begin();
+        word("model", is_gemma ? "gemma4" : "gpt2");
+        if (!is_gemma)
+            word("pre", name);
+        put_words("tokens", json_object_get(model, "tokens"));
+        put_words("merges", json_object_get(model, "merges"));
+        array("token_type", SH_GGUF_I32, json_array_size(types));
+        for (size_t i = 0; i < json_array_size(types); i++)
+            u32((uint32_t)json_integer_value(json_array_get(types, i)));
+        number("bos_token_id", 2);
+        if (is_gemma)
+            flag("add_bos_token", 0);           /* as its first files say, wrongly */
+        scratch_clear();
+        written("m.gguf");
+        struct sh_tokenizer *t = opened(scratch_path("m.gguf"));
+        CU_ASSERT(!is_gemma || tokenizer_bos(t) == 2);
+        for (size_t i = 0; i < json_array_size(texts); i++) {
+            const json_t *text = json_array_get(texts, i);
+            int same = same_ids(t, json_string_value(text), json_string_length(text), json_array_get(of_name, i));
+            if (!same)
+                printf("# %s, text %zu: other ids\n", name, i);
+            CU_ASSERT(same);
+        }
+        sh_tokenizer_free(t);
+    }
+    json_decref(root);
 }
 
 /* ---- which file ---- */
@@ -481,6 +526,7 @@ int main(void)
         {"tokens that pad the embedding", padding},
         {"faulty metadata with scores", refused_scores},
         {"faulty metadata with merges", refused_merges},
+        {"pre-tokenizers by their names", named_pre_tokenizers},
         {"a file, a folder, files beside it", places},
         {0}};
     return tap_run("tok_gguf", tests);
