@@ -117,11 +117,14 @@ static void spread(struct sh_coded *c, const struct sh_quant_scheme *s, size_t *
         snprintf(why, 64, s->span == SH_SPAN_TENSOR ? "one scale" : "one scale a row");
 }
 
-/* The first scheme with such codes under which the scales have their shape; NULL: none, e says what was expected. */
+/* The first scheme with such codes under which the scales have their shape; NULL: none, or several that differ, e says
+ * what was expected. */
 static const struct sh_quant_scheme *fit(struct sh_joining *j, int is_float, int bits, const struct sh_stored *scales,
                                          struct sh_err *e)
 {
     const struct sh_stored *codes = j->c.piece[SH_PIECE_CODES];
+    const struct sh_quant_scheme *first = NULL;
+    struct sh_coded other = j->c;
     int known = 0;
     for (int i = 0; i < j->q->n; i++) {
         const struct sh_quant_scheme *s = &j->q->scheme[i];
@@ -130,12 +133,19 @@ static const struct sh_quant_scheme *fit(struct sh_joining *j, int is_float, int
         char why[64];
         if (s->is_float != is_float || s->bits != bits)
             continue;
-        spread(&j->c, s, shape, &rank, why);
-        if (is_shape(scales, shape, rank))
-            return s;
-        if (!known++)
+        spread(first ? &other : &j->c, s, shape, &rank, why);
+        int fits = is_shape(scales, shape, rank);
+        if (fits && first && (other.span_rows != j->c.span_rows || other.span_cols != j->c.span_cols)) {
+            sh_fail(e, "%s: tensor '%s': found scales that fit two groups of settings in quantization_config, expected "
+                    "one", scales->file, scales->name);
+            return NULL;
+        }
+        first = fits && !first ? s : first;
+        if (!known++ && !fits)
             sh_join_shape(scales, shape, rank, why, e);
     }
+    if (first)
+        return first;
     if (!known)
         sh_fail(e, "%s: tensor '%s': found %d-bit %s codes, expected those of quantization_config", codes->file,
                 codes->name, bits, is_float ? "float" : "int");
@@ -221,7 +231,8 @@ static int join_packed(struct sh_joining *j, const struct sh_stored *t, size_t s
                        "columns", t->file, t->name, t->shape[1], up(j->c.cols, 8), up(j->c.cols, 4), j->c.cols);
     const struct sh_quant_scheme *s = fit(j, 0, bits, scales, e);
     if (!s || sh_join_find(j, t->name, stem, "weight_zero_point", " I32 ", s->asymmetric, &zeros, e) ||
-        sh_join_find(j, t->name, stem, "weight_g_idx", " I32 ", 0, &groups, e) || read_groups(j, groups, e))
+        sh_join_find(j, t->name, stem, "weight_g_idx", " I32 ", s->ordered && s->span == SH_SPAN_GROUP, &groups, e) ||
+        read_groups(j, groups, e))
         return -1;
     size_t places[2] = {up(j->c.rows, 32 / (size_t)bits), j->c.groups};
     if (zeros && s->span == SH_SPAN_TENSOR)
@@ -279,7 +290,8 @@ static void span_columns(struct sh_coded *c, const struct sh_quant_scheme *s)
 static int join_gptq(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e)
 {
     const struct sh_stored *groups;
-    if (shape_of_codes(j, t, 2, 2, e) || sh_join_find(j, t->name, stem, "g_idx", " I32 ", 0, &groups, e))
+    if (shape_of_codes(j, t, 2, 2, e) ||
+        sh_join_find(j, t->name, stem, "g_idx", " I32 ", j->q->scheme[0].ordered, &groups, e))
         return -1;
     size_t words = t->shape[0];
     j->c.bits = j->q->scheme[0].bits;
@@ -291,7 +303,11 @@ static int join_gptq(struct sh_joining *j, const struct sh_stored *t, size_t ste
     j->c.zero_more = j->q->zero_less_one;
     snprintf(j->format, sizeof j->format, "GPTQ %d-bit", j->c.bits);
     span_columns(&j->c, &j->q->scheme[0]);
-    return column_scales(j, t->name, stem, e) || read_groups(j, groups, e) ? -1 : 0;
+    if (column_scales(j, t->name, stem, e) || read_groups(j, groups, e))
+        return -1;
+    return groups || !j->q->varies || j->c.cols % j->c.groups == 0
+               ? 0 : sh_fail(e, "%s: tensor '%.*sg_idx' is missing: groups of unequal size need it", t->file, (int)stem,
+                             t->name);
 }
 
 /* qweight [cols, rows / 8] */
@@ -367,7 +383,7 @@ static const struct suffix {
 static int join(struct sh_joining *j, const struct sh_stored *t, struct sh_err *e)
 {
     enum sh_quant_method method = j->q->method;
-    int is_f8 = !strcmp(t->dtype, "F8_E4M3") || !strcmp(t->dtype, "F8_E5M2");
+    int is_f8 = (!strcmp(t->dtype, "F8_E4M3") || !strcmp(t->dtype, "F8_E5M2")) && !before(t, "_zero_point");
     int is_i8 = !strcmp(t->dtype, "I8") && before(t, ".weight");
     j->c.piece[SH_PIECE_CODES] = t;
     if ((is_f8 && (method == SH_QUANT_FP8 || method == SH_QUANT_GROUPS)) || (is_i8 && method == SH_QUANT_GROUPS))
@@ -400,6 +416,31 @@ static struct sh_stored made(const struct sh_joining *j)
     return t;
 }
 
+/* Numbers that change what a model computes, and that belong to no coded matrix: scales of activations (AutoAWQ's
+ * ScaledActivation), factors of what a matrix reads (modelopt), scales of a matrix whose numbers are not codes. */
+static int refuse_spare(const struct sh_stored *t, struct sh_err *e)
+{
+    static const char *const ends[] = {".scales", ".pre_quant_scale", ".weight_scale", ".weight_scale_inv"};
+    static const struct { const char *dtype; size_t bytes; unsigned char one[4]; } ones[] = {
+        {"F32", 4, {0, 0, 0x80, 0x3f}}, {"F16", 2, {0, 0x3c}}, {"BF16", 2, {0x80, 0x3f}}};
+    int is_scale = 0;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        is_scale |= before(t, ends[i]) > 0;
+    if (!is_scale)
+        return 0;
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
+        size_t at = 0, step = ones[i].bytes;
+        if (strcmp(t->dtype, ones[i].dtype))
+            continue;
+        while (at + step <= t->bytes && !memcmp(t->at + at, ones[i].one, step))
+            at += step;
+        if (at == t->bytes)
+            return 0;
+    }
+    return sh_fail(e, "%s: tensor '%s': found scales that belong to no coded matrix, expected none, or all of them 1",
+                   t->file, t->name);
+}
+
 int sh_weights_join(struct sh_weights *w, const struct sh_quant *q, struct sh_err *e)
 {
     size_t n = sh_weights_count(w), n_made = 0, n_kept = 0;
@@ -417,8 +458,10 @@ int sh_weights_join(struct sh_weights *w, const struct sh_quant *q, struct sh_er
         }
     }
     for (size_t i = 0; i < n && found >= 0; i++)
-        if (!is_piece[i])
+        if (!is_piece[i]) {
             table[n_kept++] = *sh_weights_at(w, i);
+            found = refuse_spare(sh_weights_at(w, i), e) ? -1 : found;
+        }
     if (n_made)
         memcpy(table + n_kept, matrices, n_made * sizeof *table);
     free(matrices);

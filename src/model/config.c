@@ -10,6 +10,7 @@
 
 #include "src/base/json_python.h"
 #include "src/base/mem.h"
+#include "src/model/config_quant_files.h"
 #include "src/model/files/checkpoint.h"
 #include "src/model/files/gguf_config.h"
 #include "src/model/files/gguf_tensors.h"
@@ -261,7 +262,7 @@ static int parse(struct sh_config *c, struct sh_err *e)
         return sh_fail(e, "%s: line %d: not valid JSON: %s", c->path, why.line, why.text);
     if (!json_is_object(c->root))
         return sh_fail(e, "%s: found a JSON list, expected an object", c->path);
-    return 0;
+    return sh_config_adopt_quant(c->root, c->path, e);
 }
 
 static struct sh_config *open_gguf(char *path, struct sh_err *e)

@@ -8,12 +8,12 @@
 #include "src/model/config.h"
 
 #define QUANT "quantization_config"
-enum { MOST_GROUP = 65536, MODELOPT = 100 };
+enum { MOST_GROUP = 65536, MODELOPT = 100, AUTO_ROUND };
 
 static const struct sh_word methods[] = {
     {"fp8", SH_QUANT_FP8}, {"fbgemm_fp8", SH_QUANT_FP8}, {"compressed-tensors", SH_QUANT_GROUPS},
-    {"awq", SH_QUANT_AWQ}, {"gptq", SH_QUANT_GPTQ}, {"bitsandbytes", SH_QUANT_BNB}, {"mxfp4", SH_QUANT_MXFP4},
-    {"modelopt", MODELOPT}, {NULL, 0}};
+    {"awq", SH_QUANT_AWQ}, {"gptq", SH_QUANT_GPTQ}, {"auto-round", AUTO_ROUND}, {"bitsandbytes", SH_QUANT_BNB},
+    {"mxfp4", SH_QUANT_MXFP4}, {"modelopt", MODELOPT}, {NULL, 0}};
 
 static void add(struct sh_quant *q, struct sh_quant_scheme s)
 {
@@ -60,8 +60,9 @@ static int fp8(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
 /* Bits and groups of GPTQ and AWQ; -1: the group is a row. */
 static int words(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
 {
-    int bits = 0, group = 128;
+    int bits = 0, group = 128, ordered = 0;
     if (sh_config_at_least(c, QUANT ".bits", 1, 32, &bits, e) ||
+        (q->method == SH_QUANT_GPTQ && sh_config_flag(c, QUANT ".desc_act", &ordered, e)) ||
         sh_config_at_least(c, QUANT ".group_size", -1, MOST_GROUP, &group, e))
         return -1;
     if (bits != 4 && (bits != 8 || q->method == SH_QUANT_AWQ))
@@ -69,27 +70,48 @@ static int words(const struct sh_config *c, struct sh_quant *q, struct sh_err *e
     if (!group)
         return sh_config_refuse(c, QUANT ".group_size", "a whole number from 1, or -1 for whole rows", e);
     add(q, (struct sh_quant_scheme){.bits = bits, .span = group < 0 ? SH_SPAN_CHANNEL : SH_SPAN_GROUP,
-                                    .group = group < 0 ? 0 : group, .asymmetric = 1});
+                                    .group = group < 0 ? 0 : group, .asymmetric = 1,
+                                    .ordered = ordered && group > 0});
     return 0;
 }
 
 static int gptq(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
 {
-    static const struct sh_word formats[] = {{"gptq", 1}, {"gptq_v2", 0}, {NULL, 0}};
-    int is_marlin = 0;
-    q->zero_less_one = 1;
-    q->varies = sh_config_is_filled(c, QUANT ".dynamic");
-    if (sh_config_choice(c, QUANT ".checkpoint_format", formats, &q->zero_less_one, e) ||
-        sh_config_flag(c, QUANT ".is_marlin_format", &is_marlin, e))
+    static const struct sh_word formats[] = {{"gptq", 1}, {"gptq_v2", 0}, {"GPTQ", 1}, {"GPTQ_V2", 0}, {NULL, 0}};
+    static const char *const keys[] = {QUANT ".checkpoint_format", QUANT ".format"};    /* older and newer name */
+    int is_marlin = 0, older = -1, newer = -1;
+    q->varies = sh_config_is_filled(c, QUANT ".dynamic") || sh_config_is_filled(c, QUANT ".extra_config");
+    if (sh_config_choice(c, keys[0], formats, &older, e) || sh_config_choice(c, keys[1], formats, &newer, e))
+        return -1;
+    if (older >= 0 && newer >= 0 && older != newer)
+        return sh_config_refuse(c, keys[1], "the same as checkpoint_format", e);
+    q->zero_less_one = newer >= 0 ? newer : older >= 0 ? older : 1;
+    if (sh_config_flag(c, QUANT ".is_marlin_format", &is_marlin, e))
         return -1;
     return is_marlin ? sh_config_refuse(c, QUANT ".is_marlin_format", "false", e) : words(c, q, e);
 }
 
 static int awq(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
 {
-    static const struct sh_word versions[] = {{"gemm", 0}, {"GEMM", 0}, {NULL, 0}};
+    /* the last two are about kernels: their files are those of gemm */
+    static const struct sh_word versions[] = {{"gemm", 0}, {"GEMM", 0}, {"exllama", 0}, {"ipex", 0}, {NULL, 0}};
     int ignored;
     return sh_config_choice(c, QUANT ".version", versions, &ignored, e) || words(c, q, e) ? -1 : 0;
+}
+
+/* AutoRound's files in the form of another method. */
+static int auto_round(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
+{
+    static const struct sh_word forms[] = {
+        {"auto_round:auto_gptq", SH_QUANT_GPTQ}, {"auto_round:auto_awq", SH_QUANT_AWQ}, {NULL, 0}};
+    static const char key[] = QUANT ".packing_format";
+    int form = SH_QUANT_NONE;
+    if (sh_config_choice(c, key, forms, &form, e))
+        return -1;
+    if (!form)
+        return sh_config_refuse(c, key, "auto_round:auto_gptq or auto_round:auto_awq", e);
+    q->method = (enum sh_quant_method)form;
+    return (form == SH_QUANT_GPTQ ? gptq : awq)(c, q, e);
 }
 
 static int bnb(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
@@ -118,11 +140,12 @@ static int group_scheme(const struct sh_config *c, const char *group, struct sh_
     static const struct sh_word types[] = {{"int", 0}, {"float", 1}, {NULL, 0}};
     static const struct sh_word spans[] = {{"tensor", SH_SPAN_TENSOR}, {"channel", SH_SPAN_CHANNEL},
                                            {"group", SH_SPAN_GROUP}, {"block", SH_SPAN_BLOCK}, {NULL, 0}};
-    static const char *const names[] = {"num_bits", "type", "strategy", "group_size", "symmetric", "block_structure"};
+    static const char *const names[] = {"num_bits", "type", "strategy", "group_size", "symmetric", "block_structure",
+                                        "actorder"};
     struct sh_quant_scheme s = {.bits = 8};
-    char key[6][160], weights[128];
+    char key[7][160], weights[128];
     int span = -1, is_even = 1;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         snprintf(key[i], sizeof key[i], QUANT ".config_groups.%.60s.weights.%s", group, names[i]);
     snprintf(weights, sizeof weights, QUANT ".config_groups.%.60s.weights", group);
     if (!sh_config_is_set(c, weights))  /* activations alone */
@@ -133,6 +156,8 @@ static int group_scheme(const struct sh_config *c, const char *group, struct sh_
         return -1;
     s.span = span >= 0 ? (enum sh_quant_span)span : s.group > 0 ? SH_SPAN_GROUP : SH_SPAN_TENSOR;
     s.asymmetric = !is_even;
+    s.ordered = sh_config_is_set(c, key[6]) && !sh_config_is(c, key[6], "\"weight\"") &&
+                !sh_config_is(c, key[6], "\"static\"");
     s.group = s.span == SH_SPAN_GROUP ? s.group : 0;
     if (s.span == SH_SPAN_BLOCK && read_block(c, key[5], s.block, e))
         return -1;
@@ -146,6 +171,24 @@ static int group_scheme(const struct sh_config *c, const char *group, struct sh_
     return 0;
 }
 
+/* Transforms that were made once, on the weights, are part of the file; those of activations would have to be run. */
+static int refuse_transforms(const struct sh_config *c, struct sh_err *e)
+{
+    static const struct sh_word places[] = {{"weight_input", 0}, {"weight_output", 0}, {NULL, 0}};
+    const char *name;
+    int ignored;
+    for (int i = 0; (name = sh_config_key_at(c, QUANT ".transform_config.config_groups", i)); i++) {
+        char list[160], key[200];
+        snprintf(list, sizeof list, QUANT ".transform_config.config_groups.%.60s.apply", name);
+        for (int k = 0; k < sh_config_length(c, list); k++) {
+            snprintf(key, sizeof key, "%s.%d.location", list, k);
+            if (sh_config_choice(c, key, places, &ignored, e))
+                return sh_hint(e, "transforms of activations are not run");
+        }
+    }
+    return 0;
+}
+
 static int groups(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
 {
     static const struct sh_word formats[] = {
@@ -154,7 +197,7 @@ static int groups(const struct sh_config *c, struct sh_quant *q, struct sh_err *
     const char *name;
     int ignored;
     char key[128];
-    if (sh_config_choice(c, QUANT ".format", formats, &ignored, e))
+    if (sh_config_choice(c, QUANT ".format", formats, &ignored, e) || refuse_transforms(c, e))
         return -1;
     for (int i = 0; (name = sh_config_key_at(c, QUANT ".config_groups", i)); i++) {
         snprintf(key, sizeof key, QUANT ".config_groups.%.60s.format", name);
@@ -201,6 +244,7 @@ int sh_config_quant(const struct sh_config *c, struct sh_quant *out, struct sh_e
     case SH_QUANT_GPTQ: bad = gptq(c, &q, e); break;
     case SH_QUANT_BNB: bad = bnb(c, &q, e); break;
     case MODELOPT: bad = modelopt(c, &q, e); break;
+    case AUTO_ROUND: bad = auto_round(c, &q, e); break;
     default: break;
     }
     *out = q;

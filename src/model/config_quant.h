@@ -29,6 +29,7 @@ struct sh_quant_scheme {        /* one way to store matrices                    
     int group;                  /* GROUP: inputs of a row                                         */
     int block[2];               /* BLOCK: rows, columns                                           */
     int asymmetric;             /* there are zero points                                          */
+    int ordered;                /* … and the group of each input is listed                        */
 };
 
 enum { SH_MOST_SCHEMES = 16 };

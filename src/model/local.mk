@@ -13,6 +13,7 @@ libmodel_a_SOURCES = \
 	%D%/config_facts.c \
 	%D%/config_family.c \
 	%D%/config_quant.c %D%/config_quant.h \
+	%D%/config_quant_files.c %D%/config_quant_files.h \
 	%D%/config_rope.c \
 	%D%/config_whole.c \
 	%D%/recurrent.c \

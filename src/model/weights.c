@@ -3,6 +3,7 @@
  * differ in their file names and in who reads a part; the index of shards is the same JSON for all. */
 #include "src/model/weights.h"
 
+#include <dirent.h>
 #include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -241,6 +242,27 @@ static struct sh_weights *open_index(const char *folder, const char *index, sh_r
     return NULL;
 }
 
+/* The only .safetensors file of the folder, to free; NULL: there is none, or more. */
+static char *only_safetensors(const char *folder)
+{
+    static const char end[] = ".safetensors";
+    char *found = NULL;
+    int n = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        size_t bytes = strlen(entry->d_name);
+        if (bytes < sizeof end || strcmp(entry->d_name + bytes - (sizeof end - 1), end) || n++)
+            continue;
+        found = xasprintf("%s/%s", folder, entry->d_name);
+    }
+    if (d)
+        closedir(d);
+    if (n == 1)
+        return found;
+    free(found);
+    return NULL;
+}
+
 /* None of the formats' files: say what is there instead. */
 static void refuse_folder(const char *folder, struct sh_err *e)
 {
@@ -274,8 +296,12 @@ struct sh_weights *sh_weights_open_folder(const char *folder, struct sh_err *e)
         if (has_file || has_index)
             return w;
     }
-    refuse_folder(folder, e);
-    return NULL;
+    char *only = only_safetensors(folder);      /* as quantisers name it */
+    struct sh_weights *w = only ? open_file(only, sh_safetensors_read, e) : NULL;
+    if (!only)
+        refuse_folder(folder, e);
+    free(only);
+    return w;
 }
 
 void sh_weights_close(struct sh_weights *w)

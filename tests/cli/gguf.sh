@@ -153,6 +153,6 @@ sed 's/qwen2/qwen9/g' "$golden/qwen2.gguf" >other.gguf
 refuse "an unknown architecture" 1 "key 'general.architecture': found 'qwen9', expected one of llama" \
     info --model other.gguf
 refuse "an absent file" 1 "absent.gguf: cannot be opened: No such file" info --model absent.gguf
-refuse "a model without a tokenizer" 1 "llama.gguf: key 'tokenizer.ggml.model': found nothing, expected llama, t5 or gpt2" \
+refuse "a model without a tokenizer" 1 "llama.gguf: key 'tokenizer.ggml.model': found nothing, expected llama, t5, gpt2 or gemma4" \
     trace --model "$golden/llama.gguf" --text said.txt --db out/x.db
 finish

@@ -161,7 +161,7 @@ def gptq():
     t, want = {"whole.weight": scales(3, 5), "a.bias": scales(16)}, {}
     gptq_matrix(t, want, "a", 4, 16, 48, 16, 1)
     gptq_matrix(t, want, "b", 4, 40, 48, 16, 1, G.permutation(np.arange(48, dtype=np.int32) // 16))
-    return {"quant_method": "gptq", "bits": 4, "group_size": 16, "desc_act": True, "sym": False}, t, want
+    return {"quant_method": "gptq", "bits": 4, "group_size": 16, "desc_act": False, "sym": False}, t, want
 
 
 def gptq_v2():

@@ -233,6 +233,10 @@ static const struct wrong tensors[] = {
     {"gptq", "{}", "a.qweight", ZEROS("I32", "[6, 15]", "360"), "'a.weight': found 15 outputs, expected"},
     {"gptq", "{}", "whole.weight", "\"a.weight\"", "'a.qweight': found 'a.weight' as well"},
     {"gptq", "{}", "b.g_idx", ZEROS("I32", "[47]", "188"), "expected [48] (inputs)"},
+    {"gptq", "{\"desc_act\": true}", "b.g_idx", "null", "g_idx' is missing"},
+    {"gptq", "{}", "whole.weight", "\"act.scales\"", "'act.scales': found scales that belong to no coded matrix"},
+    {"compressed", "{}", "lm_head.weight", "\"x.weight_scale\"", "'x.weight_scale': found scales that belong to no"},
+    {"compressed", "{}", "lm_head.weight", "\"x.pre_quant_scale\"", "'x.pre_quant_scale': found scales that belong"},
     {"awq", "{}", "b.scales", ZEROS("F16", "[1, 16]", "32"), "expected [1, 24]"},
     {"awq", "{}", "b.qzeros", ZEROS("I32", "[1, 24]", "96"), "expected [1, 3]"},
     {"awq", "{}", "b.scales", "null", "is missing"},
@@ -262,6 +266,11 @@ static const struct wrong configs[] = {
     {"compressed", FOURS("32"), "", "null", "'a.weight_scale': found shape [11, 3], expected [11, 2] (groups of 32)"},
     {"compressed", FOURS("16"), "", "null",
      "'b.weight_packed': found 8-bit int codes, expected those of quantization_config"},
+    {"compressed", "{\"transform_config\": {\"config_groups\": {\"R4\": {\"apply\": [{\"location\": "
+     "\"weight_output\"}, {\"location\": \"input\"}]}}}}", "", "null", "R4.apply.1.location': found \"input\""},
+    {"gptq", "{\"checkpoint_format\": \"gptq\", \"format\": \"gptq_v2\"}", "", "null",
+     "'quantization_config.format': found \"gptq_v2\", expected the same as checkpoint_format"},
+    {"gptq", "{\"quant_method\": \"auto-round\"}", "", "null", "'quantization_config.packing_format': found nothing"},
     {"gptq", "{\"group_size\": 8}", "", "null", "'a.scales': found shape [3, 16], expected [6, 16]"},
     {"gptq", "{\"group_size\": -2}", "", "null", "'quantization_config.group_size': found -2"},
     {"gptq", "{\"bits\": 8}", "", "null", "'a.scales': found shape [3, 16], expected [2, 16]"},
@@ -279,6 +288,57 @@ static void configs_refused(void)
 {
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
         check_refused(&configs[i], NULL, NULL);
+}
+
+/* Settings in other places than quantization_config are the same. */
+static void adopted(void)
+{
+    static const struct { const char *folder, *file, *rename[2][2]; } places[] = {
+        {"gptq", "quantize_config.json", {{NULL}}}, {"compressed", NULL, {{NULL}}},
+        {"awq", "quant_config.json", {{"bits", "w_bit"}, {"group_size", "q_group_size"}}}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        json_t *config = json_load_file(golden(places[i].folder, "config.json"), 0, NULL);
+        json_t *quant = json_incref(json_object_get(config, "quantization_config"));
+        struct sh_quant direct, found;
+        struct sh_config *c = sh_config_open(golden(places[i].folder, "config.json"), &e);
+        CU_ASSERT_FATAL(c && !sh_config_quant(c, &direct, &e));
+        sh_config_close(c);
+        json_object_del(config, "quantization_config");
+        for (int k = 0; k < 2 && places[i].rename[k][0]; k++) {
+            json_object_set(quant, places[i].rename[k][1], json_object_get(quant, places[i].rename[k][0]));
+            json_object_del(quant, places[i].rename[k][0]);
+        }
+        if (places[i].file)
+            json_object_del(quant, "quant_method");
+        else
+            json_object_set(config, "compression_config", quant);
+        char *text = json_dumps(config, 0), *beside = json_dumps(quant, 0);
+        scratch_write("config.json", text, strlen(text));
+        if (places[i].file)
+            scratch_write(places[i].file, beside, strlen(beside));
+        c = sh_config_open(scratch_folder(), &e);
+        CU_ASSERT_FATAL(c && !sh_config_quant(c, &found, &e));
+        CU_ASSERT(direct.method == found.method && direct.n == found.n &&
+                  !memcmp(direct.scheme, found.scheme, (size_t)direct.n * sizeof *direct.scheme));
+        sh_config_close(c);
+        if (places[i].file) {
+            scratch_write(places[i].file, "[", 1);
+            CU_ASSERT(!sh_config_open(scratch_folder(), &e) && strstr(e.text, places[i].file));
+        }
+        scratch_clear();
+        free(text);
+        free(beside);
+        json_decref(quant);
+        json_decref(config);
+    }
+    static const char plain[] = "{}", modelopt[] = "{\"quantization\": {\"quant_algo\": \"FP8\"}}";
+    struct sh_quant quant;
+    scratch_write("config.json", plain, strlen(plain));
+    scratch_write("hf_quant_config.json", modelopt, strlen(modelopt));
+    struct sh_config *c = sh_config_open(scratch_folder(), &e);
+    CU_ASSERT(c && !sh_config_quant(c, &quant, &e) && quant.method == SH_QUANT_FP8 && quant.n == 1);
+    sh_config_close(c);
+    scratch_clear();
 }
 
 static void data_refused(void)
@@ -306,6 +366,6 @@ int main(void)
     static const struct tap_test tests[] = {
         {"numbers of every format", numbers}, {"tensors that do not fit are refused", tensors_refused},
         {"so is a config that does not fit the tensors", configs_refused},
-        {"and numbers out of range", data_refused}, {NULL, NULL}};
+        {"and numbers out of range", data_refused}, {"settings in other files", adopted}, {NULL, NULL}};
     return tap_run("coded matrices", tests);
 }

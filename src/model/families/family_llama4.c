@@ -23,7 +23,9 @@ static const struct sh_param params[] = {
     SH_DENSE(DOWN, FEED "down_proj", MODEL, FF), SH_ROUTER(FEED "router.weight"),
     SH_EXPERT_PART(GATE, FEED "experts.gate_up_proj", EXPERT_FF, MODEL, SH_TRANSPOSED),
     SH_EXPERT_PART(UP, FEED "experts.gate_up_proj", EXPERT_FF, MODEL, SH_TRANSPOSED),
-    SH_EXPERT_PART(DOWN, FEED "experts.down_proj", MODEL, EXPERT_FF, SH_TRANSPOSED), SH_SHARED(FEED "shared_expert"),
+    SH_EXPERT_PART(DOWN, FEED "experts.down_proj", MODEL, EXPERT_FF, SH_TRANSPOSED),
+    SH_EXPERTS(FEED "experts", "gate_proj", "up_proj", "down_proj"),      /* as quantisers part them  */
+    SH_SHARED(FEED "shared_expert"),
     {.name = NULL}};
 
 /* The layers with experts, listed or every so many. */
