@@ -30,7 +30,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 17
+#define SH_BACKEND_ABI 18
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -49,8 +49,10 @@ enum sh_act {
     SH_ACT_CLIP,                        /* of gate alone, with its `knob`: within [-knob[0], knob[0]] */
     SH_ACT_XIELU,                       /* the same (arXiv 2411.13010): knob = a+, a-, b, eps; x > 0: a+ x^2 + b x; */
                                         /* else a- (expm1(min(x, eps)) - x) + b x                  */
-    SH_ACT_CLAMPED                      /* the same (gpt-oss): g = min(x, knob[0]); g sigmoid(knob[1] g) times 1 more */
-};                                      /* than `up`, which is kept within [-knob[0], knob[0]]     */
+    SH_ACT_CLAMPED,                     /* the same (gpt-oss): g = min(x, knob[0]); g sigmoid(knob[1] g) times 1 more */
+                                        /* than `up`, which is kept within [-knob[0], knob[0]]     */
+    SH_ACT_SOFTPLUS                     /* of gate alone: ln(1 + e^x)                              */
+};
 
 /* out[i] = scale * table[id[i]] (+ position_table[position[i]]). Tables stay in host memory
  * (the mapped checkpoint): only the rows that are asked for travel. */
@@ -103,7 +105,8 @@ struct sh_rotary {
     const int *position;                /* [rows]: of each row, instead of start and first; or NULL */
 };
 
-/* out = act(gate) * up, elementwise; gate and up f32, dense like out, which may be one of them. up.at NULL: 1. */
+/* out = act(gate) * up, elementwise; gate and up f32, dense like out, which may be one of them. up.at NULL: 1. A gate
+ * with fewer columns has one for so many neighbouring columns of out (a head); then it is not out. */
 struct sh_gate {
     struct sh_mat out, gate, up;
     enum sh_act act;

@@ -229,6 +229,8 @@ static void activate_by(float *y, const float *x, const struct sh_gate *a, size_
     for (size_t i = 0; i < n && a->act == SH_ACT_XIELU; i++)
         y[i] = x[i] > 0 ? knob[0] * x[i] * x[i] + knob[2] * x[i]
                         : (expm1f(fminf(x[i], knob[3])) - x[i]) * knob[1] + knob[2] * x[i];
+    for (size_t i = 0; i < n && a->act == SH_ACT_SOFTPLUS; i++)
+        y[i] = softplus(x[i]);
     for (size_t i = 0; i < n && a->act == SH_ACT_CLAMPED; i++) {
         float g = x[i] > knob[0] ? knob[0] : x[i];
         y[i] = g * logistic(knob[1] * g);
@@ -242,12 +244,16 @@ static void gate_part(void *arg, int i)
     const struct sh_gate *a = arg;
     size_t n = (size_t)a->out.rows * (size_t)a->out.cols, bytes = sh_type_bytes(a->out.type);
     size_t from = (size_t)i * GATED, end = n - from < GATED ? n : from + GATED;
+    size_t wide = (size_t)(a->out.cols / a->gate.cols);
     const float *gate = a->gate.at, *up = a->up.at;
     for (size_t at = from; at < end; at += CHUNK) {
-        float y[CHUNK];
+        float y[CHUNK], spread[CHUNK];
         size_t m = chunk_at(at, end);
-        activate(y, gate + at, a->act, m);
-        activate_by(y, gate + at, a, m);
+        for (size_t k = 0; k < m && wide > 1; k++)
+            spread[k] = gate[(at + k) / wide];
+        const float *x = wide > 1 ? spread : gate + at;
+        activate(y, x, a->act, m);
+        activate_by(y, x, a, m);
         for (size_t k = 0; k < m && up && a->act != SH_ACT_CLAMPED; k++)
             y[k] *= up[at + k];
         for (size_t k = 0; k < m && a->act == SH_ACT_CLAMPED; k++)

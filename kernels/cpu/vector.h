@@ -84,7 +84,7 @@ static inline void activate(float *y, const float *x, enum sh_act act, size_t n)
         for (size_t i = 0; i < n; i++)
             y[i] = logistic(x[i]);
         break;
-    case SH_ACT_NONE: case SH_ACT_CLIP: case SH_ACT_XIELU: case SH_ACT_CLAMPED:
+    case SH_ACT_NONE: case SH_ACT_CLIP: case SH_ACT_XIELU: case SH_ACT_CLAMPED: case SH_ACT_SOFTPLUS:
         memmove(y, x, n * sizeof *y);
     }
 }

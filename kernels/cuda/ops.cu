@@ -122,6 +122,8 @@ static __device__ __forceinline__ float activated_by(int act, float x, const str
         return x > k.at[0] ? k.at[0] : x < -k.at[0] ? -k.at[0] : x;
     if (act == SH_ACT_XIELU)
         return x > 0 ? k.at[0] * x * x + k.at[2] * x : (expm1f(fminf(x, k.at[3])) - x) * k.at[1] + k.at[2] * x;
+    if (act == SH_ACT_SOFTPLUS)
+        return x > 20 ? x : log1pf(expf(x));
     if (act != SH_ACT_CLAMPED)
         return activated(act, x);
     x = x > k.at[0] ? k.at[0] : x;
@@ -129,12 +131,12 @@ static __device__ __forceinline__ float activated_by(int act, float x, const str
 }
 
 template <typename T>
-__global__ void multiply(T *out, const float *gate, const float *up, int act, struct knobs k, size_t n)
+__global__ void multiply(T *out, const float *gate, size_t wide, const float *up, int act, struct knobs k, size_t n)
 {
     size_t step = (size_t)gridDim.x * THREADS;
     for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += step) {
         float y = act == SH_ACT_CLAMPED ? fminf(fmaxf(up[i], -k.at[0]), k.at[0]) + 1 : up ? up[i] : 1.0f;
-        out[i] = from_float<T>(activated_by(act, gate[i], k) * y);
+        out[i] = from_float<T>(activated_by(act, gate[wide > 1 ? i / wide : i], k) * y);
     }
 }
 
@@ -147,7 +149,7 @@ void cuda_gate(struct sh_dev *d, const struct sh_gate *a)
     struct knobs k = {{a->knob[0], a->knob[1], a->knob[2], a->knob[3]}};
     BY_TYPE(a->out.type, T,
             SH_LAUNCH((multiply<T>), grid, dim3(THREADS), d->compute, (T *)a->out.at, (const float *)a->gate.at,
-                      (const float *)a->up.at, a->act, k, n));
+                      (size_t)(a->out.cols / a->gate.cols), (const float *)a->up.at, a->act, k, n));
     cuda_end(d, "gate");
 }
 

@@ -29,7 +29,7 @@ static const struct { const char *key; size_t field; int min, max; enum kind kin
     INT(ssm_rank, 1, 1000000), INT(ssm_key_heads, 1, 100000), INT(ssm_key_dim, 1, 100000), FLAG(ssm_bare),
     INT(global_kv_heads, 1, 100000), INT(global_head_dim, 1, 100000), FLAG(gated), FLAG(tied), FLAG(qkv_bias),
     FLAG(o_bias), FLAG(mlp_bias), FLAG(head_bias), FLAG(router_bias), FLAG(sinks), FLAG(qk_norm),
-    FLAG(qk_norm_wide), FLAG(query_gate),
+    FLAG(qk_norm_wide), FLAG(query_gate), FLAG(head_gate),
     FLAG(embed_norm), FLAG(post_norm), FLAG(shared_gate), FLAG(keys_are_values), FLAG(router_scale),
     KEY(family, 0, SH_FACTS_NAME, WORD), KEY(pattern, 0, SH_FACTS_PATTERN, WORD), KEY(published, 0, 48, WORD),
     KEY(published_experts, 0, 48, WORD), KEY(published_attention, 0, 48, WORD),

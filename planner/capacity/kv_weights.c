@@ -64,6 +64,8 @@ static void attention(struct sum *s, const struct sh_kv_shape *m, enum sh_mix mi
     const struct sh_kv_facts *f = &m->f;
     int width = sh_kv_shape_width(m, mix), q = f->heads * width, kv = sh_kv_shape_heads(m, mix) * width;
     matrix(s, SH_PART_MIX, 1, f->query_gate ? 2 * q : q, f->hidden);
+    if (f->head_gate)
+        matrix(s, SH_PART_MIX, 1, f->heads, f->hidden);
     if (!borrows)
         matrix(s, SH_PART_MIX, f->keys_are_values && mix == SH_MIX_FULL ? 1 : 2, kv, f->hidden);
     matrix(s, SH_PART_MIX, 1, f->hidden, q);

@@ -40,7 +40,7 @@ enum sh_arch_flag {
     SH_HAS_SUB_NORM = 1 << 18,  /* a norm before the last product of each block                   */
     SH_IN_PAIRS = 1 << 19,      /* rotary pairs are neighbours (2i, 2i + 1): layout.c parts them  */
     SH_HAS_TWO_NORMS = 1 << 20, /* parallel: each block reads a norm of its own                   */
-    SH_ATTENTION_GATE = 1 << 21,/* what attention gives is multiplied by sigmoid(gate x)          */
+    SH_ATTENTION_GATE = 1 << 21,/* what attention gives is multiplied by sigmoid(gate x) or such  */
     SH_TEMPER_STILL = 1 << 22,  /* queries are scaled by position only in layers that do not turn */
     SH_MIX_NORMED = 1 << 23,    /* the weights of a token's experts are divided by their sum      */
     SH_Q_LATENT = 1 << 25,      /* queries come from a latent of their own                        */
@@ -145,6 +145,8 @@ struct sh_arch {
     int local_n_rot;                        /* n_rot of layers with a window; 0: the same         */
     int values_are_keys;                    /* of layers without a window: the product of keys gives values, too */
     int norms_values;                       /* values are normed per head, without weights        */
+    int gates_heads;                        /* SH_ATTENTION_GATE: one number for each head        */
+    enum sh_act gate_act;                   /* … and what is made of it; SH_ACT_NONE: a sigmoid    */
     int borrows_from;                       /* layers from this one on take keys and values from the last */
                                             /* before of their kind (with or without a window); 0: none */
     int late_ff;                            /* d_ff of these layers; 0: the same                  */

@@ -151,7 +151,8 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     f->shared_ffn = a.mix.shared_width;
     f->router_bias = numbers_of(family, &a, SH_ROUTER_B, last_mix) > 0;
     f->shared_gate = numbers_of(family, &a, SH_SHARED_SCALE_W, last_mix) > 0;
-    f->query_gate = numbers_of(family, &a, SH_ATTN_GATE_W, attends) > 0;
+    f->query_gate = numbers_of(family, &a, SH_ATTN_GATE_W, attends) > 0 && !a.gates_heads;
+    f->head_gate = numbers_of(family, &a, SH_ATTN_GATE_W, attends) > 0 && a.gates_heads;
 }
 
 /* What recurrent layers keep and compute. */

@@ -148,7 +148,7 @@ int sh_config_rope(const struct sh_config *c, const char *const *objects, struct
         return 0;
     }
     if (r->kind == SH_ROPE_PROPORTIONAL)
-        return read_proportional(&p, a, r, e);
+        return p.object ? read_proportional(&p, a, r, e) : 0;
     if (read_factor(&p, a, r, e) || (r->kind == SH_ROPE_LLAMA3 && read_llama3(&p, r, e)) ||
         (r->kind == SH_ROPE_YARN && read_yarn(&p, r, e)) || (r->kind == SH_ROPE_LONG && read_long(&p, a, r, e)))
         return -1;
@@ -190,10 +190,15 @@ int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh
     return sh_config_turns_whole(a, c, e) || sh_config_classic_rope(a, c, e) ? -1 : 0;
 }
 
-/* n_rot of a kind of layers; as it is without the key. */
-static int read_share(struct sh_arch *a, const struct sh_config *c, const char *key, int *n_rot, struct sh_err *e)
+/* n_rot of a kind of layers; as it is without the key, and where pairs of a whole head stand still by the same key. */
+static int read_share(struct sh_arch *a, const struct sh_config *c, const char *object, int *n_rot, struct sh_err *e)
 {
     float share = 0;
+    char key[80], kind[80];
+    snprintf(key, sizeof key, "%s.partial_rotary_factor", object);
+    snprintf(kind, sizeof kind, "%s.rope_type", object);
+    if (sh_config_has(c, kind) && sh_config_is(c, kind, "\"proportional\""))
+        return 0;
     if (sh_config_real(c, key, 1, &share, e))
         return -1;
     int n = share > 0 ? (int)((float)a->d_head * share) : *n_rot;
@@ -212,8 +217,7 @@ int sh_config_ropes_by_kind(struct sh_arch *a, const struct sh_config *c, struct
     if (sh_config_is_filled(c, "rope_scaling"))
         return sh_config_refuse(c, "rope_scaling", "none: parameters of the rotation in rope_parameters", e);
     a->local_n_rot = a->n_rot;
-    if (read_share(a, c, "rope_parameters.full_attention.partial_rotary_factor", &a->n_rot, e) ||
-        read_share(a, c, "rope_parameters.sliding_attention.partial_rotary_factor", &a->local_n_rot, e) ||
+    if (read_share(a, c, *whole, &a->n_rot, e) || read_share(a, c, *local, &a->local_n_rot, e) ||
         sh_config_rope(c, whole, a, &a->rope, e) || sh_config_rope(c, local, a, &a->local_rope, e))
         return -1;
     sh_config_lengthen(a, &a->rope);

@@ -14,7 +14,7 @@ struct sh_kv_facts {
     char published[48], published_experts[48], published_attention[48];   /* the last two: "" as the first */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocab, max_pos;
     int gated, tied, norm, norms, qkv_bias, o_bias, mlp_bias, head_bias, router_bias, sinks;
-    int qk_norm, qk_norm_wide, query_gate, embed_norm, post_norm, positions, embed_width, window;
+    int qk_norm, qk_norm_wide, query_gate, head_gate, embed_norm, post_norm, positions, embed_width, window;
     int norm_more;                      /* numbers of a layer's further norms and activations     */
     int global_kv_heads, global_head_dim, keys_are_values, router_scale;
     int experts, used, expert_ffn, latent_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;

@@ -358,8 +358,8 @@ static struct sh_mat finished(const struct sh_layer *l, const struct sh_activati
     if (c->flags & SH_HAS_SUB_NORM) {
         norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
     } else {
-        struct sh_gate gate = {.out = sub, .up = mixed, .gate = mixed, .act = SH_ACT_SIGMOID};
-        gate.gate.at = a->attn_gate;
+        struct sh_gate gate = {.out = sub, .up = mixed, .act = c->gate_act ? c->gate_act : SH_ACT_SIGMOID};
+        gate.gate = sh_dense(a->attn_gate, SH_F32, x.rows, c->gates_heads ? c->n_head : mixed.cols);
         linear(l, gate.gate, x, SH_ATTN_GATE_W, SH_ATTN_GATE_B, SH_ACT_NONE, 0);
         l->b->gate(l->d, &gate);
     }

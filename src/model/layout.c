@@ -21,6 +21,7 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_HEAD: return a->d_head;
     case SH_DIM_HEADS: return a->n_head;
     case SH_DIM_KV_HEADS: return a->n_kv_head;
+    case SH_DIM_GATES: return a->gates_heads ? a->n_head : a->n_head * a->d_head;
     case SH_DIM_Q_RANK: return a->latent.q_rank;
     case SH_DIM_KV_RANK: return a->latent.rank;
     case SH_DIM_KV_A: return a->latent.rank + a->latent.d_rope;

@@ -53,6 +53,7 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_HEAD] = {"head width", offsetof(struct sh_arch, d_head)},
         [SH_DIM_HEADS] = {"query heads", offsetof(struct sh_arch, n_head)},
         [SH_DIM_KV_HEADS] = {"KV heads", offsetof(struct sh_arch, n_kv_head)},
+        [SH_DIM_GATES] = {"gates of query heads", offsetof(struct sh_arch, n_head)},
         [SH_DIM_Q_RANK] = {"query latent", offsetof(struct sh_arch, latent.q_rank)},
         [SH_DIM_KV_RANK] = {"latent", offsetof(struct sh_arch, latent.rank)},
         [SH_DIM_KV_A] = {"latent + rotary width", 0},

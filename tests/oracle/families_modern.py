@@ -150,7 +150,16 @@ def cases():
                              "mscale_all_dim": 0.8, "rope_theta": 10000.0}),
         "glm_moe_dsa": make_config(
             "glm_moe_dsa", **LATENT, **EXPERTS, num_hidden_layers=3, n_routed_experts=6, index_topk=48,
-            index_head_dim=8, index_n_heads=2, index_topk_freq=2, first_k_dense_replace=1)}
+            index_head_dim=8, index_n_heads=2, index_topk_freq=2, first_k_dense_replace=1),
+        "lfm3": make_config(
+            "lfm3", **SMALL, head_dim=8, num_hidden_layers=4, sliding_window=10, conv_L_cache=5, conv_bias=True,
+            attention_bias=True, layer_types=["conv", "sliding_attention", "full_attention", "conv"]),
+        "laguna": make_config(
+            "laguna", **SMALL, **EXPERTS, head_dim=8, num_hidden_layers=3, num_experts=6, sliding_window=10,
+            shared_expert_intermediate_size=20, moe_routed_scaling_factor=1.7, layer_types=IN_TURNS),
+        "laguna_elements": make_config(
+            "laguna", **SMALL, **EXPERTS, head_dim=8, num_hidden_layers=2, num_experts=6, gating="per-element",
+            shared_expert_intermediate_size=20, attention_bias=True, mlp_layer_types=["sparse", "dense"])}
 
 
 def run(model, tokens):

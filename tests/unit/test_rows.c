@@ -205,6 +205,36 @@ static void gates(const struct target *t)
 }
 EACH_BACKEND(gates)
 
+/* A gate for several neighbouring columns. */
+static void narrow_gates(const struct target *t)
+{
+    static const struct { int rows, gates, wide; } shapes[] = {{1, 1, 5}, {3, 4, 8}, {7, 6, 80}, {2, 3, 3000}};
+    static const enum sh_act acts[] = {SH_ACT_SIGMOID, SH_ACT_SOFTPLUS, SH_ACT_NONE};
+    struct tally all = {0};
+    for (int i = 0; i < 12; i++) {
+        int rows = shapes[i / 3].rows, wide = shapes[i / 3].wide, cols = shapes[i / 3].gates * wide;
+        struct matrix gate = matrix_new(t, SH_F32, rows, shapes[i / 3].gates, 0);
+        struct matrix up = matrix_new(t, SH_F32, rows, cols, 0), out = matrix_new(t, SH_F32, rows, cols, 0);
+        struct sh_gate a = {.out = out.m, .gate = gate.m, .up = up.m, .act = acts[i % 3]};
+        struct tally tally = {0};
+        matrix_normal(t, &gate, 31, 4);
+        matrix_normal(t, &up, 32, 1);
+        t->b->gate(t->d, &a);
+        matrix_get(t, &out);
+        for (int row = 0; row < rows; row++)
+            for (int j = 0; j < cols; j++) {
+                double x = matrix_at(&gate, row, j / wide), u = matrix_at(&up, row, j);
+                double y = (a.act == SH_ACT_SOFTPLUS ? log1p(exp(x)) : activated(a.act, x)) * u;
+                compare(&tally, matrix_at(&out, row, j), y, 1e-6 * (1 + fabs(x) + fabs(y)) * fabs(u));
+            }
+        judge(&tally, &all, &out, "narrow gate");
+        matrix_free(t, &gate);
+        matrix_free(t, &up);
+        matrix_free(t, &out);
+    }
+}
+EACH_BACKEND(narrow_gates)
+
 /* kernels/backend.h's formulas. */
 static double by_knobs(enum sh_act act, const float *k, double x, double u)
 {
@@ -366,6 +396,7 @@ int main(void)
         LIST_BACKENDS("cast: to nearest even, whatever the number", casts),
         LIST_BACKENDS("gate: all activations, to all types", gates),
         LIST_BACKENDS("gate: activations with knobs", knobs),
+        LIST_BACKENDS("gate: one for several columns", narrow_gates),
         LIST_BACKENDS("gather and scatter: rows from and to other places", moves),
         {"best: of each row, the first of equal ones, and what is no number (module)", bests_module},
         {0}};

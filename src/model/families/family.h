@@ -64,6 +64,7 @@ enum sh_dim {
     SH_DIM_Q, SH_DIM_KV,                    /* n_head * d_head, n_kv_head * d_head                */
     SH_DIM_HEAD,                            /* d_head                                             */
     SH_DIM_HEADS, SH_DIM_KV_HEADS,          /* n_head, n_kv_head                                  */
+    SH_DIM_GATES,                           /* n_head, or n_head * d_head: see gates_heads        */
     SH_DIM_Q_RANK, SH_DIM_KV_RANK, SH_DIM_KV_A,     /* of struct sh_latent: q_rank, rank, rank + d_rope */
     SH_DIM_Q_B, SH_DIM_KV_B, SH_DIM_VALUES, /* n_head times d_nope + d_rope, d_nope + d_v, d_v     */
     SH_DIM_NOPE, SH_DIM_VALUE,              /* d_nope, d_v                                        */

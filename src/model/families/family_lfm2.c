@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LFM2 (Liquid AI, 2025): short convolutions between gates (recurrent.c) in most layers, attention with a norm of each
- * query and key in the others. LFM2-MoE: experts by corrected sigmoids after the first layers. */
+ * query and key in the others. LFM2-MoE: experts by corrected sigmoids after the first layers. LFM3 (2026): norms on
+ * what the blocks give, windows in some of the layers that attend, a gate for each head. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -17,11 +18,14 @@ static const struct sh_key keys_moe[] = {
 #define ATTENTION(part, stem, out, in) SH_MATRIX(part##_W, SH_LAYER "self_attn." stem ".weight", out, in, 0)
 #define IN(part) SH_MAMBA_PART(part, SH_LAYER "conv.in_proj", RECUR_VALUES)
 #define PARAMS \
+    PARAMS_APART, ATTENTION(Q, "q_proj", Q, MODEL), \
+    ATTENTION(K, "k_proj", KV, MODEL), ATTENTION(V, "v_proj", KV, MODEL), ATTENTION(O, "out_proj", MODEL, Q), \
+    SH_QK_NORM(Q_NORM, "self_attn.q_layernorm.weight", Q), SH_QK_NORM(K_NORM, "self_attn.k_layernorm.weight", KV)
+/* … but for attention */
+#define PARAMS_APART \
     SH_LLAMA_ENDS, SH_NORM_WEIGHT(FINAL_NORM, "embedding_norm.weight", MODEL, 0), \
     SH_NORM_WEIGHT(ATTN_NORM, SH_LAYER "operator_norm.weight", MODEL, 0), \
-    SH_NORM_WEIGHT(MLP_NORM, SH_LAYER "ffn_norm.weight", MODEL, 0), ATTENTION(Q, "q_proj", Q, MODEL), \
-    ATTENTION(K, "k_proj", KV, MODEL), ATTENTION(V, "v_proj", KV, MODEL), ATTENTION(O, "out_proj", MODEL, Q), \
-    SH_QK_NORM(Q_NORM, "self_attn.q_layernorm.weight", Q), SH_QK_NORM(K_NORM, "self_attn.k_layernorm.weight", KV), \
+    SH_NORM_WEIGHT(MLP_NORM, SH_LAYER "ffn_norm.weight", MODEL, 0), \
     IN(B), IN(Z), IN(X), SH_MATRIX(RECUR_CONV, SH_LAYER "conv.conv.weight", RECUR_CHANNELS, RECUR_KERNEL, 0), \
     SH_VECTOR(RECUR_CONV_B, SH_LAYER "conv.conv.bias", RECUR_CHANNELS, 0, 0), SH_MAMBA_OUT(SH_LAYER "conv."), \
     SH_DENSE(GATE, "feed_forward.w1", FF, MODEL), SH_DENSE(UP, "feed_forward.w3", FF, MODEL), \
@@ -105,3 +109,58 @@ const struct sh_family sh_family_lfm2_moe = {
               .flags = FLAGS | SH_MIX_NORMED | SH_HAS_CORRECTION},
     .keys = keys_moe, .params = params_moe,
     .gguf = &sh_gguf_lfm2_moe, .knows = KNOWS " num_dense_layers ", .shape = shape_moe, .finish = finish};
+
+/* ---- LFM3 ---- */
+
+static const struct sh_key keys_3[] = {
+    SH_REAL_KEY(norm_eps, 1, "norm_eps", "rms_norm_eps"), SH_COUNT_KEY(recurrent.kernel, SH_CONV_TAPS, "conv_L_cache"),
+    SH_FLAG_KEY(SH_ATTENTION_GATE, "use_attention_gate"), {.json = {NULL}}};
+
+static const struct sh_param params_3[] = {
+    PARAMS_APART, SH_LLAMA_ATTENTION, SH_LLAMA_QK_NORMS,
+    {.role = SH_ATTN_GATE_W, .name = SH_LAYER "self_attn.gate_proj.weight", .rows = SH_DIM_GATES, .cols = SH_DIM_MODEL,
+     .needs = SH_ATTENTION_GATE},
+    SH_NORM_WEIGHT(ATTN_POST, SH_LAYER "post_operator_norm.weight", MODEL, 0),
+    SH_NORM_WEIGHT(MLP_POST, SH_LAYER "post_ffn_norm.weight", MODEL, 0), {.name = NULL}};
+
+/* Layer by layer from layer_types or, without it, in turns of four: the third sees all, the first but that of the model
+ * has a window. */
+static int shape_3(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    static const struct sh_word kinds[] = {{"full_attention", 1}, {"sliding_attention", 2}, {"conv", 3}, {NULL, 0}};
+    int biases = 0, listed = sh_config_has(c, "layer_types.0");
+    a->recurrent.n_v = 1;
+    a->recurrent.d_v = a->d_model;
+    if (sh_config_flag(c, "conv_bias", &biases, e) || sh_config_window(c, 256, a, e))
+        return -1;
+    a->recurrent.has_bias = a->recurrent.has_conv_bias = biases;
+    for (int i = 0; i < a->n_layer; i++) {
+        int kind = i % 4 == 2 ? 1 : i % 4 == 0 && i ? 2 : 3;
+        if (listed && sh_config_choice_at(c, "layer_types", i, kinds, &kind, e))
+            return -1;
+        if (kind != 2)
+            sh_arch_see_all(a, i);
+        if (kind == 3)
+            sh_arch_make_linear(a, i);
+    }
+    return 0;
+}
+
+static int finish_3(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    a->rope.kind = SH_ROPE_PROPORTIONAL;        /* if the file does not say                           */
+    a->rope.factor = 1;
+    a->rope.pairs = a->n_rot / 4;
+    return sh_config_check_attends(c, "layer_types", a, e) || sh_config_ropes_by_kind(a, c, e) ? -1 : 0;
+}
+
+const struct sh_family sh_family_lfm3 = {
+    .special = "short convolutions, windows, a gate for each head, norms around blocks",
+    .name = "lfm3", .model_types = SH_WORDS("lfm3"), .architectures = SH_WORDS("Lfm3ForCausalLM", "Lfm3Model"),
+    .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32,
+              .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 128000, .n_kv_head = 4, .d_head = 128, .rotary_share = 1,
+              .rope = {.base = 1e6f}, .local_rope = {.base = 1e4f}, .recurrent = {.kind = SH_SHORT_CONV, .kernel = 7},
+              .gates_heads = 1, .flags = FLAGS | SH_ATTENTION_GATE},
+    .keys = keys_3, .params = params_3, .only = SH_WORDS("use_sandwich_norm=true"),
+    .knows = " layer_types sliding_window ", .shape = shape_3, .finish = finish_3};

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Laguna (Poolside, 2026): a gate by softplus for each head or element, windows that rotate by parameters of their own,
+ * experts by corrected sigmoids after the first layer and one for all tokens. */
+#include <stdio.h>
+
+#include "src/model/config.h"
+#include "src/model/families/families.h"
+
+static const struct sh_key keys[] = {
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"),
+    SH_COUNT_KEY(mix.n, 1e5, "num_experts", "num_local_experts"), SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok"),
+    SH_COUNT_KEY(mix.width, 1e8, "moe_intermediate_size"),
+    SH_COUNT_KEY(mix.shared_width, 1e8, "shared_expert_intermediate_size"),
+    SH_REAL_KEY(mix.scale, 1e6, "moe_routed_scaling_factor"), {.json = {NULL}}};
+
+static const struct sh_param params[] = {
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_QK_NORMS,
+    SH_MATRIX(ATTN_GATE_W, SH_LAYER "self_attn.g_proj.weight", GATES, MODEL, 0), SH_LLAMA_FEED,
+    SH_ROUTER("mlp.gate.weight"), SH_CHOICE("mlp.experts.e_score_correction_bias"),
+    SH_CHOICE("mlp.gate.e_score_correction_bias"), SH_LLAMA_EXPERTS, SH_SHARED("mlp.shared_expert"),
+    SH_SHARED("mlp.shared_experts"), {.name = NULL}};
+
+static int never(int layer, int number)
+{
+    (void)layer;
+    return number;
+}
+
+static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int n = sh_config_length(c, "num_attention_heads_per_layer");
+    for (int i = 0; i < n; i++) {
+        char key[48];
+        int heads = a->n_head;
+        snprintf(key, sizeof key, "num_attention_heads_per_layer.%d", i);
+        if (sh_config_count(c, key, 100000, &heads, e))
+            return -1;
+        if (heads != a->n_head)
+            return sh_config_refuse(c, key, "as many as num_attention_heads in every layer", e);
+    }
+    a->gates_heads = sh_config_is(c, "gating", "true") || sh_config_is(c, "gating", "\"per-head\"");
+    if (!a->gates_heads && !sh_config_is(c, "gating", "\"per-element\""))
+        return sh_config_refuse(c, "gating", "true, per-head or per-element", e);
+    return sh_config_window(c, 512, a, e) || sh_config_windows(c, never, 0, a, e) ||
+           sh_mixture_listed(a, c, 1, e) ? -1 : 0;
+}
+
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    float cap = 0;
+    if (sh_config_real(c, "moe_router_logit_softcapping", 1e6, &cap, e) || sh_config_ropes_by_kind(a, c, e))
+        return -1;
+    if (!sh_config_is_filled(c, "rope_parameters"))
+        a->n_rot = a->d_head / 2;
+    return cap > 0 ? sh_config_refuse(c, "moe_router_logit_softcapping", "0", e) : 0;
+}
+
+const struct sh_family sh_family_laguna = {
+    .special = "gates by softplus, windows with rotation of their own, experts by corrected sigmoids",
+    .name = "laguna", .model_types = SH_WORDS("laguna"), .architectures = SH_WORDS("LagunaForCausalLM", "LagunaModel"),
+    .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START_WITH(1e-6f, 500000), .n_kv_head = 8, .d_head = 128, .local_rope = {.base = 10000},
+              .gate_act = SH_ACT_SOFTPLUS,
+              .mix = {.n = 256, .used = 8, .width = 512, .shared_width = 512, .scale = 1, .route = SH_ROUTE_SIGMOID},
+              .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_ATTENTION_GATE | SH_MIX_NORMED},
+    .keys = keys, .params = params, .only = SH_WORDS("moe_apply_router_weight_on_input=false"),
+    .knows = " sliding_window layer_types mlp_layer_types first_k_dense_replace num_attention_heads_per_layer gating ",
+    .shape = shape, .finish = finish};
