@@ -199,7 +199,7 @@ static void bottleneck(struct sh_out *o, const struct sh_capacity_answer *a, con
 static void layers(struct sh_out *o, const struct sh_capacity_answer *a)
 {
     const struct sh_capacity_ask *k = a->ask;
-    int window = 0, idle = 0, states = sh_kv_shape_count(k->shape, SH_MIX_STATE);
+    int window = 0, idle = 0, states = sh_kv_shape_states(k->shape);
     for (int i = 0; i < k->shape->f.layers; i++) {
         int mix = k->shape->layer[i].mix, local = mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK;
         window += local;
