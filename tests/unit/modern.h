@@ -35,7 +35,8 @@
     X(minicpm3, minicpm3) X(nemotron_h, nemotron_h_moe) X(mimo, mimo) \
     X(olmo3, olmo3_by_kind) X(gemma4, gemma4_kv_heads) X(deepseek, deepseek_wide_values) X(dots1, dots1_window) \
     X(smollm3, smollm3_window) X(qwen2_moe, qwen2_moe_window) \
-    X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks)
+    X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks) \
+    X(falcon_h1, falcon_h1) X(falcon_h1, falcon_h1_gated_first) X(falcon_h1, falcon_h1_plain)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)
