@@ -108,10 +108,10 @@ def cases():
             use_sliding_window=True, sliding_window=10, max_window_layers=3),
         "falcon_h1": t.FalconH1Config(
             **SMALL, **STATES, **MULTIPLIERS, num_hidden_layers=3, head_dim=6, attention_bias=True, mlp_bias=True,
-            mamba_proj_bias=True, projectors_bias=True, mamba_rms_norm=True),
+            mamba_proj_bias=True, projectors_bias=True, mamba_rms_norm=True, mamba_conv_bias=False),
         "falcon_h1_gated_first": t.FalconH1Config(
             **SMALL, **STATES, **MULTIPLIERS, num_hidden_layers=2, head_dim=6, mamba_rms_norm=True,
-            mamba_norm_before_gate=False, mamba_conv_bias=False),
+            mamba_norm_before_gate=False),
         "falcon_h1_plain": t.FalconH1Config(**SMALL, num_hidden_layers=2, mamba_d_ssm=None, mamba_n_heads=4,
                                             mamba_d_state=6)}
 
