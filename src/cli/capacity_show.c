@@ -70,7 +70,7 @@ static void cache_terms(struct sh_out *o, const struct sh_capacity_answer *a, co
     size(o, "  fixed", (double)r->fixed, "windows, states, budgeted layers");
     size(o, "  per further token", (double)r->further, "added by each token at this length");
     if (kv->states)
-        size(o, "  states", (double)kv->states, "of layers without a cache");
+        size(o, "  states", (double)kv->states, "of layers that carry one");
     if (kv->prefix)
         size(o, "shared prefix", (double)kv->prefix, "held once, rounded up to pages");
     snprintf(how, sizeof how, "%llu sequences%s", (unsigned long long)r->batch,
