@@ -7,11 +7,9 @@
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
-/* The factors of embedding and logits. */
 static const struct sh_key keys[] = {
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
     SH_REAL_KEY(rotary_share, 1, "rope_parameters.partial_rotary_factor", "partial_rotary_factor"),
-    SH_REAL_KEY(embed_scale, 1e6, "embedding_multiplier"), SH_REAL_KEY(logit_scale, 1e6, "lm_head_multiplier"),
     SH_MAMBA_KEYS, {.json = {NULL}}};
 
 static const struct sh_param params[] = {SH_BAMBA_PARAMS, {.name = NULL}};
@@ -43,34 +41,44 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return 0;
 }
 
-/* 0 would leave nothing of what is multiplied. */
+/* 0 would leave nothing of what is multiplied; products and shares of several factors stay numbers. */
+#define LEAST 1e-6f
+#define MOST 1e6
+
+/* One that may be absent or null. */
 static int read_factor(const struct sh_config *c, const char *key, float *out, struct sh_err *e)
 {
     *out = 1;
-    if (sh_config_real(c, key, 1e6, out, e))
+    if (sh_config_real(c, key, MOST, out, e))
         return -1;
-    return *out > 0 ? 0 : sh_config_refuse(c, key, "a number above 0", e);
+    return *out >= LEAST ? 0 : sh_config_refuse(c, key, "a number from 1e-6 to 1e6", e);
 }
 
-/* A list that may be absent or null. */
+/* The same for a list. */
 static int read_factors(const struct sh_config *c, const char *key, int n, float *out, struct sh_err *e)
 {
+    char expected[48];
+    int good = 1;
     for (int i = 0; i < n; i++)
         out[i] = 1;
     if (!sh_config_has(c, key) || sh_config_is_null(c, key))
         return 0;
-    if (sh_config_length(c, key) == n)
-        return sh_config_reals(c, key, 1e6, out, n, e);
-    char expected[48];
-    snprintf(expected, sizeof expected, "a list of %d numbers above 0", n);
-    return sh_config_refuse(c, key, expected, e);
+    snprintf(expected, sizeof expected, "a list of %d numbers from 1e-6 to 1e6", n);
+    if (sh_config_length(c, key) != n)
+        return sh_config_refuse(c, key, expected, e);
+    if (sh_config_reals(c, key, MOST, out, n, e))
+        return -1;
+    for (int i = 0; i < n; i++)
+        good &= out[i] >= LEAST;
+    return good ? 0 : sh_config_refuse(c, key, expected, e);
 }
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     struct sh_recurrent *r = &a->recurrent;
-    float in, out, key, state_in, mlp[2], once;
-    if (read_factor(c, "embedding_multiplier", &once, e) || read_factor(c, "lm_head_multiplier", &once, e) ||
+    float in, out, key, state_in, mlp[2];
+    if (read_factor(c, "embedding_multiplier", &a->embed_scale, e) ||
+        read_factor(c, "lm_head_multiplier", &a->logit_scale, e) ||
         read_factor(c, "attention_in_multiplier", &in, e) || read_factor(c, "attention_out_multiplier", &out, e) ||
         read_factor(c, "key_multiplier", &key, e) || read_factor(c, "ssm_in_multiplier", &state_in, e) ||
         read_factor(c, "ssm_out_multiplier", &a->own_scale[SH_ADDS_RECURRENCE], e) ||
