@@ -130,7 +130,7 @@ static void add_layers(const struct sh_kv_shape *s, const struct sh_kv_rule *r, 
     b->token += n * cell;
     b->sequence = sh_kv_add(b->sequence, sh_kv_mul(n, all));
     b->prefix = sh_kv_add(b->prefix, sh_kv_mul(n * cell, sh_kv_shared(s, r, layer, length)));
-    if (mix == SH_MIX_STATE)
+    if (s->layer[layer].state)
         b->states += n * ((s->state + (uint64_t)tp - 1) / (uint64_t)tp) * number;
 }
 
@@ -138,20 +138,21 @@ struct sh_kv_bytes sh_kv_bytes(const struct sh_kv_shape *s, const struct sh_kv_r
                                uint64_t length)
 {
     struct sh_kv_bytes b = {0, 0, 0, 0};
-    uint64_t n[SH_N_MIX] = {0};
-    int like[SH_N_MIX] = {0};
+    uint64_t n[2 * SH_N_MIX] = {0};
+    int like[2 * SH_N_MIX] = {0};
     for (int i = first; i < last; i++)
         if (s->layer[i].borrows) {
             continue;
         } else if (r->budget == SH_BUDGET_LAYERS || r->budget == SH_BUDGET_PLAN) {
             add_layers(s, r, i, 1, tp, length, &b);
         } else {
-            n[s->layer[i].mix]++;
-            like[s->layer[i].mix] = i;
+            int kind = 2 * s->layer[i].mix + s->layer[i].state;
+            n[kind]++;
+            like[kind] = i;
         }
-    for (int mix = 0; mix < SH_N_MIX; mix++)
-        if (n[mix])
-            add_layers(s, r, like[mix], n[mix], tp, length, &b);
+    for (int kind = 0; kind < 2 * SH_N_MIX; kind++)
+        if (n[kind])
+            add_layers(s, r, like[kind], n[kind], tp, length, &b);
     b.sequence = sh_kv_add(b.sequence, b.states);
     return b;
 }

@@ -10,15 +10,17 @@
 /* The kind of layer that a letter of the pattern means; -1: none. */
 static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
 {
-    static const char letters[] = "GLCSM*-EI";
+    static const char letters[] = "GLCSM*-EIH";
     static const struct { uint8_t mix, feed; } kinds[] = {
         {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_WINDOW, SH_FEED_PLAIN}, {SH_MIX_CHUNK, SH_FEED_PLAIN},
         {SH_MIX_STATE, SH_FEED_PLAIN}, {SH_MIX_STATE, SH_FEED_NONE}, {SH_MIX_FULL, SH_FEED_NONE},
-        {SH_MIX_NONE, SH_FEED_PLAIN}, {SH_MIX_NONE, SH_FEED_EXPERTS}, {SH_MIX_INDEXED, SH_FEED_PLAIN}};
+        {SH_MIX_NONE, SH_FEED_PLAIN}, {SH_MIX_NONE, SH_FEED_EXPERTS}, {SH_MIX_INDEXED, SH_FEED_PLAIN},
+        {SH_MIX_FULL, SH_FEED_PLAIN}};
     const char *at = c ? strchr(letters, c) : NULL;
     if (!at)
         return -1;
     *out = (struct sh_kv_layer){.mix = kinds[at - letters].mix, .feed = kinds[at - letters].feed};
+    out->state = out->mix == SH_MIX_STATE || c == 'H';
     if (out->mix == SH_MIX_FULL && f->latent)
         out->mix = SH_MIX_LATENT;
     return 0;
@@ -31,7 +33,7 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
     for (int i = 0; i < f->layers; i++) {
         struct sh_kv_layer *l = &s->layer[i];
         if (letter(f->pattern[(size_t)i % n], f, l))
-            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I", f->name,
+            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I H", f->name,
                            f->pattern[(size_t)i % n]);
         l->borrows = i >= f->layers - f->borrowed;
         if (n_feed)
@@ -46,7 +48,7 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
                            f->name, i);
         if (l->feed == SH_FEED_EXPERTS && !f->experts)
             return sh_fail(e, "%s: layer %d has experts, but experts is missing", f->name, i);
-        if (l->mix == SH_MIX_STATE && !f->ssm)
+        if (l->state && !f->ssm)
             return sh_fail(e, "%s: layer %d has a state, but ssm is missing", f->name, i);
         if (l->feed == SH_FEED_PLAIN && !f->ffn)
             return sh_fail(e, "%s: layer %d has a plain feed-forward block, but ffn is missing", f->name, i);
@@ -201,6 +203,14 @@ int sh_kv_shape_heads(const struct sh_kv_shape *s, enum sh_mix mix)
 int sh_kv_shape_width(const struct sh_kv_shape *s, enum sh_mix mix)
 {
     return mix == SH_MIX_FULL && s->f.global_head_dim ? s->f.global_head_dim : s->d_k;
+}
+
+int sh_kv_shape_states(const struct sh_kv_shape *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->f.layers; i++)
+        n += s->layer[i].state;
+    return n;
 }
 
 int sh_kv_shape_count(const struct sh_kv_shape *s, enum sh_mix mix)

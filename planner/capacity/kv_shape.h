@@ -17,7 +17,7 @@ enum sh_mix {
     SH_MIX_CHUNK,                       /* attention to the current chunk of `window` tokens      */
     SH_MIX_LATENT,                      /* one latent and one rotary key a token, for all heads    */
     SH_MIX_INDEXED,                     /* the same, chosen by an index key of each token (DeepSeek-V3.2) */
-    SH_MIX_STATE,                       /* a state of fixed size                                  */
+    SH_MIX_STATE,                       /* a state of fixed size alone                            */
     SH_N_MIX
 };
 
@@ -28,6 +28,7 @@ enum { SH_SHAPE_LAYERS = 10000 };
 struct sh_kv_layer {
     uint8_t mix, feed;                  /* enum sh_mix, enum sh_feed                              */
     uint8_t borrows;                    /* it attends over another layer's keys and values        */
+    uint8_t state;                      /* it keeps a state of fixed size: SH_MIX_STATE, or next to attention */
 };
 
 enum sh_kv_part {                          /* part of a model's weights                               */
@@ -60,8 +61,9 @@ void sh_kv_shape_clear(struct sh_kv_shape *s);          /* NULL and zeros are fi
 int sh_kv_shape_heads(const struct sh_kv_shape *s, enum sh_mix mix);
 int sh_kv_shape_width(const struct sh_kv_shape *s, enum sh_mix mix);
 
-/* Layers of a kind. */
+/* Layers of a kind; those that keep a state. */
 int sh_kv_shape_count(const struct sh_kv_shape *s, enum sh_mix mix);
+int sh_kv_shape_states(const struct sh_kv_shape *s);
 
 /* Channels that pass the short convolution of a state layer. */
 int sh_kv_shape_conv(const struct sh_kv_facts *f);

@@ -124,7 +124,7 @@ static void state(struct sum *s, const struct sh_kv_facts *f)
     } else if (f->ssm == 2) {           /* Mamba-2: one projection, A, D and step bias for each head */
         matrix(s, SH_PART_MIX, 1, inner + conv + f->ssm_heads, f->hidden);
         vector(s, SH_PART_MIX, 3 * f->ssm_heads);
-        vector(s, SH_PART_NORM, inner);
+        vector(s, SH_PART_NORM, f->ssm_unnormed ? 0 : inner);
     } else if (f->ssm == 4) {           /* short convolution: its input and two factors              */
         matrix(s, SH_PART_MIX, 3, inner, f->hidden);
     } else {                            /* gated delta rule: q, k, v and gate; two numbers a head    */
@@ -181,10 +181,10 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
         indexer(&s, f);
     if (l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED)
         latent_attention(&s, m);
-    else if (l->mix == SH_MIX_STATE)
-        state(&s, f);
-    else if (l->mix != SH_MIX_NONE)
+    else if (l->mix != SH_MIX_STATE && l->mix != SH_MIX_NONE)
         attention(&s, m, (enum sh_mix)l->mix, l->borrows);
+    if (l->state)
+        state(&s, f);
     plain(&s, SH_PART_FEED, (uint64_t)f->layer_more, s.small);
     plain(&s, SH_PART_NORM, (uint64_t)f->vectors_more, s.vector);
     if (l->feed == SH_FEED_PLAIN)
@@ -213,14 +213,15 @@ void sh_kv_weights_layers(const struct sh_kv_shape *m, int first, int last, cons
                           struct sh_kv_parts *p)
 {
     struct sh_kv_parts sum = {{0}, {0}};
-    uint64_t n[SH_N_MIX * SH_N_FEED * 2] = {0};
-    int like[SH_N_MIX * SH_N_FEED * 2] = {0};
+    uint64_t n[SH_N_MIX * SH_N_FEED * 4] = {0};
+    int like[SH_N_MIX * SH_N_FEED * 4] = {0};
     for (int i = first; i < last; i++) {
-        int kind = (m->layer[i].mix * SH_N_FEED + m->layer[i].feed) * 2 + m->layer[i].borrows;
+        const struct sh_kv_layer *l = &m->layer[i];
+        int kind = ((l->mix * SH_N_FEED + l->feed) * 2 + l->state) * 2 + l->borrows;
         n[kind]++;
         like[kind] = i;
     }
-    for (int kind = 0; kind < SH_N_MIX * SH_N_FEED * 2; kind++) {
+    for (int kind = 0; kind < SH_N_MIX * SH_N_FEED * 4; kind++) {
         struct sh_kv_parts one = {{0}, {0}};
         if (!n[kind])
             continue;

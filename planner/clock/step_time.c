@@ -27,7 +27,7 @@ const char *sh_clock_kind(const struct sh_kv_shape *s)
         return "index";
     if (sh_kv_shape_count(s, SH_MIX_LATENT))
         return "latent";
-    if (sh_kv_shape_count(s, SH_MIX_STATE))
+    if (sh_kv_shape_states(s))
         return "linear";
     return s->f.experts ? "experts" : "dense";
 }
@@ -117,7 +117,7 @@ static void put_layers(const struct sh_capacity_ask *a, struct sh_clock *c)
         int latent = l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED;
         c->launch_s += k[SH_CLOCK_layer] + (latent ? k[SH_CLOCK_latent] : 0) + (is_block ? k[SH_CLOCK_blocks] : 0) +
                        (is_quantised ? k[SH_CLOCK_quantised] : 0) +
-                       (l->mix == SH_MIX_STATE ? k[SH_CLOCK_linear] : 0) +
+                       (l->state ? k[SH_CLOCK_linear] : 0) +
                        (l->feed == SH_FEED_EXPERTS ? k[SH_CLOCK_experts] : 0);
         c->index_s += l->mix == SH_MIX_INDEXED ? k[SH_CLOCK_indexed] : 0;
         c->vector_bytes += vector * k[SH_CLOCK_vectors] / tp;

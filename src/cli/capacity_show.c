@@ -70,7 +70,7 @@ static void cache_terms(struct sh_out *o, const struct sh_capacity_answer *a, co
     size(o, "  fixed", (double)r->fixed, "windows, states, budgeted layers");
     size(o, "  per further token", (double)r->further, "added by each token at this length");
     if (kv->states)
-        size(o, "  states", (double)kv->states, "of layers without a cache");
+        size(o, "  states", (double)kv->states, "of layers that carry one");
     if (kv->prefix)
         size(o, "shared prefix", (double)kv->prefix, "held once, rounded up to pages");
     snprintf(how, sizeof how, "%llu sequences%s", (unsigned long long)r->batch,
@@ -199,7 +199,7 @@ static void bottleneck(struct sh_out *o, const struct sh_capacity_answer *a, con
 static void layers(struct sh_out *o, const struct sh_capacity_answer *a)
 {
     const struct sh_capacity_ask *k = a->ask;
-    int window = 0, idle = 0, states = sh_kv_shape_count(k->shape, SH_MIX_STATE);
+    int window = 0, idle = 0, states = sh_kv_shape_states(k->shape);
     for (int i = 0; i < k->shape->f.layers; i++) {
         int mix = k->shape->layer[i].mix, local = mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK;
         window += local;

@@ -83,7 +83,7 @@ static int list_model(struct sh_out *o, const struct sh_kv_shape *s, struct sh_e
     sh_out_int(o, "hidden_size", "width", s->f.hidden);
     sh_out_detail(o);
     sh_out_int(o, "local_layers", "local layers", local);
-    sh_out_int(o, "state_layers", "state layers", sh_kv_shape_count(s, SH_MIX_STATE));
+    sh_out_int(o, "state_layers", "state layers", sh_kv_shape_states(s));
     sh_out_detail(o);
     sh_out_int(o, "latent", "latent", s->f.latent);
     sh_out_detail(o);

@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 48 };
+enum { N_PART = 50 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
@@ -34,6 +34,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     const struct sh_recurrent *r = &c->recurrent;
     size_t channels = r->n_v ? n * (size_t)sh_recurrent_channels(r) : 0, values = n * (size_t)(r->n_v * r->d_v);
     size_t by_b = r->kind == SH_SHORT_CONV ? values : n * (size_t)(r->rank ? r->rank + 2 * r->d_k : r->n_v);
+    size_t scaled = r->factor[0] > 0 ? (size_t)(r->n_v * r->d_v + sh_recurrent_channels(r) + r->n_v) : 0;
     size_t operands = n * (size_t)r->rank > values ? n * (size_t)r->rank : values;
     int f32_up = c->flags & (SH_GATED | SH_HAS_SUB_NORM) || c->act == SH_ACT_XIELU;
     int has_block = c->norm_place == SH_NORM_BOTH || c->norm_place == SH_NORM_OUT || sh_arch_scales(c) ||
@@ -59,6 +60,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->query_y, set * f32},
         {&a->recur_x, channels * f32}, {&a->recur_z, values * f32}, {&a->recur_out, values * f32},
         {&a->recur_a, n * (size_t)r->n_v * f32}, {&a->recur_b, by_b * f32},
+        {&a->recur_factor, scaled * f32}, {&a->gate_factor, c->gate_scale > 0 ? (size_t)sh_arch_widest_ff(c) * f32 : 0},
         {&a->recur_state, sh_recurrent_state(r) * f32}, {&a->recur_y, operands * operand},
         {&a->turns[0].cosine, turns * f32}, {&a->turns[0].sine, turns * f32},
         {&a->turns[1].cosine, local * f32}, {&a->turns[1].sine, local * f32}};
@@ -76,6 +78,35 @@ size_t sh_activations_bytes(const struct sh_arch *arch, int rows, enum sh_type d
     return sum;
 }
 
+/* [n] from `at` on: all the same. Returns where it ends. */
+static float *same(float *at, int n, float value)
+{
+    for (int i = 0; i < n; i++)
+        at[i] = value;
+    return at + n;
+}
+
+/* What is the same for every layer: the factors of columns. */
+static void put_factors(struct sh_activations *a)
+{
+    const struct sh_arch *c = a->arch;
+    const struct sh_recurrent *r = &c->recurrent;
+    int values = r->n_v * r->d_v, keys = r->n_k * r->d_k, ff = sh_arch_widest_ff(c);
+    int both = 2 * values + 2 * keys + r->n_v;
+    float *all = xcalloc((size_t)(both > ff ? both : ff), sizeof *all), *at = all;
+    if (a->recur_factor) {
+        const int widths[] = {values, values, keys, keys, r->n_v};
+        for (int i = 0; i < 5; i++)
+            at = same(at, widths[i], r->factor[i]);
+        a->backend->put(a->device, a->recur_factor, all, (size_t)both * sizeof *all);
+    }
+    if (a->gate_factor) {
+        same(all, ff, c->gate_scale);
+        a->backend->put(a->device, a->gate_factor, all, (size_t)ff * sizeof *all);
+    }
+    free(all);
+}
+
 int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, struct sh_dev *d,
                        const struct sh_arch *arch, int rows, enum sh_type dtype, struct sh_err *e)
 {
@@ -88,6 +119,7 @@ int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, str
             sh_activations_free(a);
             return -1;
         }
+    put_factors(a);
     a->slopes = sh_arch_slopes(arch);
     if (arch->mix.attends)
         a->query_first = xcalloc((size_t)arch->mix.used * (size_t)arch->mix.n + 1, sizeof *a->query_first);

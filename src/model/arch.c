@@ -17,7 +17,8 @@ void sh_arch_see_all(struct sh_arch *a, int layer)
 
 int sh_arch_attends(const struct sh_arch *a, int layer)
 {
-    return !((a->linear[layer / 64] | a->feeds[layer / 64]) >> layer % 64 & 1);
+    uint64_t linear = a->recurrent.beside ? 0 : a->linear[layer / 64];
+    return !((linear | a->feeds[layer / 64]) >> layer % 64 & 1);
 }
 
 int sh_arch_recurs(const struct sh_arch *a, int layer)
@@ -162,9 +163,19 @@ int sh_arch_tempers(const struct sh_arch *a, int layer)
     return a->temper > 0 && !(a->flags & SH_TEMPER_STILL && sh_arch_turns(a, layer));
 }
 
+float sh_arch_added_by(const struct sh_arch *a, enum sh_adding what)
+{
+    return a->residual_scale * (a->own_scale[what] > 0 ? a->own_scale[what] : 1);
+}
+
 int sh_arch_scales(const struct sh_arch *a)
 {
-    return a->residual_scale < 1 || a->residual_scale > 1;
+    int scales = 0;
+    for (int what = 0; what < SH_N_ADDING; what++) {
+        float by = sh_arch_added_by(a, (enum sh_adding)what);
+        scales |= by < 1 || by > 1;
+    }
+    return scales;
 }
 
 int sh_arch_mixes_f32(const struct sh_arch *a)

@@ -86,7 +86,8 @@ struct sh_latent {
     int d_rope, d_nope, d_v;                /* a head's widths: rotary and other elements of queries and keys; values */
 };
 
-/* What some layers do in place of attention (recurrent.c): a text's state, of fixed size, goes from token to token. */
+/* What some layers do in place of attention, or next to it (recurrent.c): a text's state, of fixed size, goes from
+ * token to token. */
 enum sh_recurrence {
     SH_DELTA_RULE,             /* the gated delta rule, after a convolution                      */
     SH_STATE_SPACE,              /* a selective state space (Mamba), after a convolution           */
@@ -100,10 +101,15 @@ struct sh_recurrent {
     int kernel;                             /* tokens of the convolution                          */
     int in_turns;                           /* kernels/backend.h's struct sh_delta                */
     int rank;                               /* state space: numbers that steps come from (Mamba); 0: x (Mamba-2) */
-    int normed;                             /* … what it gives is normed in n_k parts after the gate */
-    int has_bias, has_conv_bias;            /* its products of x and the last one; its convolution */
+    int normed, gated_last;                 /* … what it gives is normed in n_k parts: after the gate, or before it */
+    int has_bias, has_out_bias, has_conv_bias;      /* its products of x; the last one; its convolution */
     float least, most;                      /* … limits of the steps; most 0: none                */
+    float factor[5];                        /* Mamba-2: of z, x, b, c and steps as they leave their products; 0: 1 */
+    int beside;                             /* its layers attend, too, and add what both give     */
 };
+
+/* What adds to the hidden states. */
+enum sh_adding { SH_ADDS_ATTENTION, SH_ADDS_RECURRENCE, SH_ADDS_FEED, SH_N_ADDING };
 
 /* What a token carries from layer to layer besides d_model numbers, and what is done with it (streams.c). */
 struct sh_streams {
@@ -128,6 +134,11 @@ struct sh_arch {
     float softcap, head_softcap;            /* caps of scores and of logits, see sh_attend; 0: none */
     float embed_scale;                      /* factor of the token embedding                      */
     float residual_scale, logit_scale;      /* factors of what a block adds; of the logits before their cap */
+    float own_scale[SH_N_ADDING];           /* one more of what each adds; 0: 1                   */
+    float gate_scale;                       /* factor of a feed-forward block's gate before its activation; 0: 1 */
+    /* Factors of all biases next to attention's matrices, of those of a recurrent layer's products of x; 0: 1. A factor
+     * of what these products read multiplies what they give, all but the bias, and is part of other factors. */
+    float attention_bias_scale, recurrent_bias_scale;
     float knob[2];                          /* numbers of an activation that has some (kernels/backend.h) */
     float clip;                             /* queries, keys and values lie within [-clip, clip]; 0: anywhere */
     /* Position p scales queries by 1 + temper * ln(1 + floor((p + temper_offset) / temper_length)); temper 0: not */
@@ -156,7 +167,7 @@ struct sh_arch {
     struct sh_mixture mix;
     struct sh_latent latent;
     struct sh_recurrent recurrent;
-    uint64_t linear[SH_MOST_LAYERS / 64];   /* bit of a layer: it is recurrent, in place of attention */
+    uint64_t linear[SH_MOST_LAYERS / 64];   /* bit of a layer: it is recurrent (recurrent.beside: and attends) */
     int one_block;                          /* a layer is one block: attention, recurrence or feed-forward */
     uint64_t feeds[SH_MOST_LAYERS / 64];    /* bit of a layer: then it is the last of these       */
     unsigned flags;                         /* enum sh_arch_flag                                  */
@@ -211,8 +222,9 @@ void sh_arch_make_cut(struct sh_arch *a, int layer);
 /* The widest feed-forward block, experts among them. */
 int sh_arch_widest_ff(const struct sh_arch *a);
 
-/* Is what a block adds multiplied by a number? */
+/* Is what a block adds multiplied by a number? By which? */
 int sh_arch_scales(const struct sh_arch *a);
+float sh_arch_added_by(const struct sh_arch *a, enum sh_adding what);
 
 /* Attention gives f32 whatever the operands' type: a norm or a product of numbers follows. */
 int sh_arch_mixes_f32(const struct sh_arch *a);

@@ -74,6 +74,8 @@ static char kind_letter(const struct sh_arch *a, int layer)
 {
     if (a->one_block)
         return sh_arch_recurs(a, layer) ? 'M' : sh_arch_attends(a, layer) ? '*' : has_experts(a, layer) ? 'E' : '-';
+    if (sh_arch_recurs(a, layer) && sh_arch_attends(a, layer))
+        return 'H';
     return sh_arch_recurs(a, layer) ? 'S' : sh_arch_window(a, layer) ? 'L' : 'G';
 }
 
@@ -174,6 +176,7 @@ static void from_recurrent(const struct sh_family *family, const struct sh_arch 
     f->ssm_key_heads = f->ssm == 3 ? r->n_k : 0;
     f->ssm_key_dim = f->ssm == 3 ? r->d_k : 0;
     f->ssm_bare = !r->has_conv_bias;
+    f->ssm_unnormed = f->ssm == 2 && !r->normed;
     f->ssm_biases = 0;
     for (size_t i = 0; i < sizeof biases / sizeof *biases; i++)
         f->ssm_biases += numbers_of(family, a, biases[i], layer);

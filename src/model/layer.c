@@ -80,12 +80,23 @@ int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
     return sh_layer_numbered(&l, role, 0, 0, out, NULL, e);
 }
 
+/* By which a vector is multiplied as it is read: biases, where what they are added to has its factor elsewhere. */
+static float vector_factor(const struct sh_arch *c, enum sh_role role)
+{
+    float by = 1;
+    if (role == SH_Q_B || role == SH_K_B || role == SH_V_B || role == SH_O_B)
+        by = c->attention_bias_scale;
+    else if (role == SH_RECUR_X_B || role == SH_RECUR_Z_B || role == SH_RECUR_A_B)
+        by = c->recurrent_bias_scale;
+    return by > 0 ? by : 1;
+}
+
 int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
                     float **out, struct sh_err *e)
 {
     int less_one = sh_role_is_norm(role) && sh_model_arch(m)->flags & SH_NORM_PLUS_ONE, many = sh_model_count(m, role);
     struct sh_tensor t = {0};
-    float *host = NULL;
+    float *host = NULL, by = vector_factor(sh_model_arch(m), role);
     size_t n = 0;
     *out = NULL;
     for (int i = 0; i < many; i++) {
@@ -97,7 +108,7 @@ int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
         if (!host && n)
             host = xmalloc((size_t)many * n * sizeof *host);
         for (size_t k = 0; k < n; k++)
-            host[(size_t)i * n + k] = sh_tensor_element(&t, k) + (less_one ? 1 : 0);
+            host[(size_t)i * n + k] = by * (sh_tensor_element(&t, k) + (less_one ? 1 : 0));
         for (size_t k = 0; k < n && role == SH_RECUR_LOG_A && sh_model_is_gguf(m); k++) {
             float *x = &host[(size_t)i * n + k];                            /* GGUF has -exp of it */
             if (*x > 0) {
@@ -248,6 +259,13 @@ void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n
         l->b->linears(l->d, a, n);
     for (int i = 0; i < n && !l->b->linears; i++)
         l->b->linear(l->d, &a[i]);
+}
+
+void sh_layer_scale(const struct sh_layer *l, struct sh_mat x, const float *factor)
+{
+    struct sh_norm a = {.out = x, .x = x, .weight = factor, .kind = SH_NORM_SCALE};
+    if (factor)
+        l->b->norm(l->d, &a);
 }
 
 /* out = or, with add, out += the norm of x */
@@ -401,12 +419,13 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
 }
 
 /* hidden += what a->block holds, normed or scaled first where the model does that */
-static void add_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, enum sh_role post)
+static void add_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, enum sh_adding what,
+                      enum sh_role post)
 {
     int normed = a->arch->norm_place == SH_NORM_BOTH || a->arch->norm_place == SH_NORM_OUT;
     normed = normed && l->vector[post];         /* in some models, only certain blocks have that norm */
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
-    struct sh_scatter add = {.out = h, .x = block, .by = a->arch->residual_scale};
+    struct sh_scatter add = {.out = h, .x = block, .by = sh_arch_added_by(a->arch, what)};
     int scaled = !normed || sh_arch_scales(a->arch);
     if (normed)
         norm(l, a->arch, scaled ? block : h, block, post, SH_N_ROLE, !scaled);
@@ -414,14 +433,19 @@ static void add_block(const struct sh_layer *l, const struct sh_activations *a, 
         l->b->scatter(l->d, &add);
 }
 
-/* hidden += what the block's last product gives */
+/* hidden += what the block's last product gives of x */
 static void add_product(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x,
-                        enum sh_role w, enum sh_role bias, enum sh_role post)
+                        enum sh_adding what)
 {
+    static const enum sh_role roles[SH_N_ADDING][3] = {
+        [SH_ADDS_ATTENTION] = {SH_O_W, SH_O_B, SH_ATTN_POST_W},
+        [SH_ADDS_RECURRENCE] = {SH_RECUR_OUT_W, SH_RECUR_OUT_B, SH_ATTN_POST_W},
+        [SH_ADDS_FEED] = {SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W}};
+    const enum sh_role *r = roles[what];
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
-    linear(l, a->block ? block : h, x, w, bias, SH_ACT_NONE, !a->block);
+    linear(l, a->block ? block : h, x, r[0], r[1], SH_ACT_NONE, !a->block);
     if (a->block)
-        add_block(l, a, h, post);
+        add_block(l, a, h, what, r[2]);
 }
 
 void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
@@ -437,6 +461,7 @@ void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, str
     if (c->flags & SH_GATED) {
         struct sh_norm cut = {.out = gate.gate, .x = gate.gate, .eps = c->cut, .kind = SH_NORM_CUT};
         sh_layer_linears(l, both, 2);
+        sh_layer_scale(l, gate.gate, a->gate_factor);
         if (sh_arch_cuts(c, l->index))
             l->b->norm(l->d, &cut);
         l->b->gate(l->d, &gate);
@@ -464,7 +489,7 @@ static void add_both(const struct sh_layer *l, const struct sh_activations *a, s
     norm(l, c, by, h, SH_ROUTER_NORM_W, SH_N_ROLE, 0);
     sh_mixture_run(l, a, mixed, x, by, 0);
     norm(l, c, block, mixed, SH_MLP_POST_2_W, SH_N_ROLE, 1);
-    add_block(l, a, h, SH_MLP_POST_W);
+    add_block(l, a, h, SH_ADDS_FEED, SH_MLP_POST_W);
 }
 
 static void feed_forward(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x)
@@ -483,7 +508,7 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
         struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
         sh_mixture_run(l, a, a->block ? block : h, x, x, !a->block);
         if (a->block)
-            add_block(l, a, h, SH_MLP_POST_W);
+            add_block(l, a, h, SH_ADDS_FEED, SH_MLP_POST_W);
         return;
     }
     if (c->flags & SH_HAS_SUB_NORM) {
@@ -492,7 +517,7 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
     } else {
         sh_layer_feed(l, a, up, x, &w);
     }
-    add_product(l, a, h, up, SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W);
+    add_product(l, a, h, up, SH_ADDS_FEED);
 }
 
 void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
@@ -517,21 +542,21 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
         sh_streams_undo(l, a, hidden, n);
         return;
     }
-    struct sh_mat mixed = x;
+    struct sh_mat mixed = x, moved = x;
     if (attends)
         mixed = finished(l, a, x);
-    else if (recurs)
-        mixed = sh_recurrent_run(l, a, x, n_seq, start, own ? own->state : NULL);
+    if (recurs)
+        moved = sh_recurrent_run(l, a, x, n_seq, start, own ? own->state : NULL);
     if (parallel && !(c->flags & SH_ONE_NORM))
         norm(l, c, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
     if (l->n_query_expert) {
         sh_attention_experts_finish(l, a, sh_dense(a->block, SH_F32, n, c->d_model), mixed);
-        add_block(l, a, h, SH_ATTN_POST_W);
+        add_block(l, a, h, SH_ADDS_ATTENTION, SH_ATTN_POST_W);
     } else if (attends) {
-        add_product(l, a, h, mixed, SH_O_W, SH_O_B, SH_ATTN_POST_W);
-    } else if (recurs) {
-        add_product(l, a, h, mixed, SH_RECUR_OUT_W, SH_RECUR_OUT_B, SH_ATTN_POST_W);
+        add_product(l, a, h, mixed, SH_ADDS_ATTENTION);
     }
+    if (recurs)
+        add_product(l, a, h, moved, SH_ADDS_RECURRENCE);
     if (c->one_block) {
         if (sh_arch_feeds(c, l->index))
             feed_forward(l, a, h, x);

@@ -69,6 +69,8 @@ struct sh_activations {
     /* Of recurrent layers, f32: [rows, channels]; twice [rows, n_v * d_v]; [rows, n_v]; the strengths, or what is
      * multiplied or split; one text's state; of dtype: what the next product reads. */
     void *recur_x, *recur_z, *recur_out, *recur_a, *recur_b, *recur_state, *recur_y;
+    /* Factors of columns, f32: [n_v * d_v + channels + n_v], of z, x (with b and c) and steps; [the widest d_ff]. */
+    void *recur_factor, *gate_factor;
     /* Of streams (streams.c), f32: [rows, d_model] twice; [rows, streams * d_model]; [streams^2, rows]; [rows, d_own]
      * twice; of dtype: [rows, d_own], [rows, rank]. Of mixtures next to a block: [rows, d_model] f32, and of dtype
      * twice. */

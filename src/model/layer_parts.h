@@ -41,6 +41,9 @@ int sh_layer_numbered(const struct sh_layer *l, enum sh_role role, int number, i
 /* Whether a numbered role is one of those: codes, or numbers of 16 bits for products in f32. */
 int sh_layer_maps(const struct sh_layer *l, enum sh_role role);
 
+/* Each column of x, f32, times its factor (device); NULL: nothing. */
+void sh_layer_scale(const struct sh_layer *l, struct sh_mat x, const float *factor);
+
 /* Several products of one x. */
 void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n);
 

@@ -88,9 +88,9 @@ static int is_lent(enum sh_role role, const struct sh_arch *a, int layer)
 /* Biases, and the norm of a state space, that not every recurrent layer has. */
 static int recurrent_has(enum sh_role role, const struct sh_recurrent *r)
 {
-    int is_bias = role == SH_RECUR_X_B || role == SH_RECUR_Z_B || role == SH_RECUR_B_B || role == SH_RECUR_A_B ||
-                  role == SH_RECUR_OUT_B;
-    return (!is_bias || r->has_bias) && (role != SH_RECUR_CONV_B || r->has_conv_bias) &&
+    int is_bias = role == SH_RECUR_X_B || role == SH_RECUR_Z_B || role == SH_RECUR_B_B || role == SH_RECUR_A_B;
+    return (!is_bias || r->has_bias) && (role != SH_RECUR_OUT_B || r->has_out_bias) &&
+           (role != SH_RECUR_CONV_B || r->has_conv_bias) &&
            (role != SH_RECUR_NORM_W || r->normed || r->kind == SH_DELTA_RULE);
 }
 

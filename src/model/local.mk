@@ -51,6 +51,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_exaone4.c \
 	%D%/families/family_exaone_moe.c \
 	%D%/families/family_falcon.c \
+	%D%/families/family_falcon_h1.c \
 	%D%/families/family_gemma2.c \
 	%D%/families/family_gemma3n.c \
 	%D%/families/family_gemma4.c \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers without attention that carry a state from token to token: the gated delta rule (Yang et al., 2024;
- * Qwen3-Next), selective state spaces (Gu and Dao, 2023: Mamba; Dao and Gu, 2024: Mamba-2) and short convolutions
+/* Layers, most of them without attention, that carry a state from token to token: the gated delta rule (Yang et al.,
+ * 2024; Qwen3-Next), selective state spaces (Gu and Dao, 2023: Mamba; Dao and Gu, 2024: Mamba-2) and short convolutions
  * (LFM2). Products of x, which pass a causal convolution, feed the backend's operation that moves the state
  * (backend.h); what it gives meets a gate. */
 #include <math.h>
@@ -137,7 +137,7 @@ static void run_delta(const struct run *r, struct sh_mat x, struct sh_mat in, st
     multiply(r, y, z, out, SH_ACT_SILU);
 }
 
-/* ---- the state space: SiLU(z) times what it gives, maybe normed in parts ---- */
+/* ---- the state space: SiLU(z) times what it gives, maybe normed in parts before or after that ---- */
 
 /* Mamba: steps, b and c come of what passed the convolution; Jamba norms them. */
 static void split_mixed(const struct run *r, struct sh_mat in, struct sh_scan *what)
@@ -163,6 +163,30 @@ static void split_mixed(const struct run *r, struct sh_mat in, struct sh_scan *w
     l->b->linear(l->d, &step);
 }
 
+/* The factors of what the products give. */
+static void scale(const struct run *r, struct sh_mat z, struct sh_mat in, struct sh_mat dt)
+{
+    const float *at = r->a->recur_factor;
+    if (!at)
+        return;
+    sh_layer_scale(r->l, z, at);
+    sh_layer_scale(r->l, in, at + z.cols);
+    sh_layer_scale(r->l, dt, at + z.cols + in.cols);
+}
+
+/* Of what the state space gives: the gate, and the norm in parts. */
+static void finish(const struct run *r, struct sh_mat out, struct sh_mat z, struct sh_mat y)
+{
+    const struct sh_recurrent *c = r->shape;
+    int rows = out.rows * c->n_k, cols = out.cols / c->n_k;
+    struct sh_mat parts = sh_dense(out.at, SH_F32, rows, cols), last = sh_dense(y.at, y.type, rows, cols);
+    if (c->normed && c->gated_last)
+        norm(r, parts, parts, SH_RECUR_NORM_W, c->n_k);
+    multiply(r, c->normed && !c->gated_last ? out : y, z, out, SH_ACT_SILU);
+    if (c->normed && !c->gated_last)
+        norm(r, last, parts, SH_RECUR_NORM_W, c->n_k);
+}
+
 static void run_scan(const struct run *r, struct sh_mat x, struct sh_mat in, struct sh_mat z, struct sh_mat y)
 {
     const struct sh_recurrent *c = r->shape;
@@ -178,14 +202,12 @@ static void run_scan(const struct run *r, struct sh_mat x, struct sh_mat in, str
                            .n_head = c->n_v, .d_head = c->d_v, .n_group = c->n_k, .d_state = c->d_k,
                            .own_decays = c->rank > 0, .least = c->least, .most = c->most > 0 ? c->most : INFINITY};
     sh_layer_linears(r->l, all, c->rank ? 2 : 3);
+    scale(r, z, in, dt);
     convolve(r, in, SH_ACT_SILU);
     if (c->rank)
         split_mixed(r, in, &what);
     run_texts(r, queue_scan, &what);
-    multiply(r, c->normed ? out : y, z, out, SH_ACT_SILU);
-    if (c->normed)
-        norm(r, sh_dense(y.at, y.type, x.rows * c->n_k, values / c->n_k),
-             sh_dense(out.at, SH_F32, x.rows * c->n_k, values / c->n_k), SH_RECUR_NORM_W, c->n_k);
+    finish(r, out, z, y);
 }
 
 /* ---- the short convolution: of b x, times z ---- */

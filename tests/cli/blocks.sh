@@ -46,6 +46,16 @@ refuses granitemoehybrid '{"hidden_size": 4294977, "mamba_expand": 1000, "mamba_
 refuses granitemoehybrid '{"hidden_size": 500000, "mamba_d_state": 100000, "mamba_n_groups": 1, "mamba_d_head": "auto"}' \
     "key 'mamba_n_heads': .*states of at most 2\^30"
 refuses granitemoehybrid '{"position_embedding_type": "waves"}' "key 'position_embedding_type': found \"waves\""
+refuses falcon_h1 '{"key_multiplier": 0}' "key 'key_multiplier': found 0, expected a number from 1e-6 to 1e6"
+refuses falcon_h1 '{"attention_in_multiplier": -1.0}' "key 'attention_in_multiplier': found -1.0"
+refuses falcon_h1 '{"lm_head_multiplier": 0.0}' "key 'lm_head_multiplier': found 0.0, expected a number from 1e-6"
+refuses falcon_h1 '{"mlp_multipliers": [1.0]}' "key 'mlp_multipliers': .*a list of 2 numbers from 1e-6 to 1e6"
+refuses falcon_h1 '{"ssm_multipliers": [1.0, 1.0, 0.0, 1.0, 1.0]}' "key 'ssm_multipliers': .*a list of 5 numbers above 0"
+refuses falcon_h1 '{"mlp_multipliers": [1e-50, 1.0]}' "key 'mlp_multipliers': .*a list of 2 numbers from 1e-6"
+refuses falcon_h1 '{"ssm_in_multiplier": 1e7}' "key 'ssm_in_multiplier': found 10000000"
+refuses falcon_h1 '{"mamba_d_ssm": 25}' "key 'mamba_n_heads': .*heads that are mamba_d_ssm wide together"
+refuses falcon_h1 '{"mamba_d_ssm": "-"}' "key 'mamba_n_heads': .*heads that are mamba_d_ssm wide together"
+refuses falcon_h1 '{"hidden_act": "gelu"}' "key 'hidden_act': found \"gelu\", expected \"silu\""
 refuses jamba '{"attn_layer_offset": 2}' "key 'attn_layer_offset': found 2, expected less than the period"
 refuses jamba '{"mamba_dt_rank": "many"}' "key 'mamba_dt_rank': found \"many\""
 refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*", "num_hidden_layers": 4}' \
@@ -69,6 +79,8 @@ takes() { # folder, keys: as before
     if [ "$status" = 0 ] && [ -n "$before" ] && [ "$before" = "$after" ]; then ok "$1 $2: the same"; else not_ok "$1 $2: the same"; fi
 }
 takes bamba '{"time_step_limit": null}'
+takes falcon_h1_plain '{"mlp_multipliers": null, "ssm_multipliers": null, "mamba_d_head": "auto", "head_dim": 4}'
+takes falcon_h1_plain '{"mamba_d_ssm": 32}'
 takes nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*-", "num_hidden_layers": 4}'
 takes nemotron_h '{"tie_word_embeddings": true}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'

@@ -86,6 +86,14 @@ ask falcon-7b H100-SXM 2048
 check "one KV head of 64: 8192 bytes a token" 'token == 8192'
 ask nemotron-h-56b H200-SXM 8192
 check "attention in 10 of 118 layers and states: 0.795 GB" 'kv == 795164672'
+ask "$SH_GOLDEN/checkpoints/modern/falcon_h1" H100-SXM 60
+check "keys, values and a state in each of 3 layers: 24 x 6 numbers and the last 3 rows of 48 channels" 'token == 144 and
+    kv == 60 * 144 + 3 * 2 * (24 * 6 + 3 * 48) and r["kv_fixed_bytes_per_sequence_per_gpu"] == 3 * 2 * (24 * 6 + 3 * 48)'
+cat >beside.txt <<'ROW'
+beside layers=3 hidden=16 heads=4 kv_heads=2 head_dim=6 ffn=24 vocab=48 gated pattern=H ssm=2 ssm_heads=4 ssm_head_dim=6 ssm_state=6 ssm_groups=2 ssm_conv=4 ssm_unnormed
+ROW
+ask beside H100-SXM 60 --models beside.txt
+check "the same from a row" 'kv == 60 * 144 + 3 * 2 * (24 * 6 + 3 * 48)'
 
 # What vLLM left for the cache on one or two H100, GiB; the last column is --gpu-memory-utilization.
 while read -r model left tp util more; do

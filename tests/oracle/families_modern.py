@@ -6,8 +6,8 @@ on them.
     families_modern.py DIR [NAME...]    makes all, or these, in DIR (torch, transformers)
 
 Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid,
-granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe). The others are mixtures of what
-older families have. Each is a folder as published, with ref.json (token ids, the layers that attend, the
+granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe); Mamba-2 next to
+attention (falcon_h1 and those that begin so). The others are mixtures of what older families have. Each is a folder as published, with ref.json (token ids, the layers that attend, the
 greedy continuation of the first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager
 attention, float32, one thread."""
 import json
@@ -25,11 +25,16 @@ SMALL = dict(vocab_size=48, hidden_size=16, num_attention_heads=4, num_key_value
 MAMBA = dict(mamba_n_heads=4, mamba_d_state=6)
 IN_TURNS = ["sliding_attention", "full_attention", "sliding_attention"]
 make_config = t.AutoConfig.for_model
-ATTENDS = ("full_attention", "sliding_attention", "indexed_attention")
+ATTENDS = ("full_attention", "sliding_attention", "indexed_attention", "hybrid")
 BLOCKS = dict(head_dim=6, mamba_num_heads=4, mamba_head_dim=8, n_groups=2, ssm_state_size=6)
 TURNS = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"])
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 FACTORS = dict(embedding_multiplier=2.0, attention_multiplier=0.3, residual_multiplier=0.7, logits_scaling=1.5)
+STATES = dict(mamba_d_ssm=24, mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=6)
+MULTIPLIERS = dict(
+    embedding_multiplier=2.2, lm_head_multiplier=0.7, key_multiplier=0.6, attention_in_multiplier=1.3,
+    attention_out_multiplier=0.8, ssm_in_multiplier=1.25, ssm_out_multiplier=0.45, mlp_multipliers=[0.7, 1.6],
+    ssm_multipliers=[0.8, 1.4, 0.6, 1.7, 0.5])
 EXPERTS = dict(moe_intermediate_size=12, num_experts_per_tok=2)
 ALL_EXPERTS = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
 LATENT = dict(SMALL, num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=6,
@@ -103,6 +108,14 @@ def cases():
         "qwen2_moe_window": t.Qwen2MoeConfig(
             **SMALL, **EXPERTS, num_hidden_layers=4, num_experts=4, shared_expert_intermediate_size=20,
             use_sliding_window=True, sliding_window=10, max_window_layers=3),
+        "falcon_h1": t.FalconH1Config(
+            **SMALL, **STATES, **MULTIPLIERS, num_hidden_layers=3, head_dim=6, attention_bias=True, mlp_bias=True,
+            mamba_proj_bias=True, projectors_bias=True, mamba_rms_norm=True, mamba_conv_bias=False),
+        "falcon_h1_gated_first": t.FalconH1Config(
+            **SMALL, **STATES, **MULTIPLIERS, num_hidden_layers=2, head_dim=6, mamba_rms_norm=True,
+            mamba_norm_before_gate=False),
+        "falcon_h1_plain": t.FalconH1Config(**SMALL, num_hidden_layers=2, mamba_d_ssm=None, mamba_n_heads=4,
+                                            mamba_d_state=6),
         "internlm3": make_config("internlm3", **SMALL, head_dim=6, num_hidden_layers=2, rms_norm_eps=1e-3,
                                  attention_bias=True, mlp_bias=True, rope_parameters={
                                      "rope_type": "dynamic", "factor": 6.0, "rope_theta": 10000.0}),

@@ -61,6 +61,10 @@ def others(key, value, config):
         return [dict(s, rope_theta=value["rope_theta"],
                      **{k: v for k, v in value.items() if k in ("partial_rotary_factor", "llama_4_scaling_beta")})
                 for s in SCALINGS] + [dict(value, rope_theta=77.0)]
+    if key == "time_step_limit":
+        return [[0.3, 1.0], [0.0, 0.5], None]
+    if isinstance(value, list) and value and all(isinstance(v, float) for v in value):     # multipliers, one by one
+        return [value[:i] + [v * 0.6] + value[i + 1:] for i, v in enumerate(value)] + [value[:-1], value + [1.0], None]
     if isinstance(value, list) and len(value) == layers:
         return layer_lists(value, layers)
     if isinstance(value, int):

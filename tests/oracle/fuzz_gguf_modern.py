@@ -42,7 +42,7 @@ CUTS = {                                # layers that are left, and what an axis
     "lfm2": (2, SIZES), "lfm2_moe": (2, SIZES), "granitemoehybrid": (2, SIZES), "jamba": (2, SIZES),
     "nemotron_h": (3, SIZES), "nemotron_h_moe": (3, SIZES | {4: 4, 8: 2, 24: 12, 92: 32}),
     "glm4_moe_lite": (2, SIZES | {56: 14}), "exaone_moe": (3, SIZES | {24: 12}),
-    "hunyuan_v1_moe": (1, SIZES | {6: 4, 12: 8, 24: 8}),
+    "falcon_h1_gated_first": (1, SIZES | {6: 2, 12: 4, 24: 4, 76: 18}), "hunyuan_v1_moe": (1, SIZES | {6: 4, 12: 8, 24: 8}),
     "qwen3_5_moe": (2, {4: 2, 6: 3, 10: 2, 12: 4, 20: 4, 24: 6, 32: 16, 48: 18, 64: 32})}
 
 

@@ -30,7 +30,8 @@ ARCHES = {"granitemoehybrid": ("granitehybrid", True, {}), "jamba": ("jamba", Fa
           "lfm2": ("lfm2", False, LFM2), "lfm2_moe": ("lfm2moe", False, LFM2),
           "nemotron_h": ("nemotron_h", False, NEMOTRON), "granitemoeshared": ("granitemoe", True, {}),
           "hunyuan_v1_moe": ("hunyuan-moe", False, {"mlp.gate.wg": "ffn_gate_inp"}),
-          "glm4_moe_lite": ("deepseek2", False, {}), "exaone_moe": ("exaone-moe", False, {}), "exaone": ("exaone", False, EXAONE)}
+          "glm4_moe_lite": ("deepseek2", False, {}), "exaone_moe": ("exaone-moe", False, {}), "exaone": ("exaone", False, EXAONE),
+          "falcon_h1": ("falcon-h1", False, {"pre_ff_layernorm": "ffn_norm"})}
 STATE = {"in_proj": "ssm_in", "out_proj": "ssm_out", "x_proj": "ssm_x", "dt_proj": "ssm_dt",
          "dt_layernorm": "ssm_dt_norm", "b_layernorm": "ssm_b_norm", "c_layernorm": "ssm_c_norm"}
 PARTS = {"gate_proj": "gate", "up_proj": "up", "down_proj": "down", "w1": "gate", "w3": "up", "w2": "down"}
@@ -43,7 +44,25 @@ class Hybrid(File):
         kinds = config.get("layers_block_type") or config.get("layer_types")
         super().__init__(dict({"num_hidden_layers": len(kinds or ())}, **config), tensors)
 
+    def multiplied(self, name, t):
+        """Falcon-H1: weights times the multipliers of what they read and give."""
+        c = self.c
+        own = {"q_proj": 1, "k_proj": c["key_multiplier"], "v_proj": 1}
+        by = {f"self_attn.{part}": n * c["attention_in_multiplier"] for part, n in own.items()} | {
+            "self_attn.o_proj": c["attention_out_multiplier"], "mamba.out_proj": c["ssm_out_multiplier"],
+            "feed_forward.gate_proj": c["mlp_multipliers"][0], "feed_forward.down_proj": c["mlp_multipliers"][1],
+            "lm_head": c["lm_head_multiplier"], "embed_tokens": c["embedding_multiplier"]}
+        stem = re.sub(r"^model\.(layers\.\d+\.)?", "", name).rsplit(".", 1)[0]
+        if stem == "mamba.in_proj":
+            inner = c["mamba_n_heads"] * c["mamba_d_head"]
+            widths = [inner, inner] + [c["mamba_n_groups"] * c["mamba_d_state"]] * 2 + [c["mamba_n_heads"]]
+            rows = np.repeat(np.array(c["ssm_multipliers"], "<f4") * np.float32(c["ssm_in_multiplier"]), widths)
+            return t.map(lambda x: x * rows[:, None])
+        return t.map(lambda x: x * np.float32(by[stem])) if stem in by else t
+
     def take(self, name, t):
+        if self.kind == "falcon_h1":
+            t = self.multiplied(name, t)
         name = re.sub(r"^backbone\.", "model.", name)
         if self.kind == "nemotron_h" and self.c.get("n_routed_experts") and "moe" in self.kinds():
             self.arch = "nemotron_h_moe"
@@ -93,6 +112,8 @@ class Hybrid(File):
             half = t.x.shape[0] // 2
             self.add(f"{blk}ffn_gate{end}.weight", t.map(lambda x: x[:half]))
             return self.add(f"{blk}ffn_up{end}.weight", t.map(lambda x: x[half:]))
+        if name == "pre_ff_layernorm.weight" and self.kind == "falcon_h1":      # without ".weight"
+            return self.add(blk + "ffn_norm", t)
         if name == "conv.conv.weight":
             return self.add(blk + "shortconv.conv.weight", t.map(lambda x: x[:, 0]))
         if name.startswith("mamba.") or (name.startswith("mixer.") and self.kinds()[i] == "linear_attention"):
@@ -106,7 +127,8 @@ class Hybrid(File):
     def describe(self):
         super().describe()
         c, kinds = self.c, self.kinds()
-        attends = [kind in ("attention", "full_attention", "sliding_attention") for kind in kinds]
+        beside = self.kind == "falcon_h1"
+        attends = [beside or kind in ("attention", "full_attention", "sliding_attention") for kind in kinds]
         if not all(attends):
             self.put("attention.head_count_kv", ARRAY, (U32, [self.kv if x else 0 for x in attends]))
         if self.kind == "nemotron_h":
@@ -144,7 +166,7 @@ class Hybrid(File):
             self.put("attention.sliding_window_pattern", ARRAY, (BOOL, [x == "sliding_attention" for x in kinds]))
             self.put("expert_gating_func", U32, 2)
             self.put("expert_shared_feed_forward_length", U32, c["num_shared_experts"] * c["moe_intermediate_size"])
-        if any(not x and kind in ("mamba", "linear_attention") for x, kind in zip(attends, kinds)):
+        if beside or any(not x and kind in ("mamba", "linear_attention") for x, kind in zip(attends, kinds)):
             heads = self.get("mamba_n_heads", "mamba_num_heads")
             inner = heads * self.get("mamba_d_head", "mamba_head_dim") if heads else c["mamba_expand"] * self.width
             for name, n in (("conv_kernel", self.get("mamba_d_conv", "conv_kernel")), ("inner_size", inner),

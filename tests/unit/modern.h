@@ -40,7 +40,8 @@
     X(granite_swa, granite_swa) X(granitemoe_swa, granitemoe_swa) X(cohere2_moe, cohere2_moe) \
     X(cohere2_moe, cohere2_moe_sigmoid) X(deepseek_v32, deepseek_v32) X(glm_moe_dsa, glm_moe_dsa) \
     X(lfm3, lfm3) X(laguna, laguna) X(laguna, laguna_elements) \
-    X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks)
+    X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks) \
+    X(falcon_h1, falcon_h1) X(falcon_h1, falcon_h1_gated_first) X(falcon_h1, falcon_h1_plain)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

@@ -17,7 +17,7 @@
     X(dots1) X(afmoe) X(youtu) X(gemma3n) X(jetmoe) X(lfm2) X(lfm2_moe) X(granitemoehybrid) \
     X(cwm) X(solar_open) X(hunyuan_v1_moe) X(glm4_moe_lite) X(exaone_moe) X(exaone) X(minicpm3) X(hyperclovax) \
     X(internlm3) X(iquestcoder) X(jais2) X(sarvam_moe) X(sarvam_mla) X(axk1) X(kolibri1) X(mellum) X(hy_v3) \
-    X(granite_swa) X(granitemoe_swa) X(cohere2_moe) X(lfm3) X(laguna)
+    X(granite_swa) X(granitemoe_swa) X(cohere2_moe) X(lfm3) X(laguna) X(falcon_h1)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -41,7 +41,7 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_o
     sh_gguf_nemotron, sh_gguf_falcon, sh_gguf_mpt, sh_gguf_qwen3_next, sh_gguf_qwen3_5,
     sh_gguf_qwen3_5_moe, sh_gguf_gemma3n, sh_gguf_gemma4, sh_gguf_llama4, sh_gguf_apertus,
     sh_gguf_granitemoehybrid, sh_gguf_jamba, sh_gguf_nemotron_h, sh_gguf_lfm2, sh_gguf_lfm2_moe,
-    sh_gguf_hunyuan_v1_moe, sh_gguf_exaone_moe, sh_gguf_exaone;
+    sh_gguf_hunyuan_v1_moe, sh_gguf_exaone_moe, sh_gguf_exaone, sh_gguf_falcon_h1;
 /* eps: that of norms, if the file does not say */
 #define SH_LLAMA_START SH_LLAMA_START_EPS(1e-6f)
 #define SH_LLAMA_START_EPS(eps) SH_LLAMA_START_WITH(eps, 10000)
@@ -159,7 +159,15 @@ sh_shape sh_qwen_mixture_shape;
     SH_VECTOR(RECUR_NORM_W, stem "norm.weight", RECUR_VALUES, 0, 0)
 #define SH_MAMBA_2_START \
     .recurrent = {.kind = SH_STATE_SPACE, .n_v = 128, .n_k = 1, .d_k = 256, .kernel = 4, .normed = 1}
+#define SH_BAMBA_PARAMS \
+    SH_LLAMA_ENDS, SH_NORM_WEIGHT(FINAL_NORM, "final_layernorm.weight", MODEL, 0), \
+    SH_NORM_WEIGHT(ATTN_NORM, SH_LAYER "input_layernorm.weight", MODEL, 0), \
+    SH_NORM_WEIGHT(MLP_NORM, SH_LAYER "pre_ff_layernorm.weight", MODEL, 0), SH_LLAMA_ATTENTION, \
+    SH_MAMBA_2(SH_LAYER "mamba."), SH_DENSE(GATE, "feed_forward.gate_proj", FF, MODEL), \
+    SH_DENSE(UP, "feed_forward.up_proj", FF, MODEL), SH_DENSE(DOWN, "feed_forward.down_proj", MODEL, FF)
 int sh_mamba_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+/* The same for heads that are `inner` wide together, as `key` says. */
+int sh_mamba_wide(struct sh_arch *a, const struct sh_config *c, long long inner, const char *key, struct sh_err *e);
 /* The limits of the steps from "time_step_limit"; none in the file: none. */
 int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 

@@ -34,37 +34,40 @@ int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err 
                ? sh_config_refuse(c, most, "a number above 0, and not below the first", e) : 0;
 }
 
-int sh_mamba_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+int sh_mamba_wide(struct sh_arch *a, const struct sh_config *c, long long inner, const char *key, struct sh_err *e)
 {
     struct sh_recurrent *r = &a->recurrent;
-    int expand = 2, conv = 1, biases = 0;
-    if (sh_config_count(c, "mamba_expand", 1000, &expand, e) || sh_config_flag(c, "mamba_conv_bias", &conv, e) ||
-        sh_config_flag(c, "mamba_proj_bias", &biases, e))
+    int conv = 1, biases = 0;
+    char expected[96];
+    if (sh_config_flag(c, "mamba_conv_bias", &conv, e) || sh_config_flag(c, "mamba_proj_bias", &biases, e))
         return -1;
-    long long inner = (long long)a->d_model * expand;
+    snprintf(expected, sizeof expected, "at most %s, which is at most 10^6", key);
     if (inner > 1000000 || inner < r->n_v)
-        return sh_config_refuse(c, "mamba_n_heads", "at most mamba_expand * hidden_size, which is at most 10^6", e);
+        return sh_config_refuse(c, "mamba_n_heads", expected, e);
     r->has_conv_bias = conv;
-    r->has_bias = biases;
+    r->has_bias = r->has_out_bias = biases;
     r->d_v = (int)inner / r->n_v;
     if (sh_config_auto(c, "mamba_d_head", 1000000, &r->d_v, e))
         return -1;
+    snprintf(expected, sizeof expected, "heads that are %s wide together", key);
     if (!sh_config_is_gguf(c) && (long long)r->n_v * r->d_v != inner)
-        return sh_config_refuse(c, "mamba_n_heads", "heads that are mamba_expand * hidden_size wide together", e);
+        return sh_config_refuse(c, "mamba_n_heads", expected, e);
     return sh_config_check_scan(c, "mamba_n_heads", a, e) || sh_mamba_limits(a, c, e) ? -1 : 0;
+}
+
+int sh_mamba_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int expand = 2;
+    if (sh_config_count(c, "mamba_expand", 1000, &expand, e))
+        return -1;
+    return sh_mamba_wide(a, c, (long long)a->d_model * expand, "mamba_expand * hidden_size", e);
 }
 
 static const struct sh_key keys[] = {
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
     SH_REAL_KEY(rotary_share, 1, "rope_parameters.partial_rotary_factor"), SH_MAMBA_KEYS, {.json = {NULL}}};
 
-#define MAMBA SH_LAYER "mamba."
-static const struct sh_param params[] = {
-    SH_LLAMA_ENDS, SH_NORM_WEIGHT(FINAL_NORM, "final_layernorm.weight", MODEL, 0),
-    SH_NORM_WEIGHT(ATTN_NORM, SH_LAYER "input_layernorm.weight", MODEL, 0),
-    SH_NORM_WEIGHT(MLP_NORM, SH_LAYER "pre_ff_layernorm.weight", MODEL, 0), SH_LLAMA_ATTENTION, SH_MAMBA_2(MAMBA),
-    SH_DENSE(GATE, "feed_forward.gate_proj", FF, MODEL), SH_DENSE(UP, "feed_forward.up_proj", FF, MODEL),
-    SH_DENSE(DOWN, "feed_forward.down_proj", MODEL, FF), {.name = NULL}};
+static const struct sh_param params[] = {SH_BAMBA_PARAMS, {.name = NULL}};
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {

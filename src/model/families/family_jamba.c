@@ -57,7 +57,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
         return sh_config_refuse(c, "hidden_size", "at most 10^6 / mamba_expand", e);
     r->n_v = expand * a->d_model;
     r->has_conv_bias = conv;
-    r->has_bias = biases;
+    r->has_bias = r->has_out_bias = biases;
     if (sh_config_is_gguf(c)) {         /* such files have lists                            */
         if (sh_config_blocks(c, "layer_types", kinds, a, e) || sh_mixture_listed(a, c, 0, e))
             return -1;

@@ -54,7 +54,7 @@ static int read_shape(struct sh_arch *a, const struct sh_config *c, struct sh_er
     a->recurrent.d_v = a->d_model;
     if (sh_config_flag(c, "conv_bias", &biases, e))
         return -1;
-    a->recurrent.has_bias = a->recurrent.has_conv_bias = biases;
+    a->recurrent.has_bias = a->recurrent.has_out_bias = a->recurrent.has_conv_bias = biases;
     return read_layers(a, c, e);
 }
 

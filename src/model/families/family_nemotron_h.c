@@ -65,7 +65,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
         sh_config_flag(c, "use_bias", &biases, e))
         return -1;
     a->recurrent.has_conv_bias = conv;
-    a->recurrent.has_bias = biases;
+    a->recurrent.has_bias = a->recurrent.has_out_bias = biases;
     for (int i = 0; i < a->n_layer; i++)
         mixes |= sh_arch_feeds(a, i) && !(a->mix.dense[i / 64] >> i % 64 & 1);
     if (!mixes)                         /* files without layers of experts may name counts of them all the same */

@@ -223,6 +223,16 @@ static const struct sh_gguf_item items_hybrid[] = {
 FORM(granitemoehybrid, .arch = "granitehybrid", .items = items_hybrid, .names = hybrid_names,
      .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE | SH_GGUF_SPARSE);
 
+/* Converters multiply the weights by all factors, and leave ".weight" out of the name of a norm. */
+static const struct sh_gguf_name falcon_h1_names[] = {
+    MAMBA_NAMES, {SH_MLP_NORM_W, "blk.#.ffn_norm", 0}, {0, NULL, 0}};
+static const struct sh_gguf_item items_falcon_h1[] = {
+    LLAMA, SH_GGUF_COUNT_ITEM("ssm.inner_size", "mamba_d_ssm"), SH_GGUF_IS("mamba_norm_before_gate", "false"),
+    SH_GGUF_IF("blk.0.ssm_norm.weight", "mamba_rms_norm", "true", "false"),
+    SH_GGUF_IF("blk.0.ssm_conv1d.bias", "mamba_conv_bias", "true", "false"),
+    MAMBA_2("mamba_d_conv", "mamba_d_state", "mamba_n_groups", "mamba_n_heads", "mamba_d_head"), {.name = NULL}};
+FORM(falcon_h1, .arch = "falcon-h1", .items = items_falcon_h1, .names = falcon_h1_names, .traits = ROTARY);
+
 static const struct sh_gguf_name jamba_names[] = {
     MAMBA_NAMES, {SH_RECUR_MIX_W, "blk.#.ssm_x.weight", 0}, {SH_RECUR_STEP_W, "blk.#.ssm_dt.weight", 0},
     {SH_RECUR_STEP_NORM_W, "blk.#.ssm_dt_norm.weight", 0}, {SH_RECUR_B_NORM_W, "blk.#.ssm_b_norm.weight", 0},
