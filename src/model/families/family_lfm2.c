@@ -133,7 +133,7 @@ static int shape_3(struct sh_arch *a, const struct sh_config *c, struct sh_err *
     a->recurrent.d_v = a->d_model;
     if (sh_config_flag(c, "conv_bias", &biases, e) || sh_config_window(c, 256, a, e))
         return -1;
-    a->recurrent.has_bias = a->recurrent.has_conv_bias = biases;
+    a->recurrent.has_bias = a->recurrent.has_out_bias = a->recurrent.has_conv_bias = biases;
     for (int i = 0; i < a->n_layer; i++) {
         int kind = i % 4 == 2 ? 1 : i % 4 == 0 && i ? 2 : 3;
         if (listed && sh_config_choice_at(c, "layer_types", i, kinds, &kind, e))
