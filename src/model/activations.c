@@ -78,7 +78,7 @@ size_t sh_activations_bytes(const struct sh_arch *arch, int rows, enum sh_type d
     return sum;
 }
 
-/* [n] from `at` on: all the same. Returns where it ends. */
+/* Fills n numbers. Returns their end. */
 static float *same(float *at, int n, float value)
 {
     for (int i = 0; i < n; i++)
@@ -93,6 +93,8 @@ static void put_factors(struct sh_activations *a)
     const struct sh_recurrent *r = &c->recurrent;
     int values = r->n_v * r->d_v, keys = r->n_k * r->d_k, ff = sh_arch_widest_ff(c);
     int both = 2 * values + 2 * keys + r->n_v;
+    if (!a->recur_factor && !a->gate_factor)
+        return;
     float *all = xcalloc((size_t)(both > ff ? both : ff), sizeof *all), *at = all;
     if (a->recur_factor) {
         const int widths[] = {values, values, keys, keys, r->n_v};

@@ -136,8 +136,8 @@ struct sh_arch {
     float residual_scale, logit_scale;      /* factors of what a block adds; of the logits before their cap */
     float own_scale[SH_N_ADDING];           /* one more of what each adds; 0: 1                   */
     float gate_scale;                       /* factor of a feed-forward block's gate before its activation; 0: 1 */
-    /* Factors of all biases next to attention's matrices, of those of a recurrent layer's products of x; 0: 1. A factor
-     * of what these products read multiplies what they give, all but the bias, and is part of other factors. */
+    /* Factors of the biases of attention's products, and of a recurrent layer's products of x; 0: 1. A factor of what a
+     * product reads is applied to what it gives, within other factors; here its bias is divided by it. */
     float attention_bias_scale, recurrent_bias_scale;
     float knob[2];                          /* numbers of an activation that has some (kernels/backend.h) */
     float clip;                             /* queries, keys and values lie within [-clip, clip]; 0: anywhere */

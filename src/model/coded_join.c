@@ -137,7 +137,7 @@ static const struct sh_quant_scheme *fit(struct sh_joining *j, int is_float, int
         int fits = is_shape(scales, shape, rank);
         if (fits && first && (other.span_rows != j->c.span_rows || other.span_cols != j->c.span_cols)) {
             sh_fail(e, "%s: tensor '%s': found scales that fit two groups of settings in quantization_config, expected "
-                    "one", scales->file, scales->name);
+                    "only one to fit", scales->file, scales->name);
             return NULL;
         }
         first = fits && !first ? s : first;

@@ -77,6 +77,8 @@ static int read_count(const struct sh_config *c, const struct sh_key *k, const c
         snprintf(at, sizeof at, "%s.%d", key, i);
         if (sh_config_count(c, at, (int)k->max, &one, e))
             return -1;
+        if (one < 0)
+            return sh_config_refuse(c, at, "a whole number for each layer", e);
         if (i && one != *out)
             return sh_config_refuse(c, key, "one value for all layers", e);
         *out = one;

@@ -180,10 +180,14 @@ static int refuse_transforms(const struct sh_config *c, struct sh_err *e)
     for (int i = 0; (name = sh_config_key_at(c, QUANT ".transform_config.config_groups", i)); i++) {
         char list[160], key[200];
         snprintf(list, sizeof list, QUANT ".transform_config.config_groups.%.60s.apply", name);
+        if (strchr(name, '.') || strlen(name) > 60 || sh_config_length(c, list) < 0)
+            return sh_config_refuse(c, QUANT ".transform_config", "groups with short names and a list `apply`", e);
         for (int k = 0; k < sh_config_length(c, list); k++) {
             snprintf(key, sizeof key, "%s.%d.location", list, k);
-            if (sh_config_choice(c, key, places, &ignored, e))
+            if (!sh_config_has(c, key) || sh_config_choice(c, key, places, &ignored, e)) {
+                sh_config_refuse(c, key, "weight_input or weight_output", e);
                 return sh_hint(e, "transforms of activations are not run");
+            }
         }
     }
     return 0;

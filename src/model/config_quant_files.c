@@ -50,8 +50,11 @@ static json_t *of_modelopt(json_t *file)
     return json_incref(inner);
 }
 
+/* Other programs write files of that name, too. */
 static json_t *of_gptq(json_t *file)
 {
+    if (!json_object_get(file, "bits"))
+        return NULL;
     set_method(file, "gptq");
     return json_incref(file);
 }
@@ -64,7 +67,12 @@ static json_t *of_awq(json_t *file)
         if (json_object_get(file, names[i][0]))
             json_object_set(file, names[i][1], json_object_get(file, names[i][0]));
     set_method(file, "awq");
-    return json_incref(file);
+    return json_object_get(file, "bits") ? json_incref(file) : NULL;
+}
+
+static int is_set(const json_t *value)
+{
+    return value && !json_is_null(value);
 }
 
 int sh_config_adopt_quant(json_t *root, const char *path, struct sh_err *e)
@@ -74,7 +82,7 @@ int sh_config_adopt_quant(json_t *root, const char *path, struct sh_err *e)
         {"hf_quant_config.json", of_modelopt}, {"quantize_config.json", of_gptq}, {"quant_config.json", of_awq}};
     json_t *older = json_object_get(root, "compression_config"), *found = NULL;
     int bad = 0;
-    if (json_object_get(root, key) || json_object_get(json_object_get(root, "text_config"), key))
+    if (is_set(json_object_get(root, key)) || is_set(json_object_get(json_object_get(root, "text_config"), key)))
         return 0;
     if (json_object_size(older)) {
         set_method(older, "compressed-tensors");

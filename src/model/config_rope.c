@@ -218,8 +218,13 @@ int sh_config_ropes_by_kind(struct sh_arch *a, const struct sh_config *c, struct
         return sh_config_refuse(c, "rope_scaling", "none: parameters of the rotation in rope_parameters", e);
     a->local_n_rot = a->n_rot;
     if (read_share(a, c, *whole, &a->n_rot, e) || read_share(a, c, *local, &a->local_n_rot, e) ||
-        sh_config_rope(c, whole, a, &a->rope, e) || sh_config_rope(c, local, a, &a->local_rope, e))
+        sh_config_rope(c, whole, a, &a->rope, e))
         return -1;
+    int n_rot = a->n_rot;
+    a->n_rot = a->local_n_rot;                  /* which sh_config_rope reads                         */
+    if (sh_config_rope(c, local, a, &a->local_rope, e))
+        return -1;
+    a->n_rot = n_rot;
     sh_config_lengthen(a, &a->rope);
     return 0;
 }

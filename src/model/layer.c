@@ -358,7 +358,7 @@ static void clip(const struct sh_layer *l, float most, struct sh_mat x)
         l->b->gate(l->d, &a);
 }
 
-/* What the output product reads: what attention gives; before that, its norm or its product with sigmoid(gate x). */
+/* What the output product reads: what attention gives; before that, its norm or its product with a gate. */
 static struct sh_mat finished(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x)
 {
     const struct sh_arch *c = a->arch;

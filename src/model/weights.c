@@ -242,7 +242,8 @@ static struct sh_weights *open_index(const char *folder, const char *index, sh_r
     return NULL;
 }
 
-/* The only .safetensors file of the folder, to free; NULL: there is none, or more. */
+/* The only .safetensors file of the folder that is neither an adapter nor a shard, to free; NULL: there is none, or
+ * more. */
 static char *only_safetensors(const char *folder)
 {
     static const char end[] = ".safetensors";
@@ -251,7 +252,8 @@ static char *only_safetensors(const char *folder)
     DIR *d = opendir(folder);
     for (struct dirent *entry; d && (entry = readdir(d));) {
         size_t bytes = strlen(entry->d_name);
-        if (bytes < sizeof end || strcmp(entry->d_name + bytes - (sizeof end - 1), end) || n++)
+        if (bytes < sizeof end || strcmp(entry->d_name + bytes - (sizeof end - 1), end) ||
+            !strncmp(entry->d_name, "adapter_", 8) || strstr(entry->d_name, "-of-") || n++)
             continue;
         found = xasprintf("%s/%s", folder, entry->d_name);
     }

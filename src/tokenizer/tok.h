@@ -177,7 +177,7 @@ int sh_tok_pre_begins(const char *name);
 json_t *sh_tok_folder_added(const char *folder, const json_t *config, const json_t *ids, struct sh_err *e);
 
 /* The same tokens, as far as they are not in the folder's tokenizer.json (root), become some of its added_tokens. Their
- * ids are those of the vocabulary or follow it; those that the other files say do not count. */
+ * ids are those of the vocabulary or follow it; ids in the other files are ignored. */
 int sh_tok_folder_more(const char *folder, const json_t *config, json_t *root, struct sh_err *e);
 /* A file that may be absent: NULL then, and for an error, which sets *bad. */
 json_t *sh_tok_optional(const char *folder, const char *name, int *bad, struct sh_err *e);

@@ -212,32 +212,54 @@ static void add_keys(struct more *m, const json_t *config, const json_t *map)
             add_more(m, value);
 }
 
-static int is_filled(const json_t *list)
+static void add_list(struct more *m, const json_t *list)
 {
-    return json_array_size(list) || json_object_size(list);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        add_more(m, json_array_get(list, i));
 }
 
-static void add_list(struct more *m, const json_t *list)
+/* Tokens by names of their own. */
+static void add_values(struct more *m, const json_t *object)
 {
     const char *key;
     json_t *value;
-    for (size_t i = 0; i < json_array_size(list); i++)
-        add_more(m, json_array_get(list, i));
-    json_object_foreach((json_t *)list, key, value)
+    json_object_foreach((json_t *)object, key, value)
         add_more(m, value);
 }
 
-/* extra_special_tokens or, by its older name, additional_special_tokens: a list, or an object of them. Those of the map
- * follow under the newer name, and count under the older one if there are no others. */
+/* extra_special_tokens, an object of named ones or a list, which replaces additional_special_tokens, its older name; of
+ * the newer lists, the map's follows the config's. */
 static void add_extra(struct more *m, const json_t *config, const json_t *map)
 {
     static const char newer[] = "extra_special_tokens", older[] = "additional_special_tokens";
-    const json_t *first = json_object_get(config, newer), *next = json_object_get(map, newer);
-    first = is_filled(first) ? first : json_object_get(config, older);
-    if (!is_filled(first) && !is_filled(next))
-        next = json_object_get(map, older);
-    add_list(m, first);
+    const json_t *of_config = json_object_get(config, newer), *of_map = json_object_get(map, newer);
+    const json_t *list = of_config, *next = of_map;
+    add_values(m, json_object_get(config, "model_specific_special_tokens"));
+    add_values(m, of_config);
+    add_values(m, of_map);
+    if (!json_array_size(list) && !json_object_size(list))
+        list = json_object_get(config, older);
+    if (!json_array_size(list) && !json_array_size(next))
+        next = json_object_get(map, older) ? json_object_get(map, older) : json_object_get(config, older);
+    add_list(m, list);
     add_list(m, next);
+}
+
+/* The flags in added_tokens_decoder replace those of a token that tokenizer.json has already. */
+static void replace_flags(json_t *added, const json_t *decoder)
+{
+    const char *key;
+    json_t *token;
+    json_object_foreach((json_t *)decoder, key, token)
+        for (size_t i = 0; i < json_array_size(added) && json_is_object(token); i++) {
+            json_t *own = json_array_get(added, i), *id = json_object_get(own, "id");
+            if (!json_is_object(own) || !json_equal(json_object_get(own, "content"), json_object_get(token, "content")))
+                continue;
+            json_incref(id);
+            json_object_update(own, token);
+            if (id)
+                json_object_set_new(own, "id", id);
+        }
 }
 
 int sh_tok_folder_more(const char *folder, const json_t *config, json_t *root, struct sh_err *e)
@@ -258,6 +280,7 @@ int sh_tok_folder_more(const char *folder, const json_t *config, json_t *root, s
         m.next = id >= m.next && id <= SH_TOK_MAX_ID ? id + 1 : m.next;
     }
     if (!bad) {
+        replace_flags(added, json_object_get(config, "added_tokens_decoder"));
         add_decoder(&m, json_object_get(config, "added_tokens_decoder"));
         struct more named = {json_array(), json_object(), NULL, 0};
         add_keys(&named, config, map);

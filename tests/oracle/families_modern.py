@@ -128,8 +128,8 @@ def cases():
             n_shared_experts=2, rope_parameters={
                 "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
                 "mscale_all_dim": 0.8, "rope_theta": 10000.0}),
-        "axk1": make_config("axk1", **LATENT, **EXPERTS, num_hidden_layers=3, n_routed_experts=6, n_group=3,
-                            topk_group=2),
+        "axk1": make_config("axk1", **LATENT, **EXPERTS, num_hidden_layers=4, n_routed_experts=6, n_group=3,
+                            topk_group=2, mlp_layer_types=["dense", "sparse"] * 2),
         "kolibri1": make_config(
             "kolibri1", **ALL_EXPERTS, **EXPERTS, head_dim=6, num_hidden_layers=3, num_experts=6, sliding_window=10,
             shared_expert_intermediate_size=20, layer_types=IN_TURNS),

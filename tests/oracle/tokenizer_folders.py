@@ -33,6 +33,12 @@ def cases():
         "added_tokens_decoder": {"900": token("<|x|>", special=False, normalized=True)}}}
     yield "decoder before other files", {
         "tokenizer_config.json": {"added_tokens_decoder": x}, "added_tokens.json": {"<u>": 7}} | two
+    yield "decoder, other flags", {"tokenizer_config.json": {"added_tokens_decoder": {
+        "600": token("<|endoftext|>", lstrip=True)}}}
+    yield "object and list", {"tokenizer_config.json": {
+        "extra_special_tokens": {"image_token": "<extra>"}, "additional_special_tokens": ["<u>"]}}
+    yield "object and map", {"tokenizer_config.json": {"extra_special_tokens": {"image_token": "<u>"}}} | two
+    yield "named by the model", {"tokenizer_config.json": {"model_specific_special_tokens": {"image_token": "<extra>"}}}
     yield "map", {"tokenizer_config.json": {}} | two
     yield "map and file", {"tokenizer_config.json": {}, "added_tokens.json": {"<u>": 7}} | two
     yield "map after config", {"tokenizer_config.json": {"bos_token": "<u>"}} | two

@@ -351,6 +351,7 @@ static void config_keys(void)
         {"\"num_hidden_layers\":null", "key 'num_hidden_layers' is missing"},
         {"\"num_hidden_layers\":1000000", "key 'num_hidden_layers': found 1000000, expected"},
         {"\"num_attention_heads\":[]", "key 'num_attention_heads': found [], expected"},
+        {"\"num_hidden_layers\":[null]", "key 'num_hidden_layers.0': found nothing, expected a whole number"},
         {"\"word_embed_proj_dim\":0", "key 'word_embed_proj_dim': found 0, expected"},
         {"\"ffn_dim\":true", "key 'ffn_dim': found true, expected"},
         {"\"enable_bias\":1", "key 'enable_bias': found 1, expected true or false"},

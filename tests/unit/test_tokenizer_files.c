@@ -400,7 +400,7 @@ static void named_tokens(void)
     json_t *all = tokenizer_golden_json("folders.json"), *one, *content;
     const char *file;
     size_t i;
-    CU_ASSERT(json_array_size(all) == 34);
+    CU_ASSERT(json_array_size(all) == 42);
     json_array_foreach(all, i, one) {
         struct sh_err e = {0};
         char name[80];

@@ -190,9 +190,10 @@ int sh_gemma_borrows(struct sh_arch *a, const struct sh_config *c, int usual, st
 int sh_gemma_cap(const struct sh_config *c, const char *key, float *cap, struct sh_err *e);
 
 /* Layer norms and rotary positions. */
-#define SH_LAYER_NORM_START \
+#define SH_LAYER_NORM_START SH_LAYER_NORM_START_WITH(10000)
+#define SH_LAYER_NORM_START_WITH(base_of_rotation) \
     .norm = SH_NORM_LAYER, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f, .init_std = 0.02f, \
-    .rope = {.base = 10000}
+    .rope = {.base = base_of_rotation}
 
 /* Granite's factors, and how they are completed (family_granite.c). */
 #define SH_GRANITE_FACTORS \

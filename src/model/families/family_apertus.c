@@ -12,6 +12,18 @@ static const struct sh_param params[] = {
     {.role = SH_ACT_AP, .name = ACT "alpha_p"}, {.role = SH_ACT_AN, .name = ACT "alpha_n"},
     {.role = SH_ACT_BETA, .name = ACT "beta"}, {.role = SH_ACT_EPS, .name = ACT "eps"}, {.name = NULL}};
 
+/* A file that says nothing about the rotation means LLaMA 3's scaling. */
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int says = sh_config_is_filled(c, "rope_scaling") || sh_config_is_filled(c, "rope_parameters");
+    if (sh_config_whole_rope(a, c, e))
+        return -1;
+    if (!says && !sh_config_is_gguf(c))
+        a->rope = (struct sh_rope){.kind = SH_ROPE_LLAMA3, .base = a->rope.base, .factor = 8, .low = 1, .high = 4,
+                                   .original = 8192};
+    return 0;
+}
+
 const struct sh_family sh_family_apertus = {
     .special = "xIELU, a norm of each query and key",
     .name = "apertus", .model_types = SH_WORDS("apertus"),
@@ -20,4 +32,4 @@ const struct sh_family sh_family_apertus = {
               .init_std = 0.02f, .max_pos = 65536, .rotary_share = 1, .rope = {.base = 12e6f},
               .flags = SH_HAS_NORM_AFFINE | SH_HAS_FINAL_NORM | SH_HAS_QK_NORM},
     .keys = sh_llama_keys, .params = params, .gguf = &sh_gguf_apertus,
-    .only = SH_WORDS("hidden_act=\"xielu\"", "qk_norm=true", "post_norm=false"), .finish = sh_config_whole_rope};
+    .only = SH_WORDS("hidden_act=\"xielu\"", "qk_norm=true", "post_norm=false"), .finish = finish};

@@ -263,10 +263,11 @@ static int shape_axk1(struct sh_arch *a, const struct sh_config *c, struct sh_er
 /* The norms of a layer are counted from the first one, which may have no experts and so lack that norm. */
 static int count_axk1(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
+    int n = (int)strlen(f->feeds);              /* a pattern that repeats                             */
     (void)c;
     (void)e;
-    for (int i = 0; i < f->layers && f->feeds[0] != 'E'; i++)
-        f->ends_more += f->feeds[i] == 'E' ? f->hidden : 0;
+    for (int i = 0; i < f->layers && n && f->feeds[0] != 'E'; i++)
+        f->ends_more += f->feeds[i % n] == 'E' ? f->hidden : 0;
     return 0;
 }
 

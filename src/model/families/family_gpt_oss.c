@@ -37,6 +37,21 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
                ? -1 : 0;
 }
 
+/* A file that says nothing about the rotation means YaRN as in the published models. */
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int says = sh_config_is_filled(c, "rope_scaling") || sh_config_is_filled(c, "rope_parameters");
+    if (sh_config_whole_rope(a, c, e))
+        return -1;
+    if (!says && !sh_config_is_gguf(c)) {
+        a->rope = (struct sh_rope){.kind = SH_ROPE_YARN, .base = a->rope.base, .factor = 32, .original = 4096,
+                                   .fast = 32, .slow = 1};
+        a->rope.attention = (float)sh_rope_sharpening(32, 1);
+        sh_config_lengthen(a, &a->rope);
+    }
+    return 0;
+}
+
 static const struct sh_fact_key facts[] = {SH_FIXED_FACT(sinks, 1), {.json = {NULL}}};
 
 const struct sh_family sh_family_gpt_oss = {
@@ -50,4 +65,4 @@ const struct sh_family sh_family_gpt_oss = {
               .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS | SH_HAS_SINKS},
     .keys = keys, .params = params,
     .gguf = &sh_gguf_gpt_oss, .facts = facts, .knows = " sliding_window layer_types ", .shape = shape,
-    .finish = sh_config_whole_rope};
+    .finish = finish};

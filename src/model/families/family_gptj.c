@@ -38,11 +38,12 @@ static int fourths(struct sh_arch *a, const struct sh_config *c, struct sh_err *
 const struct sh_family sh_family_gptj = {
     .special = "parallel blocks, rotation of neighbours",
     .name = "gptj", .model_types = SH_WORDS("gptj"), .architectures = SH_WORDS("GPTJForCausalLM", "GPTJModel"),
-    .prefixes = SH_WORDS("transformer.", ""), .start = START, .keys = keys, .params = params, .shape = sh_four_wide,
-    .finish = sh_config_classic_rope};
+    .prefixes = SH_WORDS("transformer.", ""), .start = START, .keys = keys, .params = params,
+    .only = SH_WORDS("rope_scaling=null"), .shape = sh_four_wide, .finish = sh_config_classic_rope};
 
 const struct sh_family sh_family_codegen = {
     .special = "parallel blocks, q, v and k in fourths of one tensor",
     .name = "codegen", .model_types = SH_WORDS("codegen"),
     .architectures = SH_WORDS("CodeGenForCausalLM", "CodeGenModel"), .prefixes = SH_WORDS("transformer.", ""),
-    .start = START, .keys = keys, .params = params_codegen, .shape = fourths, .finish = sh_config_classic_rope};
+    .start = START, .keys = keys, .params = params_codegen, .only = SH_WORDS("rope_scaling=null"), .shape = fourths,
+    .finish = sh_config_classic_rope};

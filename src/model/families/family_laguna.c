@@ -52,6 +52,8 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
         return -1;
     if (!sh_config_is_filled(c, "rope_parameters"))
         a->n_rot = a->d_head / 2;
+    if (a->n_rot % 2)
+        return sh_config_refuse(c, "head_dim", "a multiple of 4", e);
     return cap > 0 ? sh_config_refuse(c, "moe_router_logit_softcapping", "0", e) : 0;
 }
 

@@ -123,8 +123,8 @@ static const struct sh_param params_3[] = {
     SH_NORM_WEIGHT(ATTN_POST, SH_LAYER "post_operator_norm.weight", MODEL, 0),
     SH_NORM_WEIGHT(MLP_POST, SH_LAYER "post_ffn_norm.weight", MODEL, 0), {.name = NULL}};
 
-/* Layer by layer from layer_types or, without it, in turns of four: the third sees all, the first but that of the model
- * has a window. */
+/* Layer by layer from layer_types. Without it, of each four layers the third sees all tokens, and the first has a
+ * window, except in the first four. */
 static int shape_3(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const struct sh_word kinds[] = {{"full_attention", 1}, {"sliding_attention", 2}, {"conv", 3}, {NULL, 0}};
@@ -151,7 +151,10 @@ static int finish_3(struct sh_arch *a, const struct sh_config *c, struct sh_err 
     a->rope.kind = SH_ROPE_PROPORTIONAL;        /* if the file does not say                           */
     a->rope.factor = 1;
     a->rope.pairs = a->n_rot / 4;
-    return sh_config_check_attends(c, "layer_types", a, e) || sh_config_ropes_by_kind(a, c, e) ? -1 : 0;
+    if (sh_config_check_attends(c, "layer_types", a, e) || sh_config_ropes_by_kind(a, c, e))
+        return -1;
+    return a->n_rot == a->d_head && a->local_n_rot == a->d_head
+               ? 0 : sh_config_refuse(c, "rope_parameters", "a rotation of whole heads, or a proportional one", e);
 }
 
 const struct sh_family sh_family_lfm3 = {

@@ -94,6 +94,11 @@ static const struct sh_param params_m2[] = {
 /* Attention is full, 1 in attn_type_list, in every layer. */
 static int shape_m2(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
+    float share = 0;                            /* which comes before rotary_dim                      */
+    if (sh_config_real(c, "partial_rotary_factor", 1, &share, e) ||
+        sh_config_real(c, "rope_parameters.partial_rotary_factor", 1, &share, e))
+        return -1;
+    a->n_rot = share > 0 ? (int)((float)a->d_head * share) : a->n_rot;
     for (int i = 0; i < a->n_layer && sh_config_has(c, "attn_type_list.0"); i++) {
         char key[40];
         int kind = -1;
@@ -143,7 +148,7 @@ const struct sh_family sh_family_phimoe = {
     .special = "experts by sparsemixer, layer norms with biases",
     .name = "phimoe", .model_types = SH_WORDS("phimoe"),
     .architectures = SH_WORDS("PhiMoEForCausalLM", "PhimoeForCausalLM", "PhimoeModel"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LAYER_NORM_START, .act = SH_ACT_SILU, .max_pos = 131072, .rotary_share = 1,
+    .start = {SH_LAYER_NORM_START_WITH(1e6f), .act = SH_ACT_SILU, .max_pos = 131072, .rotary_share = 1,
               .mix = {.n = 16, .used = 2, .route = SH_ROUTE_SPARSEMIXER, .jitter = 0.01f}, .flags = SH_LLAMA_FLAGS},
     .keys = keys_phi, .params = params_phi,
     .gguf = &sh_gguf_phimoe, .only = SH_WORDS("num_experts_per_tok=2"), .knows = " sliding_window ",
