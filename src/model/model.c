@@ -269,6 +269,7 @@ static int check_all_bound(const struct sh_model *m, struct sh_err *e)
         int predicts = borrows || (more && layer >= m->arch.n_layer);
         int is_aside = predicts || !strncmp(name, "v.", 2) || !strncmp(name, "mm.", 3) ||
                        !strcmp(name, "rope_freqs.weight") ||
+                       (m->family->gguf->traits & SH_GGUF_INDEXED && strstr(name, ".indexer.")) ||
                        (m->family->gguf->traits & SH_GGUF_LONG && !strncmp(name, "rope_factors_", 13));
         spare = is_bound[i] || is_aside ? NULL : &first[i];
     }

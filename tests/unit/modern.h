@@ -39,6 +39,7 @@
     X(sarvam_mla, sarvam_mla) X(axk1, axk1) X(kolibri1, kolibri1) X(mellum, mellum) X(hy_v3, hy_v3) \
     X(granite_swa, granite_swa) X(granitemoe_swa, granitemoe_swa) X(cohere2_moe, cohere2_moe) \
     X(cohere2_moe, cohere2_moe_sigmoid) X(deepseek_v32, deepseek_v32) X(glm_moe_dsa, glm_moe_dsa) \
+    X(mellum, mellum_experts) X(granitemoe_swa, granitemoe_swa_still) X(deepseek_v32, deepseek_v32_plain) \
     X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks)
 
 /* Is the family among them? */

@@ -43,7 +43,7 @@ const struct sh_family sh_family_sarvam_moe = {
     .start = {SH_LLAMA_START_WITH(1e-6f, 8e6f), .n_kv_head = 4, .d_head = 64,
               .mix = {.n = 128, .used = 6, .width = 1024, MIX},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_MIX_NORMED},
-    .keys = keys, .params = params,
+    .keys = keys, .params = params, .gguf = &sh_gguf_sarvam_moe,
     .only = SH_WORDS("use_bias=false", "score_function=\"sigmoid\"", "moe_router_enable_expert_bias=true"),
     .knows = KNOWS, .shape = shape, .finish = sh_config_classic_rope};
 

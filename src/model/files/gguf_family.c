@@ -115,12 +115,14 @@ struct sh_family *sh_gguf_family(const struct sh_family *f)
         n++;
     struct sh_param *params = xcalloc(n + HALVES + FUSED + 1, sizeof *params), *to = add_fused(f, params);
     int in_pairs = f->gguf && f->gguf->traits & SH_GGUF_IN_PAIRS;
+    int may_lack = f->gguf && f->gguf->traits & SH_GGUF_UNCORRECTED;
     for (size_t i = 0; i < n; i++) {
         enum sh_role role = f->params[i].role;
         int is_paired = in_pairs && (role == SH_Q_W || role == SH_Q_B || role == SH_K_W || role == SH_K_B);
         *to = f->params[i];
         to->name = name_of(f, to);
-        to->form = SH_WHOLE_NAME | (is_paired ? SH_GGUF_PAIRED : 0u) | kept_form(f, to);
+        to->form = SH_WHOLE_NAME | (is_paired ? SH_GGUF_PAIRED : 0u) | kept_form(f, to) |
+                   (role == SH_ROUTER_CHOICE && may_lack ? SH_OPTIONAL : 0u);
         to += to->name && !is_there(params, to);
     }
     if (f->gguf && f->gguf->traits & SH_GGUF_LATENT)
