@@ -181,8 +181,19 @@ class Hybrid(File):
                             ("time_step_rank", heads or c["mamba_dt_rank"])):
                 self.put("ssm." + name, U32, n)
 
+    def fuse(self):
+        """Queries, keys and values of each layer in one tensor, as converters do if they are asked to."""
+        parts = {name: (shape, kind, data) for name, shape, kind, data in self.out}
+        for i in range(self.layers):
+            for end in ("weight", "bias"):
+                q, k, v = (parts.pop(f"blk.{i}.attn_{part}.{end}") for part in "qkv")
+                parts[f"blk.{i}.attn_qkv.{end}"] = ((q[0][0] + k[0][0] + v[0][0], *q[0][1:]), q[1], q[2] + k[2] + v[2])
+        self.out = [(name, *part) for name, part in parts.items()]
+
     def describe_newest(self):
         c = self.c
+        if self.kind in ("internlm3", "jais2"):
+            self.fuse()
         if self.kind == "mellum":
             whole, local = (c["rope_parameters"][f"{kind}_attention"] for kind in ("full", "sliding"))
             self.put("rope.freq_base", FLOAT, whole["rope_theta"])

@@ -13,7 +13,9 @@ int sh_gguf_has_tensor(const struct sh_gguf_maker *m, const char *name)
 
 static void put_text(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
 {
-    const char *text = item->kind == SH_GGUF_FIXED || sh_gguf_has_tensor(m, item->name) ? item->json : item->json_else;
+    int is_bias = item->name && !strcmp(item->name, "blk.0.attn_q.bias");   /* maybe with those of keys and values */
+    const char *text = item->kind == SH_GGUF_FIXED || sh_gguf_has_tensor(m, item->name) ||
+                               (is_bias && sh_gguf_has_tensor(m, "blk.0.attn_qkv.bias")) ? item->json : item->json_else;
     if (text)
         sh_gguf_put(m, item->hub, NULL, json_loads(text, JSON_DECODE_ANY, NULL));
 }
@@ -93,7 +95,8 @@ static int put_blocks(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
         return -1;
     json_t *list = json_array();
     for (int64_t i = 0; i < n && i < SH_GGUF_MOST_LAYERS; i++) {
-        int mixes = has_layer_tensor(m, i, "ffn_gate_inp"), attends = has_layer_tensor(m, i, "attn_q");
+        int mixes = has_layer_tensor(m, i, "ffn_gate_inp");
+        int attends = has_layer_tensor(m, i, "attn_q") || has_layer_tensor(m, i, "attn_qkv");
         int recurs = has_layer_tensor(m, i, "ssm_in") || has_layer_tensor(m, i, "shortconv.in_proj");
         const char *word = item->kind == SH_GGUF_FEEDS ? mixes ? "sparse" : "dense"
                            : attends ? "full_attention" : recurs || !item->value ? item->json : mixes ? "moe" : "mlp";
