@@ -134,12 +134,13 @@ static struct sh_param *add_fused(const struct sh_family *f, struct sh_param *to
     return to;
 }
 
-struct sh_family *sh_gguf_family(const struct sh_family *f)
+struct sh_family *sh_gguf_family(const struct sh_family *f, int joins)
 {
     size_t n = 0;
     while (f->params[n].name)
         n++;
-    struct sh_param *params = xcalloc(n + HALVES + FUSED + 1, sizeof *params), *to = add_fused(f, params);
+    struct sh_param *params = xcalloc(n + HALVES + FUSED + 1, sizeof *params);
+    struct sh_param *to = joins ? add_fused(f, params) : params;
     int may_lack = f->gguf && f->gguf->traits & SH_GGUF_UNCORRECTED;
     for (size_t i = 0; i < n; i++) {
         enum sh_role role = f->params[i].role;
