@@ -63,6 +63,6 @@ const struct sh_family sh_family_sarvam_mla = {
     .start = {SH_LLAMA_START, .latent = {.rank = 512, .d_rope = 64, .d_nope = 128, .d_v = 128},
               .mix = {.n = 128, .used = 8, .width = 2048, MIX},
               .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED | SH_HAS_CORRECTION},
-    .keys = sh_deepseek_keys, .params = sh_deepseek_params,
+    .keys = sh_deepseek_keys, .params = sh_deepseek_params, .gguf = &sh_gguf_deepseek,
     .only = SH_WORDS("moe_layer_freq=1", "mlp_bias=false"), .knows = KNOWS, .shape = shape_latent,
     .finish = sh_latent_finish};

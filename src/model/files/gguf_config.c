@@ -373,6 +373,15 @@ static int take_over(struct sh_gguf_maker *m, const struct sh_gguf_item *items)
            put_cap(m, "final_logit_softcapping", m->form->head_cap) || put_scale(m) || check_keys(m) ? -1 : 0;
 }
 
+/* Families may share a form. */
+static int is_first(const struct sh_family *const *f)
+{
+    for (const struct sh_family *const *before = sh_families; before < f; before++)
+        if ((*before)->gguf && !strcmp((*before)->gguf->arch, (*f)->gguf->arch))
+            return 0;
+    return 1;
+}
+
 static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_err *e)
 {
     struct sh_gguf_text arch = {NULL, 0}, type = {"model", 5};
@@ -385,7 +394,6 @@ static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_er
         return NULL;
     }
     char expected[1000] = "one of";
-    const struct sh_gguf_form *last = NULL;
     for (const struct sh_family *const *f = sh_families; *f; f++) {
         size_t used = strlen(expected);
         if (!(*f)->gguf)
@@ -393,9 +401,8 @@ static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_er
         if (arch.at && (sh_gguf_text_is(arch, (*f)->gguf->arch) ||
                         ((*f)->gguf->mixed_arch && sh_gguf_text_is(arch, (*f)->gguf->mixed_arch))))
             return *f;
-        if ((*f)->gguf != last)         /* a family may share that of the one before it */
+        if (is_first(f))
             snprintf(expected + used, sizeof expected - used, " %s", (*f)->gguf->arch);
-        last = (*f)->gguf;
     }
     sh_gguf_refuse(g, "general.architecture", expected, e);
     return NULL;
