@@ -19,7 +19,9 @@
 #define EXPERT_WIDTH(hub) SH_GGUF_COUNT_ITEM("expert_feed_forward_length", hub)
 #define SIGMOID {.name = "expert_gating_func", .kind = SH_GGUF_GATING, .value = 2, .optional = 1}
 #define SOFTMAX {.name = "expert_gating_func", .kind = SH_GGUF_GATING, .value = 1, .optional = 1}
-#define WEIGHTS(scale, norm) \
+/* Absent, they are 1 and false, whatever the family's usual values are. */
+#define WEIGHTS(scale, norm) SH_GGUF_IS(scale, "1.0"), SH_GGUF_IS(norm, "false"), WEIGHTS_OR_USUAL(scale, norm)
+#define WEIGHTS_OR_USUAL(scale, norm) \
     SH_GGUF_MAYBE(NUMBER, "expert_weights_scale", scale), SH_GGUF_MAYBE(FLAG, "expert_weights_norm", norm)
 #define SHARED(hub) SH_GGUF_MAYBE(COUNT, "expert_shared_count", hub)
 #define GROUPS \
@@ -313,7 +315,7 @@ static const struct sh_gguf_item items_lfm2[] = {
 FORM(lfm2, .arch = "lfm2", .items = items_lfm2, .names = lfm2_names, .traits = ROTARY | SH_GGUF_SPARSE);
 static const struct sh_gguf_item items_lfm2_moe[] = {
     LFM2, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SIGMOID, DENSE("num_dense_layers"),
-    WEIGHTS("routed_scaling_factor", "norm_topk_prob"), {.name = NULL}};
+    WEIGHTS_OR_USUAL("routed_scaling_factor", "norm_topk_prob"), {.name = NULL}};
 FORM(lfm2_moe, .arch = "lfm2moe", .items = items_lfm2_moe, .names = lfm2_names, .traits = ROTARY | SH_GGUF_SPARSE);
 
 /* ---- dense models ---- */
