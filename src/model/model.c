@@ -270,6 +270,7 @@ static int check_all_bound(const struct sh_model *m, struct sh_err *e)
         int predicts = borrows || (more && layer >= m->arch.n_layer);
         int is_aside = predicts || !strncmp(name, "v.", 2) || !strncmp(name, "mm.", 3) ||
                        !strcmp(name, "rope_freqs.weight") ||
+                       (m->family->gguf->traits & SH_GGUF_INDEXED && strstr(name, ".indexer.")) ||
                        (m->family->gguf->traits & SH_GGUF_LONG && !strncmp(name, "rope_factors_", 13));
         spare = is_bound[i] || is_aside ? NULL : &first[i];
     }
@@ -333,7 +334,7 @@ static struct sh_model *open_folder(const char *path, int with_weights, uint64_t
     m->family = sh_config_family(c, e);
     int bad = !m->family || sh_config_arch(c, &m->arch, e);
     if (!bad && sh_config_is_gguf(c))
-        m->family = m->gguf_family = sh_gguf_family(m->family);
+        m->family = m->gguf_family = sh_gguf_family(m->family, with_weights);
     if (!bad && with_weights) {
         struct sh_quant quant = {.method = SH_QUANT_NONE};
         m->file = sh_config_is_gguf(c) ? sh_weights_open(sh_config_path(c), e) : sh_weights_open_folder(path, e);

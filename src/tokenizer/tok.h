@@ -37,6 +37,7 @@ struct sh_tok_arrays {
     /* Control, unknown and user-defined tokens are cut out of texts as they come (llama.cpp); else only user-defined
      * ones, of normalised texts (SentencePiece) */
     int specials_in_text;
+    int takes_spaces;                   /* white space after most of them is dropped (Phi-3) */
 
     /* SCORES and UNIGRAM */
     int add_prefix, squeeze, escape;    /* a leading space; one space for a run, none at the ends; U+2581 for spaces */

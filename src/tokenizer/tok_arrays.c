@@ -72,6 +72,15 @@ static int has_space_mark(const struct sh_tok_string *s)
     return memmem(s->at, s->n, "\xe2\x96\x81", 3) != NULL;
 }
 
+static unsigned added_flags(const struct sh_tok_arrays *a, const struct sh_tok_string *token)
+{
+    static const char *const leave[] = {"<unk>", "<s>", "<|endoftext|>"};
+    for (size_t i = 0; i < sizeof leave / sizeof *leave; i++)
+        if (token->n == strlen(leave[i]) && !memcmp(token->at, leave[i], token->n))
+            return 0;
+    return a->takes_spaces ? SH_ADDED_RSTRIP : 0;
+}
+
 /* Where tokens that are not made of others are cut out of: the text as it comes, or the normalised text, in which
  * normalisation must then leave them as they are. (Older GGUF files of Gemma have runs of U+2581, later ones of
  * spaces.) */
@@ -84,7 +93,7 @@ static int put_added(struct sh_tokenizer *t, const struct sh_tok_arrays *a,
         if (type != SH_TOK_USER && type != SH_TOK_CONTROL && type != SH_TOK_UNKNOWN)
             continue;
         if (a->specials_in_text)
-            bad = sh_added_put(&t->added, s->at, s->n, (int32_t)i, 0, e) ||
+            bad = sh_added_put(&t->added, s->at, s->n, (int32_t)i, added_flags(a, s), e) ||
                   (type == SH_TOK_USER && !t->is_unigram && has_space_mark(s) &&
                    sh_added_put(&t->added_normal, s->at, s->n, (int32_t)i, 0, e));
         else if (type == SH_TOK_USER)

@@ -12,6 +12,7 @@
  * for "t5". Other models, and a model whose arrays do not fit together, are refused by the key's name. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "src/base/mem.h"
 #include "src/model/files/gguf.h"
@@ -176,9 +177,24 @@ static int take_unknown(const struct sh_gguf *g, const struct sh_tok_arrays *a, 
     return 0;
 }
 
+/* What nothing but the model's name tells, as llama.cpp takes it, too. */
+static int is_phi3(const struct sh_gguf *g)
+{
+    struct sh_gguf_text name = {NULL, 0};
+    struct sh_err ignored;
+    sh_gguf_word(g, "general.name", &name, &ignored);
+    for (size_t i = 0; name.at && i + 4 <= name.bytes; i++) {
+        size_t dash = i + 4 < name.bytes && name.at[i + 3] == '-';
+        if (!strncasecmp(name.at + i, "phi", 3) && name.at[i + 3 + dash] == '3')
+            return 1;
+    }
+    return 0;
+}
+
 static int take_pieces(const struct sh_gguf *g, struct sh_tok_arrays *a, struct made *m, struct sh_err *e)
 {
     a->escape = a->add_prefix = a->specials_in_text = 1;
+    a->takes_spaces = is_phi3(g);
     a->unknown_text = (struct sh_tok_string){" \xe2\x81\x87 ", 5};
     return take_scores(g, a, m, e) || take_unknown(g, a, m, e) || take_charsmap(g, a, e) ||
            sh_gguf_flag(g, KEY "add_space_prefix", &a->add_prefix, e) ||

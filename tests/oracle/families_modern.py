@@ -172,7 +172,20 @@ def cases():
             shared_expert_intermediate_size=20, moe_routed_scaling_factor=1.7, layer_types=IN_TURNS),
         "laguna_elements": make_config(
             "laguna", **SMALL, **EXPERTS, head_dim=8, num_hidden_layers=2, num_experts=6, gating="per-element",
-            shared_expert_intermediate_size=20, attention_bias=True, mlp_layer_types=["sparse", "dense"])}
+            shared_expert_intermediate_size=20, attention_bias=True, mlp_layer_types=["sparse", "dense"]),
+        "mellum_experts": make_config(
+            "mellum", **SMALL, **EXPERTS, head_dim=8, num_hidden_layers=3, num_experts=6, sliding_window=10,
+            layer_types=IN_TURNS, mlp_layer_types=["sparse"] * 3, rope_parameters={
+                "full_attention": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16,
+                                   "rope_theta": 5000.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}}),
+        "granitemoe_swa_still": make_config(
+            "granitemoe_swa", **SMALL, **FACTORS, num_hidden_layers=3, sliding_window=10, num_local_experts=6,
+            num_experts_per_tok=2, shared_intermediate_size=20, layer_types=IN_TURNS,
+            layer_rope_theta=[90.0, 0, 90.0]),
+        "deepseek_v32_plain": make_config(
+            "deepseek_v32", **LATENT, **EXPERTS, num_hidden_layers=3, n_routed_experts=6, n_group=3, topk_group=2,
+            index_topk=48, index_head_dim=8, index_n_heads=2, mlp_layer_types=["dense", "sparse", "sparse"])}
 
 
 def run(model, tokens):

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from gguf_files import ARRAY, BOOL, FLOAT, U32  # noqa: E402
+from gguf_files import ARRAY, BOOL, FLOAT, STRING, U32  # noqa: E402
 from gguf_modern import SHARED, File, Tensor, make  # noqa: E402
 
 ATTENTION = {f"{part}_proj": f"attn_{part}" for part in "qkv"} | {"o_proj": "attn_output", "out_proj": "attn_output"}
@@ -26,12 +26,25 @@ NEMOTRON = {f"mixer.{name}": own for name, own in ATTENTION.items() if name != "
     "mixer.shared_experts.up_proj": "ffn_up_shexp", "mixer.shared_experts.down_proj": "ffn_down_shexp"}
 EXAONE = {f"attn.attention.{name}": own for name, own in ATTENTION.items()} | {
     "mlp.c_fc_0": "ffn_gate", "mlp.c_fc_1": "ffn_up"}
+SARVAM = {"attention.query_key_value": "attn_qkv", "attention.dense": "attn_output",
+          "attention.query_layernorm": "attn_q_norm", "attention.key_layernorm": "attn_k_norm"}
+INDEX = {f"self_attn.indexer.{name}": f"indexer.{own}" for name, own in {
+    "wq_b": "attn_q_b", "wk": "attn_k", "k_norm": "k_norm", "weights_proj": "proj"}.items()}
+SWASH = {"block_sparse_moe.experts.gate_up_proj": "ffn_gate_up_exps", "block_sparse_moe.router.weight": "ffn_gate_inp",
+         "block_sparse_moe.experts.down_proj": "ffn_down_exps", "shared_mlp.input_linear.weight": "ffn_up_shexp",
+         "shared_mlp.output_linear.weight": "ffn_down_shexp"}
 ARCHES = {"granitemoehybrid": ("granitehybrid", True, {}), "jamba": ("jamba", False, {"pre_ff_layernorm": "ffn_norm"}),
           "lfm2": ("lfm2", False, LFM2), "lfm2_moe": ("lfm2moe", False, LFM2),
           "nemotron_h": ("nemotron_h", False, NEMOTRON), "granitemoeshared": ("granitemoe", True, {}),
           "hunyuan_v1_moe": ("hunyuan-moe", False, {"mlp.gate.wg": "ffn_gate_inp"}),
           "glm4_moe_lite": ("deepseek2", False, {}), "exaone_moe": ("exaone-moe", False, {}), "exaone": ("exaone", False, EXAONE),
-          "falcon_h1": ("falcon-h1", False, {"pre_ff_layernorm": "ffn_norm"})}
+          "falcon_h1": ("falcon-h1", False, {"pre_ff_layernorm": "ffn_norm"}),
+          "internlm3": ("llama", True, {}), "iquestcoder": ("llama", True, {}), "jais2": ("jais2", False, {}),
+          "sarvam_moe": ("bailingmoe2", False, SARVAM), "sarvam_mla": ("deepseek2", False, {}),
+          "mellum": ("mellum", False, {}), "hy_v3": ("hy_v3", False, {}),
+          "granite_swa": ("granite_swa", True, {}), "granitemoe_swa": ("granite_swa", True, {}),
+          "cohere2_moe": ("cohere2moe", False, {}), "deepseek_v32": ("deepseek32", False, INDEX),
+          "glm_moe_dsa": ("glm-dsa", False, INDEX)}
 STATE = {"in_proj": "ssm_in", "out_proj": "ssm_out", "x_proj": "ssm_x", "dt_proj": "ssm_dt",
          "dt_layernorm": "ssm_dt_norm", "b_layernorm": "ssm_b_norm", "c_layernorm": "ssm_c_norm"}
 PARTS = {"gate_proj": "gate", "up_proj": "up", "down_proj": "down", "w1": "gate", "w3": "up", "w2": "down"}
@@ -104,6 +117,10 @@ class Hybrid(File):
         m = re.match(r"mlp\.shared_mlp\.(\w+)\.weight$", name)
         if m:
             return self.add(f"{blk}{SHARED[m[1]]}.weight", t)
+        if self.kind == "granitemoe_swa" and name in SWASH:
+            return self.add(f"{blk}{SWASH[name]}.weight", t)
+        if self.kind == "hy_v3" and name == "mlp.expert_bias":
+            return self.add(blk + "exp_probs_b", t)
         m = re.match(r"shared_mlp\.(input|output)_linear\.weight$", name)
         if m:
             end = "_shexp" if self.c.get("num_local_experts") else ""
@@ -120,6 +137,14 @@ class Hybrid(File):
             return self.state(blk, name.split(".", 1)[1], t)
         return super().layer(i, name, t)
 
+    @staticmethod
+    def lacks_keys(config):
+        rope = config.get("rope_parameters") or {}
+        return ((config["model_type"] == "mellum" and "dense" in config["mlp_layer_types"])
+                or len(set(config.get("layer_rope_theta") or ()) - {0}) > 1
+                or config.get("shared_expert_combination_strategy") == "sum"
+                or rope.get("mscale") != rope.get("mscale_all_dim"))
+
     def put(self, name, kind, value):
         self.values = [v for v in self.values if v[0] != f"{self.arch}.{name}"]
         self.key(name, kind, value)
@@ -128,7 +153,8 @@ class Hybrid(File):
         super().describe()
         c, kinds = self.c, self.kinds()
         beside = self.kind == "falcon_h1"
-        attends = [beside or kind in ("attention", "full_attention", "sliding_attention") for kind in kinds]
+        attends = [beside or kind == "attention" or kind.endswith("_attention") and kind != "linear_attention"
+                   for kind in kinds]
         if not all(attends):
             self.put("attention.head_count_kv", ARRAY, (U32, [self.kv if x else 0 for x in attends]))
         if self.kind == "nemotron_h":
@@ -166,6 +192,9 @@ class Hybrid(File):
             self.put("attention.sliding_window_pattern", ARRAY, (BOOL, [x == "sliding_attention" for x in kinds]))
             self.put("expert_gating_func", U32, 2)
             self.put("expert_shared_feed_forward_length", U32, c["num_shared_experts"] * c["moe_intermediate_size"])
+        if "sliding_attention" in kinds and self.kind in ("mellum", "granite_swa", "granitemoe_swa", "cohere2_moe"):
+            self.put("attention.sliding_window_pattern", ARRAY, (BOOL, [x == "sliding_attention" for x in kinds]))
+        self.describe_newest()
         if beside or any(not x and kind in ("mamba", "linear_attention") for x, kind in zip(attends, kinds)):
             heads = self.get("mamba_n_heads", "mamba_num_heads")
             inner = heads * self.get("mamba_d_head", "mamba_head_dim") if heads else c["mamba_expand"] * self.width
@@ -174,6 +203,54 @@ class Hybrid(File):
                             ("group_count", self.get("mamba_n_groups", "n_groups")),
                             ("time_step_rank", heads or c["mamba_dt_rank"])):
                 self.put("ssm." + name, U32, n)
+
+    def fuse(self):
+        """Queries, keys and values of each layer in one tensor, as converters do if they are asked to."""
+        parts = {name: (shape, kind, data) for name, shape, kind, data in self.out}
+        for i in range(self.layers):
+            for end in ("weight", "bias"):
+                q, k, v = (parts.pop(f"blk.{i}.attn_{part}.{end}") for part in "qkv")
+                parts[f"blk.{i}.attn_qkv.{end}"] = ((q[0][0] + k[0][0] + v[0][0], *q[0][1:]), q[1], q[2] + k[2] + v[2])
+        self.out = [(name, *part) for name, part in parts.items()]
+
+    def describe_newest(self):
+        c = self.c
+        if self.kind in ("internlm3", "jais2"):
+            self.fuse()
+        if self.kind == "mellum":
+            whole, local = (c["rope_parameters"][f"{kind}_attention"] for kind in ("full", "sliding"))
+            self.put("rope.freq_base", FLOAT, whole["rope_theta"])
+            self.put("rope.freq_base_swa", FLOAT, local["rope_theta"])
+            self.put("rope.scaling.type", STRING, whole["rope_type"])
+            self.put("rope.scaling.factor", FLOAT, whole["factor"])
+            self.put("rope.scaling.original_context_length", U32, whole["original_max_position_embeddings"])
+            self.put("expert_weights_norm", BOOL, None)
+        if self.kind == "hy_v3":
+            self.put("expert_gating_func", U32, 2)
+            self.put("expert_weights_scale", FLOAT, c["router_scaling_factor"])
+            self.put("expert_weights_norm", BOOL, True)
+            self.put("expert_shared_feed_forward_length", U32, c["num_shared_experts"] * c["moe_intermediate_size"])
+            self.put("expert_shared_count", U32, None)
+        if self.kind in ("sarvam_moe", "sarvam_mla", "deepseek_v32"):
+            self.put("expert_gating_func", U32, 2)
+        if self.kind == "sarvam_moe":
+            self.put("expert_shared_feed_forward_length", U32, c["n_shared_experts"] * c["moe_intermediate_size"])
+        if c.get("layer_rope_theta"):
+            self.put("rope.freq_base", FLOAT, max(c["layer_rope_theta"]))
+            self.put("attention.rope_pattern", ARRAY, (BOOL, [x > 0 for x in c["layer_rope_theta"]]))
+        if self.kind == "cohere2_moe":
+            self.put("feed_forward_length", U32, c["prefix_dense_intermediate_size"] or c["intermediate_size"])
+            self.put("expert_feed_forward_length", U32, c["intermediate_size"])
+            self.put("expert_shared_feed_forward_length", U32, c["num_shared_experts"] * c["intermediate_size"])
+            self.put("leading_dense_block_count", U32, c["mlp_layer_types"].count("dense"))
+            self.put("expert_gating_func", U32, 2 if c["expert_selection_fn"] == "sigmoid" else 1)
+        if self.kind in ("deepseek_v32", "glm_moe_dsa"):
+            self.put("leading_dense_block_count", U32, c["mlp_layer_types"].count("dense"))
+            self.put("attention.indexer.head_count", U32, c["index_n_heads"])
+            self.put("attention.indexer.key_length", U32, c["index_head_dim"])
+            self.put("attention.indexer.top_k", U32, c["index_topk"])
+            if c.get("indexer_types"):
+                self.put("attention.indexer.types", ARRAY, (BOOL, [x == "full" for x in c["indexer_types"]]))
 
 
 if __name__ == "__main__":

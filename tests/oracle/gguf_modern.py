@@ -135,6 +135,11 @@ class File:
             kinds = {p.kind for p in parts.values()}
             self.add(name, Tensor(np.stack([parts[i].x for i in sorted(parts)]), kinds.pop()))
 
+    @staticmethod
+    def lacks_keys(config):
+        """Is there no way to say in such a file what this checkpoint does?"""
+        return False
+
     def get(self, *names):
         return next((self.c[n] for n in names if self.c.get(n) is not None), None)
 
@@ -474,7 +479,7 @@ def make(folder, to, file=File, prefix=""):
     kind = config["model_type"]
     no_key = config.get("alibi") or config.get("attn_config", {}).get("softmax_scale") or config.get("mlp_only_layers") or config.get("mamba_proj_bias") or config.get("conv_bias") or \
         (kind == "llama4_text" and not config["use_qk_norm"])       # said by 128 experts alone
-    if kind not in file.arches or no_key or ("quantization_config" in config and kind != "gpt_oss"):
+    if kind not in file.arches or no_key or file.lacks_keys(config) or ("quantization_config" in config and kind != "gpt_oss"):
         return
     name = prefix + folder.name
     print(name)

@@ -40,6 +40,7 @@
     X(granite_swa, granite_swa) X(granitemoe_swa, granitemoe_swa) X(cohere2_moe, cohere2_moe) \
     X(cohere2_moe, cohere2_moe_sigmoid) X(deepseek_v32, deepseek_v32) X(glm_moe_dsa, glm_moe_dsa) \
     X(lfm3, lfm3) X(laguna, laguna) X(laguna, laguna_elements) \
+    X(mellum, mellum_experts) X(granitemoe_swa, granitemoe_swa_still) X(deepseek_v32, deepseek_v32_plain) \
     X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks) \
     X(falcon_h1, falcon_h1) X(falcon_h1, falcon_h1_gated_first) X(falcon_h1, falcon_h1_plain)
 

@@ -489,6 +489,62 @@ static void named_pre_tokenizers(void)
     json_decref(root);
 }
 
+/* ---- what the model's name tells ---- */
+
+enum { N_BYTE = 256, N_PHI = N_BYTE + 11 };
+
+static void write_phi(const char *name)
+{
+    static const struct sh_tok_string first[] = {S("<unk>"), S("<s>"), S("</s>")}, last[] = {
+        S("\xe2\x96\x81"), S("a"), S("b"), S("\xe2\x96\x81" "a"), S("ab"), S("<|endoftext|>"), S("<|user|>"),
+        S("<|end|>")};
+    static char text[N_BYTE][8];
+    struct sh_tok_string all[N_PHI];
+    begin();
+    string("general.name", 12);
+    u32(SH_GGUF_STRING);
+    string(name, strlen(name));
+    file.n_value++;
+    for (size_t i = 0; i < N_PHI; i++) {
+        if (i >= 3 && i < 3 + N_BYTE)
+            snprintf(text[i - 3], sizeof *text, "<0x%02X>", (unsigned)(i - 3));
+        all[i] = i < 3 ? first[i] : i < 3 + N_BYTE ? (struct sh_tok_string){text[i - 3], 6} : last[i - 3 - N_BYTE];
+    }
+    word("model", "llama");
+    strings("tokens", all, N_PHI);
+    array("scores", SH_GGUF_F32, N_PHI);
+    for (size_t i = 0; i < N_PHI; i++)
+        put(&(float){i < 3 + N_BYTE || i > 263 ? 0 : 258 - (float)i}, sizeof(float));
+    array("token_type", SH_GGUF_I32, N_PHI);
+    for (size_t i = 0; i < N_PHI; i++)
+        u32(!i ? SH_TOK_UNKNOWN : i < 3 ? SH_TOK_CONTROL : i < 3 + N_BYTE ? SH_TOK_BYTE : i < 264 ? SH_TOK_NORMAL
+            : i < 266 ? SH_TOK_CONTROL : SH_TOK_USER);
+    scratch_clear();
+    written("m.gguf");
+}
+
+/* Phi-3's tokens take the white space after them, but for three; llama.cpp gave these ids. */
+static void names(void)
+{
+    static const char text[] = "<|user|> \n a<|end|>\n b<|endoftext|> \n a<s> a</s>  a";
+    static const int32_t plain[] = {1, 265, 259, 259, 13, 262, 266, 259, 13, 259, 261, 264, 259, 259, 13, 262, 1, 259,
+                                    262, 2, 259, 259, 262};
+    static const int32_t taken[] = {1, 265, 262, 266, 259, 261, 264, 259, 259, 13, 262, 1, 259, 262, 2, 262};
+    static const struct { const char *name; int takes; } models[] = {
+        {"Microsoft Phi-3 mini", 1}, {"PHI3", 1}, {"Phi 3 Mini", 0}, {"Phi-4", 0}, {"phi-", 0}, {"", 0}};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct sh_ids ids = {0};
+        write_phi(models[i].name);
+        struct sh_tokenizer *t = opened(scratch_path("m.gguf"));
+        CU_ASSERT(sh_tokenizer_encode(t, text, sizeof text - 1, 1, &ids, &e) == 0);
+        const int32_t *wanted = models[i].takes ? taken : plain;
+        size_t n = models[i].takes ? sizeof taken / sizeof *taken : sizeof plain / sizeof *plain;
+        CU_ASSERT(ids.n == n && !memcmp(ids.at, wanted, n * sizeof *wanted));
+        free(ids.at);
+        sh_tokenizer_free(t);
+    }
+}
+
 /* ---- which file ---- */
 
 static void places(void)
@@ -527,6 +583,7 @@ int main(void)
         {"faulty metadata with scores", refused_scores},
         {"faulty metadata with merges", refused_merges},
         {"pre-tokenizers by their names", named_pre_tokenizers},
+        {"Phi-3 by its name", names},
         {"a file, a folder, files beside it", places},
         {0}};
     return tap_run("tok_gguf", tests);

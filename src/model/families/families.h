@@ -41,7 +41,9 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_o
     sh_gguf_nemotron, sh_gguf_falcon, sh_gguf_mpt, sh_gguf_qwen3_next, sh_gguf_qwen3_5,
     sh_gguf_qwen3_5_moe, sh_gguf_gemma3n, sh_gguf_gemma4, sh_gguf_llama4, sh_gguf_apertus,
     sh_gguf_granitemoehybrid, sh_gguf_jamba, sh_gguf_nemotron_h, sh_gguf_lfm2, sh_gguf_lfm2_moe,
-    sh_gguf_hunyuan_v1_moe, sh_gguf_exaone_moe, sh_gguf_exaone, sh_gguf_falcon_h1;
+    sh_gguf_hunyuan_v1_moe, sh_gguf_exaone_moe, sh_gguf_exaone, sh_gguf_sarvam_moe, sh_gguf_hy_v3, sh_gguf_mellum,
+    sh_gguf_cohere2_moe, sh_gguf_deepseek_v32, sh_gguf_glm_moe_dsa, sh_gguf_granite_swa, sh_gguf_jais2,
+    sh_gguf_falcon_h1;
 /* eps: that of norms, if the file does not say */
 #define SH_LLAMA_START SH_LLAMA_START_EPS(1e-6f)
 #define SH_LLAMA_START_EPS(eps) SH_LLAMA_START_WITH(eps, 10000)

@@ -186,7 +186,11 @@ enum sh_gguf_trait {
     SH_GGUF_WHOLE_YARN = 16384,             /* YaRN's range of correction is not rounded          */
     SH_GGUF_BY_LAYER = 32768,               /* layers with a window have heads and bases of their own */
     SH_GGUF_SPARSE = 65536,                 /* lists of counts have 0 for layers without the block */
-    SH_GGUF_LONG = 131072                   /* rope_factors_short.weight, …_long.weight scale them ("longrope") */
+    SH_GGUF_LONG = 131072,                  /* rope_factors_short.weight, …_long.weight scale them ("longrope") */
+    SH_GGUF_VERSIONS = 262144,              /* tensors tell which of DeepSeek's versions it is    */
+    SH_GGUF_ROPES = 524288,                 /* layers with a window: a base of their own, no scaling; rope_parameters */
+    SH_GGUF_UNCORRECTED = 1048576,          /* files without exp_probs_b choose experts by the scores alone */
+    SH_GGUF_INDEXED = 2097152               /* tensors of an index are left alone                 */
 };
 
 struct sh_gguf_item {                       /* a key that is taken over as it is                  */
@@ -201,7 +205,9 @@ struct sh_gguf_item {                       /* a key that is taken over as it is
         SH_GGUF_SHARE_OF,                   /* a number: the one of the key `json` by this one    */
         SH_GGUF_BLOCKS,                     /* a list of what tensors say: full_attention, `json` (recurrent) */
                                             /* or, with `value`, mlp and moe                      */
-        SH_GGUF_FEEDS                       /* the same: dense or sparse                          */
+        SH_GGUF_FEEDS,                      /* the same: dense or sparse                          */
+        SH_GGUF_LIST                        /* if it is there, a list of flags: `json` or `json_else`, or without
+                                             * them the base of the rotation or 0                 */
     } kind;
     int optional;                           /* 2: and 0 is as good as absent                      */
     const char *json, *json_else;           /* NULL: hub is left out                              */

@@ -116,7 +116,7 @@ const struct sh_family sh_family_cohere2_moe = {
     .name = "cohere2_moe", .model_types = SH_WORDS("cohere2_moe"),
     .architectures = SH_WORDS("Cohere2MoeForCausalLM", "Cohere2MoeModel"), .prefixes = sh_llama_prefixes,
     .start = {START(10000) | SH_MIX_NORMED, .d_head = 128, .mix = {.n = 8, .used = 2}}, .keys = keys_moe,
-    .params = params_moe,
+    .params = params_moe, .gguf = &sh_gguf_cohere2_moe,
     .only = SH_WORDS("use_qk_norm=false", "use_gated_activation=true", "use_parallel_block=true", "rotary_pct=1.0",
                      "position_embedding_type=\"rope_gptj\"", "rope_scaling=null"),
     .knows = " sliding_window sliding_window_pattern layer_types mlp_layer_types first_k_dense_replace "

@@ -235,13 +235,14 @@ const struct sh_family sh_family_deepseek_v32 = {
     .architectures = SH_WORDS("DeepseekV32ForCausalLM", "DeepseekV32Model"), INDEXED_FAMILY,
     .start = {INDEXED(1e-6f), .groups = 8, .used_groups = 4}, .latent = {.rank = 512, .q_rank = 1536, .d_rope = 64,
                                                                           .d_nope = 128, .d_v = 128}},
-    .knows = INDEX_KNOWS "first_k_dense_replace "};
+    .gguf = &sh_gguf_deepseek_v32, .knows = INDEX_KNOWS "first_k_dense_replace "};
 
 const struct sh_family sh_family_glm_moe_dsa = {
     .name = "glm_moe_dsa", .model_types = SH_WORDS("glm_moe_dsa"),
     .architectures = SH_WORDS("GlmMoeDsaForCausalLM", "GlmMoeDsaModel"), INDEXED_FAMILY,
     .start = {INDEXED(1e-5f), .groups = 1, .used_groups = 1}, .latent = {.rank = 512, .q_rank = 2048, .d_rope = 64,
                                                                           .d_nope = 192, .d_v = 256}},
+    .gguf = &sh_gguf_glm_moe_dsa,
     .knows = INDEX_KNOWS "first_k_dense_replace indexer_types index_topk_freq index_topk_pattern "
              "index_skip_topk_offset "};
 

@@ -81,8 +81,8 @@ const struct sh_family sh_family_granite_swa = {
     .name = "granite_swa", .model_types = SH_WORDS("granite_swa"),
     .architectures = SH_WORDS("GraniteSWAForCausalLM", "GraniteSWAModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START_EPS(1e-5f), .scale = 1, .flags = SH_LLAMA_FLAGS | SH_HAS_SINKS | SH_TIED_HEAD},
-    .keys = keys, .params = params, .facts = facts, .knows = " sliding_window layer_types ", .shape = shape,
-    .finish = finish};
+    .keys = keys, .params = params, .gguf = &sh_gguf_granite_swa, .facts = facts,
+    .knows = " sliding_window layer_types ", .shape = shape, .finish = finish};
 
 const struct sh_family sh_family_granitemoe_swa = {
     .special = "windows, sinks, experts, Granite's multipliers",
@@ -90,5 +90,5 @@ const struct sh_family sh_family_granitemoe_swa = {
     .architectures = SH_WORDS("GraniteMoeSWAForCausalLM", "GraniteMoeSWAModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .scale = 1, .mix = {.n = 8, .used = 2, .route = SH_ROUTE_CHOSEN},
               .flags = SH_LLAMA_FLAGS | SH_HAS_SINKS},
-    .keys = keys_moe, .params = params_moe, .facts = facts,
+    .keys = keys_moe, .params = params_moe, .gguf = &sh_gguf_granite_swa, .facts = facts,
     .knows = " sliding_window layer_types shared_intermediate_size ", .shape = shape_moe, .finish = finish};

@@ -30,6 +30,7 @@ const struct sh_family sh_family_hy_v3 = {
     .start = {SH_LLAMA_START_WITH(1e-5f, 11158840), .n_kv_head = 8, .d_head = 128,
               .mix = {.n = 192, .used = 8, .width = 1536, .scale = 2.826f, .route = SH_ROUTE_SIGMOID},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_MIX_NORMED},
-    .keys = keys, .params = params, .only = SH_WORDS("mlp_bias=false", "qk_norm=true", "route_norm=true"),
+    .keys = keys, .params = params, .gguf = &sh_gguf_hy_v3,
+    .only = SH_WORDS("mlp_bias=false", "qk_norm=true", "route_norm=true"),
     .knows = " mlp_layer_types first_k_dense_replace num_nextn_predict_layers ", .shape = shape,
     .finish = sh_config_whole_rope};

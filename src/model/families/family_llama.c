@@ -62,15 +62,15 @@ const struct sh_family sh_family_internlm3 = {
     .name = "internlm3", .model_types = SH_WORDS("internlm3"),
     .architectures = SH_WORDS("InternLM3ForCausalLM", "LlamaForCausalLM"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START_EPS(1e-5f), .n_kv_head = 2, .d_head = 128, .flags = SH_LLAMA_FLAGS},
-    .keys = keys_intern, .params = sh_llama_params, .finish = sh_config_whole_rope};
+    .keys = keys_intern, .params = sh_llama_params, .gguf = &sh_llama_gguf, .finish = sh_config_whole_rope};
 
 const struct sh_family sh_family_iquestcoder = {
     .special = "LLaMA's tables",
     .name = "iquestcoder", .model_types = SH_WORDS("iquestcoder"),
     .architectures = SH_WORDS("IQuestCoderForCausalLM", "LlamaForCausalLM"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START_EPS(1e-5f), .n_kv_head = 8, .d_head = 128, .flags = SH_LLAMA_FLAGS},
-    .keys = sh_llama_keys, .params = sh_llama_params, .only = SH_WORDS("clip_qkv=null", "use_sliding_window=false"),
-    .finish = sh_config_whole_rope};
+    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &sh_llama_gguf,
+    .only = SH_WORDS("clip_qkv=null", "use_sliding_window=false"), .finish = sh_config_whole_rope};
 
 /* ---- Mistral (Jiang et al., 2023): LLaMA with a window in every layer; later releases have none ---- */
 

@@ -40,7 +40,7 @@ const struct sh_family sh_family_mellum = {
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START_WITH(1e-6f, 500000), .n_kv_head = 4, .d_head = 128, .local_rope = {.base = 10000},
               .mix = {.n = 64, .used = 8, .width = 896}, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_MIX_NORMED},
-    .keys = keys, .params = params,
+    .keys = keys, .params = params, .gguf = &sh_gguf_mellum,
     .knows = " sliding_window layer_types mlp_layer_types num_nextn_predict_layers mtp_layer_types "
              "mtp_mlp_layer_types first_k_dense_replace ",
     .shape = shape, .finish = finish};

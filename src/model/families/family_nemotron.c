@@ -33,4 +33,4 @@ const struct sh_family sh_family_jais2 = {
     .prefixes = sh_llama_prefixes,
     .start = {SH_LAYER_NORM_START, .act = SH_ACT_RELU2, .max_pos = 8192, .rotary_share = 1,
               .flags = SH_GPT_FLAGS},
-    .keys = keys_jais, .params = params, .finish = sh_config_whole_rope};
+    .keys = keys_jais, .params = params, .gguf = &sh_gguf_jais2, .finish = sh_config_whole_rope};

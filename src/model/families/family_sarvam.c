@@ -43,7 +43,7 @@ const struct sh_family sh_family_sarvam_moe = {
     .start = {SH_LLAMA_START_WITH(1e-6f, 8e6f), .n_kv_head = 4, .d_head = 64,
               .mix = {.n = 128, .used = 6, .width = 1024, MIX},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_MIX_NORMED},
-    .keys = keys, .params = params,
+    .keys = keys, .params = params, .gguf = &sh_gguf_sarvam_moe,
     .only = SH_WORDS("use_bias=false", "score_function=\"sigmoid\"", "moe_router_enable_expert_bias=true"),
     .knows = KNOWS, .shape = shape, .finish = sh_config_classic_rope};
 
@@ -63,6 +63,6 @@ const struct sh_family sh_family_sarvam_mla = {
     .start = {SH_LLAMA_START, .latent = {.rank = 512, .d_rope = 64, .d_nope = 128, .d_v = 128},
               .mix = {.n = 128, .used = 8, .width = 2048, MIX},
               .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED | SH_HAS_CORRECTION},
-    .keys = sh_deepseek_keys, .params = sh_deepseek_params,
+    .keys = sh_deepseek_keys, .params = sh_deepseek_params, .gguf = &sh_gguf_deepseek,
     .only = SH_WORDS("moe_layer_freq=1", "mlp_bias=false"), .knows = KNOWS, .shape = shape_latent,
     .finish = sh_latent_finish};

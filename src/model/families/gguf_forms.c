@@ -19,7 +19,9 @@
 #define EXPERT_WIDTH(hub) SH_GGUF_COUNT_ITEM("expert_feed_forward_length", hub)
 #define SIGMOID {.name = "expert_gating_func", .kind = SH_GGUF_GATING, .value = 2, .optional = 1}
 #define SOFTMAX {.name = "expert_gating_func", .kind = SH_GGUF_GATING, .value = 1, .optional = 1}
-#define WEIGHTS(scale, norm) \
+/* Absent, they are 1 and false, whatever the family's usual values are. */
+#define WEIGHTS(scale, norm) SH_GGUF_IS(scale, "1.0"), SH_GGUF_IS(norm, "false"), WEIGHTS_OR_USUAL(scale, norm)
+#define WEIGHTS_OR_USUAL(scale, norm) \
     SH_GGUF_MAYBE(NUMBER, "expert_weights_scale", scale), SH_GGUF_MAYBE(FLAG, "expert_weights_norm", norm)
 #define SHARED(hub) SH_GGUF_MAYBE(COUNT, "expert_shared_count", hub)
 #define GROUPS \
@@ -75,7 +77,7 @@ FORM(glm4_moe, .arch = "glm4moe", .items = items_glm4_moe, .names = after_attent
      .share_key = "partial_rotary_factor", .traits = ROTARY | SH_GGUF_SHARE | SH_GGUF_QKV_BIAS);
 static const struct sh_gguf_item items_dots1[] = {
     SIGMOID_MIXTURE, {.name = NULL}};
-FORM(dots1, .arch = "dots1", .items = items_dots1, .traits = ROTARY);
+FORM(dots1, .arch = "dots1", .items = items_dots1, .traits = ROTARY | SH_GGUF_UNCORRECTED);
 
 static const struct sh_gguf_item items_minimax_m2[] = {
     COMMON, RMS, EXPERTS("num_local_experts"), EXPERT_WIDTH("intermediate_size"), SIGMOID,
@@ -94,7 +96,7 @@ static const struct sh_gguf_item items_ernie_moe[] = {
     EXPERT_WIDTH("moe_intermediate_size"), SOFTMAX, SHARED("moe_num_shared_experts"), DENSE("moe_layer_start_index"),
     SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "expert_shared_feed_forward_length"),
     SH_GGUF_MAYBE(COUNT, "interleave_moe_layer_step", "moe_layer_interval"), {.name = NULL}};
-FORM(ernie4_5_moe, .arch = "ernie4_5-moe", .items = items_ernie_moe, .traits = ROTARY);
+FORM(ernie4_5_moe, .arch = "ernie4_5-moe", .items = items_ernie_moe, .traits = ROTARY | SH_GGUF_UNCORRECTED);
 
 /* The experts and the shared one are as wide as the feed-forward block; the base of the rotation has its alpha. */
 static const struct sh_gguf_item items_hunyuan_moe[] = {
@@ -110,30 +112,83 @@ static const struct sh_gguf_item items_exaone_moe[] = {
     SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "expert_shared_feed_forward_length"),
     DENSE("first_k_dense_replace"), {.name = NULL}};
 FORM(exaone_moe, .arch = "exaone-moe", .items = items_exaone_moe,
-     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_FACTORS);
+     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_FACTORS | SH_GGUF_UNCORRECTED);
+
+/* Ling 2.0 and Sarvam 30B, which rotates whole heads. */
+static const struct sh_gguf_item items_bailing[] = {
+    SIGMOID_MIXTURE, SH_GGUF_IF("blk.0.attn_qkv.bias", "use_qkv_bias", "true", "false"),
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "expert_shared_feed_forward_length"), {.name = NULL}};
+FORM(sarvam_moe, .arch = "bailingmoe2", .items = items_bailing, .share_key = "partial_rotary_factor",
+     .traits = ROTARY | SH_GGUF_SHARE | SH_GGUF_QKV_BIAS | SH_GGUF_UNCORRECTED);
+
+/* The first layers have no experts: the files do not say how many, their tensors do. */
+static const struct sh_gguf_item items_hy_v3[] = {
+    LLAMA, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SIGMOID,
+    WEIGHTS("router_scaling_factor", "route_norm"),
+    SH_GGUF_COUNT_ITEM("expert_shared_feed_forward_length", "expert_shared_feed_forward_length"),
+    {.name = "expert_feed_forward_length", .hub = "num_shared_experts", .kind = SH_GGUF_SHARE_OF,
+     .json = "expert_shared_feed_forward_length"}, {.hub = "mlp_layer_types", .kind = SH_GGUF_FEEDS}, {.name = NULL}};
+static const struct sh_gguf_name names_hy_v3[] = {
+    {SH_ROUTER_CHOICE, "blk.#.exp_probs_b", 0}, {0, NULL, 0}};
+FORM(hy_v3, .arch = "hy_v3", .items = items_hy_v3, .names = names_hy_v3, .traits = ROTARY | SH_GGUF_UNCORRECTED);
+
+static const struct sh_gguf_item items_mellum[] = {
+    LLAMA, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SOFTMAX,
+    SH_GGUF_IS("norm_topk_prob", "true"), {.name = NULL}};
+FORM(mellum, .arch = "mellum", .items = items_mellum, .period = 4,
+     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_ROPES);
+
+/* Shared experts give the mean with the others: converters know no other way. */
+static const struct sh_gguf_item items_cohere2_moe[] = {
+    COMMON, SH_GGUF_COUNT_ITEM("feed_forward_length", "prefix_dense_intermediate_size"),
+    EXPERT_WIDTH("intermediate_size"), EXPERTS("num_experts"), SHARED("num_shared_experts"),
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "expert_shared_feed_forward_length"),
+    DENSE("first_k_dense_replace"), SH_GGUF_MAYBE(FLAG, "expert_weights_norm", "norm_topk_prob"),
+    {.name = "expert_gating_func", .hub = "expert_selection_fn", .kind = SH_GGUF_GATING, .value = 2, .optional = 1},
+    SH_GGUF_MAYBE(NUMBER, "attention.layer_norm_epsilon", "layer_norm_eps"),
+    SH_GGUF_MAYBE(NUMBER, "attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+    SH_GGUF_NUMBER_ITEM("logit_scale", "logit_scale"), {.name = NULL}};
+FORM(cohere2_moe, .arch = "cohere2moe", .items = items_cohere2_moe,
+     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS);
 
 /* Version 2 has no correction of the choice; without groups its choice is greedy. */
+#define DEEPSEEK \
+    COMMON, RMS, SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"), \
+    {.name = "expert_count", .hub = "n_routed_experts", .kind = SH_GGUF_COUNT, .optional = 2}, \
+    {.name = "expert_used_count", .hub = "num_experts_per_tok", .kind = SH_GGUF_COUNT, .optional = 2}, \
+    SH_GGUF_MAYBE(COUNT, "expert_feed_forward_length", "moe_intermediate_size"), \
+    WEIGHTS("routed_scaling_factor", "norm_topk_prob"), SHARED("n_shared_experts"), GROUPS, \
+    DENSE("first_k_dense_replace"), SH_GGUF_COUNT_ITEM("attention.kv_lora_rank", "kv_lora_rank"), \
+    SH_GGUF_MAYBE(COUNT, "attention.q_lora_rank", "q_lora_rank"), \
+    SH_GGUF_MAYBE(NUMBER, "rope.scaling.yarn_log_multiplier", "yarn_log_multiplier")
 static const struct sh_gguf_item items_deepseek[] = {
-    COMMON, RMS, SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"),
-    {.name = "expert_count", .hub = "n_routed_experts", .kind = SH_GGUF_COUNT, .optional = 2},
-    {.name = "expert_used_count", .hub = "num_experts_per_tok", .kind = SH_GGUF_COUNT, .optional = 2},
-    SH_GGUF_MAYBE(COUNT, "expert_feed_forward_length", "moe_intermediate_size"),
-    WEIGHTS("routed_scaling_factor", "norm_topk_prob"), SHARED("n_shared_experts"), GROUPS,
-    DENSE("first_k_dense_replace"), SH_GGUF_COUNT_ITEM("attention.kv_lora_rank", "kv_lora_rank"),
-    SH_GGUF_MAYBE(COUNT, "attention.q_lora_rank", "q_lora_rank"),
-    SH_GGUF_MAYBE(NUMBER, "rope.scaling.yarn_log_multiplier", "yarn_log_multiplier"),
-    {.name = "expert_gating_func", .hub = "scoring_func", .kind = SH_GGUF_GATING, .optional = 1}, {.name = NULL}};
+    DEEPSEEK, {.name = "expert_gating_func", .hub = "scoring_func", .kind = SH_GGUF_GATING, .optional = 1},
+    {.name = NULL}};
 static const struct sh_gguf_name deepseek_names[] = {
     {SH_Q_B_W, "blk.#.attn_q_b.weight", SH_Q_LATENT}, {SH_Q_B_W, "blk.#.attn_q.weight", 0}, {0, NULL, 0}};
 FORM(deepseek, .arch = "deepseek2", .items = items_deepseek, .names = deepseek_names,
-     .traits = SH_GGUF_ROTARY | SH_GGUF_LATENT | SH_GGUF_SCALE);
+     .traits = SH_GGUF_ROTARY | SH_GGUF_LATENT | SH_GGUF_SCALE | SH_GGUF_VERSIONS);
 
+/* With an index, whose tensors are left alone: up to so many tokens it chooses all that there are. */
+static const struct sh_gguf_item items_indexed[] = {
+    DEEPSEEK, SIGMOID, SH_GGUF_COUNT_ITEM("attention.indexer.head_count", "index_n_heads"),
+    SH_GGUF_COUNT_ITEM("attention.indexer.key_length", "index_head_dim"),
+    SH_GGUF_COUNT_ITEM("attention.indexer.top_k", "index_topk"),
+    {.name = "attention.indexer.types", .hub = "indexer_types", .kind = SH_GGUF_LIST, .json = "full",
+     .json_else = "shared"}, {.name = NULL}};
+FORM(deepseek_v32, .arch = "deepseek32", .items = items_indexed, .names = deepseek_names,
+     .traits = SH_GGUF_ROTARY | SH_GGUF_LATENT | SH_GGUF_SCALE | SH_GGUF_UNCORRECTED | SH_GGUF_INDEXED);
+FORM(glm_moe_dsa, .arch = "glm-dsa", .items = items_indexed, .names = deepseek_names,
+     .traits = SH_GGUF_ROTARY | SH_GGUF_LATENT | SH_GGUF_SCALE | SH_GGUF_UNCORRECTED | SH_GGUF_INDEXED);
+
+#define MULTIPLIERS \
+    SH_GGUF_MAYBE(NUMBER, "attention.scale", "attention_multiplier"), \
+    SH_GGUF_MAYBE(NUMBER, "embedding_scale", "embedding_multiplier"), \
+    SH_GGUF_MAYBE(NUMBER, "residual_scale", "residual_multiplier"), \
+    SH_GGUF_MAYBE(NUMBER, "logit_scale", "logits_scaling")
 static const struct sh_gguf_item items_granite_moe[] = {
-    LLAMA, EXPERTS("num_local_experts"), SOFTMAX, SH_GGUF_MAYBE(NUMBER, "attention.scale", "attention_multiplier"),
-    SH_GGUF_MAYBE(NUMBER, "embedding_scale", "embedding_multiplier"),
-    SH_GGUF_MAYBE(NUMBER, "residual_scale", "residual_multiplier"),
-    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "shared_intermediate_size"),
-    SH_GGUF_MAYBE(NUMBER, "logit_scale", "logits_scaling"), {.name = NULL}};
+    LLAMA, EXPERTS("num_local_experts"), SOFTMAX, MULTIPLIERS,
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "shared_intermediate_size"), {.name = NULL}};
 FORM(granitemoe, .arch = "granitemoe", .items = items_granite_moe,
      .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE);
 
@@ -213,11 +268,8 @@ static const struct sh_gguf_item items_hybrid[] = {
     LLAMA, SH_GGUF_IS("num_local_experts", "0"),
     {.name = "expert_count", .hub = "num_local_experts", .kind = SH_GGUF_COUNT, .optional = 2},
     {.name = "expert_used_count", .hub = "num_experts_per_tok", .kind = SH_GGUF_COUNT, .optional = 1},
-    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "shared_intermediate_size"), SOFTMAX,
-    SH_GGUF_MAYBE(NUMBER, "attention.scale", "attention_multiplier"),
-    SH_GGUF_MAYBE(NUMBER, "embedding_scale", "embedding_multiplier"),
-    SH_GGUF_MAYBE(NUMBER, "residual_scale", "residual_multiplier"),
-    SH_GGUF_MAYBE(NUMBER, "logit_scale", "logits_scaling"), SH_GGUF_IS("gguf.rotates", "true"),
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "shared_intermediate_size"), SOFTMAX, MULTIPLIERS,
+    SH_GGUF_IS("gguf.rotates", "true"),
     SH_GGUF_MAYBE(FLAG, "rope.scaling.finetuned", "gguf.rotates"), BLOCKS("layer_types", "mamba", 0),
     MAMBA_2("mamba_d_conv", "mamba_d_state", "mamba_n_groups", "mamba_n_heads", "mamba_d_head"), {.name = NULL}};
 FORM(granitemoehybrid, .arch = "granitehybrid", .items = items_hybrid, .names = hybrid_names,
@@ -273,17 +325,27 @@ static const struct sh_gguf_item items_lfm2[] = {
 FORM(lfm2, .arch = "lfm2", .items = items_lfm2, .names = lfm2_names, .traits = ROTARY | SH_GGUF_SPARSE);
 static const struct sh_gguf_item items_lfm2_moe[] = {
     LFM2, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SIGMOID, DENSE("num_dense_layers"),
-    WEIGHTS("routed_scaling_factor", "norm_topk_prob"), {.name = NULL}};
+    WEIGHTS_OR_USUAL("routed_scaling_factor", "norm_topk_prob"), {.name = NULL}};
 FORM(lfm2_moe, .arch = "lfm2moe", .items = items_lfm2_moe, .names = lfm2_names, .traits = ROTARY | SH_GGUF_SPARSE);
 
 /* ---- dense models ---- */
 
 static const struct sh_gguf_item items_granite[] = {
-    LLAMA, SH_GGUF_MAYBE(NUMBER, "attention.scale", "attention_multiplier"),
-    SH_GGUF_MAYBE(NUMBER, "embedding_scale", "embedding_multiplier"),
-    SH_GGUF_MAYBE(NUMBER, "residual_scale", "residual_multiplier"),
-    SH_GGUF_MAYBE(NUMBER, "logit_scale", "logits_scaling"), {.name = NULL}};
+    LLAMA, MULTIPLIERS, {.name = NULL}};
 FORM(granite, .arch = "granite", .items = items_granite, .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE);
+
+/* One base of the rotation for all layers that rotate. The shared expert's gates and rows to gate are one tensor. */
+static const struct sh_gguf_item items_granite_swa[] = {
+    LLAMA, MULTIPLIERS, SOFTMAX,
+    {.name = "expert_count", .hub = "num_local_experts", .kind = SH_GGUF_COUNT, .optional = 2},
+    {.name = "expert_used_count", .hub = "num_experts_per_tok", .kind = SH_GGUF_COUNT, .optional = 2},
+    SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "shared_intermediate_size"),
+    {.name = "attention.rope_pattern", .hub = "layer_rope_theta", .kind = SH_GGUF_LIST}, {.name = NULL}};
+static const struct sh_gguf_name names_granite_swa[] = {
+    {SH_SHARED_GATE_W, "blk.#.ffn_up_shexp.weight", 0}, {0, NULL, 0}};
+FORM(granite_swa, .arch = "granite_swa", .mixed_type = "granitemoe_swa", .items = items_granite_swa,
+     .names = names_granite_swa,
+     .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_SCALE | SH_GGUF_WINDOW | SH_GGUF_LAYERS);
 
 static const struct sh_gguf_item items_cohere[] = {
     COMMON, FEED, EPSILON("layer_norm_eps"), SH_GGUF_NUMBER_ITEM("logit_scale", "logit_scale"),
@@ -350,6 +412,10 @@ static const struct sh_gguf_item items_starcoder[] = {
     LAYERS, WIDTH, HEADS, SH_GGUF_COUNT_ITEM("context_length", "n_positions"),
     SH_GGUF_COUNT_ITEM("feed_forward_length", "n_inner"), EPSILON("layer_norm_epsilon"), {.name = NULL}};
 const struct sh_gguf_form sh_gguf_gpt_bigcode = {.arch = "starcoder", .items = items_starcoder};
+
+static const struct sh_gguf_item items_jais2[] = {
+    COMMON, FEED, EPSILON("layer_norm_eps"), {.name = NULL}};
+FORM(jais2, .arch = "jais2", .items = items_jais2, .traits = ROTARY);
 
 static const struct sh_gguf_item items_nemotron[] = {
     COMMON, FEED, EPSILON("norm_eps"), {.name = NULL}};

@@ -9,8 +9,6 @@
 
 #include "src/model/families/families.h"
 
-enum { MOST_LAYERS = 10000 };
-
 /* ---- what gguf_rope.c and gguf_by_layer.c use, too ---- */
 
 const char *sh_gguf_key(struct sh_gguf_maker *m, const char *name)
@@ -69,123 +67,7 @@ int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out)
     return sh_gguf_real(m->g, sh_gguf_key(m, name), out, m->e);
 }
 
-/* ---- taking over ---- */
-
-static int has_tensor(const struct sh_gguf_maker *m, const char *name)
-{
-    return sh_weights_find(m->w, name) != NULL;
-}
-
-static void put_text(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
-{
-    const char *text = item->kind == SH_GGUF_FIXED || has_tensor(m, item->name) ? item->json : item->json_else;
-    if (text)
-        sh_gguf_put(m, item->hub, NULL, json_loads(text, JSON_DECODE_ANY, NULL));
-}
-
-static int put_gating(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
-{
-    int64_t n = 0;
-    if (sh_gguf_count(m, item->name, &n))
-        return -1;
-    if (item->hub ? n > 2 : n && n != item->value)
-        return sh_gguf_cannot(m, item->name, item->hub ? "1 (softmax) or 2 (sigmoid)"
-                                             : item->value == 2 ? "2 (sigmoid)" : "1 (softmax)");
-    if (item->hub)
-        sh_gguf_put(m, item->hub, item->name, json_string(n == 2 || (!n && item->value == 2) ? "sigmoid" : "softmax"));
-    return 0;
-}
-
-static int put_rows(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
-{
-    const struct sh_stored *t = sh_weights_find(m->w, item->name);
-    if (!t && item->optional)
-        return 0;
-    if (!t || t->rank != 2 || t->shape[0] > INT32_MAX)
-        return sh_fail(m->e, "%s: tensor '%s' is missing or not two-dimensional", m->g->path, item->name);
-    sh_gguf_put(m, item->hub, NULL, json_integer((json_int_t)t->shape[0]));
-    return 0;
-}
-
-static int put_deviations(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
-{
-    const struct sh_gguf_value *v = sh_gguf_find(m->g, sh_gguf_key(m, item->name));
-    if (!v || v->kind != SH_GGUF_ARRAY || v->n > MOST_LAYERS || (v->item != SH_GGUF_F32 && v->item != SH_GGUF_F64))
-        return sh_gguf_cannot(m, item->name, "a list of numbers, one for each layer");
-    json_t *shares = json_array();
-    for (size_t i = 0; i < v->n; i++) {
-        double x = sh_gguf_real_at(v, i);
-        json_array_append_new(shares, json_real(x > 0 ? erfc(-x / sqrt(2)) / 2 : 0));
-    }
-    sh_gguf_put(m, item->hub, item->name, shares);
-    return 0;
-}
-
-static int put_share_of(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
-{
-    int64_t all = 0, by = 0;
-    if (sh_gguf_count(m, item->json, &all) || sh_gguf_count(m, item->name, &by))
-        return -1;
-    if (by < 1 || all % by)
-        return sh_gguf_cannot(m, item->name, "a divisor of the width of all heads");
-    sh_gguf_put(m, item->hub, item->name, json_integer(all / by));
-    return 0;
-}
-
-static int has_layer_tensor(const struct sh_gguf_maker *m, int64_t layer, const char *name)
-{
-    char text[64];
-    snprintf(text, sizeof text, "blk.%lld.%s.weight", (long long)layer, name);
-    return has_tensor(m, text);
-}
-
-/* What each layer is, by its tensors. */
-static int put_blocks(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
-{
-    int64_t n = 0;
-    if (sh_gguf_count(m, "block_count", &n))
-        return -1;
-    json_t *list = json_array();
-    for (int64_t i = 0; i < n && i < MOST_LAYERS; i++) {
-        int mixes = has_layer_tensor(m, i, "ffn_gate_inp"), attends = has_layer_tensor(m, i, "attn_q");
-        int recurs = has_layer_tensor(m, i, "ssm_in") || has_layer_tensor(m, i, "shortconv.in_proj");
-        const char *word = item->kind == SH_GGUF_FEEDS ? mixes ? "sparse" : "dense"
-                           : attends ? "full_attention" : recurs || !item->value ? item->json : mixes ? "moe" : "mlp";
-        json_array_append_new(list, json_string(word));
-    }
-    sh_gguf_put(m, item->hub, NULL, list);
-    return 0;
-}
-
-static int put_item(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
-{
-    int64_t n = 0;
-    double x = 0;
-    int flag = 0;
-    if (item->kind == SH_GGUF_FIXED || item->kind == SH_GGUF_THERE) {
-        put_text(m, item);
-        return 0;
-    }
-    switch (item->kind) {
-    case SH_GGUF_GATING: return put_gating(m, item);
-    case SH_GGUF_ROWS: return put_rows(m, item);
-    case SH_GGUF_DEVIATIONS: return put_deviations(m, item);
-    case SH_GGUF_SHARE_OF: return put_share_of(m, item);
-    case SH_GGUF_BLOCKS: return put_blocks(m, item);
-    case SH_GGUF_FEEDS: return put_blocks(m, item);
-    default: break;
-    }
-    if (!sh_gguf_has(m, item->name))
-        return item->optional ? 0 : sh_fail(m->e, "%s: key '%s' is missing", m->g->path, m->key);
-    int is_count = item->kind == SH_GGUF_COUNT, is_number = item->kind == SH_GGUF_NUMBER;
-    if (is_count ? sh_gguf_count(m, item->name, &n)
-                 : is_number ? sh_gguf_number(m, item->name, &x) : sh_gguf_flag(m->g, m->key, &flag, m->e))
-        return -1;
-    if (item->optional == 2 && is_count && !n)
-        return 0;
-    sh_gguf_put(m, item->hub, item->name, is_count ? json_integer(n) : is_number ? json_real(x) : json_boolean(flag));
-    return 0;
-}
+/* ---- heads, and what the tensors say ---- */
 
 /* How DeepSeek's versions choose experts: from 3 on by a correction, before in groups or not. Youtu has none. */
 static int put_choice(struct sh_gguf_maker *m)
@@ -195,7 +77,7 @@ static int put_choice(struct sh_gguf_maker *m)
     if (sh_gguf_count(m, "leading_dense_block_count", &dense))
         return -1;
     snprintf(name, sizeof name, "blk.%lld.exp_probs_b.bias", (long long)dense);
-    int corrects = has_tensor(m, name), groups = json_object_get(m->root, "n_group") != NULL;
+    int corrects = sh_gguf_has_tensor(m, name), groups = json_object_get(m->root, "n_group") != NULL;
     int mixes = json_object_get(m->root, "n_routed_experts") != NULL;
     const char *type = !mixes ? "youtu" : corrects ? "deepseek_v3" : "deepseek_v2";
     json_object_set_new(m->root, "model_type", json_string(type));
@@ -224,14 +106,14 @@ static int put_latent(struct sh_gguf_maker *m, int64_t key, int64_t value)
     sh_gguf_put(m, "qk_rope_head_dim", "rope.dimension_count", json_integer(turning));
     sh_gguf_put(m, "qk_nope_head_dim", "attention.key_length_mla", json_integer(wide - turning));
     sh_gguf_put(m, "v_head_dim", "attention.value_length_mla", json_integer(out));
-    return put_choice(m);
+    return m->form->traits & SH_GGUF_VERSIONS ? put_choice(m) : 0;
 }
 
 /* Keys and values have the same width in all other families that we know. */
 static int put_head_width(struct sh_gguf_maker *m)
 {
     int64_t key = 0, value = 0;
-    if (sh_gguf_count(m, "block_count", &m->n_layer) || sh_gguf_count(m, "embedding_length", &m->d_model) ||
+    if (sh_gguf_count(m, "embedding_length", &m->d_model) ||
         sh_gguf_count(m, "attention.head_count", &m->n_head) || sh_gguf_count(m, "attention.key_length", &key) ||
         sh_gguf_count(m, "attention.value_length", &value))
         return -1;
@@ -256,15 +138,15 @@ static int put_head_width(struct sh_gguf_maker *m)
 static int put_from_tensors(struct sh_gguf_maker *m)
 {
     const struct sh_stored *words = sh_weights_find(m->w, "token_embd.weight");
-    int out = has_tensor(m, "blk.0.attn_output.bias");
-    int in = has_tensor(m, "blk.0.attn_q.bias") || has_tensor(m, "blk.0.attn_qkv.bias");
+    int out = sh_gguf_has_tensor(m, "blk.0.attn_output.bias");
+    int in = sh_gguf_has_tensor(m, "blk.0.attn_q.bias") || sh_gguf_has_tensor(m, "blk.0.attn_qkv.bias");
     if (!words || words->rank != 2)
         return sh_fail(m->e, "%s: tensor 'token_embd.weight' (the token embedding) is missing or not two-dimensional",
                        m->g->path);
     sh_gguf_put(m, "vocab_size", NULL, json_integer((json_int_t)(words->shape[0] < INT32_MAX ? words->shape[0]
                                                                                              : INT32_MAX)));
-    sh_gguf_put(m, "tie_word_embeddings", NULL, json_boolean(!has_tensor(m, "output.weight")));
-    sh_gguf_put(m, "mlp_bias", NULL, json_boolean(has_tensor(m, "blk.0.ffn_up.bias")));
+    sh_gguf_put(m, "tie_word_embeddings", NULL, json_boolean(!sh_gguf_has_tensor(m, "output.weight")));
+    sh_gguf_put(m, "mlp_bias", NULL, json_boolean(sh_gguf_has_tensor(m, "blk.0.ffn_up.bias")));
     if (in == out)
         sh_gguf_put(m, "attention_bias", NULL, json_boolean(in));
     else if (!(m->form->traits & SH_GGUF_QKV_BIAS))
@@ -289,7 +171,7 @@ static int put_layers(struct sh_gguf_maker *m)
     if (!is_list && sh_gguf_count(m, name, &period))
         return -1;
     json_t *types = json_array();
-    for (int64_t i = 0; i < m->n_layer && i < MOST_LAYERS; i++) {
+    for (int64_t i = 0; i < m->n_layer && i < SH_GGUF_MOST_LAYERS; i++) {
         int is_local = is_list ? sh_gguf_whole_at(v, (size_t)i) != 0 : period > 0 && (i + 1) % period != 0;
         json_array_append_new(types, json_string(is_local ? "sliding_attention" : "full_attention"));
     }
@@ -375,7 +257,7 @@ static const struct neutral { const char *name; double value; } neutral[] = {
     {"expert_group_used_count", 1}, {"attention.clamp_kqv", 0}, {"attention.causal", 1},
     {"attention.recurrent_layer_count", 0}, {"residual_scale", 1}, {"embedding_scale", 1}, {"logit_scale", 1},
     {"rope.scaling.attn_factor", 1}, {"rope.scaling.yarn_attn_factor", 1}, {"rope.scaling.yarn_ext_factor", 1},
-    {"rope.scaling.yarn_log_multiplier", 0}, {NULL, 0}};
+    {"rope.scaling.yarn_log_multiplier", 0}, {"expert_weights_scale", 1}, {NULL, 0}};
 
 static int begins(struct sh_gguf_text text, const char *word)
 {
@@ -458,6 +340,7 @@ static int put_types(struct sh_gguf_maker *m)
         json_object_set_new(m->root, "model_type", json_string(m->form->mixed_type));
     if (more >= layers && more)
         return sh_gguf_cannot(m, "nextn_predict_layers", "fewer than block_count");
+    m->n_layer = layers - more;
     if (more) {
         sh_gguf_put(m, "num_nextn_predict_layers", "nextn_predict_layers", json_integer(more));
         sh_gguf_put(m, "num_hidden_layers", "block_count", json_integer(layers - more));
@@ -465,14 +348,38 @@ static int put_types(struct sh_gguf_maker *m)
     return 0;
 }
 
+/* Without a key there are as many KV heads as heads, whatever the family's usual number is. */
+static int put_kv_heads(struct sh_gguf_maker *m)
+{
+    static const char name[] = "attention.head_count_kv";
+    int64_t heads = 0;
+    if (sh_gguf_has(m, name) || m->form->traits & SH_GGUF_LATENT)
+        return 0;
+    if (sh_gguf_count(m, "attention.head_count", &heads))
+        return -1;
+    for (const struct sh_gguf_item *item = m->form->items; item->name || item->hub; item++)
+        if (item->name && !strcmp(item->name, name))
+            sh_gguf_put(m, item->hub, "attention.head_count", json_integer(heads));
+    return 0;
+}
+
 static int take_over(struct sh_gguf_maker *m, const struct sh_gguf_item *items)
 {
     for (; items->name || items->hub; items++)
-        if (put_item(m, items))
+        if (sh_gguf_put_item(m, items))
             return -1;
-    return put_types(m) || put_head_width(m) || put_from_tensors(m) || sh_gguf_put_rope(m) || put_windows(m) ||
-           put_cap(m, "attn_logit_softcapping", m->form->cap) ||
+    return put_types(m) || put_kv_heads(m) || put_head_width(m) || put_from_tensors(m) || sh_gguf_put_rope(m) ||
+           put_windows(m) || put_cap(m, "attn_logit_softcapping", m->form->cap) ||
            put_cap(m, "final_logit_softcapping", m->form->head_cap) || put_scale(m) || check_keys(m) ? -1 : 0;
+}
+
+/* Families may share a form. */
+static int is_first(const struct sh_family *const *f)
+{
+    for (const struct sh_family *const *before = sh_families; before < f; before++)
+        if ((*before)->gguf && !strcmp((*before)->gguf->arch, (*f)->gguf->arch))
+            return 0;
+    return 1;
 }
 
 static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_err *e)
@@ -487,7 +394,6 @@ static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_er
         return NULL;
     }
     char expected[1000] = "one of";
-    const struct sh_gguf_form *last = NULL;
     for (const struct sh_family *const *f = sh_families; *f; f++) {
         size_t used = strlen(expected);
         if (!(*f)->gguf)
@@ -495,9 +401,8 @@ static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_er
         if (arch.at && (sh_gguf_text_is(arch, (*f)->gguf->arch) ||
                         ((*f)->gguf->mixed_arch && sh_gguf_text_is(arch, (*f)->gguf->mixed_arch))))
             return *f;
-        if ((*f)->gguf != last)         /* a family may share that of the one before it */
+        if (is_first(f))
             snprintf(expected + used, sizeof expected - used, " %s", (*f)->gguf->arch);
-        last = (*f)->gguf;
     }
     sh_gguf_refuse(g, "general.architecture", expected, e);
     return NULL;

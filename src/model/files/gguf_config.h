@@ -16,7 +16,9 @@
  * why. */
 json_t *sh_gguf_config(const char *path, json_t **names, struct sh_err *e);
 
-/* ---- what gguf_config.c, gguf_rope.c and gguf_by_layer.c share ---- */
+/* ---- what the files gguf_….c of the config share ---- */
+
+enum { SH_GGUF_MOST_LAYERS = 10000 };
 
 /* The config under construction. Keys are named without the architecture: "block_count" for "llama.block_count". */
 struct sh_gguf_maker {
@@ -44,6 +46,10 @@ int sh_gguf_cannot(struct sh_gguf_maker *m, const char *name, const char *expect
 /* A value of 0 or more; *out is unchanged if it is absent. A list with the same number for all layers is accepted. */
 int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out);
 int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out);
+
+/* gguf_items.c: one item of the form. */
+int sh_gguf_put_item(struct sh_gguf_maker *m, const struct sh_gguf_item *item);
+int sh_gguf_has_tensor(const struct sh_gguf_maker *m, const char *name);
 
 /* gguf_rope.c: the base, the share of a head that turns, and scaling. */
 int sh_gguf_put_rope(struct sh_gguf_maker *m);

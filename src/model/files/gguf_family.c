@@ -47,7 +47,7 @@ static const struct sh_param halves[] = {
      .form = SH_WHOLE_NAME, .count = SH_DIM_HEADS},
     {.role = SH_V_B_W, .name = BLOCK "attn_v_b.weight", .rows = SH_DIM_VALUE, .cols = SH_DIM_KV_RANK,
      .form = SH_WHOLE_NAME, .count = SH_DIM_HEADS}};
-enum { HALVES = sizeof halves / sizeof *halves, FUSED = 2 };
+enum { HALVES = sizeof halves / sizeof *halves, FUSED = 8 };
 
 static const char *const no_prefix[] = {"", NULL};
 
@@ -96,31 +96,58 @@ static int is_there(const struct sh_param *first, const struct sh_param *p)
     return 0;
 }
 
-/* Gates and rows to gate of all experts in one tensor, which is looked for first: some converters join them. */
+static unsigned paired(const struct sh_family *f, enum sh_role role)
+{
+    int turns = role == SH_Q_W || role == SH_Q_B || role == SH_K_W || role == SH_K_B;
+    return turns && f->gguf && f->gguf->traits & SH_GGUF_IN_PAIRS ? SH_GGUF_PAIRED : 0;
+}
+
+/* Do queries, keys and values have tensors of their own, and does nothing else have the name of one for all? */
+static int are_apart(const struct sh_family *f)
+{
+    if (!f->gguf || !find(f, SH_Q_W) || is_one_tensor(f, SH_Q_W, SH_K_W) || is_one_tensor(f, SH_Q_W, SH_ATTN_GATE_W))
+        return 0;
+    for (const struct sh_gguf_name *own = f->gguf->names; own && own->name; own++)
+        if (!strcmp(own->name, BLOCK "attn_qkv.weight"))
+            return 0;
+    return 1;
+}
+
+/* What some converters join, which is looked for first: gates and rows to gate of all experts; queries, keys and
+ * values, and their biases. */
 static struct sh_param *add_fused(const struct sh_family *f, struct sh_param *to)
 {
-    const struct sh_param *gate = find(f, SH_EXPERT_GATE_W), *up = find(f, SH_EXPERT_UP_W);
-    for (int i = 0; gate && up && i < FUSED; i++, to++) {
-        *to = i ? *up : *gate;
-        to->name = BLOCK "ffn_gate_up_exps.weight";
-        to->form = SH_WHOLE_NAME;
+    static const struct { enum sh_role role; const char *name; } fused[FUSED] = {
+        {SH_EXPERT_GATE_W, BLOCK "ffn_gate_up_exps.weight"}, {SH_EXPERT_UP_W, BLOCK "ffn_gate_up_exps.weight"},
+        {SH_Q_W, BLOCK "attn_qkv.weight"}, {SH_K_W, BLOCK "attn_qkv.weight"}, {SH_V_W, BLOCK "attn_qkv.weight"},
+        {SH_Q_B, BLOCK "attn_qkv.bias"}, {SH_K_B, BLOCK "attn_qkv.bias"}, {SH_V_B, BLOCK "attn_qkv.bias"}};
+    int experts = find(f, SH_EXPERT_GATE_W) && find(f, SH_EXPERT_UP_W), apart = are_apart(f);
+    for (int i = 0; i < FUSED; i++) {
+        const struct sh_param *p = find(f, fused[i].role);
+        if (!p || !(i < 2 ? experts : apart))
+            continue;
+        *to = *p;
+        to->name = fused[i].name;
+        to->form = SH_WHOLE_NAME | paired(f, p->role);
+        to++;
     }
     return to;
 }
 
-struct sh_family *sh_gguf_family(const struct sh_family *f)
+struct sh_family *sh_gguf_family(const struct sh_family *f, int joins)
 {
     size_t n = 0;
     while (f->params[n].name)
         n++;
-    struct sh_param *params = xcalloc(n + HALVES + FUSED + 1, sizeof *params), *to = add_fused(f, params);
-    int in_pairs = f->gguf && f->gguf->traits & SH_GGUF_IN_PAIRS;
+    struct sh_param *params = xcalloc(n + HALVES + FUSED + 1, sizeof *params);
+    struct sh_param *to = joins ? add_fused(f, params) : params;
+    int may_lack = f->gguf && f->gguf->traits & SH_GGUF_UNCORRECTED;
     for (size_t i = 0; i < n; i++) {
         enum sh_role role = f->params[i].role;
-        int is_paired = in_pairs && (role == SH_Q_W || role == SH_Q_B || role == SH_K_W || role == SH_K_B);
         *to = f->params[i];
         to->name = name_of(f, to);
-        to->form = SH_WHOLE_NAME | (is_paired ? SH_GGUF_PAIRED : 0u) | kept_form(f, to);
+        to->form = SH_WHOLE_NAME | paired(f, role) | kept_form(f, to) |
+                   (role == SH_ROUTER_CHOICE && may_lack ? SH_OPTIONAL : 0u);
         to += to->name && !is_there(params, to);
     }
     if (f->gguf && f->gguf->traits & SH_GGUF_LATENT)

@@ -275,12 +275,30 @@ static int put_local_base(struct sh_gguf_maker *m)
 {
     const char *name = sh_gguf_has(m, "rope.freq_base_swa") ? "rope.freq_base_swa" : "rope.local.freq_base";
     double base = 10000;
+    if (m->form->traits & SH_GGUF_ROPES)        /* put_ropes does it                              */
+        return 0;
     if (sh_gguf_has(m, name) && !(m->form->traits & SH_GGUF_LOCAL_BASE))
         return sh_gguf_cannot(m, name, "no such key for this family");
     if (sh_gguf_number(m, name, &base))
         return -1;
     if (m->form->traits & SH_GGUF_LOCAL_BASE)
         sh_gguf_put(m, "rope_local_base_freq", name, json_real(base));
+    return 0;
+}
+
+/* Layers with a window rotate without scaling. */
+static int put_ropes(struct sh_gguf_maker *m, double base)
+{
+    double local = base;
+    if (sh_gguf_number(m, "rope.freq_base_swa", &local))
+        return -1;
+    json_t *scaling = json_object_get(m->root, "rope_scaling");
+    json_t *whole = scaling ? json_copy(scaling) : json_pack("{s:s}", "rope_type", "default");
+    json_object_set_new(whole, "rope_theta", json_real(base));
+    json_object_del(m->root, "rope_scaling");
+    sh_gguf_put(m, "rope_parameters", "rope.freq_base",
+                json_pack("{s:o, s:{s:s, s:f}}", "full_attention", whole, "sliding_attention", "rope_type", "default",
+                          "rope_theta", local));
     return 0;
 }
 
@@ -299,6 +317,8 @@ int sh_gguf_put_rope(struct sh_gguf_maker *m)
         return -1;
     if (!(base > 1) || base > 1e12)
         return sh_gguf_cannot(m, name, "a number above 1");
+    if (m->form->traits & SH_GGUF_ROPES)
+        return put_ropes(m, base);
     sh_gguf_put(m, m->form->base_key, name, json_real(base));
     if (factors && put_factors(m, factors, base, turning))
         return -1;

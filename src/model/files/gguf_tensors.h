@@ -58,8 +58,9 @@ void sh_gguf_unpack_row(const struct sh_gguf_type *t, const unsigned char *row, 
  * rotates neighbouring elements and this program rotates halves. */
 enum { SH_GGUF_PAIRED = 1 << 8 };           /* added to enum sh_form: the order of rows above     */
 
-/* A copy of the tables with these names; free it with sh_gguf_family_free. */
-struct sh_family *sh_gguf_family(const struct sh_family *f);
+/* A copy of the tables with these names; free it with sh_gguf_family_free. joins: and, before them, with those of
+ * tensors that some converters make of several. */
+struct sh_family *sh_gguf_family(const struct sh_family *f, int joins);
 void sh_gguf_family_free(struct sh_family *f);                      /* NULL is fine               */
 
 /* The plain [rows, cols] of a parameter (family.h): f32 if its tensor is packed or coded (coded.h; in any file), else
