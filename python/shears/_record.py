@@ -316,6 +316,9 @@ class record:
 
     def _attend(self, module, query, key, value, attention_mask, scaling=None, dropout=0.0, is_causal=None,
                 sliding_window=None, softcap=None, position_bias=None, s_aux=None, sinks=None, **other):
+        indices = other.get("indices")
+        if indices is not None and indices.shape[-1] >= key.shape[2]:
+            other["indices"] = None                 # an index that chooses all keys, as in short texts
         given = sorted(name for name in ("indices", "block_indices", "head_mask") if other.get(name) is not None)
         if given:
             raise failed(self._names.get(id(module), type(module).__name__),
