@@ -343,7 +343,7 @@ EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py %D%/oracle/f
 	%D%/oracle/families_modern.py %D%/oracle/families_variants.py
 EXTRA_DIST += %D%/golden/rope.json %D%/oracle/rope.py
 EXTRA_DIST += %D%/golden/tokenizers %D%/oracle/tokenizer_models.py %D%/oracle/tokenizer_real.py \
-	%D%/oracle/tokenizer_unigram.py
+	%D%/oracle/tokenizer_unigram.py %D%/oracle/tokenizer_folders.py %D%/oracle/tokenizer_pre.py
 EXTRA_DIST += %D%/golden/persistence %D%/oracle/persistence.py
 EXTRA_DIST += %D%/golden/plots
 EXTRA_DIST += %D%/golden/torch %D%/oracle/torch_files.py
