@@ -88,6 +88,10 @@ int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct 
 int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 /* rope_parameters with one object for full_attention and one for sliding_attention, maybe with shares of each head. */
 int sh_config_ropes_by_kind(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+/* The same for families that rotate whole heads. */
+int sh_config_whole_ropes_by_kind(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+/* Does the file have any such object? Without one, some families have a scaling of their own. */
+int sh_config_says_rope(const struct sh_config *c);
 /* -1: a part of each head alone turns. */
 int sh_config_turns_whole(const struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 

@@ -228,3 +228,16 @@ int sh_config_ropes_by_kind(struct sh_arch *a, const struct sh_config *c, struct
     sh_config_lengthen(a, &a->rope);
     return 0;
 }
+
+int sh_config_whole_ropes_by_kind(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    if (sh_config_ropes_by_kind(a, c, e))
+        return -1;
+    return a->n_rot == a->d_head && a->local_n_rot == a->d_head
+               ? 0 : sh_config_refuse(c, "rope_parameters", "a rotation of whole heads, or a proportional one", e);
+}
+
+int sh_config_says_rope(const struct sh_config *c)
+{
+    return sh_config_is_filled(c, "rope_scaling") || sh_config_is_filled(c, "rope_parameters");
+}

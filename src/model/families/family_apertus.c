@@ -15,10 +15,9 @@ static const struct sh_param params[] = {
 /* A file that says nothing about the rotation means LLaMA 3's scaling. */
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    int says = sh_config_is_filled(c, "rope_scaling") || sh_config_is_filled(c, "rope_parameters");
     if (sh_config_whole_rope(a, c, e))
         return -1;
-    if (!says && !sh_config_is_gguf(c))
+    if (!sh_config_says_rope(c) && !sh_config_is_gguf(c))
         a->rope = (struct sh_rope){.kind = SH_ROPE_LLAMA3, .base = a->rope.base, .factor = 8, .low = 1, .high = 4,
                                    .original = 8192};
     return 0;

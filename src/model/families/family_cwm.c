@@ -15,7 +15,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    if (!sh_config_is_filled(c, "rope_parameters") && !sh_config_is_filled(c, "rope_scaling"))
+    if (!sh_config_says_rope(c))
         return sh_fail(e, "%s: key 'rope_parameters' is missing", sh_config_path(c));
     return sh_config_whole_rope(a, c, e);
 }

@@ -40,10 +40,9 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 /* A file that says nothing about the rotation means YaRN as in the published models. */
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    int says = sh_config_is_filled(c, "rope_scaling") || sh_config_is_filled(c, "rope_parameters");
     if (sh_config_whole_rope(a, c, e))
         return -1;
-    if (!says && !sh_config_is_gguf(c)) {
+    if (!sh_config_says_rope(c) && !sh_config_is_gguf(c)) {
         a->rope = (struct sh_rope){.kind = SH_ROPE_YARN, .base = a->rope.base, .factor = 32, .original = 4096,
                                    .fast = 32, .slow = 1};
         a->rope.attention = (float)sh_rope_sharpening(32, 1);

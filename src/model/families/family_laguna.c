@@ -20,12 +20,6 @@ static const struct sh_param params[] = {
     SH_CHOICE("mlp.gate.e_score_correction_bias"), SH_LLAMA_EXPERTS, SH_SHARED("mlp.shared_expert"),
     SH_SHARED("mlp.shared_experts"), {.name = NULL}};
 
-static int never(int layer, int number)
-{
-    (void)layer;
-    return number;
-}
-
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int n = sh_config_length(c, "num_attention_heads_per_layer");
@@ -41,7 +35,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     a->gates_heads = sh_config_is(c, "gating", "true") || sh_config_is(c, "gating", "\"per-head\"");
     if (!a->gates_heads && !sh_config_is(c, "gating", "\"per-element\""))
         return sh_config_refuse(c, "gating", "true, per-head or per-element", e);
-    return sh_config_window(c, 512, a, e) || sh_config_windows(c, never, 0, a, e) ||
+    return sh_config_window(c, 512, a, e) || sh_config_windows(c, sh_but_each, 1, a, e) ||
            sh_mixture_listed(a, c, 1, e) ? -1 : 0;
 }
 

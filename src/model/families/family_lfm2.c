@@ -151,10 +151,7 @@ static int finish_3(struct sh_arch *a, const struct sh_config *c, struct sh_err 
     a->rope.kind = SH_ROPE_PROPORTIONAL;        /* if the file does not say                           */
     a->rope.factor = 1;
     a->rope.pairs = a->n_rot / 4;
-    if (sh_config_check_attends(c, "layer_types", a, e) || sh_config_ropes_by_kind(a, c, e))
-        return -1;
-    return a->n_rot == a->d_head && a->local_n_rot == a->d_head
-               ? 0 : sh_config_refuse(c, "rope_parameters", "a rotation of whole heads, or a proportional one", e);
+    return sh_config_check_attends(c, "layer_types", a, e) || sh_config_whole_ropes_by_kind(a, c, e) ? -1 : 0;
 }
 
 const struct sh_family sh_family_lfm3 = {

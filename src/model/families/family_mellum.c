@@ -14,24 +14,10 @@ static const struct sh_param params[] = {
     SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_QK_NORMS, SH_LLAMA_FEED,
     SH_ROUTER("mlp.gate.weight"), SH_LLAMA_EXPERTS, {.name = NULL}};
 
-static int never(int layer, int number)
-{
-    (void)layer;
-    return number;
-}
-
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    return sh_config_window(c, 1024, a, e) || sh_config_windows(c, never, 0, a, e) ||
+    return sh_config_window(c, 1024, a, e) || sh_config_windows(c, sh_but_each, 1, a, e) ||
            sh_mixture_listed(a, c, 0, e) ? -1 : 0;
-}
-
-static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
-{
-    if (sh_config_ropes_by_kind(a, c, e))
-        return -1;
-    return a->n_rot == a->d_head && a->local_n_rot == a->d_head
-               ? 0 : sh_config_refuse(c, "rope_parameters", "a rotation of whole heads", e);
 }
 
 const struct sh_family sh_family_mellum = {
@@ -43,4 +29,4 @@ const struct sh_family sh_family_mellum = {
     .keys = keys, .params = params, .gguf = &sh_gguf_mellum,
     .knows = " sliding_window layer_types mlp_layer_types num_nextn_predict_layers mtp_layer_types "
              "mtp_mlp_layer_types first_k_dense_replace ",
-    .shape = shape, .finish = finish};
+    .shape = shape, .finish = sh_config_whole_ropes_by_kind};

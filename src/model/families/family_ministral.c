@@ -21,7 +21,7 @@ const struct sh_family sh_family_ministral = {
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    if (!sh_config_is_gguf(c) && !sh_config_is_filled(c, "rope_scaling") && !sh_config_is_filled(c, "rope_parameters"))
+    if (!sh_config_is_gguf(c) && !sh_config_says_rope(c))
         return sh_config_refuse(c, "rope_parameters", "the parameters of the rotation", e);
     if (sh_config_whole_rope(a, c, e) ||
         sh_config_real(c, "rope_scaling.llama_4_scaling_beta", 1e6, &a->temper, e) ||
