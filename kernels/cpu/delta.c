@@ -68,7 +68,7 @@ static void run_head(void *arg, int number)
         t.v = x + 2 * keys + h * a->d_v;
         t.out = (float *)a->out.at + at * (size_t)a->d_v;
         t.decay = expf(-rate * softplus(a->a[at] + a->step[h]));
-        t.strength = logistic(a->b[at]);
+        t.strength = a->strength * logistic(a->b[at]);
         step(state, a, &t);
     }
     free(scratch);

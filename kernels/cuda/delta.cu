@@ -9,7 +9,8 @@ enum { THREADS = 128 };
 struct delta {                          /* of one sequence; without holes: every byte means something */
     const float *x, *a, *b, *log_a, *step;
     float *out, *state;
-    int n_k, n_v, d_k, d_v, n_row, channels, in_turns, unused;
+    int n_k, n_v, d_k, d_v, n_row, channels, in_turns;
+    float strength;
 };
 
 static __device__ __forceinline__ float logistic(float x)
@@ -44,7 +45,7 @@ static __global__ void move_state(struct delta a)
         scale_to(part, k, x + keys + key_head * a.d_k, a.d_k, 1.0f);
         __syncthreads();
         float gap = a.a[at] + a.step[h], decay = expf(-rate * (gap > 20 ? gap : log1pf(expf(gap))));
-        float beta = logistic(a.b[at]);
+        float beta = a.strength * logistic(a.b[at]);
         for (int j = (int)threadIdx.x; j < a.d_v; j += THREADS) {
             float known = 0, out = 0;
             for (int i = 0; i < a.d_k; i++)
@@ -73,7 +74,7 @@ void cuda_delta(struct sh_dev *d, const struct sh_delta *a)
         struct delta one = {(const float *)a->x.at + row * (size_t)channels, a->a + row * n_v, a->b + row * n_v,
                             a->log_a, a->step, (float *)a->out.at + row * n_v * (size_t)a->d_v,
                             a->state + (size_t)s * a->state_step, a->n_k, a->n_v, a->d_k, a->d_v,
-                            a->start[s + 1] - a->start[s], channels, a->in_turns, 0};
+                            a->start[s + 1] - a->start[s], channels, a->in_turns, a->strength};
         if (one.n_row)
             SH_LAUNCH(move_state, dim3((unsigned)a->n_v), dim3(THREADS), d->compute, one);
     }

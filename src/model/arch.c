@@ -21,6 +21,13 @@ int sh_arch_attends(const struct sh_arch *a, int layer)
     return !((linear | a->feeds[layer / 64]) >> layer % 64 & 1);
 }
 
+enum sh_norm_place sh_arch_norm_place(const struct sh_arch *a, int layer)
+{
+    if (a->norm_place != SH_NORM_BY_KIND)
+        return a->norm_place;
+    return sh_arch_attends(a, layer) ? SH_NORM_OUT : SH_NORM_PRE;
+}
+
 int sh_arch_recurs(const struct sh_arch *a, int layer)
 {
     return a->linear[layer / 64] >> layer % 64 & 1;

@@ -13,7 +13,8 @@ enum sh_norm_place {
     SH_NORM_PRE,                /* before each block                                              */
     SH_NORM_POST,               /* after each block's residual sum                                */
     SH_NORM_BOTH,               /* before each block, and on its output before the residual sum   */
-    SH_NORM_OUT                 /* on the output of each block before the residual sum alone      */
+    SH_NORM_OUT,                /* on the output of each block before the residual sum alone      */
+    SH_NORM_BY_KIND             /* SH_NORM_OUT in layers that attend, SH_NORM_PRE in others       */
 };
 /* SH_POS_WAVES: rows of sines and cosines (Vaswani et al., 2017) that are computed, used like learned ones. */
 enum sh_pos_kind { SH_POS_LEARNED, SH_POS_ROTARY, SH_POS_ALIBI, SH_POS_NONE, SH_POS_WAVES };
@@ -100,6 +101,8 @@ struct sh_recurrent {
     int n_k, n_v, d_k, d_v;
     int kernel;                             /* tokens of the convolution                          */
     int in_turns;                           /* kernels/backend.h's struct sh_delta                */
+    float strength;                         /* the same; 0: 1                                     */
+    float norm_eps;                         /* of the norm of what it gives; 0: the model's       */
     int rank;                               /* state space: numbers that steps come from (Mamba); 0: x (Mamba-2) */
     int normed, gated_last;                 /* … what it gives is normed in n_k parts: after the gate, or before it */
     int has_bias, has_out_bias, has_conv_bias;      /* its products of x; the last one; its convolution */
@@ -179,6 +182,8 @@ void sh_arch_see_all(struct sh_arch *a, int layer);
 
 /* Does the layer attend? Others have no keys, no values and no attention to record. */
 int sh_arch_attends(const struct sh_arch *a, int layer);
+/* Where its norms are; never SH_NORM_BY_KIND. */
+enum sh_norm_place sh_arch_norm_place(const struct sh_arch *a, int layer);
 /* Is it recurrent? Does it have a feed-forward block? */
 int sh_arch_recurs(const struct sh_arch *a, int layer);
 int sh_arch_feeds(const struct sh_arch *a, int layer);

@@ -115,6 +115,8 @@ void sh_config_set_block(struct sh_arch *a, int layer, enum sh_layer_block block
 int sh_config_attending(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);
 /* Whether there is a layer that attends; -1: none, which `key` says. */
 int sh_config_check_attends(const struct sh_config *c, const char *key, const struct sh_arch *a, struct sh_err *e);
+/* The delta rule with heads that fit each other and a bound on their sizes, once all of a->recurrent is known. */
+int sh_config_check_delta(const struct sh_config *c, const struct sh_arch *a, struct sh_err *e);
 /* A state space with a bound on its sizes, once all of a->recurrent is known; `key` says the number of its heads. */
 int sh_config_check_scan(const struct sh_config *c, const char *key, const struct sh_arch *a, struct sh_err *e);
 

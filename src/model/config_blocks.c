@@ -57,6 +57,16 @@ int sh_config_check_attends(const struct sh_config *c, const char *key, const st
     return sh_config_refuse(c, key, "at least one layer of attention", e);
 }
 
+int sh_config_check_delta(const struct sh_config *c, const struct sh_arch *a, struct sh_err *e)
+{
+    const struct sh_recurrent *r = &a->recurrent;
+    if (r->n_v % r->n_k)
+        return sh_config_refuse(c, "linear_num_value_heads", "a multiple of linear_num_key_heads", e);
+    if ((long long)r->n_v * r->d_v > 1000000 || (long long)r->n_k * r->d_k > 1000000)
+        return sh_config_refuse(c, "linear_value_head_dim", "heads of a total width of at most 10^6", e);
+    return 0;
+}
+
 int sh_config_check_scan(const struct sh_config *c, const char *key, const struct sh_arch *a, struct sh_err *e)
 {
     const struct sh_recurrent *r = &a->recurrent;

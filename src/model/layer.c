@@ -171,6 +171,7 @@ static const unsigned char is_apart[SH_N_ROLE] = {
     [SH_EXPERT_GATE_B] = 1, [SH_EXPERT_UP_W] = 1,
     [SH_EXPERT_UP_B] = 1, [SH_EXPERT_DOWN_W] = 1, [SH_EXPERT_DOWN_B] = 1, [SH_ACT_AP] = 1, [SH_ACT_AN] = 1,
     [SH_ACT_BETA] = 1, [SH_ACT_EPS] = 1, [SH_LAYER_SCALE] = 1, [SH_ALTUP_PREDICT] = 1, [SH_ALTUP_CORRECT] = 1,
+    [SH_RECUR_CONV] = 1, [SH_RECUR_CONV_K] = 1, [SH_RECUR_CONV_V] = 1,
     [SH_EXPERT_SCALE] = 1, [SH_Q_EXPERT_W] = 1, [SH_O_EXPERT_W] = 1, [SH_ATTN_MIX_B] = 1, [SH_MIX_B] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
@@ -191,7 +192,7 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
                               : sh_layer_vector(b, d, m, role, layer, &l->vector[role], e);
     }
     bad = bad || sh_latent_load(l, m, dtype, e) || sh_experts_new(l, m, e) || sh_streams_load(l, m, e) ||
-          sh_attention_experts_load(l, m, e);
+          sh_attention_experts_load(l, m, e) || sh_recurrent_load(l, m, e);
     b->weight_bits(d, 16);
     sh_model_drop(m, layer);
     sh_model_leave(m);
@@ -422,8 +423,8 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
 static void add_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, enum sh_adding what,
                       enum sh_role post)
 {
-    int normed = a->arch->norm_place == SH_NORM_BOTH || a->arch->norm_place == SH_NORM_OUT;
-    normed = normed && l->vector[post];         /* in some models, only certain blocks have that norm */
+    enum sh_norm_place place = sh_arch_norm_place(a->arch, l->index);   /* in some models, only certain blocks have */
+    int normed = (place == SH_NORM_BOTH || place == SH_NORM_OUT) && l->vector[post];        /* that norm */
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
     struct sh_scatter add = {.out = h, .x = block, .by = sh_arch_added_by(a->arch, what)};
     int scaled = !normed || sh_arch_scales(a->arch);
@@ -524,8 +525,9 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
                   const struct sh_tap *tap, int attention_only, const struct sh_own_attention *own)
 {
     const struct sh_arch *c = a->arch;
-    int n = start[n_seq], post = c->norm_place == SH_NORM_POST, parallel = (c->flags & SH_PARALLEL) != 0;
-    int bare = post || c->norm_place == SH_NORM_OUT;    /* blocks read hidden states as they are */
+    enum sh_norm_place place = sh_arch_norm_place(c, l->index);
+    int n = start[n_seq], post = place == SH_NORM_POST, parallel = (c->flags & SH_PARALLEL) != 0;
+    int bare = post || place == SH_NORM_OUT;    /* blocks read hidden states as they are */
     struct sh_mat h = sh_streams_begin(l, a, hidden, n), x = sh_dense(a->x, a->dtype, n, c->d_model);
 
     a->hidden = hidden;

@@ -95,6 +95,8 @@ void sh_streams_end(const struct sh_layer *l, const struct sh_activations *a, vo
 void sh_laurel_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x);
 void sh_laurel_join(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h);
 
+/* What is not loaded as its other tensors are: the convolution. */
+int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
 /* What the last product of a recurrent layer reads, [rows, n_v * d_v]. state: device, of each sequence
  * (sh_recurrent_state), read and written; NULL: they begin here. */
 struct sh_mat sh_recurrent_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, int n_seq,

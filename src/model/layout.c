@@ -73,7 +73,8 @@ static int block_of(enum sh_role role)
         [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_Q_NORM_B] = 1, [SH_K_NORM_B] = 1, [SH_O_NORM_W] = 1,
         [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1,
         [SH_UP_W] = 3, [SH_UP_B] = 3, [SH_GATE_W] = 3, [SH_GATE_B] = 3, [SH_DOWN_W] = 3, [SH_DOWN_B] = 3};
-    return role >= SH_RECUR_Q_W && role <= SH_RECUR_OUT_B ? 2 : blocks[role];
+    int recurs = (role >= SH_RECUR_Q_W && role <= SH_RECUR_OUT_B) || role == SH_RECUR_CONV_K || role == SH_RECUR_CONV_V;
+    return recurs ? 2 : blocks[role];
 }
 
 /* Does the layer lack it: another one's keys and values stand in, or its own keys for its values? */
@@ -94,6 +95,16 @@ static int recurrent_has(enum sh_role role, const struct sh_recurrent *r)
            (role != SH_RECUR_NORM_W || r->normed || r->kind == SH_DELTA_RULE);
 }
 
+/* A layer's norms at places where only another kind of layer has them. */
+static int is_misplaced(enum sh_role role, const struct sh_arch *a, int layer)
+{
+    int before = role == SH_ATTN_NORM_W || role == SH_MLP_NORM_W;
+    int after = role == SH_ATTN_POST_W || role == SH_MLP_POST_W;
+    if (a->norm_place != SH_NORM_BY_KIND)
+        return 0;
+    return sh_arch_norm_place(a, layer) == SH_NORM_OUT ? before : after;
+}
+
 /* What only models with several streams, or with embeddings of layers, have. */
 static int is_of_streams(enum sh_role role, const struct sh_streams *s)
 {
@@ -105,7 +116,8 @@ static int is_of_streams(enum sh_role role, const struct sh_streams *s)
 
 int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer)
 {
-    if (!is_of_streams(p->role, &a->streams) || (p->role >= SH_LAYER_ROLE && is_lent(p->role, a, layer)))
+    if (!is_of_streams(p->role, &a->streams) ||
+        (p->role >= SH_LAYER_ROLE && (is_lent(p->role, a, layer) || is_misplaced(p->role, a, layer))))
         return 0;
     int block = p->role < SH_LAYER_ROLE ? 0 : block_of(p->role);
     if ((block == 1 && !sh_arch_attends(a, layer)) || (block == 3 && !sh_arch_feeds(a, layer)) ||

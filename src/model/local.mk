@@ -85,6 +85,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_nemotron.c \
 	%D%/families/family_nemotron_h.c \
 	%D%/families/family_olmo.c \
+	%D%/families/family_olmo_hybrid.c \
 	%D%/families/family_olmoe.c \
 	%D%/families/family_opt.c \
 	%D%/families/family_persimmon.c \

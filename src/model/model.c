@@ -17,6 +17,7 @@
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/families/family.h"
 
+enum { MOST_CUT = 10000000 };                   /* rows of a part that is cut anywhere                      */
 #define MOST_TENSORS ((size_t)10000000)         /* of all layers, those that a model lacks among them */
 
 /* Sets where a layer's places are. */
@@ -116,6 +117,11 @@ static void rows_in_words(const struct sh_model *m, const struct sh_param *p, in
         snprintf(text + used, bytes - used, " + offset");
 }
 
+static int is_conv(enum sh_role role)
+{
+    return role == SH_RECUR_CONV || role == SH_RECUR_CONV_K || role == SH_RECUR_CONV_V;
+}
+
 /* Of slices, each. Vectors may be stored as one row, and matrices of one row as vectors. */
 static int check_shape(const struct sh_model *m, const struct bound *b, int layer, struct sh_err *e)
 {
@@ -129,7 +135,7 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
     size_t shape[2] = {(size_t)(l->is_transposed ? l->cols : l->total),
                        (size_t)(l->is_transposed ? l->total : l->cols)};
     rows_in_words(m, p, layer, rows, sizeof rows);
-    if (p->role == SH_RECUR_CONV && rank == 3 && got[1] == 1) {         /* a group's one channel */
+    if (is_conv(p->role) && rank == 3 && got[1] == 1) {                 /* a group's one channel */
         got = squeezed;
         rank = 2;
     }
@@ -204,6 +210,8 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
         return sh_fail(e, "%s: tensor '%s' is missing from the weights", m->path, b->name);
     if (b->stored->coded)               /* always [out, in] */
         b->layout.is_transposed = 0;
+    if (p->form & SH_CUT_ANYWHERE && b->stored->rank && b->stored->shape[0] <= MOST_CUT)
+        b->rows = b->layout.rows = b->layout.run = b->layout.step = b->layout.total = (int)b->stored->shape[0];
     return check_shape(m, b, layer, e) || sh_stored_type(b->stored, &b->type, e) ? -1 : 0;
 }
 
@@ -279,6 +287,21 @@ static int check_all_bound(const struct sh_model *m, struct sh_err *e)
                            spare->name, m->family->name) : 0;
 }
 
+/* Files in the wild cut a convolution's parts at other rows than its channels: all together must be as many. */
+static int check_convs(struct sh_model *m, struct sh_err *e)
+{
+    int channels = sh_recurrent_channels(&m->arch.recurrent);
+    for (int layer = 0; layer < m->arch.n_layer; layer++) {
+        const struct bound *q = sh_bound_at(m, SH_RECUR_CONV, layer, 0), *k = sh_bound_at(m, SH_RECUR_CONV_K, layer, 0),
+                           *v = sh_bound_at(m, SH_RECUR_CONV_V, layer, 0);
+        if (!k->name || q->rows + k->rows + v->rows == channels)
+            continue;
+        return sh_fail(e, "%s: tensors '%s', '%s' and '%s': found %d, %d and %d rows, expected %d together", m->path,
+                       q->name, k->name, v->name, q->rows, k->rows, v->rows, channels);
+    }
+    return 0;
+}
+
 static int bind_all(struct sh_model *m, struct sh_err *e)
 {
     const char *prefix = find_prefix(m, e);
@@ -295,7 +318,7 @@ static int bind_all(struct sh_model *m, struct sh_err *e)
             for (int i = 0; i < sh_dim_size(&m->arch, p->count) && sh_param_exists(p, &m->arch, layer); i++)
                 if (bind(m, p, prefix, layer, i, e))
                     return -1;
-    return check_no_more_layers(m, prefix, e) || check_all_bound(m, e) ? -1 : 0;
+    return check_convs(m, e) || check_no_more_layers(m, prefix, e) || check_all_bound(m, e) ? -1 : 0;
 }
 
 /* The folder's own name, or the GGUF file's without its end; for a folder that is named after a revision,

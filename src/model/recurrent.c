@@ -9,6 +9,26 @@
 #include "src/base/mem.h"
 #include "src/model/layer_parts.h"
 
+int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
+{
+    static const enum sh_role parts[] = {SH_RECUR_CONV, SH_RECUR_CONV_K, SH_RECUR_CONV_V};
+    const struct sh_recurrent *r = &sh_model_arch(m)->recurrent;
+    size_t n = (size_t)sh_recurrent_channels(r) * (size_t)r->kernel, used = 0;
+    if (!sh_arch_recurs(sh_model_arch(m), l->index))
+        return 0;
+    float *all = xcalloc(n, sizeof *all);
+    int bad = 0;
+    for (int i = 0; i < 3 && !bad; i++) {
+        struct sh_tensor t;
+        bad = sh_model_tensor(m, parts[i], l->index, &t, e) || sh_model_check_finite(&t, e);
+        for (size_t k = 0; !bad && t.at && k < (size_t)t.rows * (size_t)t.cols; k++)
+            all[used++] = sh_tensor_element(&t, k);
+    }
+    l->vector[SH_RECUR_CONV] = bad ? NULL : l->b->vector(l->d, all, n, e);
+    free(all);
+    return l->vector[SH_RECUR_CONV] ? 0 : -1;
+}
+
 struct texts { int n; const int *start; float *state; };        /* state: sh_recurrent_run's       */
 
 struct run {
@@ -99,8 +119,8 @@ static struct sh_linear product(const struct run *r, struct sh_mat out, struct s
 
 static void norm(const struct run *r, struct sh_mat out, struct sh_mat x, enum sh_role w, int n_own)
 {
-    struct sh_norm norm = {.out = out, .x = x, .weight = r->l->vector[w], .n_own = n_own, .eps = r->a->arch->norm_eps,
-                           .kind = SH_NORM_RMS};
+    struct sh_norm norm = {.out = out, .x = x, .weight = r->l->vector[w], .n_own = n_own, .kind = SH_NORM_RMS,
+                           .eps = r->shape->norm_eps > 0 ? r->shape->norm_eps : r->a->arch->norm_eps};
     r->l->b->norm(r->l->d, &norm);
 }
 
@@ -128,7 +148,7 @@ static void run_delta(const struct run *r, struct sh_mat x, struct sh_mat in, st
                                     product(r, by_b, x, SH_RECUR_B_W, SH_N_ROLE)};
     struct sh_delta what = {.out = out, .x = in, .a = by_a.at, .b = by_b.at, .log_a = r->l->vector[SH_RECUR_LOG_A],
                             .step = r->l->vector[SH_RECUR_STEP], .n_k = c->n_k, .n_v = c->n_v, .d_k = c->d_k,
-                            .d_v = c->d_v, .in_turns = c->in_turns};
+                            .d_v = c->d_v, .in_turns = c->in_turns, .strength = c->strength > 0 ? c->strength : 1};
     struct sh_mat heads = sh_dense(out.at, SH_F32, x.rows * c->n_v, c->d_v);
     sh_layer_linears(r->l, all, 6);
     convolve(r, in, SH_ACT_SILU);

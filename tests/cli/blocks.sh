@@ -56,6 +56,11 @@ refuses falcon_h1 '{"ssm_in_multiplier": 1e7}' "key 'ssm_in_multiplier': found 1
 refuses falcon_h1 '{"mamba_d_ssm": 25}' "key 'mamba_n_heads': .*heads that are mamba_d_ssm wide together"
 refuses falcon_h1 '{"mamba_d_ssm": "-"}' "key 'mamba_n_heads': .*heads that are mamba_d_ssm wide together"
 refuses falcon_h1 '{"hidden_act": "gelu"}' "key 'hidden_act': found \"gelu\", expected \"silu\""
+refuses olmo_hybrid '{"linear_num_key_heads": 3}' "key 'linear_num_value_heads': found 4, expected a multiple of"
+refuses olmo_hybrid '{"linear_key_head_dim": null, "hidden_size": 2048}' "key 'linear_key_head_dim': .*1 to 256"
+refuses olmo_hybrid '{"layer_types": ["linear_attention", "linear_attention", "linear_attention", "linear_attention"]}' \
+    "key 'layer_types': .*$attention"
+refuses olmo_hybrid_rope '{"partial_rotary_factor": 0.5}' "key 'partial_rotary_factor': found 0.5, expected 1"
 refuses jamba '{"attn_layer_offset": 2}' "key 'attn_layer_offset': found 2, expected less than the period"
 refuses jamba '{"mamba_dt_rank": "many"}' "key 'mamba_dt_rank': found \"many\""
 refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*", "num_hidden_layers": 4}' \
@@ -83,5 +88,7 @@ takes falcon_h1_plain '{"mlp_multipliers": null, "ssm_multipliers": null, "mamba
 takes falcon_h1_plain '{"mamba_d_ssm": 32}'
 takes nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*-", "num_hidden_layers": 4}'
 takes nemotron_h '{"tie_word_embeddings": true}'
+takes olmo_hybrid '{"layer_types": "-", "linear_num_key_heads": null, "linear_key_head_dim": null}'
+takes olmo_hybrid '{"rope_parameters": null, "rope_theta": null}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
 finish

@@ -7,9 +7,10 @@ on them.
 
 Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid,
 granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe); Mamba-2 next to
-attention (falcon_h1 and those that begin so). The others are mixtures of what older families have. Each is a folder as published, with ref.json (token ids, the layers that attend, the
-greedy continuation of the first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager
-attention, float32, one thread."""
+attention (falcon_h1 and those that begin so); the delta rule (olmo_hybrid, olmo_hybrid_rope). The others are mixtures
+of what older families have. Each is a folder as published, with ref.json (token ids, the layers that attend, the greedy
+continuation of the first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention,
+float32, one thread."""
 import json
 import pathlib
 import sys
@@ -185,7 +186,14 @@ def cases():
             layer_rope_theta=[90.0, 0, 90.0]),
         "deepseek_v32_plain": make_config(
             "deepseek_v32", **LATENT, **EXPERTS, num_hidden_layers=3, n_routed_experts=6, n_group=3, topk_group=2,
-            index_topk=48, index_head_dim=8, index_n_heads=2, mlp_layer_types=["dense", "sparse", "sparse"])}
+            index_topk=48, index_head_dim=8, index_n_heads=2, mlp_layer_types=["dense", "sparse", "sparse"]),
+        "olmo_hybrid": make_config(
+            "olmo_hybrid", **SMALL, num_hidden_layers=4, rope_parameters={"rope_type": "default", "rope_theta": None}),
+        "olmo_hybrid_rope": make_config(
+            "olmo_hybrid", **SMALL, num_hidden_layers=4, layer_types=["full_attention", "linear_attention"] * 2,
+            rope_parameters=ROPE | {"rope_theta": 5000.0}, attention_bias=True, rms_norm_eps=1e-3,
+            linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=5, linear_value_head_dim=6,
+            linear_conv_kernel_dim=3, linear_allow_neg_eigval=False, tie_word_embeddings=True)}
 
 
 def run(model, tokens):

@@ -50,6 +50,7 @@ enum sh_role {
     SH_EXPERT_NORM_W, SH_ROUTER_NORM_W, SH_EXPERT_SCALE, SH_MLP_POST_1_W, SH_MLP_POST_2_W,  /* beside */
     SH_ATTN_ROUTER_W, SH_Q_EXPERT_W, SH_O_EXPERT_W, SH_ATTN_MIX_B, SH_MIX_B,    /* attention_experts.c */
     SH_K_B_W, SH_V_B_W,                     /* KV_B head by head: [rank, d_nope] and [d_v, rank]; GGUF */
+    SH_RECUR_CONV_K, SH_RECUR_CONV_V,       /* … then RECUR_CONV is the first part of three       */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -118,7 +119,8 @@ enum sh_form {
     SH_ALTERNATING = 16,                    /* one row of every part in turn                      */
     SH_BY_HEAD = 32,                        /* for each query head its rows of every part         */
     SH_BY_RECUR_HEAD = 64,                  /* the same for each key head of the delta rule       */
-    SH_OPTIONAL = 128                       /* a file without it is whole: it would change nothing */
+    SH_OPTIONAL = 128,                      /* a file without it is whole: it would change nothing */
+    SH_CUT_ANYWHERE = 512                   /* a part of a matrix: only all parts together have a number of rows */
 };
 
 /* Where a role has several that exist, they are names that it has in the wild: the first that is in the file counts. */

@@ -65,18 +65,13 @@ static int delta_shape(struct sh_arch *a, const struct sh_config *c, struct sh_e
 {
     static const struct sh_word kinds[] = {
         {"full_attention", SH_BLOCK_ATTENTION}, {"linear_attention", SH_BLOCK_RECURRENT}, {NULL, 0}};
-    const struct sh_recurrent *d = &a->recurrent;
     int period = 4, listed = sh_config_has(c, "layer_types.0");
     if (sh_config_count(c, "full_attention_interval", 100000000, &period, e) ||
         (listed && sh_config_blocks(c, "layer_types", kinds, a, e)))
         return -1;
     for (int i = 0; i < a->n_layer && !listed; i++)
         sh_config_set_block(a, i, (i + 1) % period ? SH_BLOCK_RECURRENT : SH_BLOCK_ATTENTION);
-    if (d->n_v % d->n_k)
-        return sh_config_refuse(c, "linear_num_value_heads", "a multiple of linear_num_key_heads", e);
-    if ((long long)d->n_v * d->d_v > 1000000 || (long long)d->n_k * d->d_k > 1000000)
-        return sh_config_refuse(c, "linear_value_head_dim", "heads of a total width of at most 10^6", e);
-    return 0;
+    return sh_config_check_delta(c, a, e);
 }
 
 static int next_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
