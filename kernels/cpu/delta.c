@@ -24,7 +24,8 @@ struct token {                          /* of a head                            
     float *q, *k;                       /* scaled                                                 */
     const float *v;
     float *diff, *out;                  /* [d_v]: scratch; what it gives                          */
-    float decay, strength;
+    float *decay;                       /* [d_k]                                                  */
+    float strength;
 };
 
 static void step(float *state, const struct sh_delta *a, const struct token *t)
@@ -35,7 +36,7 @@ static void step(float *state, const struct sh_delta *a, const struct token *t)
     for (int i = 0; i < a->d_k; i++) {
         float *row = state + (size_t)i * (size_t)d;
         for (int j = 0; j < d; j++) {
-            row[j] *= t->decay;
+            row[j] *= t->decay[i];
             t->diff[j] += row[j] * t->k[i];
         }
     }
@@ -50,6 +51,17 @@ static void step(float *state, const struct sh_delta *a, const struct token *t)
     }
 }
 
+/* Of the head's row `at`. */
+static void decay(float *to, const struct sh_delta *a, int head, size_t at, float rate)
+{
+    size_t n = a->own_decays ? (size_t)a->d_k : 1;
+    const float *x = a->a + at * n, *step = a->step + (size_t)head * n;
+    for (size_t i = 0; i < n; i++)
+        to[i] = expf(-rate * softplus(x[i] + step[i]));
+    for (int i = 1; i < a->d_k && n == 1; i++)
+        to[i] = to[0];
+}
+
 static void run_head(void *arg, int number)
 {
     const struct sh_delta *a = arg;
@@ -57,8 +69,9 @@ static void run_head(void *arg, int number)
     int key_head = a->in_turns ? h % a->n_k : h / (a->n_v / a->n_k);
     size_t n = (size_t)a->x.cols;
     float *state = a->state + (size_t)s * a->state_step + (size_t)h * (size_t)a->d_k * (size_t)a->d_v;
-    float *scratch = xmalloc((2 * (size_t)a->d_k + (size_t)a->d_v) * sizeof *scratch);
-    struct token t = {.q = scratch, .k = scratch + a->d_k, .diff = scratch + 2 * a->d_k};
+    float *scratch = xmalloc((3 * (size_t)a->d_k + (size_t)a->d_v) * sizeof *scratch);
+    struct token t = {.q = scratch, .k = scratch + a->d_k, .decay = scratch + 2 * a->d_k,
+                      .diff = scratch + 3 * a->d_k};
     float rate = expf(a->log_a[h]), length = 1 / sqrtf((float)a->d_k);
     for (int row = a->start[s]; row < a->start[s + 1]; row++) {
         const float *x = (const float *)a->x.at + (size_t)row * n;
@@ -67,7 +80,7 @@ static void run_head(void *arg, int number)
         scale_to(t.k, x + keys + key_head * a->d_k, a->d_k, 1);
         t.v = x + 2 * keys + h * a->d_v;
         t.out = (float *)a->out.at + at * (size_t)a->d_v;
-        t.decay = expf(-rate * softplus(a->a[at] + a->step[h]));
+        decay(t.decay, a, h, at, rate);
         t.strength = a->strength * logistic(a->b[at]);
         step(state, a, &t);
     }

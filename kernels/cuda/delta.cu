@@ -9,8 +9,9 @@ enum { THREADS = 128 };
 struct delta {                          /* of one sequence; without holes: every byte means something */
     const float *x, *a, *b, *log_a, *step;
     float *out, *state;
-    int n_k, n_v, d_k, d_v, n_row, channels, in_turns;
+    int n_k, n_v, d_k, d_v, n_row, channels, in_turns, own_decays;
     float strength;
+    int unused;
 };
 
 static __device__ __forceinline__ float logistic(float x)
@@ -30,11 +31,23 @@ static __device__ void scale_to(Part &part, To &to, const float *x, int n, float
         to[i] = x[i] * by;
 }
 
+/* Of a head's token, [d_k]; all threads of the block. */
+template <typename To>
+static __device__ void decays(To &to, const struct delta &a, int head, size_t at, float rate)
+{
+    for (int i = (int)threadIdx.x; i < a.d_k; i += THREADS) {
+        size_t n = a.own_decays ? (size_t)a.d_k : 1, k = a.own_decays ? (size_t)i : 0;
+        float gap = a.a[at * n + k] + a.step[(size_t)head * n + k];
+        to[i] = expf(-rate * (gap > 20 ? gap : log1pf(expf(gap))));
+    }
+}
+
 static __global__ void move_state(struct delta a)
 {
     SH_SHARED(float, part, SUM_PARTS(THREADS));
     SH_SHARED(float, q, SH_DELTA_KEY);
     SH_SHARED(float, k, SH_DELTA_KEY);
+    SH_SHARED(float, decay, SH_DELTA_KEY);
     int h = (int)blockIdx.x, key_head = a.in_turns ? h % a.n_k : h / (a.n_v / a.n_k), keys = a.n_k * a.d_k;
     float *state = a.state + (size_t)h * (size_t)a.d_k * (size_t)a.d_v;
     float rate = expf(a.log_a[h]);
@@ -43,17 +56,17 @@ static __global__ void move_state(struct delta a)
         size_t at = (size_t)t * (size_t)a.n_v + (size_t)h;
         scale_to(part, q, x + key_head * a.d_k, a.d_k, 1.0f / sqrtf((float)a.d_k));
         scale_to(part, k, x + keys + key_head * a.d_k, a.d_k, 1.0f);
+        decays(decay, a, h, at, rate);
         __syncthreads();
-        float gap = a.a[at] + a.step[h], decay = expf(-rate * (gap > 20 ? gap : log1pf(expf(gap))));
         float beta = a.strength * logistic(a.b[at]);
         for (int j = (int)threadIdx.x; j < a.d_v; j += THREADS) {
             float known = 0, out = 0;
             for (int i = 0; i < a.d_k; i++)
-                known += state[(size_t)i * (size_t)a.d_v + (size_t)j] * decay * k[i];
+                known += state[(size_t)i * (size_t)a.d_v + (size_t)j] * decay[i] * k[i];
             float diff = (v[j] - known) * beta;
             for (int i = 0; i < a.d_k; i++) {
                 float *s = state + (size_t)i * (size_t)a.d_v + (size_t)j;
-                *s = *s * decay + k[i] * diff;
+                *s = *s * decay[i] + k[i] * diff;
                 out += *s * q[i];
             }
             a.out[at * (size_t)a.d_v + (size_t)j] = out;
@@ -70,11 +83,11 @@ void cuda_delta(struct sh_dev *d, const struct sh_delta *a)
     cuda_arrived(d, a->log_a);
     cuda_arrived(d, a->step);
     for (int s = 0; s < a->n_seq; s++) {
-        size_t row = (size_t)a->start[s], n_v = (size_t)a->n_v;
-        struct delta one = {(const float *)a->x.at + row * (size_t)channels, a->a + row * n_v, a->b + row * n_v,
+        size_t row = (size_t)a->start[s], n_v = (size_t)a->n_v, n_decay = a->own_decays ? n_v * (size_t)a->d_k : n_v;
+        struct delta one = {(const float *)a->x.at + row * (size_t)channels, a->a + row * n_decay, a->b + row * n_v,
                             a->log_a, a->step, (float *)a->out.at + row * n_v * (size_t)a->d_v,
                             a->state + (size_t)s * a->state_step, a->n_k, a->n_v, a->d_k, a->d_v,
-                            a->start[s + 1] - a->start[s], channels, a->in_turns, a->strength};
+                            a->start[s + 1] - a->start[s], channels, a->in_turns, a->own_decays, a->strength, 0};
         if (one.n_row)
             SH_LAUNCH(move_state, dim3((unsigned)a->n_v), dim3(THREADS), d->compute, one);
     }

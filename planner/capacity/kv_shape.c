@@ -96,6 +96,7 @@ static int check_widths(const struct sh_kv_facts *f, struct sh_err *e)
         {"index_heads of index_dim", (double)f->index_heads * f->index_dim},
         {"ssm_heads of ssm_head_dim", (double)f->ssm_heads * f->ssm_head_dim},
         {"ssm_key_heads of ssm_key_dim", 2.0 * f->ssm_key_heads * f->ssm_key_dim},
+        {"ssm_heads of ssm_key_dim", (double)f->ssm_heads * f->ssm_key_dim},
         {"ssm_groups of ssm_state", 2.0 * f->ssm_groups * f->ssm_state},
         {"ssm_inner of ssm_state", (double)f->ssm_inner * f->ssm_state / 8},
         {"ssm_conv of what passes it", ((double)f->ssm_inner + (double)f->ssm_heads * f->ssm_head_dim +
@@ -153,7 +154,8 @@ static int check_size(const struct sh_kv_shape *s, struct sh_err *e)
     double layer = width * (heads * wide * 4 + (double)f->ffn * 3) +
                    (double)f->experts * f->expert_ffn * width * 3 + width * f->shared_ffn * 3.0 +
                    (double)f->index_heads * f->index_dim * f->q_latent +
-                   (double)f->ssm_inner * (width * 4 + f->ssm_state);
+                   (double)f->ssm_inner * (width * 4 + f->ssm_state) +
+                   (double)f->ssm_own_decays * f->ssm_heads * f->ssm_key_dim * width;
     if (cell * f->layers * 8 > 0x1p32)
         return sh_fail(e, "%s: a token would take %g cached numbers, expected fewer than 2^29", f->name,
                        cell * f->layers);

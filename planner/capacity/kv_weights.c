@@ -110,6 +110,20 @@ static void indexer(struct sum *s, const struct sh_kv_facts *f)
     plain(s, SH_PART_MIX, (uint64_t)f->index_heads * (uint64_t)f->hidden, s->small);
 }
 
+/* Kimi Delta Attention: q, k, v and strengths; decays and a gate, which may come from ssm_rank numbers of the input. */
+static void own_decays(struct sum *s, const struct sh_kv_facts *f, int conv)
+{
+    int decays = f->ssm_heads * f->ssm_key_dim, from = f->ssm_rank ? f->ssm_rank : f->hidden;
+    matrix(s, SH_PART_MIX, 1, conv, f->hidden);
+    matrix(s, SH_PART_MIX, 1, f->ssm_heads, f->hidden);
+    if (f->ssm_rank)
+        matrix(s, SH_PART_MIX, 2, f->ssm_rank, f->hidden);
+    matrix(s, SH_PART_MIX, 1, decays, from);
+    matrix(s, SH_PART_MIX, 1, f->ssm_inner, from);
+    vector(s, SH_PART_MIX, f->ssm_heads + decays);
+    vector(s, SH_PART_NORM, f->ssm_head_dim);
+}
+
 static void state(struct sum *s, const struct sh_kv_facts *f)
 {
     int inner = f->ssm_inner, conv = sh_kv_shape_conv(f);
@@ -127,6 +141,8 @@ static void state(struct sum *s, const struct sh_kv_facts *f)
         vector(s, SH_PART_NORM, f->ssm_unnormed ? 0 : inner);
     } else if (f->ssm == 4) {           /* short convolution: its input and two factors              */
         matrix(s, SH_PART_MIX, 3, inner, f->hidden);
+    } else if (f->ssm_own_decays) {
+        own_decays(s, f, conv);
     } else {                            /* gated delta rule: q, k, v and gate; two numbers a head    */
         matrix(s, SH_PART_MIX, 1, conv + inner, f->hidden);
         matrix(s, SH_PART_MIX, 1, 2 * f->ssm_heads, f->hidden);

@@ -35,7 +35,8 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     size_t channels = r->n_v ? n * (size_t)sh_recurrent_channels(r) : 0, values = n * (size_t)(r->n_v * r->d_v);
     size_t by_b = r->kind == SH_SHORT_CONV ? values : n * (size_t)(r->rank ? r->rank + 2 * r->d_k : r->n_v);
     size_t scaled = r->factor[0] > 0 ? (size_t)(r->n_v * r->d_v + sh_recurrent_channels(r) + r->n_v) : 0;
-    size_t operands = n * (size_t)r->rank > values ? n * (size_t)r->rank : values;
+    size_t ranked = n * (size_t)(r->rank > 2 * r->gate_rank ? r->rank : 2 * r->gate_rank);
+    size_t operands = ranked > values ? ranked : values;
     int f32_up = c->flags & (SH_GATED | SH_HAS_SUB_NORM) || c->act == SH_ACT_XIELU;
     int has_block = c->norm_place == SH_NORM_BOTH || c->norm_place == SH_NORM_OUT ||
                     c->norm_place == SH_NORM_BY_KIND || sh_arch_scales(c) || c->mix.attends;
@@ -59,7 +60,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->query_row, n * sets * sizeof(int)}, {&a->query_share, n * sets * f32}, {&a->query_x, set * operand},
         {&a->query_y, set * f32},
         {&a->recur_x, channels * f32}, {&a->recur_z, values * f32}, {&a->recur_out, values * f32},
-        {&a->recur_a, n * (size_t)r->n_v * f32}, {&a->recur_b, by_b * f32},
+        {&a->recur_a, n * (size_t)sh_dim_size(c, SH_DIM_RECUR_DECAYS) * f32}, {&a->recur_b, by_b * f32},
         {&a->recur_factor, scaled * f32}, {&a->gate_factor, c->gate_scale > 0 ? (size_t)sh_arch_widest_ff(c) * f32 : 0},
         {&a->recur_state, sh_recurrent_state(r) * f32}, {&a->recur_y, operands * operand},
         {&a->turns[0].cosine, turns * f32}, {&a->turns[0].sine, turns * f32},

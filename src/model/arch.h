@@ -102,6 +102,9 @@ struct sh_recurrent {
     int kernel;                             /* tokens of the convolution                          */
     int in_turns;                           /* kernels/backend.h's struct sh_delta                */
     float strength;                         /* the same; 0: 1                                     */
+    int own_decays;                         /* the same                                           */
+    int gate_rank;                          /* delta rule: a and z come from so many numbers of x; 0: from x */
+    enum sh_act z_act;                      /* … what is made of z; SH_ACT_NONE: SiLU              */
     float norm_eps;                         /* of the norm of what it gives; 0: the model's       */
     int rank;                               /* state space: numbers that steps come from (Mamba); 0: x (Mamba-2) */
     int normed, gated_last;                 /* … what it gives is normed in n_k parts: after the gate, or before it */

@@ -168,7 +168,8 @@ static void from_recurrent(const struct sh_family *family, const struct sh_arch 
     f->ssm = r->kind == SH_DELTA_RULE ? 3 : r->kind == SH_SHORT_CONV ? 4 : r->rank ? 1 : 2;
     f->ssm_conv = r->kernel;
     f->ssm_inner = r->n_v * r->d_v;
-    f->ssm_rank = r->rank;
+    f->ssm_rank = r->kind == SH_DELTA_RULE ? r->gate_rank : r->rank;
+    f->ssm_own_decays = r->own_decays;
     f->ssm_state = f->ssm < 3 ? r->d_k : 0;
     f->ssm_groups = f->ssm == 2 ? r->n_k : 0;
     f->ssm_heads = f->ssm == 2 || f->ssm == 3 ? r->n_v : 0;

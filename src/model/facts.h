@@ -22,6 +22,7 @@ struct sh_kv_facts {
     int ssm, ssm_inner, ssm_heads, ssm_head_dim, ssm_state, ssm_groups, ssm_conv, ssm_rank, ssm_key_heads, ssm_key_dim;
     int ssm_bare, ssm_biases;           /* the convolution has no bias; numbers of such a layer's further biases */
     int ssm_unnormed;                   /* Mamba-2 without a norm of what it gives                */
+    int ssm_own_decays;                 /* the delta rule with a decay for each number of a key   */
     /* The last so many layers borrow keys and values of layers before; d_ff of these if another. */
     int borrowed, late_ffn;
     /* Numbers of a layer's further matrices; of its further vectors; of what else is before and after the layers. */

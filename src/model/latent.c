@@ -37,7 +37,7 @@ int sh_latent_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, s
     const struct sh_arch *c = sh_model_arch(m);
     const struct sh_latent *a = &c->latent;
     struct sh_tensor t;
-    if (!a->rank)
+    if (!a->rank || !sh_arch_attends(c, l->index))
         return 0;
     if (sh_model_tensor(m, SH_KV_B_W, l->index, &t, e) || sh_model_check_finite(&t, e))
         return -1;

@@ -163,7 +163,7 @@ static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_RECUR_Q_W] = 1, [SH_RECUR_K_W] = 1, [SH_RECUR_V_W] = 1, [SH_RECUR_Z_W] = 1, [SH_RECUR_B_W] = 1,
     [SH_RECUR_A_W] = 1, [SH_RECUR_X_W] = 1, [SH_RECUR_MIX_W] = 1, [SH_RECUR_STEP_W] = 1, [SH_RECUR_OUT_W] = 1,
     [SH_OWN_GATE_W] = 1, [SH_OWN_OUT_W] = 1, [SH_ALTUP_ROUTER_W] = 1, [SH_LAUREL_LEFT_W] = 1,
-    [SH_LAUREL_RIGHT_W] = 1, [SH_ATTN_ROUTER_W] = 1};
+    [SH_LAUREL_RIGHT_W] = 1, [SH_ATTN_ROUTER_W] = 1, [SH_RECUR_A_IN_W] = 1, [SH_RECUR_Z_IN_W] = 1};
 
 /* What is loaded by other ways. */
 static const unsigned char is_apart[SH_N_ROLE] = {

@@ -46,6 +46,8 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_RECUR_KERNEL: return a->recurrent.kernel;
     case SH_DIM_RECUR_STATE: return a->recurrent.d_k;
     case SH_DIM_RECUR_RANK: return a->recurrent.rank;
+    case SH_DIM_RECUR_DECAYS: return a->recurrent.n_v * (a->recurrent.own_decays ? a->recurrent.d_k : 1);
+    case SH_DIM_RECUR_GATE: return a->recurrent.gate_rank;
     case SH_DIM_RECUR_RANK_B_C: return a->recurrent.rank + 2 * a->recurrent.d_k;
     case SH_DIM_EXPERTS: return a->mix.n;
     case SH_DIM_EXPERT_FF: return a->mix.width;
@@ -71,10 +73,11 @@ static int block_of(enum sh_role role)
     static const unsigned char blocks[SH_N_ROLE] = {
         [SH_Q_W] = 1, [SH_Q_B] = 1, [SH_K_W] = 1, [SH_K_B] = 1, [SH_V_W] = 1, [SH_V_B] = 1, [SH_O_W] = 1, [SH_O_B] = 1,
         [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_Q_NORM_B] = 1, [SH_K_NORM_B] = 1, [SH_O_NORM_W] = 1,
-        [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1,
+        [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1, [SH_Q_A_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_Q_B_W] = 1,
+        [SH_KV_A_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_KV_B_W] = 1, [SH_Q_A_B] = 1, [SH_KV_A_B] = 1, [SH_K_B_W] = 1,
+        [SH_V_B_W] = 1, [SH_RECUR_CONV_K] = 2, [SH_RECUR_CONV_V] = 2, [SH_RECUR_A_IN_W] = 2, [SH_RECUR_Z_IN_W] = 2,
         [SH_UP_W] = 3, [SH_UP_B] = 3, [SH_GATE_W] = 3, [SH_GATE_B] = 3, [SH_DOWN_W] = 3, [SH_DOWN_B] = 3};
-    int recurs = (role >= SH_RECUR_Q_W && role <= SH_RECUR_OUT_B) || role == SH_RECUR_CONV_K || role == SH_RECUR_CONV_V;
-    return recurs ? 2 : blocks[role];
+    return role >= SH_RECUR_Q_W && role <= SH_RECUR_OUT_B ? 2 : blocks[role];
 }
 
 /* Does the layer lack it: another one's keys and values stand in, or its own keys for its values? */

@@ -71,6 +71,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_hyperclovax.c \
 	%D%/families/family_jamba.c \
 	%D%/families/family_jetmoe.c \
+	%D%/families/family_kimi_linear.c \
 	%D%/families/family_kolibri1.c \
 	%D%/families/family_laguna.c \
 	%D%/families/family_lfm2.c \

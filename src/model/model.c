@@ -79,6 +79,8 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_RECUR_KERNEL] = {"tokens of the convolution", offsetof(struct sh_arch, recurrent.kernel)},
         [SH_DIM_RECUR_STATE] = {"state of a channel", offsetof(struct sh_arch, recurrent.d_k)},
         [SH_DIM_RECUR_RANK] = {"rank of the steps", offsetof(struct sh_arch, recurrent.rank)},
+        [SH_DIM_RECUR_DECAYS] = {"decays", 0},
+        [SH_DIM_RECUR_GATE] = {"rank of gates", offsetof(struct sh_arch, recurrent.gate_rank)},
         [SH_DIM_RECUR_RANK_B_C] = {"rank of the steps + twice the state", 0},
         [SH_DIM_EXPERTS] = {"experts", offsetof(struct sh_arch, mix.n)},
         [SH_DIM_EXPERT_FF] = {"expert width", offsetof(struct sh_arch, mix.width)},
@@ -122,6 +124,18 @@ static int is_conv(enum sh_role role)
     return role == SH_RECUR_CONV || role == SH_RECUR_CONV_K || role == SH_RECUR_CONV_V;
 }
 
+/* A vector of n among dimensions of 1, as Kimi Linear has it. */
+static int is_padded(const size_t *got, int rank, size_t n)
+{
+    int others = 0;
+    for (int i = 0; i < rank; i++)
+        others += got[i] != 1;
+    for (int i = 0; i < rank && others == 1; i++)
+        if (got[i] == n)
+            return 1;
+    return n == 1 && !others;
+}
+
 /* Of slices, each. Vectors may be stored as one row, and matrices of one row as vectors. */
 static int check_shape(const struct sh_model *m, const struct bound *b, int layer, struct sh_err *e)
 {
@@ -149,6 +163,7 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
     if (p->rows == SH_ONE) {
         int in_parts = p->role == SH_RECUR_NORM_W || p->role == SH_RECUR_LOG_A || p->role == SH_RECUR_SKIP;
         int is_one = (!rank && shape[0] == 1) || (rank == 2 && got[0] == 1 && got[1] == shape[0]) ||
+                     (p->role == SH_RECUR_LOG_A && is_padded(got, rank, shape[0])) ||
                      (rank == 2 && in_parts && p->form & SH_WHOLE_NAME && got[0] * got[1] == shape[0]);
         if (!is_one && (rank != 1 || got[0] != shape[0]))
             return sh_fail(e, "%s: tensor '%s': found shape %s, expected [%zu] (%s)", t->file,

@@ -131,30 +131,47 @@ static void multiply(const struct run *r, struct sh_mat out, struct sh_mat gate,
     r->l->b->gate(r->l->d, &what);
 }
 
-/* ---- the delta rule: normed head by head, then SiLU(z) times that ---- */
+/* ---- the delta rule: normed head by head, then SiLU(z) or such times that ---- */
+
+/* a and z of the few numbers that come from x first. */
+static void from_ranks(const struct run *r, struct sh_mat by_a, struct sh_mat z, struct sh_mat low_a,
+                       struct sh_mat low_z)
+{
+    const struct sh_linear a = product(r, by_a, low_a, SH_RECUR_A_W, SH_N_ROLE);
+    const struct sh_linear gate = product(r, z, low_z, SH_RECUR_Z_W, SH_N_ROLE);
+    r->l->b->linear(r->l->d, &a);
+    r->l->b->linear(r->l->d, &gate);
+}
 
 static void run_delta(const struct run *r, struct sh_mat x, struct sh_mat in, struct sh_mat z, struct sh_mat y)
 {
     const struct sh_recurrent *c = r->shape;
     int keys = c->n_k * c->d_k, values = c->n_v * c->d_v;
-    struct sh_mat by_a = sh_dense(r->a->recur_a, SH_F32, x.rows, c->n_v), by_b = by_a, out = z;
-    by_b.at = r->a->recur_b;
+    struct sh_mat by_a = sh_dense(r->a->recur_a, SH_F32, x.rows, sh_dim_size(r->a->arch, SH_DIM_RECUR_DECAYS));
+    struct sh_mat by_b = sh_dense(r->a->recur_b, SH_F32, x.rows, c->n_v), out = z;
+    struct sh_mat low_a = sh_dense(r->a->recur_y, r->a->dtype, x.rows, c->gate_rank), low_z = low_a;
     out.at = r->a->recur_out;
+    low_z.at = (char *)low_a.at + (size_t)x.rows * (size_t)c->gate_rank * sh_type_bytes(low_a.type);
     const struct sh_linear all[] = {product(r, part(in, 0, keys), x, SH_RECUR_Q_W, SH_N_ROLE),
                                     product(r, part(in, keys, keys), x, SH_RECUR_K_W, SH_N_ROLE),
                                     product(r, part(in, 2 * keys, values), x, SH_RECUR_V_W, SH_N_ROLE),
-                                    product(r, z, x, SH_RECUR_Z_W, SH_N_ROLE),
-                                    product(r, by_a, x, SH_RECUR_A_W, SH_N_ROLE),
-                                    product(r, by_b, x, SH_RECUR_B_W, SH_N_ROLE)};
+                                    product(r, by_b, x, SH_RECUR_B_W, SH_N_ROLE),
+                                    c->gate_rank ? product(r, low_z, x, SH_RECUR_Z_IN_W, SH_N_ROLE)
+                                                 : product(r, z, x, SH_RECUR_Z_W, SH_N_ROLE),
+                                    c->gate_rank ? product(r, low_a, x, SH_RECUR_A_IN_W, SH_N_ROLE)
+                                                 : product(r, by_a, x, SH_RECUR_A_W, SH_N_ROLE)};
     struct sh_delta what = {.out = out, .x = in, .a = by_a.at, .b = by_b.at, .log_a = r->l->vector[SH_RECUR_LOG_A],
                             .step = r->l->vector[SH_RECUR_STEP], .n_k = c->n_k, .n_v = c->n_v, .d_k = c->d_k,
-                            .d_v = c->d_v, .in_turns = c->in_turns, .strength = c->strength > 0 ? c->strength : 1};
+                            .d_v = c->d_v, .in_turns = c->in_turns, .own_decays = c->own_decays,
+                            .strength = c->strength > 0 ? c->strength : 1};
     struct sh_mat heads = sh_dense(out.at, SH_F32, x.rows * c->n_v, c->d_v);
     sh_layer_linears(r->l, all, 6);
+    if (c->gate_rank)
+        from_ranks(r, by_a, z, low_a, low_z);
     convolve(r, in, SH_ACT_SILU);
     run_texts(r, queue_delta, &what);
     norm(r, heads, heads, SH_RECUR_NORM_W, 0);
-    multiply(r, y, z, out, SH_ACT_SILU);
+    multiply(r, y, z, out, c->z_act ? c->z_act : SH_ACT_SILU);
 }
 
 /* ---- the state space: SiLU(z) times what it gives, maybe normed in parts before or after that ---- */

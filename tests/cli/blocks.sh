@@ -61,6 +61,15 @@ refuses olmo_hybrid '{"linear_key_head_dim": null, "hidden_size": 2048}' "key 'l
 refuses olmo_hybrid '{"layer_types": ["linear_attention", "linear_attention", "linear_attention", "linear_attention"]}' \
     "key 'layer_types': .*$attention"
 refuses olmo_hybrid_rope '{"partial_rotary_factor": 0.5}' "key 'partial_rotary_factor': found 0.5, expected 1"
+lists='"layer_types": "-", "linear_attn_config"'
+refuses kimi_linear "{$lists: {\"full_attn_layers\": [1, 3], \"kda_layers\": [2]}}" \
+    "key 'linear_attn_config.kda_layers': .*all layers that full_attn_layers does not name"
+refuses kimi_linear "{$lists: {\"full_attn_layers\": [1, 3], \"kda_layers\": [2, 3, 4]}}" \
+    "key 'linear_attn_config.kda_layers.1': found 3, expected the number of a layer, from 1 on, in one list only"
+refuses kimi_linear "{$lists: {\"full_attn_layers\": [0], \"kda_layers\": [2]}}" "key '.*full_attn_layers.0': found 0"
+refuses kimi_linear "{$lists: {\"num_heads\": 3, \"head_dim\": 6}}" "key 'layer_types': .*$attention"
+refuses kimi_linear '{"linear_attn_config": {"gate_lower_bound": -5.0}}' "key '.*gate_lower_bound': found -5.0"
+refuses kimi_linear '{"mla_use_nope": false}' "key 'mla_use_nope': found false, expected true"
 refuses jamba '{"attn_layer_offset": 2}' "key 'attn_layer_offset': found 2, expected less than the period"
 refuses jamba '{"mamba_dt_rank": "many"}' "key 'mamba_dt_rank': found \"many\""
 refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*", "num_hidden_layers": 4}' \
@@ -90,5 +99,6 @@ takes nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*-", 
 takes nemotron_h '{"tie_word_embeddings": true}'
 takes olmo_hybrid '{"layer_types": "-", "linear_num_key_heads": null, "linear_key_head_dim": null}'
 takes olmo_hybrid '{"rope_parameters": null, "rope_theta": null}'
+takes kimi_linear '{"layer_types": "-", "first_k_dense_replace": 1, "mlp_layer_types": "-", "head_dim": 72}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
 finish

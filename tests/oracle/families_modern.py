@@ -7,10 +7,10 @@ on them.
 
 Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid,
 granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe); Mamba-2 next to
-attention (falcon_h1 and those that begin so); the delta rule (olmo_hybrid, olmo_hybrid_rope). The others are mixtures
-of what older families have. Each is a folder as published, with ref.json (token ids, the layers that attend, the greedy
-continuation of the first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention,
-float32, one thread."""
+attention (falcon_h1 and those that begin so); the delta rule (olmo_hybrid, olmo_hybrid_rope), also with a decay for each
+number of a key (kimi_linear, kimi_linear_groups). The others are mixtures of what older families have. Each is a folder
+as published, with ref.json (token ids, the layers that attend, the greedy continuation of the first sequence) and
+ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
 import json
 import pathlib
 import sys
@@ -193,7 +193,15 @@ def cases():
             "olmo_hybrid", **SMALL, num_hidden_layers=4, layer_types=["full_attention", "linear_attention"] * 2,
             rope_parameters=ROPE | {"rope_theta": 5000.0}, attention_bias=True, rms_norm_eps=1e-3,
             linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=5, linear_value_head_dim=6,
-            linear_conv_kernel_dim=3, linear_allow_neg_eigval=False, tie_word_embeddings=True)}
+            linear_conv_kernel_dim=3, linear_allow_neg_eigval=False, tie_word_embeddings=True),
+        "kimi_linear": make_config(
+            "kimi_linear", **LATENT | {"q_lora_rank": None}, **EXPERTS, num_hidden_layers=4, num_local_experts=6,
+            linear_attn_config={"num_heads": 3, "head_dim": 6, "short_conv_kernel_size": 3,
+                                "full_attn_layers": [2, 4], "kda_layers": [1, 3]}),
+        "kimi_linear_groups": make_config(
+            "kimi_linear", **LATENT, **EXPERTS, num_hidden_layers=5, num_local_experts=6, n_group=3, topk_group=2,
+            num_shared_experts=2, attention_bias=True, linear_num_heads=2, linear_head_dim=10, rms_norm_eps=1e-3,
+            mlp_layer_types=["sparse", "dense"] * 2 + ["sparse"], moe_renormalize=False)}
 
 
 def run(model, tokens):

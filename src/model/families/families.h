@@ -17,7 +17,7 @@
     X(dots1) X(afmoe) X(youtu) X(gemma3n) X(jetmoe) X(lfm2) X(lfm2_moe) X(granitemoehybrid) \
     X(cwm) X(solar_open) X(hunyuan_v1_moe) X(glm4_moe_lite) X(exaone_moe) X(exaone) X(minicpm3) X(hyperclovax) \
     X(internlm3) X(iquestcoder) X(jais2) X(sarvam_moe) X(sarvam_mla) X(axk1) X(kolibri1) X(mellum) X(hy_v3) \
-    X(granite_swa) X(granitemoe_swa) X(cohere2_moe) X(lfm3) X(laguna) X(falcon_h1) X(olmo_hybrid)
+    X(granite_swa) X(granitemoe_swa) X(cohere2_moe) X(lfm3) X(laguna) X(falcon_h1) X(olmo_hybrid) X(kimi_linear)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -130,10 +130,31 @@ int sh_mixture_listed(struct sh_arch *a, const struct sh_config *c, int usual, s
 /* Experts as wide as intermediate_size, in every layer. */
 sh_shape sh_mixture_shape;
 
-/* Latent attention as DeepSeek has it (family_deepseek.c), also with experts whose choice is corrected. */
+/* Latent attention as DeepSeek has it (family_deepseek.c), also with experts whose choice is corrected. finish: what
+ * the forward pass needs; still: the same where nothing rotates. */
+#define SH_LATENT_KEYS \
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"), \
+    SH_COUNT_KEY(latent.rank, 1e6, "kv_lora_rank"), SH_COUNT_KEY(latent.q_rank, 1e6, "q_lora_rank"), \
+    SH_COUNT_KEY(latent.d_rope, 1e5, "qk_rope_head_dim"), SH_COUNT_KEY(latent.d_nope, 1e5, "qk_nope_head_dim"), \
+    SH_COUNT_KEY(latent.d_v, 1e5, "v_head_dim")
+#define SH_LATENT_ATTENTION(stem, out) \
+    {.role = SH_Q_A_W, .name = stem "q_a_proj.weight", .rows = SH_DIM_Q_RANK, .cols = SH_DIM_MODEL, \
+     .needs = SH_Q_LATENT}, \
+    {.role = SH_Q_A_NORM_W, .name = stem "q_a_layernorm.weight", .cols = SH_DIM_Q_RANK, .needs = SH_Q_LATENT}, \
+    {.role = SH_Q_B_W, .name = stem "q_b_proj.weight", .rows = SH_DIM_Q_B, .cols = SH_DIM_Q_RANK, \
+     .needs = SH_Q_LATENT}, \
+    {.role = SH_Q_B_W, .name = stem "q_proj.weight", .rows = SH_DIM_Q_B, .cols = SH_DIM_MODEL, \
+     .unless = SH_Q_LATENT}, \
+    SH_MATRIX(KV_A_W, stem "kv_a_proj_with_mqa.weight", KV_A, MODEL, 0), \
+    SH_NORM_WEIGHT(KV_A_NORM, stem "kv_a_layernorm.weight", KV_RANK, 0), \
+    SH_MATRIX(KV_B_W, stem "kv_b_proj.weight", KV_B, KV_RANK, 0), \
+    SH_MATRIX(O_W, stem out ".weight", MODEL, VALUES, 0), \
+    {.role = SH_Q_A_B, .name = stem "q_a_proj.bias", .cols = SH_DIM_Q_RANK, .needs = SH_Q_LATENT | SH_HAS_BIAS}, \
+    SH_VECTOR(KV_A_B, stem "kv_a_proj_with_mqa.bias", KV_A, SH_HAS_BIAS, 0), \
+    SH_VECTOR(O_B, stem out ".bias", MODEL, SH_HAS_OUT_BIAS, 0)
 extern const struct sh_key sh_latent_keys[], sh_deepseek_keys[];
 extern const struct sh_param sh_latent_params[], sh_deepseek_params[];
-sh_shape sh_latent_shape, sh_latent_finish;
+sh_shape sh_latent_shape, sh_latent_finish, sh_latent_still;
 /* The base of the rotation stretched by alpha (family_hunyuan.c); windows with rotation, other layers without
  * (family_exaone4.c). */
 sh_shape sh_hunyuan_finish, sh_exaone4_shape;
@@ -172,6 +193,21 @@ int sh_mamba_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *
 int sh_mamba_wide(struct sh_arch *a, const struct sh_config *c, long long inner, const char *key, struct sh_err *e);
 /* The limits of the steps from "time_step_limit"; none in the file: none. */
 int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+
+/* Kimi Delta Attention (family_kimi_linear.c): its convolutions and what else is alike in all files that have it. */
+#define SH_KDA_IN(part, tensor, out) SH_MATRIX(RECUR_##part##_W, tensor ".weight", out, MODEL, 0)
+#define SH_KDA(stem, out) \
+    SH_KDA_IN(Q, stem "q_proj", RECUR_KEYS), SH_KDA_IN(K, stem "k_proj", RECUR_KEYS), \
+    SH_KDA_IN(V, stem "v_proj", RECUR_VALUES), SH_KDA_IN(B, stem "b_proj", RECUR_HEADS), \
+    SH_MATRIX(RECUR_CONV, stem "q_conv1d.weight", RECUR_KEYS, RECUR_KERNEL, 0), \
+    SH_MATRIX(RECUR_CONV_K, stem "k_conv1d.weight", RECUR_KEYS, RECUR_KERNEL, 0), \
+    SH_MATRIX(RECUR_CONV_V, stem "v_conv1d.weight", RECUR_VALUES, RECUR_KERNEL, 0), \
+    SH_VECTOR(RECUR_LOG_A, stem "A_log", RECUR_HEADS, 0, 0), \
+    SH_VECTOR(RECUR_STEP, stem "dt_bias", RECUR_DECAYS, 0, 0), \
+    SH_VECTOR(RECUR_NORM_W, stem "o_norm.weight", RECUR_HEAD, 0, 0), \
+    SH_MATRIX(RECUR_OUT_W, stem out ".weight", MODEL, RECUR_VALUES, 0)
+/* Heads of queries, keys and values that are alike, with decays of their own. */
+sh_shape sh_kda_shape;
 
 /* Gemma 3n and 4: a layer's own embedding of each token. */
 #define SH_OWN_EMBEDDINGS \

@@ -51,6 +51,7 @@ enum sh_role {
     SH_ATTN_ROUTER_W, SH_Q_EXPERT_W, SH_O_EXPERT_W, SH_ATTN_MIX_B, SH_MIX_B,    /* attention_experts.c */
     SH_K_B_W, SH_V_B_W,                     /* KV_B head by head: [rank, d_nope] and [d_v, rank]; GGUF */
     SH_RECUR_CONV_K, SH_RECUR_CONV_V,       /* … then RECUR_CONV is the first part of three       */
+    SH_RECUR_A_IN_W, SH_RECUR_Z_IN_W,       /* [gate_rank, d_model]: what RECUR_A_W, RECUR_Z_W read of x */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -75,6 +76,7 @@ enum sh_dim {
     SH_DIM_RECUR_HEADS, SH_DIM_RECUR_HEAD,  /* n_v, d_v                                           */
     SH_DIM_RECUR_CHANNELS, SH_DIM_RECUR_KERNEL, SH_DIM_RECUR_STATE,     /* …, kernel, d_k         */
     SH_DIM_RECUR_RANK, SH_DIM_RECUR_RANK_B_C,       /* rank, rank + 2 d_k                         */
+    SH_DIM_RECUR_DECAYS, SH_DIM_RECUR_GATE, /* n_v, with own_decays times d_k; gate_rank          */
     SH_DIM_OWN, SH_DIM_OWN_ALL, SH_DIM_OWN_ROWS,    /* of struct sh_streams: d_own, of all layers; n_own */
     SH_DIM_STREAMS, SH_DIM_STREAM_PAIRS, SH_DIM_LAUREL,     /* n, n * n, laurel                   */
     SH_DIM_EXPERTS, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF      /* of struct sh_mixture               */

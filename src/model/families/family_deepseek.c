@@ -90,29 +90,12 @@ static int count_indexed(struct sh_kv_facts *f, const struct sh_config *c, struc
 
 /* ---- what runs ---- */
 
-#define LATENT_KEYS \
-    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"), \
-    SH_COUNT_KEY(latent.rank, 1e6, "kv_lora_rank"), SH_COUNT_KEY(latent.q_rank, 1e6, "q_lora_rank"), \
-    SH_COUNT_KEY(latent.d_rope, 1e5, "qk_rope_head_dim"), SH_COUNT_KEY(latent.d_nope, 1e5, "qk_nope_head_dim"), \
-    SH_COUNT_KEY(latent.d_v, 1e5, "v_head_dim")
+const struct sh_key sh_deepseek_keys[] = {SH_LATENT_KEYS, SH_DEEPSEEK_MIXTURE, {.json = {NULL}}};
+const struct sh_key sh_latent_keys[] = {SH_LATENT_KEYS, {.json = {NULL}}};
 
-const struct sh_key sh_deepseek_keys[] = {LATENT_KEYS, SH_DEEPSEEK_MIXTURE, {.json = {NULL}}};
-const struct sh_key sh_latent_keys[] = {LATENT_KEYS, {.json = {NULL}}};
-
-#define A SH_LAYER "self_attn."
 #define LATENT_PARAMS \
     SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_FEED, \
-    {.role = SH_Q_A_W, .name = A "q_a_proj.weight", .rows = SH_DIM_Q_RANK, .cols = SH_DIM_MODEL, \
-     .needs = SH_Q_LATENT}, \
-    {.role = SH_Q_A_NORM_W, .name = A "q_a_layernorm.weight", .cols = SH_DIM_Q_RANK, .needs = SH_Q_LATENT}, \
-    {.role = SH_Q_B_W, .name = A "q_b_proj.weight", .rows = SH_DIM_Q_B, .cols = SH_DIM_Q_RANK, .needs = SH_Q_LATENT}, \
-    {.role = SH_Q_B_W, .name = A "q_proj.weight", .rows = SH_DIM_Q_B, .cols = SH_DIM_MODEL, .unless = SH_Q_LATENT}, \
-    SH_MATRIX(KV_A_W, A "kv_a_proj_with_mqa.weight", KV_A, MODEL, 0), \
-    SH_NORM_WEIGHT(KV_A_NORM, A "kv_a_layernorm.weight", KV_RANK, 0), \
-    SH_MATRIX(KV_B_W, A "kv_b_proj.weight", KV_B, KV_RANK, 0), SH_MATRIX(O_W, A "o_proj.weight", MODEL, VALUES, 0), \
-    {.role = SH_Q_A_B, .name = A "q_a_proj.bias", .cols = SH_DIM_Q_RANK, .needs = SH_Q_LATENT | SH_HAS_BIAS}, \
-    SH_VECTOR(KV_A_B, A "kv_a_proj_with_mqa.bias", KV_A, SH_HAS_BIAS, 0), \
-    SH_VECTOR(O_B, A "o_proj.bias", MODEL, SH_HAS_OUT_BIAS, 0)
+    SH_LATENT_ATTENTION(SH_LAYER "self_attn.", "o_proj")
 
 const struct sh_param sh_deepseek_params[] = {
     LATENT_PARAMS, SH_ROUTER("mlp.gate.weight"), SH_LLAMA_EXPERTS, SH_SHARED("mlp.shared_experts"),
@@ -164,17 +147,26 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return 0;
 }
 
+int sh_latent_still(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    const struct sh_latent *t = &a->latent;
+    long long width = (long long)a->n_head * (t->rank + t->d_rope), b = (long long)a->n_head * (t->d_nope + t->d_rope);
+    if (width > 100000000 || b > 100000000 || (long long)a->n_head * (t->d_nope + t->d_v) > 100000000)
+        return sh_config_refuse(c, "kv_lora_rank", "a latent of at most 10^8 numbers over all heads", e);
+    a->scale = (float)(1 / sqrt((double)(t->d_nope + t->d_rope)));
+    return 0;
+}
+
 /* One KV head of [rotary key, latent]. YaRN sharpens the scores by mscale_all_dim, too. */
 int sh_latent_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     const struct sh_latent *t = &a->latent;
     float weight = 0;
     int pairs = 1;
-    long long width = (long long)a->n_head * (t->rank + t->d_rope), b = (long long)a->n_head * (t->d_nope + t->d_rope);
-    if (width > 100000000 || b > 100000000 || (long long)a->n_head * (t->d_nope + t->d_v) > 100000000 || t->d_rope % 2)
-        return sh_config_refuse(c, "kv_lora_rank", "a latent of at most 10^8 numbers over all heads, and an even "
-                                "qk_rope_head_dim", e);
-    if (sh_config_flag(c, "rope_interleave", &pairs, e) || sh_config_classic_rope(a, c, e) ||
+    if (t->d_rope % 2)
+        return sh_config_refuse(c, "qk_rope_head_dim", "an even number", e);
+    if (sh_latent_still(a, c, e) || sh_config_flag(c, "rope_interleave", &pairs, e) ||
+        sh_config_classic_rope(a, c, e) ||
         sh_config_real(c, sh_config_is_filled(c, "rope_scaling") ? "rope_scaling.mscale_all_dim"
                                                                   : "rope_parameters.mscale_all_dim", 1e6, &weight, e))
         return -1;
