@@ -30,7 +30,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 20
+#define SH_BACKEND_ABI 21
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -215,7 +215,8 @@ struct sh_conv {
 /* Linear attention by the gated delta rule (arXiv 2412.06464). x's channels are queries [n_k, d_k], keys [n_k, d_k] and
  * values [n_v, d_v]. For each value head, with queries and keys of length 1 (queries over sqrt(d_k)):
  *     S = exp(-exp(log_a) softplus(a + step)) S;  S += k (x) (v - S^T k) strength sigmoid(b);  out = S^T q
- * With own_decays each of the d_k rows of S has its own a and step (Kimi Delta Attention, arXiv 2510.26692). */
+ * With own_decays each of the d_k rows of S has its own a and step (Kimi Delta Attention, arXiv 2510.26692). With
+ * `least` below 0 the exponent of the decay is least sigmoid(exp(log_a) (a + step)) instead. */
 enum { SH_DELTA_KEY = 256 };            /* the most of d_k                                         */
 
 struct sh_delta {
@@ -224,7 +225,7 @@ struct sh_delta {
     const float *log_a, *step;          /* [n_v]; own_decays: step [n_v * d_k]                     */
     int n_k, n_v, d_k, d_v, own_decays;
     int in_turns;                       /* value head h uses key head h % n_k, else h / (n_v / n_k) */
-    float strength;
+    float strength, least;
     int n_seq;
     const int *start;                   /* host, [n_seq + 1]                                       */
     float *state;                       /* S [n_v, d_k, d_v]                                       */

@@ -56,8 +56,10 @@ static void decay(float *to, const struct sh_delta *a, int head, size_t at, floa
 {
     size_t n = a->own_decays ? (size_t)a->d_k : 1;
     const float *x = a->a + at * n, *step = a->step + (size_t)head * n;
-    for (size_t i = 0; i < n; i++)
-        to[i] = expf(-rate * softplus(x[i] + step[i]));
+    for (size_t i = 0; i < n; i++) {
+        float gap = x[i] + step[i];
+        to[i] = expf(a->least < 0 ? a->least * logistic(rate * gap) : -rate * softplus(gap));
+    }
     for (int i = 1; i < a->d_k && n == 1; i++)
         to[i] = to[0];
 }

@@ -10,8 +10,7 @@ struct delta {                          /* of one sequence; without holes: every
     const float *x, *a, *b, *log_a, *step;
     float *out, *state;
     int n_k, n_v, d_k, d_v, n_row, channels, in_turns, own_decays;
-    float strength;
-    int unused;
+    float strength, least;
 };
 
 static __device__ __forceinline__ float logistic(float x)
@@ -38,7 +37,7 @@ static __device__ void decays(To &to, const struct delta &a, int head, size_t at
     for (int i = (int)threadIdx.x; i < a.d_k; i += THREADS) {
         size_t n = a.own_decays ? (size_t)a.d_k : 1, k = a.own_decays ? (size_t)i : 0;
         float gap = a.a[at * n + k] + a.step[(size_t)head * n + k];
-        to[i] = expf(-rate * (gap > 20 ? gap : log1pf(expf(gap))));
+        to[i] = expf(a.least < 0 ? a.least * logistic(rate * gap) : -rate * (gap > 20 ? gap : log1pf(expf(gap))));
     }
 }
 
@@ -87,7 +86,7 @@ void cuda_delta(struct sh_dev *d, const struct sh_delta *a)
         struct delta one = {(const float *)a->x.at + row * (size_t)channels, a->a + row * n_decay, a->b + row * n_v,
                             a->log_a, a->step, (float *)a->out.at + row * n_v * (size_t)a->d_v,
                             a->state + (size_t)s * a->state_step, a->n_k, a->n_v, a->d_k, a->d_v,
-                            a->start[s + 1] - a->start[s], channels, a->in_turns, a->own_decays, a->strength, 0};
+                            a->start[s + 1] - a->start[s], channels, a->in_turns, a->own_decays, a->strength, a->least};
         if (one.n_row)
             SH_LAUNCH(move_state, dim3((unsigned)a->n_v), dim3(THREADS), d->compute, one);
     }

@@ -97,6 +97,8 @@ static void latent_attention(struct sum *s, const struct sh_kv_shape *m)
     vector(s, SH_PART_NORM, f->latent);
     matrix(s, SH_PART_MIX, 1, f->heads * (f->nope_dim + f->v_dim), f->latent);
     matrix(s, SH_PART_MIX, 1, f->hidden, f->heads * f->v_dim);
+    if (f->head_gate)
+        matrix(s, SH_PART_MIX, 1, f->heads, f->hidden);
     vector(s, SH_PART_MIX, f->norm_more + (f->o_bias ? f->hidden : 0));
 }
 

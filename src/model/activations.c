@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 50 };
+enum { N_PART = 51 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
@@ -50,6 +50,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->latent_a, n * q_rank * f32}, {&a->latent_x, n * q_rank * operand},
         {&a->latent_q, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_Q_B) * operand : 0},
         {&a->latent_kv, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_KV_A) * f32 : 0},
+        {&a->latent_v, c->flags & SH_ATTENTION_GATE ? values_of_latent * f32 : 0},
         {&a->mix_logits, n * experts * f32}, {&a->mix_row, n * used * sizeof(int)}, {&a->mix_share, n * used * f32},
         {&a->mix_x, experts ? hidden * operand : 0}, {&a->mix_out, experts ? hidden * f32 : 0},
         {&a->stream_h, streams ? hidden * f32 : 0}, {&a->stream_was, streams * hidden * f32},

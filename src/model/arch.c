@@ -187,7 +187,7 @@ int sh_arch_scales(const struct sh_arch *a)
 
 int sh_arch_mixes_f32(const struct sh_arch *a)
 {
-    return (a->flags & (SH_HAS_SUB_NORM | SH_ATTENTION_GATE)) != 0;
+    return !a->latent.rank && (a->flags & (SH_HAS_SUB_NORM | SH_ATTENTION_GATE));
 }
 
 int sh_arch_has_sub(const struct sh_arch *a)

@@ -103,6 +103,7 @@ struct sh_recurrent {
     int in_turns;                           /* kernels/backend.h's struct sh_delta                */
     float strength;                         /* the same; 0: 1                                     */
     int own_decays;                         /* the same                                           */
+    float decay_bound;                      /* the same as `least`, 0: none                       */
     int gate_rank;                          /* delta rule: a and z come from so many numbers of x; 0: from x */
     enum sh_act z_act;                      /* … what is made of z; SH_ACT_NONE: SiLU              */
     float norm_eps;                         /* of the norm of what it gives; 0: the model's       */

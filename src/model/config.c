@@ -164,6 +164,21 @@ int sh_config_real(const struct sh_config *c, const char *key, double max, float
     return 0;
 }
 
+int sh_config_below(const struct sh_config *c, const char *key, double least, float *out, struct sh_err *e)
+{
+    json_t *v = value_of(c, key);
+    if (!v)
+        return 0;
+    double x = json_number_value(v);
+    if (!json_is_number(v) || !((float)x < 0) || x < least) {
+        char expected[80];
+        snprintf(expected, sizeof expected, "a number from %g to 0, but not 0", least);
+        return sh_config_refuse(c, key, expected, e);
+    }
+    *out = (float)x;
+    return 0;
+}
+
 int sh_config_reals(const struct sh_config *c, const char *key, double max, float *out, int n, struct sh_err *e)
 {
     json_t *list = value_of(c, key);

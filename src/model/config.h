@@ -44,6 +44,8 @@ int sh_config_count(const struct sh_config *c, const char *key, int max, int *ou
                     struct sh_err *e);                              /* 1 to max                   */
 int sh_config_at_least(const struct sh_config *c, const char *key, int min, int max, int *out, struct sh_err *e);
 int sh_config_real(const struct sh_config *c, const char *key, double max, float *out, struct sh_err *e);
+/* The same for a number below 0, of `least` or more. */
+int sh_config_below(const struct sh_config *c, const char *key, double least, float *out, struct sh_err *e);
 /* A list of n numbers above 0. -1 also when it is absent. */
 int sh_config_reals(const struct sh_config *c, const char *key, double max, float *out, int n, struct sh_err *e);
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);

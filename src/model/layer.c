@@ -359,6 +359,17 @@ static void clip(const struct sh_layer *l, float most, struct sh_mat x)
         l->b->gate(l->d, &a);
 }
 
+/* out = values times what a product of x makes, for each number or head */
+static void gate_values(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out,
+                        struct sh_mat values, struct sh_mat x)
+{
+    const struct sh_arch *c = a->arch;
+    struct sh_gate gate = {.out = out, .up = values, .act = c->gate_act ? c->gate_act : SH_ACT_SIGMOID};
+    gate.gate = sh_dense(a->attn_gate, SH_F32, x.rows, c->gates_heads ? c->n_head : values.cols);
+    linear(l, gate.gate, x, SH_ATTN_GATE_W, SH_ATTN_GATE_B, SH_ACT_NONE, 0);
+    l->b->gate(l->d, &gate);
+}
+
 /* What the output product reads: what attention gives; before that, its norm or its product with a gate. */
 static struct sh_mat finished(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x)
 {
@@ -370,17 +381,16 @@ static struct sh_mat finished(const struct sh_layer *l, const struct sh_activati
     sub.at = a->sub;
     sub.type = a->dtype;
     if (l->n_latent) {
-        sub = sh_dense(a->sub, a->dtype, x.rows, c->n_head * c->latent.d_v);
-        sh_latent_values(l, a, sub, mixed);
-        return sub;
-    }
-    if (c->flags & SH_HAS_SUB_NORM) {
+        int gates = (c->flags & SH_ATTENTION_GATE) != 0, cols = c->n_head * c->latent.d_v;
+        struct sh_mat values = sh_dense(a->latent_v, SH_F32, x.rows, cols);
+        sub = sh_dense(a->sub, a->dtype, x.rows, cols);
+        sh_latent_values(l, a, gates ? values : sub, mixed);
+        if (gates)
+            gate_values(l, a, sub, values, x);
+    } else if (c->flags & SH_HAS_SUB_NORM) {
         norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
     } else {
-        struct sh_gate gate = {.out = sub, .up = mixed, .act = c->gate_act ? c->gate_act : SH_ACT_SIGMOID};
-        gate.gate = sh_dense(a->attn_gate, SH_F32, x.rows, c->gates_heads ? c->n_head : mixed.cols);
-        linear(l, gate.gate, x, SH_ATTN_GATE_W, SH_ATTN_GATE_B, SH_ACT_NONE, 0);
-        l->b->gate(l->d, &gate);
+        gate_values(l, a, sub, mixed, x);
     }
     return sub;
 }

@@ -66,6 +66,7 @@ struct sh_activations {
     void *mix_logits, *mix_row, *mix_share; /* of a mixture: f32 [rows, experts]; int32, f32 [rows * used] */
     void *latent_a, *latent_x, *latent_q, *latent_kv;   /* of latent attention: [rows, q_rank] f32 and dtype; */
                                         /* [rows, n_head * (d_nope + d_rope)] dtype; [rows, rank + d_rope] f32 */
+    void *latent_v;                     /* [rows, n_head * d_v] f32: values that meet a gate */
     /* Of recurrent layers, f32: [rows, channels]; twice [rows, n_v * d_v]; [rows, n_v]; the strengths, or what is
      * multiplied or split; one text's state; of dtype: what the next product reads. */
     void *recur_x, *recur_z, *recur_out, *recur_a, *recur_b, *recur_state, *recur_y;

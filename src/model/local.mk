@@ -39,6 +39,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_afmoe.c \
 	%D%/families/family_apertus.c \
 	%D%/families/family_arcee.c \
+	%D%/families/family_bailing_hybrid.c \
 	%D%/families/family_bamba.c \
 	%D%/families/family_biogpt.c \
 	%D%/families/family_bitnet.c \

@@ -163,7 +163,7 @@ static void run_delta(const struct run *r, struct sh_mat x, struct sh_mat in, st
     struct sh_delta what = {.out = out, .x = in, .a = by_a.at, .b = by_b.at, .log_a = r->l->vector[SH_RECUR_LOG_A],
                             .step = r->l->vector[SH_RECUR_STEP], .n_k = c->n_k, .n_v = c->n_v, .d_k = c->d_k,
                             .d_v = c->d_v, .in_turns = c->in_turns, .own_decays = c->own_decays,
-                            .strength = c->strength > 0 ? c->strength : 1};
+                            .strength = c->strength > 0 ? c->strength : 1, .least = c->decay_bound};
     struct sh_mat heads = sh_dense(out.at, SH_F32, x.rows * c->n_v, c->d_v);
     sh_layer_linears(r->l, all, 6);
     if (c->gate_rank)

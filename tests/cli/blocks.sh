@@ -70,6 +70,10 @@ refuses kimi_linear "{$lists: {\"full_attn_layers\": [0], \"kda_layers\": [2]}}"
 refuses kimi_linear "{$lists: {\"num_heads\": 3, \"head_dim\": 6}}" "key 'layer_types': .*$attention"
 refuses kimi_linear '{"linear_attn_config": {"gate_lower_bound": -5.0}}' "key '.*gate_lower_bound': found -5.0"
 refuses kimi_linear '{"mla_use_nope": false}' "key 'mla_use_nope': found false, expected true"
+refuses bailing_hybrid '{"kda_lower_bound": 0}' "key 'kda_lower_bound': found 0, expected a number from -1000 to 0"
+refuses bailing_hybrid '{"expert_swiglu_limit_list": [0, 0, 0, 4.0]}' "key 'expert_swiglu_limit_list.3': found 4.0"
+refuses bailing_hybrid '{"architectures": ["BailingMoeV2_5ForCausalLM"]}' "key 'architectures': .*BailingMoeV3"
+refuses bailing_hybrid_unbounded '{"partial_rotary_factor": 0.5}' "key 'partial_rotary_factor': .*rotation is scaled"
 refuses jamba '{"attn_layer_offset": 2}' "key 'attn_layer_offset': found 2, expected less than the period"
 refuses jamba '{"mamba_dt_rank": "many"}' "key 'mamba_dt_rank': found \"many\""
 refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*", "num_hidden_layers": 4}' \
@@ -100,5 +104,7 @@ takes nemotron_h '{"tie_word_embeddings": true}'
 takes olmo_hybrid '{"layer_types": "-", "linear_num_key_heads": null, "linear_key_head_dim": null}'
 takes olmo_hybrid '{"rope_parameters": null, "rope_theta": null}'
 takes kimi_linear '{"layer_types": "-", "first_k_dense_replace": 1, "mlp_layer_types": "-", "head_dim": 72}'
+takes bailing_hybrid '{"layer_types": "-", "rope_parameters": null, "rope_theta": "-", "partial_rotary_factor": 0.5}'
+takes bailing_hybrid '{"expert_swiglu_limit_list": [0, 0, 0, 0], "share_expert_swiglu_limit_list": null}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
 finish

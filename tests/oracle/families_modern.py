@@ -8,9 +8,9 @@ on them.
 Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid,
 granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe); Mamba-2 next to
 attention (falcon_h1 and those that begin so); the delta rule (olmo_hybrid, olmo_hybrid_rope), also with a decay for each
-number of a key (kimi_linear, kimi_linear_groups). The others are mixtures of what older families have. Each is a folder
-as published, with ref.json (token ids, the layers that attend, the greedy continuation of the first sequence) and
-ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
+number of a key (kimi_linear, bailing_hybrid and those that begin so). The others are mixtures of what older families
+have. Each is a folder as published, with ref.json (token ids, the layers that attend, the greedy continuation of the
+first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
 import json
 import pathlib
 import sys
@@ -201,7 +201,17 @@ def cases():
         "kimi_linear_groups": make_config(
             "kimi_linear", **LATENT, **EXPERTS, num_hidden_layers=5, num_local_experts=6, n_group=3, topk_group=2,
             num_shared_experts=2, attention_bias=True, linear_num_heads=2, linear_head_dim=10, rms_norm_eps=1e-3,
-            mlp_layer_types=["sparse", "dense"] * 2 + ["sparse"], moe_renormalize=False)}
+            mlp_layer_types=["sparse", "dense"] * 2 + ["sparse"], moe_renormalize=False),
+        "bailing_hybrid": make_config(
+            "bailing_hybrid", **LATENT | {"q_lora_rank": None}, **EXPERTS, num_hidden_layers=4, num_local_experts=6,
+            n_group=3, topk_group=2, head_dim=6, layer_group_size=2, first_k_dense_replace=1),
+        "bailing_hybrid_unbounded": make_config(
+            "bailing_hybrid", **LATENT, **EXPERTS, num_hidden_layers=3, num_local_experts=6, n_group=1, topk_group=1,
+            num_shared_experts=2, head_dim=10, attention_bias=True, rms_norm_eps=1e-3, kda_safe_gate=False,
+            short_conv_kernel_size=3, layer_types=["full_attention", "linear_attention", "full_attention"],
+            mlp_layer_types=["sparse", "dense", "sparse"], rope_parameters={
+                "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
+                "mscale_all_dim": 0.8, "rope_theta": 10000.0})}
 
 
 def run(model, tokens):

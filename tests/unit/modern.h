@@ -44,7 +44,8 @@
     X(qwen3_5_moe, qwen3_5_moe) X(gpt_oss, sinks) X(deepseek, latent) X(llama4, chunks) \
     X(falcon_h1, falcon_h1) X(falcon_h1, falcon_h1_gated_first) X(falcon_h1, falcon_h1_plain) \
     X(olmo_hybrid, olmo_hybrid) X(olmo_hybrid, olmo_hybrid_rope) \
-    X(kimi_linear, kimi_linear) X(kimi_linear, kimi_linear_groups)
+    X(kimi_linear, kimi_linear) X(kimi_linear, kimi_linear_groups) \
+    X(bailing_hybrid, bailing_hybrid) X(bailing_hybrid, bailing_hybrid_unbounded)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

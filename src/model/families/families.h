@@ -17,7 +17,8 @@
     X(dots1) X(afmoe) X(youtu) X(gemma3n) X(jetmoe) X(lfm2) X(lfm2_moe) X(granitemoehybrid) \
     X(cwm) X(solar_open) X(hunyuan_v1_moe) X(glm4_moe_lite) X(exaone_moe) X(exaone) X(minicpm3) X(hyperclovax) \
     X(internlm3) X(iquestcoder) X(jais2) X(sarvam_moe) X(sarvam_mla) X(axk1) X(kolibri1) X(mellum) X(hy_v3) \
-    X(granite_swa) X(granitemoe_swa) X(cohere2_moe) X(lfm3) X(laguna) X(falcon_h1) X(olmo_hybrid) X(kimi_linear)
+    X(granite_swa) X(granitemoe_swa) X(cohere2_moe) X(lfm3) X(laguna) X(falcon_h1) X(olmo_hybrid) \
+    X(kimi_linear) X(bailing_hybrid)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -194,6 +195,13 @@ int sh_mamba_wide(struct sh_arch *a, const struct sh_config *c, long long inner,
 /* The limits of the steps from "time_step_limit"; none in the file: none. */
 int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
+/* The names that Kimi Linear's and Ling's files have for counts of DeepSeek's, besides its own. */
+#define SH_KIMI_MIXTURE \
+    SH_DEEPSEEK_MIXTURE, SH_COUNT_KEY(mix.n, 1e5, "num_experts", "num_local_experts"), \
+    SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_token", "num_experts_per_tok"), \
+    SH_COUNT_KEY(mix.groups, 1e5, "num_expert_group", "n_group"), \
+    SH_FLAG_KEY(SH_MIX_NORMED, "moe_renormalize", "norm_topk_prob"), \
+    SH_COUNT_KEY(max_pos, 1e8, "model_max_length", "max_position_embeddings")
 /* Kimi Delta Attention (family_kimi_linear.c): its convolutions and what else is alike in all files that have it. */
 #define SH_KDA_IN(part, tensor, out) SH_MATRIX(RECUR_##part##_W, tensor ".weight", out, MODEL, 0)
 #define SH_KDA(stem, out) \
@@ -208,6 +216,8 @@ int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err 
     SH_MATRIX(RECUR_OUT_W, stem out ".weight", MODEL, RECUR_VALUES, 0)
 /* Heads of queries, keys and values that are alike, with decays of their own. */
 sh_shape sh_kda_shape;
+/* Shared experts of a mixture whose keys are these. */
+sh_shape sh_kimi_shared;
 
 /* Gemma 3n and 4: a layer's own embedding of each token. */
 #define SH_OWN_EMBEDDINGS \

@@ -9,11 +9,7 @@
 #define LISTS "linear_attn_config."
 
 static const struct sh_key keys[] = {
-    SH_LATENT_KEYS, SH_DEEPSEEK_MIXTURE, SH_COUNT_KEY(max_pos, 1e8, "model_max_length", "max_position_embeddings"),
-    SH_COUNT_KEY(mix.n, 1e5, "num_experts", "num_local_experts"),
-    SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_token", "num_experts_per_tok"),
-    SH_COUNT_KEY(mix.groups, 1e5, "num_expert_group", "n_group"),
-    SH_FLAG_KEY(SH_MIX_NORMED, "moe_renormalize", "norm_topk_prob"),
+    SH_LATENT_KEYS, SH_KIMI_MIXTURE,
     SH_COUNT_KEY(recurrent.n_v, 1e5, LISTS "num_heads", "linear_num_heads"),
     SH_COUNT_KEY(recurrent.d_k, SH_DELTA_KEY, LISTS "head_dim", "linear_head_dim"),
     SH_COUNT_KEY(recurrent.kernel, SH_CONV_TAPS, LISTS "short_conv_kernel_size", "linear_conv_kernel_dim"),
@@ -84,13 +80,17 @@ static int read_layers(struct sh_arch *a, const struct sh_config *c, struct sh_e
     return 0;
 }
 
+int sh_kimi_shared(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    static const char *const names[] = {"num_shared_experts", "n_shared_experts"};
+    return sh_mixture_shared(a, c, sh_config_first(c, names, 2), 1, e);
+}
+
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    static const char *const shared[] = {"num_shared_experts", "n_shared_experts"};
     a->flags &= ~(unsigned)SH_TIED_HEAD;        /* whatever tie_word_embeddings says            */
     a->recurrent.gate_rank = a->recurrent.d_k;
-    if (sh_latent_shape(a, c, e) || sh_mixture_shared(a, c, sh_config_first(c, shared, 2), 1, e) ||
-        sh_mixture_listed(a, c, 1, e) || read_layers(a, c, e))
+    if (sh_latent_shape(a, c, e) || sh_kimi_shared(a, c, e) || sh_mixture_listed(a, c, 1, e) || read_layers(a, c, e))
         return -1;
     a->n_rot = 0;
     return sh_kda_shape(a, c, e);
