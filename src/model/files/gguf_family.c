@@ -174,14 +174,20 @@ static size_t stored_row(const struct sh_layout *l, int d_head, int row)
     return sh_layout_row(l, d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row);
 }
 
-/* A packed vector is one row of the file. */
+/* The elements of a packed or coded vector: of a row of the file, or of several. */
 static void gather_vector(const struct sh_stored *t, const struct sh_layout *l, int d_head, float *to)
 {
-    float *all = xcalloc((size_t)l->total, sizeof *all);
-    sh_stored_rows(t, 0, 1, all);
-    for (int row = 0; row < l->rows; row++)
-        to[row] = all[stored_row(l, d_head, row)];
-    free(all);
+    size_t cols = t->shape[t->rank - 1], is_here = SIZE_MAX;
+    float *one = xcalloc(cols, sizeof *one);
+    for (int row = 0; row < l->rows; row++) {
+        size_t at = stored_row(l, d_head, row);
+        if (at / cols != is_here) {
+            is_here = at / cols;
+            sh_stored_rows(t, is_here, 1, one);
+        }
+        to[row] = one[at % cols];
+    }
+    free(one);
 }
 
 enum { PIECE = 16 };                    /* rows: coded ones that follow each other share words */
@@ -222,7 +228,7 @@ void sh_gguf_rows(const struct sh_stored *t, const struct sh_layout *l, int d_he
 
 void sh_gguf_gather(const struct sh_stored *t, const struct sh_layout *l, int d_head, size_t element, void *to)
 {
-    if (t->packed && l->cols == 1) {
+    if (sh_stored_is_coded(t) && l->cols == 1) {
         gather_vector(t, l, d_head, to);
         return;
     }
