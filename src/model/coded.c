@@ -2,7 +2,8 @@
 /* See coded.h. The sources of the formats: FP8 E4M3 and E5M2 are those of "FP8 formats for deep learning" (2209.05433),
  * MXFP4 and E8M0 those of the OCP Microscaling specification 1.0; words are those of compressed-tensors
  * (pack_to_int32), AutoGPTQ (qlinear_cuda; a stored zero point of all ones stands for 0) and AutoAWQ (packing_utils);
- * tables and scales in codes are those of bitsandbytes (functional.dequantize_4bit). */
+ * tables and scales in codes are those of bitsandbytes (functional.dequantize_4bit); NVFP4 is that of modelopt, whose
+ * second scale multiplies the first (NVFP4QTensor), and of compressed-tensors, whose global scale divides it. */
 #include "src/model/coded.h"
 
 #include <math.h>
@@ -33,6 +34,12 @@ static uint16_t half_at(const struct sh_stored *t, size_t i)
 
 /* ---- scales and zero points ---- */
 
+static float e4m3(unsigned code)
+{
+    float x = (code & 127) == 127 ? NAN : sh_from_bits((code & 127) << 20) * 0x1p120f;
+    return code & 128 ? -x : x;
+}
+
 static float scale_at(const struct sh_coded *c, size_t i)
 {
     const struct sh_stored *t = c->piece[SH_PIECE_SCALES];
@@ -41,6 +48,7 @@ static float scale_at(const struct sh_coded *c, size_t i)
     case SH_SCALE_F16: return sh_f16_to_f32(half_at(t, i));
     case SH_SCALE_BF16: return sh_bf16_to_f32(half_at(t, i));
     case SH_SCALE_E8M0: return t->at[i] == 255 ? NAN : ldexpf(1, t->at[i] - 127);
+    case SH_SCALE_E4M3: return e4m3(t->at[i]);
     case SH_SCALE_CODED: break;
     }
     float near = f32_at(c->piece[SH_PIECE_SCALE_TABLE], t->at[i]);
@@ -71,6 +79,13 @@ static int zero_at(const struct sh_coded *c, size_t row, size_t group, size_t i)
     return (int)(((word >> shift) + (unsigned)c->zero_more) & mask);
 }
 
+/* Of the matrix that the row is in. */
+static float factor_at(const struct sh_coded *c, size_t row)
+{
+    const struct sh_stored *t = c->piece[SH_PIECE_FACTORS];
+    return f32_at(t, t->bytes > sizeof(float) ? row / c->matrix_rows : 0);
+}
+
 struct spans {                          /* of one row */
     float *zero, *scale;                /* [groups] */
 };
@@ -84,6 +99,11 @@ static void read_spans(const struct sh_coded *c, size_t row, struct spans *s)
         s->zero[g] = (float)zero_at(c, row, g, i);
         s->scale[g] = scale_at(c, i);
     }
+    if (!c->piece[SH_PIECE_FACTORS])
+        return;
+    float factor = factor_at(c, row);
+    for (size_t g = 0; g < c->groups; g++)
+        s->scale[g] = c->divides ? s->scale[g] / factor : s->scale[g] * factor;
 }
 
 /* Codes become the numbers that they stand for. */
@@ -111,14 +131,6 @@ static void bytes_as(const float *table, const unsigned char *at, size_t n, floa
 {
     for (size_t i = 0; i < n; i++)
         out[i] = table[at[i]];
-}
-
-static float e4m3(unsigned code)
-{
-    unsigned exponent = code >> 3 & 15, mantissa = code & 7;
-    float x = exponent ? ldexpf((float)(8 + mantissa), (int)exponent - 10) : ldexpf((float)mantissa, -9);
-    x = (code & 127) == 127 ? NAN : x;
-    return code & 128 ? -x : x;
 }
 
 static void fp8(const struct sh_coded *c, size_t first, size_t n, float *out)
@@ -223,13 +235,36 @@ static void mxfp4(const struct sh_coded *c, size_t first, size_t n, float *out)
     }
 }
 
+static void fp4(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    const unsigned char *at = c->piece[SH_PIECE_CODES]->at + first * (c->cols / 2);
+    for (size_t i = 0; i < n * (c->cols / 2); i++) {
+        out[2 * i] = sh_fp4_twice(at[i] & 15u) / 2;
+        out[2 * i + 1] = sh_fp4_twice(at[i] >> 4) / 2;
+    }
+}
+
+static void blocks(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    const struct sh_stored *t = c->piece[SH_PIECE_CODES];
+    size_t bytes = c->cols / t->packed->elements * t->packed->bytes;
+    sh_gguf_unpack_row(t->packed, t->at + first * bytes, n * c->cols, out);
+    for (size_t row = first; row < first + n; row++, out += c->cols) {
+        float factor = factor_at(c, row);
+        #pragma omp simd
+        for (size_t i = 0; i < c->cols; i++)
+            out[i] *= factor;
+    }
+}
+
 void sh_coded_rows(const struct sh_coded *c, size_t first, size_t n, float *out)
 {
     typedef void read_codes(const struct sh_coded *, size_t, size_t, float *);
     static read_codes *const by_order[] = {
         [SH_CODE_FP8] = fp8, [SH_CODE_INT8] = int8, [SH_CODE_ROWS] = along_rows, [SH_CODE_COLUMNS] = along_columns,
-        [SH_CODE_AWQ] = awq, [SH_CODE_TABLE] = in_table, [SH_CODE_MXFP4] = mxfp4};
-    if (c->order == SH_CODE_TABLE || c->order == SH_CODE_MXFP4) {
+        [SH_CODE_AWQ] = awq, [SH_CODE_TABLE] = in_table, [SH_CODE_MXFP4] = mxfp4, [SH_CODE_FP4] = fp4,
+        [SH_CODE_BLOCKS] = blocks};
+    if (c->order == SH_CODE_TABLE || c->order == SH_CODE_MXFP4 || c->order == SH_CODE_BLOCKS) {
         by_order[c->order](c, first, n, out);
         return;
     }

@@ -24,7 +24,9 @@ enum sh_code_order {
     SH_CODE_COLUMNS,            /* words [cols / per word, rows] (GPTQ)                           */
     SH_CODE_AWQ,                /* words [cols, rows / 8], the outputs of a word interleaved      */
     SH_CODE_TABLE,              /* nibbles in a row, the first in the high one; values in `table` (bitsandbytes) */
-    SH_CODE_MXFP4               /* nibbles [rows, cols], the first in the low one; values are FP4 */
+    SH_CODE_MXFP4,              /* nibbles [rows, cols], the first in the low one; values are FP4, 32 to a scale */
+    SH_CODE_FP4,                /* the same with any scales (NVFP4)                               */
+    SH_CODE_BLOCKS              /* blocks of GGUF, which have scales of their own                 */
 };
 
 enum sh_piece {                 /* the tensors of a coded matrix                                  */
@@ -32,10 +34,11 @@ enum sh_piece {                 /* the tensors of a coded matrix                
     SH_PIECE_GROUPS,            /* I32 [cols]: the group of each column; without it they follow each other */
     SH_PIECE_TABLE,             /* F32 [16]                                                       */
     SH_PIECE_SCALE_TABLE, SH_PIECE_SCALE_SCALES,        /* of scales that are coded: F32 [256], F32 */
+    SH_PIECE_FACTORS,           /* F32 [1], or one for each matrix: of the scales, or of a block's numbers */
     SH_N_PIECE
 };
 
-enum sh_scale_type { SH_SCALE_F32, SH_SCALE_F16, SH_SCALE_BF16, SH_SCALE_E8M0, SH_SCALE_CODED };
+enum sh_scale_type { SH_SCALE_F32, SH_SCALE_F16, SH_SCALE_BF16, SH_SCALE_E8M0, SH_SCALE_E4M3, SH_SCALE_CODED };
 
 struct sh_coded {
     enum sh_code_order order;
@@ -51,6 +54,7 @@ struct sh_coded {
     int zero, zero_more;                /* zero: without ZEROS; zero_more is added to those stored */
     size_t scale_span;                  /* coded scales: so many share a scale of theirs          */
     float scale_offset;                 /* … and this is added                                    */
+    int divides;                        /* scales are divided by FACTORS                          */
 };
 
 /* Rows [first, first + n) into out [n, cols]. */

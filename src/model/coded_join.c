@@ -18,18 +18,30 @@ static size_t up(size_t n, size_t by)
 
 /* ---- pieces ---- */
 
+/* dtypes: with a blank before and after each. A file may name any dtype, also one with a blank. */
+static int is_one_of(const struct sh_stored *t, const char *dtypes)
+{
+    char word[20];
+    snprintf(word, sizeof word, " %s ", t->dtype);
+    return !strchr(t->dtype, ' ') && strstr(dtypes, word);
+}
+
+static int refuse_dtype(const struct sh_stored *t, const char *dtypes, struct sh_err *e)
+{
+    return sh_fail(e, "%s: tensor '%s': found dtype %s, expected%s%.*s", t->file, t->name, t->dtype,
+                   strchr(dtypes + 1, ' ')[1] ? " one of" : "", (int)strlen(dtypes) - 1, dtypes);
+}
+
 int sh_join_find(struct sh_joining *j, const char *stem, size_t n, const char *suffix, const char *dtypes, int needed,
                  const struct sh_stored **out, struct sh_err *e)
 {
-    char name[300], word[20];
+    char name[300];
     snprintf(name, sizeof name, "%.*s%s", (int)n, stem, suffix);
     const struct sh_stored *t = *out = sh_weights_find(j->w, name);
     if (!t)
         return needed ? sh_fail(e, "tensor '%s' is missing: the codes of '%s' need it", name, j->name) : 0;
-    snprintf(word, sizeof word, " %s ", t->dtype);
-    if (dtypes && !strstr(dtypes, word))
-        return sh_fail(e, "%s: tensor '%s': found dtype %s, expected%s%s", t->file, name, t->dtype,
-                       strchr(dtypes + 1, ' ')[1] ? " one of" : "", dtypes);
+    if (dtypes && !is_one_of(t, dtypes))
+        return refuse_dtype(t, dtypes, e);
     j->is_piece[t - sh_weights_at(j->w, 0)] = 1;
     return 0;
 }
@@ -62,7 +74,8 @@ static enum sh_scale_type scale_type(const struct sh_stored *t)
 {
     return !strcmp(t->dtype, "F32")    ? SH_SCALE_F32
            : !strcmp(t->dtype, "F16")  ? SH_SCALE_F16
-           : !strcmp(t->dtype, "BF16") ? SH_SCALE_BF16 : SH_SCALE_E8M0;
+           : !strcmp(t->dtype, "BF16") ? SH_SCALE_BF16
+           : !strcmp(t->dtype, "F8_E4M3") ? SH_SCALE_E4M3 : SH_SCALE_E8M0;
 }
 
 static int use_scales(struct sh_joining *j, const struct sh_stored *t)
@@ -92,7 +105,15 @@ static int shape_of_codes(struct sh_joining *j, const struct sh_stored *t, int l
     return 0;
 }
 
-/* ---- scales in the order of the rows: 8-bit floats, compressed-tensors ---- */
+/* ---- scales in the order of the rows: floats, compressed-tensors ---- */
+
+/* Of the scales under a scheme. */
+static const char *scale_dtypes(const struct sh_quant_scheme *s)
+{
+    if (!s->is_float || s->span != SH_SPAN_GROUP)
+        return SCALE_DTYPES "F8_E8M0 ";
+    return s->bits == 4 && s->group == 16 ? " F8_E4M3 " : " U8 F8_E8M0 ";       /* NVFP4; MXFP4, MXFP8 */
+}
 
 /* The places of the scales under a scheme, and their shape, of *rank dimensions. */
 static void spread(struct sh_coded *c, const struct sh_quant_scheme *s, size_t *shape, int *rank, char why[64])
@@ -117,8 +138,8 @@ static void spread(struct sh_coded *c, const struct sh_quant_scheme *s, size_t *
         snprintf(why, 64, s->span == SH_SPAN_TENSOR ? "one scale" : "one scale a row");
 }
 
-/* The first scheme with such codes under which the scales have their shape; NULL: none, or several that differ, e says
- * what was expected. */
+/* The first scheme with such codes under which the scales have their shape and dtype; NULL: none, or several that
+ * differ, e says what was expected. */
 static const struct sh_quant_scheme *fit(struct sh_joining *j, int is_float, int bits, const struct sh_stored *scales,
                                          struct sh_err *e)
 {
@@ -134,15 +155,15 @@ static const struct sh_quant_scheme *fit(struct sh_joining *j, int is_float, int
         if (s->is_float != is_float || s->bits != bits)
             continue;
         spread(first ? &other : &j->c, s, shape, &rank, why);
-        int fits = is_shape(scales, shape, rank);
+        int fits = is_shape(scales, shape, rank) && is_one_of(scales, scale_dtypes(s));
         if (fits && first && (other.span_rows != j->c.span_rows || other.span_cols != j->c.span_cols)) {
             sh_fail(e, "%s: tensor '%s': found scales that fit two groups of settings in quantization_config, expected "
                     "only one to fit", scales->file, scales->name);
             return NULL;
         }
         first = fits && !first ? s : first;
-        if (!known++ && !fits)
-            sh_join_shape(scales, shape, rank, why, e);
+        if (!known++ && !fits && !sh_join_shape(scales, shape, rank, why, e))
+            refuse_dtype(scales, scale_dtypes(s), e);
     }
     if (first)
         return first;
@@ -159,14 +180,16 @@ static int join_bytes(struct sh_joining *j, const struct sh_stored *t, struct sh
     const struct sh_stored *scales = NULL, *zeros, *spare;
     size_t n = strlen(t->name), end = n > 7 && !strcmp(t->name + n - 7, ".weight") ? n - 6 : n;
     int is_float = t->dtype[0] == 'F';
+    int may_be_bytes = is_float && j->q->method != SH_QUANT_FP8;        /* MXFP8 */
+    const char *dtypes = may_be_bytes ? SCALE_DTYPES "F8_E8M0 U8 " : SCALE_DTYPES "F8_E8M0 ";
     snprintf(j->name, sizeof j->name, "%s", t->name);
     snprintf(j->format, sizeof j->format, is_float ? "FP8 %s" : "INT8", t->dtype + 3);
     j->c.order = is_float ? SH_CODE_FP8 : SH_CODE_INT8;
     j->c.is_e5m2 = !strcmp(t->dtype, "F8_E5M2");
     j->c.bits = 8;
     if (shape_of_codes(j, t, 2, 3, e) ||
-        sh_join_find(j, t->name, n, "_scale_inv", SCALE_DTYPES "F8_E8M0 ", 0, &scales, e) ||
-        (!scales && sh_join_find(j, t->name, n, "_scale", SCALE_DTYPES "F8_E8M0 ", 1, &scales, e)))
+        sh_join_find(j, t->name, n, "_scale_inv", dtypes, 0, &scales, e) ||
+        (!scales && sh_join_find(j, t->name, n, "_scale", dtypes, 1, &scales, e)))
         return -1;
     const struct sh_quant_scheme *s = fit(j, is_float, 8, scales, e);
     if (!s || sh_join_find(j, t->name, n, "_zero_point", is_float ? NULL : " I8 ", s->asymmetric, &zeros, e))
@@ -244,6 +267,36 @@ static int join_packed(struct sh_joining *j, const struct sh_stored *t, size_t s
     j->c.zero = 1 << (bits - 1);
     j->c.piece[SH_PIECE_ZEROS] = zeros;
     snprintf(j->format, sizeof j->format, "INT%d", bits);
+    return use_scales(j, scales);
+}
+
+/* "<stem>weight" of modelopt, "<stem>weight_packed" of compressed-tensors: two codes a byte. */
+static int join_fp4(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e)
+{
+    static const size_t one = 1;
+    int is_modelopt = j->q->method == SH_QUANT_MODELOPT;
+    const struct sh_stored *scales, *spare;
+    if (shape_of_codes(j, t, 2, 2, e) ||
+        sh_join_find(j, t->name, stem, "weight_scale", " F8_E4M3 U8 F8_E8M0 ", 1, &scales, e))
+        return -1;
+    j->c.cols *= 2;
+    j->shape[1] = j->c.cols;
+    j->c.bits = 4;
+    const struct sh_quant_scheme *s = fit(j, 1, 4, scales, e);
+    if (!s)
+        return -1;
+    if (j->c.cols % (size_t)s->group)
+        return sh_fail(e, "%s: tensor '%s': found %zu codes in a row, expected a multiple of %d", t->file, t->name,
+                       j->c.cols, s->group);
+    j->c.order = s->group == 16 ? SH_CODE_FP4 : SH_CODE_MXFP4;
+    j->c.divides = !is_modelopt;
+    snprintf(j->format, sizeof j->format, s->group == 16 ? "NVFP4" : "MXFP4");
+    const struct sh_stored **factor = &j->c.piece[SH_PIECE_FACTORS];
+    if (s->group == 16 && (sh_join_find(j, t->name, stem, is_modelopt ? "weight_scale_2" : "weight_global_scale",
+                                        " F32 ", 1, factor, e) || sh_join_shape(*factor, &one, 1, "one scale", e)))
+        return -1;
+    if (sh_join_find(j, t->name, stem, is_modelopt ? "input_scale" : "input_global_scale", NULL, 0, &spare, e))
+        return -1;
     return use_scales(j, scales);
 }
 
@@ -358,48 +411,49 @@ static size_t before(const struct sh_stored *t, const char *suffix)
     return n > end && !strcmp(t->name + n - end, suffix) ? n - end : 0;
 }
 
-static int is_dtype(const struct sh_stored *t, const char *dtype, struct sh_err *e)
-{
-    return !strcmp(t->dtype, dtype) ? 0 : sh_fail(e, "%s: tensor '%s': found dtype %s, expected %s", t->file, t->name,
-                                                  t->dtype, dtype);
-}
-
 typedef int join_words(struct sh_joining *, const struct sh_stored *, size_t, struct sh_err *);
 
 /* Formats whose codes are told by the end of their name. */
 static const struct suffix {
     enum sh_quant_method method;
     const char *end, *dtype;            /* of the codes; dtype of the tensor that has it          */
+    int may_differ;                     /* with another dtype it is something else                */
     int kept;                           /* characters of `end` that the matrix's name keeps       */
     const char *whole;                  /* … and what follows                                     */
     join_words *join;
 } suffixes[] = {
-    {SH_QUANT_GROUPS, ".weight_packed", "I32", 1, "weight", join_packed},
-    {SH_QUANT_GPTQ, ".qweight", "I32", 1, "weight", join_gptq},
-    {SH_QUANT_AWQ, ".qweight", "I32", 1, "weight", join_awq},
-    {SH_QUANT_MXFP4, "_blocks", "U8", 0, "", join_mxfp4}, {SH_QUANT_BNB, ".quant_map", "F32", 0, "", sh_join_bnb}};
+    {SH_QUANT_GROUPS, ".weight_packed", " U8 ", 1, 1, "weight", join_fp4},
+    {SH_QUANT_GROUPS, ".weight_packed", " I32 ", 0, 1, "weight", join_packed},
+    {SH_QUANT_MODELOPT, ".weight", " U8 ", 1, 1, "weight", join_fp4},
+    {SH_QUANT_GPTQ, ".qweight", " I32 ", 0, 1, "weight", join_gptq},
+    {SH_QUANT_AWQ, ".qweight", " I32 ", 0, 1, "weight", join_awq},
+    {SH_QUANT_MXFP4, "_blocks", " U8 ", 0, 0, "", join_mxfp4},
+    {SH_QUANT_BNB, ".quant_map", " F32 ", 0, 0, "", sh_join_bnb}};
 
 /* 1: a matrix begins with this tensor, and is made; 0: none does. */
 static int join(struct sh_joining *j, const struct sh_stored *t, struct sh_err *e)
 {
     enum sh_quant_method method = j->q->method;
-    int is_f8 = (!strcmp(t->dtype, "F8_E4M3") || !strcmp(t->dtype, "F8_E5M2")) && !before(t, "_zero_point");
+    int is_f8 = is_one_of(t, " F8_E4M3 F8_E5M2 ") && !before(t, "_zero_point") && !before(t, ".weight_scale");
     int is_i8 = !strcmp(t->dtype, "I8") && before(t, ".weight");
+    int has_f8 = method == SH_QUANT_FP8 || method == SH_QUANT_GROUPS || method == SH_QUANT_MODELOPT;
     j->c.piece[SH_PIECE_CODES] = t;
-    if ((is_f8 && (method == SH_QUANT_FP8 || method == SH_QUANT_GROUPS)) || (is_i8 && method == SH_QUANT_GROUPS))
+    if ((is_f8 && has_f8) || (is_i8 && method == SH_QUANT_GROUPS))
         return join_bytes(j, t, e) ? -1 : 1;
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         const struct suffix *s = &suffixes[i];
         size_t stem = s->method == method ? before(t, s->end) : 0;
-        if (!stem)
+        if (!stem || (s->may_differ && !is_one_of(t, s->dtype)))
             continue;
         stem += (size_t)s->kept;
         snprintf(j->name, sizeof j->name, "%.*s%s", (int)stem, t->name, s->whole);
         const struct sh_stored *other = s->method == SH_QUANT_BNB ? NULL : sh_weights_find(j->w, j->name);
-        if (other)
+        if (other && other != t)
             return sh_fail(e, "%s: tensor '%s': found '%s' as well, expected only one of them", t->file, t->name,
                            j->name);
-        return is_dtype(t, s->dtype, e) || s->join(j, t, stem, e) ? -1 : 1;
+        if (!is_one_of(t, s->dtype))
+            return refuse_dtype(t, s->dtype, e);
+        return s->join(j, t, stem, e) ? -1 : 1;
     }
     return 0;
 }
@@ -420,7 +474,8 @@ static struct sh_stored made(const struct sh_joining *j)
  * ScaledActivation), factors of what a matrix reads (modelopt), scales of a matrix whose numbers are not codes. */
 static int refuse_spare(const struct sh_stored *t, struct sh_err *e)
 {
-    static const char *const ends[] = {".scales", ".pre_quant_scale", ".weight_scale", ".weight_scale_inv"};
+    static const char *const ends[] = {".scales", ".pre_quant_scale", ".weight_scale", ".weight_scale_inv",
+                                       ".weight_scale_2", ".weight_global_scale"};
     static const struct { const char *dtype; size_t bytes; unsigned char one[4]; } ones[] = {
         {"F32", 4, {0, 0, 0x80, 0x3f}}, {"F16", 2, {0, 0x3c}}, {"BF16", 2, {0x80, 0x3f}}};
     int is_scale = 0;

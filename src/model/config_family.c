@@ -331,7 +331,7 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
         return sh_config_refuse(c, "model_type", "a model type that can be run; for this type only the capacity can be "
                                 "computed", e);
     struct sh_quant ignored;
-    if (sh_config_quant_read(c, &ignored, e))
+    if (sh_config_quant(c, &ignored, e))
         return -1;
     struct sh_arch a = f->start;
     if (check_only(c, f, e) || read_tables(c, f, 0, &a, e) ||

@@ -8,12 +8,13 @@
 #include "src/model/config.h"
 
 #define QUANT "quantization_config"
-enum { MOST_GROUP = 65536, MODELOPT = 100, AUTO_ROUND };
+enum { MOST_GROUP = 65536, AUTO_ROUND = 100 };
 
 static const struct sh_word methods[] = {
     {"fp8", SH_QUANT_FP8}, {"fbgemm_fp8", SH_QUANT_FP8}, {"compressed-tensors", SH_QUANT_GROUPS},
     {"awq", SH_QUANT_AWQ}, {"gptq", SH_QUANT_GPTQ}, {"auto-round", AUTO_ROUND}, {"bitsandbytes", SH_QUANT_BNB},
-    {"mxfp4", SH_QUANT_MXFP4}, {"modelopt", MODELOPT}, {NULL, 0}};
+    {"mxfp4", SH_QUANT_MXFP4}, {"modelopt", SH_QUANT_MODELOPT},
+    {"modelopt_fp8", SH_QUANT_MODELOPT}, {"modelopt_fp4", SH_QUANT_MODELOPT}, {NULL, 0}};
 
 static void add(struct sh_quant *q, struct sh_quant_scheme s)
 {
@@ -135,11 +136,27 @@ static int bnb(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
 
 /* ---- compressed-tensors: several schemes, each for some matrices ---- */
 
+/* both: a scale for each group and one for the matrix. */
+static int is_known(const struct sh_quant *q, const struct sh_quant_scheme *s, int both)
+{
+    int is_mx = s->span == SH_SPAN_GROUP && s->group == 32 && !both;
+    if (s->span == SH_SPAN_GROUP && s->group < 1)
+        return 0;
+    if (!s->is_float)
+        return (s->bits == 4 || s->bits == 8) && s->span != SH_SPAN_BLOCK && !both;
+    if (s->bits == 4)
+        return !s->asymmetric && s->span == SH_SPAN_GROUP &&
+               (s->group == 16 || (is_mx && q->method == SH_QUANT_GROUPS));
+    return !s->asymmetric && s->bits == 8 && (s->span != SH_SPAN_GROUP || is_mx);
+}
+
 static int group_scheme(const struct sh_config *c, const char *group, struct sh_quant *q, struct sh_err *e)
 {
     static const struct sh_word types[] = {{"int", 0}, {"float", 1}, {NULL, 0}};
+    enum { BOTH = 100 };
     static const struct sh_word spans[] = {{"tensor", SH_SPAN_TENSOR}, {"channel", SH_SPAN_CHANNEL},
-                                           {"group", SH_SPAN_GROUP}, {"block", SH_SPAN_BLOCK}, {NULL, 0}};
+                                           {"group", SH_SPAN_GROUP}, {"block", SH_SPAN_BLOCK},
+                                           {"tensor_group", BOTH}, {NULL, 0}};
     static const char *const names[] = {"num_bits", "type", "strategy", "group_size", "symmetric", "block_structure",
                                         "actorder"};
     struct sh_quant_scheme s = {.bits = 8};
@@ -154,19 +171,17 @@ static int group_scheme(const struct sh_config *c, const char *group, struct sh_
         sh_config_choice(c, key[2], spans, &span, e) || sh_config_at_least(c, key[3], -1, MOST_GROUP, &s.group, e) ||
         sh_config_flag(c, key[4], &is_even, e))
         return -1;
-    s.span = span >= 0 ? (enum sh_quant_span)span : s.group > 0 ? SH_SPAN_GROUP : SH_SPAN_TENSOR;
+    s.span = span == BOTH ? SH_SPAN_GROUP : span >= 0 ? (enum sh_quant_span)span
+             : s.group > 0 ? SH_SPAN_GROUP : SH_SPAN_TENSOR;
     s.asymmetric = !is_even;
     s.ordered = sh_config_is_set(c, key[6]) && !sh_config_is(c, key[6], "\"weight\"") &&
                 !sh_config_is(c, key[6], "\"static\"");
     s.group = s.span == SH_SPAN_GROUP ? s.group : 0;
     if (s.span == SH_SPAN_BLOCK && read_block(c, key[5], s.block, e))
         return -1;
-    int nvfp4 = q->method == SH_QUANT_COUNTED && s.bits == 4 && s.is_float && s.group == 16;
-    int is_known = s.is_float ? s.bits == 8 && s.span != SH_SPAN_GROUP && is_even
-                              : (s.bits == 4 || s.bits == 8) && s.span != SH_SPAN_BLOCK;
-    if ((!is_known && !nvfp4) || (s.span == SH_SPAN_GROUP && s.group < 1))
-        return sh_config_refuse(c, weights, "8-bit float for tensors, channels or blocks, or 4- or 8-bit int for "
-                                "tensors, channels or groups", e);
+    if (!is_known(q, &s, span == BOTH))
+        return sh_config_refuse(c, weights, "8-bit float for tensors, channels, blocks or groups of 32, 4-bit float "
+                                "for groups of 16 or 32, or 4- or 8-bit int for tensors, channels or groups", e);
     add(q, s);
     return 0;
 }
@@ -197,7 +212,8 @@ static int groups(const struct sh_config *c, struct sh_quant *q, struct sh_err *
 {
     static const struct sh_word formats[] = {
         {"pack-quantized", 0}, {"float-quantized", 0}, {"int-quantized", 0}, {"naive-quantized", 0},
-        {"mixed-precision", 0}, {"dense", 0}, {NULL, 0}};
+        {"nvfp4-pack-quantized", 0}, {"mxfp4-pack-quantized", 0}, {"mxfp8-quantized", 0}, {"mixed-precision", 0},
+        {"dense", 0}, {NULL, 0}};
     const char *name;
     int ignored;
     char key[128];
@@ -213,17 +229,31 @@ static int groups(const struct sh_config *c, struct sh_quant *q, struct sh_err *
     return q->n ? 0 : sh_config_refuse(c, QUANT ".config_groups", "groups of settings with weights", e);
 }
 
+static int is_set_to(const struct sh_config *c, const char *key, const char *json)
+{
+    return sh_config_is_set(c, key) && sh_config_is(c, key, json);
+}
+
+/* The files' config_groups say the same; of several formats in one checkpoint the tensors tell which is whose. */
 static int modelopt(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
 {
-    static const struct sh_word algos[] = {{"FP8", SH_QUANT_FP8}, {"NVFP4", SH_QUANT_COUNTED}, {NULL, 0}};
-    int method = SH_QUANT_NONE;
-    if (sh_config_choice(c, QUANT ".quant_algo", algos, &method, e))
+    enum { TENSOR = 1, ROW = 2, MX = 4, NV = 8, ANY = 15 };
+    static const struct sh_word algos[] = {
+        {"FP8", TENSOR}, {"FP8_PER_CHANNEL_PER_TOKEN", ROW}, {"MXFP8", MX}, {"NVFP4", NV}, {"W4A16_NVFP4", NV},
+        {"MIXED_PRECISION", ANY}, {NULL, 0}};
+    static const struct sh_quant_scheme schemes[] = {
+        {.is_float = 1, .bits = 8, .span = SH_SPAN_TENSOR}, {.is_float = 1, .bits = 8, .span = SH_SPAN_CHANNEL},
+        {.is_float = 1, .bits = 8, .span = SH_SPAN_GROUP, .group = 32},
+        {.is_float = 1, .bits = 4, .span = SH_SPAN_GROUP, .group = 16}};
+    int algo = is_set_to(c, QUANT ".quant_method", "\"modelopt_fp4\"") ? NV : TENSOR;
+    if (sh_config_choice(c, QUANT ".quant_algo", algos, &algo, e))
         return -1;
-    q->method = method ? (enum sh_quant_method)method : SH_QUANT_FP8;
-    if (sh_config_is_filled(c, QUANT ".config_groups"))
+    q->method = algo == TENSOR || algo == ROW ? SH_QUANT_FP8 : SH_QUANT_MODELOPT;
+    if (sh_config_is_filled(c, QUANT ".config_groups") && algo != ANY)
         return groups(c, q, e);
-    add(q, (struct sh_quant_scheme){.is_float = 1, .bits = q->method == SH_QUANT_FP8 ? 8 : 4, .group = 16,
-                                    .span = q->method == SH_QUANT_FP8 ? SH_SPAN_TENSOR : SH_SPAN_GROUP});
+    for (int i = 0; i < 4; i++)
+        if (algo >> i & 1)
+            add(q, schemes[i]);
     return 0;
 }
 
@@ -237,30 +267,22 @@ int sh_config_quant(const struct sh_config *c, struct sh_quant *out, struct sh_e
         return sh_hint(e, "shears capacity and shears simulate take any format given as published= in a row of a "
                        "--models FILE");
     if (!method && sh_config_has(c, QUANT ".quant_algo"))
-        method = MODELOPT;
+        method = SH_QUANT_MODELOPT;
     if (!method && sh_config_is_set(c, QUANT))
         return sh_config_refuse(c, QUANT, "an object with quant_method", e);
-    q.method = method == MODELOPT ? SH_QUANT_FP8 : (enum sh_quant_method)method;
+    q.method = (enum sh_quant_method)method;
     switch (method) {
     case SH_QUANT_FP8: bad = fp8(c, &q, e); break;
     case SH_QUANT_GROUPS: bad = groups(c, &q, e); break;
     case SH_QUANT_AWQ: bad = awq(c, &q, e); break;
     case SH_QUANT_GPTQ: bad = gptq(c, &q, e); break;
     case SH_QUANT_BNB: bad = bnb(c, &q, e); break;
-    case MODELOPT: bad = modelopt(c, &q, e); break;
+    case SH_QUANT_MODELOPT: bad = modelopt(c, &q, e); break;
     case AUTO_ROUND: bad = auto_round(c, &q, e); break;
     default: break;
     }
     *out = q;
     return bad ? -1 : 0;
-}
-
-int sh_config_quant_read(const struct sh_config *c, struct sh_quant *out, struct sh_err *e)
-{
-    if (sh_config_quant(c, out, e))
-        return -1;
-    return out->method == SH_QUANT_COUNTED
-               ? sh_config_refuse(c, QUANT ".quant_algo", "FP8; for NVFP4 only the capacity can be computed", e) : 0;
 }
 
 /* ---- capacity ---- */
@@ -271,8 +293,8 @@ static void format_of(const struct sh_quant *q, char *to, size_t bytes)
     const struct sh_quant_scheme *s = &q->scheme[0];
     int scale = q->method == SH_QUANT_BNB ? (q->is_double ? 8 : 32) : 16;
     int zero = s->asymmetric ? (s->group * s->bits + scale + 4) % 8 || s->bits == 8 ? 8 : 4 : 0;
-    if (q->method == SH_QUANT_COUNTED)
-        snprintf(to, bytes, "nvfp4");
+    if (s->is_float && s->span == SH_SPAN_GROUP)
+        snprintf(to, bytes, s->bits == 8 ? "f8:group=%d:scale=8" : s->group == 16 ? "nvfp4" : "mxfp4", s->group);
     else if (s->span == SH_SPAN_BLOCK)
         snprintf(to, bytes, "f8:block=%d", s->block[0]);
     else if (s->span == SH_SPAN_TENSOR && s->bits == 8)
@@ -288,8 +310,11 @@ int sh_config_quant_published(const struct sh_config *c, struct sh_kv_facts *f, 
     char whole[sizeof f->published], format[sizeof f->published];
     struct sh_quant q;
     struct sh_left_whole left = {0};
-    if (sh_config_quant(c, &q, e) ||
-        (sh_config_is_filled(c, QUANT ".config_groups") && sh_config_left_whole(c, f, &left, e)))
+    if (sh_config_quant(c, &q, e))
+        return -1;
+    if (is_set_to(c, QUANT ".quant_algo", "\"MIXED_PRECISION\""))
+        return sh_config_refuse(c, QUANT ".quant_algo", "one format", e);
+    if (sh_config_is_filled(c, QUANT ".config_groups") && sh_config_left_whole(c, f, &left, e))
         return -1;
     if (q.method == SH_QUANT_NONE)
         return 0;

@@ -16,7 +16,7 @@ enum sh_quant_method {
     SH_QUANT_AWQ, SH_QUANT_GPTQ,
     SH_QUANT_BNB,               /* bitsandbytes, 4 bits                                           */
     SH_QUANT_MXFP4,
-    SH_QUANT_COUNTED            /* read for its memory alone: modelopt's NVFP4                    */
+    SH_QUANT_MODELOPT           /* modelopt's NVFP4 and MXFP8, and several of its formats in one  */
 };
 
 enum sh_quant_span {            /* the numbers that share a scale                                 */
@@ -44,11 +44,8 @@ struct sh_quant {
 };
 
 /* Without a quantization_config: SH_QUANT_NONE. -1: an unknown method, a setting that cannot be read, or a value out of
- * range. A method that is only counted (capacity) is no error here. */
+ * range. */
 int sh_config_quant(const struct sh_config *c, struct sh_quant *out, struct sh_err *e);
-
-/* The same, and -1 for what is only counted. */
-int sh_config_quant_read(const struct sh_config *c, struct sh_quant *out, struct sh_err *e);
 
 /* Which matrices the list `ignore` leaves whole in all layers (config_whole.c); the output head always is. */
 struct sh_left_whole {

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sh_config *c = sh_config_open(scratch_write("config.json", config.at, config.bytes), &e);
     fuzz_safetensors("model.safetensors", data, size);
     struct sh_weights *w = sh_weights_open(scratch_path("model.safetensors"), &e);
-    int joined = c && w && !sh_config_quant_read(c, &q, &e) && !sh_weights_join(w, &q, &e);
+    int joined = c && w && !sh_config_quant(c, &q, &e) && !sh_weights_join(w, &q, &e);
     for (size_t i = 0; joined && i < sh_weights_count(w); i++) {
         const struct sh_stored *t = sh_weights_at(w, i);
         if (sh_weights_find(w, t->name) != t)

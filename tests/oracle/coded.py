@@ -217,7 +217,85 @@ def mxfp4():
     return {"quant_method": "mxfp4"}, t, {"experts.up": want.reshape(3, 5, 64)}
 
 
-ALL = [fp8, fp8_tensor, compressed, gptq, gptq_v2, awq, bnb, mxfp4]
+# ---- 4-bit floats of modelopt and compressed-tensors, MXFP8 ----
+
+def nibbles(q):
+    return (q[:, 0::2] | q[:, 1::2] << 4).astype(np.uint8)
+
+
+def nvfp4_matrix(t, want, name, rows, cols, divides):
+    q, s, one = G.integers(0, 16, (rows, cols)), codes8((rows, cols // 16)), scales(1)
+    # The second scale of modelopt is small and multiplies, that of compressed-tensors is large and divides.
+    one = (one if not divides else 1 / one).astype(f32)
+    t |= {name + (".weight_packed" if divides else ".weight"): nibbles(q), name + ".weight_scale": Typed("F8_E4M3", s),
+          name + (".weight_global_scale" if divides else ".weight_scale_2"): one if divides else one.reshape(())}
+    s = float8(s) / one if divides else float8(s) * one
+    want[name + ".weight"] = FP4[q] * np.repeat(s, 16, 1)
+
+
+def mxfp4_matrix(t, want, name, rows, cols):
+    q, e = G.integers(0, 16, (rows, cols)), G.integers(0, 250, (rows, cols // 32)).astype(np.uint8)
+    t |= {name + ".weight_packed": nibbles(q), name + ".weight_scale": e}
+    want[name + ".weight"] = np.ldexp(FP4[q], np.repeat(e, 32, 1).astype(np.int32) - 127).astype(f32)
+
+
+def mxfp8_matrix(t, want, name, rows, cols):
+    c, e = codes8((rows, cols)), G.integers(0, 240, (rows, -(-cols // 32))).astype(np.uint8)
+    t |= {name + ".weight": Typed("F8_E4M3", c), name + ".weight_scale": e}
+    e = np.repeat(e, 32, 1)[:, :cols].astype(np.int32)
+    want[name + ".weight"] = np.ldexp(float8(c), e - 127).astype(f32)
+
+
+def nvfp4():
+    t, want = {"a.input_scale": scales(1)[0], "k_proj.k_scale": scales(1), "whole.weight": scales(4, 4)}, {}
+    nvfp4_matrix(t, want, "a", 9, 48, False)
+    nvfp4_matrix(t, want, "b", 20, 16, False)
+    group = {"input_activations": {"dynamic": False, "num_bits": 4, "type": "float", "group_size": 16},
+             "weights": {"dynamic": False, "num_bits": 4, "type": "float", "group_size": 16}, "targets": ["Linear"]}
+    return {"config_groups": {"group_0": group}, "ignore": ["whole"], "quant_algo": "NVFP4",
+            "kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"}, "quant_method": "modelopt"}, t, want
+
+
+def modelopt_mixed():
+    t, want = {"a.input_scale": scales(1)[0], "d.input_scale": scales(1)[0]}, {}
+    nvfp4_matrix(t, want, "a", 6, 64, False)
+    mxfp8_matrix(t, want, "b", 5, 64)
+    for name, n in (("c", 7), ("d", 1)):
+        c, s = codes8((7, 40)), scales(n, 1)
+        t |= {name + ".weight": Typed("F8_E4M3", c), name + ".weight_scale": s[:, 0] if n > 1 else s[0, 0]}
+        want[name + ".weight"] = float8(c) * s
+    layers = {"a": {"quant_algo": "NVFP4", "group_size": 16}, "b": {"quant_algo": "MXFP8", "group_size": 32},
+              "c": {"quant_algo": "FP8_PER_CHANNEL_PER_TOKEN"}, "d": {"quant_algo": "FP8"}}
+    return {"quant_algo": "MIXED_PRECISION", "quantized_layers": layers, "quant_method": "modelopt"}, t, want
+
+
+def compressed_fp4():
+    floats = dict(type="float", symmetric=True, dynamic=False)
+    groups = {
+        "group_0": scheme(num_bits=4, strategy="tensor_group", group_size=16, scale_dtype="torch.float8_e4m3fn",
+                          **floats),
+        "group_1": scheme(num_bits=4, strategy="group", group_size=32, scale_dtype="torch.uint8", **floats),
+        "group_2": scheme(num_bits=8, strategy="group", group_size=32, scale_dtype="torch.uint8", **floats),
+        "group_3": scheme(num_bits=8, strategy="channel", **floats),
+        "group_4": scheme(num_bits=4, type="int", strategy="channel", symmetric=True)}
+    for i, name in enumerate(("nvfp4-pack-quantized", "mxfp4-pack-quantized", "mxfp8-quantized", "float-quantized",
+                              "pack-quantized")):
+        groups[f"group_{i}"]["format"] = name
+    t, want = {"a.input_global_scale": scales(1), "whole.weight": scales(4, 4)}, {}
+    nvfp4_matrix(t, want, "a", 19, 64, True)
+    mxfp4_matrix(t, want, "b", 18, 96)
+    mxfp8_matrix(t, want, "c", 7, 96)
+    c, s = codes8((7, 64)), bf16(scales(7, 1))
+    t |= {"d.weight": Typed("F8_E4M3", c), "d.weight_scale": s[1]}
+    want["d.weight"] = float8(c) * s[0]
+    q, s = G.integers(0, 16, (6, 10)), bf16(scales(6, 1))
+    t |= {"e.weight_packed": words(q, 4, 1), "e.weight_scale": s[1], "e.weight_shape": np.array([6, 10])}
+    want["e.weight"] = (q - 8).astype(f32) * s[0]
+    return {"quant_method": "compressed-tensors", "format": "mixed-precision", "config_groups": groups,
+            "ignore": ["lm_head"]}, t, want
+
+
+ALL = [fp8, fp8_tensor, compressed, gptq, gptq_v2, awq, bnb, mxfp4, nvfp4, modelopt_mixed, compressed_fp4]
 
 
 def main(folder, seeds):

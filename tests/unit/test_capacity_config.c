@@ -228,7 +228,17 @@ static const struct { const char *text, *all, *experts, *says; } published[] = {
     {TENSORS GROUP("8", "int", ", \"strategy\": \"channel\"") HEAD, "int8:group=0:scale=16:zero=0", "", ""},
     {TENSORS GROUP("8", "float", ", \"strategy\": \"block\", \"block_structure\": [128, 128]") HEAD, "f8:block=128",
      "", ""},
-    {TENSORS GROUP("8", "float", ", \"strategy\": \"tensor_group\"") HEAD, NULL, NULL, "group_0.weights.strategy'"},
+    {TENSORS GROUP("8", "float", ", \"strategy\": \"tensor_group\"") HEAD, NULL, NULL, "group_0.weights'"},
+    {TENSORS GROUP("8", "float", ", \"strategy\": \"rows\"") HEAD, NULL, NULL, "group_0.weights.strategy'"},
+    {TENSORS "\"format\": \"nvfp4-pack-quantized\", " GROUP("4", "float", ", \"strategy\": \"tensor_group\", "
+     "\"group_size\": 16") HEAD, "nvfp4", "", ""},
+    {TENSORS "\"format\": \"mxfp4-pack-quantized\", " GROUP("4", "float", ", \"strategy\": \"group\", "
+     "\"group_size\": 32") HEAD, "mxfp4", "", ""},
+    {TENSORS "\"format\": \"mxfp8-quantized\", " GROUP("8", "float", ", \"strategy\": \"group\", \"group_size\": 32")
+     HEAD, "f8:group=32:scale=8", "", ""},
+    {MODELOPT "\"W4A16_NVFP4\"", "nvfp4", "", ""}, {MODELOPT "\"MXFP8\"", "f8:group=32:scale=8", "", ""},
+    {MODELOPT "\"FP8_PER_CHANNEL_PER_TOKEN\"", "f8:scale=16", "", ""},
+    {MODELOPT "\"MIXED_PRECISION\", " GROUP("8", "float", "") HEAD, NULL, NULL, "'quantization_config.quant_algo'"},
     {TENSORS GROUP("6", "int", ", \"strategy\": \"channel\"") HEAD, NULL, NULL, "group_0.weights'"},
     {TENSORS GROUP("4", "int", ", \"strategy\": \"group\"") HEAD, NULL, NULL, "group_0.weights'"},
     {TENSORS "\"format\": \"marlin-24\", " GROUP("4", "int", ", \"group_size\": 32") HEAD, NULL, NULL,

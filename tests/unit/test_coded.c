@@ -3,6 +3,7 @@
  * (tests/oracle/coded.py), in any pieces of rows; and versions of the same checkpoints with one thing wrong, each
  * refused by the name of what is wrong. test_families.c has whole models. */
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "src/base/mem.h"
 #include "src/model/coded.h"
 #include "src/model/config.h"
+#include "src/model/model.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
 
@@ -31,7 +33,7 @@ static struct sh_weights *joined(const char *config, const char *file)
 {
     struct sh_quant q;
     struct sh_config *c = sh_config_open(config, &e);
-    struct sh_weights *w = c && !sh_config_quant_read(c, &q, &e) ? sh_weights_open(file, &e) : NULL;
+    struct sh_weights *w = c && !sh_config_quant(c, &q, &e) ? sh_weights_open(file, &e) : NULL;
     if (w && sh_weights_join(w, &q, &e)) {
         sh_weights_close(w);
         w = NULL;
@@ -90,6 +92,9 @@ static void numbers(void)
     check_folder("awq", "AWQ 4-bit", 2, 0);
     check_folder("bnb", "NF4", 3, 1);
     check_folder("mxfp4", "MXFP4", 1, 1);
+    check_folder("nvfp4", "NVFP4", 2, 2);
+    check_folder("modelopt_mixed", "NVFP4", 4, 0);
+    check_folder("compressed_fp4", "NVFP4", 5, 1);
 }
 
 /* ---- one thing wrong ---- */
@@ -212,6 +217,7 @@ static const struct wrong tensors[] = {
     {"fp8", "{}", "a.weight_scale_inv", "[9]", "found shape [9], expected [3, 3] (blocks of 16 x 32)"},
     {"fp8", "{}", "a.weight_scale_inv", ZEROS("F32", "[3, 2]", "24"), "expected [3, 3]"},
     {"fp8", "{}", "c.weight_scale_inv", ZEROS("U8", "[2, 2]", "4"), "found dtype U8, expected one of F32 F16"},
+    {"fp8", "{}", "c.weight_scale_inv", ZEROS("F32 F16", "[2, 2]", "1"), "found dtype F32 F16, expected one of"},
     {"fp8", "{}", "stack_scale_inv", ZEROS("F32", "[2, 2]", "16"), "expected [3, 2, 2]"},
     {"fp8", "{}", "a.weight", ZEROS("F8_E4M3", "[0, 70]", "0"), "found shape [0, 70], expected a matrix"},
     {"fp8", "{}", "a.weight", ZEROS("F8_E4M3", "[70]", "70"), "found shape [70], expected a matrix"},
@@ -251,9 +257,37 @@ static const struct wrong tensors[] = {
     {"bnb", "{}", "a.weight.absmax", ZEROS("U8", "[3]", "3"), "without 'nested_blocksize'"},
     {"mxfp4", "{}", "experts.up_scales", ZEROS("U8", "[3, 5]", "15"), "expected [3, 5, 2] (one scale a block)"},
     {"mxfp4", "{}", "experts.up_blocks", ZEROS("U8", "[3, 5, 2, 8]", "240"), "expected blocks of 16 bytes"},
-    {"mxfp4", "{}", "experts.up_scales", "null", "is missing: the codes of 'experts.up'"}};
+    {"mxfp4", "{}", "experts.up_scales", "null", "is missing: the codes of 'experts.up'"},
+    {"nvfp4", "{}", "a.weight_scale_2", "null", "is missing: the codes of 'a.weight'"},
+    {"nvfp4", "{}", "a.weight_scale_2", ZEROS("F32", "[9]", "36"), "found shape [9], expected [1] (one scale)"},
+    {"nvfp4", "{}", "a.weight_scale_2", ZEROS("F32", "[0]", "0"), "found shape [0], expected [1] (one scale)"},
+    {"nvfp4", "{}", "a.weight_scale_2", ZEROS("BF16", "[1]", "2"), "found dtype BF16, expected F32"},
+    {"nvfp4", "{}", "a.weight_scale", ZEROS("F8_E4M3", "[9, 4]", "36"), "expected [9, 3] (groups of 16)"},
+    {"nvfp4", "{}", "a.weight_scale", ZEROS("U8", "[9, 3]", "27"), "found dtype U8, expected F8_E4M3"},
+    {"nvfp4", "{}", "a.weight_scale", ZEROS("F32", "[9, 3]", "108"), "found dtype F32, expected one of F8_E4M3 U8"},
+    {"nvfp4", "{}", "a.weight_scale", "null", "'a.weight_scale' is missing"},
+    {"nvfp4", "{}", "a.weight", ZEROS("U8", "[9, 20]", "180"), "found 40 codes in a row, expected a multiple of 16"},
+    {"nvfp4", "{}", "a.weight", ZEROS("U8", "[216]", "216"), "found shape [216], expected a matrix"},
+    {"nvfp4", "{}", "a.weight", ZEROS("U8", "[9, 0]", "0"), "found shape [9, 0], expected a matrix"},
+    {"nvfp4", "{}", "a.weight", ZEROS("U8", "[3, 3, 24]", "216"), "found shape [3, 3, 24], expected a matrix"},
+    {"nvfp4", "{}", "a.weight", "null", "'a.weight_scale': found scales that belong to no coded matrix"},
+    {"nvfp4", "{}", "whole.weight", "\"x.weight_scale_2\"", "'x.weight_scale_2': found scales that belong to no"},
+    {"nvfp4", "{}", "whole.weight", "\"x.pre_quant_scale\"", "'x.pre_quant_scale': found scales that belong to no"},
+    {"modelopt_mixed", "{}", "b.weight_scale", ZEROS("F32", "[5, 2]", "40"), "'b.weight_scale': found shape [5, 2]"},
+    {"modelopt_mixed", "{}", "c.weight_scale", ZEROS("U8", "[7]", "7"), "'c.weight_scale': found shape [7], expected"},
+    {"modelopt_mixed", "{}", "d.weight_scale", ZEROS("U8", "[]", "1"), "found dtype U8, expected one of F32 F16"},
+    {"compressed_fp4", "{}", "a.weight_global_scale", "null", "is missing: the codes of 'a.weight'"},
+    {"compressed_fp4", "{}", "b.weight_scale", ZEROS("F8_E4M3", "[18, 3]", "54"), "'b.weight_scale': found shape"},
+    {"compressed_fp4", "{}", "b.weight_packed", ZEROS("U8", "[18, 40]", "720"), "found 80 codes in a row, expected a "
+     "multiple of 32"},
+    {"compressed_fp4", "{}", "c.weight_scale", ZEROS("BF16", "[7, 3]", "42"), "BF16, expected one of U8 F8_E8M0"},
+    {"compressed_fp4", "{}", "c.weight_scale", ZEROS("U8", "[7, 2]", "14"), "expected [7, 3] (groups of 32)"},
+    {"compressed_fp4", "{}", "a.weight_packed", ZEROS("F32", "[19, 8]", "608"), "found dtype F32, expected I32"},
+    {"compressed_fp4", "{}", "whole.weight", "\"a.weight\"", "'a.weight_packed': found 'a.weight' as well"},
+    {"compressed_fp4", "{}", "whole.weight", "\"x.weight_global_scale\"", "'x.weight_global_scale': found scales"}};
 
 /* The checkpoints under another quantization_config. */
+#define GROUPS(weights) "{\"config_groups\": {\"g\": {\"weights\": {" weights "}}}}"
 #define FOURS(group) \
     "{\"config_groups\": {\"g\": {\"weights\": {\"num_bits\": 4, \"type\": \"int\", \"group_size\": " group "}}}}"
 static const struct wrong configs[] = {
@@ -276,6 +310,18 @@ static const struct wrong configs[] = {
     {"gptq", "{\"bits\": 8}", "", "null", "'a.scales': found shape [3, 16], expected [2, 16]"},
     {"gptq", "{\"bits\": 3}", "", "null", "'quantization_config.bits': found 3, expected 4 or 8"},
     {"awq", "{\"group_size\": 40}", "", "null", "'a.scales': found shape [3, 16], expected [1, 16]"},
+    {"nvfp4", "{\"quant_algo\": \"NVFP4_AWQ\"}", "", "null", "'quantization_config.quant_algo': found \"NVFP4_AWQ\""},
+    {"nvfp4", "{\"quant_algo\": \"FP8\"}", "", "null", "'a.weight_scale': found scales that belong to no coded matrix"},
+    {"nvfp4", "{\"quant_algo\": \"MXFP8\", \"config_groups\": null}", "", "null",
+     "'a.weight': found 4-bit float codes, expected those of quantization_config"},
+    {"compressed_fp4", GROUPS("\"num_bits\": 4, \"type\": \"float\", \"group_size\": 16"), "", "null",
+     "'b.weight_scale': found shape [18, 3], expected [18, 6] (groups of 16)"},
+    {"compressed_fp4", GROUPS("\"num_bits\": 4, \"type\": \"float\", \"group_size\": 64"), "", "null", "g.weights'"},
+    {"compressed_fp4", GROUPS("\"num_bits\": 8, \"type\": \"float\", \"group_size\": 64"), "", "null", "g.weights'"},
+    {"compressed_fp4", GROUPS("\"num_bits\": 4, \"type\": \"int\", \"group_size\": 16, \"strategy\": "
+     "\"tensor_group\""), "", "null", "g.weights'"},
+    {"compressed_fp4", GROUPS("\"num_bits\": 4, \"type\": \"float\", \"group_size\": 16, \"symmetric\": false"), "",
+     "null", "g.weights'"},
     {"bnb", "{\"load_in_4bit\": false, \"load_in_8bit\": true}", "", "null", "'quantization_config.load_in_8bit'"}};
 
 static void tensors_refused(void)
@@ -331,14 +377,37 @@ static void adopted(void)
         json_decref(quant);
         json_decref(config);
     }
-    static const char plain[] = "{}", modelopt[] = "{\"quantization\": {\"quant_algo\": \"FP8\"}}";
-    struct sh_quant quant;
-    scratch_write("config.json", plain, strlen(plain));
-    scratch_write("hf_quant_config.json", modelopt, strlen(modelopt));
-    struct sh_config *c = sh_config_open(scratch_folder(), &e);
-    CU_ASSERT(c && !sh_config_quant(c, &quant, &e) && quant.method == SH_QUANT_FP8 && quant.n == 1);
-    sh_config_close(c);
-    scratch_clear();
+}
+
+/* What modelopt's settings mean, next to config.json or in it. */
+static void of_modelopt(void)
+{
+    static const struct { const char *config, *beside; enum sh_quant_method method; int n, bits; } cases[] = {
+        {"{}", "{\"quantization\": {\"quant_algo\": \"FP8\"}}", SH_QUANT_FP8, 1, 8},
+        {"{}", "{\"quantization\": {\"quant_algo\": \"NVFP4\", \"group_size\": 16, \"exclude_modules\": []}}",
+         SH_QUANT_MODELOPT, 1, 4},
+        {"{}", "{\"quantization\": {\"quant_algo\": \"MIXED_PRECISION\", \"quantized_layers\": {}}}",
+         SH_QUANT_MODELOPT, 4, 8},
+        {"{\"quantization_config\": {\"quant_method\": \"modelopt_fp4\"}}", NULL, SH_QUANT_MODELOPT, 1, 4},
+        {"{\"quantization_config\": {\"quant_method\": \"modelopt_fp4\", \"quant_algo\": \"W4A16_NVFP4\"}}", NULL,
+         SH_QUANT_MODELOPT, 1, 4},
+        {"{\"quantization_config\": {\"quant_method\": \"modelopt_fp8\"}}", NULL, SH_QUANT_FP8, 1, 8},
+        {"{\"quantization_config\": {\"quant_method\": \"modelopt\"}}", NULL, SH_QUANT_FP8, 1, 8},
+        {"{\"quantization_config\": {\"quant_algo\": \"NVFP4\"}}", NULL, SH_QUANT_MODELOPT, 1, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sh_quant q = {.n = 0};
+        scratch_write("config.json", cases[i].config, strlen(cases[i].config));
+        if (cases[i].beside)
+            scratch_write("hf_quant_config.json", cases[i].beside, strlen(cases[i].beside));
+        struct sh_config *c = sh_config_open(scratch_folder(), &e);
+        int good = c && !sh_config_quant(c, &q, &e) && q.method == cases[i].method && q.n == cases[i].n &&
+                   q.scheme[0].bits == cases[i].bits;
+        if (!good)
+            printf("# case %zu: %s\n", i, e.text);
+        CU_ASSERT(good);
+        sh_config_close(c);
+        scratch_clear();
+    }
 }
 
 static void data_refused(void)
@@ -361,11 +430,89 @@ static void data_refused(void)
                       cases[i].to);
 }
 
+/* ---- in a model ---- */
+
+static struct sh_model *scratch_model(const char *quant)
+{
+    json_t *config = json_load_file(tap_golden("checkpoints/llama_nvfp4/config.json"), 0, NULL);
+    json_object_set_new(config, "quantization_config", json_loads(quant, 0, NULL));
+    char *text = json_dumps(config, 0);
+    scratch_write("config.json", text, strlen(text));
+    free(text);
+    json_decref(config);
+    return sh_model_open(scratch_folder(), &e);
+}
+
+static void rewrite(struct file *f, const char *name, const char *facts)
+{
+    write_file(f, name, facts);
+    free(f->data);
+    json_decref(f->header);
+    read_file(scratch_path("model.safetensors"), f);
+}
+
+static unsigned char *data_of(const struct file *f, const char *name)
+{
+    return f->data + offset(json_object_get(f->header, name), 0);
+}
+
+/* A vector may be stored as one row, and so may its codes. */
+static void vector_of_codes(void)
+{
+    struct file f;
+    read_file(tap_golden("checkpoints/llama_nvfp4/model.safetensors"), &f);
+    rewrite(&f, "model.layers.0.self_attn.k_proj.k_scale", "\"model.norm.weight_scale\"");
+    rewrite(&f, "model.norm.weight", ZEROS("F8_E4M3", "[1, 32]", "32"));
+    for (unsigned i = 0; i < 32; i++)
+        data_of(&f, "model.norm.weight")[i] = (unsigned char)(0x38 + i);        /* 1 and up, 8 in each octave */
+    rewrite(&f, "", "null");
+    struct sh_model *m = scratch_model("{\"quant_algo\": \"MIXED_PRECISION\"}");
+    struct sh_tensor t = {0};
+    CU_ASSERT_FATAL(m && !sh_model_tensor(m, SH_FINAL_NORM_W, -1, &t, &e) && t.cols == 32 && t.type == SH_F32);
+    for (int i = 0; i < 32; i++)
+        CU_ASSERT(((const float *)t.at)[i] == ldexpf((float)(8 + i % 8), i / 8 - 3));
+    sh_model_close(m);
+    free(f.data);
+    json_decref(f.header);
+    scratch_clear();
+}
+
+/* Scales that are no numbers are found before a product. */
+static void scales_are_checked(void)
+{
+#define UP "model.layers.0.mlp.up_proj."
+    static const struct { const char *name; unsigned char bytes[4]; int n; const char *says; } cases[] = {
+        {UP "weight_scale", {0x7f}, 1, "'" UP "weight': element 0 (row 0, column 0) is "},
+        {UP "weight_scale", {0x58, 0, 0x58, 0xff}, 4, "'" UP "weight': element 48 (row 1, column 16) is "},
+        {UP "weight_scale_2", {0, 0, 0xc0, 0x7f}, 4, "'" UP "weight': element 0 (row 0, column 0) is "},
+        {UP "weight_scale_2", {0, 0, 0, 0}, 4, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct file f;
+        struct sh_packed p;
+        const char *name = NULL;
+        read_file(tap_golden("checkpoints/llama_nvfp4/model.safetensors"), &f);
+        memcpy(data_of(&f, cases[i].name), cases[i].bytes, (size_t)cases[i].n);
+        rewrite(&f, "", "null");
+        struct sh_model *m = scratch_model("{\"quant_algo\": \"NVFP4\"}");
+        CU_ASSERT_FATAL(m && sh_model_packed(m, SH_UP_W, 0, 0, &p, &name) == 1);
+        int bad = sh_packed_check_finite(&p, name, &e);
+        if (bad != -!!cases[i].says || (bad && !strstr(e.text, cases[i].says)))
+            printf("# case %zu: %s\n", i, bad ? e.text : "taken");
+        CU_ASSERT(cases[i].says ? bad == -1 && strstr(e.text, cases[i].says) : !bad);
+        sh_model_close(m);
+        free(f.data);
+        json_decref(f.header);
+        scratch_clear();
+    }
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         {"numbers of every format", numbers}, {"tensors that do not fit are refused", tensors_refused},
         {"so is a config that does not fit the tensors", configs_refused},
-        {"and numbers out of range", data_refused}, {"settings in other files", adopted}, {NULL, NULL}};
+        {"and numbers out of range", data_refused}, {"settings in other files", adopted},
+        {"modelopt's settings", of_modelopt}, {"a vector of codes", vector_of_codes},
+        {"scales are checked", scales_are_checked}, {NULL, NULL}};
     return tap_run("coded matrices", tests);
 }

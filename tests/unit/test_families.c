@@ -45,6 +45,11 @@ static const struct fixture coded[] = {
     {"llama", "quantised_gptq8_1"}, {"llama", "quantised_gptq4_v2"}, {"llama", "quantised_bnb_nf4_1"},
     {"qwen3", "quantised_bnb_nf4_2"}};
 
+/* The same among the golden files (tests/oracle/coded_models.py). */
+static const struct fixture coded_here[] = {
+    {"llama", "llama_nvfp4"}, {"llama", "llama_nvfp4_packed"}, {"llama", "llama_mxfp4_packed"}};
+enum { N_CODED_HERE = sizeof coded_here / sizeof *coded_here };
+
 /* Largest deviation as a share of the largest value of the reference. */
 static double share_off(const float *found, const float *wanted, size_t n)
 {
@@ -256,6 +261,8 @@ static void check_coded(const struct fixture *f, int *n)
 static void coded_matrices(void)
 {
     int n = 0;
+    for (size_t i = 0; i < N_CODED_HERE; i++)
+        check_fixture(&coded_here[i]);
     for (size_t i = 0; i < sizeof coded / sizeof *coded; i++)
         check_coded(&coded[i], &n);
     if (!n)
@@ -323,6 +330,8 @@ static void check_on_module(const struct sh_family *f)
 
 static void coded_on_module(void)
 {
+    for (size_t i = 0; i < N_CODED_HERE; i++)
+        check_beginning(coded_here[i].name);
     for (size_t i = 0; i < sizeof coded / sizeof *coded && tap_fixture("modern/checkpoints.json"); i++) {
         char name[80];
         snprintf(name, sizeof name, "modern/%s", coded[i].name);
