@@ -109,6 +109,7 @@ libmodel_a_SOURCES = \
 	%D%/files/gguf_by_layer.c \
 	%D%/files/gguf_items.c \
 	%D%/files/gguf_rope.c \
+	%D%/files/gguf_scales.c \
 	%D%/files/gguf_tensors.c %D%/files/gguf_tensors.h \
 	%D%/files/gguf_type.c \
 	%D%/files/gguf_value.c \

@@ -376,7 +376,8 @@ static struct sh_model *open_folder(const char *path, int with_weights, uint64_t
     if (!bad && with_weights) {
         struct sh_quant quant = {.method = SH_QUANT_NONE};
         m->file = sh_config_is_gguf(c) ? sh_weights_open(sh_config_path(c), e) : sh_weights_open_folder(path, e);
-        bad = !m->file || sh_config_quant(c, &quant, e) || sh_weights_join(m->file, &quant, e);
+        bad = !m->file || sh_config_quant(c, &quant, e) || sh_weights_join(m->file, &quant, e) ||
+              (m->gguf_family && sh_gguf_fold_scales(m->file, m->gguf_family, e));
     }
     if (!bad && !bind_all(m, e))
         return m;

@@ -110,7 +110,7 @@ static void arrays(void)
 
 /* ---- formats ---- */
 
-/* MXFP4 has a negative zero, which the references read as 0. */
+/* MXFP4 and NVFP4 have a negative zero, which the references read as 0. */
 static int same(const float *x, const float *y, size_t n, int any_zero)
 {
     for (size_t i = 0; i < n && any_zero; i++)
@@ -153,6 +153,31 @@ static void formats(void)
                                            "IQ4_XS", "MXFP4", "Q2_K", "Q3_K"};
     check_formats("types", names, 8);
     check_formats("blocks", few_bits, 12);
+}
+
+/* NVFP4, whose blocks may have a factor in a tensor of its own; a stack has one for each matrix. */
+static void scaled_blocks(void)
+{
+    static const struct sh_param none = {.name = NULL};
+    static const struct sh_family family = {.params = &none};
+    static const struct { const char *name; size_t rows, cols; int is_scaled; } known[] = {
+        {"a.weight", 3, 64, 0}, {"b.weight", 3, 128, 1}, {"c.weight", 6, 64, 1}};
+    struct sh_weights *w = opened("nvfp4.gguf");
+    FILE *f = fopen(golden("nvfp4.f32"), "rb");
+    CU_ASSERT_FATAL(f && !sh_gguf_fold_scales(w, &family, &e) && sh_weights_count(w) == 3);
+    for (size_t i = 0; i < 3; i++) {
+        const struct sh_stored *t = sh_weights_at(w, i);
+        size_t rows = known[i].rows, cols = known[i].cols;
+        float found[384], wanted[384];
+        CU_ASSERT_FATAL(!strcmp(t->name, known[i].name) && !t->coded == !known[i].is_scaled);
+        CU_ASSERT_FATAL(fread(wanted, sizeof *wanted, rows * cols, f) == rows * cols);
+        CU_ASSERT(!strcmp(t->dtype, "NVFP4"));
+        sh_stored_rows(t, 0, 2, found);
+        sh_stored_rows(t, 2, rows - 2, found + 2 * cols);
+        CU_ASSERT(same(found, wanted, rows * cols, 1));
+    }
+    fclose(f);
+    sh_weights_close(w);
 }
 
 /* ---- models ---- */
@@ -260,7 +285,8 @@ static void check_model(const char *name, const char *family, const char *stored
     X(llama, "llama", "f16") X(llama3, "llama", "bf16") X(llama3_turns, "llama", "f16") X(llama_bias, "llama", "f16") \
     X(llama_yarn, "llama", "f16") X(qwen2, "qwen2", "f32") X(qwen3, "qwen3", "f16") X(phi3, "phi3", "f16") \
     X(gemma2, "gemma2", "f16") X(gemma3, "gemma3", "f16") X(gpt2, "gpt2", "f16") X(gptneox, "gpt_neox", "f16") \
-    X(bloom, "bloom", "f16") X(phi3_long, "phi3", "f16") X(quantised, "llama", "Q8_0") X(quantised_k, "llama", "Q6_K")
+    X(bloom, "bloom", "f16") X(phi3_long, "phi3", "f16") X(quantised, "llama", "Q8_0") X(quantised_k, "llama", "Q6_K") \
+    X(quantised_nv, "llama", "NVFP4")
 #define MODEL_TEST(name, family, stored) static void test_##name(void) { check_model(#name, family, stored); }
 MODELS(MODEL_TEST)
 
@@ -316,6 +342,29 @@ static const char *changed(const char *from, const char *name, const char *old, 
 static void copy(const char *from, const char *name)
 {
     changed(from, name, NULL, NULL);
+}
+
+/* Scales of NVFP4 matrices that do not fit them. */
+static void spare_scales(void)
+{
+    static const struct { const char *from, *old, *new, *says; } cases[] = {
+        {"quantised_nv.gguf", "blk.0.attn_k.scale", "blk.0.attn_x.scale", "tensor 'blk.0.attn_x.scale', which"},
+        {"quantised_nv.gguf", "blk.0.attn_k.input_scale", "blk.0.attn_x.input_scale", "'blk.0.attn_x.input_scale'"},
+        {"quantised_nv.gguf", "blk.0.attn_k.weight", "blk.1.attn_k.weight", "'blk.0.attn_k.weight' is missing"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sh_model *m = sh_model_open(changed(cases[i].from, "m.gguf", cases[i].old, cases[i].new), &e);
+        if (m || !strstr(e.text, cases[i].says))
+            printf("# %s: %s\n", cases[i].new, m ? "taken" : e.text);
+        CU_ASSERT(m == NULL && strstr(e.text, cases[i].says));
+        sh_model_close(m);
+    }
+    static const struct sh_param none = {.name = NULL};
+    static const struct sh_family family = {.params = &none};
+    struct sh_weights *w = sh_weights_open(changed("nvfp4.gguf", "m.gguf", "c.scale", "a.scale"), &e);
+    CU_ASSERT_FATAL(w && sh_gguf_fold_scales(w, &family, &e) == -1);
+    CU_ASSERT(strstr(e.text, "'a.scale': found shape [2], expected [1] (one scale a matrix)") != NULL);
+    sh_weights_close(w);
+    scratch_clear();
 }
 
 /* A tensor that the tables do not know would be left out of the model. */
@@ -474,9 +523,10 @@ int main(void)
 {
 #define MODEL_ROW(name, family, stored) {"model " #name, test_##name},
     static const struct tap_test tests[] = {
-        {"scalars", scalars}, {"arrays", arrays}, {"formats", formats}, MODELS(MODEL_ROW)
+        {"scalars", scalars}, {"arrays", arrays}, {"formats", formats}, {"scaled blocks", scaled_blocks},
+        MODELS(MODEL_ROW)
         {"LLaMA 3's scaling is found", scaling_is_found}, {"split files", split}, {"folders", folders},
-        {"spare tensors", spare_tensors}, {"scale of scores", scale_of_scores},
+        {"spare tensors", spare_tensors}, {"spare scales", spare_scales}, {"scale of scores", scale_of_scores},
         {"random twin", random_twin}, {"layers come again", layers_come_again},
         {"packed rows one by one", packed_rows}, {"a packed row is checked", packed_row_is_checked}, {0}};
     return tap_run("gguf", tests);

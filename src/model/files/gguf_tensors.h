@@ -49,6 +49,10 @@ const struct sh_gguf_type *sh_gguf_type(uint32_t number);
 /* n elements, a multiple of a block's, of a type that has `unpack`. */
 void sh_gguf_unpack_row(const struct sh_gguf_type *t, const unsigned char *row, size_t n, float *out);
 
+/* Joins each NVFP4 matrix and the scale that such files have for it (gguf_scales.c) in a coded matrix; f: the family's
+ * tables for these files. -1: the two do not fit. */
+int sh_gguf_fold_scales(struct sh_weights *w, const struct sh_family *f, struct sh_err *e);
+
 /* ---- a family's tables for such tensors (gguf_family.c) ---- */
 
 /* A family's tables for the tensors of a GGUF file: the names are those of llama.cpp, the same in all architectures

@@ -16,6 +16,8 @@
  *     Q3_K   32 bytes of third bits, 64 bytes q of two bits, 12 bytes of sixteen 6-bit s, d
  *                                                 x = d (s - 32) (q - 4), each 16 with its s
  *     MXFP4  a byte e, 16 bytes of 4-bit floats q x = 2^(e - 127) q
+ *     NVFP4  four bytes s, 32 bytes of 4-bit floats q    x = s q, each 16 with its s, a float E4M3 without a sign
+ *                                                 (127 is 0); low nibbles are the first 8 of 16
  *
  * and the IQ formats of gguf_iq.c.
  *
@@ -165,6 +167,18 @@ static void unpack_mxfp4(const unsigned char *b, float *out)
     }
 }
 
+static void unpack_nvfp4(const unsigned char *b, float *out)
+{
+    for (int part = 0; part < 4; part++, out += 16) {
+        const unsigned char *q = b + 4 + part * 8;
+        float half = b[part] == 127 ? 0 : sh_from_bits((b[part] & 127u) << 20) * 0x1p119f;
+        for (int i = 0; i < 8; i++) {
+            out[i] = half * sh_fp4_twice(q[i] & 15u);
+            out[i + 8] = half * sh_fp4_twice(q[i] >> 4);
+        }
+    }
+}
+
 /* Those that cannot be unpacked are here for their names and sizes. */
 static const struct sh_gguf_type types[] = {
     {0, "F32", 1, 4, NULL, SH_PACKED_OTHER}, {1, "F16", 1, 2, NULL, SH_PACKED_F16},
@@ -174,13 +188,12 @@ static const struct sh_gguf_type types[] = {
     {8, "Q8_0", 32, 34, unpack_q8_0, SH_PACKED_Q8_0}, {12, "Q4_K", 256, 144, unpack_q4_k, SH_PACKED_Q4_K},
     {13, "Q5_K", 256, 176, unpack_q5_k, SH_PACKED_Q5_K}, {14, "Q6_K", 256, 210, unpack_q6_k, SH_PACKED_Q6_K},
     {10, "Q2_K", 256, 84, unpack_q2_k, SH_PACKED_Q2_K}, {11, "Q3_K", 256, 110, unpack_q3_k, SH_PACKED_Q3_K},
-    {39, "MXFP4", 32, 17, unpack_mxfp4, SH_PACKED_MXFP4},
+    {39, "MXFP4", 32, 17, unpack_mxfp4, SH_PACKED_MXFP4}, {40, "NVFP4", 64, 36, unpack_nvfp4, SH_PACKED_OTHER},
     {9, "Q8_1", 32, 36, NULL, SH_PACKED_OTHER}, {15, "Q8_K", 256, 292, NULL, SH_PACKED_OTHER},
     {24, "I8", 1, 1, NULL, SH_PACKED_OTHER}, {25, "I16", 1, 2, NULL, SH_PACKED_OTHER},
     {26, "I32", 1, 4, NULL, SH_PACKED_OTHER}, {27, "I64", 1, 8, NULL, SH_PACKED_OTHER},
     {28, "F64", 1, 8, NULL, SH_PACKED_OTHER}, {34, "TQ1_0", 256, 54, NULL, SH_PACKED_OTHER},
-    {35, "TQ2_0", 256, 66, NULL, SH_PACKED_OTHER}, {40, "NVFP4", 64, 36, NULL, SH_PACKED_OTHER},
-    {41, "Q1_0", 128, 18, NULL, SH_PACKED_OTHER}};
+    {35, "TQ2_0", 256, 66, NULL, SH_PACKED_OTHER}, {41, "Q1_0", 128, 18, NULL, SH_PACKED_OTHER}};
 
 const struct sh_gguf_type *sh_gguf_type(uint32_t number)
 {
