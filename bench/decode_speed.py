@@ -34,6 +34,7 @@ from importlib.metadata import version
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import llama_coded  # noqa: E402
 import llama_gguf  # noqa: E402
 
 LAYERS, WIDTH, HEADS, FFN, VOCAB = 12, 768, 12, 2048, 32000
@@ -256,7 +257,11 @@ class Packed:
 def bytes_of_step(path):
     """All matrices but the token embedding, which a step reads only a row of, and experts that are not used."""
     import gguf
+    from safetensors import safe_open
 
+    if os.path.isdir(path):
+        with safe_open(os.path.join(path, "model.safetensors"), "pt") as f:
+            return sum(f.get_tensor(k).nbytes for k in f.keys() if "embed_tokens" not in k)
     r = gguf.GGUFReader(path)
     count = {k.split(".")[-1]: f.contents() for k, f in r.fields.items()}
     share = count["expert_used_count"] / count["expert_count"] if count.get("expert_count") else 1
@@ -267,7 +272,7 @@ def formats(a, ggufs):
     """The same GGUF files in both, one format after another, in turns."""
     rows = []
     for kind, path in ggufs.items():
-        engines = {"llama.cpp": Apart(a, "llama.cpp", kind)}
+        engines = {} if os.path.isdir(path) else {"llama.cpp": Apart(a, "llama.cpp", kind)}
         engines |= {"shears" + (f", {k}" if k else ""): Packed(a, path, k) for k in a.kernels}
         best, batch, speed = {}, {}, 0
         for _ in range(a.rounds):
@@ -284,7 +289,9 @@ def formats(a, ggufs):
                    "prefill_tokens_per_s": a.long_prompt / prefill}
             if name in batch:
                 row |= {"batch_16_over_batch_1": batch[name] / rate, "own_bytes": engines[name].own_bytes,
-                        "mapped_bytes": engines[name].mapped_bytes, "decode_over_llama.cpp": rate / best["llama.cpp"][1],
+                        "mapped_bytes": engines[name].mapped_bytes}
+            if name in batch and "llama.cpp" in best:
+                row |= {"decode_over_llama.cpp": rate / best["llama.cpp"][1],
                         "prefill_over_llama.cpp": best["llama.cpp"][0] / prefill}
             rows.append(row)
         print(f"{kind}: {rows[-1]}", file=sys.stderr, flush=True)
@@ -302,7 +309,8 @@ def main():
     p.add_argument("--prompt", type=int, default=32)
     p.add_argument("--tokens", type=int, default=64)
     p.add_argument("--part", choices=("beside", "long", "formats"), help="of the run; the first two if not given")
-    p.add_argument("--formats", nargs="+", choices=llama_gguf.FORMATS, help="of the part formats",
+    p.add_argument("--formats", nargs="+", choices=[*llama_gguf.FORMATS, *llama_coded.FORMATS],
+                   help="of the part formats; hub folders (llama_coded.py) are read by shears alone",
                    default=["f16", "bf16", "q8_0", "q4_0", "q4_k_m", "q6_k"])
     p.add_argument("--gguf", nargs="+", default=[], metavar="NAME=FILE", help="files for the part formats, not --formats")
     p.add_argument("--kernels", nargs="+", default=[""], help="values of SH_KERNELS for the part formats")
@@ -314,14 +322,15 @@ def main():
     folder = os.path.join(a.work, "model")
     named = dict(one.split("=", 1) for one in a.gguf)
     kinds = [] if named else a.formats if a.part == "formats" else ["f16", "bf16", "q8_0"]
-    ggufs = {k: os.path.join(a.work, f"model-{k}.gguf") for k in kinds + ([a.engine[1]] if a.engine and
+    end = {k: "" if k in llama_coded.FORMATS else ".gguf" for k in kinds}
+    ggufs = {k: os.path.join(a.work, f"model-{k}{end.get(k, '.gguf')}") for k in kinds + ([a.engine[1]] if a.engine and
              a.engine[0] == "llama.cpp" and a.engine[1] not in kinds and not named else [])} | named
     os.makedirs(a.work, exist_ok=True)
     if not named and not os.path.exists(os.path.join(folder, "model.safetensors")):
         make_checkpoint(folder)
     for kind, path in ggufs.items():
         if not os.path.exists(path):
-            llama_gguf.write(folder, kind, path)
+            (llama_coded if kind in llama_coded.FORMATS else llama_gguf).write(folder, kind, path)
     if a.only_prepare:
         return
     if a.engine:

@@ -28,7 +28,7 @@ EXTRA_PROGRAMS += %D%/decode_speed
 bench-decode: %D%/decode_speed
 .PHONY: bench-decode
 CLEANFILES += %D%/decode_speed
-EXTRA_DIST += %D%/decode_speed.py %D%/llama_gguf.py %D%/perplexity_peers.py
+EXTRA_DIST += %D%/decode_speed.py %D%/llama_coded.py %D%/llama_gguf.py %D%/perplexity_peers.py
 
 # `make bench-ranks`: the driver of ranks.sh.
 EXTRA_PROGRAMS += %D%/ranks_overhead

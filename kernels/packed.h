@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A weight matrix [rows, cols] in the code of its checkpoint, for products that read the numbers back piece by piece.
  * A backend keeps it as it is: nothing is copied unless it is settled (backend.h), and what the struct points at must
- * live as long as the weight.
+ * live as long as the weight. Where codes and scales of a checkpoint lie far apart, `blocks` makes blocks of them, and
+ * a backend with kernels for these keeps a copy.
  *
  * Any code has `unpack`. The formats in the list below also have kernels of their own, which read blocks: `elements`
  * neighbours in a row in `bytes` bytes, x = scale * code - less with a scale for each `span` numbers. Layouts are
  * those of ggml (src/model/files/gguf_type.c describes them); MXFP4_APART is that of hub folders: neighbours share a
- * byte, the first in its low half, and the scales are a matrix of their own. F16 and BF16 are plain numbers, in blocks
- * only so that they fit the same loops; they lie at even addresses. */
+ * byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128, INT8_128, E4M3_128 and
+ * E5M2_128 are blocks that only `blocks` makes (src/model/coded_blocks.h); the last two have floats for codes. F16 and
+ * BF16 are plain numbers, in blocks only so that they fit the same loops; they lie at even addresses. */
 #ifndef SH_KERNELS_PACKED_H
 #define SH_KERNELS_PACKED_H
 
 #include <stddef.h>
 
-/* FORMAT(name, elements, bytes, span, has_less): codes with scales, and numbers of 16 bits. */
+/* FORMAT(name, elements, bytes, span, has_less): codes with scales, numbers of 16 bits, and floats with scales. */
 #define SH_PACKED_CODES(FORMAT) \
     FORMAT(Q8_0, 32, 34, 32, 0) FORMAT(Q4_0, 32, 18, 32, 0) FORMAT(Q4_1, 32, 20, 32, 1) \
     FORMAT(Q5_0, 32, 22, 32, 0) FORMAT(Q5_1, 32, 24, 32, 1) FORMAT(IQ4_NL, 32, 18, 32, 0) \
     FORMAT(MXFP4, 32, 17, 32, 0) FORMAT(Q4_K, 256, 144, 32, 1) FORMAT(Q5_K, 256, 176, 32, 1) \
     FORMAT(Q6_K, 256, 210, 16, 0) FORMAT(Q2_K, 256, 84, 16, 1) FORMAT(Q3_K, 256, 110, 16, 0) \
-    FORMAT(IQ4_XS, 256, 136, 32, 0) FORMAT(MXFP4_APART, 32, 16, 32, 0)
+    FORMAT(IQ4_XS, 256, 136, 32, 0) FORMAT(MXFP4_APART, 32, 16, 32, 0) FORMAT(INT4_32, 32, 20, 32, 1) \
+    FORMAT(INT4_128, 128, 68, 32, 1) FORMAT(INT8_128, 128, 132, 32, 0)
 #define SH_PACKED_HALVES(FORMAT) FORMAT(F16, 32, 64, 32, 0) FORMAT(BF16, 32, 64, 32, 0)
-#define SH_PACKED_FORMATS(FORMAT) SH_PACKED_CODES(FORMAT) SH_PACKED_HALVES(FORMAT)
+#define SH_PACKED_FLOATS(FORMAT) FORMAT(E4M3_128, 128, 132, 32, 0) FORMAT(E5M2_128, 128, 132, 32, 0)
+#define SH_PACKED_FORMATS(FORMAT) SH_PACKED_CODES(FORMAT) SH_PACKED_HALVES(FORMAT) SH_PACKED_FLOATS(FORMAT)
 
 enum sh_packing {
     SH_PACKED_OTHER,                    /* read by `unpack` alone                                 */
@@ -49,7 +53,7 @@ static inline __attribute__((always_inline)) struct sh_packing_shape sh_packing_
     return s;
 }
 
-/* Whether a format's blocks are codes with scales. */
+/* Whether a format's blocks are codes with scales, which are whole numbers. */
 static inline int sh_packed_is_code(enum sh_packing format)
 {
     return format != SH_PACKED_OTHER && format < SH_PACKED_F16;
@@ -58,13 +62,16 @@ static inline int sh_packed_is_code(enum sh_packing format)
 struct sh_packed {
     int rows, cols;
     enum sh_packing format;
-    const unsigned char *at;            /* blocks, row after row; NULL with SH_PACKED_OTHER       */
+    const unsigned char *at;            /* blocks, row after row; NULL with SH_PACKED_OTHER and with `blocks` */
     const unsigned char *apart;         /* MXFP4_APART: scales, row after row as at `at`; else NULL */
     int d_head;                         /* of the rows at `at`: 0, or row 2 i + j of each head of so many is row */
                                         /* i + j d_head / 2 of the matrix                         */
     int step;                           /* rows at `at` from one of the matrix to the next; 0: 1  */
     /* Rows [first, first + n) of the matrix as f32 numbers, [n, cols]; from any thread. */
     void (*unpack)(const void *from, int first, int n, float *to);
+    /* Rows [first, first + n) of the matrix in blocks of the format, [n, cols / elements, bytes]; from any thread.
+     * NULL: they are at `at`, or the format is SH_PACKED_OTHER. */
+    void (*blocks)(const void *from, int first, int n, unsigned char *to);
     const void *from;
 };
 

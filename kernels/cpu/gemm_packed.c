@@ -165,7 +165,7 @@ static void into_order(enum sh_packing format, float *to, const float *x, int n)
 
 void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to)
 {
-    unpack_fn *fn = kernels[p->format].unpack;
+    unpack_fn *fn = p->at ? kernels[p->format].unpack : NULL;
     if (!fn)
         p->unpack(p->from, first, n, to);
     for (int i = 0; i < n && fn; i++, to += p->cols) {
@@ -307,7 +307,7 @@ void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, flo
             continue;
         }
 #endif
-        if (kernels[p->format].unpack) {
+        if (p->at) {
             panel_of(p, first + o, some, at);
             continue;
         }

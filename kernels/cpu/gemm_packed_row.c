@@ -25,7 +25,7 @@ UNPACK struct dots dot_runs(enum sh_packing format, const struct block_at *at, i
         floats4 own = scales_of_blocks(format, at, i, b, n), both = own * x->scale[i];
         memcpy(scale, &both, sizeof scale);
         if (s.has_less)
-            to.all_less -= halves_of(at, b, n, 2) * x->sum[i];
+            to.all_less += less_of_blocks(format, at, b, n) * x->sum[i];
         else if (whole_offset(format) > 0)
             to.all_less += own * whole_offset(format) * x->sum[i];
         __asm__("" : "+m"(scale));      /* broadcast from memory: from registers it takes shuffles */
@@ -36,6 +36,14 @@ UNPACK struct dots dot_runs(enum sh_packing format, const struct block_at *at, i
             to.sum[k] += __builtin_convertvector(dot, floats_of_run) * scale[k];
         }
     }
+    return to;
+}
+
+/* n of them, or 8 of more; then zeros. */
+UNPACK floats8 up_to_8(const float *x, size_t n)
+{
+    floats8 to = {0};
+    memcpy(&to, x, (n < 8 ? n : 8) * sizeof *x);
     return to;
 }
 
@@ -55,10 +63,10 @@ UNPACK struct dots dot_spans(enum sh_packing format, const struct block_at *at, 
             few_ask(at[k].b + b + FEW_AHEAD, (size_t)s.bytes);
             scales_of(format, at[k].b + b, own, least);
             for (size_t j = 0; j < spans; j += 8) {
-                floats8 d = *(floats8 *)(own + j), sum = *(floats8 *)(x->sum + i * spans + j);
-                *(floats8 *)(scale[k] + j) = d * *(floats8 *)(x->scale + i * spans + j);
+                floats8 d = up_to_8(own + j, spans), sum = up_to_8(x->sum + i * spans + j, spans);
+                *(floats8 *)(scale[k] + j) = d * up_to_8(x->scale + i * spans + j, spans);
                 if (s.has_less)
-                    to.less[k] += *(floats8 *)(least + j) * sum;
+                    to.less[k] += up_to_8(least + j, spans) * sum;
                 else if (offset_of(format) > 0)
                     to.less[k] += d * offset_of(format) * sum;
             }

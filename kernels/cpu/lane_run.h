@@ -72,7 +72,7 @@ UNPACK int has_whole_scales(enum sh_packing format)
 #ifdef __AVX512F__
     return format >= SH_N_PACKING;
 #else
-    return in_bytes(format) && !has_one_scale(format);
+    return in_bytes(format) && !has_one_scale(format) && format != SH_PACKED_INT4_128;
 #endif
 }
 

@@ -19,6 +19,7 @@ struct sh_weight {
     struct few_layout few;              /* what products of a few rows know of the layout    */
     struct sh_packed packed;            /* unpack NULL: it is not packed                     */
     unsigned char *groups;              /* of packed, the owner's (packed_group.h); or NULL  */
+    unsigned char *blocks;              /* what packed.at points at if it is a copy; or NULL */
 #if DNNL_VERSION_MAJOR >= 3
     dnnl_memory_desc_t layout;
 #else

@@ -115,7 +115,9 @@ UNPACK bytes32 whole_codes(enum sh_packing format, const unsigned char *b, int r
     switch (format) {
     case SH_PACKED_Q8_0: return *(const bytes32 *)(const void *)(b + 2);
     case SH_PACKED_Q4_0: return nibbles(b + 2);
-    case SH_PACKED_Q4_1: return nibbles(b + 4);
+    case SH_PACKED_Q4_1: case SH_PACKED_INT4_32: return nibbles(b + 4);
+    case SH_PACKED_INT4_128: return bits_of(b + 4 + run / 2 * 32, run % 2 * 4, 15);
+    case SH_PACKED_INT8_128: return *(const bytes32 *)(const void *)(b + 4 + run * RUN);
     case SH_PACKED_Q4_K: return bits_of(b + 16 + run / 2 * 32, run % 2 * 4, 15);
     case SH_PACKED_MXFP4: return looked_up(fp4, b + 1);
     case SH_PACKED_MXFP4_APART: return looked_up(fp4, b);
@@ -130,7 +132,8 @@ UNPACK float whole_offset(enum sh_packing format)
 
 UNPACK int whole_is_signed(enum sh_packing format)
 {
-    return format == SH_PACKED_Q8_0 || format == SH_PACKED_IQ4_NL || format == SH_PACKED_IQ4_XS;
+    return format == SH_PACKED_Q8_0 || format == SH_PACKED_IQ4_NL || format == SH_PACKED_IQ4_XS ||
+           format == SH_PACKED_INT8_128;
 }
 
 /* Sums of code * n; those of each half of the run are in half of the lanes. */
@@ -231,10 +234,27 @@ UNPACK floats4 halves_of(const struct block_at *at, size_t b, int n, int skip)
 #endif
 }
 
+/* What is subtracted in blocks that have one scale; not of all formats. */
+UNPACK floats4 less_of_blocks(enum sh_packing format, const struct block_at *at, size_t b, int n)
+{
+    floats4 less = {0};
+    if (format != SH_PACKED_INT4_32)
+        return -halves_of(at, b, n, 2);
+    for (int k = 0; k < n; k++)
+        less[k] = int4_less(at[k].b + b);
+    return less;
+}
+
 /* Scales of blocks that have one. */
 UNPACK floats4 scales_of_blocks(enum sh_packing format, const struct block_at *at, size_t i, size_t b, int n)
 {
     ints4 e = {0};
+    if (format == SH_PACKED_INT4_32) {
+        floats4 scale = {0};
+        for (int k = 0; k < n; k++)
+            scale[k] = int4_scale(at[k].b + b);
+        return scale;
+    }
     if (format != SH_PACKED_MXFP4 && format != SH_PACKED_MXFP4_APART)
         return halves_of(at, b, n, 0);
     for (int k = 0; k < n; k++)

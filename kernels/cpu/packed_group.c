@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/packed_lanes.h"
 #include "kernels/cpu/variant.h"
+#include "src/base/mem.h"
 #include "src/base/team.h"
 
 #ifdef __AVX2__
@@ -63,10 +64,17 @@ static void put_group(void *arg, int group)
     /* Of the checkpoint's block; small ones begin with what is no word, others end with it. */
     int own = s.bytes, words = own / 4, rest = own % 4, first = blocks * 32 == p->cols ? rest : 0;
     int bytes = group_bytes(p->format);
-    unsigned char *to = g->to + (size_t)group * GROUP_ROWS * (size_t)blocks * (size_t)bytes;
+    unsigned char *to = g->to + (size_t)group * GROUP_ROWS * (size_t)blocks * (size_t)bytes, *made = NULL;
+    size_t row_bytes = (size_t)blocks * (size_t)own;
+    if (p->blocks) {
+        int left = p->rows - group * GROUP_ROWS;
+        made = xmalloc(GROUP_ROWS * row_bytes);
+        p->blocks(p->from, group * GROUP_ROWS, left < GROUP_ROWS ? left : GROUP_ROWS, made);
+    }
     for (int k = 0; k < GROUP_ROWS; k++) {
-        int row = group * GROUP_ROWS + k, at = sh_packed_row(p, row < p->rows ? row : p->rows - 1);
-        block[k] = p->at + (size_t)at * (size_t)blocks * (size_t)own;
+        int row = group * GROUP_ROWS + k < p->rows ? group * GROUP_ROWS + k : p->rows - 1;
+        int at = made ? row - group * GROUP_ROWS : sh_packed_row(p, row);
+        block[k] = (made ? made : p->at) + (size_t)at * row_bytes;
         scale[k] = is_apart ? p->apart + (size_t)at * (size_t)blocks : NULL;
     }
     for (int i = 0; i < blocks; i++, to += GROUP_ROWS * bytes) {
@@ -82,6 +90,7 @@ static void put_group(void *arg, int group)
         for (int k = 0; k < GROUP_ROWS; k++)
             block[k] += own;
     }
+    free(made);
 }
 
 /* Whole huge pages where the system has them, the rest in small ones: processors read ahead within a page. */

@@ -147,9 +147,18 @@ UNPACK lane_floats e8m0_halves(lane_ints e)
     return floats_as(ints_less_left(e, 2, 0x00200000, ints_left(ints_sub(e, ints_set(1)), 23)));
 }
 
+/* int4_scale, int4_less */
+UNPACK void put_int4(lane_ints head, struct lane_scales *to)
+{
+    to->d = floats_as(ints_and(head, ints_set(-256)));
+    to->least = floats_mul(to->d, floats_of(ints_and(head, ints_set(255))));
+}
+
 UNPACK void one_scale(enum sh_packing format, const struct lanes_at *at, struct lane_scales *to)
 {
-    if (sh_packing_shape(format).has_less) {
+    if (format == SH_PACKED_INT4_32) {
+        put_int4(lane_word_at(format, at, 0), to);
+    } else if (sh_packing_shape(format).has_less) {
         lane_ints head = lane_word_at(format, at, 0);
         to->d = half_of_words(head, 0);
         to->least = floats_sub(floats_set(0), half_of_words(head, 1));
@@ -209,6 +218,12 @@ UNPACK void lane_scales_of(enum sh_packing format, const struct lanes_at *at, st
         to->least = half_of_words(lane_word_at(format, at, 80), 1);
         pieces_at(format, at, 0, 1, to->word);
         break;
+    case SH_PACKED_INT4_128:
+        put_int4(lane_word_at(format, at, 0), to);
+        break;
+    case SH_PACKED_INT8_128:
+        to->d = floats_as(lane_word_at(format, at, 0));
+        break;
     case SH_PACKED_Q3_K:
         to->d = halves_at(format, at, 108);
         if (!at->is_group)
@@ -247,7 +262,9 @@ UNPACK lane_floats lane_less(enum sh_packing format, const struct lane_scales *s
 {
     if (format == SH_PACKED_Q2_K)
         return floats_mul(s->least, floats_of(ints_and(ints_right(s->word[j / 4], j % 4 * 8 + 4), ints_set(15))));
-    return has_one_scale(format) ? s->least : floats_mul(s->least, byte_of_words(s->word[2 + j / 4], j % 4, 0));
+    if (has_one_scale(format) || format == SH_PACKED_INT4_128)
+        return s->least;
+    return floats_mul(s->least, byte_of_words(s->word[2 + j / 4], j % 4, 0));
 }
 
 /* ---- codes of 16 outputs ---- */
@@ -261,7 +278,9 @@ UNPACK struct pieces pieces_of(enum sh_packing format)
     switch (format) {
     case SH_PACKED_Q8_0: return (struct pieces){2, 2};
     case SH_PACKED_Q4_0: case SH_PACKED_IQ4_NL: return (struct pieces){2, 1};
-    case SH_PACKED_Q4_1: return (struct pieces){4, 1};
+    case SH_PACKED_Q4_1: case SH_PACKED_INT4_32: return (struct pieces){4, 1};
+    case SH_PACKED_INT4_128: return (struct pieces){4, 4};
+    case SH_PACKED_INT8_128: return (struct pieces){4, 8};
     case SH_PACKED_Q5_0: return (struct pieces){6, 1};
     case SH_PACKED_Q5_1: return (struct pieces){8, 1};
     case SH_PACKED_MXFP4: return (struct pieces){1, 1};
@@ -336,10 +355,11 @@ UNPACK lane_ints codes_of(enum sh_packing format, const struct lane_words *w, in
     if (w->at->is_group && other.bits)
         return group_code(other.bits, w->at->group + LANES * (other.place + run * 4 * other.bits), g);
     switch (format) {
-    case SH_PACKED_Q8_0: return ints_xor(word_of(format, w, g), bytes_set(-128));
+    case SH_PACKED_Q8_0: case SH_PACKED_INT8_128: return ints_xor(word_of(format, w, run * 8 + g), bytes_set(-128));
     case SH_PACKED_Q5_0: case SH_PACKED_Q5_1:
         return with_fifths(moved(word_of(format, w, g % 4), g / 4 * 4, 0, 15), w->fifths, g);
-    case SH_PACKED_Q4_K: return moved(word_of(format, w, run / 2 * 8 + g), run % 2 * 4, 0, 15);
+    case SH_PACKED_Q4_K: case SH_PACKED_INT4_128:
+        return moved(word_of(format, w, run / 2 * 8 + g), run % 2 * 4, 0, 15);
     case SH_PACKED_Q5_K:
         return ints_or(moved(word_of(format, w, 8 + run / 2 * 8 + g), run % 2 * 4, 0, 15),
                        moved(word_of(format, w, g), run, 4, 16));

@@ -19,6 +19,7 @@
 #pragma GCC diagnostic ignored "-Wpsabi"         /* vectors that are wider than the variant's: all is inlined */
 
 #define UNPACK static inline __attribute__((always_inline))
+#define E4M3_AS_F16 0x1p8f              /* a number E4M3 over what its bits, moved, are as f16 */
 
 enum { RUN = 32, MOST_SPANS = 16, MOST_RUNS = 8 };
 
@@ -70,6 +71,17 @@ UNPACK vec half_in_all(const unsigned char *at)
 #else
     return half_at(at) - (vec){0};
 #endif
+}
+
+/* The first word of a block of INT4: an f32 number whose lowest byte counts as 0 and is the zero point. */
+UNPACK float int4_scale(const unsigned char *at)
+{
+    return sh_from_bits(word_at(at) & 0xffffff00u);
+}
+
+UNPACK float int4_less(const unsigned char *at)
+{
+    return int4_scale(at) * (float)at[0];
 }
 
 /* What codes are stored with. */
@@ -150,6 +162,20 @@ UNPACK void scales_of(enum sh_packing format, const unsigned char *b, float *sca
         break;
     case SH_PACKED_IQ4_XS:
         times_8_of_6(scale, half_at(b), word_at(b + 4), (uint32_t)(b[2] | b[3] << 8));
+        break;
+    case SH_PACKED_INT4_128:
+        for (int i = 0; i < 4; i++) {
+            scale[i] = int4_scale(b);
+            less[i] = int4_less(b);
+        }
+        break;
+    case SH_PACKED_INT8_128: case SH_PACKED_E5M2_128:
+        for (int i = 0; i < 4; i++)
+            scale[i] = sh_from_bits(word_at(b));
+        break;
+    case SH_PACKED_E4M3_128:
+        for (int i = 0; i < 4; i++)
+            scale[i] = sh_from_bits(word_at(b)) * E4M3_AS_F16;
         break;
     default:
         break;
@@ -275,7 +301,8 @@ UNPACK int in_fours(enum sh_packing format)
 {
     switch (format) {
     case SH_PACKED_Q8_0: case SH_PACKED_Q4_0: case SH_PACKED_Q4_1: case SH_PACKED_Q4_K: case SH_PACKED_OTHER: return 0;
-    case SH_PACKED_F16: case SH_PACKED_BF16: return 0;
+    case SH_PACKED_INT4_32: case SH_PACKED_INT4_128: case SH_PACKED_INT8_128: return 0;
+    case SH_PACKED_F16: case SH_PACKED_BF16: case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128: return 0;
     default: return CPU_FLOATS == 8;
     }
 }
@@ -337,10 +364,11 @@ UNPACK vec looked_up_nibbles(__m512 table, const unsigned char *at, int is_high)
 /* Whether number_codes looks nibbles up, and where those of a run are; the codes 0, 1, 2 … are their own table. */
 UNPACK const unsigned char *nibbles_at(enum sh_packing format, const unsigned char *b, int run, int i, int *is_high)
 {
-    *is_high = format == SH_PACKED_Q4_K ? run % 2 : i >= 16;
+    *is_high = format == SH_PACKED_Q4_K || format == SH_PACKED_INT4_128 ? run % 2 : i >= 16;
     switch (format) {
     case SH_PACKED_Q4_0: case SH_PACKED_IQ4_NL: return b + 2;
-    case SH_PACKED_Q4_1: return b + 4;
+    case SH_PACKED_Q4_1: case SH_PACKED_INT4_32: return b + 4;
+    case SH_PACKED_INT4_128: return b + 4 + run / 2 * 32 + i;
     case SH_PACKED_MXFP4: return b + 1;
     case SH_PACKED_MXFP4_APART: return b;
     case SH_PACKED_IQ4_XS: return b + 8 + 16 * run;
@@ -362,6 +390,28 @@ UNPACK __m512 table_of(enum sh_packing format)
 }
 #endif
 
+/* CPU_FLOATS bytes E5M2, or E4M3 times 2^-8: as f16 numbers the first have a byte of zeros more, the second a bit more
+ * of exponent after the sign. */
+UNPACK vec bytes_as_floats(const unsigned char *at, int is_e5m2)
+{
+#if defined __AVX512F__
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+    __m256i half = _mm256_cvtepi8_epi16(bytes);
+    half = is_e5m2 ? _mm256_slli_epi16(half, 8)
+                   : _mm256_and_si256(_mm256_slli_epi16(half, 7), _mm256_set1_epi16((short)0xbf80));
+    return (vec)_mm512_cvtph_ps(half);
+#elif defined __AVX2__
+    __m128i half = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)at));
+    half = is_e5m2 ? _mm_slli_epi16(half, 8) : _mm_and_si128(_mm_slli_epi16(half, 7), _mm_set1_epi16((short)0xbf80));
+    return (vec)_mm256_cvtph_ps(half);
+#else
+    uint16_t half[CPU_FLOATS];
+    for (int k = 0; k < CPU_FLOATS; k++)
+        half[k] = (uint16_t)(is_e5m2 ? at[k] << 8 : (at[k] & 128) << 8 | (at[k] & 127) << 7);
+    return load_vec(SH_F16, half);
+#endif
+}
+
 /* Codes i to i + CPU_FLOATS of a run, or those at these places in fours; own: from run_codes. */
 UNPACK vec number_codes(enum sh_packing format, const unsigned char *b, int run, int i, bytes32 own)
 {
@@ -373,9 +423,13 @@ UNPACK vec number_codes(enum sh_packing format, const unsigned char *b, int run,
         return looked_up_nibbles(table_of(format), at, is_high);
 #endif
     switch (format) {
+    case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128:
+        return bytes_as_floats(b + 4 + run * RUN + i, format == SH_PACKED_E5M2_128);
     case SH_PACKED_Q8_0: w = widened_bytes(b + 2 + i, 1); break;
     case SH_PACKED_Q4_0: w = widened_nibbles(b + 2 + i % 16, i >= 16); break;
-    case SH_PACKED_Q4_1: w = widened_nibbles(b + 4 + i % 16, i >= 16); break;
+    case SH_PACKED_Q4_1: case SH_PACKED_INT4_32: w = widened_nibbles(b + 4 + i % 16, i >= 16); break;
+    case SH_PACKED_INT4_128: w = widened_nibbles(b + 4 + run / 2 * 32 + i, run % 2); break;
+    case SH_PACKED_INT8_128: w = widened_bytes(b + 4 + run * RUN + i, 1); break;
     case SH_PACKED_Q4_K: w = widened_nibbles(b + 16 + run / 2 * 32 + i, run % 2); break;
     case SH_PACKED_IQ4_NL: case SH_PACKED_IQ4_XS: case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART:
         w = widened_codes(own, i, 1);
@@ -427,6 +481,8 @@ UNPACK vec scale_in_all(enum sh_packing format, struct block_at at, const float 
         return in_all(sh_e8m0_half(at.b[0]));
     if (format == SH_PACKED_MXFP4_APART)
         return in_all(sh_e8m0_half(at.apart[0]));
+    if (format == SH_PACKED_INT4_32)
+        return in_all(int4_scale(at.b));
     return half_in_all(at.b);
 }
 
@@ -434,6 +490,8 @@ UNPACK vec less_in_all(enum sh_packing format, struct block_at at, const float *
 {
     if (!has_one_scale(format))
         return of_span(format, less, run, i);
+    if (format == SH_PACKED_INT4_32)
+        return in_all(int4_less(at.b));
     if (sh_packing_shape(format).has_less)
         return -half_in_all(at.b + 2);
     return scale_in_all(format, at, NULL, run, i) * offset_of(format);

@@ -148,6 +148,7 @@ void cpu_drop(struct sh_dev *d, struct sh_weight *w)
     free(w->at);
     free(w->codes.at);
     free(w->groups);
+    free(w->blocks);
     free(w);
 }
 
@@ -221,6 +222,36 @@ static struct sh_weight *coded(struct sh_dev *d, struct sh_weight *w, const void
     return NULL;
 }
 
+enum { MADE = 16 };                     /* rows whose blocks are made at once */
+
+static void make_blocks(void *arg, int i)
+{
+    const struct sh_weight *w = arg;
+    struct sh_packing_shape s = sh_packing_shape(w->packed.format);
+    size_t row = (size_t)(w->cols / s.elements) * (size_t)s.bytes;
+    int first = i * MADE, n = w->rows - first < MADE ? w->rows - first : MADE;
+    w->packed.blocks(w->packed.from, first, n, w->blocks + (size_t)first * row);
+}
+
+/* A copy of blocks that the checkpoint does not have: in the order of the kernels. */
+static struct sh_weight *made(struct sh_dev *d, struct sh_weight *w, struct sh_err *e)
+{
+    struct sh_packing_shape s = sh_packing_shape(w->packed.format);
+    size_t bytes = (size_t)w->rows * (size_t)(w->cols / s.elements) * (size_t)s.bytes;
+    if (cpu_has_lanes(d) && sh_packed_is_code(w->packed.format)) {
+        w->groups = d->kernels->grouped(&w->packed, d->n_threads);
+    } else if ((w->blocks = malloc(bytes))) {
+        sh_team_each(d->n_threads, (w->rows + MADE - 1) / MADE, make_blocks, w);
+        w->packed.at = w->blocks;
+        w->packed.d_head = w->packed.step = 0;  /* the matrix's rows, one after another */
+    }
+    if (w->groups || w->blocks)
+        return w;
+    sh_fail(e, "a weight matrix of %zu bytes (%d x %d) does not fit into memory", bytes, w->rows, w->cols);
+    cpu_drop(d, w);
+    return NULL;
+}
+
 struct sh_weight *cpu_packed_weight(struct sh_dev *d, const struct sh_packed *p, enum sh_type to, struct sh_err *e)
 {
     unsigned long long since = sh_stage_begin(d->stages);
@@ -233,6 +264,8 @@ struct sh_weight *cpu_packed_weight(struct sh_dev *d, const struct sh_packed *p,
         w = coded(d, w, NULL, SH_F32, p, e);
     else
         w->packed = *p;
+    if (w && w->packed.blocks)
+        w = made(d, w, e);
     sh_stage_end(d->stages, SH_STAGE_COPY, since, sh_stage_sharers(d->stages, 1));
     return w;
 }
@@ -245,10 +278,10 @@ int cpu_has_lanes(const struct sh_dev *d)
 int cpu_settle(struct sh_dev *d, struct sh_weight *w)
 {
     unsigned long long since = sh_stage_begin(d->stages);
-    if (w && !w->groups && cpu_has_lanes(d) && is_packed(w))
+    if (w && !w->groups && !w->blocks && cpu_has_lanes(d) && is_packed(w))
         w->groups = d->kernels->grouped(&w->packed, d->n_threads);
     sh_stage_end(d->stages, SH_STAGE_COPY, since, sh_stage_sharers(d->stages, 1));
-    return w && w->groups;
+    return w && (w->groups || w->blocks);
 }
 
 static struct sh_weight *halved(struct sh_dev *d, struct sh_weight *w, const void *at, enum sh_type from,

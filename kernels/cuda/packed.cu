@@ -49,6 +49,39 @@ struct unpacking {
     float *to;
 };
 
+struct making {
+    const struct sh_packed *p;
+    int first, n;
+    size_t bytes;                       /* of a row */
+    unsigned char *to;
+};
+
+enum { MADE = 16 };                     /* rows whose blocks are made at once */
+
+static void make_rows(void *arg, int i)
+{
+    const struct making *m = (const struct making *)arg;
+    int row = i * MADE, n = m->n - row < MADE ? m->n - row : MADE;
+    m->p->blocks(m->p->from, m->first + row, n, m->to + (size_t)row * m->bytes);
+}
+
+/* Blocks that the checkpoint does not have. */
+static void send_made(struct sh_dev *d, const struct sh_packed *p, size_t bytes, char *to)
+{
+    unsigned char *rows = (unsigned char *)malloc(ROWS_AT_ONCE * bytes);
+    if (!rows)
+        cuda_fail(d, "weight: out of host memory");
+    for (int first = 0; first < p->rows && rows && !cuda_has_failed(d); first += ROWS_AT_ONCE) {
+        int n = p->rows - first < ROWS_AT_ONCE ? p->rows - first : ROWS_AT_ONCE;
+        struct making m = {p, first, n, bytes, rows};
+        struct sh_packed some = {};
+        some.rows = n;
+        sh_team_each(d->n_threads, (n + MADE - 1) / MADE, make_rows, &m);
+        send_rows(d, &some, rows, bytes, to + (size_t)first * bytes);
+    }
+    free(rows);
+}
+
 static void unpack_row(void *arg, int i)
 {
     const struct unpacking *u = (const struct unpacking *)arg;
@@ -91,7 +124,9 @@ struct sh_weight *cuda_packed(struct sh_dev *d, const struct sh_packed *p, enum 
         return NULL;
     if (w->ready && !keeps)
         send_numbers(d, p, w);
-    if (w->ready && keeps)
+    if (w->ready && keeps && p->blocks)
+        send_made(d, p, row, (char *)w->at);
+    else if (w->ready && keeps)
         send_rows(d, p, p->at, row, (char *)w->at);
     if (w->ready && keeps && p->apart)
         send_rows(d, p, p->apart, blocks, (char *)w->at + w->apart_at);

@@ -76,6 +76,14 @@ static __device__ __forceinline__ uint2 k_pair(const unsigned char *s, int j)
                               (unsigned)(s[j + 4] >> 4) | (unsigned)(s[j] >> 6) << 4);
 }
 
+/* The first word of a block of INT4: a scale, whose lowest byte counts as 0 and is the zero point. */
+static __device__ __forceinline__ float2 int4_head(const unsigned char *b)
+{
+    unsigned word = *(const unsigned *)b;
+    float scale = __uint_as_float(word & 0xffffff00u);
+    return make_float2(scale, scale * (float)(word & 255u));
+}
+
 /* What a number is made of: scale * code - less, code a small whole number. */
 struct eight {
     float scale, less, code[PACKED_EIGHT];
@@ -110,6 +118,14 @@ static __device__ __forceinline__ void eight_of_32(const unsigned char *b, const
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = fp4_twice(code[i]);
+    } else if constexpr (FORMAT == SH_PACKED_INT4_32) {
+        float2 head = int4_head(b);
+        nibbles_at<4>(b + 4, first, code);
+        e->scale = head.x;
+        e->less = head.y;
+#pragma unroll
+        for (int i = 0; i < PACKED_EIGHT; i++)
+            e->code[i] = (float)code[i];
     } else if constexpr (FORMAT == SH_PACKED_IQ4_NL) {
         nibbles_at<2>(b + 2, first, code);
         e->scale = f16_at(b);
@@ -125,6 +141,36 @@ static __device__ __forceinline__ void eight_of_32(const unsigned char *b, const
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = (float)((int)(code[i] | (FIVE ? (unsigned)(*high >> i & 1) << 4 : 0u)) - zero);
+    }
+}
+
+/* Formats of 128. */
+template <int FORMAT>
+static __device__ __forceinline__ void eight_of_128(const unsigned char *b, int first, struct eight *e)
+{
+    if constexpr (FORMAT == SH_PACKED_INT4_128) {
+        float2 head = int4_head(b);
+        uint2 q = bytes_at<4>(b + 4 + first / 64 * 32 + first % 32);
+        e->scale = head.x;
+        e->less = head.y;
+#pragma unroll
+        for (int i = 0; i < PACKED_EIGHT; i++)
+            e->code[i] = (float)(byte_of(q, i) >> (first / 32 % 2 * 4) & 15u);
+    } else if constexpr (FORMAT == SH_PACKED_E4M3_128 || FORMAT == SH_PACKED_E5M2_128) {
+        enum { IS_E5M2 = FORMAT == SH_PACKED_E5M2_128 };
+        uint2 q = bytes_at<4>(b + 4 + first);
+        e->scale = __uint_as_float(*(const unsigned *)b) * (IS_E5M2 ? 1.0f : 256.0f);
+#pragma unroll
+        for (int i = 0; i < PACKED_EIGHT; i++) {                /* as f16; E4M3 over 256 */
+            unsigned code = byte_of(q, i);
+            e->code[i] = half_of(IS_E5M2 ? code << 8 : (code & 128u) << 8 | (code & 127u) << 7, 0);
+        }
+    } else {                                                    /* INT8_128 */
+        uint2 q = bytes_at<4>(b + 4 + first);
+        e->scale = __uint_as_float(*(const unsigned *)b);
+#pragma unroll
+        for (int i = 0; i < PACKED_EIGHT; i++)
+            e->code[i] = (float)(signed char)byte_of(q, i);
     }
 }
 
@@ -195,6 +241,8 @@ static __device__ __forceinline__ void eight_numbers(const unsigned char *row, c
         struct eight e = {};
         if constexpr (packing<FORMAT>::ELEMENTS == 32)
             eight_of_32<FORMAT>(b, FORMAT == SH_PACKED_MXFP4_APART ? apart + unit / UNITS : NULL, first, &e);
+        else if constexpr (packing<FORMAT>::ELEMENTS == 128)
+            eight_of_128<FORMAT>(b, first, &e);
         else
             eight_of_256<FORMAT>(b, first, &e);
 #pragma unroll

@@ -13,8 +13,6 @@
 #include "src/base/mem.h"
 #include "src/model/files/gguf_tensors.h"
 
-enum { AT_ONCE = 16 };                  /* rows: a cache line of words that lie [cols, rows] */
-
 static uint32_t word_at(const struct sh_stored *t, size_t i)
 {
     uint32_t w;
@@ -86,31 +84,31 @@ static float factor_at(const struct sh_coded *c, size_t row)
     return f32_at(t, t->bytes > sizeof(float) ? row / c->matrix_rows : 0);
 }
 
-struct spans {                          /* of one row */
-    float *zero, *scale;                /* [groups] */
-};
-
-static void read_spans(const struct sh_coded *c, size_t row, struct spans *s)
+void sh_coded_spans(const struct sh_coded *c, size_t row, float *zero, float *scale)
 {
     size_t in = row % c->matrix_rows, each = (c->matrix_rows + c->span_rows - 1) / c->span_rows;
     size_t first = (row / c->matrix_rows * each + in / c->span_rows) * c->row_step;
     for (size_t g = 0; g < c->groups; g++) {
         size_t i = first + g * c->group_step;
-        s->zero[g] = (float)zero_at(c, row, g, i);
-        s->scale[g] = scale_at(c, i);
+        zero[g] = (float)zero_at(c, row, g, i);
+        scale[g] = scale_at(c, i);
     }
     if (!c->piece[SH_PIECE_FACTORS])
         return;
     float factor = factor_at(c, row);
     for (size_t g = 0; g < c->groups; g++)
-        s->scale[g] = c->divides ? s->scale[g] / factor : s->scale[g] * factor;
+        scale[g] = c->divides ? scale[g] / factor : scale[g] * factor;
 }
+
+struct spans {                          /* of one row */
+    float *zero, *scale;                /* [groups] */
+};
 
 /* Codes become the numbers that they stand for. */
 static void finish_row(const struct sh_coded *c, size_t row, struct spans *s, float *x)
 {
     const struct sh_stored *groups = c->piece[SH_PIECE_GROUPS];
-    read_spans(c, row, s);
+    sh_coded_spans(c, row, s->zero, s->scale);
     for (size_t k = 0; groups && k < c->cols; k++) {
         uint32_t g = word_at(groups, k);
         x[k] = (x[k] - s->zero[g]) * s->scale[g];
@@ -164,11 +162,11 @@ static void along_rows(const struct sh_coded *c, size_t first, size_t n, float *
 /* Some rows of a matrix whose words lie [cols, rows], TILE columns at a time: the rows of `out` are far apart. */
 enum { TILE = 64 };
 
-typedef void fill_tile(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[AT_ONCE][TILE]);
+typedef void fill_tile(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[SH_CODED_ROWS][TILE]);
 
 static void tiled(const struct sh_coded *c, size_t first, size_t n, float *out, fill_tile *fill)
 {
-    float tile[AT_ONCE][TILE];
+    float tile[SH_CODED_ROWS][TILE];
     for (size_t col = 0; col < c->cols; col += TILE) {
         size_t some = c->cols - col < TILE ? c->cols - col : TILE;
         fill(c, first, n, col, tile);
@@ -177,7 +175,7 @@ static void tiled(const struct sh_coded *c, size_t first, size_t n, float *out, 
     }
 }
 
-static void fill_columns(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[AT_ONCE][TILE])
+static void fill_columns(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[SH_CODED_ROWS][TILE])
 {
     unsigned bits = (unsigned)c->bits, mask = (1u << bits) - 1, per = 32 / bits;
     for (size_t k0 = 0; k0 < TILE && col + k0 < c->cols; k0 += per)
@@ -193,7 +191,7 @@ static void along_columns(const struct sh_coded *c, size_t first, size_t n, floa
     tiled(c, first, n, out, fill_columns);
 }
 
-static void fill_awq(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[AT_ONCE][TILE])
+static void fill_awq(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[SH_CODED_ROWS][TILE])
 {
     for (size_t k = 0; k < TILE && col + k < c->cols; k++)
         for (size_t row = 0; row < n; row++) {
@@ -257,22 +255,29 @@ static void blocks(const struct sh_coded *c, size_t first, size_t n, float *out)
     }
 }
 
+typedef void read_codes(const struct sh_coded *, size_t, size_t, float *);
+
+static read_codes *const by_order[] = {
+    [SH_CODE_FP8] = fp8, [SH_CODE_INT8] = int8, [SH_CODE_ROWS] = along_rows, [SH_CODE_COLUMNS] = along_columns,
+    [SH_CODE_AWQ] = awq, [SH_CODE_TABLE] = in_table, [SH_CODE_MXFP4] = mxfp4, [SH_CODE_FP4] = fp4,
+    [SH_CODE_BLOCKS] = blocks};
+
+void sh_coded_codes(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    by_order[c->order](c, first, n, out);
+}
+
 void sh_coded_rows(const struct sh_coded *c, size_t first, size_t n, float *out)
 {
-    typedef void read_codes(const struct sh_coded *, size_t, size_t, float *);
-    static read_codes *const by_order[] = {
-        [SH_CODE_FP8] = fp8, [SH_CODE_INT8] = int8, [SH_CODE_ROWS] = along_rows, [SH_CODE_COLUMNS] = along_columns,
-        [SH_CODE_AWQ] = awq, [SH_CODE_TABLE] = in_table, [SH_CODE_MXFP4] = mxfp4, [SH_CODE_FP4] = fp4,
-        [SH_CODE_BLOCKS] = blocks};
     if (c->order == SH_CODE_TABLE || c->order == SH_CODE_MXFP4 || c->order == SH_CODE_BLOCKS) {
-        by_order[c->order](c, first, n, out);
+        sh_coded_codes(c, first, n, out);
         return;
     }
     float *both = xmalloc(2 * c->groups * sizeof *both);
     struct spans s = {both, both + c->groups};
     for (size_t row = 0, some; row < n; row += some) {
-        some = n - row < AT_ONCE ? n - row : AT_ONCE;
-        by_order[c->order](c, first + row, some, out + row * c->cols);
+        some = n - row < SH_CODED_ROWS ? n - row : SH_CODED_ROWS;
+        sh_coded_codes(c, first + row, some, out + row * c->cols);
         for (size_t i = row; i < row + some; i++)
             finish_row(c, first + i, &s, out + i * c->cols);
     }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/backend.h"
 #include "src/base/err.h"
 #include "src/model/config_quant.h"
 #include "src/model/weights.h"
@@ -55,10 +56,17 @@ struct sh_coded {
     size_t scale_span;                  /* coded scales: so many share a scale of theirs          */
     float scale_offset;                 /* … and this is added                                    */
     int divides;                        /* scales are divided by FACTORS                          */
+    enum sh_packing packing;            /* of its blocks (coded_blocks.h)                         */
 };
 
 /* Rows [first, first + n) into out [n, cols]. */
 void sh_coded_rows(const struct sh_coded *c, size_t first, size_t n, float *out);
+
+/* What they are made of, but for TABLE and MXFP4: the codes of up to SH_CODED_ROWS rows, [n, cols], and the zero points
+ * and scales of a row, [groups]. */
+enum { SH_CODED_ROWS = 16 };            /* a cache line of words that lie [cols, rows] */
+void sh_coded_codes(const struct sh_coded *c, size_t first, size_t n, float *out);
+void sh_coded_spans(const struct sh_coded *c, size_t row, float *zero, float *scale);
 
 /* Is the tensor coded or packed (GGUF), so that sh_stored_rows unpacks it? */
 int sh_stored_is_coded(const struct sh_stored *t);

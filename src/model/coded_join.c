@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/model/coded_blocks.h"
 
 #define SCALE_DTYPES " F32 F16 BF16 "
 
@@ -203,10 +204,10 @@ static int join_bytes(struct sh_joining *j, const struct sh_stored *t, struct sh
     return use_scales(j, scales);
 }
 
-/* The group of each column, all below `groups`. */
+/* The group of each column, all below `groups`; columns in the order of their groups need no list. */
 static int read_groups(struct sh_joining *j, const struct sh_stored *t, struct sh_err *e)
 {
-    j->c.piece[SH_PIECE_GROUPS] = t;
+    int is_in_order = 1;
     if (!t)
         return 0;
     if (sh_join_shape(t, &j->c.cols, 1, "inputs", e))
@@ -217,7 +218,9 @@ static int read_groups(struct sh_joining *j, const struct sh_stored *t, struct s
         if (g < 0 || (size_t)g >= j->c.groups)
             return sh_fail(e, "%s: tensor '%s': element %zu is %d, expected a group from 0 to %zu", t->file, t->name, i,
                            (int)g, j->c.groups - 1);
+        is_in_order &= (size_t)g == i / j->c.span_cols;
     }
+    j->c.piece[SH_PIECE_GROUPS] = is_in_order ? NULL : t;
     return 0;
 }
 
@@ -465,6 +468,7 @@ static struct sh_stored made(const struct sh_joining *j)
     struct sh_stored t = {.name = xstrdup(j->name), .file = codes->file, .at = codes->at, .bytes = codes->bytes,
                           .rank = j->rank, .coded = c};
     *c = j->c;
+    c->packing = sh_coded_packing(c);
     memcpy(t.shape, j->shape, (size_t)j->rank * sizeof *j->shape);
     snprintf(t.dtype, sizeof t.dtype, "%s", j->format);
     return t;

@@ -50,7 +50,7 @@ int sh_layer_numbered(const struct sh_layer *l, enum sh_role role, int number, i
     int is_packed = find_packed(l, role, number, &p, &t.name);
     *out = NULL;
     if (is_mapped)
-        *is_mapped = is_packed && reads_the_file(l);
+        *is_mapped = is_packed && !p.blocks && reads_the_file(l);
     if (is_packed ? !is_sound && sh_packed_check_finite(&p, t.name, e)
                   : sh_model_numbered(l->m, role, l->index, number, &t, e) ||
                         (!is_sound && sh_model_check_finite(&t, e)))

@@ -5,7 +5,7 @@
 
 #include "src/base/clones.h"
 #include "src/base/mem.h"
-#include "src/model/coded.h"
+#include "src/model/coded_blocks.h"
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/model_bound.h"
 
@@ -22,6 +22,22 @@ static void unpack_bound(const void *from, int first, int n, float *to)
     const struct bound *b = from;
     struct sh_layout stacked = sh_bound_in_stack(b);
     sh_gguf_rows(b->stored, &stacked, b->d_head, first, n, to);
+}
+
+/* sh_packed.blocks: rows that follow each other in the tensor together. */
+static void blocks_bound(const void *from, int first, int n, unsigned char *to)
+{
+    const struct bound *b = from;
+    const struct sh_coded *c = b->stored->coded;
+    struct sh_layout stacked = sh_bound_in_stack(b);
+    struct sh_packing_shape s = sh_packing_shape(c->packing);
+    size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes;
+    for (int i = 0, some; i < n; i += some, to += (size_t)some * bytes) {
+        size_t row = sh_layout_row(&stacked, first + i);
+        for (some = 1; i + some < n && sh_layout_row(&stacked, first + i + some) == row + (size_t)some;)
+            some++;
+        sh_coded_blocks(c, c->packing, row, (size_t)some, to);
+    }
 }
 
 /* Rows of coded blocks for products from them, where they lie a fixed number of rows apart (gate and up in turns). */
@@ -56,6 +72,10 @@ int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int 
         out->at = b->stored->at + (size_t)sh_bound_in_stack(b).first * ((size_t)b->cols / type->elements * type->bytes);
     }
     from_blocks(b, out);
+    if (b->stored->coded && b->stored->coded->packing && !b->d_head) {
+        out->format = b->stored->coded->packing;
+        out->blocks = blocks_bound;
+    }
     return 1;
 }
 

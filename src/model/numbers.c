@@ -242,6 +242,13 @@ static int is_doubtful(const struct sh_packed *p, int row)
         return any_bad16((const word16 *)(const void *)block, (size_t)p->cols, 0x7c00, 0x0400);
     if (p->format == SH_PACKED_BF16)
         return any_bad16((const word16 *)(const void *)block, (size_t)p->cols, 0x7f80, 0x0080);
+    if (p->format == SH_PACKED_E4M3_128 || p->format == SH_PACKED_E5M2_128)     /* codes may be NaN, too */
+        return 1;
+    if (p->format == SH_PACKED_INT4_32 || p->format == SH_PACKED_INT4_128 || p->format == SH_PACKED_INT8_128) {
+        for (size_t i = 0; i < blocks; i++, block += s.bytes)
+            bad |= (block[3] & 0x7f) >= 0x7b;           /* 2^119: times 255 it is finite          */
+        return bad;
+    }
     struct scales scale = half_scales(p->format);
     for (size_t i = 0; i < blocks; i++, block += s.bytes)
         for (int k = 0; k < scale.n; k++)
@@ -263,7 +270,7 @@ static void look_at_scales(void *arg, int piece)
 int sh_packed_check_finite(const struct sh_packed *p, const char *name, struct sh_err *e)
 {
     struct unpacked u = {.p = p, .first_bad = INT_MAX};
-    sh_team_each(0, (p->rows + ROWS - 1) / ROWS, p->format == SH_PACKED_OTHER ? look_at_rows : look_at_scales, &u);
+    sh_team_each(0, (p->rows + ROWS - 1) / ROWS, p->at ? look_at_scales : look_at_rows, &u);
     int piece = atomic_load(&u.first_bad), n = piece_rows(p, piece == INT_MAX ? 0 : piece);
     if (piece == INT_MAX)
         return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/blocks.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,19 +11,110 @@
 #include "tests/tap.h"
 
 const struct block_format block_formats[N_BLOCK_FORMAT] = {
-    {"Q8_0", {0, -1}, -1, 0}, {"Q4_0", {0, -1}, -1, 0}, {"Q4_1", {0, 2}, -1, 0}, {"Q5_0", {0, -1}, -1, 0},
-    {"Q5_1", {0, 2}, -1, 0},
-    {"IQ4_NL", {0, -1}, -1, 0}, {"MXFP4", {-1, -1}, 0, 0}, {"Q4_K", {0, 2}, -1, 0}, {"Q5_K", {0, 2}, -1, 0},
-    {"Q6_K", {208, -1}, -1, 0}, {"Q2_K", {80, 82}, -1, 0},
-    {"Q3_K", {108, -1}, -1, 0}, {"IQ4_XS", {0, -1}, -1, 0}, {"IQ2_S", {0, -1}, -1, 0}, {"MXFP4", {-1, -1}, 0, 1},
-    {"F16", {0, -1}, -1, 0}, {"BF16", {0, -1}, -1, 0}};
+    {"Q8_0", {0, -1}, -1, 0, 0}, {"Q4_0", {0, -1}, -1, 0, 0}, {"Q4_1", {0, 2}, -1, 0, 0}, {"Q5_0", {0, -1}, -1, 0, 0},
+    {"Q5_1", {0, 2}, -1, 0, 0}, {"IQ4_NL", {0, -1}, -1, 0, 0}, {"MXFP4", {-1, -1}, 0, 0, 0},
+    {"Q4_K", {0, 2}, -1, 0, 0}, {"Q5_K", {0, 2}, -1, 0, 0}, {"Q6_K", {208, -1}, -1, 0, 0},
+    {"Q2_K", {80, 82}, -1, 0, 0}, {"Q3_K", {108, -1}, -1, 0, 0}, {"IQ4_XS", {0, -1}, -1, 0, 0},
+    {"IQ2_S", {0, -1}, -1, 0, 0}, {"MXFP4", {-1, -1}, 0, 1, 0}, {"F16", {0, -1}, -1, 0, 0},
+    {"BF16", {0, -1}, -1, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 0}, {"INT4_128", {2, -1}, -1, 0, 0},
+    {"INT8_128", {2, -1}, -1, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 1}, {"INT4_128", {2, -1}, -1, 0, 1},
+    {"INT8_128", {2, -1}, -1, 0, 1}, {"E4M3_128", {2, -1}, -1, 0, 0}, {"E5M2_128", {2, -1}, -1, 0, 0},
+    {"E4M3_128", {2, -1}, -1, 0, 1}, {"E5M2_128", {2, -1}, -1, 0, 1}};
+
+/* ---- formats that no file has: src/model/coded_blocks.h ---- */
+
+static float word_as_float(const unsigned char *at, unsigned mask)
+{
+    uint32_t word = at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+    return sh_from_bits(word & mask);
+}
+
+static void unpack_int4(const unsigned char *b, size_t elements, float *to)
+{
+    size_t together = elements == 32 ? 32 : 64;         /* numbers that share bytes */
+    for (size_t i = 0; i < elements; i++) {
+        unsigned two = b[4 + i / together * (together / 2) + i % (together / 2)];
+        int is_high = i % together >= together / 2;
+        to[i] = (float)((int)(two >> (is_high ? 4 : 0) & 15) - b[0]) * word_as_float(b, 0xffffff00u);
+    }
+}
+
+static void unpack_int4_32(const unsigned char *b, float *to)
+{
+    unpack_int4(b, 32, to);
+}
+
+static void unpack_int4_128(const unsigned char *b, float *to)
+{
+    unpack_int4(b, 128, to);
+}
+
+static void unpack_int8_128(const unsigned char *b, float *to)
+{
+    for (size_t i = 0; i < 128; i++)
+        to[i] = (float)(signed char)b[4 + i] * word_as_float(b, 0xffffffffu);
+}
+
+static void unpack_e4m3_128(const unsigned char *b, float *to)
+{
+    for (size_t i = 0; i < 128; i++) {
+        unsigned code = b[4 + i], exponent = code >> 3 & 15, mantissa = code & 7;
+        float x = exponent ? ldexpf((float)(8 + mantissa), (int)exponent - 10) : ldexpf((float)mantissa, -9);
+        to[i] = ((code & 127) == 127 ? NAN : code & 128 ? -x : x) * word_as_float(b, 0xffffffffu);
+    }
+}
+
+static void unpack_e5m2_128(const unsigned char *b, float *to)
+{
+    for (size_t i = 0; i < 128; i++)
+        to[i] = sh_f16_to_f32((uint16_t)(b[4 + i] << 8)) * word_as_float(b, 0xffffffffu);
+}
+
+static const struct sh_gguf_type own[] = {
+    {0, "INT4_32", 32, 20, unpack_int4_32, SH_PACKED_INT4_32},
+    {0, "INT4_128", 128, 68, unpack_int4_128, SH_PACKED_INT4_128},
+    {0, "INT8_128", 128, 132, unpack_int8_128, SH_PACKED_INT8_128},
+    {0, "E4M3_128", 128, 132, unpack_e4m3_128, SH_PACKED_E4M3_128},
+    {0, "E5M2_128", 128, 132, unpack_e5m2_128, SH_PACKED_E5M2_128}};
+
+const struct sh_gguf_type *blocks_own_type(enum sh_packing format)
+{
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (own[i].packing == format)
+            return &own[i];
+    return NULL;
+}
+
+/* sh_packed.blocks */
+static void blocks_of_rows(const void *from, int first, int n, unsigned char *to)
+{
+    const struct blocks *b = from;
+    for (int i = 0; i < n; i++)
+        memcpy(to + (size_t)i * b->row_bytes, b->at + (size_t)sh_packed_row(&b->p, first + i) * b->row_bytes,
+               b->row_bytes);
+}
+
+/* ---- all ---- */
 
 static const struct sh_gguf_type *type_named(const char *name)
 {
     for (uint32_t i = 0; i < 64; i++)
         if (sh_gguf_type(i) && !strcmp(sh_gguf_type(i)->name, name))
             return sh_gguf_type(i);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strcmp(own[i].name, name))
+            return &own[i];
     return NULL;
+}
+
+static int is_own(const struct sh_gguf_type *t)
+{
+    return t >= own && t < own + sizeof own / sizeof *own;
+}
+
+static int is_float(const struct sh_gguf_type *t)
+{
+    return t->packing == SH_PACKED_E4M3_128 || t->packing == SH_PACKED_E5M2_128;
 }
 
 static int is_halves(const struct sh_gguf_type *t)
@@ -90,9 +182,11 @@ static void make_scales(struct blocks *b, const struct block_format *f, size_t n
         for (int k = 0; k < 2; k++) {
             unsigned char *top = b->at + at + f->half[k] + 1;
             if (f->half[k] >= 0)
-                *top = (unsigned char)(b->type->packing == SH_PACKED_BF16 ? (*top & 0x81) | 0x3c
-                                                                          : (*top & 0x83) | 0x2c);
+                *top = (unsigned char)(b->type->packing == SH_PACKED_BF16 || is_own(b->type)
+                                           ? (*top & 0x81) | 0x3c : (*top & 0x83) | 0x2c);
         }
+        if (is_own(b->type) && !is_float(b->type))
+            b->at[at] &= 31;            /* zero points */
         if (f->byte >= 0)
             b->at[at + (size_t)f->byte] = (unsigned char)(120 + b->at[at + (size_t)f->byte] % 8);
     }
@@ -111,9 +205,14 @@ void blocks_make(struct blocks *b, const struct block_format *f, int rows, int c
     if (fill >= 0)
         memset(b->at, fill, n);
     make_scales(b, f, n);
+    for (size_t at = 0; at < n && is_float(b->type); at++)      /* no NaN, no infinity */
+        if (at % b->type->bytes > 3)
+            b->at[at] &= b->type->packing == SH_PACKED_E4M3_128 ? 0xfe : 0xfb;
     b->p = (struct sh_packed){.rows = rows, .cols = cols, .format = b->type->packing, .d_head = d_head,
                               .step = step, .unpack = blocks_unpack, .from = b};
-    if (b->p.format != SH_PACKED_OTHER)
+    if (f->is_made)
+        b->p.blocks = blocks_of_rows;
+    else if (b->p.format != SH_PACKED_OTHER)
         b->p.at = b->at;
     if (f->is_apart)
         take_apart(b, n / b->type->bytes);

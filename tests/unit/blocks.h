@@ -7,13 +7,13 @@
 #include "src/model/files/gguf_tensors.h"
 
 /* Where scales of f16 are in a block; -1: none. `byte`: a scale that is an exponent; is_apart: the same numbers as
- * MXFP4_APART. */
+ * MXFP4_APART; is_made: sh_packed.blocks gives them. */
 struct block_format {
     const char *name;
-    int half[2], byte, is_apart;
+    int half[2], byte, is_apart, is_made;
 };
 
-enum { N_BLOCK_FORMAT = 17 };
+enum { N_BLOCK_FORMAT = 27 };
 extern const struct block_format block_formats[N_BLOCK_FORMAT];
 
 struct blocks {                         /* a matrix                                               */
@@ -22,6 +22,9 @@ struct blocks {                         /* a matrix                             
     size_t row_bytes;
     struct sh_packed p;
 };
+
+/* Of blocks that no file has; NULL: files have them. */
+const struct sh_gguf_type *blocks_own_type(enum sh_packing format);
 
 /* Numbers in as many as a kernel takes at once. */
 int blocks_elements(const struct block_format *f);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Coded matrices of every format: bit for bit the numbers that their codes, scales and zero points stand for
- * (tests/oracle/coded.py), in any pieces of rows; and versions of the same checkpoints with one thing wrong, each
- * refused by the name of what is wrong. test_families.c has whole models. */
+ * (tests/oracle/coded.py, coded_blocks.py), in any pieces of rows, and as blocks where there are some; and versions of
+ * the same checkpoints with one thing wrong, each refused by the name of what is wrong. test_families.c has whole
+ * models. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,10 +10,11 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/coded.h"
+#include "src/model/coded_blocks.h"
 #include "src/model/config.h"
 #include "src/model/model.h"
 #include "tests/tap.h"
+#include "tests/unit/blocks.h"
 #include "tests/unit/scratch.h"
 
 static struct sh_err e;
@@ -42,6 +44,20 @@ static struct sh_weights *joined(const char *config, const char *file)
     return w;
 }
 
+static void check_blocks(const struct sh_coded *c, size_t first, size_t n, const float *wanted)
+{
+    const struct sh_gguf_type *type = blocks_own_type(c->packing);
+    size_t blocks = n * (c->cols / type->elements);
+    unsigned char *at = xmalloc(blocks * type->bytes);
+    float *x = xmalloc(n * c->cols * sizeof *x);
+    sh_coded_blocks(c, c->packing, first, n, at);
+    for (size_t i = 0; i < blocks; i++)
+        type->unpack(at + i * type->bytes, x + i * type->elements);
+    CU_ASSERT(!memcmp(x, wanted + first * c->cols, n * c->cols * sizeof *x));
+    free(x);
+    free(at);
+}
+
 static void check_matrix(const struct sh_stored *t, const struct sh_stored *wanted)
 {
     size_t rows = 1, cols = wanted->shape[wanted->rank - 1];
@@ -58,6 +74,8 @@ static void check_matrix(const struct sh_stored *t, const struct sh_stored *want
             printf("# %s (%s): other numbers, in pieces of %zu rows\n", t->name, t->dtype, some);
         CU_ASSERT(!memcmp(x, wanted->at, rows * cols * sizeof *x));
     }
+    for (size_t i = 0; i < rows && blocks_own_type(t->coded->packing); i += 7)
+        check_blocks(t->coded, i, rows - i, (const float *)(const void *)wanted->at);
     free(x);
 }
 
@@ -95,6 +113,35 @@ static void numbers(void)
     check_folder("nvfp4", "NVFP4", 2, 2);
     check_folder("modelopt_mixed", "NVFP4", 4, 0);
     check_folder("compressed_fp4", "NVFP4", 5, 1);
+    check_folder("blocks_awq", "AWQ 4-bit", 2, 0);
+    check_folder("blocks_gptq", "GPTQ 4-bit", 3, 0);
+    check_folder("blocks_gptq8", "GPTQ 8-bit", 2, 0);
+    check_folder("blocks_compressed", "INT4", 5, 0);
+    check_folder("blocks_fp8", "FP8 E4M3", 3, 0);
+    check_folder("blocks_fp8_rows", "FP8 E4M3", 2, 0);
+}
+
+static void packings(void)
+{
+    static const struct { const char *folder, *name; enum sh_packing wanted; } matrices[] = {
+        {"blocks_awq", "a", SH_PACKED_INT4_128}, {"blocks_awq", "b", SH_PACKED_INT4_128},
+        {"blocks_gptq", "a", SH_PACKED_INT4_32}, {"blocks_gptq", "b", SH_PACKED_OTHER},
+        {"blocks_gptq", "c", SH_PACKED_INT4_32}, {"blocks_gptq8", "a", SH_PACKED_INT8_128},
+        {"blocks_gptq8", "b", SH_PACKED_OTHER}, {"blocks_compressed", "a", SH_PACKED_INT4_128},
+        {"blocks_compressed", "b", SH_PACKED_INT4_32}, {"blocks_compressed", "c", SH_PACKED_INT8_128},
+        {"blocks_compressed", "d", SH_PACKED_INT8_128}, {"blocks_compressed", "e", SH_PACKED_OTHER},
+        {"gptq", "a", SH_PACKED_OTHER}, {"fp8", "a", SH_PACKED_OTHER},
+        {"blocks_fp8", "a", SH_PACKED_E4M3_128}, {"blocks_fp8", "b", SH_PACKED_E5M2_128},
+        {"blocks_fp8_rows", "a", SH_PACKED_E4M3_128}};
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
+        char *config = xstrdup(golden(matrices[i].folder, "config.json")), name[20];
+        struct sh_weights *w = joined(config, golden(matrices[i].folder, "model.safetensors"));
+        snprintf(name, sizeof name, "%s.weight", matrices[i].name);
+        CU_ASSERT_FATAL(w != NULL && sh_weights_find(w, name) != NULL);
+        CU_ASSERT(sh_weights_find(w, name)->coded->packing == matrices[i].wanted);
+        sh_weights_close(w);
+        free(config);
+    }
 }
 
 /* ---- one thing wrong ---- */
@@ -509,7 +556,8 @@ static void scales_are_checked(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        {"numbers of every format", numbers}, {"tensors that do not fit are refused", tensors_refused},
+        {"numbers of every format", numbers},
+        {"which matrices have blocks", packings}, {"tensors that do not fit are refused", tensors_refused},
         {"so is a config that does not fit the tensors", configs_refused},
         {"and numbers out of range", data_refused}, {"settings in other files", adopted},
         {"modelopt's settings", of_modelopt}, {"a vector of codes", vector_of_codes},

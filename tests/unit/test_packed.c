@@ -84,7 +84,7 @@ static int in_lanes(const struct tried *c)
 {
     const struct sh_dev *d = c->t->d;
     return d->rounds_x && d->kernels->packed_lanes && sh_packed_is_code(c->b->p.format) &&
-           (d->kernels->lanes_by_vnni ? d->has_vnni : c->is_settled);
+           (d->kernels->lanes_by_vnni ? d->has_vnni : c->is_settled || c->b->p.blocks);
 }
 
 static int is_whole(const struct tried *c, int rows)    /* whether x is rounded to integers       */
@@ -199,7 +199,7 @@ static void try_blocks(const struct target *t, const struct target *alone, const
         c.is_settled = t->b->settle(t->d, c.w);
         CU_ASSERT(c.is_settled == (t->d->rounds_x && t->d->kernels->packed_lanes &&
                                    (t->d->has_vnni || !t->d->kernels->lanes_by_vnni) &&
-                                   sh_packed_is_code(b->p.format)));
+                                   sh_packed_is_code(b->p.format)) || b->p.blocks != NULL);
     }
     struct matrix bias = matrix_new(t, SH_F32, 1, b->p.rows, 0);
     matrix_normal(t, &bias, 2, 1);

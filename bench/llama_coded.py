@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hub folders of a LLaMA-shaped one with its layers' matrices in the codes of other programs: each group of numbers is
+rounded to the nearest codes of its own scale. Needs safetensors and torch.
+
+    llama_coded.py FOLDER FORMAT OUT        llama_coded.py model awq model-awq
+"""
+import json
+import os
+import sys
+
+import torch
+from safetensors.torch import load_file, save_file
+
+GROUP = 128
+AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+
+
+def words(codes, bits, dim):
+    """Codes to 32-bit words along a dimension, the first in the lowest bits."""
+    codes = codes.to(torch.int64).unflatten(dim, (-1, 32 // bits))
+    shift = bits * torch.arange(32 // bits).reshape([-1 if i == dim + 1 else 1 for i in range(codes.dim())])
+    all_bits = (codes << shift).sum(dim + 1)
+    return torch.where(all_bits >= 1 << 31, all_bits - (1 << 32), all_bits).to(torch.int32).contiguous()
+
+
+def ranges(w, least, most):
+    """w [rows, cols] in groups of columns: codes [rows, cols], scales and zero points [rows, groups]."""
+    groups = w.unflatten(1, (-1, GROUP))
+    low, high = groups.amin(2).clamp(max=0), groups.amax(2).clamp(min=0)
+    scale = ((high - low) / (most - least)).to(torch.float16).float().clamp(min=1e-6)
+    zero = (least - low / scale).round().clamp(least, most)
+    codes = (groups / scale[..., None] + zero[..., None]).round().clamp(least, most)
+    return codes.flatten(1), scale.to(torch.float16), zero
+
+
+def even(w, most, group):
+    """The same around zero: codes from -most - 1 to most."""
+    groups = w.unflatten(1, (-1, group))
+    scale = (groups.abs().amax(2) / most).to(torch.bfloat16).clamp(min=1e-6)
+    codes = (groups / scale[..., None].float()).round().clamp(-most - 1, most)
+    return codes.flatten(1), scale
+
+
+def awq(w):
+    codes, scale, zero = ranges(w, 0, 15)
+    mixed = lambda x: words(x.T.unflatten(1, (-1, 8))[..., AWQ_ORDER].flatten(1), 4, 1)
+    return {"qweight": mixed(codes), "qzeros": mixed(zero), "scales": scale.T.contiguous()}
+
+
+def gptq(w):
+    codes, scale, zero = ranges(w, 0, 15)
+    return {"qweight": words(codes.T, 4, 0), "qzeros": words((zero.T - 1) % 16, 4, 1), "scales": scale.T.contiguous(),
+            "g_idx": torch.arange(w.shape[1], dtype=torch.int32) // GROUP}
+
+
+def int4(w):
+    codes, scale = even(w, 7, GROUP)
+    return {"weight_packed": words(codes + 8, 4, 1), "weight_scale": scale, "weight_shape": torch.tensor(w.shape)}
+
+
+def int8(w):
+    codes, scale = even(w, 127, w.shape[1])
+    return {"weight": codes.to(torch.int8), "weight_scale": scale}
+
+
+def fp8(w):
+    blocks = w.unflatten(1, (-1, GROUP)).unflatten(0, (-1, GROUP))
+    scale = blocks.abs().amax((1, 3)) / 448
+    codes = (blocks / scale[:, None, :, None]).flatten(2).flatten(0, 1).to(torch.float8_e4m3fn)
+    return {"weight": codes, "weight_scale_inv": scale}
+
+
+def groups(kind, bits, strategy, **more):
+    weights = {"num_bits": bits, "type": "int", "strategy": strategy, "symmetric": True} | more
+    return {"quant_method": "compressed-tensors", "format": kind, "ignore": ["lm_head"],
+            "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}
+
+
+FORMATS = {
+    "awq": (awq, {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}),
+    "gptq": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": False}),
+    "int4": (int4, groups("pack-quantized", 4, "group", group_size=GROUP)),
+    "int8": (int8, groups("int-quantized", 8, "channel")),
+    "fp8": (fp8, {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [GROUP, GROUP]})}
+
+
+def write(folder, kind, out):
+    encode, settings = FORMATS[kind]
+    with open(os.path.join(folder, "config.json")) as f:
+        config = json.load(f)
+    tensors = {}
+    for name, t in load_file(os.path.join(folder, "model.safetensors")).items():
+        stem = name.removesuffix("weight")
+        if t.dim() == 2 and ".layers." in name:
+            tensors |= {stem + end: x for end, x in encode(t.float()).items()}
+        else:
+            tensors[name] = t.to(torch.float16)
+    os.makedirs(out, exist_ok=True)
+    save_file(tensors, os.path.join(out, "model.safetensors"))
+    with open(os.path.join(out, "config.json"), "w") as f:
+        json.dump(config | {"quantization_config": settings}, f, indent=1)
+
+
+if __name__ == "__main__":
+    write(*sys.argv[1:])

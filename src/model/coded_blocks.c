@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See coded_blocks.h. */
+#include "src/model/coded_blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/clones.h"
+#include "src/base/mem.h"
+
+enum { RUN = 32, LONG = 128 };          /* numbers of a block */
+
+/* ---- which ---- */
+
+static int is_int(const struct sh_coded *c)
+{
+    return c->order == SH_CODE_INT8 || c->order == SH_CODE_ROWS || c->order == SH_CODE_COLUMNS ||
+           c->order == SH_CODE_AWQ;
+}
+
+/* Whether all codes less their zero points are signed bytes. */
+static int fits_bytes(const struct sh_coded *c)
+{
+    int wanted = c->order == SH_CODE_INT8 ? 0 : 128, fits = 1;
+    if (!c->piece[SH_PIECE_ZEROS])
+        return c->zero == wanted;
+    float *both = xmalloc(2 * c->groups * sizeof *both);
+    for (size_t row = 0; row < c->rows && fits; row++) {
+        sh_coded_spans(c, row, both, both + c->groups);
+        for (size_t g = 0; g < c->groups; g++)
+            fits &= both[g] == (float)wanted;
+    }
+    free(both);
+    return fits;
+}
+
+enum sh_packing sh_coded_packing(const struct sh_coded *c)
+{
+    size_t span = c->groups > 1 ? c->span_cols : c->cols;
+    int has_short_scales = c->scale == SH_SCALE_F16 || c->scale == SH_SCALE_BF16;
+    int is_long = span % LONG == 0 && c->cols % LONG == 0;
+    if (c->order == SH_CODE_FP8)
+        return !is_long ? SH_PACKED_OTHER : c->is_e5m2 ? SH_PACKED_E5M2_128 : SH_PACKED_E4M3_128;
+    if (!is_int(c) || c->piece[SH_PIECE_GROUPS] || (!has_short_scales && c->scale != SH_SCALE_F32))
+        return SH_PACKED_OTHER;
+    if (c->bits == 8)
+        return is_long && fits_bytes(c) ? SH_PACKED_INT8_128 : SH_PACKED_OTHER;
+    if (!has_short_scales || span % RUN || c->cols % RUN)
+        return SH_PACKED_OTHER;
+    return is_long ? SH_PACKED_INT4_128 : SH_PACKED_INT4_32;
+}
+
+/* ---- blocks ---- */
+
+static void put_word(uint32_t w, unsigned char *to)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (unsigned char)(w >> 8 * i);
+}
+
+/* Codes of n numbers, of which `half` share bytes with the next `half`. */
+SH_CLONES static void put_nibbles(const float *restrict code, size_t n, size_t half, unsigned char *restrict to)
+{
+    for (size_t i = 0; i < n; i += 2 * half, code += 2 * half, to += half)
+        for (size_t k = 0; k < half; k++)
+            to[k] = (unsigned char)((int)code[k] | (int)code[half + k] << 4);
+}
+
+SH_CLONES static void put_bytes(const float *restrict code, float zero, size_t n, unsigned char *restrict to)
+{
+    for (size_t k = 0; k < n; k++)
+        to[k] = (unsigned char)(int)(code[k] - zero);
+}
+
+/* Nibbles of a row from its codes; a scale and a zero point for each span of columns. */
+static void put_short(const struct sh_coded *c, size_t n, const float *code, const float *zero, const float *scale,
+                      unsigned char *to)
+{
+    for (size_t col = 0; col < c->cols; col += n, to += 4 + n / 2) {
+        size_t g = c->groups > 1 ? col / c->span_cols : 0;
+        put_word((sh_bits(scale[g]) & 0xffffff00u) | (uint32_t)(int)zero[g], to);
+        put_nibbles(code + col, n, n == RUN ? RUN / 2 : RUN, to + 4);
+    }
+}
+
+/* Bytes of a row from its codes, or as the tensor has them. */
+static void put_long(const struct sh_coded *c, const float *code, const unsigned char *stored, const float *zero,
+                     const float *scale, unsigned char *to)
+{
+    for (size_t col = 0; col < c->cols; col += LONG, to += 4 + LONG) {
+        size_t g = c->groups > 1 ? col / c->span_cols : 0;
+        put_word(sh_bits(scale[g]), to);
+        if (stored)
+            memcpy(to + 4, stored + col, LONG);
+        else
+            put_bytes(code + col, zero[g], LONG, to + 4);
+    }
+}
+
+void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t first, size_t n, unsigned char *to)
+{
+    struct sh_packing_shape s = sh_packing_shape(format);
+    size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes, most = n < SH_CODED_ROWS ? n : SH_CODED_ROWS;
+    float *code = xmalloc((most * c->cols + 2 * c->groups) * sizeof *code), *zero = code + most * c->cols;
+    int is_stored = c->order == SH_CODE_FP8 || c->order == SH_CODE_INT8;
+    const unsigned char *codes = c->piece[SH_PIECE_CODES]->at;
+    for (size_t row = 0, some; row < n; row += some) {
+        some = n - row < SH_CODED_ROWS ? n - row : SH_CODED_ROWS;
+        if (!is_stored)
+            sh_coded_codes(c, first + row, some, code);
+        for (size_t i = 0; i < some; i++, to += bytes) {
+            const unsigned char *stored = is_stored ? codes + (first + row + i) * c->cols : NULL;
+            sh_coded_spans(c, first + row + i, zero, zero + c->groups);
+            if (c->bits == 4)
+                put_short(c, (size_t)s.elements, code + i * c->cols, zero, zero + c->groups, to);
+            else
+                put_long(c, code + i * c->cols, stored, zero, zero + c->groups, to);
+        }
+    }
+    free(code);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Coded matrices (coded.h) in blocks that products read (kernels/packed.h). Codes, scales and zero points, which a
+ * checkpoint keeps in matrices of their own, lie together there:
+ *
+ *     INT4_32   a word w, 16 bytes of nibbles q: low ones first                  x = scale * (q - zero)
+ *     INT4_128  a word w; for 64 numbers 32 bytes of nibbles q: low ones first   x = scale * (q - zero)
+ *     INT8_128  an f32 number, 128 signed bytes q                                x = scale * q
+ *     E4M3_128, E5M2_128  the same of 8-bit floats
+ *
+ * The lowest byte of w is the zero point; the others are those of the scale as an f32 number, whose lowest byte is 0,
+ * as that of every f16 and bf16 number is. */
+#ifndef SH_MODEL_CODED_BLOCKS_H
+#define SH_MODEL_CODED_BLOCKS_H
+
+#include "kernels/backend.h"
+#include "src/model/coded.h"
+
+/* The format whose blocks have exactly the matrix's numbers; SH_PACKED_OTHER: none has. */
+enum sh_packing sh_coded_packing(const struct sh_coded *c);
+
+/* Rows [first, first + n), [n, cols / elements, bytes]. */
+void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t first, size_t n, unsigned char *to);
+
+#endif

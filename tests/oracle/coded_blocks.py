@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Coded matrices that have blocks (src/model/coded_blocks.h), in folders as those of coded.py: groups of 128, 64 and 32
+columns, whole rows, zero points of all kinds, scales in f16 and bf16.
+
+    coded_blocks.py DIR              writes tests/golden/coded/blocks_…"""
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+import coded
+from coded import AWQ_ORDER, bf16, f32, scales, scheme, words
+
+coded.G = G = np.random.default_rng(31)
+
+
+def awq():
+    t, want = {}, {}
+    for name, rows, cols in (("a", 24, 384), ("b", 40, 128)):
+        n = cols // 128
+        q, z, s = G.integers(0, 16, (cols, rows)), G.integers(0, 16, (n, rows)), scales(n, rows).astype(np.float16)
+        mixed = lambda x: words(x.reshape(len(x), -1, 8)[..., AWQ_ORDER].reshape(len(x), -1), 4, 1)
+        of = np.arange(cols) // 128
+        t |= {name + ".qweight": mixed(q), name + ".qzeros": mixed(z), name + ".scales": s}
+        want[name + ".weight"] = (q - z[of]).T.astype(f32) * s[of].T.astype(f32)
+    return {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True}, t, want
+
+
+def gptq():
+    """A list of groups in order; one out of order, whose matrix has no blocks; short groups."""
+    t, want = {}, {}
+    coded.gptq_matrix(t, want, "a", 4, 16, 256, 64, 1, np.arange(256, dtype=np.int32) // 64)
+    coded.gptq_matrix(t, want, "b", 4, 24, 256, 64, 1, G.permutation(np.arange(256, dtype=np.int32) // 64))
+    coded.gptq_matrix(t, want, "c", 4, 8, 96, 64, 1, np.arange(96, dtype=np.int32) // 64)
+    return {"quant_method": "gptq", "bits": 4, "group_size": 64, "desc_act": True, "sym": False}, t, want
+
+
+def gptq8():
+    """Zero points of 128, and others, whose matrix has no blocks."""
+    t, want = {}, {}
+    for name, zero in (("a", 128), ("b", 127)):
+        q, z = G.integers(0, 256, (12, 256)), np.full((2, 12), 128)
+        z[1, 5] = zero
+        s = scales(2, 12).astype(np.float16)
+        of = np.arange(256, dtype=np.int32) // 128
+        t |= {name + ".qweight": words(q.T, 8, 0), name + ".qzeros": words(z - 1, 8, 1), name + ".scales": s}
+        want[name + ".weight"] = (q - z[of].T).astype(f32) * s[of].T.astype(f32)
+    return {"quant_method": "gptq", "bits": 8, "group_size": 128, "desc_act": False, "sym": True}, t, want
+
+
+def compressed():
+    groups = {"group_0": scheme(num_bits=4, type="int", strategy="group", group_size=128, symmetric=True),
+              "group_1": scheme(num_bits=4, type="int", strategy="channel", symmetric=True),
+              "group_2": scheme(num_bits=8, type="int", strategy="channel", symmetric=True),
+              "group_3": scheme(num_bits=8, type="int", strategy="group", group_size=128, symmetric=True)}
+    t, want = {}, {}
+    for name, bits, cols, n in (("a", 4, 512, 4), ("b", 4, 160, 1), ("c", 8, 256, 2)):
+        q, s = G.integers(0, 1 << bits, (19, cols)), bf16(scales(19, n))
+        t |= {name + ".weight_packed": words(q, bits, 1), name + ".weight_scale": s[1],
+              name + ".weight_shape": np.array([19, cols])}
+        want[name + ".weight"] = (q - (1 << bits - 1)).astype(f32) * np.repeat(s[0], cols // n, 1)
+    q, s = G.integers(-128, 128, (33, 256)), scales(33, 1)
+    t |= {"d.weight": q.astype(np.int8), "d.weight_scale": s}
+    want["d.weight"] = q.astype(f32) * s
+    q, s = G.integers(0, 16, (9, 128)), scales(9, 1)
+    t |= {"e.weight_packed": words(q, 4, 1), "e.weight_scale": s, "e.weight_shape": np.array([9, 128])}
+    want["e.weight"] = (q - 8).astype(f32) * s              # scales of f32: no blocks
+    return {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": groups}, t, want
+
+
+def fp8():
+    t, want = {}, {}
+    for name, shape, e5m2 in (("a.weight", (150, 384), False), ("b.weight", (128, 256), True), ("stack", (2, 128, 128), 0)):
+        c = coded.codes8(shape, e5m2)
+        s = scales(*shape[:-2], -(-shape[-2] // 128), shape[-1] // 128)
+        t[name], t[name + "_scale_inv"] = coded.Typed("F8_E5M2" if e5m2 else "F8_E4M3", c), s
+        want[name] = coded.float8(c, e5m2) * coded.spread(s, *shape[-2:], (128, 128))
+    return {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]}, t, want
+
+
+def fp8_rows():
+    t, want = {}, {}
+    for name, n in (("a", 9), ("b", 1)):
+        c, s = coded.codes8((9, 256)), bf16(scales(n, 1))
+        t[name + ".weight"], t[name + ".weight_scale"] = coded.Typed("F8_E4M3", c), s[1]
+        want[name + ".weight"] = coded.float8(c) * s[0]
+    return {"quant_method": "fp8", "activation_scheme": "dynamic"}, t, want
+
+
+def main(folder):
+    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows):
+        config, tensors, want = make()
+        at = folder / f"blocks_{make.__name__}"
+        at.mkdir(parents=True, exist_ok=True)
+        (at / "config.json").write_text(json.dumps({"quantization_config": config}, indent=1) + "\n")
+        (at / "model.safetensors").write_bytes(coded.safetensors(tensors))
+        (at / "expected.safetensors").write_bytes(coded.safetensors(want))
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[-1]))
