@@ -70,6 +70,19 @@ def fp8(w):
     return {"weight": codes, "weight_scale_inv": scale}
 
 
+FP4 = torch.tensor([0, .5, 1, 1.5, 2, 3, 4, 6])
+
+
+def nvfp4(w):
+    parts = w.unflatten(1, (-1, 16))
+    factor = w.abs().max() / (448 * 6)
+    scale = (parts.abs().amax(2) / 6 / factor).to(torch.float8_e4m3fn)
+    x = parts / (scale.float() * factor).clamp(min=1e-12)[..., None]
+    codes = (torch.bucketize(x.abs(), (FP4[1:] + FP4[:-1]) / 2) + 8 * (x < 0)).flatten(1)
+    return {"weight": (codes[:, 0::2] | codes[:, 1::2] << 4).to(torch.uint8), "weight_scale": scale,
+            "weight_scale_2": factor}
+
+
 def groups(kind, bits, strategy, **more):
     weights = {"num_bits": bits, "type": "int", "strategy": strategy, "symmetric": True} | more
     return {"quant_method": "compressed-tensors", "format": kind, "ignore": ["lm_head"],
@@ -81,6 +94,7 @@ FORMATS = {
     "gptq": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": False}),
     "int4": (int4, groups("pack-quantized", 4, "group", group_size=GROUP)),
     "int8": (int8, groups("int-quantized", 8, "channel")),
+    "nvfp4": (nvfp4, {"quant_method": "modelopt", "quant_algo": "NVFP4"}),
     "fp8": (fp8, {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [GROUP, GROUP]})}
 
 

@@ -7,9 +7,9 @@
  * Any code has `unpack`. The formats in the list below also have kernels of their own, which read blocks: `elements`
  * neighbours in a row in `bytes` bytes, x = scale * code - less with a scale for each `span` numbers. Layouts are
  * those of ggml (src/model/files/gguf_type.c describes them); MXFP4_APART is that of hub folders: neighbours share a
- * byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128, INT8_128, E4M3_128 and
- * E5M2_128 are blocks that only `blocks` makes (src/model/coded_blocks.h); the last two have floats for codes. F16 and
- * BF16 are plain numbers, in blocks only so that they fit the same loops; they lie at even addresses. */
+ * byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128, INT8_128, FP4_128,
+ * E4M3_128 and E5M2_128 are blocks that only `blocks` makes (src/model/coded_blocks.h); the last two have floats for
+ * codes. F16 and BF16 are plain numbers, in blocks only so that they fit the same loops; they lie at even addresses. */
 #ifndef SH_KERNELS_PACKED_H
 #define SH_KERNELS_PACKED_H
 
@@ -22,7 +22,8 @@
     FORMAT(MXFP4, 32, 17, 32, 0) FORMAT(Q4_K, 256, 144, 32, 1) FORMAT(Q5_K, 256, 176, 32, 1) \
     FORMAT(Q6_K, 256, 210, 16, 0) FORMAT(Q2_K, 256, 84, 16, 1) FORMAT(Q3_K, 256, 110, 16, 0) \
     FORMAT(IQ4_XS, 256, 136, 32, 0) FORMAT(MXFP4_APART, 32, 16, 32, 0) FORMAT(INT4_32, 32, 20, 32, 1) \
-    FORMAT(INT4_128, 128, 68, 32, 1) FORMAT(INT8_128, 128, 132, 32, 0)
+    FORMAT(INT4_128, 128, 68, 32, 1) FORMAT(INT8_128, 128, 132, 32, 0) \
+    FORMAT(FP4_128, 128, 76, 16, 0)
 #define SH_PACKED_HALVES(FORMAT) FORMAT(F16, 32, 64, 32, 0) FORMAT(BF16, 32, 64, 32, 0)
 #define SH_PACKED_FLOATS(FORMAT) FORMAT(E4M3_128, 128, 132, 32, 0) FORMAT(E5M2_128, 128, 132, 32, 0)
 #define SH_PACKED_FORMATS(FORMAT) SH_PACKED_CODES(FORMAT) SH_PACKED_HALVES(FORMAT) SH_PACKED_FLOATS(FORMAT)

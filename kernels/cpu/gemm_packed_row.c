@@ -67,8 +67,8 @@ UNPACK struct dots dot_spans(enum sh_packing format, const struct block_at *at, 
                 *(floats8 *)(scale[k] + j) = d * up_to_8(x->scale + i * spans + j, spans);
                 if (s.has_less)
                     to.less[k] += up_to_8(least + j, spans) * sum;
-                else if (offset_of(format) > 0)
-                    to.less[k] += d * offset_of(format) * sum;
+                else if (whole_offset(format) > 0)
+                    to.less[k] += d * whole_offset(format) * sum;
             }
         }
         __asm__("" : "+m"(scale));      /* broadcast from memory: from registers it takes shuffles */

@@ -121,13 +121,15 @@ UNPACK bytes32 whole_codes(enum sh_packing format, const unsigned char *b, int r
     case SH_PACKED_Q4_K: return bits_of(b + 16 + run / 2 * 32, run % 2 * 4, 15);
     case SH_PACKED_MXFP4: return looked_up(fp4, b + 1);
     case SH_PACKED_MXFP4_APART: return looked_up(fp4, b);
+    case SH_PACKED_FP4_128: return looked_up_bytes(fp4, bits_of(b + 12 + run / 2 * 32, run % 2 * 4, 15));
     default: return run_codes(format, b, run);
     }
 }
 
 UNPACK float whole_offset(enum sh_packing format)
 {
-    return format == SH_PACKED_MXFP4 || format == SH_PACKED_MXFP4_APART ? 12 : offset_of(format);
+    int is_fp4 = format == SH_PACKED_MXFP4 || format == SH_PACKED_MXFP4_APART || format == SH_PACKED_FP4_128;
+    return is_fp4 ? 12 : offset_of(format);
 }
 
 UNPACK int whole_is_signed(enum sh_packing format)

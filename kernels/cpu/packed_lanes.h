@@ -224,6 +224,10 @@ UNPACK void lane_scales_of(enum sh_packing format, const struct lanes_at *at, st
     case SH_PACKED_INT8_128:
         to->d = floats_as(lane_word_at(format, at, 0));
         break;
+    case SH_PACKED_FP4_128:             /* the first, then eight bytes */
+        pieces_at(format, at, 0, 1, to->word);
+        to->d = floats_mul(floats_as(to->word[0]), floats_set(E4M3_AS_F16 / 2));
+        break;
     case SH_PACKED_Q3_K:
         to->d = halves_at(format, at, 108);
         if (!at->is_group)
@@ -249,6 +253,10 @@ UNPACK lane_floats lane_scale(enum sh_packing format, const struct lane_scales *
         return floats_mul(s->d, floats_of(ints_and(ints_right(s->word[j / 4], j % 4 * 8), ints_set(15))));
     case SH_PACKED_Q3_K:
         return floats_mul(s->d, floats_sub(byte_of_words(s->word[j / 4], j % 4, 0), floats_set(32)));
+    case SH_PACKED_FP4_128:             /* e4m3_at */
+        four = ints_and(ints_right(s->word[1 + j / 4], j % 4 * 8), ints_set(255));
+        two = ints_or(ints_left(ints_and(four, ints_set(128)), 8), ints_left(ints_and(four, ints_set(127)), 7));
+        return floats_mul(s->d, floats_of_low(two));
     case SH_PACKED_IQ4_XS:              /* times_8_of_6 */
         four = ints_and(ints_right(s->word[1], 4 * j), ints_set(15));
         two = ints_left(ints_and(ints_right(s->word[0], 16 + 2 * j), ints_set(3)), 4);
@@ -281,6 +289,7 @@ UNPACK struct pieces pieces_of(enum sh_packing format)
     case SH_PACKED_Q4_1: case SH_PACKED_INT4_32: return (struct pieces){4, 1};
     case SH_PACKED_INT4_128: return (struct pieces){4, 4};
     case SH_PACKED_INT8_128: return (struct pieces){4, 8};
+    case SH_PACKED_FP4_128: return (struct pieces){12, 4};
     case SH_PACKED_Q5_0: return (struct pieces){6, 1};
     case SH_PACKED_Q5_1: return (struct pieces){8, 1};
     case SH_PACKED_MXFP4: return (struct pieces){1, 1};
@@ -319,7 +328,8 @@ UNPACK lane_ints through_table(enum sh_packing format, lane_ints code)
     const __m128i fp4 = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
     switch (format) {
     case SH_PACKED_IQ4_NL: case SH_PACKED_IQ4_XS: return ints_shuffle(ints_repeat(iq4), code);
-    case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART: return ints_shuffle(ints_repeat(fp4), code);
+    case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART: case SH_PACKED_FP4_128:
+        return ints_shuffle(ints_repeat(fp4), code);
     default: return code;
     }
 }
@@ -366,6 +376,8 @@ UNPACK lane_ints codes_of(enum sh_packing format, const struct lane_words *w, in
     case SH_PACKED_Q6_K:
         return ints_or(moved(word_of(format, w, half * 16 + run % 2 * 8 + g), quarter / 2 * 4, 0, 15),
                        moved(word_of(format, w, 32 + half * 8 + g), 2 * quarter, 4, 0x30));
+    case SH_PACKED_FP4_128:
+        return through_table(format, moved(word_of(format, w, run / 2 * 8 + g), run % 2 * 4, 0, 15));
     case SH_PACKED_Q2_K: return moved(word_of(format, w, half * 8 + g), 2 * quarter, 0, 3);
     case SH_PACKED_Q3_K:
         return ints_or(moved(word_of(format, w, 8 + half * 8 + g), 2 * quarter, 0, 3),

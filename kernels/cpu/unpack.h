@@ -84,6 +84,14 @@ UNPACK float int4_less(const unsigned char *at)
     return int4_scale(at) * (float)at[0];
 }
 
+/* A byte E4M3; finite. */
+UNPACK float e4m3_at(const unsigned char *at)
+{
+    unsigned half = (*at & 128u) << 8 | (*at & 127u) << 7;
+    unsigned char bytes[2] = {(unsigned char)(half & 255), (unsigned char)(half >> 8)};
+    return half_at(bytes) * E4M3_AS_F16;
+}
+
 /* What codes are stored with. */
 UNPACK float offset_of(enum sh_packing format)
 {
@@ -173,6 +181,10 @@ UNPACK void scales_of(enum sh_packing format, const unsigned char *b, float *sca
         for (int i = 0; i < 4; i++)
             scale[i] = sh_from_bits(word_at(b));
         break;
+    case SH_PACKED_FP4_128:             /* codes are twice the numbers */
+        for (int i = 0; i < 8; i++)
+            scale[i] = e4m3_at(b + 4 + i) * sh_from_bits(word_at(b)) * 0.5f;
+        break;
     case SH_PACKED_E4M3_128:
         for (int i = 0; i < 4; i++)
             scale[i] = sh_from_bits(word_at(b)) * E4M3_AS_F16;
@@ -219,6 +231,19 @@ UNPACK bytes32 looked_up(const int8_t *table, const unsigned char *q)
 #endif
 }
 
+/* 32 codes of four bits as numbers of a table. */
+UNPACK bytes32 looked_up_bytes(const int8_t *table, bytes32 code)
+{
+#ifdef __AVX2__
+    __m256i all = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
+    return (bytes32)_mm256_shuffle_epi8(all, (__m256i)code);
+#else
+    for (int i = 0; i < RUN; i++)
+        code[i] = table[code[i]];
+    return code;
+#endif
+}
+
 /* 16 where a bit is set. */
 UNPACK bytes32 fifths(uint32_t bits)
 {
@@ -262,6 +287,7 @@ UNPACK bytes32 run_codes(enum sh_packing format, const unsigned char *b, int run
     case SH_PACKED_IQ4_XS: return looked_up(iq4, b + 8 + 16 * run);
     case SH_PACKED_MXFP4: return looked_up(fp4, b + 1);
     case SH_PACKED_MXFP4_APART: return looked_up(fp4, b);
+    case SH_PACKED_FP4_128: return looked_up_bytes(fp4, bits_of(b + 12 + run / 2 * 32, run % 2 * 4, 15));
     case SH_PACKED_Q5_K: return bits_of(b + 48 + run / 2 * 32, run % 2 * 4, 15) | bits_to(b + 16, run, 4, 1);
     case SH_PACKED_Q6_K:
         return bits_of(b + half * 64 + run % 2 * 32, quarter / 2 * 4, 15) |
@@ -364,11 +390,13 @@ UNPACK vec looked_up_nibbles(__m512 table, const unsigned char *at, int is_high)
 /* Whether number_codes looks nibbles up, and where those of a run are; the codes 0, 1, 2 … are their own table. */
 UNPACK const unsigned char *nibbles_at(enum sh_packing format, const unsigned char *b, int run, int i, int *is_high)
 {
-    *is_high = format == SH_PACKED_Q4_K || format == SH_PACKED_INT4_128 ? run % 2 : i >= 16;
+    int in_64 = format == SH_PACKED_Q4_K || format == SH_PACKED_INT4_128 || format == SH_PACKED_FP4_128;
+    *is_high = in_64 ? run % 2 : i >= 16;
     switch (format) {
     case SH_PACKED_Q4_0: case SH_PACKED_IQ4_NL: return b + 2;
     case SH_PACKED_Q4_1: case SH_PACKED_INT4_32: return b + 4;
     case SH_PACKED_INT4_128: return b + 4 + run / 2 * 32 + i;
+    case SH_PACKED_FP4_128: return b + 12 + run / 2 * 32 + i;
     case SH_PACKED_MXFP4: return b + 1;
     case SH_PACKED_MXFP4_APART: return b;
     case SH_PACKED_IQ4_XS: return b + 8 + 16 * run;
@@ -382,7 +410,7 @@ UNPACK __m512 table_of(enum sh_packing format)
     switch (format) {
     case SH_PACKED_IQ4_NL: case SH_PACKED_IQ4_XS:
         return _mm512_setr_ps(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
-    case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART:
+    case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART: case SH_PACKED_FP4_128:
         return _mm512_setr_ps(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
     default:
         return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -432,6 +460,7 @@ UNPACK vec number_codes(enum sh_packing format, const unsigned char *b, int run,
     case SH_PACKED_INT8_128: w = widened_bytes(b + 4 + run * RUN + i, 1); break;
     case SH_PACKED_Q4_K: w = widened_nibbles(b + 16 + run / 2 * 32 + i, run % 2); break;
     case SH_PACKED_IQ4_NL: case SH_PACKED_IQ4_XS: case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART:
+    case SH_PACKED_FP4_128:
         w = widened_codes(own, i, 1);
         break;
     default: w = widened_codes(own, i, 0);

@@ -156,6 +156,14 @@ static __device__ __forceinline__ void eight_of_128(const unsigned char *b, int 
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = (float)(byte_of(q, i) >> (first / 32 % 2 * 4) & 15u);
+    } else if constexpr (FORMAT == SH_PACKED_FP4_128) {
+        unsigned s = b[4 + first / 16];
+        uint2 q = bytes_at<4>(b + 12 + first / 64 * 32 + first % 32);
+        float scale = half_of((s & 128u) << 8 | (s & 127u) << 7, 0) * 256.0f;
+        e->scale = scale * __uint_as_float(*(const unsigned *)b) * 0.5f;
+#pragma unroll
+        for (int i = 0; i < PACKED_EIGHT; i++)
+            e->code[i] = fp4_twice(byte_of(q, i) >> (first / 32 % 2 * 4) & 15u);
     } else if constexpr (FORMAT == SH_PACKED_E4M3_128 || FORMAT == SH_PACKED_E5M2_128) {
         enum { IS_E5M2 = FORMAT == SH_PACKED_E5M2_128 };
         uint2 q = bytes_at<4>(b + 4 + first);

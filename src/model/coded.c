@@ -77,8 +77,7 @@ static int zero_at(const struct sh_coded *c, size_t row, size_t group, size_t i)
     return (int)(((word >> shift) + (unsigned)c->zero_more) & mask);
 }
 
-/* Of the matrix that the row is in. */
-static float factor_at(const struct sh_coded *c, size_t row)
+float sh_coded_factor(const struct sh_coded *c, size_t row)
 {
     const struct sh_stored *t = c->piece[SH_PIECE_FACTORS];
     return f32_at(t, t->bytes > sizeof(float) ? row / c->matrix_rows : 0);
@@ -95,7 +94,7 @@ void sh_coded_spans(const struct sh_coded *c, size_t row, float *zero, float *sc
     }
     if (!c->piece[SH_PIECE_FACTORS])
         return;
-    float factor = factor_at(c, row);
+    float factor = sh_coded_factor(c, row);
     for (size_t g = 0; g < c->groups; g++)
         scale[g] = c->divides ? scale[g] / factor : scale[g] * factor;
 }
@@ -248,7 +247,7 @@ static void blocks(const struct sh_coded *c, size_t first, size_t n, float *out)
     size_t bytes = c->cols / t->packed->elements * t->packed->bytes;
     sh_gguf_unpack_row(t->packed, t->at + first * bytes, n * c->cols, out);
     for (size_t row = first; row < first + n; row++, out += c->cols) {
-        float factor = factor_at(c, row);
+        float factor = sh_coded_factor(c, row);
         #pragma omp simd
         for (size_t i = 0; i < c->cols; i++)
             out[i] *= factor;

@@ -2,6 +2,7 @@
 /* See coded_blocks.h. */
 #include "src/model/coded_blocks.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +35,24 @@ static int fits_bytes(const struct sh_coded *c)
     return fits;
 }
 
+/* What multiplies the scales of FP4. One that divides them may give another last digit than the division. */
+static float factor_of(const struct sh_coded *c, size_t row)
+{
+    float factor = sh_coded_factor(c, row);
+    return c->divides ? 1 / factor : factor;
+}
+
+static int is_fp4(const struct sh_coded *c)
+{
+    return c->order == SH_CODE_FP4 && c->scale == SH_SCALE_E4M3 && c->piece[SH_PIECE_FACTORS] && c->span_cols == 16 &&
+           c->row_step == c->groups && c->group_step == 1 && c->rows == c->matrix_rows && c->cols % LONG == 0 &&
+           isfinite(factor_of(c, 0));
+}
+
 enum sh_packing sh_coded_packing(const struct sh_coded *c)
 {
+    if (is_fp4(c))
+        return SH_PACKED_FP4_128;
     size_t span = c->groups > 1 ? c->span_cols : c->cols;
     int has_short_scales = c->scale == SH_SCALE_F16 || c->scale == SH_SCALE_BF16;
     int is_long = span % LONG == 0 && c->cols % LONG == 0;
@@ -97,6 +114,22 @@ static void put_long(const struct sh_coded *c, const float *code, const unsigned
     }
 }
 
+/* Nibbles that lie in pairs, with their scales. */
+static void put_fp4(const struct sh_coded *c, size_t row, unsigned char *to)
+{
+    const unsigned char *scale = c->piece[SH_PIECE_SCALES]->at + row * c->groups;
+    const unsigned char *two = c->piece[SH_PIECE_CODES]->at + row * (c->cols / 2);
+    uint32_t factor = sh_bits(factor_of(c, row));
+    for (size_t col = 0; col < c->cols; col += LONG, scale += LONG / 16) {
+        put_word(factor, to);
+        memcpy(to + 4, scale, LONG / 16);
+        to += 4 + LONG / 16;
+        for (size_t half = 0; half < LONG; half += 2 * RUN, two += RUN)
+            for (size_t k = 0; k < RUN; k++, to++)
+                *to = (unsigned char)((two[k / 2] >> k % 2 * 4 & 15) | (two[RUN / 2 + k / 2] >> k % 2 * 4 & 15) << 4);
+    }
+}
+
 void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t first, size_t n, unsigned char *to)
 {
     struct sh_packing_shape s = sh_packing_shape(format);
@@ -104,7 +137,9 @@ void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t fi
     float *code = xmalloc((most * c->cols + 2 * c->groups) * sizeof *code), *zero = code + most * c->cols;
     int is_stored = c->order == SH_CODE_FP8 || c->order == SH_CODE_INT8;
     const unsigned char *codes = c->piece[SH_PIECE_CODES]->at;
-    for (size_t row = 0, some; row < n; row += some) {
+    for (size_t row = 0; row < n && format == SH_PACKED_FP4_128; row++, to += bytes)
+        put_fp4(c, first + row, to);
+    for (size_t row = 0, some; row < n && format != SH_PACKED_FP4_128; row += some) {
         some = n - row < SH_CODED_ROWS ? n - row : SH_CODED_ROWS;
         if (!is_stored)
             sh_coded_codes(c, first + row, some, code);

@@ -244,9 +244,13 @@ static int is_doubtful(const struct sh_packed *p, int row)
         return any_bad16((const word16 *)(const void *)block, (size_t)p->cols, 0x7f80, 0x0080);
     if (p->format == SH_PACKED_E4M3_128 || p->format == SH_PACKED_E5M2_128)     /* codes may be NaN, too */
         return 1;
-    if (p->format == SH_PACKED_INT4_32 || p->format == SH_PACKED_INT4_128 || p->format == SH_PACKED_INT8_128) {
+    if (p->format == SH_PACKED_FP4_128)
+        for (size_t i = 0; i < blocks * 8; i++)
+            bad |= (p->at[at * (size_t)s.bytes + i / 8 * (size_t)s.bytes + 4 + i % 8] & 127) == 127;
+    if (p->format == SH_PACKED_INT4_32 || p->format == SH_PACKED_INT4_128 || p->format == SH_PACKED_INT8_128 ||
+        p->format == SH_PACKED_FP4_128) {
         for (size_t i = 0; i < blocks; i++, block += s.bytes)
-            bad |= (block[3] & 0x7f) >= 0x7b;           /* 2^119: times 255 it is finite          */
+            bad |= (block[3] & 0x7f) >= 0x78;           /* 2^113: times 448 * 12 it is finite     */
         return bad;
     }
     struct scales scale = half_scales(p->format);

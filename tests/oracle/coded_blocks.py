@@ -89,8 +89,31 @@ def fp8_rows():
     return {"quant_method": "fp8", "activation_scheme": "dynamic"}, t, want
 
 
+def fp4_matrix(rows, cols):
+    q, s = G.integers(0, 16, (rows, cols)), coded.codes8((rows, cols // 16))
+    return q, s, (q[:, 0::2] | q[:, 1::2] << 4).astype(np.uint8), coded.Typed("F8_E4M3", s)
+
+
+def nvfp4():
+    q, s, bytes_of_two, stored = fp4_matrix(21, 384)
+    factor = f32(0.0123)
+    t = {"a.weight": bytes_of_two, "a.weight_scale": stored, "a.weight_scale_2": np.array(factor)}
+    want = coded.FP4[q] * np.repeat(coded.float8(s) * factor, 16, 1)
+    return {"quant_method": "modelopt", "quant_algo": "NVFP4"}, t, {"a.weight": want}
+
+
+def nvfp4_packed():
+    q, s, bytes_of_two, stored = fp4_matrix(17, 256)
+    factor = f32(1234.5)
+    t = {"a.weight_packed": bytes_of_two, "a.weight_scale": stored, "a.weight_global_scale": np.array([factor])}
+    want = coded.FP4[q] * np.repeat(coded.float8(s) / factor, 16, 1)
+    groups = {"group_0": scheme(num_bits=4, type="float", strategy="tensor_group", group_size=16, symmetric=True)}
+    return {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "config_groups": groups}, t, \
+        {"a.weight": want}
+
+
 def main(folder):
-    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows):
+    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed):
         config, tensors, want = make()
         at = folder / f"blocks_{make.__name__}"
         at.mkdir(parents=True, exist_ok=True)

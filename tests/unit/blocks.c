@@ -19,7 +19,8 @@ const struct block_format block_formats[N_BLOCK_FORMAT] = {
     {"BF16", {0, -1}, -1, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 0}, {"INT4_128", {2, -1}, -1, 0, 0},
     {"INT8_128", {2, -1}, -1, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 1}, {"INT4_128", {2, -1}, -1, 0, 1},
     {"INT8_128", {2, -1}, -1, 0, 1}, {"E4M3_128", {2, -1}, -1, 0, 0}, {"E5M2_128", {2, -1}, -1, 0, 0},
-    {"E4M3_128", {2, -1}, -1, 0, 1}, {"E5M2_128", {2, -1}, -1, 0, 1}};
+    {"E4M3_128", {2, -1}, -1, 0, 1}, {"E5M2_128", {2, -1}, -1, 0, 1},
+    {"FP4_128", {2, -1}, -1, 0, 0}, {"FP4_128", {2, -1}, -1, 0, 1}};
 
 /* ---- formats that no file has: src/model/coded_blocks.h ---- */
 
@@ -55,13 +56,26 @@ static void unpack_int8_128(const unsigned char *b, float *to)
         to[i] = (float)(signed char)b[4 + i] * word_as_float(b, 0xffffffffu);
 }
 
+static float e4m3(unsigned code)
+{
+    unsigned exponent = code >> 3 & 15, mantissa = code & 7;
+    float x = exponent ? ldexpf((float)(8 + mantissa), (int)exponent - 10) : ldexpf((float)mantissa, -9);
+    return (code & 127) == 127 ? NAN : code & 128 ? -x : x;
+}
+
+static void unpack_fp4_128(const unsigned char *b, float *to)
+{
+    static const float fp4[16] = {0, .5f, 1, 1.5f, 2, 3, 4, 6, 0, -.5f, -1, -1.5f, -2, -3, -4, -6};
+    for (size_t i = 0; i < 128; i++) {
+        unsigned two = b[12 + i / 64 * 32 + i % 32];
+        to[i] = fp4[two >> (i % 64 < 32 ? 0 : 4) & 15] * (e4m3(b[4 + i / 16]) * word_as_float(b, 0xffffffffu));
+    }
+}
+
 static void unpack_e4m3_128(const unsigned char *b, float *to)
 {
-    for (size_t i = 0; i < 128; i++) {
-        unsigned code = b[4 + i], exponent = code >> 3 & 15, mantissa = code & 7;
-        float x = exponent ? ldexpf((float)(8 + mantissa), (int)exponent - 10) : ldexpf((float)mantissa, -9);
-        to[i] = ((code & 127) == 127 ? NAN : code & 128 ? -x : x) * word_as_float(b, 0xffffffffu);
-    }
+    for (size_t i = 0; i < 128; i++)
+        to[i] = e4m3(b[4 + i]) * word_as_float(b, 0xffffffffu);
 }
 
 static void unpack_e5m2_128(const unsigned char *b, float *to)
@@ -75,6 +89,7 @@ static const struct sh_gguf_type own[] = {
     {0, "INT4_128", 128, 68, unpack_int4_128, SH_PACKED_INT4_128},
     {0, "INT8_128", 128, 132, unpack_int8_128, SH_PACKED_INT8_128},
     {0, "E4M3_128", 128, 132, unpack_e4m3_128, SH_PACKED_E4M3_128},
+    {0, "FP4_128", 128, 76, unpack_fp4_128, SH_PACKED_FP4_128},
     {0, "E5M2_128", 128, 132, unpack_e5m2_128, SH_PACKED_E5M2_128}};
 
 const struct sh_gguf_type *blocks_own_type(enum sh_packing format)
@@ -187,6 +202,8 @@ static void make_scales(struct blocks *b, const struct block_format *f, size_t n
         }
         if (is_own(b->type) && !is_float(b->type))
             b->at[at] &= 31;            /* zero points */
+        for (size_t k = 4; k < 12 && b->type->packing == SH_PACKED_FP4_128; k++)
+            b->at[at + k] = (unsigned char)(0x38 | b->at[at + k] % 8);         /* 1 to 2 */
         if (f->byte >= 0)
             b->at[at + (size_t)f->byte] = (unsigned char)(120 + b->at[at + (size_t)f->byte] % 8);
     }
