@@ -5,8 +5,8 @@
  *     x[row, col] = (code[row, col] - zero[row, group]) * scale[row, group]
  *
  * and is [out, in] whatever the order of its codes; a stack of E matrices is [E, out, in], its rows counted through.
- * Rows can be unpacked on their own, so experts can be unpacked one by one. Formulas and orders are those of the
- * programs that write the formats; coded.c names them. */
+ * Rows can be unpacked on their own, so experts can be unpacked one by one; many matrices can also be read as blocks
+ * (coded_blocks.h). Formulas and orders are those of the programs that write the formats; coded.c names them. */
 #ifndef SH_MODEL_CODED_H
 #define SH_MODEL_CODED_H
 

@@ -38,7 +38,7 @@ int sh_layer_scratch_bits(const struct sh_backend *b, const struct sh_model *m, 
 {
     int n_layer = sh_model_arch(m)->n_layer, any = dtype == SH_F32 && sh_model_arch(m)->mix.n;
     for (int i = -1; i < n_layer && !any; i++)
-        any = sh_model_mapped_bytes(m, i) > 0;
+        any = sh_model_has_codes(m, i);
     return weight_bits == 16 && b->packed && any ? 8 : weight_bits;
 }
 

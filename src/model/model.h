@@ -91,11 +91,13 @@ void sh_model_ask_numbered(const struct sh_model *m, enum sh_role role, int laye
 
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outside the layers     */
 /* Bytes that the processor, or a device, keeps of a layer's weights for products of `dtype`: packed and coded matrices
- * as they are stored (a device only those in formats of kernels/packed.h), on the processor numbers of 16 bits as such.
+ * as they are stored or in blocks (a device only those in formats of kernels/packed.h), on the processor numbers of 16
+ * bits as such.
  * -1: of the output matrix. */
 size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype, int is_host);
 /* Those of them that are not copied: they stay where the file is mapped. */
 size_t sh_model_mapped_bytes(const struct sh_model *m, int layer);
+int sh_model_has_codes(const struct sh_model *m, int layer);    /* Is there a matrix among them that is kept in codes? */
 /* All of that by the format that weights are kept in, most bytes first; returns how many formats (at most `most`). The
  * token embedding counts only where it is the output matrix, too: else its rows are read from the file as they are
  * asked for. `step` is what one token reads, with a mixture the share of the experts that it uses. */

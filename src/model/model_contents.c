@@ -31,23 +31,40 @@ static size_t stored_bytes(const struct sh_stored *t)
     return bytes;
 }
 
-/* The share of a tensor in codes that stays as it is stored; 0: the parameter is kept as numbers. */
-static size_t mapped_bytes(const struct bound *b, int is_pruned)
+/* Whether products read a copy of it in blocks (coded_blocks.h). */
+static int is_made(const struct bound *b)
+{
+    return b->stored->coded && b->stored->coded->packing;
+}
+
+/* What is kept of a tensor in codes: its share of what is stored, or blocks; 0: the parameter is kept as numbers. */
+static size_t code_bytes(const struct bound *b, int is_pruned)
 {
     size_t n = (size_t)b->rows * (size_t)b->cols, all = 1;
     if (!b->name || !b->stored || !sh_stored_is_coded(b->stored) || b->param->rows == SH_ONE || is_pruned)
         return 0;
+    if (is_made(b)) {
+        struct sh_packing_shape shape = sh_packing_shape(b->stored->coded->packing);
+        return n / (size_t)shape.elements * (size_t)shape.bytes;
+    }
     for (int i = 0; i < b->stored->rank; i++)
         all *= b->stored->shape[i];
     return (size_t)((double)stored_bytes(b->stored) * (double)n / (double)all);
 }
 
+/* The share of a tensor in codes that stays as it is stored. */
+static size_t mapped_bytes(const struct bound *b, int is_pruned)
+{
+    size_t bytes = code_bytes(b, is_pruned);
+    return bytes && !is_made(b) ? bytes : 0;
+}
+
 /* On the processor numbers of 16 bits for products in f32 stay as they are, too. */
 static size_t host_bytes(const struct bound *b, enum sh_type dtype, int is_pruned)
 {
-    size_t n = (size_t)b->rows * (size_t)b->cols, mapped = mapped_bytes(b, is_pruned);
-    if (mapped || !b->name)
-        return mapped;
+    size_t n = (size_t)b->rows * (size_t)b->cols, codes = code_bytes(b, is_pruned);
+    if (codes || !b->name)
+        return codes;
     return n * sh_type_bytes(b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype);
 }
 
@@ -97,6 +114,14 @@ size_t sh_model_mapped_bytes(const struct sh_model *m, int layer)
     return bytes;
 }
 
+int sh_model_has_codes(const struct sh_model *m, int layer)
+{
+    const struct bound *b, *end = places(m, layer, &b);
+    while (b < end && !code_bytes(b, layer >= 0 && m->pruned > 0))
+        b++;
+    return b < end;
+}
+
 size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype, int is_host)
 {
     const struct bound *b = sh_bound_at(m, role, layer, 0);
@@ -125,7 +150,7 @@ static int add_kept(const struct sh_model *m, const struct bound *b, int layer, 
 {
     size_t bytes = host_bytes(b, dtype, m->pruned > 0), mapped = mapped_bytes(b, m->pruned > 0);
     enum sh_type type = b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype;
-    const char *name = mapped ? b->stored->dtype : sh_type_name(type);
+    const char *name = code_bytes(b, m->pruned > 0) ? b->stored->dtype : sh_type_name(type);
     int k = 0, is_expert = b->param->count == SH_DIM_EXPERTS;
     while (k < n && strcmp(out[k].name, name))
         k++;
