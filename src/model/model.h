@@ -97,7 +97,7 @@ size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outsi
 size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype, int is_host);
 /* Those of them that are not copied: they stay where the file is mapped. */
 size_t sh_model_mapped_bytes(const struct sh_model *m, int layer);
-int sh_model_has_codes(const struct sh_model *m, int layer);    /* Is there a matrix among them that is kept in codes? */
+int sh_model_has_codes(const struct sh_model *m, int layer);        /* is a matrix of a layer kept in codes? */
 /* All of that by the format that weights are kept in, most bytes first; returns how many formats (at most `most`). The
  * token embedding counts only where it is the output matrix, too: else its rows are read from the file as they are
  * asked for. `step` is what one token reads, with a mixture the share of the experts that it uses. */
