@@ -73,6 +73,8 @@ struct sh_packed {
     /* Rows [first, first + n) of the matrix in blocks of the format, [n, cols / elements, bytes]; from any thread.
      * NULL: they are at `at`, or the format is SH_PACKED_OTHER. */
     void (*blocks)(const void *from, int first, int n, unsigned char *to);
+    /* Whether these rows are known to be finite; 0: `unpack` tells. NULL: never. */
+    int (*is_finite)(const void *from, int first, int n);
     const void *from;
 };
 

@@ -67,10 +67,12 @@ unit_tests += %D%/unit/test_torch_file
 tests_unit_test_gguf_SOURCES = %D%/unit/test_gguf.c %D%/unit/reference.c %D%/unit/reference.h \
 	%D%/unit/pass.c %D%/unit/pass.h %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
 tests_unit_test_gguf_LDADD   = $(tests_unit_test_forward_LDADD)
-tests_unit_test_coded_SOURCES = %D%/unit/test_coded.c %D%/unit/blocks.c %D%/unit/blocks.h %D%/unit/scratch.c \
-	%D%/unit/scratch.h
+tests_unit_test_coded_SOURCES = %D%/unit/test_coded.c %D%/unit/blocks.c %D%/unit/blocks.h %D%/unit/coded_folder.c \
+	%D%/unit/coded_folder.h %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_coded_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
-unit_tests += %D%/unit/test_coded
+tests_unit_test_coded_blocks_SOURCES = %D%/unit/test_coded_blocks.c %D%/unit/coded_folder.c %D%/unit/coded_folder.h
+tests_unit_test_coded_blocks_LDADD = $(tests_unit_test_coded_LDADD)
+unit_tests += %D%/unit/test_coded %D%/unit/test_coded_blocks
 EXTRA_DIST += %D%/golden/coded %D%/oracle/coded.py %D%/oracle/coded_blocks.py %D%/oracle/coded_models.py \
 	%D%/oracle/fuzz_experts.py %D%/oracle/fuzz_gguf_modern.py
 tests_unit_test_gguf_refused_SOURCES = %D%/unit/test_gguf_refused.c %D%/unit/scratch.c %D%/unit/scratch.h

@@ -67,6 +67,33 @@ enum sh_packing sh_coded_packing(const struct sh_coded *c)
     return is_long ? SH_PACKED_INT4_128 : SH_PACKED_INT4_32;
 }
 
+/* ---- finite ---- */
+
+/* Whether one of n bytes has all bits of `mask`: those of a float of 8 bits that is not finite. */
+SH_CLONES static int any_all_ones(const unsigned char *at, size_t n, unsigned char mask)
+{
+    unsigned char any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= (unsigned char)((at[i] & mask) == mask);
+    return any;
+}
+
+int sh_coded_is_finite(const struct sh_coded *c, size_t first, size_t n)
+{
+    float *both = xmalloc(2 * c->groups * sizeof *both), *scale = both + c->groups;
+    const unsigned char *codes = c->piece[SH_PIECE_CODES]->at;
+    int is_finite = 1;
+    for (size_t row = first; row < first + n && is_finite; row++) {
+        sh_coded_spans(c, row, both, scale);
+        for (size_t g = 0; g < c->groups; g++)
+            is_finite &= fabsf(scale[g]) <= 0x1p100f;   /* times any code it is finite */
+        if (c->order == SH_CODE_FP8)
+            is_finite &= !any_all_ones(codes + row * c->cols, c->cols, c->is_e5m2 ? 124 : 127);
+    }
+    free(both);
+    return is_finite;
+}
+
 /* ---- blocks ---- */
 
 static void put_word(uint32_t w, unsigned char *to)

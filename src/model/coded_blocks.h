@@ -20,6 +20,10 @@
 /* The format whose blocks have exactly the matrix's numbers; SH_PACKED_OTHER: none has. */
 enum sh_packing sh_coded_packing(const struct sh_coded *c);
 
+/* Whether rows [first, first + n) of a matrix that has blocks are known to be finite, from codes and scales; 0: they
+ * may be, too. */
+int sh_coded_is_finite(const struct sh_coded *c, size_t first, size_t n);
+
 /* Rows [first, first + n), [n, cols / elements, bytes]. */
 void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t first, size_t n, unsigned char *to);
 

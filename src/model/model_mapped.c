@@ -24,20 +24,42 @@ static void unpack_bound(const void *from, int first, int n, float *to)
     sh_gguf_rows(b->stored, &stacked, b->d_head, first, n, to);
 }
 
-/* sh_packed.blocks: rows that follow each other in the tensor together. */
+/* How many of n rows from row `first` on follow each other in the tensor, from *row on. */
+static int together(const struct sh_layout *l, int first, int n, size_t *row)
+{
+    int some = 1;
+    *row = sh_layout_row(l, first);
+    while (some < n && sh_layout_row(l, first + some) == *row + (size_t)some)
+        some++;
+    return some;
+}
+
+/* sh_packed.blocks */
 static void blocks_bound(const void *from, int first, int n, unsigned char *to)
 {
     const struct bound *b = from;
     const struct sh_coded *c = b->stored->coded;
     struct sh_layout stacked = sh_bound_in_stack(b);
     struct sh_packing_shape s = sh_packing_shape(c->packing);
-    size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes;
+    size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes, row;
     for (int i = 0, some; i < n; i += some, to += (size_t)some * bytes) {
-        size_t row = sh_layout_row(&stacked, first + i);
-        for (some = 1; i + some < n && sh_layout_row(&stacked, first + i + some) == row + (size_t)some;)
-            some++;
+        some = together(&stacked, first + i, n - i, &row);
         sh_coded_blocks(c, c->packing, row, (size_t)some, to);
     }
+}
+
+/* sh_packed.is_finite */
+static int is_finite_bound(const void *from, int first, int n)
+{
+    const struct bound *b = from;
+    struct sh_layout stacked = sh_bound_in_stack(b);
+    int is_finite = 1;
+    size_t row;
+    for (int i = 0, some; i < n && is_finite; i += some) {
+        some = together(&stacked, first + i, n - i, &row);
+        is_finite = sh_coded_is_finite(b->stored->coded, row, (size_t)some);
+    }
+    return is_finite;
 }
 
 /* Rows of coded blocks for products from them, where they lie a fixed number of rows apart (gate and up in turns). */
@@ -75,6 +97,7 @@ int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int 
     if (b->stored->coded && b->stored->coded->packing && !b->d_head) {
         out->format = b->stored->coded->packing;
         out->blocks = blocks_bound;
+        out->is_finite = is_finite_bound;
     }
     return 1;
 }

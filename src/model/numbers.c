@@ -264,7 +264,9 @@ static void look_at_scales(void *arg, int piece)
 {
     struct unpacked *u = arg;
     int n = piece_rows(u->p, piece);
-    for (int i = 0; i < n; i++)
+    if (u->p->is_finite && !u->p->is_finite(u->p->from, piece * ROWS, n))
+        look_at_rows(arg, piece);
+    for (int i = 0; i < n && !u->p->is_finite; i++)
         if (is_doubtful(u->p, piece * ROWS + i)) {
             look_at_rows(arg, piece);
             return;
@@ -274,7 +276,7 @@ static void look_at_scales(void *arg, int piece)
 int sh_packed_check_finite(const struct sh_packed *p, const char *name, struct sh_err *e)
 {
     struct unpacked u = {.p = p, .first_bad = INT_MAX};
-    sh_team_each(0, (p->rows + ROWS - 1) / ROWS, p->at ? look_at_scales : look_at_rows, &u);
+    sh_team_each(0, (p->rows + ROWS - 1) / ROWS, p->at || p->is_finite ? look_at_scales : look_at_rows, &u);
     int piece = atomic_load(&u.first_bad), n = piece_rows(p, piece == INT_MAX ? 0 : piece);
     if (piece == INT_MAX)
         return 0;

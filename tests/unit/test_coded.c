@@ -15,34 +15,12 @@
 #include "src/model/model.h"
 #include "tests/tap.h"
 #include "tests/unit/blocks.h"
+#include "tests/unit/coded_folder.h"
 #include "tests/unit/scratch.h"
 
 static struct sh_err e;
 
-static const char *golden(const char *folder, const char *file)
-{
-    static char path[4096];
-    char name[200];
-    snprintf(name, sizeof name, "coded/%s/%s", folder, file);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(tap_golden(name));
-    snprintf(path, sizeof path, "%s", tap_golden(name));
-    return path;
-}
-
 /* ---- numbers ---- */
-
-static struct sh_weights *joined(const char *config, const char *file)
-{
-    struct sh_quant q;
-    struct sh_config *c = sh_config_open(config, &e);
-    struct sh_weights *w = c && !sh_config_quant(c, &q, &e) ? sh_weights_open(file, &e) : NULL;
-    if (w && sh_weights_join(w, &q, &e)) {
-        sh_weights_close(w);
-        w = NULL;
-    }
-    sh_config_close(c);
-    return w;
-}
 
 static void check_blocks(const struct sh_coded *c, size_t first, size_t n, const float *wanted)
 {
@@ -85,9 +63,9 @@ static void check_matrix(const struct sh_stored *t, const struct sh_stored *want
 /* All matrices of the folder; what is left is whole: "whole.weight", say. */
 static void check_folder(const char *folder, const char *format, size_t n_matrix, size_t n_whole)
 {
-    struct sh_weights *wanted = sh_weights_open(golden(folder, "expected.safetensors"), &e);
-    char *config = xstrdup(golden(folder, "config.json"));
-    struct sh_weights *w = joined(config, golden(folder, "model.safetensors"));
+    struct sh_weights *wanted = sh_weights_open(coded_golden(folder, "expected.safetensors"), &e);
+    char *config = xstrdup(coded_golden(folder, "config.json"));
+    struct sh_weights *w = coded_joined(config, coded_golden(folder, "model.safetensors"), &e);
     if (!w)
         printf("# %s: %s\n", folder, e.text);
     CU_ASSERT_FATAL(wanted != NULL && w != NULL);
@@ -124,30 +102,6 @@ static void numbers(void)
     check_folder("blocks_fp8_rows", "FP8 E4M3", 2, 0);
     check_folder("blocks_nvfp4", "NVFP4", 1, 0);
     check_folder("blocks_nvfp4_packed", "NVFP4", 1, 0);
-}
-
-static void packings(void)
-{
-    static const struct { const char *folder, *name; enum sh_packing wanted; } matrices[] = {
-        {"blocks_awq", "a", SH_PACKED_INT4_128}, {"blocks_awq", "b", SH_PACKED_INT4_128},
-        {"blocks_gptq", "a", SH_PACKED_INT4_32}, {"blocks_gptq", "b", SH_PACKED_OTHER},
-        {"blocks_gptq", "c", SH_PACKED_INT4_32}, {"blocks_gptq8", "a", SH_PACKED_INT8_128},
-        {"blocks_gptq8", "b", SH_PACKED_OTHER}, {"blocks_compressed", "a", SH_PACKED_INT4_128},
-        {"blocks_compressed", "b", SH_PACKED_INT4_32}, {"blocks_compressed", "c", SH_PACKED_INT8_128},
-        {"blocks_compressed", "d", SH_PACKED_INT8_128}, {"blocks_compressed", "e", SH_PACKED_OTHER},
-        {"gptq", "a", SH_PACKED_OTHER}, {"fp8", "a", SH_PACKED_OTHER},
-        {"blocks_fp8", "a", SH_PACKED_E4M3_128}, {"blocks_fp8", "b", SH_PACKED_E5M2_128},
-        {"blocks_fp8_rows", "a", SH_PACKED_E4M3_128}, {"blocks_nvfp4", "a", SH_PACKED_FP4_128},
-        {"blocks_nvfp4_packed", "a", SH_PACKED_FP4_128}, {"nvfp4", "a", SH_PACKED_OTHER}};
-    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
-        char *config = xstrdup(golden(matrices[i].folder, "config.json")), name[20];
-        struct sh_weights *w = joined(config, golden(matrices[i].folder, "model.safetensors"));
-        snprintf(name, sizeof name, "%s.weight", matrices[i].name);
-        CU_ASSERT_FATAL(w != NULL && sh_weights_find(w, name) != NULL);
-        CU_ASSERT(sh_weights_find(w, name)->coded->packing == matrices[i].wanted);
-        sh_weights_close(w);
-        free(config);
-    }
 }
 
 /* ---- one thing wrong ---- */
@@ -227,7 +181,7 @@ static void write_file(const struct file *f, const char *name, const char *facts
 
 static void write_config(const char *folder, const char *patch)
 {
-    json_t *config = json_load_file(golden(folder, "config.json"), 0, NULL), *more = json_loads(patch, 0, NULL);
+    json_t *config = json_load_file(coded_golden(folder, "config.json"), 0, NULL), *more = json_loads(patch, 0, NULL);
     CU_ASSERT_FATAL(config != NULL && more != NULL);
     json_object_update(json_object_get(config, "quantization_config"), more);
     char *text = json_dumps(config, 0);
@@ -241,7 +195,7 @@ static void write_config(const char *folder, const char *patch)
 static void check_refused(const struct wrong *c, const char *from, const char *to)
 {
     struct file f;
-    read_file(golden(c->folder, "model.safetensors"), &f);
+    read_file(coded_golden(c->folder, "model.safetensors"), &f);
     if (to) {
         const json_t *t = json_object_get(f.header, c->name);
         unsigned char *at = f.data + offset(t, 0);
@@ -254,7 +208,7 @@ static void check_refused(const struct wrong *c, const char *from, const char *t
     free(f.data);
     json_decref(f.header);
     char *path = xstrdup(scratch_path("config.json"));
-    struct sh_weights *w = joined(path, scratch_path("model.safetensors"));
+    struct sh_weights *w = coded_joined(path, scratch_path("model.safetensors"), &e);
     int good = !w && e.status == SH_FAILED && strstr(e.text, c->says);
     if (!good)
         printf("# %s, %s %s: expected \"%s\", found: %s\n", c->folder, c->name, c->facts, c->says,
@@ -396,10 +350,10 @@ static void adopted(void)
         {"gptq", "quantize_config.json", {{NULL}}}, {"compressed", NULL, {{NULL}}},
         {"awq", "quant_config.json", {{"bits", "w_bit"}, {"group_size", "q_group_size"}}}};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        json_t *config = json_load_file(golden(places[i].folder, "config.json"), 0, NULL);
+        json_t *config = json_load_file(coded_golden(places[i].folder, "config.json"), 0, NULL);
         json_t *quant = json_incref(json_object_get(config, "quantization_config"));
         struct sh_quant direct, found;
-        struct sh_config *c = sh_config_open(golden(places[i].folder, "config.json"), &e);
+        struct sh_config *c = sh_config_open(coded_golden(places[i].folder, "config.json"), &e);
         CU_ASSERT_FATAL(c && !sh_config_quant(c, &direct, &e));
         sh_config_close(c);
         json_object_del(config, "quantization_config");
@@ -562,8 +516,7 @@ static void scales_are_checked(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        {"numbers of every format", numbers},
-        {"which matrices have blocks", packings}, {"tensors that do not fit are refused", tensors_refused},
+        {"numbers of every format", numbers}, {"tensors that do not fit are refused", tensors_refused},
         {"so is a config that does not fit the tensors", configs_refused},
         {"and numbers out of range", data_refused}, {"settings in other files", adopted},
         {"modelopt's settings", of_modelopt}, {"a vector of codes", vector_of_codes},
