@@ -233,12 +233,14 @@ static void make_blocks(void *arg, int i)
     w->packed.blocks(w->packed.from, first, n, w->blocks + (size_t)first * row);
 }
 
-/* A copy of blocks that the checkpoint does not have: in the order of the kernels. */
+/* A copy of blocks that the checkpoint does not have: in groups, but for products in bf16, which unpack panels of rows
+ * and, with VNNI, need no groups for a few. */
 static struct sh_weight *made(struct sh_dev *d, struct sh_weight *w, struct sh_err *e)
 {
     struct sh_packing_shape s = sh_packing_shape(w->packed.format);
     size_t bytes = (size_t)w->rows * (size_t)(w->cols / s.elements) * (size_t)s.bytes;
-    if (cpu_has_lanes(d) && sh_packed_is_code(w->packed.format)) {
+    int reads_rows = cpu_computed(d, w->type) == SH_BF16 && d->kernels->lanes_by_vnni;
+    if (cpu_has_lanes(d) && !reads_rows && sh_packed_is_code(w->packed.format)) {
         w->groups = d->kernels->grouped(&w->packed, d->n_threads);
     } else if ((w->blocks = malloc(bytes))) {
         sh_team_each(d->n_threads, (w->rows + MADE - 1) / MADE, make_blocks, w);
