@@ -325,11 +325,12 @@ struct sh_backend {
     void  (*linears)(struct sh_dev *d, const struct sh_linear *a, int n);
     /* Of each row of x, f32. out: device memory, [rows]. NULL: device memory is host memory. */
     void  (*best)(struct sh_dev *d, struct sh_best *out, struct sh_mat x);
-    /* A matrix in the code of its checkpoint, for products whose operands have type `to`: kept as it is, or, after
-     * weight_bits, in codes of these. NULL: the backend keeps no such code; `weight` takes the numbers. */
+    /* A matrix in the code of its checkpoint, for products whose operands have type `to`: kept as it is, or as blocks
+     * (sh_packed.blocks), or, after weight_bits, in codes of these. NULL: the backend keeps no such code; `weight`
+     * takes the numbers. */
     struct sh_weight *(*packed)(struct sh_dev *d, const struct sh_packed *p, enum sh_type to, struct sh_err *e);
     /* A matrix that was given by `packed` stays for many products: where these are faster from another order, it is
-     * copied into that. 1: it was, and the checkpoint's bytes are not read again as a rule. NULL: never. */
+     * copied into that. 1: there is a copy, and the checkpoint's bytes are not read again as a rule. NULL: never. */
     int   (*settle)(struct sh_dev *d, struct sh_weight *w);
 };
 

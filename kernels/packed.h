@@ -5,9 +5,9 @@
  * a backend with kernels for these keeps a copy.
  *
  * Any code has `unpack`. The formats in the list below also have kernels of their own, which read blocks: `elements`
- * neighbours in a row in `bytes` bytes, x = scale * code - less with a scale for each `span` numbers. Layouts are
- * those of ggml (src/model/files/gguf_type.c describes them); MXFP4_APART is that of hub folders: neighbours share a
- * byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128, INT8_128, FP4_128,
+ * neighbours in a row in `bytes` bytes, x = scale * code - less; `span` numbers, 32 at most, have one scale. Layouts
+ * are those of ggml (src/model/files/gguf_type.c describes them); MXFP4_APART is that of hub folders: neighbours share
+ * a byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128, INT8_128, FP4_128,
  * E4M3_128 and E5M2_128 are blocks that only `blocks` makes (src/model/coded_blocks.h); the last two have floats for
  * codes. F16 and BF16 are plain numbers, in blocks only so that they fit the same loops; they lie at even addresses. */
 #ifndef SH_KERNELS_PACKED_H
@@ -27,6 +27,8 @@
 #define SH_PACKED_HALVES(FORMAT) FORMAT(F16, 32, 64, 32, 0) FORMAT(BF16, 32, 64, 32, 0)
 #define SH_PACKED_FLOATS(FORMAT) FORMAT(E4M3_128, 128, 132, 32, 0) FORMAT(E5M2_128, 128, 132, 32, 0)
 #define SH_PACKED_FORMATS(FORMAT) SH_PACKED_CODES(FORMAT) SH_PACKED_HALVES(FORMAT) SH_PACKED_FLOATS(FORMAT)
+
+enum { SH_BLOCKS_ROWS = 16 };           /* rows that unpack and blocks best make at once */
 
 enum sh_packing {
     SH_PACKED_OTHER,                    /* read by `unpack` alone                                 */
@@ -54,7 +56,7 @@ static inline __attribute__((always_inline)) struct sh_packing_shape sh_packing_
     return s;
 }
 
-/* Whether a format's blocks are codes with scales, which are whole numbers. */
+/* Whether a format's blocks are codes, which are whole numbers, with scales. */
 static inline int sh_packed_is_code(enum sh_packing format)
 {
     return format != SH_PACKED_OTHER && format < SH_PACKED_F16;

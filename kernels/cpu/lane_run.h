@@ -72,8 +72,8 @@ UNPACK int has_whole_scales(enum sh_packing format)
 #ifdef __AVX512F__
     return format >= SH_N_PACKING;
 #else
-    int has_floats = format == SH_PACKED_INT4_128 || format == SH_PACKED_FP4_128;      /* for scales */
-    return in_bytes(format) && !has_one_scale(format) && !has_floats;
+    int is_made = format == SH_PACKED_INT4_128 || format == SH_PACKED_FP4_128;  /* with floats for scales */
+    return in_bytes(format) && !has_one_scale(format) && !is_made;
 #endif
 }
 

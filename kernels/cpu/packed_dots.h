@@ -236,7 +236,7 @@ UNPACK floats4 halves_of(const struct block_at *at, size_t b, int n, int skip)
 #endif
 }
 
-/* What is subtracted in blocks that have one scale; not of all formats. */
+/* What is subtracted in blocks that have one scale, of formats that have it. */
 UNPACK floats4 less_of_blocks(enum sh_packing format, const struct block_at *at, size_t b, int n)
 {
     floats4 less = {0};

@@ -19,7 +19,7 @@
 #pragma GCC diagnostic ignored "-Wpsabi"         /* vectors that are wider than the variant's: all is inlined */
 
 #define UNPACK static inline __attribute__((always_inline))
-#define E4M3_AS_F16 0x1p8f              /* a number E4M3 over what its bits, moved, are as f16 */
+#define E4M3_AS_F16 0x1p8f              /* E4M3 bits moved into an f16 are the number divided by this */
 
 enum { RUN = 32, MOST_SPANS = 16, MOST_RUNS = 8 };
 

@@ -179,19 +179,17 @@ struct unpacking {
     float *to;
 };
 
-enum { UNPACKED = 16 };                 /* rows: some codes lie across so many */
-
 static void unpack_piece(void *arg, int i)
 {
     const struct unpacking *u = arg;
-    int row = i * UNPACKED, n = u->n - row < UNPACKED ? u->n - row : UNPACKED;
+    int row = i * SH_BLOCKS_ROWS, n = u->n - row < SH_BLOCKS_ROWS ? u->n - row : SH_BLOCKS_ROWS;
     u->d->kernels->unpack(u->p, u->first + row, n, u->to + (size_t)row * (size_t)u->p->cols);
 }
 
 void cpu_unpack_rows(const struct sh_dev *d, const struct sh_packed *p, int first, int n, float *to)
 {
     struct unpacking u = {d, p, first, n, to};
-    sh_team_each(d->n_threads, (n + UNPACKED - 1) / UNPACKED, unpack_piece, &u);
+    sh_team_each(d->n_threads, (n + SH_BLOCKS_ROWS - 1) / SH_BLOCKS_ROWS, unpack_piece, &u);
 }
 
 /* Recoded some rows at a time. */
@@ -222,14 +220,12 @@ static struct sh_weight *coded(struct sh_dev *d, struct sh_weight *w, const void
     return NULL;
 }
 
-enum { MADE = 16 };                     /* rows whose blocks are made at once */
-
 static void make_blocks(void *arg, int i)
 {
     const struct sh_weight *w = arg;
     struct sh_packing_shape s = sh_packing_shape(w->packed.format);
     size_t row = (size_t)(w->cols / s.elements) * (size_t)s.bytes;
-    int first = i * MADE, n = w->rows - first < MADE ? w->rows - first : MADE;
+    int first = i * SH_BLOCKS_ROWS, n = w->rows - first < SH_BLOCKS_ROWS ? w->rows - first : SH_BLOCKS_ROWS;
     w->packed.blocks(w->packed.from, first, n, w->blocks + (size_t)first * row);
 }
 
@@ -243,7 +239,7 @@ static struct sh_weight *made(struct sh_dev *d, struct sh_weight *w, struct sh_e
     if (cpu_has_lanes(d) && !reads_rows && sh_packed_is_code(w->packed.format)) {
         w->groups = d->kernels->grouped(&w->packed, d->n_threads);
     } else if ((w->blocks = malloc(bytes))) {
-        sh_team_each(d->n_threads, (w->rows + MADE - 1) / MADE, make_blocks, w);
+        sh_team_each(d->n_threads, (w->rows + SH_BLOCKS_ROWS - 1) / SH_BLOCKS_ROWS, make_blocks, w);
         w->packed.at = w->blocks;
         w->packed.d_head = w->packed.step = 0;  /* the matrix's rows, one after another */
     }

@@ -49,39 +49,6 @@ struct unpacking {
     float *to;
 };
 
-struct making {
-    const struct sh_packed *p;
-    int first, n;
-    size_t bytes;                       /* of a row */
-    unsigned char *to;
-};
-
-enum { MADE = 16 };                     /* rows whose blocks are made at once */
-
-static void make_rows(void *arg, int i)
-{
-    const struct making *m = (const struct making *)arg;
-    int row = i * MADE, n = m->n - row < MADE ? m->n - row : MADE;
-    m->p->blocks(m->p->from, m->first + row, n, m->to + (size_t)row * m->bytes);
-}
-
-/* Blocks that the checkpoint does not have. */
-static void send_made(struct sh_dev *d, const struct sh_packed *p, size_t bytes, char *to)
-{
-    unsigned char *rows = (unsigned char *)malloc(ROWS_AT_ONCE * bytes);
-    if (!rows)
-        cuda_fail(d, "weight: out of host memory");
-    for (int first = 0; first < p->rows && rows && !cuda_has_failed(d); first += ROWS_AT_ONCE) {
-        int n = p->rows - first < ROWS_AT_ONCE ? p->rows - first : ROWS_AT_ONCE;
-        struct making m = {p, first, n, bytes, rows};
-        struct sh_packed some = {};
-        some.rows = n;
-        sh_team_each(d->n_threads, (n + MADE - 1) / MADE, make_rows, &m);
-        send_rows(d, &some, rows, bytes, to + (size_t)first * bytes);
-    }
-    free(rows);
-}
-
 static void unpack_row(void *arg, int i)
 {
     const struct unpacking *u = (const struct unpacking *)arg;
@@ -99,6 +66,37 @@ static void send_numbers(struct sh_dev *d, const struct sh_packed *p, struct sh_
         struct unpacking u = {p, first, rows};
         sh_team_each(d->n_threads, n, unpack_row, &u);
         cuda_send_rows(d, w, first, n, rows, SH_F32);
+    }
+    free(rows);
+}
+
+struct making {
+    const struct sh_packed *p;
+    int first, n;
+    size_t bytes;                       /* of a row */
+    unsigned char *to;
+};
+
+static void make_rows(void *arg, int i)
+{
+    const struct making *m = (const struct making *)arg;
+    int row = i * SH_BLOCKS_ROWS, n = m->n - row < SH_BLOCKS_ROWS ? m->n - row : SH_BLOCKS_ROWS;
+    m->p->blocks(m->p->from, m->first + row, n, m->to + (size_t)row * m->bytes);
+}
+
+/* Blocks that the checkpoint does not have. */
+static void send_made(struct sh_dev *d, const struct sh_packed *p, size_t bytes, char *to)
+{
+    unsigned char *rows = (unsigned char *)malloc(ROWS_AT_ONCE * bytes);
+    if (!rows)
+        cuda_fail(d, "weight: out of host memory");
+    for (int first = 0; first < p->rows && rows && !cuda_has_failed(d); first += ROWS_AT_ONCE) {
+        int n = p->rows - first < ROWS_AT_ONCE ? p->rows - first : ROWS_AT_ONCE;
+        struct making m = {p, first, n, bytes, rows};
+        struct sh_packed some = {};
+        some.rows = n;
+        sh_team_each(d->n_threads, (n + SH_BLOCKS_ROWS - 1) / SH_BLOCKS_ROWS, make_rows, &m);
+        send_rows(d, &some, rows, bytes, to + (size_t)first * bytes);
     }
     free(rows);
 }

@@ -10,6 +10,7 @@
 #include "src/base/mem.h"
 
 enum { RUN = 32, LONG = 128 };          /* numbers of a block */
+#define LARGEST 0x1p100f                /* a scale: times any code it is finite */
 
 /* ---- which ---- */
 
@@ -35,6 +36,21 @@ static int fits_bytes(const struct sh_coded *c)
     return fits;
 }
 
+/* Kernels multiply the scales of E4M3 by 256. */
+static int has_small_scales(const struct sh_coded *c)
+{
+    float *both = xmalloc(2 * c->groups * sizeof *both), *scale = both + c->groups;
+    size_t step = c->matrix_rows % c->span_rows ? 1 : c->span_rows;
+    int are_small = 1;
+    for (size_t row = 0; row < c->rows && are_small; row += step) {
+        sh_coded_spans(c, row, both, scale);
+        for (size_t g = 0; g < c->groups; g++)
+            are_small &= fabsf(scale[g]) <= LARGEST;
+    }
+    free(both);
+    return are_small;
+}
+
 /* What multiplies the scales of FP4. One that divides them may give another last digit than the division. */
 static float factor_of(const struct sh_coded *c, size_t row)
 {
@@ -56,8 +72,10 @@ enum sh_packing sh_coded_packing(const struct sh_coded *c)
     size_t span = c->groups > 1 ? c->span_cols : c->cols;
     int has_short_scales = c->scale == SH_SCALE_F16 || c->scale == SH_SCALE_BF16;
     int is_long = span % LONG == 0 && c->cols % LONG == 0;
+    if (c->order == SH_CODE_FP8 && (!is_long || !has_small_scales(c)))
+        return SH_PACKED_OTHER;
     if (c->order == SH_CODE_FP8)
-        return !is_long ? SH_PACKED_OTHER : c->is_e5m2 ? SH_PACKED_E5M2_128 : SH_PACKED_E4M3_128;
+        return c->is_e5m2 ? SH_PACKED_E5M2_128 : SH_PACKED_E4M3_128;
     if (!is_int(c) || c->piece[SH_PIECE_GROUPS] || (!has_short_scales && c->scale != SH_SCALE_F32))
         return SH_PACKED_OTHER;
     if (c->bits == 8)
@@ -86,7 +104,7 @@ int sh_coded_is_finite(const struct sh_coded *c, size_t first, size_t n)
     for (size_t row = first; row < first + n && is_finite; row++) {
         sh_coded_spans(c, row, both, scale);
         for (size_t g = 0; g < c->groups; g++)
-            is_finite &= fabsf(scale[g]) <= 0x1p100f;   /* times any code it is finite */
+            is_finite &= fabsf(scale[g]) <= LARGEST;
         if (c->order == SH_CODE_FP8)
             is_finite &= !any_all_ones(codes + row * c->cols, c->cols, c->is_e5m2 ? 124 : 127);
     }
@@ -161,8 +179,9 @@ void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t fi
 {
     struct sh_packing_shape s = sh_packing_shape(format);
     size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes, most = n < SH_CODED_ROWS ? n : SH_CODED_ROWS;
-    float *code = xmalloc((most * c->cols + 2 * c->groups) * sizeof *code), *zero = code + most * c->cols;
-    int is_stored = c->order == SH_CODE_FP8 || c->order == SH_CODE_INT8;
+    int is_stored = c->order == SH_CODE_FP8 || c->order == SH_CODE_INT8 || format == SH_PACKED_FP4_128;
+    size_t numbers = is_stored ? 0 : most * c->cols;
+    float *code = xmalloc((numbers + 2 * c->groups) * sizeof *code), *zero = code + numbers;
     const unsigned char *codes = c->piece[SH_PIECE_CODES]->at;
     for (size_t row = 0; row < n && format == SH_PACKED_FP4_128; row++, to += bytes)
         put_fp4(c, first + row, to);
@@ -176,7 +195,7 @@ void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t fi
             if (c->bits == 4)
                 put_short(c, (size_t)s.elements, code + i * c->cols, zero, zero + c->groups, to);
             else
-                put_long(c, code + i * c->cols, stored, zero, zero + c->groups, to);
+                put_long(c, stored ? NULL : code + i * c->cols, stored, zero, zero + c->groups, to);
         }
     }
     free(code);

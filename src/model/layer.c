@@ -13,7 +13,8 @@ static int find(struct sh_model *m, enum sh_role role, int layer, struct sh_tens
     return sh_model_tensor(m, role, layer, t, e) || sh_model_check_finite(t, e) ? -1 : 0;
 }
 
-/* As it is multiplied where it lies; 0: it is not. Numbers of 16 bits that are no expert's are faster as a copy. */
+/* As it is multiplied by its codes, where it lies or as blocks; 0: it is not. Numbers of 16 bits that are no expert's
+ * are faster as a copy. */
 static int find_packed(const struct sh_layer *l, enum sh_role role, int number, struct sh_packed *p, const char **name)
 {
     int maps_halves = l->dtype == SH_F32 && l->weight_bits == 16 && sh_model_count(l->m, role) > 1;
@@ -31,7 +32,7 @@ int sh_layer_maps(const struct sh_layer *l, enum sh_role role)
 {
     struct sh_packed p;
     const char *name;
-    return reads_the_file(l) && find_packed(l, role, 0, &p, &name);
+    return reads_the_file(l) && find_packed(l, role, 0, &p, &name) && !p.blocks;
 }
 
 int sh_layer_scratch_bits(const struct sh_backend *b, const struct sh_model *m, enum sh_type dtype, int weight_bits)
@@ -433,8 +434,9 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
 static void add_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, enum sh_adding what,
                       enum sh_role post)
 {
-    enum sh_norm_place place = sh_arch_norm_place(a->arch, l->index);   /* in some models, only certain blocks have */
-    int normed = (place == SH_NORM_BOTH || place == SH_NORM_OUT) && l->vector[post];        /* that norm */
+    enum sh_norm_place place = sh_arch_norm_place(a->arch, l->index);
+    /* In some models, only certain blocks have that norm. */
+    int normed = (place == SH_NORM_BOTH || place == SH_NORM_OUT) && l->vector[post];
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
     struct sh_scatter add = {.out = h, .x = block, .by = sh_arch_added_by(a->arch, what)};
     int scaled = !normed || sh_arch_scales(a->arch);

@@ -176,8 +176,6 @@ int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e)
     return refuse(t->name, i, (size_t)t->cols, sh_tensor_element(t, i), e);
 }
 
-enum { ROWS = 16 };                     /* of a packed matrix: some codes lie across so many */
-
 struct unpacked {
     const struct sh_packed *p;
     atomic_int first_bad;               /* piece; INT_MAX: none                                   */
@@ -185,7 +183,7 @@ struct unpacked {
 
 static int piece_rows(const struct sh_packed *p, int piece)
 {
-    return p->rows - piece * ROWS < ROWS ? p->rows - piece * ROWS : ROWS;
+    return p->rows - piece * SH_BLOCKS_ROWS < SH_BLOCKS_ROWS ? p->rows - piece * SH_BLOCKS_ROWS : SH_BLOCKS_ROWS;
 }
 
 static void look_at_rows(void *arg, int piece)
@@ -193,7 +191,7 @@ static void look_at_rows(void *arg, int piece)
     struct unpacked *u = arg;
     int n = piece_rows(u->p, piece), before = atomic_load(&u->first_bad);
     float *x = xmalloc((size_t)n * (size_t)u->p->cols * sizeof *x);
-    u->p->unpack(u->p->from, piece * ROWS, n, x);
+    u->p->unpack(u->p->from, piece * SH_BLOCKS_ROWS, n, x);
     if (any_bad32((const word32 *)(const void *)x, (size_t)n * (size_t)u->p->cols))
         while (piece < before && !atomic_compare_exchange_weak(&u->first_bad, &before, piece))
             continue;
@@ -264,10 +262,10 @@ static void look_at_scales(void *arg, int piece)
 {
     struct unpacked *u = arg;
     int n = piece_rows(u->p, piece);
-    if (u->p->is_finite && !u->p->is_finite(u->p->from, piece * ROWS, n))
+    if (u->p->is_finite && !u->p->is_finite(u->p->from, piece * SH_BLOCKS_ROWS, n))
         look_at_rows(arg, piece);
     for (int i = 0; i < n && !u->p->is_finite; i++)
-        if (is_doubtful(u->p, piece * ROWS + i)) {
+        if (is_doubtful(u->p, piece * SH_BLOCKS_ROWS + i)) {
             look_at_rows(arg, piece);
             return;
         }
@@ -276,13 +274,13 @@ static void look_at_scales(void *arg, int piece)
 int sh_packed_check_finite(const struct sh_packed *p, const char *name, struct sh_err *e)
 {
     struct unpacked u = {.p = p, .first_bad = INT_MAX};
-    sh_team_each(0, (p->rows + ROWS - 1) / ROWS, p->at || p->is_finite ? look_at_scales : look_at_rows, &u);
+    sh_team_each(0, (p->rows + SH_BLOCKS_ROWS - 1) / SH_BLOCKS_ROWS, p->at || p->is_finite ? look_at_scales : look_at_rows, &u);
     int piece = atomic_load(&u.first_bad), n = piece_rows(p, piece == INT_MAX ? 0 : piece);
     if (piece == INT_MAX)
         return 0;
-    size_t cols = (size_t)p->cols, first = (size_t)piece * ROWS * cols, i = 0;
+    size_t cols = (size_t)p->cols, first = (size_t)piece * SH_BLOCKS_ROWS * cols, i = 0;
     float *x = xmalloc((size_t)n * cols * sizeof *x);
-    p->unpack(p->from, piece * ROWS, n, x);
+    p->unpack(p->from, piece * SH_BLOCKS_ROWS, n, x);
     while (i + 1 < (size_t)n * cols && isfinite(x[i]))
         i++;
     refuse(name, first + i, cols, x[i], e);

@@ -4,10 +4,23 @@
 #include <stdlib.h>
 
 #include "src/base/mem.h"
-#include "src/model/coded.h"
+#include "src/model/coded_blocks.h"
 #include "src/model/config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
+
+static unsigned read_blocks(const struct sh_coded *c)
+{
+    struct sh_packing_shape s = sh_packing_shape(c->packing);
+    size_t bytes = c->rows * (c->cols / (size_t)s.elements) * (size_t)s.bytes;
+    unsigned char *blocks = xmalloc(bytes);
+    unsigned sum = (unsigned)sh_coded_is_finite(c, 0, c->rows);
+    sh_coded_blocks(c, c->packing, 0, c->rows, blocks);
+    for (size_t i = 0; i < bytes; i++)
+        sum += blocks[i];
+    free(blocks);
+    return sum;
+}
 
 static unsigned read_matrix(const struct sh_stored *t)
 {
@@ -23,6 +36,8 @@ static unsigned read_matrix(const struct sh_stored *t)
     for (size_t i = 0; i < rows * cols; i++)
         sum += x[i] > 0;
     free(x);
+    if (t->coded->packing)
+        sum += read_blocks(t->coded);
     return sum;
 }
 
