@@ -15,7 +15,8 @@ int sh_layer_scratch_bits(const struct sh_backend *b, const struct sh_model *m, 
 /* Loads (and checks for NaN) the layer's weights for products of `dtype`, kept in so many bits (as by
  * sh_backend.weight_bits); where the backend keeps packed weights they stay in the checkpoint, which must outlive the
  * layer, or are copied from it in blocks (sh_packed.blocks). The model's own pages of the layer are released. Experts
- * are read when a token asks for one. Several threads may load layers of one model. NULL: e says which tensor and why. */
+ * are read when a token asks for one. Several threads may load layers of one model. NULL: e says which tensor and
+ * why. */
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
                                enum sh_type dtype, int weight_bits, struct sh_err *e);
 void sh_layer_drop(struct sh_layer *l);                         /* NULL is fine */

@@ -274,7 +274,8 @@ static void look_at_scales(void *arg, int piece)
 int sh_packed_check_finite(const struct sh_packed *p, const char *name, struct sh_err *e)
 {
     struct unpacked u = {.p = p, .first_bad = INT_MAX};
-    sh_team_each(0, (p->rows + SH_BLOCKS_ROWS - 1) / SH_BLOCKS_ROWS, p->at || p->is_finite ? look_at_scales : look_at_rows, &u);
+    sh_team_each(0, (p->rows + SH_BLOCKS_ROWS - 1) / SH_BLOCKS_ROWS,
+                 p->at || p->is_finite ? look_at_scales : look_at_rows, &u);
     int piece = atomic_load(&u.first_bad), n = piece_rows(p, piece == INT_MAX ? 0 : piece);
     if (piece == INT_MAX)
         return 0;
