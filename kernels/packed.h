@@ -6,10 +6,11 @@
  *
  * Any code has `unpack`. The formats in the list below also have kernels of their own, which read blocks: `elements`
  * neighbours in a row in `bytes` bytes, x = scale * code - less; `span` numbers, 32 at most, have one scale. Layouts
- * are those of ggml (src/model/files/gguf_type.c describes them); MXFP4_APART is that of hub folders: neighbours share
- * a byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128, INT8_128, FP4_128,
- * E4M3_128 and E5M2_128 are blocks that only `blocks` makes (src/model/coded_blocks.h); the last two have floats for
- * codes. F16 and BF16 are plain numbers, in blocks only so that they fit the same loops; they lie at even addresses. */
+ * are those of ggml (src/model/files/gguf_type.c describes them); MXFP4_APART is that of hub folders: neighbours
+ * share a byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128, INT8_128,
+ * FP4_128, E4M3_128, E5M2_128 and NF4_64 are blocks that only `blocks` makes (src/model/coded_blocks.h); the last
+ * three have floats for codes. F16 and BF16 are plain numbers, in blocks only so that they fit the same loops; they
+ * lie at even addresses. */
 #ifndef SH_KERNELS_PACKED_H
 #define SH_KERNELS_PACKED_H
 
@@ -25,7 +26,8 @@
     FORMAT(INT4_128, 128, 68, 32, 1) FORMAT(INT8_128, 128, 132, 32, 0) \
     FORMAT(FP4_128, 128, 76, 16, 0)
 #define SH_PACKED_HALVES(FORMAT) FORMAT(F16, 32, 64, 32, 0) FORMAT(BF16, 32, 64, 32, 0)
-#define SH_PACKED_FLOATS(FORMAT) FORMAT(E4M3_128, 128, 132, 32, 0) FORMAT(E5M2_128, 128, 132, 32, 0)
+#define SH_PACKED_FLOATS(FORMAT) \
+    FORMAT(E4M3_128, 128, 132, 32, 0) FORMAT(E5M2_128, 128, 132, 32, 0) FORMAT(NF4_64, 64, 36, 32, 0)
 #define SH_PACKED_FORMATS(FORMAT) SH_PACKED_CODES(FORMAT) SH_PACKED_HALVES(FORMAT) SH_PACKED_FLOATS(FORMAT)
 
 enum { SH_BLOCKS_ROWS = 16 };           /* rows that unpack and blocks best make at once */
@@ -37,6 +39,14 @@ enum sh_packing {
 #undef FORMAT
     SH_N_PACKING
 };
+
+/* The numbers that the codes of NF4 stand for, of deviation 1 over the largest (arXiv 2305.14314, as bitsandbytes has
+ * them). */
+#define SH_NF4_NUMBERS \
+    -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f, \
+    -0.18477343022823334f, -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f, \
+    0.24611230194568634f, 0.33791524171829224f, 0.44070982933044434f, 0.5626170039176941f, \
+    0.7229568362236023f, 1.0f
 
 struct sh_packing_shape {               /* of a block; zeros of SH_PACKED_OTHER                   */
     int elements, bytes, span, has_less;

@@ -28,6 +28,8 @@ typedef uint16_t pairs16 __attribute__((vector_size(16), aligned(1), may_alias))
 typedef int8_t bytes32 __attribute__((vector_size(32), aligned(1), may_alias));
 typedef int32_t ints __attribute__((vector_size(4 * CPU_FLOATS)));
 
+static const float nf4_all[16] = {SH_NF4_NUMBERS};
+
 /* Whether its blocks are numbers of 16 bits, without codes and scales. */
 UNPACK int is_halves(enum sh_packing format)
 {
@@ -177,7 +179,7 @@ UNPACK void scales_of(enum sh_packing format, const unsigned char *b, float *sca
             less[i] = int4_less(b);
         }
         break;
-    case SH_PACKED_INT8_128: case SH_PACKED_E5M2_128:
+    case SH_PACKED_INT8_128: case SH_PACKED_E5M2_128: case SH_PACKED_NF4_64:
         for (int i = 0; i < 4; i++)
             scale[i] = sh_from_bits(word_at(b));
         break;
@@ -328,7 +330,8 @@ UNPACK int in_fours(enum sh_packing format)
     switch (format) {
     case SH_PACKED_Q8_0: case SH_PACKED_Q4_0: case SH_PACKED_Q4_1: case SH_PACKED_Q4_K: case SH_PACKED_OTHER: return 0;
     case SH_PACKED_INT4_32: case SH_PACKED_INT4_128: case SH_PACKED_INT8_128: return 0;
-    case SH_PACKED_F16: case SH_PACKED_BF16: case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128: return 0;
+    case SH_PACKED_F16: case SH_PACKED_BF16: case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128:
+    case SH_PACKED_NF4_64: return 0;
     default: return CPU_FLOATS == 8;
     }
 }
@@ -390,13 +393,14 @@ UNPACK vec looked_up_nibbles(__m512 table, const unsigned char *at, int is_high)
 /* Whether number_codes looks nibbles up, and where those of a run are; the codes 0, 1, 2 … are their own table. */
 UNPACK const unsigned char *nibbles_at(enum sh_packing format, const unsigned char *b, int run, int i, int *is_high)
 {
-    int in_64 = format == SH_PACKED_Q4_K || format == SH_PACKED_INT4_128 || format == SH_PACKED_FP4_128;
-    *is_high = in_64 ? run % 2 : i >= 16;
+    int in_16 = sh_packing_shape(format).elements == RUN || format == SH_PACKED_IQ4_XS;
+    *is_high = in_16 ? i >= 16 : run % 2;
     switch (format) {
     case SH_PACKED_Q4_0: case SH_PACKED_IQ4_NL: return b + 2;
     case SH_PACKED_Q4_1: case SH_PACKED_INT4_32: return b + 4;
     case SH_PACKED_INT4_128: return b + 4 + run / 2 * 32 + i;
     case SH_PACKED_FP4_128: return b + 12 + run / 2 * 32 + i;
+    case SH_PACKED_NF4_64: return b + 4 + i;
     case SH_PACKED_MXFP4: return b + 1;
     case SH_PACKED_MXFP4_APART: return b;
     case SH_PACKED_IQ4_XS: return b + 8 + 16 * run;
@@ -412,6 +416,7 @@ UNPACK __m512 table_of(enum sh_packing format)
         return _mm512_setr_ps(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
     case SH_PACKED_MXFP4: case SH_PACKED_MXFP4_APART: case SH_PACKED_FP4_128:
         return _mm512_setr_ps(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+    case SH_PACKED_NF4_64: return _mm512_loadu_ps(nf4_all);
     default:
         return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     }
@@ -440,6 +445,21 @@ UNPACK vec bytes_as_floats(const unsigned char *at, int is_e5m2)
 #endif
 }
 
+/* The numbers that codes of NF4 stand for. */
+UNPACK vec nf4_numbers(ints code)
+{
+#if CPU_FLOATS == 8
+    __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(nf4_all), (__m256i)code);
+    __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(nf4_all + 8), (__m256i)code);
+    return (vec)_mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32((__m256i)code, 28)));
+#else
+    vec to = {0};
+    for (int k = 0; k < CPU_FLOATS; k++)
+        to[k] = nf4_all[code[k]];
+    return to;
+#endif
+}
+
 /* Codes i to i + CPU_FLOATS of a run, or those at these places in fours; own: from run_codes. */
 UNPACK vec number_codes(enum sh_packing format, const unsigned char *b, int run, int i, bytes32 own)
 {
@@ -451,6 +471,7 @@ UNPACK vec number_codes(enum sh_packing format, const unsigned char *b, int run,
         return looked_up_nibbles(table_of(format), at, is_high);
 #endif
     switch (format) {
+    case SH_PACKED_NF4_64: return nf4_numbers(widened_nibbles(b + 4 + i, run));
     case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128:
         return bytes_as_floats(b + 4 + run * RUN + i, format == SH_PACKED_E5M2_128);
     case SH_PACKED_Q8_0: w = widened_bytes(b + 2 + i, 1); break;

@@ -144,6 +144,23 @@ static __device__ __forceinline__ void eight_of_32(const unsigned char *b, const
     }
 }
 
+/* NF4: 64 numbers, of which neighbours by 32 share bytes. */
+static __device__ __forceinline__ void eight_of_nf4(const unsigned char *b, int first, struct eight *e)
+{
+    const float all[16] = {SH_NF4_NUMBERS};
+    uint2 q = bytes_at<4>(b + 4 + first % 32);
+    e->scale = __uint_as_float(*(const unsigned *)b);
+#pragma unroll
+    for (int i = 0; i < PACKED_EIGHT; i++) {
+        unsigned code = byte_of(q, i) >> (first < 32 ? 0 : 4) & 15u;
+        float number = all[0];
+#pragma unroll
+        for (unsigned k = 1; k < 16; k++)               /* without an array in memory */
+            number = code == k ? all[k] : number;
+        e->code[i] = number;
+    }
+}
+
 /* Formats of 128. */
 template <int FORMAT>
 static __device__ __forceinline__ void eight_of_128(const unsigned char *b, int first, struct eight *e)
@@ -249,6 +266,8 @@ static __device__ __forceinline__ void eight_numbers(const unsigned char *row, c
         struct eight e = {};
         if constexpr (packing<FORMAT>::ELEMENTS == 32)
             eight_of_32<FORMAT>(b, FORMAT == SH_PACKED_MXFP4_APART ? apart + unit / UNITS : NULL, first, &e);
+        else if constexpr (FORMAT == SH_PACKED_NF4_64)
+            eight_of_nf4(b, first, &e);
         else if constexpr (packing<FORMAT>::ELEMENTS == 128)
             eight_of_128<FORMAT>(b, first, &e);
         else

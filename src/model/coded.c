@@ -38,7 +38,7 @@ static float e4m3(unsigned code)
     return code & 128 ? -x : x;
 }
 
-static float scale_at(const struct sh_coded *c, size_t i)
+float sh_coded_scale(const struct sh_coded *c, size_t i)
 {
     const struct sh_stored *t = c->piece[SH_PIECE_SCALES];
     switch (c->scale) {
@@ -90,7 +90,7 @@ void sh_coded_spans(const struct sh_coded *c, size_t row, float *zero, float *sc
     for (size_t g = 0; g < c->groups; g++) {
         size_t i = first + g * c->group_step;
         zero[g] = (float)zero_at(c, row, g, i);
-        scale[g] = scale_at(c, i);
+        scale[g] = sh_coded_scale(c, i);
     }
     if (!c->piece[SH_PIECE_FACTORS])
         return;
@@ -213,7 +213,7 @@ static void in_table(const struct sh_coded *c, size_t first, size_t n, float *ou
         table[i] = f32_at(c->piece[SH_PIECE_TABLE], i);
     for (size_t i = first * c->cols, end = i + n * c->cols; i < end;) {
         size_t span = i / c->span_cols, rest = (span + 1) * c->span_cols;
-        float scale = scale_at(c, span);
+        float scale = sh_coded_scale(c, span);
         for (rest = rest < end ? rest : end; i < rest; i++)
             *out++ = table[i % 2 ? at[i / 2] & 15 : at[i / 2] >> 4] * scale;
     }

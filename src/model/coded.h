@@ -68,6 +68,9 @@ enum { SH_CODED_ROWS = 16 };            /* a cache line of words that lie [cols,
 void sh_coded_codes(const struct sh_coded *c, size_t first, size_t n, float *out);
 void sh_coded_spans(const struct sh_coded *c, size_t row, float *zero, float *scale);
 
+/* Number i of the scales. */
+float sh_coded_scale(const struct sh_coded *c, size_t i);
+
 /* What FACTORS have for the row's matrix. */
 float sh_coded_factor(const struct sh_coded *c, size_t row);
 

@@ -9,7 +9,7 @@
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 
-enum { RUN = 32, LONG = 128 };          /* numbers of a block */
+enum { RUN = 32, SPAN = 64, LONG = 128 };       /* numbers of a block */
 #define LARGEST 0x1p100f                /* a scale: times any code it is finite */
 
 /* ---- which ---- */
@@ -65,8 +65,18 @@ static int is_fp4(const struct sh_coded *c)
            isfinite(factor_of(c, 0));
 }
 
+/* Spans of numbers run on from row to row. */
+static int is_nf4(const struct sh_coded *c)
+{
+    static const float numbers[] = {SH_NF4_NUMBERS};
+    return c->order == SH_CODE_TABLE && c->span_cols == SPAN && c->cols % SPAN == 0 &&
+           !memcmp(c->piece[SH_PIECE_TABLE]->at, numbers, sizeof numbers);
+}
+
 enum sh_packing sh_coded_packing(const struct sh_coded *c)
 {
+    if (is_nf4(c))
+        return SH_PACKED_NF4_64;
     if (is_fp4(c))
         return SH_PACKED_FP4_128;
     size_t span = c->groups > 1 ? c->span_cols : c->cols;
@@ -96,8 +106,19 @@ SH_CLONES static int any_all_ones(const unsigned char *at, size_t n, unsigned ch
     return any;
 }
 
+static int has_finite_spans(const struct sh_coded *c, size_t first, size_t n)
+{
+    size_t spans = c->cols / SPAN, end = (first + n) * spans;
+    int is_finite = 1;
+    for (size_t i = first * spans; i < end; i++)
+        is_finite &= fabsf(sh_coded_scale(c, i)) <= LARGEST;
+    return is_finite;
+}
+
 int sh_coded_is_finite(const struct sh_coded *c, size_t first, size_t n)
 {
+    if (c->packing == SH_PACKED_NF4_64)
+        return has_finite_spans(c, first, n);
     float *both = xmalloc(2 * c->groups * sizeof *both), *scale = both + c->groups;
     const unsigned char *codes = c->piece[SH_PIECE_CODES]->at;
     int is_finite = 1;
@@ -175,17 +196,32 @@ static void put_fp4(const struct sh_coded *c, size_t row, unsigned char *to)
     }
 }
 
+/* The first of two nibbles is the high one. */
+static void put_nf4(const struct sh_coded *c, size_t row, unsigned char *to)
+{
+    size_t span = row * (c->cols / SPAN), end = span + c->cols / SPAN;
+    for (const unsigned char *two = c->piece[SH_PIECE_CODES]->at + span * RUN; span < end; span++, two += RUN) {
+        put_word(sh_bits(sh_coded_scale(c, span)), to);
+        to += 4;
+        for (size_t k = 0; k < RUN; k++, to++) {
+            unsigned low = two[k / 2] >> (k % 2 ? 0 : 4) & 15, high = two[RUN / 2 + k / 2] >> (k % 2 ? 0 : 4) & 15;
+            *to = (unsigned char)(low | high << 4);
+        }
+    }
+}
+
 void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t first, size_t n, unsigned char *to)
 {
     struct sh_packing_shape s = sh_packing_shape(format);
     size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes, most = n < SH_CODED_ROWS ? n : SH_CODED_ROWS;
-    int is_stored = c->order == SH_CODE_FP8 || c->order == SH_CODE_INT8 || format == SH_PACKED_FP4_128;
+    int is_whole = format == SH_PACKED_FP4_128 || format == SH_PACKED_NF4_64;
+    int is_stored = c->order == SH_CODE_FP8 || c->order == SH_CODE_INT8 || is_whole;
     size_t numbers = is_stored ? 0 : most * c->cols;
     float *code = xmalloc((numbers + 2 * c->groups) * sizeof *code), *zero = code + numbers;
     const unsigned char *codes = c->piece[SH_PIECE_CODES]->at;
-    for (size_t row = 0; row < n && format == SH_PACKED_FP4_128; row++, to += bytes)
-        put_fp4(c, first + row, to);
-    for (size_t row = 0, some; row < n && format != SH_PACKED_FP4_128; row += some) {
+    for (size_t row = 0; row < n && is_whole; row++, to += bytes)
+        (format == SH_PACKED_FP4_128 ? put_fp4 : put_nf4)(c, first + row, to);
+    for (size_t row = 0, some; row < n && !is_whole; row += some) {
         some = n - row < SH_CODED_ROWS ? n - row : SH_CODED_ROWS;
         if (!is_stored)
             sh_coded_codes(c, first + row, some, code);

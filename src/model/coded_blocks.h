@@ -6,6 +6,7 @@
  *     INT4_128  a word w; for 64 numbers 32 bytes of nibbles q: low ones first   x = scale * (q - zero)
  *     INT8_128  an f32 number, 128 signed bytes q                                x = scale * q
  *     E4M3_128, E5M2_128  the same of 8-bit floats
+ *     NF4_64    an f32 number, 32 bytes of nibbles q: low ones first             x = scale * SH_NF4_NUMBERS[q]
  *     FP4_128   an f32 number, 8 bytes E4M3 s of 16 numbers each, nibbles as of INT4_128, floats of 4 bits
  *                                                                                x = s * number * q
  *

@@ -246,7 +246,7 @@ static int is_doubtful(const struct sh_packed *p, int row)
         for (size_t i = 0; i < blocks * 8; i++)
             bad |= (p->at[at * (size_t)s.bytes + i / 8 * (size_t)s.bytes + 4 + i % 8] & 127) == 127;
     if (p->format == SH_PACKED_INT4_32 || p->format == SH_PACKED_INT4_128 || p->format == SH_PACKED_INT8_128 ||
-        p->format == SH_PACKED_FP4_128) {
+        p->format == SH_PACKED_FP4_128 || p->format == SH_PACKED_NF4_64) {
         for (size_t i = 0; i < blocks; i++, block += s.bytes)
             bad |= (block[3] & 0x7f) >= 0x78;           /* 2^113: times 448 * 12 it is finite     */
         return bad;

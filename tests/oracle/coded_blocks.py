@@ -112,8 +112,34 @@ def nvfp4_packed():
         {"a.weight": want}
 
 
+NF4 = np.array([-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+                -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+                0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023,
+                1.0], f32)
+
+
+def bnb():
+    """Plain scales, coded ones, and a matrix whose rows begin within a span."""
+    t, want = {}, {}
+    for name, shape, nested in (("a", (9, 192), 0), ("b", (20, 128), 256), ("c", (6, 96), 0)):
+        n, weight = shape[0] * shape[1], name + ".weight"
+        q = G.integers(0, 16, n)
+        state = {"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": list(shape)}
+        absmax = scales(n // 64)
+        t |= {weight: (q[0::2] << 4 | q[1::2]).astype(np.uint8)[:, None], weight + ".quant_map": NF4,
+              weight + ".absmax": absmax}
+        if nested:
+            codes, near, big = G.integers(0, 256, len(absmax)).astype(np.uint8), scales(256), scales(1)
+            state |= {"nested_blocksize": nested, "nested_dtype": "float32", "nested_offset": 0.3}
+            absmax = near[codes] * big + f32(0.3)
+            t |= {weight + ".absmax": codes, weight + ".nested_quant_map": near, weight + ".nested_absmax": big}
+        t[f"{weight}.quant_state.bitsandbytes__nf4"] = np.frombuffer(json.dumps(state).encode(), np.uint8)
+        want[weight] = (NF4[q] * np.repeat(absmax, 64)).reshape(shape)
+    return {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, t, want
+
+
 def main(folder):
-    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed):
+    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed, bnb):
         config, tensors, want = make()
         at = folder / f"blocks_{make.__name__}"
         at.mkdir(parents=True, exist_ok=True)

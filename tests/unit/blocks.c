@@ -20,7 +20,8 @@ const struct block_format block_formats[N_BLOCK_FORMAT] = {
     {"INT8_128", {2, -1}, -1, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 1}, {"INT4_128", {2, -1}, -1, 0, 1},
     {"INT8_128", {2, -1}, -1, 0, 1}, {"E4M3_128", {2, -1}, -1, 0, 0}, {"E5M2_128", {2, -1}, -1, 0, 0},
     {"E4M3_128", {2, -1}, -1, 0, 1}, {"E5M2_128", {2, -1}, -1, 0, 1},
-    {"FP4_128", {2, -1}, -1, 0, 0}, {"FP4_128", {2, -1}, -1, 0, 1}};
+    {"FP4_128", {2, -1}, -1, 0, 0}, {"FP4_128", {2, -1}, -1, 0, 1},
+    {"NF4_64", {2, -1}, -1, 0, 0}, {"NF4_64", {2, -1}, -1, 0, 1}};
 
 /* ---- formats that no file has: src/model/coded_blocks.h ---- */
 
@@ -72,6 +73,17 @@ static void unpack_fp4_128(const unsigned char *b, float *to)
     }
 }
 
+/* The numbers of bitsandbytes, as its functional.py prints them. */
+static void unpack_nf4_64(const unsigned char *b, float *to)
+{
+    static const double nf4[16] = {
+        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+        -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634,
+        0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0};
+    for (size_t i = 0; i < 64; i++)
+        to[i] = (float)nf4[b[4 + i % 32] >> (i < 32 ? 0 : 4) & 15] * word_as_float(b, 0xffffffffu);
+}
+
 static void unpack_e4m3_128(const unsigned char *b, float *to)
 {
     for (size_t i = 0; i < 128; i++)
@@ -90,6 +102,7 @@ static const struct sh_gguf_type own[] = {
     {0, "INT8_128", 128, 132, unpack_int8_128, SH_PACKED_INT8_128},
     {0, "E4M3_128", 128, 132, unpack_e4m3_128, SH_PACKED_E4M3_128},
     {0, "FP4_128", 128, 76, unpack_fp4_128, SH_PACKED_FP4_128},
+    {0, "NF4_64", 64, 36, unpack_nf4_64, SH_PACKED_NF4_64},
     {0, "E5M2_128", 128, 132, unpack_e5m2_128, SH_PACKED_E5M2_128}};
 
 const struct sh_gguf_type *blocks_own_type(enum sh_packing format)

@@ -13,7 +13,7 @@ struct block_format {
     int half[2], byte, is_apart, is_made;
 };
 
-enum { N_BLOCK_FORMAT = 29 };
+enum { N_BLOCK_FORMAT = 31 };
 extern const struct block_format block_formats[N_BLOCK_FORMAT];
 
 struct blocks {                         /* a matrix                                               */
