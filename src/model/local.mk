@@ -6,7 +6,7 @@ libmodel_a_SOURCES = \
 	%D%/attention_experts.c \
 	%D%/arch.c %D%/arch.h \
 	%D%/coded.c %D%/coded.h \
-	%D%/coded_blocks.c \
+	%D%/coded_blocks.c %D%/coded_blocks.h \
 	%D%/coded_bnb.c \
 	%D%/coded_join.c \
 	%D%/config.c %D%/config.h \
