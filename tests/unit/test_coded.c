@@ -22,7 +22,8 @@ static struct sh_err e;
 
 /* ---- numbers ---- */
 
-static void check_blocks(const struct sh_coded *c, size_t first, size_t n, const float *wanted)
+/* wanted: f32 numbers at any address. */
+static void check_blocks(const struct sh_coded *c, size_t first, size_t n, const unsigned char *wanted)
 {
     const struct sh_gguf_type *type = blocks_own_type(c->packing);
     size_t blocks = n * (c->cols / type->elements);
@@ -32,7 +33,8 @@ static void check_blocks(const struct sh_coded *c, size_t first, size_t n, const
     for (size_t i = 0; i < blocks; i++)
         type->unpack(at + i * type->bytes, x + i * type->elements);
     for (size_t i = 0; i < n * c->cols; i++) {
-        float w = wanted[first * c->cols + i];
+        float w;
+        memcpy(&w, wanted + (first * c->cols + i) * sizeof w, sizeof w);
         CU_ASSERT(x[i] == w || (c->divides && fabsf(x[i] - w) <= 2e-7f * fabsf(w)));
     }
     free(x);
@@ -56,7 +58,7 @@ static void check_matrix(const struct sh_stored *t, const struct sh_stored *want
         CU_ASSERT(!memcmp(x, wanted->at, rows * cols * sizeof *x));
     }
     for (size_t i = 0; i < rows && blocks_own_type(t->coded->packing); i += 7)
-        check_blocks(t->coded, i, rows - i, (const float *)(const void *)wanted->at);
+        check_blocks(t->coded, i, rows - i, wanted->at);
     free(x);
 }
 
