@@ -161,11 +161,11 @@ static void along_rows(const struct sh_coded *c, size_t first, size_t n, float *
 /* Some rows of a matrix whose words lie [cols, rows], TILE columns at a time: the rows of `out` are far apart. */
 enum { TILE = 64 };
 
-typedef void fill_tile(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[SH_CODED_ROWS][TILE]);
+typedef void fill_tile(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[SH_BLOCKS_ROWS][TILE]);
 
 static void tiled(const struct sh_coded *c, size_t first, size_t n, float *out, fill_tile *fill)
 {
-    float tile[SH_CODED_ROWS][TILE];
+    float tile[SH_BLOCKS_ROWS][TILE];
     for (size_t col = 0; col < c->cols; col += TILE) {
         size_t some = c->cols - col < TILE ? c->cols - col : TILE;
         fill(c, first, n, col, tile);
@@ -174,7 +174,7 @@ static void tiled(const struct sh_coded *c, size_t first, size_t n, float *out, 
     }
 }
 
-static void fill_columns(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[SH_CODED_ROWS][TILE])
+static void fill_columns(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[SH_BLOCKS_ROWS][TILE])
 {
     unsigned bits = (unsigned)c->bits, mask = (1u << bits) - 1, per = 32 / bits;
     for (size_t k0 = 0; k0 < TILE && col + k0 < c->cols; k0 += per)
@@ -190,7 +190,7 @@ static void along_columns(const struct sh_coded *c, size_t first, size_t n, floa
     tiled(c, first, n, out, fill_columns);
 }
 
-static void fill_awq(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[SH_CODED_ROWS][TILE])
+static void fill_awq(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[SH_BLOCKS_ROWS][TILE])
 {
     for (size_t k = 0; k < TILE && col + k < c->cols; k++)
         for (size_t row = 0; row < n; row++) {
@@ -275,7 +275,7 @@ void sh_coded_rows(const struct sh_coded *c, size_t first, size_t n, float *out)
     float *both = xmalloc(2 * c->groups * sizeof *both);
     struct spans s = {both, both + c->groups};
     for (size_t row = 0, some; row < n; row += some) {
-        some = n - row < SH_CODED_ROWS ? n - row : SH_CODED_ROWS;
+        some = n - row < SH_BLOCKS_ROWS ? n - row : SH_BLOCKS_ROWS;
         sh_coded_codes(c, first + row, some, out + row * c->cols);
         for (size_t i = row; i < row + some; i++)
             finish_row(c, first + i, &s, out + i * c->cols);

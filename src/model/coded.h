@@ -62,9 +62,8 @@ struct sh_coded {
 /* Rows [first, first + n) into out [n, cols]. */
 void sh_coded_rows(const struct sh_coded *c, size_t first, size_t n, float *out);
 
-/* What they are made of, but for TABLE and MXFP4: the codes of up to SH_CODED_ROWS rows, [n, cols], and the zero points
- * and scales of a row, [groups]. */
-enum { SH_CODED_ROWS = 16 };            /* a cache line of words that lie [cols, rows] */
+/* What they are made of, but for TABLE and MXFP4: the codes of up to SH_BLOCKS_ROWS rows, [n, cols], and the zero
+ * points and scales of a row, [groups]. */
 void sh_coded_codes(const struct sh_coded *c, size_t first, size_t n, float *out);
 void sh_coded_spans(const struct sh_coded *c, size_t row, float *zero, float *scale);
 

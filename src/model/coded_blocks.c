@@ -210,28 +210,39 @@ static void put_nf4(const struct sh_coded *c, size_t row, unsigned char *to)
     }
 }
 
+/* Of formats that are made from codes as the tensor has them. */
+typedef void put_fn(const struct sh_coded *c, size_t row, unsigned char *to);
+
+static void put_rows(const struct sh_coded *c, put_fn *put, size_t first, size_t n, size_t bytes, unsigned char *to)
+{
+    for (size_t row = first; row < first + n; row++, to += bytes)
+        put(c, row, to);
+}
+
 void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t first, size_t n, unsigned char *to)
 {
     struct sh_packing_shape s = sh_packing_shape(format);
-    size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes, most = n < SH_CODED_ROWS ? n : SH_CODED_ROWS;
-    int is_whole = format == SH_PACKED_FP4_128 || format == SH_PACKED_NF4_64;
-    int is_stored = c->order == SH_CODE_FP8 || c->order == SH_CODE_INT8 || is_whole;
+    size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes, most = n < SH_BLOCKS_ROWS ? n : SH_BLOCKS_ROWS;
+    if (format == SH_PACKED_FP4_128 || format == SH_PACKED_NF4_64) {
+        put_rows(c, format == SH_PACKED_FP4_128 ? put_fp4 : put_nf4, first, n, bytes, to);
+        return;
+    }
+    int is_stored = c->order == SH_CODE_FP8 || c->order == SH_CODE_INT8;
     size_t numbers = is_stored ? 0 : most * c->cols;
-    float *code = xmalloc((numbers + 2 * c->groups) * sizeof *code), *zero = code + numbers;
     const unsigned char *codes = c->piece[SH_PIECE_CODES]->at;
-    for (size_t row = 0; row < n && is_whole; row++, to += bytes)
-        (format == SH_PACKED_FP4_128 ? put_fp4 : put_nf4)(c, first + row, to);
-    for (size_t row = 0, some; row < n && !is_whole; row += some) {
-        some = n - row < SH_CODED_ROWS ? n - row : SH_CODED_ROWS;
+    float *code = xmalloc((numbers + 2 * c->groups) * sizeof *code), *zero = code + numbers;
+    for (size_t row = 0, some; row < n; row += some) {
+        some = n - row < SH_BLOCKS_ROWS ? n - row : SH_BLOCKS_ROWS;
         if (!is_stored)
             sh_coded_codes(c, first + row, some, code);
         for (size_t i = 0; i < some; i++, to += bytes) {
             const unsigned char *stored = is_stored ? codes + (first + row + i) * c->cols : NULL;
+            const float *own = is_stored ? NULL : code + i * c->cols;
             sh_coded_spans(c, first + row + i, zero, zero + c->groups);
             if (c->bits == 4)
-                put_short(c, (size_t)s.elements, code + i * c->cols, zero, zero + c->groups, to);
+                put_short(c, (size_t)s.elements, own, zero, zero + c->groups, to);
             else
-                put_long(c, stored ? NULL : code + i * c->cols, stored, zero, zero + c->groups, to);
+                put_long(c, own, stored, zero, zero + c->groups, to);
         }
     }
     free(code);

@@ -202,7 +202,7 @@ static void look_at_rows(void *arg, int piece)
 
 enum { MOST_POWER = 252 };              /* a scale of 2^(power - 127), of codes up to 6           */
 
-struct scales {                         /* of 16 bits: where they are in a block, and how many    */
+struct scales {                         /* of 16 bits: where they are in a block, and how many; 0: there are others */
     int at, n;
 };
 
@@ -213,6 +213,8 @@ static struct scales half_scales(enum sh_packing format)
     case SH_PACKED_Q6_K: return (struct scales){208, 1};
     case SH_PACKED_Q2_K: return (struct scales){80, 2};
     case SH_PACKED_Q3_K: return (struct scales){108, 1};
+    case SH_PACKED_INT4_32: case SH_PACKED_INT4_128: case SH_PACKED_INT8_128: case SH_PACKED_FP4_128:
+    case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128: case SH_PACKED_NF4_64: return (struct scales){0, 0};
     default: return (struct scales){0, 1};
     }
 }
@@ -240,18 +242,9 @@ static int is_doubtful(const struct sh_packed *p, int row)
         return any_bad16((const word16 *)(const void *)block, (size_t)p->cols, 0x7c00, 0x0400);
     if (p->format == SH_PACKED_BF16)
         return any_bad16((const word16 *)(const void *)block, (size_t)p->cols, 0x7f80, 0x0080);
-    if (p->format == SH_PACKED_E4M3_128 || p->format == SH_PACKED_E5M2_128)     /* codes may be NaN, too */
-        return 1;
-    if (p->format == SH_PACKED_FP4_128)
-        for (size_t i = 0; i < blocks * 8; i++)
-            bad |= (p->at[at * (size_t)s.bytes + i / 8 * (size_t)s.bytes + 4 + i % 8] & 127) == 127;
-    if (p->format == SH_PACKED_INT4_32 || p->format == SH_PACKED_INT4_128 || p->format == SH_PACKED_INT8_128 ||
-        p->format == SH_PACKED_FP4_128 || p->format == SH_PACKED_NF4_64) {
-        for (size_t i = 0; i < blocks; i++, block += s.bytes)
-            bad |= (block[3] & 0x7f) >= 0x78;           /* 2^113: times 448 * 12 it is finite     */
-        return bad;
-    }
     struct scales scale = half_scales(p->format);
+    if (!scale.n)
+        return 1;
     for (size_t i = 0; i < blocks; i++, block += s.bytes)
         for (int k = 0; k < scale.n; k++)
             bad |= (block[scale.at + 2 * k + 1] & 0x7c) == 0x7c;

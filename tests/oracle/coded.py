@@ -172,38 +172,47 @@ def gptq_v2():
             "dynamic": {"+:b": {"bits": 4, "group_size": 8}}}, t, want
 
 
+def awq_matrix(t, want, name, rows, cols, group):
+    n = -(-cols // group)
+    q, z, s = G.integers(0, 16, (cols, rows)), G.integers(0, 16, (n, rows)), scales(n, rows).astype(np.float16)
+    mixed = lambda x: words(x.reshape(len(x), -1, 8)[..., AWQ_ORDER].reshape(len(x), -1), 4, 1)
+    of = np.arange(cols) // group
+    t |= {name + ".qweight": mixed(q), name + ".qzeros": mixed(z), name + ".scales": s}
+    want[name + ".weight"] = (q - z[of]).T.astype(f32) * s[of].T.astype(f32)
+
+
 def awq():
     t, want = {}, {}
-    for name, rows, cols in (("a", 16, 40), ("b", 24, 8)):
-        n = -(-cols // 16)
-        q, z, s = G.integers(0, 16, (cols, rows)), G.integers(0, 16, (n, rows)), scales(n, rows).astype(np.float16)
-        mixed = lambda x: words(x.reshape(len(x), -1, 8)[..., AWQ_ORDER].reshape(len(x), -1), 4, 1)
-        of = np.arange(cols) // 16
-        t |= {name + ".qweight": mixed(q), name + ".qzeros": mixed(z), name + ".scales": s}
-        want[name + ".weight"] = (q - z[of]).T.astype(f32) * s[of].T.astype(f32)
+    awq_matrix(t, want, "a", 16, 40, 16)
+    awq_matrix(t, want, "b", 24, 8, 16)
     return {"quant_method": "awq", "bits": 4, "group_size": 16, "version": "gemm", "zero_point": True}, t, want
 
 
 # ---- bitsandbytes, MXFP4 ----
 
+def bnb_matrix(t, want, name, shape, size, nested, kind, table=None):
+    n, weight = shape[0] * shape[1], name + ".weight"
+    q = G.integers(0, 16, n + n % 2)
+    table = np.sort(G.uniform(-1, 1, 16)).astype(f32) if table is None else table
+    state = {"quant_type": kind, "blocksize": size, "dtype": "bfloat16", "shape": list(shape)}
+    absmax = scales(-(-n // size))
+    t |= {weight: (q[0::2] << 4 | q[1::2]).astype(np.uint8)[:, None], weight + ".quant_map": table,
+          weight + ".absmax": absmax}
+    if nested:
+        codes = G.integers(0, 256, len(absmax)).astype(np.uint8)
+        near, big = scales(256), scales(-(-len(absmax) // nested))
+        state |= {"nested_blocksize": nested, "nested_dtype": "float32", "nested_offset": 0.3}
+        absmax = near[codes] * np.repeat(big, nested)[:len(codes)] + f32(0.3)
+        t |= {weight + ".absmax": codes, weight + ".nested_quant_map": near, weight + ".nested_absmax": big}
+    t[f"{weight}.quant_state.bitsandbytes__{kind}"] = np.frombuffer(json.dumps(state).encode(), np.uint8)
+    want[weight] = (table[q[:n]] * np.repeat(absmax, size)[:n]).reshape(shape)
+
+
 def bnb():
     t, want = {}, {}
-    for name, shape, size, nested in (("a", (5, 7), 16, 0), ("b", (12, 20), 64, 0), ("c", (24, 16), 8, 4)):
-        kind = "fp4" if name == "b" else "nf4"
-        n, weight = shape[0] * shape[1], name + ".weight"
-        q, table = G.integers(0, 16, n + n % 2), np.sort(G.uniform(-1, 1, 16)).astype(f32)
-        state = {"quant_type": kind, "blocksize": size, "dtype": "bfloat16", "shape": list(shape)}
-        absmax = scales(-(-n // size))
-        t |= {weight: (q[0::2] << 4 | q[1::2]).astype(np.uint8)[:, None], weight + ".quant_map": table,
-              weight + ".absmax": absmax}
-        if nested:
-            codes = G.integers(0, 256, len(absmax)).astype(np.uint8)
-            near, big = scales(256), scales(-(-len(absmax) // nested))
-            state |= {"nested_blocksize": nested, "nested_dtype": "float32", "nested_offset": 0.3}
-            absmax = near[codes] * np.repeat(big, nested)[:len(codes)] + f32(0.3)
-            t |= {weight + ".absmax": codes, weight + ".nested_quant_map": near, weight + ".nested_absmax": big}
-        t[f"{weight}.quant_state.bitsandbytes__{kind}"] = np.frombuffer(json.dumps(state).encode(), np.uint8)
-        want[weight] = (table[q[:n]] * np.repeat(absmax, size)[:n]).reshape(shape)
+    bnb_matrix(t, want, "a", (5, 7), 16, 0, "nf4")
+    bnb_matrix(t, want, "b", (12, 20), 64, 0, "fp4")
+    bnb_matrix(t, want, "c", (24, 16), 8, 4, "nf4")
     t["whole.weight"] = scales(3, 5)
     return {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, t, want
 

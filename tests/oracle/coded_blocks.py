@@ -11,20 +11,15 @@ import sys
 import numpy as np
 
 import coded
-from coded import AWQ_ORDER, bf16, f32, scales, scheme, words
+from coded import bf16, f32, scales, scheme, words
 
 coded.G = G = np.random.default_rng(31)
 
 
 def awq():
     t, want = {}, {}
-    for name, rows, cols in (("a", 24, 384), ("b", 40, 128)):
-        n = cols // 128
-        q, z, s = G.integers(0, 16, (cols, rows)), G.integers(0, 16, (n, rows)), scales(n, rows).astype(np.float16)
-        mixed = lambda x: words(x.reshape(len(x), -1, 8)[..., AWQ_ORDER].reshape(len(x), -1), 4, 1)
-        of = np.arange(cols) // 128
-        t |= {name + ".qweight": mixed(q), name + ".qzeros": mixed(z), name + ".scales": s}
-        want[name + ".weight"] = (q - z[of]).T.astype(f32) * s[of].T.astype(f32)
+    coded.awq_matrix(t, want, "a", 24, 384, 128)
+    coded.awq_matrix(t, want, "b", 40, 128, 128)
     return {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True}, t, want
 
 
@@ -122,19 +117,7 @@ def bnb():
     """Plain scales, coded ones, and a matrix whose rows begin within a span."""
     t, want = {}, {}
     for name, shape, nested in (("a", (9, 192), 0), ("b", (20, 128), 256), ("c", (6, 96), 0)):
-        n, weight = shape[0] * shape[1], name + ".weight"
-        q = G.integers(0, 16, n)
-        state = {"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": list(shape)}
-        absmax = scales(n // 64)
-        t |= {weight: (q[0::2] << 4 | q[1::2]).astype(np.uint8)[:, None], weight + ".quant_map": NF4,
-              weight + ".absmax": absmax}
-        if nested:
-            codes, near, big = G.integers(0, 256, len(absmax)).astype(np.uint8), scales(256), scales(1)
-            state |= {"nested_blocksize": nested, "nested_dtype": "float32", "nested_offset": 0.3}
-            absmax = near[codes] * big + f32(0.3)
-            t |= {weight + ".absmax": codes, weight + ".nested_quant_map": near, weight + ".nested_absmax": big}
-        t[f"{weight}.quant_state.bitsandbytes__nf4"] = np.frombuffer(json.dumps(state).encode(), np.uint8)
-        want[weight] = (NF4[q] * np.repeat(absmax, 64)).reshape(shape)
+        coded.bnb_matrix(t, want, name, shape, 64, nested, "nf4", NF4)
     return {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, t, want
 
 

@@ -368,10 +368,10 @@ static void adopted(void)
             json_object_del(quant, "quant_method");
         else
             json_object_set(config, "compression_config", quant);
-        char *text = json_dumps(config, 0), *beside = json_dumps(quant, 0);
+        char *text = json_dumps(config, 0), *settings = json_dumps(quant, 0);
         scratch_write("config.json", text, strlen(text));
         if (places[i].file)
-            scratch_write(places[i].file, beside, strlen(beside));
+            scratch_write(places[i].file, settings, strlen(settings));
         c = sh_config_open(scratch_folder(), &e);
         CU_ASSERT_FATAL(c && !sh_config_quant(c, &found, &e));
         CU_ASSERT(direct.method == found.method && direct.n == found.n &&
@@ -383,7 +383,7 @@ static void adopted(void)
         }
         scratch_clear();
         free(text);
-        free(beside);
+        free(settings);
         json_decref(quant);
         json_decref(config);
     }
@@ -392,7 +392,7 @@ static void adopted(void)
 /* What modelopt's settings mean, next to config.json or in it. */
 static void of_modelopt(void)
 {
-    static const struct { const char *config, *beside; enum sh_quant_method method; int n, bits; } cases[] = {
+    static const struct { const char *config, *settings; enum sh_quant_method method; int n, bits; } cases[] = {
         {"{}", "{\"quantization\": {\"quant_algo\": \"FP8\"}}", SH_QUANT_FP8, 1, 8},
         {"{}", "{\"quantization\": {\"quant_algo\": \"NVFP4\", \"group_size\": 16, \"exclude_modules\": []}}",
          SH_QUANT_MODELOPT, 1, 4},
@@ -407,8 +407,8 @@ static void of_modelopt(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sh_quant q = {.n = 0};
         scratch_write("config.json", cases[i].config, strlen(cases[i].config));
-        if (cases[i].beside)
-            scratch_write("hf_quant_config.json", cases[i].beside, strlen(cases[i].beside));
+        if (cases[i].settings)
+            scratch_write("hf_quant_config.json", cases[i].settings, strlen(cases[i].settings));
         struct sh_config *c = sh_config_open(scratch_folder(), &e);
         int good = c && !sh_config_quant(c, &q, &e) && q.method == cases[i].method && q.n == cases[i].n &&
                    q.scheme[0].bits == cases[i].bits;

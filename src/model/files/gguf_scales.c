@@ -23,7 +23,7 @@ static int is_param(const struct sh_family *f, const char *name)
 }
 
 /* The tensor "<stem><end>", the stem n characters of a name. */
-static const struct sh_stored *beside(const struct sh_weights *w, const char *stem, size_t n, const char *end)
+static const struct sh_stored *sibling(const struct sh_weights *w, const char *stem, size_t n, const char *end)
 {
     char *name = xasprintf("%.*s%s", (int)n, stem, end);
     const struct sh_stored *t = sh_weights_find(w, name);
@@ -68,8 +68,8 @@ int sh_gguf_fold_scales(struct sh_weights *w, const struct sh_family *f, struct 
         size_t stem = strlen(t->name) - (strlen(t->name) > 7 ? 6 : 0);
         if (!t->packed || t->packed->number != NVFP4 || strcmp(t->name + stem, "weight"))
             continue;
-        scale = beside(w, t->name, stem, "scale");
-        input = beside(w, t->name, stem, "input_scale");
+        scale = sibling(w, t->name, stem, "scale");
+        input = sibling(w, t->name, stem, "input_scale");
         if (scale && !is_param(f, scale->name)) {
             scales[i] = scale;
             is_aside[scale - first] = 1;
