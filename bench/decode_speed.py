@@ -12,8 +12,9 @@ All get the same checkpoint, LLaMA-shaped with random weights (12 layers of widt
 
 Rounds go through all of them in turn; the best of each counts. A step is the logits of one token and the
 choice of the next. --part formats instead compares shears and llama.cpp on the same GGUF files, format by format, with
-the kernels that --kernels names (values of SH_KERNELS; llama.cpp has those that it was built with), and batches of 16
-with one sequence; --gguf names files of other models for it (gpt_oss_gguf.py). Then, shears alone: a batch of 16, and
+the kernels that --kernels names (values of SH_KERNELS; llama.cpp has those that it was built with) and activations of
+the types that --dtypes names, and batches of 16 with one sequence; --gguf names files of other models for it
+(gpt_oss_gguf.py). Then, shears alone: a batch of 16, and
 a text of 2048 tokens from the first on with everything kept and with a fifth of it, whose steps are given by part of
 the text (mean) and as percentiles.
 
@@ -234,14 +235,14 @@ def side_by_side(a, folder, ggufs):
 
 
 class Packed:
-    """shears on a GGUF file, with the kernels that SH_KERNELS names."""
+    """shears on a GGUF file, with the kernels that SH_KERNELS names and activations of a type."""
 
-    def __init__(self, a, path, kernels):
-        self.a, self.path, self.kernels = a, path, kernels
+    def __init__(self, a, path, kernels, dtype):
+        self.a, self.path, self.kernels, self.dtype = a, path, kernels, dtype
 
     def ask(self, batch, prompt, n):
         env = dict(os.environ, OMP_NUM_THREADS=str(self.a.threads), **({"SH_KERNELS": self.kernels} if self.kernels else {}))
-        args = (self.path, "f32", 16, 16, batch, prompt, n, "full", "1.0", 2)
+        args = (self.path, self.dtype, 16, 16, batch, prompt, n, "full", "1.0", 2)
         return json.loads(subprocess.run([self.a.program, *map(str, args)], check=True, env=env,
                                          stdout=subprocess.PIPE).stdout)
 
@@ -273,7 +274,8 @@ def formats(a, ggufs):
     rows = []
     for kind, path in ggufs.items():
         engines = {} if os.path.isdir(path) else {"llama.cpp": Apart(a, "llama.cpp", kind)}
-        engines |= {"shears" + (f", {k}" if k else ""): Packed(a, path, k) for k in a.kernels}
+        engines |= {", ".join(filter(None, ("shears", k, d if d != "f32" else ""))): Packed(a, path, k, d)
+                    for k in a.kernels for d in a.dtypes}
         best, batch, speed = {}, {}, 0
         for _ in range(a.rounds):
             for name, engine in engines.items():
@@ -314,6 +316,8 @@ def main():
                    default=["f16", "bf16", "q8_0", "q4_0", "q4_k_m", "q6_k"])
     p.add_argument("--gguf", nargs="+", default=[], metavar="NAME=FILE", help="files for the part formats, not --formats")
     p.add_argument("--kernels", nargs="+", default=[""], help="values of SH_KERNELS for the part formats")
+    p.add_argument("--dtypes", nargs="+", default=["f32"], choices=("f32", "bf16"),
+                   help="of activations, for shears in the part formats; llama.cpp chooses its own")
     p.add_argument("--policies", nargs="+", default=POLICIES, help="of the long text; the first keeps everything")
     p.add_argument("--engine", nargs=2, metavar=("NAME", "WEIGHTS"), help="one of the others once; what a run starts")
     p.add_argument("--against", nargs="+", choices=("PyTorch", "llama.cpp"), default=["PyTorch", "llama.cpp"])

@@ -21,7 +21,7 @@ cpu_variant_sources = \
 	%D%/cpu/gemm_many_rows.c \
 	%D%/cpu/gemm_packed.c %D%/cpu/gemm_packed_lanes.c %D%/cpu/gemm_packed_lanes_row.c \
 	%D%/cpu/gemm_packed_row.c %D%/cpu/packed_dots.h %D%/cpu/packed_lanes.h %D%/cpu/lane_run.h %D%/cpu/lane_dot.h \
-	%D%/cpu/lanes.h %D%/cpu/unpack.h \
+	%D%/cpu/lanes.h %D%/cpu/packed_bytes.h %D%/cpu/points_lanes.h %D%/cpu/row_words.h %D%/cpu/unpack.h %D%/cpu/unpack_points.h \
 	%D%/cpu/group_codes.h %D%/cpu/packed_group.c %D%/cpu/packed_group.h \
 	%D%/cpu/gemm_few_rows_bf16.c \
 	%D%/cpu/gemm_few_rows_codes.c \
@@ -92,7 +92,7 @@ cuda_headers = \
 	%D%/cuda/cuda.cuh \
 	%D%/cuda/device.cuh \
 	%D%/cuda/numbers.cuh \
-	%D%/cuda/packed.cuh \
+	%D%/cuda/packed.cuh %D%/cuda/packing.cuh %D%/cuda/points.cuh \
 	%D%/cuda/slots/slots.cuh \
 	%D%/cuda/slots/slots_evict.cuh \
 	%D%/cuda/slots/slots_unpack.cuh \

@@ -6,18 +6,19 @@
  *
  * Any code has `unpack`. The formats in the list below also have kernels of their own, which read blocks: `elements`
  * neighbours in a row in `bytes` bytes, x = scale * code - less; `span` numbers, 32 at most, have one scale. Layouts
- * are those of ggml (src/model/files/gguf_type.c describes them); MXFP4_APART is that of hub folders: neighbours
- * share a byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128, INT8_128,
- * FP4_128, E4M3_128, E5M2_128 and NF4_64 are blocks that only `blocks` makes (src/model/coded_blocks.h); the last
- * three have floats for codes. F16 and BF16 are plain numbers, in blocks only so that they fit the same loops; they
- * lie at even addresses. */
+ * are those of ggml (gguf_type.c and gguf_iq.c in src/model/files describe them); MXFP4_APART is that of hub folders:
+ * neighbours share a byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128,
+ * INT8_128, FP4_128, E4M3_128, E5M2_128 and NF4_64 are blocks that only `blocks` makes (src/model/coded_blocks.h); the
+ * last three have floats for codes. F16 and BF16 are plain numbers, in blocks only so that they fit the same loops;
+ * they lie at even addresses. */
 #ifndef SH_KERNELS_PACKED_H
 #define SH_KERNELS_PACKED_H
 
 #include <stddef.h>
 
-/* FORMAT(name, elements, bytes, span, has_less): codes with scales, numbers of 16 bits, and floats with scales. */
-#define SH_PACKED_CODES(FORMAT) \
+/* FORMAT(name, elements, bytes, span, has_less): codes with scales, as bits and as points of a lattice, numbers of 16
+ * bits, and floats with scales. */
+#define SH_PACKED_BITS(FORMAT) \
     FORMAT(Q8_0, 32, 34, 32, 0) FORMAT(Q4_0, 32, 18, 32, 0) FORMAT(Q4_1, 32, 20, 32, 1) \
     FORMAT(Q5_0, 32, 22, 32, 0) FORMAT(Q5_1, 32, 24, 32, 1) FORMAT(IQ4_NL, 32, 18, 32, 0) \
     FORMAT(MXFP4, 32, 17, 32, 0) FORMAT(Q4_K, 256, 144, 32, 1) FORMAT(Q5_K, 256, 176, 32, 1) \
@@ -25,6 +26,11 @@
     FORMAT(IQ4_XS, 256, 136, 32, 0) FORMAT(MXFP4_APART, 32, 16, 32, 0) FORMAT(INT4_32, 32, 20, 32, 1) \
     FORMAT(INT4_128, 128, 68, 32, 1) FORMAT(INT8_128, 128, 132, 32, 0) \
     FORMAT(FP4_128, 128, 76, 16, 0)
+#define SH_PACKED_POINTS(FORMAT) \
+    FORMAT(IQ1_S, 256, 50, 32, 0) FORMAT(IQ1_M, 256, 56, 16, 0) FORMAT(IQ2_XXS, 256, 66, 32, 0) \
+    FORMAT(IQ2_XS, 256, 74, 16, 0) FORMAT(IQ2_S, 256, 82, 16, 0) FORMAT(IQ3_XXS, 256, 98, 32, 0) \
+    FORMAT(IQ3_S, 256, 110, 32, 0)
+#define SH_PACKED_CODES(FORMAT) SH_PACKED_BITS(FORMAT) SH_PACKED_POINTS(FORMAT)
 #define SH_PACKED_HALVES(FORMAT) FORMAT(F16, 32, 64, 32, 0) FORMAT(BF16, 32, 64, 32, 0)
 #define SH_PACKED_FLOATS(FORMAT) \
     FORMAT(E4M3_128, 128, 132, 32, 0) FORMAT(E5M2_128, 128, 132, 32, 0) FORMAT(NF4_64, 64, 36, 32, 0)
@@ -67,9 +73,21 @@ static inline __attribute__((always_inline)) struct sh_packing_shape sh_packing_
 }
 
 /* Whether a format's blocks are codes, which are whole numbers, with scales. */
-static inline int sh_packed_is_code(enum sh_packing format)
+static inline __attribute__((always_inline)) int sh_packed_is_code(enum sh_packing format)
 {
     return format != SH_PACKED_OTHER && format < SH_PACKED_F16;
+}
+
+/* Whether these codes are points of a lattice. */
+static inline __attribute__((always_inline)) int sh_packed_is_points(enum sh_packing format)
+{
+    return format >= SH_PACKED_IQ1_S && format <= SH_PACKED_IQ3_S;
+}
+
+/* Whether a copy in another order can make products faster (sh_backend.settle). */
+static inline __attribute__((always_inline)) int sh_packed_may_settle(enum sh_packing format)
+{
+    return sh_packed_is_code(format) && !sh_packed_is_points(format);
 }
 
 struct sh_packed {
@@ -80,6 +98,7 @@ struct sh_packed {
     int d_head;                         /* of the rows at `at`: 0, or row 2 i + j of each head of so many is row */
                                         /* i + j d_head / 2 of the matrix                         */
     int step;                           /* rows at `at` from one of the matrix to the next; 0: 1  */
+    const int *columns;                 /* of `blocks`: number j of a row is of column columns[j]; NULL: of column j */
     /* Rows [first, first + n) of the matrix as f32 numbers, [n, cols]; from any thread. */
     void (*unpack)(const void *from, int first, int n, float *to);
     /* Rows [first, first + n) of the matrix in blocks of the format, [n, cols / elements, bytes]; from any thread.

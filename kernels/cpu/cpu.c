@@ -46,6 +46,7 @@ static void close_device(struct sh_dev *d)
     free(d->packed.at);
     free(d->panel.at);
     free(d->narrowed.at);
+    free(d->sorted.at);
     free(d->ordered.at);
     free(d);
 }

@@ -27,6 +27,7 @@ struct sh_dev {
     struct cpu_scratch widened, product;    /* 16-bit x and out as f32, where the type is not native */
     int few_bf16;                       /* the machine runs the variant's bf16 products of a few rows */
     int has_vnni;                       /* the machine runs the variant's products of bytes       */
+    struct cpu_scratch sorted;          /* x in the order of a weight's columns                   */
     struct cpu_scratch ordered;         /* x as products of a few rows with codes need it    */
     struct cpu_scratch packed;          /* weights as our products of many rows take them    */
     struct cpu_scratch panel, narrowed; /* rows of a weight out of their codes: f32, and as bf16 */

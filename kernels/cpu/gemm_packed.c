@@ -50,11 +50,13 @@ UNPACK void unpack_row(enum sh_packing format, struct block_at at, int cols, flo
     struct sh_packing_shape s = sh_packing_shape(format);
     for (int col = 0; col < cols; col += s.elements, at.b += s.bytes, at.apart += is_apart(format)) {
         float scale[MOST_SPANS], less[MOST_SPANS];
-        scales_of(format, at.b, scale, less);
+        struct points points;
+        struct block_at block = {readable(format, at.b, &points), at.apart};
+        scales_of(format, block.b, scale, less);
         for (int run = 0; run < s.elements / RUN; run++) {
-            bytes32 own = run_codes(format, at.b, run);
+            bytes32 own = run_codes(format, block.b, run);
             for (int i = 0; i < RUN; i += CPU_FLOATS, to += step)
-                *(vec *)to = numbers_of(format, at, run, i, own, scale, less);
+                *(vec *)to = numbers_of(format, block, run, i, own, scale, less);
         }
     }
 }
@@ -75,9 +77,13 @@ UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, i
     size_t blocks = (size_t)(cols / s.elements);
     for (size_t i = 0, b = 0; i < blocks; i++, b += (size_t)s.bytes, x.at += s.elements) {
         float scale[FEW_PLACES][MOST_SPANS], less[FEW_PLACES][MOST_SPANS];
+        struct points points[FEW_PLACES];
+        struct block_at block[FEW_PLACES];
         for (int k = 0; k < n; k++) {
             few_ask(at[k].b + b + FEW_AHEAD, (size_t)s.bytes);
-            scales_of(format, at[k].b + b, scale[k], less[k]);
+            block[k].b = readable(format, at[k].b + b, points + k);
+            block[k].apart = is_apart(format) ? at[k].apart + i : NULL;
+            scales_of(format, block[k].b, scale[k], less[k]);
         }
         if (!has_one_scale(format))
             __asm__("" : "+m"(scale), "+m"(less));  /* broadcast from memory: from registers it takes shuffles */
@@ -85,11 +91,10 @@ UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, i
         for (int run = 0; run < s.elements / RUN; run++)
 #pragma GCC unroll UNROLLED
             for (int k = 0; k < n; k++) {
-                struct block_at block = {at[k].b + b, is_apart(format) ? at[k].apart + i : NULL};
-                bytes32 own = run_codes(format, block.b, run);
+                bytes32 own = run_codes(format, block[k].b, run);
 #pragma GCC unroll UNROLLED
                 for (int j = 0; j < RUN; j += CPU_FLOATS) {
-                    vec w = numbers_of(format, block, run, j, own, scale[k], less[k]);
+                    vec w = numbers_of(format, block[k], run, j, own, scale[k], less[k]);
 #pragma GCC unroll UNROLLED
                     for (int r = 0; r < x.rows; r++)
                         sum[k * x.rows + r] += *(const vec *)(x.at + (size_t)r * x.stride + run * RUN + j) * w;

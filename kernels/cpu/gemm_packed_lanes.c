@@ -79,6 +79,7 @@ UNPACK void put_wide(enum sh_packing format, int is_group, struct wide_from *fro
         words_of(format, &at, &words);
 #pragma GCC unroll 8
         for (int run = 0; run < s.elements / RUN; run++, to++) {
+            words_of_run(format, &scales, run, &words);
 #pragma GCC unroll 8
             for (int g = 0; g < GROUPS; g++)
                 put_wide_codes(format, to, g, v, codes_for_dot(format, codes_of(format, &words, run, g)));
@@ -195,7 +196,7 @@ typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run
 #define FORMAT(name, elements, bytes, span, has_less)                                                              \
     static void wide_##name(struct wide_from *from, int runs, int v, struct wide_run *to)                          \
     {                                                                                                              \
-        if (from->at.is_group)                                                                                     \
+        if (from->at.is_group && !sh_packed_is_points(SH_PACKED_##name))                                           \
             put_wide(SH_PACKED_##name, 1, from, runs * RUN / (elements), v, to);                                   \
         else                                                                                                       \
             put_wide(SH_PACKED_##name, 0, from, runs * RUN / (elements), v, to);                                   \

@@ -12,6 +12,7 @@ LANES_INLINE lane_floats add_blocks(enum sh_packing format, const struct lanes_a
 {
     const int spans = spans_of_run(format), parts = parts_of_run(format) / spans;    /* of a run; of a span */
     const int groups = GROUPS / spans / parts;  /* of a part */
+    const int chains = sh_packed_is_points(format) ? 2 : 1;     /* of sums: codes do not come as fast as from memory */
     const int share = LANES * group_bytes(format) / (sh_packing_shape(format).elements / RUN);      /* of a run */
     struct lane_scales scales;
     struct lane_words words;
@@ -21,6 +22,7 @@ LANES_INLINE lane_floats add_blocks(enum sh_packing format, const struct lanes_a
     for (int run = 0; run < sh_packing_shape(format).elements / RUN; run++, x++) {
         if (at->is_group)
             few_ask(after_floats(at->group, &sum) + GROUP_AHEAD + run * share, (size_t)share);
+        words_of_run(format, &scales, run, &words);
 #pragma GCC unroll 2
         for (int j = 0; j < spans; j++) {
             lane_floats scale = lane_scale(format, &scales, run * spans + j), less;
@@ -28,13 +30,15 @@ LANES_INLINE lane_floats add_blocks(enum sh_packing format, const struct lanes_a
             lane_ints all = ints_set(0);
 #pragma GCC unroll 2
             for (int part = j * parts; part < (j + 1) * parts; part++) {
-                struct lane_dot dot = dot_start(format, x, part);
+                struct lane_dot dot[2] = {dot_start(format, x, part), dot_zero()};
 #pragma GCC unroll 8
                 for (int g = part * groups; g < (part + 1) * groups; g++) {
                     struct lane_codes code = codes_for_dot(format, codes_of(format, &words, run, g));
-                    dot_add(format, &dot, &code, x, g);
+                    dot_add(format, &dot[g % chains], &code, x, g);
                 }
-                all = ints_add(all, dot_end(format, &dot, &whole));
+                if (chains > 1)
+                    dot[0] = dots_add(&dot[0], &dot[1]);
+                all = ints_add(all, dot_end(format, &dot[0], &whole));
             }
             if (sh_packing_shape(format).has_less)
                 less = lane_less(format, &scales, run * spans + j);
@@ -66,7 +70,6 @@ LANES_INLINE lane_floats dot_group(enum sh_packing format, const struct lanes_fr
     return sum;
 }
 
-#ifdef __AVX512F__
 /* x with 16 rows of blocks. */
 LANES_INLINE lane_floats dot_rows(enum sh_packing format, const struct lanes_from *from, int cols,
                                   const struct lane_run *x)
@@ -83,19 +86,16 @@ LANES_INLINE lane_floats dot_rows(enum sh_packing format, const struct lanes_fro
     }
     return sum;
 }
-#else
-#define dot_rows dot_group              /* rows of blocks are read only with VNNI */
-#endif
 
 typedef void lanes_fn(const struct lanes_from *from, int cols, const struct lane_run *x, float *sum);
 
 #define FORMAT(name, elements, bytes, span, has_less)                                                              \
     VNNI static void lanes_##name(const struct lanes_from *from, int cols, const struct lane_run *x, float *sum)   \
     {                                                                                                              \
-        if (from->group)                                                                                           \
-            floats_store(sum, dot_group(SH_PACKED_##name, from, cols, x));                                         \
-        else                                                                                                       \
+        if (has_row_lanes(SH_PACKED_##name) && !(from->group && sh_packed_may_settle(SH_PACKED_##name)))            \
             floats_store(sum, dot_rows(SH_PACKED_##name, from, cols, x));                                          \
+        else                                                                                                       \
+            floats_store(sum, dot_group(SH_PACKED_##name, from, cols, x));                                         \
     }
 SH_PACKED_CODES(FORMAT)
 #undef FORMAT

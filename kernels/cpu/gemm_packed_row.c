@@ -57,11 +57,14 @@ UNPACK struct dots dot_spans(enum sh_packing format, const struct block_at *at, 
     size_t runs = (size_t)(s.elements / RUN);
     for (size_t i = 0, b = 0; i < blocks; i++, b += (size_t)s.bytes) {
         float scale[FEW_PLACES][MOST_SPANS];
+        struct points points[FEW_PLACES];
+        const unsigned char *block[FEW_PLACES];
 #pragma GCC unroll UNROLLED
         for (int k = 0; k < n; k++) {
             float own[MOST_SPANS], least[MOST_SPANS];
             few_ask(at[k].b + b + FEW_AHEAD, (size_t)s.bytes);
-            scales_of(format, at[k].b + b, own, least);
+            block[k] = readable(format, at[k].b + b, points + k);
+            scales_of(format, block[k], own, least);
             for (size_t j = 0; j < spans; j += 8) {
                 floats8 d = up_to_8(own + j, spans), sum = up_to_8(x->sum + i * spans + j, spans);
                 *(floats8 *)(scale[k] + j) = d * up_to_8(x->scale + i * spans + j, spans);
@@ -76,7 +79,7 @@ UNPACK struct dots dot_spans(enum sh_packing format, const struct block_at *at, 
         for (size_t run = 0; run < runs; run++)
 #pragma GCC unroll UNROLLED
             for (int k = 0; k < n; k++) {
-                bytes32 code = whole_codes(format, at[k].b + b, (int)run);
+                bytes32 code = whole_codes(format, block[k], (int)run);
                 ints_of_run dot = dot_run(code, x->n[i * runs + run], whole_is_signed(format));
                 to.sum[k] += __builtin_convertvector(dot, floats_of_run) * of_run(format, scale[k], (int)run);
             }

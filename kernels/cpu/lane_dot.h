@@ -157,6 +157,17 @@ UNPACK lane_ints dot_end(enum sh_packing format, const struct lane_dot *dot, con
 
 #endif
 
+UNPACK struct lane_dot dot_zero(void)
+{
+    return (struct lane_dot){ints_set(0), ints_set(0)};
+}
+
+/* Of codes that are not in bytes, or with AVX-512. */
+UNPACK struct lane_dot dots_add(const struct lane_dot *a, const struct lane_dot *b)
+{
+    return (struct lane_dot){ints_add(a->high, b->high), ints_add(a->low, b->low)};
+}
+
 /* sum and what span j of a run of x gives, whose codes times n add up to `dot`. less: NULL where there is none. */
 UNPACK lane_floats add_span(lane_floats sum, lane_ints dot, const struct lane_run *x, int j, const lane_floats *scale,
                             const lane_floats *less)

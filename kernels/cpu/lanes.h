@@ -41,6 +41,18 @@ LANE lane_ints bytes_add_where(lane_ints a, int more, lane_ints bytes, int32_t b
     return _mm512_mask_add_epi8(a, _mm512_test_epi8_mask(bytes, _mm512_set1_epi32(bits)), a, bytes_set(more));
 }
 
+/* The bytes of a, less than 0 where a bit is set. */
+LANE lane_ints bytes_less_where(lane_ints a, lane_ints bytes, int32_t bits)
+{
+    __mmask64 is_less = _mm512_test_epi8_mask(bytes, _mm512_set1_epi32(bits));
+    return _mm512_mask_sub_epi8(a, is_less, _mm512_setzero_si512(), a);
+}
+
+LANE lane_ints ints_of_parts(__m256i low, __m256i high)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
 LANE lane_floats floats_set(float x) { return _mm512_set1_ps(x); }
 LANE lane_floats floats_load(const float *at) { return _mm512_loadu_ps(at); }
 LANE void floats_store(float *at, lane_floats a) { _mm512_storeu_ps(at, a); }
@@ -134,6 +146,23 @@ LANE lane_ints bytes_add_where(lane_ints a, int more, lane_ints bytes, int32_t b
         a.v[i] = _mm256_add_epi8(a.v[i], _mm256_and_si256(is_set, by));
     }
     return a;
+}
+
+LANE lane_ints bytes_less_where(lane_ints a, lane_ints bytes, int32_t bits)
+{
+    __m256i bit = _mm256_set1_epi32(bits);
+    for (int i = 0; i < 2; i++) {
+        __m256i is_less = _mm256_cmpeq_epi8(_mm256_and_si256(bytes.v[i], bit), bit);
+        a.v[i] = _mm256_sub_epi8(_mm256_xor_si256(a.v[i], is_less), is_less);
+    }
+    return a;
+}
+
+LANE lane_ints ints_of_parts(__m256i low, __m256i high) { return (lane_ints){{low, high}}; }
+
+LANE lane_floats floats_of_halves(__m256i a)
+{
+    return (lane_floats){{_mm256_cvtph_ps(_mm256_castsi256_si128(a)), _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1))}};
 }
 
 LANE lane_floats floats_load(const float *at)

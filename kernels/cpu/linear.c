@@ -16,6 +16,7 @@ enum {
     MOST_FEW_ROWS_BF16 = 1,             /* ... is faster,                                         */
     MOST_FEW_ROWS_AMX = 32,             /* later where we have tiles,                             */
     MOST_FEW_ROWS_HALVES = 32,          /* or where it would have to widen the weight             */
+    SORTED_ROWS = 256,                  /* of x that are put into the order of columns together   */
     MOST_LINEARS = 4                    /* that run together                                      */
 };
 
@@ -73,6 +74,8 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
     if (bits < 16)
         floats += (size_t)(rows < CODES_MOST_ROWS ? rows : CODES_MOST_ROWS) * d->kernels->few_codes_room(in);
     floats += (size_t)d->n_threads * d->kernels->packed_room(in);       /* or packed */
+    if (bits == 16)                     /* and its columns in another order */
+        floats += (size_t)(rows < SORTED_ROWS ? rows : SORTED_ROWS) * (size_t)in;
     if (cpu_has_lanes(d) && rows > d->kernels->packed_rows)
         floats += d->kernels->lanes_room(rows, in);
     if (d->own_sums && rows > MOST_FEW_ROWS)
@@ -306,7 +309,7 @@ enum loops { NO_LOOPS, F32_LOOPS, BF16_LOOPS, AMX_LOOPS, CODE_LOOPS, PACKED_LOOP
 static int in_lanes(const struct sh_dev *d, const struct sh_weight *w)
 {
     return cpu_has_lanes(d) && is_packed(w) && sh_packed_is_code(w->packed.format) &&
-           (w->groups || d->kernels->lanes_by_vnni);
+           (w->groups || d->kernels->lanes_by_vnni || sh_packed_is_points(w->packed.format));
 }
 
 /* Rows of x that our own loops for few rows take, at most. */
@@ -385,7 +388,7 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
     if (is_packed(w))
         plain_at = (struct few_weight){.packed = &w->packed};
     int most = w->codes.at ? panel_rows(w->rows, w->cols) : w->rows;
-    if (in_lanes(d, w)) {
+    if (in_lanes(d, w) && !(sh_packed_is_points(w->packed.format) && !d->kernels->lanes_by_vnni)) {     /* with AVX2 */
         f.packed = &w->packed;
         f.groups = w->groups;
         f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * room + d->kernels->lanes_room(f.x.rows, w->cols));
@@ -437,6 +440,58 @@ static void many_rows(struct sh_dev *d, const struct sh_linear *a)
     dnnl_primitive_attr_destroy(p.attr);
 }
 
+/* ---- blocks of columns in another order ---- */
+
+static void run_alone(struct sh_dev *d, const struct sh_linear *a)
+{
+    enum loops loops = loops_for(d, a);
+    if (loops)
+        run_loops(d, loops, a, 1);
+    else
+        many_rows(d, a);
+}
+
+struct sorting {
+    struct sh_mat to, from;
+    const int *columns;
+};
+
+static void sort_row(void *arg, int row)
+{
+    const struct sorting *s = arg;
+    const char *from = number_at(&s->from, row, 0);
+    char *to = number_at(&s->to, row, 0);
+    if (s->from.type == SH_F32)
+        for (int j = 0; j < s->to.cols; j++)
+            ((float *)(void *)to)[j] = ((const float *)(const void *)from)[s->columns[j]];
+    else
+        for (int j = 0; j < s->to.cols; j++)
+            ((uint16_t *)(void *)to)[j] = ((const uint16_t *)(const void *)from)[s->columns[j]];
+}
+
+static int is_sorted(const struct sh_linear *a)
+{
+    return is_packed(a->w) && a->w->packed.columns && a->x.cols == a->w->cols && a->x.rows == a->out.rows;
+}
+
+/* With x in the order of the weight's columns, some rows at a time. */
+static void run_sorted(struct sh_dev *d, const struct sh_linear *a)
+{
+    int rows = a->x.rows, strips = (rows + SORTED_ROWS - 1) / SORTED_ROWS;
+    for (int i = 0, row = 0, n; i < strips && !d->failed; i++, row += n) {
+        n = (rows - row) / (strips - i);        /* about as many each: few rows may have sums in another order */
+        struct sh_linear one = *a;
+        one.x = (struct sh_mat){cpu_scratch_at(&d->sorted, (size_t)n * (size_t)a->x.cols), a->x.type, n, a->x.cols,
+                                (size_t)a->x.cols};
+        one.out.at = number_at(&a->out, row, 0);
+        one.out.rows = n;
+        struct sorting s = {one.x, a->x, a->w->packed.columns};
+        s.from.at = number_at(&a->x, row, 0);
+        sh_team_each(d->n_threads, n, sort_row, &s);
+        run_alone(d, &one);
+    }
+}
+
 void cpu_linear(struct sh_dev *d, const struct sh_linear *a)
 {
     cpu_linears(d, a, 1);
@@ -447,8 +502,13 @@ void cpu_linears(struct sh_dev *d, const struct sh_linear *a, int n)
     unsigned long long since = sh_stage_begin(d->stages);
     for (int i = 0, run; i < n && !d->failed; i += run) {
         enum loops loops = loops_for(d, a + i);
-        for (run = 1; i + run < n && run < MOST_LINEARS && loops && loops_for(d, a + i + run) == loops &&
-                      a[i + run].w->codes.bits == a[i].w->codes.bits;)
+        run = 1;
+        if (is_sorted(a + i)) {         /* x is its own */
+            run_sorted(d, a + i);
+            continue;
+        }
+        while (i + run < n && run < MOST_LINEARS && loops && loops_for(d, a + i + run) == loops &&
+               a[i + run].w->codes.bits == a[i].w->codes.bits && !is_sorted(a + i + run))
             run++;
         if (loops)
             run_loops(d, loops, a + i, run);

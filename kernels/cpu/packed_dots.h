@@ -135,7 +135,7 @@ UNPACK float whole_offset(enum sh_packing format)
 UNPACK int whole_is_signed(enum sh_packing format)
 {
     return format == SH_PACKED_Q8_0 || format == SH_PACKED_IQ4_NL || format == SH_PACKED_IQ4_XS ||
-           format == SH_PACKED_INT8_128;
+           format == SH_PACKED_INT8_128 || sh_packed_is_points(format);
 }
 
 /* Sums of code * n; those of each half of the run are in half of the lanes. */

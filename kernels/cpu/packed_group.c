@@ -109,7 +109,7 @@ static unsigned char *room_for(size_t bytes)
 
 unsigned char *CPU_NAME(cpu_grouped)(const struct sh_packed *p, int n_threads)
 {
-    if (!sh_packed_is_code(p->format))
+    if (!sh_packed_may_settle(p->format))
         return NULL;
     size_t groups = ((size_t)p->rows + GROUP_ROWS - 1) / GROUP_ROWS;
     size_t blocks = (size_t)(p->cols / sh_packing_shape(p->format).elements);

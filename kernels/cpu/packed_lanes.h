@@ -13,15 +13,25 @@
 #include "kernels/cpu/group_codes.h"
 #include "kernels/cpu/lane_run.h"
 #include "kernels/cpu/packed_group.h"
+#include "kernels/cpu/points_lanes.h"
 
 #ifdef __AVX2__
 
 enum {
-    WORDS = 4, PIECE = 4 * WORDS,       /* words and bytes of a piece of a block: rows are turned piece by piece */
     MOST_PIECES = 12,
     TOGETHER = LANES / FEW_PLACES,      /* outputs that are neighbours, of rows of blocks                    */
     GROUP_AHEAD = 8192                  /* bytes of groups that are read from end to end                     */
 };
+
+/* Whether there are kernels that read rows of blocks: with VNNI of all formats. */
+UNPACK int has_row_lanes(enum sh_packing format)
+{
+#ifdef __AVX512F__
+    return sh_packed_is_code(format);
+#else
+    return sh_packed_is_points(format);
+#endif
+}
 
 /* ---- blocks of 16 outputs ---- */
 
@@ -34,45 +44,6 @@ struct lanes_at {
 };
 
 #ifdef __AVX512F__
-typedef int16_t short_at __attribute__((aligned(1), may_alias));
-
-/* Pieces of 16 bytes, from byte b of each output's blocks: word[4 * piece + i] = their words i. */
-UNPACK void turned(const struct block_at *at, size_t b, int pieces, lane_ints *word)
-{
-#pragma GCC unroll 16
-    for (int p = 0; p < pieces; p++, b += PIECE, word += WORDS) {
-        __m512i from[4], pair[4];
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            __m128i part[4];
-#pragma GCC unroll 4
-            for (int j = 0; j < 4; j++)
-                part[j] = _mm_loadu_si128((const __m128i *)(const void *)(at[4 * j + k].b + b));
-            from[k] = _mm512_inserti32x4(_mm512_castsi128_si512(part[0]), part[1], 1);
-            from[k] = _mm512_inserti32x4(_mm512_inserti32x4(from[k], part[2], 2), part[3], 3);
-        }
-        pair[0] = _mm512_unpacklo_epi32(from[0], from[1]);
-        pair[1] = _mm512_unpackhi_epi32(from[0], from[1]);
-        pair[2] = _mm512_unpacklo_epi32(from[2], from[3]);
-        pair[3] = _mm512_unpackhi_epi32(from[2], from[3]);
-        word[0] = _mm512_unpacklo_epi64(pair[0], pair[2]);
-        word[1] = _mm512_unpackhi_epi64(pair[0], pair[2]);
-        word[2] = _mm512_unpacklo_epi64(pair[1], pair[3]);
-        word[3] = _mm512_unpackhi_epi64(pair[1], pair[3]);
-    }
-}
-
-/* Two bytes of each: on their own they take fewer shuffles than turned. */
-UNPACK __m256i halves_of_rows(const struct block_at *at, size_t b)
-{
-    __m128i half[2];
-#define HALF(k) (*(const short_at *)(const void *)(at[k].b + b))
-    for (int i = 0; i < 2; i++, at += 8)
-        half[i] = _mm_setr_epi16(HALF(0), HALF(1), HALF(2), HALF(3), HALF(4), HALF(5), HALF(6), HALF(7));
-#undef HALF
-    return _mm256_set_m128i(half[1], half[0]);
-}
-
 UNPACK lane_ints first_bytes_of_rows(enum sh_packing format, const struct lanes_at *at)
 {
     unsigned char e[LANES];
@@ -139,6 +110,7 @@ UNPACK lane_floats byte_of_words(lane_ints word, int j, int is_signed)
 struct lane_scales {
     lane_floats d, least;
     lane_ints word[WORDS];
+    struct lane_points points;          /* of these instead, with what codes are made of          */
 };
 
 /* sh_e8m0_half */
@@ -200,6 +172,10 @@ UNPACK void put_sixteen_of_6(struct lane_scales *to)
 
 UNPACK void lane_scales_of(enum sh_packing format, const struct lanes_at *at, struct lane_scales *to)
 {
+    if (sh_packed_is_points(format)) {
+        put_lane_points(format, at->row, at->b, &to->points);
+        return;
+    }
     switch (format) {
     case SH_PACKED_Q4_K: case SH_PACKED_Q5_K:
         pieces_at(format, at, 0, 1, to->word);
@@ -244,6 +220,8 @@ UNPACK void lane_scales_of(enum sh_packing format, const struct lanes_at *at, st
 UNPACK lane_floats lane_scale(enum sh_packing format, const struct lane_scales *s, int j)
 {
     lane_ints four, two;
+    if (sh_packed_is_points(format))
+        return scale_of_points(&s->points, j);
     if (has_whole_scales(format))
         return s->d;
     switch (format) {
@@ -344,11 +322,20 @@ UNPACK void words_of(enum sh_packing format, const struct lanes_at *at, struct l
 {
     struct pieces p = pieces_of(format);
     to->at = at;
+    if (sh_packed_is_points(format))
+        return;
     if (!at->is_group)
         pieces_at(format, at, p.at, p.n, to->word);
     to->fifths = ints_set(0);
     if (!at->is_group && has_fifths(format))
         to->fifths = lane_word_at(format, at, fifths_byte(format));
+}
+
+/* What codes_of(run) needs besides. */
+UNPACK void words_of_run(enum sh_packing format, const struct lane_scales *scales, int run, struct lane_words *to)
+{
+    if (sh_packed_is_points(format))
+        put_point_codes(format, &scales->points, run, to->word);
 }
 
 UNPACK lane_ints word_of(enum sh_packing format, const struct lane_words *w, int i)
@@ -364,6 +351,8 @@ UNPACK lane_ints codes_of(enum sh_packing format, const struct lane_words *w, in
     struct group_codes other = group_codes(format);
     if (w->at->is_group && other.bits)
         return group_code(other.bits, w->at->group + LANES * (other.place + run * 4 * other.bits), g);
+    if (sh_packed_is_points(format))
+        return w->word[g];
     switch (format) {
     case SH_PACKED_Q8_0: case SH_PACKED_INT8_128: return ints_xor(word_of(format, w, run * 8 + g), bytes_set(-128));
     case SH_PACKED_Q5_0: case SH_PACKED_Q5_1:

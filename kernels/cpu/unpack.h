@@ -11,22 +11,10 @@
 #ifndef SH_KERNELS_CPU_UNPACK_H
 #define SH_KERNELS_CPU_UNPACK_H
 
-#include <string.h>
+#include "kernels/cpu/packed_bytes.h"
+#include "kernels/cpu/unpack_points.h"
 
-#include "kernels/cpu/floats.h"
-#include "kernels/packed.h"
-
-#pragma GCC diagnostic ignored "-Wpsabi"         /* vectors that are wider than the variant's: all is inlined */
-
-#define UNPACK static inline __attribute__((always_inline))
 #define E4M3_AS_F16 0x1p8f              /* E4M3 bits moved into an f16 are the number divided by this */
-
-enum { RUN = 32, MOST_SPANS = 16, MOST_RUNS = 8 };
-
-typedef uint16_t pairs32 __attribute__((vector_size(32), aligned(1), may_alias));   /* 32 bytes, shifted in pairs */
-typedef uint16_t pairs16 __attribute__((vector_size(16), aligned(1), may_alias));
-typedef int8_t bytes32 __attribute__((vector_size(32), aligned(1), may_alias));
-typedef int32_t ints __attribute__((vector_size(4 * CPU_FLOATS)));
 
 static const float nf4_all[16] = {SH_NF4_NUMBERS};
 
@@ -34,21 +22,6 @@ static const float nf4_all[16] = {SH_NF4_NUMBERS};
 UNPACK int is_halves(enum sh_packing format)
 {
     return format == SH_PACKED_F16 || format == SH_PACKED_BF16;
-}
-
-UNPACK float half_at(const unsigned char *at)
-{
-    uint16_t h = (uint16_t)(at[0] | at[1] << 8);
-#ifdef __F16C__
-    return _cvtsh_ss(h);
-#else
-    return sh_f16_to_f32(h);
-#endif
-}
-
-UNPACK uint32_t word_at(const unsigned char *at)
-{
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
 /* ---- scales ---- */
@@ -152,6 +125,8 @@ UNPACK void sixteen_of_6(const unsigned char *b, float *scale)
 /* Of the spans of a block that has several. */
 UNPACK void scales_of(enum sh_packing format, const unsigned char *b, float *scale, float *less)
 {
+    if (sh_packed_is_points(format))
+        scales_of_points(format, b, scale);
     switch (format) {
     case SH_PACKED_Q4_K: case SH_PACKED_Q5_K:
         pairs_of_6(b, scale, less);
@@ -249,17 +224,7 @@ UNPACK bytes32 looked_up_bytes(const int8_t *table, bytes32 code)
 /* 16 where a bit is set. */
 UNPACK bytes32 fifths(uint32_t bits)
 {
-#ifdef __AVX2__
-    const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
-    __m256i v = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32((int)bits), byte), bit);
-    return (bytes32)_mm256_and_si256(_mm256_cmpeq_epi8(v, bit), _mm256_set1_epi8(16));
-#else
-    bytes32 all;
-    for (int i = 0; i < 32; i++)
-        all[i] = (int8_t)((bits >> i & 1) << 4);
-    return all;
-#endif
+    return set_bytes(bits) & 16;
 }
 
 /* Bits [shift, …) of 32 bytes under a mask of each. */
@@ -296,7 +261,7 @@ UNPACK bytes32 run_codes(enum sh_packing format, const unsigned char *b, int run
                bits_to(b + 128 + half * 32, 2 * quarter, 4, 3);
     case SH_PACKED_Q2_K: return bits_of(b + 16 + half * 32, 2 * quarter, 3);
     case SH_PACKED_Q3_K: return bits_of(b + 32 + half * 32, 2 * quarter, 3) | bits_to(b, run, 2, 1);
-    default: return (bytes32){0};
+    default: return *(const bytes32 *)(const void *)(b + run * RUN);    /* a block of points, as codes */
     }
 }
 
@@ -332,7 +297,7 @@ UNPACK int in_fours(enum sh_packing format)
     case SH_PACKED_INT4_32: case SH_PACKED_INT4_128: case SH_PACKED_INT8_128: return 0;
     case SH_PACKED_F16: case SH_PACKED_BF16: case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128:
     case SH_PACKED_NF4_64: return 0;
-    default: return CPU_FLOATS == 8;
+    default: return CPU_FLOATS == 8 && !sh_packed_is_points(format);
     }
 }
 
@@ -484,7 +449,7 @@ UNPACK vec number_codes(enum sh_packing format, const unsigned char *b, int run,
     case SH_PACKED_FP4_128:
         w = widened_codes(own, i, 1);
         break;
-    default: w = widened_codes(own, i, 0);
+    default: w = sh_packed_is_points(format) ? widened_bytes(b + run * RUN + i, 1) : widened_codes(own, i, 0);
     }
     return __builtin_convertvector(w, vec);
 }

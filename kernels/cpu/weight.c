@@ -236,7 +236,7 @@ static struct sh_weight *made(struct sh_dev *d, struct sh_weight *w, struct sh_e
     struct sh_packing_shape s = sh_packing_shape(w->packed.format);
     size_t bytes = (size_t)w->rows * (size_t)(w->cols / s.elements) * (size_t)s.bytes;
     int reads_rows = cpu_computed(d, w->type) == SH_BF16 && d->kernels->lanes_by_vnni;
-    if (cpu_has_lanes(d) && !reads_rows && sh_packed_is_code(w->packed.format)) {
+    if (cpu_has_lanes(d) && !reads_rows && sh_packed_may_settle(w->packed.format)) {
         w->groups = d->kernels->grouped(&w->packed, d->n_threads);
     } else if ((w->blocks = malloc(bytes))) {
         sh_team_each(d->n_threads, (w->rows + SH_BLOCKS_ROWS - 1) / SH_BLOCKS_ROWS, make_blocks, w);

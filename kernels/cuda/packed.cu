@@ -109,7 +109,7 @@ struct sh_weight *cuda_packed(struct sh_dev *d, const struct sh_packed *p, enum 
     like.rows = p->rows;
     like.cols = p->cols;
     like.bits = d->weight_bits;
-    like.packing = like.bits == 16 ? p->format : SH_PACKED_OTHER;
+    like.packing = like.bits == 16 && !p->columns ? p->format : SH_PACKED_OTHER;
     int keeps = like.packing != SH_PACKED_OTHER;
     size_t blocks = keeps ? (size_t)p->cols / (size_t)shape.elements : 0, row = blocks * (size_t)shape.bytes;
     size_t bytes = keeps ? (size_t)p->rows * row : cuda_weight_bytes(&like);

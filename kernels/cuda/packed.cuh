@@ -5,21 +5,9 @@
 #ifndef SH_KERNELS_CUDA_PACKED_CUH
 #define SH_KERNELS_CUDA_PACKED_CUH
 
-#include "kernels/cuda/numbers.cuh"
-#include "kernels/packed.h"
+#include "kernels/cuda/points.cuh"
 
 enum { PACKED_EIGHT = 8 };
-
-template <int FORMAT> struct packing;
-#define FORMAT(name, n, size, run, less) \
-    template <> struct packing<SH_PACKED_##name> { enum { ELEMENTS = n, BYTES = size }; };
-SH_PACKED_FORMATS(FORMAT)
-#undef FORMAT
-
-static __device__ __forceinline__ float f16_at(const unsigned char *at)
-{
-    return half_of(*(const unsigned short *)at, 0);
-}
 
 /* Eight bytes in two words; ALIGN: what their address is a multiple of. */
 template <int ALIGN> static __device__ __forceinline__ uint2 bytes_at(const unsigned char *at)
@@ -102,7 +90,7 @@ static __device__ __forceinline__ void eight_of_32(const unsigned char *b, const
     int zero = FORMAT == SH_PACKED_Q4_0 ? 8 : FORMAT == SH_PACKED_Q5_0 ? 16 : 0;
     if constexpr (FORMAT == SH_PACKED_Q8_0) {
         uint2 bytes = bytes_at<2>(b + 2 + first);
-        e->scale = f16_at(b);
+        e->scale = half_at(b);
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = (float)(signed char)byte_of(bytes, i);
@@ -128,15 +116,15 @@ static __device__ __forceinline__ void eight_of_32(const unsigned char *b, const
             e->code[i] = (float)code[i];
     } else if constexpr (FORMAT == SH_PACKED_IQ4_NL) {
         nibbles_at<2>(b + 2, first, code);
-        e->scale = f16_at(b);
+        e->scale = half_at(b);
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = iq4_number(code[i]);
     } else {
         nibbles_at<ALIGN>(b + Q, first, code);
-        e->scale = f16_at(b);
+        e->scale = half_at(b);
         if constexpr (SUMS)
-            e->less = -f16_at(b + 2);
+            e->less = -half_at(b + 2);
         const unsigned char *high = b + Q - 4 + first / 8;
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
@@ -208,23 +196,23 @@ static __device__ __forceinline__ void eight_of_256(const unsigned char *b, int 
         enum { FIVE = FORMAT == SH_PACKED_Q5_K };
         uint2 pair = k_pair(b + 4, run), q = bytes_at<4>(b + (FIVE ? 48 : 16) + run / 2 * 32 + first % 32);
         uint2 high = FIVE ? bytes_at<4>(b + 16 + first % 32) : make_uint2(0, 0);
-        e->scale = f16_at(b) * (float)pair.x;
-        e->less = f16_at(b + 2) * (float)pair.y;
+        e->scale = half_at(b) * (float)pair.x;
+        e->less = half_at(b + 2) * (float)pair.y;
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = (float)((byte_of(q, i) >> (run % 2 * 4) & 15u) | (byte_of(high, i) >> run & 1u) << 4);
     } else if constexpr (FORMAT == SH_PACKED_Q6_K) {
         int half = part / 8, quarter = part % 8 / 2, at = first % 32;
         uint2 low = bytes_at<2>(b + half * 64 + quarter % 2 * 32 + at), high = bytes_at<2>(b + 128 + half * 32 + at);
-        e->scale = f16_at(b + 208) * (float)(signed char)b[192 + part];
+        e->scale = half_at(b + 208) * (float)(signed char)b[192 + part];
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = (float)((int)((byte_of(low, i) >> (quarter / 2 * 4) & 15u) |
                                        (byte_of(high, i) >> (2 * quarter) & 3u) << 4) - 32);
     } else if constexpr (FORMAT == SH_PACKED_Q2_K) {
         uint2 q = bytes_at<4>(b + 16 + part / 8 * 32 + first % 32);
-        e->scale = f16_at(b + 80) * (float)(b[part] & 15);
-        e->less = f16_at(b + 82) * (float)(b[part] >> 4);
+        e->scale = half_at(b + 80) * (float)(b[part] & 15);
+        e->less = half_at(b + 82) * (float)(b[part] >> 4);
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = (float)(byte_of(q, i) >> (part % 8 / 2 * 2) & 3u);
@@ -232,7 +220,7 @@ static __device__ __forceinline__ void eight_of_256(const unsigned char *b, int 
         const unsigned char *s = b + 96;
         uint2 q = bytes_at<2>(b + 32 + part / 8 * 32 + first % 32), high = bytes_at<2>(b + first % 32);
         int scale = (s[part % 8] >> (part / 8 * 4) & 15) | (s[8 + part % 4] >> (part / 4 * 2) & 3) << 4;
-        e->scale = f16_at(b + 108) * (float)(scale - 32);
+        e->scale = half_at(b + 108) * (float)(scale - 32);
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = (float)((int)((byte_of(q, i) >> (part % 8 / 2 * 2) & 3u) +
@@ -241,7 +229,7 @@ static __device__ __forceinline__ void eight_of_256(const unsigned char *b, int 
         unsigned code[PACKED_EIGHT], high = (unsigned)(b[2] | b[3] << 8) >> (2 * run) & 3u;
         unsigned low = (unsigned)b[4 + run / 2] >> (4 * (run % 2)) & 15u;
         nibbles_at<4>(b + 8 + 16 * run, first % 32, code);
-        e->scale = f16_at(b) * (float)((int)(low | high << 4) - 32);
+        e->scale = half_at(b) * (float)((int)(low | high << 4) - 32);
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = iq4_number(code[i]);
@@ -268,6 +256,8 @@ static __device__ __forceinline__ void eight_numbers(const unsigned char *row, c
             eight_of_32<FORMAT>(b, FORMAT == SH_PACKED_MXFP4_APART ? apart + unit / UNITS : NULL, first, &e);
         else if constexpr (FORMAT == SH_PACKED_NF4_64)
             eight_of_nf4(b, first, &e);
+        else if constexpr (packing<FORMAT>::IS_POINTS)
+            eight_of_points<FORMAT>(b, first / PACKED_EIGHT, &e.scale, e.code);
         else if constexpr (packing<FORMAT>::ELEMENTS == 128)
             eight_of_128<FORMAT>(b, first, &e);
         else

@@ -7,6 +7,7 @@ libbase_a_SOURCES = \
 	%D%/err.c %D%/err.h \
 	%D%/file.c %D%/file.h \
 	%D%/host_memory.c \
+	%D%/iq_points.c %D%/iq_points.h \
 	%D%/json_kind.h \
 	%D%/json_python.c %D%/json_python.h \
 	%D%/log8.h \

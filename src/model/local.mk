@@ -106,7 +106,7 @@ libmodel_a_SOURCES = \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
 	%D%/files/gguf_family.c \
-	%D%/files/gguf_iq.c %D%/files/gguf_iq_grid.h \
+	%D%/files/gguf_iq.c \
 	%D%/files/gguf_by_layer.c \
 	%D%/files/gguf_items.c \
 	%D%/files/gguf_rope.c \

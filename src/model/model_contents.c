@@ -81,7 +81,7 @@ static size_t device_bytes(const struct sh_model *m, const struct bound *b, int 
     int is_packed = role != SH_KV_B_W && sh_model_packed(m, role, layer, 0, &p, &name);
     int is_halves = !is_packed && dtype == SH_F32 && sh_model_count(m, role) > 1 &&
                     sh_model_halves(m, role, layer, 0, &p, &name);
-    if ((is_packed || is_halves) && p.format != SH_PACKED_OTHER) {
+    if ((is_packed || is_halves) && p.format != SH_PACKED_OTHER && !p.columns) {
         struct sh_packing_shape shape = sh_packing_shape(p.format);
         return n / (size_t)shape.elements * (size_t)(shape.bytes + (p.apart != NULL));
     }
@@ -142,7 +142,7 @@ static int may_settle(const struct sh_model *m, const struct bound *b, int layer
     enum sh_role role = layer < 0 ? SH_HEAD : b->param->role;
     int is_expert = layer >= 0 && b->param->count == SH_DIM_EXPERTS;
     return (is_expert || sh_model_count(m, role) == 1) && sh_model_packed(m, role, layer, 0, &p, &name) &&
-           sh_packed_is_code(p.format);
+           sh_packed_may_settle(p.format);
 }
 
 static int add_kept(const struct sh_model *m, const struct bound *b, int layer, enum sh_type dtype,

@@ -215,6 +215,7 @@ static struct scales half_scales(enum sh_packing format)
     case SH_PACKED_Q3_K: return (struct scales){108, 1};
     case SH_PACKED_INT4_32: case SH_PACKED_INT4_128: case SH_PACKED_INT8_128: case SH_PACKED_FP4_128:
     case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128: case SH_PACKED_NF4_64: return (struct scales){0, 0};
+    case SH_PACKED_IQ1_M: return (struct scales){0, 0};
     default: return (struct scales){0, 1};
     }
 }
@@ -243,8 +244,10 @@ static int is_doubtful(const struct sh_packed *p, int row)
     if (p->format == SH_PACKED_BF16)
         return any_bad16((const word16 *)(const void *)block, (size_t)p->cols, 0x7f80, 0x0080);
     struct scales scale = half_scales(p->format);
+    for (size_t i = 0; i < blocks && p->format == SH_PACKED_IQ1_M; i++)    /* f16, in upper halves of four bytes */
+        bad |= (block[i * (size_t)s.bytes + 55] & 0x70) == 0x70 && (block[i * (size_t)s.bytes + 53] & 0xc0) == 0xc0;
     if (!scale.n)
-        return 1;
+        return bad || p->format != SH_PACKED_IQ1_M;
     for (size_t i = 0; i < blocks; i++, block += s.bytes)
         for (int k = 0; k < scale.n; k++)
             bad |= (block[scale.at + 2 * k + 1] & 0x7c) == 0x7c;

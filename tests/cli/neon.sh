@@ -12,5 +12,5 @@ trap 'rm -rf "$work"' EXIT
 $cc -std=c11 -D_GNU_SOURCE -I. -DCPU_VARIANT=base -DCPU_FLOATS=4 -O2 -ftree-vectorize -fno-math-errno \
     -fno-trapping-math -ffp-contract=fast -static -pthread -o "$work/packed" tests/cli/neon_packed.c \
     kernels/cpu/gemm_packed.c kernels/cpu/gemm_packed_row.c kernels/cpu/gemm_many_rows.c \
-    src/model/files/gguf_type.c src/model/files/gguf_iq.c \
+    src/model/files/gguf_type.c src/model/files/gguf_iq.c src/base/iq_points.c \
     src/base/team.c src/base/mem.c src/base/rng.c -lm && "$emulator" "$work/packed" || echo "Bail out! it does not compile or run"

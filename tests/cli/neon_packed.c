@@ -20,7 +20,8 @@ static const struct format { const char *name; int half[2], is_apart; } formats[
     {"Q5_1", {0, 2}, 0}, {"IQ4_NL", {0, -1}, 0},
     {"MXFP4", {-1, -1}, 0},
     {"Q4_K", {0, 2}, 0}, {"Q5_K", {0, 2}, 0}, {"Q6_K", {208, -1}, 0}, {"Q2_K", {80, 82}, 0},
-    {"Q3_K", {108, -1}, 0}, {"IQ4_XS", {0, -1}, 0}, {"IQ2_S", {0, -1}, 0}, {"MXFP4", {-1, -1}, 1}};
+    {"Q3_K", {108, -1}, 0}, {"IQ4_XS", {0, -1}, 0}, {"IQ2_XS", {0, -1}, 0},
+    {"IQ3_S", {0, -1}, 0}, {"IQ1_S", {0, -1}, 0}, {"NVFP4", {-1, -1}, 0}, {"MXFP4", {-1, -1}, 1}};
 enum { N_FORMAT = sizeof formats / sizeof *formats };
 
 struct blocks {

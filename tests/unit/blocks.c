@@ -11,17 +11,20 @@
 #include "tests/tap.h"
 
 const struct block_format block_formats[N_BLOCK_FORMAT] = {
-    {"Q8_0", {0, -1}, -1, 0, 0}, {"Q4_0", {0, -1}, -1, 0, 0}, {"Q4_1", {0, 2}, -1, 0, 0}, {"Q5_0", {0, -1}, -1, 0, 0},
-    {"Q5_1", {0, 2}, -1, 0, 0}, {"IQ4_NL", {0, -1}, -1, 0, 0}, {"MXFP4", {-1, -1}, 0, 0, 0},
-    {"Q4_K", {0, 2}, -1, 0, 0}, {"Q5_K", {0, 2}, -1, 0, 0}, {"Q6_K", {208, -1}, -1, 0, 0},
-    {"Q2_K", {80, 82}, -1, 0, 0}, {"Q3_K", {108, -1}, -1, 0, 0}, {"IQ4_XS", {0, -1}, -1, 0, 0},
-    {"IQ2_S", {0, -1}, -1, 0, 0}, {"MXFP4", {-1, -1}, 0, 1, 0}, {"F16", {0, -1}, -1, 0, 0},
-    {"BF16", {0, -1}, -1, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 0}, {"INT4_128", {2, -1}, -1, 0, 0},
-    {"INT8_128", {2, -1}, -1, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 1}, {"INT4_128", {2, -1}, -1, 0, 1},
-    {"INT8_128", {2, -1}, -1, 0, 1}, {"E4M3_128", {2, -1}, -1, 0, 0}, {"E5M2_128", {2, -1}, -1, 0, 0},
-    {"E4M3_128", {2, -1}, -1, 0, 1}, {"E5M2_128", {2, -1}, -1, 0, 1},
-    {"FP4_128", {2, -1}, -1, 0, 0}, {"FP4_128", {2, -1}, -1, 0, 1},
-    {"NF4_64", {2, -1}, -1, 0, 0}, {"NF4_64", {2, -1}, -1, 0, 1}};
+    {"Q8_0", {0, -1}, -1, 0, 0, 0}, {"Q4_0", {0, -1}, -1, 0, 0, 0}, {"Q4_1", {0, 2}, -1, 0, 0, 0},
+    {"Q5_0", {0, -1}, -1, 0, 0, 0}, {"Q5_1", {0, 2}, -1, 0, 0, 0}, {"IQ4_NL", {0, -1}, -1, 0, 0, 0},
+    {"MXFP4", {-1, -1}, 0, 0, 0, 0}, {"Q4_K", {0, 2}, -1, 0, 0, 0}, {"Q5_K", {0, 2}, -1, 0, 0, 0},
+    {"Q6_K", {208, -1}, -1, 0, 0, 0}, {"Q2_K", {80, 82}, -1, 0, 0, 0}, {"Q3_K", {108, -1}, -1, 0, 0, 0},
+    {"IQ4_XS", {0, -1}, -1, 0, 0, 0}, {"NVFP4", {-1, -1}, -1, 0, 0, 0}, {"MXFP4", {-1, -1}, 0, 1, 0, 0},
+    {"F16", {0, -1}, -1, 0, 0, 0}, {"BF16", {0, -1}, -1, 0, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 0, 0},
+    {"INT4_128", {2, -1}, -1, 0, 0, 0}, {"INT8_128", {2, -1}, -1, 0, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 1, 0},
+    {"INT4_128", {2, -1}, -1, 0, 1, 0}, {"INT8_128", {2, -1}, -1, 0, 1, 0}, {"E4M3_128", {2, -1}, -1, 0, 0, 0},
+    {"E5M2_128", {2, -1}, -1, 0, 0, 0}, {"E4M3_128", {2, -1}, -1, 0, 1, 0}, {"E5M2_128", {2, -1}, -1, 0, 1, 0},
+    {"FP4_128", {2, -1}, -1, 0, 0, 0}, {"FP4_128", {2, -1}, -1, 0, 1, 0}, {"NF4_64", {2, -1}, -1, 0, 0, 0},
+    {"NF4_64", {2, -1}, -1, 0, 1, 0}, {"IQ1_S", {0, -1}, -1, 0, 0, 0}, {"IQ1_M", {54, -1}, -1, 0, 0, 0},
+    {"IQ2_XXS", {0, -1}, -1, 0, 0, 0}, {"IQ2_XS", {0, -1}, -1, 0, 0, 0}, {"IQ2_S", {0, -1}, -1, 0, 0, 0},
+    {"IQ3_XXS", {0, -1}, -1, 0, 0, 0}, {"IQ3_S", {0, -1}, -1, 0, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 1, 1},
+    {"INT4_128", {2, -1}, -1, 0, 1, 1}, {"INT8_128", {2, -1}, -1, 0, 1, 1}};
 
 /* ---- formats that no file has: src/model/coded_blocks.h ---- */
 
@@ -172,9 +175,14 @@ void blocks_unpack(const void *from, int first, int n, float *to)
         unpack_halves(b, sh_packed_row(&b->p, first + i), to + (size_t)i * (size_t)b->p.cols);
     if (is_halves(b->type))
         return;
-    for (int i = 0; i < n; i++)
+    float *row = xmalloc((size_t)b->p.cols * sizeof *row);
+    for (int i = 0; i < n; i++, to += b->p.cols) {
         sh_gguf_unpack_row(b->type, b->at + (size_t)sh_packed_row(&b->p, first + i) * b->row_bytes, (size_t)b->p.cols,
-                           to + (size_t)i * (size_t)b->p.cols);
+                           row);
+        for (int k = 0; k < b->p.cols; k++)
+            to[b->columns ? b->columns[k] : k] = row[k];
+    }
+    free(row);
 }
 
 /* The blocks' codes with neighbours in a byte, and their scales. */
@@ -201,6 +209,7 @@ void blocks_free(struct blocks *b)
     free(b->at);
     free(b->codes);
     free(b->scales);
+    free(b->columns);
 }
 
 /* Scales of all blocks in a range of f16 numbers, or of exponents. */
@@ -242,6 +251,11 @@ void blocks_make(struct blocks *b, const struct block_format *f, int rows, int c
                               .step = step, .unpack = blocks_unpack, .from = b};
     if (f->is_made)
         b->p.blocks = blocks_of_rows;
+    if (f->is_sorted) {                 /* 13 and the number of columns have no common factor     */
+        b->p.columns = b->columns = xmalloc((size_t)cols * sizeof *b->columns);
+        for (int k = 0; k < cols; k++)
+            b->columns[k] = (k * 13 + 5) % cols;
+    }
     else if (b->p.format != SH_PACKED_OTHER)
         b->p.at = b->at;
     if (f->is_apart)

@@ -6,19 +6,21 @@
 #include "kernels/packed.h"
 #include "src/model/files/gguf_tensors.h"
 
-/* Where scales of f16 are in a block; -1: none. `byte`: a scale that is an exponent; is_apart: the same numbers as
- * MXFP4_APART; is_made: sh_packed.blocks gives them. */
+/* Where scales of f16 are in a block, or of IQ1_M the upper bits of its own; -1: none. `byte`: a scale that is an
+ * exponent; is_apart: the same numbers as MXFP4_APART; is_made: sh_packed.blocks gives them;
+ * is_sorted: in another order of columns. */
 struct block_format {
     const char *name;
-    int half[2], byte, is_apart, is_made;
+    int half[2], byte, is_apart, is_made, is_sorted;
 };
 
-enum { N_BLOCK_FORMAT = 31 };
+enum { N_BLOCK_FORMAT = 41 };
 extern const struct block_format block_formats[N_BLOCK_FORMAT];
 
 struct blocks {                         /* a matrix                                               */
     const struct sh_gguf_type *type;
     unsigned char *at, *codes, *scales; /* the last two: of MXFP4_APART                           */
+    int *columns;                       /* or NULL: number j of a row of blocks is of column columns[j] */
     size_t row_bytes;
     struct sh_packed p;
 };

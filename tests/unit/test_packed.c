@@ -84,22 +84,25 @@ static int in_lanes(const struct tried *c)
 {
     const struct sh_dev *d = c->t->d;
     return d->rounds_x && d->kernels->packed_lanes && sh_packed_is_code(c->b->p.format) &&
-           (d->kernels->lanes_by_vnni ? d->has_vnni : c->is_settled || c->b->p.blocks);
+           (d->kernels->lanes_by_vnni ? d->has_vnni
+                                      : c->is_settled || c->b->p.blocks || sh_packed_is_points(c->b->p.format));
 }
 
 static int is_whole(const struct tried *c, int rows)    /* whether x is rounded to integers       */
 {
     const struct sh_dev *d = c->t->d;
-    int all = in_lanes(c) && (c->type != SH_BF16 || !d->native_bf16);
+    int points_by_avx2 = sh_packed_is_points(c->b->p.format) && !d->kernels->lanes_by_vnni;     /* few alone */
+    int all = in_lanes(c) && !points_by_avx2 && (c->type != SH_BF16 || !d->native_bf16);
     return d->rounds_x && sh_packed_is_code(c->b->p.format) &&
            (all || rows <= (in_lanes(c) ? d->kernels->packed_rows : 1));
 }
 
-/* What the rounding of number k of a row may be, the largest of its run becoming `to`. */
-static double whole_rounding(const struct matrix *x, int row, int k, double to)
+/* What the rounding of number k of a row may be, the largest of its run becoming `to`. Runs of columns in another order
+ * can have any numbers. */
+static double whole_rounding(const struct matrix *x, int row, int k, double to, int is_sorted)
 {
     double most = 0;
-    for (int i = k / 32 * 32; i < k / 32 * 32 + 32; i++)
+    for (int i = is_sorted ? 0 : k / 32 * 32; i < (is_sorted ? x->m.cols : k / 32 * 32 + 32); i++)
         most = fmax(most, fabs(matrix_at(x, row, i)));
     return most / to * 0.50001;
 }
@@ -117,7 +120,7 @@ static void check(const struct tried *c, const struct matrix *x, const struct ma
         double sum = matrix_at(bias, 0, i % n), size = fabs(sum), more = 0;
         for (int k = 0; k < in && i % n == 0; k++) {
             factor[k] = matrix_at(x, i / n, k);
-            off[k] = whole ? whole_rounding(x, i / n, k, largest) : 0;
+            off[k] = whole ? whole_rounding(x, i / n, k, largest, c->b->columns != NULL) : 0;
         }
 #pragma omp simd reduction(+ : sum, size, more)
         for (int k = 0; k < in; k++) {
@@ -199,7 +202,7 @@ static void try_blocks(const struct target *t, const struct target *alone, const
         c.is_settled = t->b->settle(t->d, c.w);
         CU_ASSERT(c.is_settled == (t->d->rounds_x && t->d->kernels->packed_lanes &&
                                    (t->d->has_vnni || !t->d->kernels->lanes_by_vnni) &&
-                                   sh_packed_is_code(b->p.format)) || b->p.blocks != NULL);
+                                   sh_packed_may_settle(b->p.format)) || b->p.blocks != NULL);
     }
     struct matrix bias = matrix_new(t, SH_F32, 1, b->p.rows, 0);
     matrix_normal(t, &bias, 2, 1);
@@ -281,7 +284,7 @@ static void check_on_module(const struct target *t, const struct blocks *b, stru
     matrix_normal(t, &x, (uint64_t)rows, 1);
     matrix_normal(t, &bias, 2, 1);
     int in = b->p.cols, n = b->p.rows;
-    int is_few = rows <= 4 && (in + gap) % 8 == 0 && b->p.format != SH_PACKED_OTHER;
+    int is_few = rows <= 4 && (in + gap) % 8 == 0 && b->p.format != SH_PACKED_OTHER && !b->columns;
     struct sh_linear a = {.out = out.m, .x = x.m, .w = w, .bias = bias.m.at};
     struct tally own = {0};
     t->b->linear(t->d, &a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The IQ formats of GGUF (ggml-common.h, ggml-quants.c): blocks of 256 numbers, x = d s p with the block's f16 scale d,
- * a small scale s of a run, and coordinates p of points of a lattice (gguf_iq_grid.h), with signs. Scales d come first
- * unless said otherwise; h: upper bits of the points' indices.
+ * a small scale s of a run, and coordinates p of points of a lattice (src/base/iq_points.h), with signs. Scales d come
+ * first unless said otherwise; h: upper bits of the points' indices.
  *
  *     IQ2_XXS  8 runs of 32: 4 bytes of indices, then 7 bits for the signs of each 8 and s in the upper four
  *     IQ2_XS   32 words: 9 bits of index, 7 of signs; 8 bytes s        IQ2_S   32 indices, 32 signs, 8 h, 8 s
@@ -12,9 +12,18 @@
  *
  * Seven bits stand for eight signs; the eighth makes their number even. Products have at most 24 bits, so they
  * are exact in f32. */
+#include "src/base/iq_points.h"
 #include "src/base/num.h"
-#include "src/model/files/gguf_iq_grid.h"
 #include "src/model/files/gguf_tensors.h"
+
+#define WORD(point) point,
+static const uint16_t iq1_grid[SH_N_IQ1] = {SH_IQ1_POINTS(WORD)};
+static const uint16_t iq2_xxs_grid[SH_N_IQ2_XXS] = {SH_IQ2_XXS_POINTS(WORD)};
+static const uint16_t iq2_xs_grid[SH_N_IQ2_XS] = {SH_IQ2_XS_POINTS(WORD)};
+static const uint16_t iq2_s_grid[SH_N_IQ2_S] = {SH_IQ2_S_POINTS(WORD)};
+static const uint16_t iq3_xxs_grid[SH_N_IQ3_XXS] = {SH_IQ3_XXS_POINTS(WORD)};
+static const uint16_t iq3_s_grid[SH_N_IQ3_S] = {SH_IQ3_S_POINTS(WORD)};
+#undef WORD
 
 static uint32_t bytes_at(const unsigned char *at, int n)
 {
@@ -158,8 +167,10 @@ static void unpack_iq4_xs(const unsigned char *b, float *out)
 }
 
 const struct sh_gguf_type sh_gguf_iq_types[SH_N_IQ] = {
-    {16, "IQ2_XXS", 256, 66, unpack_iq2_xxs, SH_PACKED_OTHER}, {17, "IQ2_XS", 256, 74, unpack_iq2_xs, SH_PACKED_OTHER},
-    {18, "IQ3_XXS", 256, 98, unpack_iq3_xxs, SH_PACKED_OTHER}, {19, "IQ1_S", 256, 50, unpack_iq1_s, SH_PACKED_OTHER},
-    {20, "IQ4_NL", 32, 18, unpack_iq4_nl, SH_PACKED_IQ4_NL}, {21, "IQ3_S", 256, 110, unpack_iq3_s, SH_PACKED_OTHER},
-    {22, "IQ2_S", 256, 82, unpack_iq2_s, SH_PACKED_OTHER}, {23, "IQ4_XS", 256, 136, unpack_iq4_xs, SH_PACKED_IQ4_XS},
-    {29, "IQ1_M", 256, 56, unpack_iq1_m, SH_PACKED_OTHER}};
+    {16, "IQ2_XXS", 256, 66, unpack_iq2_xxs, SH_PACKED_IQ2_XXS},
+    {17, "IQ2_XS", 256, 74, unpack_iq2_xs, SH_PACKED_IQ2_XS},
+    {18, "IQ3_XXS", 256, 98, unpack_iq3_xxs, SH_PACKED_IQ3_XXS},
+    {19, "IQ1_S", 256, 50, unpack_iq1_s, SH_PACKED_IQ1_S},
+    {20, "IQ4_NL", 32, 18, unpack_iq4_nl, SH_PACKED_IQ4_NL}, {21, "IQ3_S", 256, 110, unpack_iq3_s, SH_PACKED_IQ3_S},
+    {22, "IQ2_S", 256, 82, unpack_iq2_s, SH_PACKED_IQ2_S}, {23, "IQ4_XS", 256, 136, unpack_iq4_xs, SH_PACKED_IQ4_XS},
+    {29, "IQ1_M", 256, 56, unpack_iq1_m, SH_PACKED_IQ1_M}};
