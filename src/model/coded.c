@@ -283,6 +283,13 @@ void sh_coded_rows(const struct sh_coded *c, size_t first, size_t n, float *out)
     free(both);
 }
 
+void sh_coded_free(const struct sh_coded *c)
+{
+    if (c)
+        free(c->columns);
+    free((void *)(uintptr_t)c);
+}
+
 /* ---- tensors ---- */
 
 int sh_stored_is_coded(const struct sh_stored *t)

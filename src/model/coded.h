@@ -57,6 +57,7 @@ struct sh_coded {
     float scale_offset;                 /* … and this is added                                    */
     int divides;                        /* scales are divided by FACTORS                          */
     enum sh_packing packing;            /* of its blocks (coded_blocks.h)                         */
+    int *columns;                       /* in the order of their groups, for blocks; NULL: as they are; owned */
 };
 
 /* Rows [first, first + n) into out [n, cols]. */
@@ -66,6 +67,8 @@ void sh_coded_rows(const struct sh_coded *c, size_t first, size_t n, float *out)
  * points and scales of a row, [groups]. */
 void sh_coded_codes(const struct sh_coded *c, size_t first, size_t n, float *out);
 void sh_coded_spans(const struct sh_coded *c, size_t row, float *zero, float *scale);
+
+void sh_coded_free(const struct sh_coded *c);
 
 /* Number i of the scales. */
 float sh_coded_scale(const struct sh_coded *c, size_t i);

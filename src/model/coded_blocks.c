@@ -73,6 +73,29 @@ static int is_nf4(const struct sh_coded *c)
            !memcmp(c->piece[SH_PIECE_TABLE]->at, numbers, sizeof numbers);
 }
 
+int *sh_coded_columns(const struct sh_coded *c)
+{
+    const struct sh_stored *groups = c->piece[SH_PIECE_GROUPS];
+    if (!groups)
+        return NULL;
+    size_t *next = xmalloc(c->groups * sizeof *next);
+    int *columns = xmalloc(c->cols * sizeof *columns), is_even = c->groups * c->span_cols == c->cols;
+    for (size_t g = 0; g < c->groups; g++)
+        next[g] = g * c->span_cols;
+    for (size_t k = 0; k < c->cols && is_even; k++) {
+        int32_t g;
+        memcpy(&g, groups->at + k * sizeof g, sizeof g);
+        is_even = next[g] < ((size_t)g + 1) * c->span_cols;
+        if (is_even)
+            columns[next[g]++] = (int)k;
+    }
+    free(next);
+    if (is_even)
+        return columns;
+    free(columns);
+    return NULL;
+}
+
 enum sh_packing sh_coded_packing(const struct sh_coded *c)
 {
     if (is_nf4(c))
@@ -86,7 +109,7 @@ enum sh_packing sh_coded_packing(const struct sh_coded *c)
         return SH_PACKED_OTHER;
     if (c->order == SH_CODE_FP8)
         return c->is_e5m2 ? SH_PACKED_E5M2_128 : SH_PACKED_E4M3_128;
-    if (!is_int(c) || c->piece[SH_PIECE_GROUPS] || (!has_short_scales && c->scale != SH_SCALE_F32))
+    if (!is_int(c) || (c->piece[SH_PIECE_GROUPS] && !c->columns) || (!has_short_scales && c->scale != SH_SCALE_F32))
         return SH_PACKED_OTHER;
     if (c->bits == 8)
         return is_long && fits_bytes(c) ? SH_PACKED_INT8_128 : SH_PACKED_OTHER;
@@ -230,7 +253,8 @@ void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t fi
     int is_stored = c->order == SH_CODE_FP8 || c->order == SH_CODE_INT8;
     size_t numbers = is_stored ? 0 : most * c->cols;
     const unsigned char *codes = c->piece[SH_PIECE_CODES]->at;
-    float *code = xmalloc((numbers + 2 * c->groups) * sizeof *code), *zero = code + numbers;
+    float *code = xmalloc((numbers + 2 * c->groups + c->cols) * sizeof *code), *zero = code + numbers;
+    float *sorted = zero + 2 * c->groups;       /* a row's codes, with `columns` */
     for (size_t row = 0, some; row < n; row += some) {
         some = n - row < SH_BLOCKS_ROWS ? n - row : SH_BLOCKS_ROWS;
         if (!is_stored)
@@ -238,6 +262,9 @@ void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t fi
         for (size_t i = 0; i < some; i++, to += bytes) {
             const unsigned char *stored = is_stored ? codes + (first + row + i) * c->cols : NULL;
             const float *own = is_stored ? NULL : code + i * c->cols;
+            for (size_t k = 0; k < c->cols && c->columns; k++)
+                sorted[k] = own[c->columns[k]];
+            own = c->columns ? sorted : own;
             sh_coded_spans(c, first + row + i, zero, zero + c->groups);
             if (c->bits == 4)
                 put_short(c, (size_t)s.elements, own, zero, zero + c->groups, to);

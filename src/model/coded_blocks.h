@@ -18,6 +18,9 @@
 #include "kernels/backend.h"
 #include "src/model/coded.h"
 
+/* Columns in the order of their groups, where these are as large as each other: a new list [cols], else NULL. */
+int *sh_coded_columns(const struct sh_coded *c);
+
 /* The format whose blocks have exactly the matrix's numbers; SH_PACKED_OTHER: none has. */
 enum sh_packing sh_coded_packing(const struct sh_coded *c);
 

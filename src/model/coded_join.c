@@ -468,6 +468,7 @@ static struct sh_stored made(const struct sh_joining *j)
     struct sh_stored t = {.name = xstrdup(j->name), .file = codes->file, .at = codes->at, .bytes = codes->bytes,
                           .rank = j->rank, .coded = c};
     *c = j->c;
+    c->columns = sh_coded_columns(c);
     c->packing = sh_coded_packing(c);
     memcpy(t.shape, j->shape, (size_t)j->rank * sizeof *j->shape);
     snprintf(t.dtype, sizeof t.dtype, "%s", j->format);

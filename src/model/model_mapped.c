@@ -98,6 +98,7 @@ int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int 
         out->format = b->stored->coded->packing;
         out->blocks = blocks_bound;
         out->is_finite = is_finite_bound;
+        out->columns = b->stored->coded->columns;
     }
     return 1;
 }

@@ -323,7 +323,7 @@ void sh_weights_close(struct sh_weights *w)
     for (size_t i = 0; w->pieces && i < w->n; i++)
         if (w->tensors[i].coded) {
             free(w->tensors[i].name);
-            free((void *)(uintptr_t)w->tensors[i].coded);
+            sh_coded_free(w->tensors[i].coded);
         }
     free(w->parts);
     free(w->tensors);

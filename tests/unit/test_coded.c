@@ -34,7 +34,8 @@ static void check_blocks(const struct sh_coded *c, size_t first, size_t n, const
         type->unpack(at + i * type->bytes, x + i * type->elements);
     for (size_t i = 0; i < n * c->cols; i++) {
         float w;
-        memcpy(&w, wanted + (first * c->cols + i) * sizeof w, sizeof w);
+        size_t col = c->columns ? (size_t)c->columns[i % c->cols] : i % c->cols;
+        memcpy(&w, wanted + ((first + i / c->cols) * c->cols + col) * sizeof w, sizeof w);
         CU_ASSERT(x[i] == w || (c->divides && fabsf(x[i] - w) <= 2e-7f * fabsf(w)));
     }
     free(x);

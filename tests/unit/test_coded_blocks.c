@@ -16,7 +16,7 @@ static void packings(void)
 {
     static const struct { const char *folder, *name; enum sh_packing wanted; } matrices[] = {
         {"blocks_awq", "a", SH_PACKED_INT4_128}, {"blocks_awq", "b", SH_PACKED_INT4_128},
-        {"blocks_gptq", "a", SH_PACKED_INT4_32}, {"blocks_gptq", "b", SH_PACKED_OTHER},
+        {"blocks_gptq", "a", SH_PACKED_INT4_32}, {"blocks_gptq", "b", SH_PACKED_INT4_32},
         {"blocks_gptq", "c", SH_PACKED_INT4_32}, {"blocks_gptq8", "a", SH_PACKED_INT8_128},
         {"blocks_gptq8", "b", SH_PACKED_OTHER}, {"blocks_compressed", "a", SH_PACKED_INT4_128},
         {"blocks_compressed", "b", SH_PACKED_INT4_32}, {"blocks_compressed", "c", SH_PACKED_INT8_128},
