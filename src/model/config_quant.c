@@ -314,7 +314,10 @@ int sh_config_quant_published(const struct sh_config *c, struct sh_kv_facts *f, 
         return -1;
     if (is_set_to(c, QUANT ".quant_algo", "\"MIXED_PRECISION\""))
         return sh_config_refuse(c, QUANT ".quant_algo", "one format", e);
-    if (sh_config_is_filled(c, QUANT ".config_groups") && sh_config_left_whole(c, f, &left, e))
+    const char *list = sh_config_length(c, QUANT ".exclude_modules") > 0 ? QUANT ".exclude_modules"
+                       : sh_config_is_filled(c, QUANT ".config_groups") ? QUANT ".ignore"
+                                                                        : NULL;
+    if (list && sh_config_left_whole(c, list, f, &left, e))
         return -1;
     if (q.method == SH_QUANT_NONE)
         return 0;

@@ -47,15 +47,16 @@ struct sh_quant {
  * range. */
 int sh_config_quant(const struct sh_config *c, struct sh_quant *out, struct sh_err *e);
 
-/* Which matrices the list `ignore` leaves whole in all layers (config_whole.c); the output head always is. */
+/* Which matrices a list, `ignore` or `exclude_modules`, leaves whole in all layers (config_whole.c); the output head
+ * always is. */
 struct sh_left_whole {
     int attention;              /* what mixes tokens                                              */
     int feed;                   /* feed-forward blocks, but for experts                           */
 };
 
 /* -1: a name that is not known, the head is missing, or the layers differ. */
-int sh_config_left_whole(const struct sh_config *c, const struct sh_kv_facts *f, struct sh_left_whole *out,
-                         struct sh_err *e);
+int sh_config_left_whole(const struct sh_config *c, const char *list, const struct sh_kv_facts *f,
+                         struct sh_left_whole *out, struct sh_err *e);
 
 /* The formats for capacity (planner/capacity/kv_type.h): of all matrices, or of some kinds if the others are left
  * whole. `f` has all else already. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list `ignore` of compressed-tensors and modelopt: names, expressions after "re:", or patterns with '*'. It is
- * read for the capacity, as far as it leaves out kinds of matrices in every layer; how it spells them is free, so the
- * spellings in use are known here. */
+/* The list `ignore` of compressed-tensors and modelopt, or `exclude_modules` of modelopt's own file: names, expressions
+ * after "re:", or patterns with '*'. It is read for the capacity, as far as it leaves out kinds of matrices in every
+ * layer; how it spells them is free, so the spellings in use are known here. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,6 @@
 #include "src/base/mem.h"
 #include "src/model/config.h"
 #include "src/model/config_quant.h"
-
-#define IGNORE "quantization_config.ignore"
 
 enum { ATTENTION = 1, FEED = 2, SHARED = 4, EXPERTS = 8, ALL = 15 };
 
@@ -35,19 +33,19 @@ static int kind_of(const char *name)
 static int read_name(const char *name, int *layer, int *is_head)
 {
     static const struct { const char *name; int kind; } every[] = {
-        {"re:.*self_attn.*", ATTENTION}, {"re:.*shared_experts.*", SHARED}, {"*.mlp.shared_expert.*", SHARED},
-        {"re:.*mlp\\.(gate|up|gate_up|down)_proj.*", FEED}};
-    static const char *const ends[] = {"embed_tokens", ".gate"};
+        {"re:.*self_attn.*", ATTENTION}, {"*self_attn*", ATTENTION}, {"re:.*shared_experts.*", SHARED},
+        {"*.mlp.shared_expert.*", SHARED}, {"re:.*mlp\\.(gate|up|gate_up|down)_proj.*", FEED}};
+    static const char *const ends[] = {"embed_tokens", ".gate", "router", "router*"};
     size_t n = strlen(name);
     *layer = -1;
     *is_head = strstr(name, "lm_head") != NULL;
     if (*is_head || strstr(name, "vision") || strstr(name, "visual") || strstr(name, "mm_projector") ||
         !strncmp(name, "mtp", 3))
         return 0;
-    for (int i = 0; i < 2; i++)
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (n >= strlen(ends[i]) && !strcmp(name + n - strlen(ends[i]), ends[i]))
             return 0;
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof every / sizeof *every; i++)
         if (!strcmp(name, every[i].name))
             return every[i].kind;
     const char *at = strstr(name, "layers.");
@@ -92,16 +90,17 @@ static int judge(const struct sh_config *c, const struct sh_kv_facts *f, const u
     return 0;
 }
 
-int sh_config_left_whole(const struct sh_config *c, const struct sh_kv_facts *f, struct sh_left_whole *out,
-                         struct sh_err *e)
+int sh_config_left_whole(const struct sh_config *c, const char *list, const struct sh_kv_facts *f,
+                         struct sh_left_whole *out, struct sh_err *e)
 {
     unsigned char *whole = xcalloc((size_t)f->layers, 1);
-    char key[64], last[64] = IGNORE;
-    int n = sh_config_length(c, IGNORE), has_head = 0, bad = 0;
+    char key[64], last[64];
+    int n = sh_config_length(c, list), has_head = 0, bad = 0;
+    snprintf(last, sizeof last, "%s", list);
     for (int i = 0; i < n && !bad; i++) {
         const char *name = NULL;
         int layer = -1, is_head = 0;
-        snprintf(key, sizeof key, IGNORE ".%d", i);
+        snprintf(key, sizeof key, "%s.%d", list, i);
         bad = sh_config_word(c, key, &name, e);
         int kind = name ? read_name(name, &layer, &is_head) : 0;
         if (!bad && kind < 0)
@@ -115,7 +114,7 @@ int sh_config_left_whole(const struct sh_config *c, const struct sh_kv_facts *f,
             memcpy(last, key, sizeof last);
     }
     if (!bad && !has_head)
-        bad = sh_config_refuse(c, IGNORE, "a list with lm_head", e);
+        bad = sh_config_refuse(c, list, "a list with lm_head", e);
     bad = bad || judge(c, f, whole, last, out, e);
     free(whole);
     return bad ? -1 : 0;
