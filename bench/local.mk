@@ -45,7 +45,7 @@ EXTRA_PROGRAMS += %D%/engine_gpu
 bench-engine: %D%/engine_gpu
 .PHONY: bench-engine
 CLEANFILES += %D%/engine_gpu
-EXTRA_DIST += %D%/engine_gpu.py %D%/packed_memory.py %D%/random_gguf.py %D%/random_model.py
+EXTRA_DIST += %D%/engine_gpu.py %D%/packed_memory.py %D%/random_coded.py %D%/random_gguf.py %D%/random_model.py
 # `make bench-slots`.
 EXTRA_PROGRAMS += %D%/slots_speed
 %C%_slots_speed_SOURCES = %D%/slots_speed.c

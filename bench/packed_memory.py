@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peak memory of generate, eval and trace on a GGUF file of random blocks (random_gguf.py): what the process has of its
-own, and pages of the file, which it shares with others and the system can take back, told apart.
+"""Peak memory of generate, eval and trace on a GGUF file of random blocks (random_gguf.py) or a hub folder of random
+codes (random_coded.py): what the process has of its own, and pages of the file, which it shares with others and the
+system can take back, told apart.
 
-    packed_memory.py ./shears FILE.gguf WORK [TOKENS]
+    packed_memory.py ./shears MODEL WORK [TOKENS]
 
 Memory is sampled every 20 ms from /proc (RssAnon, RssFile). Prints one JSON object: bytes, and the share of the file
 that they are. For trace the limit is one layer, whose largest size is given."""
@@ -45,7 +46,7 @@ def main(shears, model, work, tokens):
     if os.path.exists(db):
         os.remove(db)
     info = json.loads(subprocess.run([shears, "info", "--model", model, "--json"], check=True, stdout=subprocess.PIPE).stdout)
-    size = os.path.getsize(model)
+    size = os.path.getsize(os.path.join(model, "model.safetensors") if os.path.isdir(model) else model)
     layer = info["resident_bytes"] / info["layers"]
     runs = {"generate": ["generate", "--max-tokens", "4"], "eval": ["eval"], "trace": ["trace", "--db", db, "--record", "summary"]}
     result = {"file": size, "layer_at_most": layer, "tokens": tokens, "load": os.getloadavg()}
