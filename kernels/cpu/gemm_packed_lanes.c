@@ -60,14 +60,31 @@ struct wide_from {
     size_t group_ahead;                 /* bytes of a group from what is read to what is asked for; 0: nothing is */
 };
 
+/* Vector v of a run of blocks. */
+UNPACK void put_wide_run(enum sh_packing format, const struct lane_scales *scales, struct lane_words *words, int run,
+                         int v, struct wide_run *to)
+{
+    const int spans = spans_of_run(format);
+    words_of_run(format, scales, run, words);
+#pragma GCC unroll 8
+    for (int g = 0; g < GROUPS; g++)
+        put_wide_codes(format, to, g, v, codes_for_dot(format, codes_of(format, words, run, g)));
+    for (int j = 0; j < spans; j++) {
+        to->scale[j][v] = lane_scale(format, scales, run * spans + j);
+        to->whole[j][v] = whole_scale(format, scales, run * spans + j);
+        if (sh_packing_shape(format).has_less)
+            to->less[j][v] = lane_less(format, scales, run * spans + j);
+    }
+}
+
 /* Vector v of runs, from `blocks` blocks. is_group: a constant wherever this is inlined. */
 UNPACK void put_wide(enum sh_packing format, int is_group, struct wide_from *from, int blocks, int v,
                      struct wide_run *to)
 {
     struct sh_packing_shape s = sh_packing_shape(format);
-    int spans = spans_of_run(format);
+    const int runs = s.elements / RUN;
     size_t bytes = (size_t)(LANES * group_bytes(format));
-    for (int i = 0; i < blocks; i++) {
+    for (int i = 0; i < blocks; i++, to += runs) {
         struct lanes_at at = from->at;
         struct lane_scales scales;
         struct lane_words words;
@@ -77,18 +94,14 @@ UNPACK void put_wide(enum sh_packing format, int is_group, struct wide_from *fro
             few_ask(at.group + from->group_ahead, bytes);
         lane_scales_of(format, &at, &scales);
         words_of(format, &at, &words);
+        if (sh_packed_is_points(format)) {      /* much code, and no faster without a loop */
+#pragma GCC unroll 1
+            for (int run = 0; run < runs; run++)
+                put_wide_run(format, &scales, &words, run, v, to + run);
+        } else {
 #pragma GCC unroll 8
-        for (int run = 0; run < s.elements / RUN; run++, to++) {
-            words_of_run(format, &scales, run, &words);
-#pragma GCC unroll 8
-            for (int g = 0; g < GROUPS; g++)
-                put_wide_codes(format, to, g, v, codes_for_dot(format, codes_of(format, &words, run, g)));
-            for (int j = 0; j < spans; j++) {
-                to->scale[j][v] = lane_scale(format, &scales, run * spans + j);
-                to->whole[j][v] = whole_scale(format, &scales, run * spans + j);
-                if (s.has_less)
-                    to->less[j][v] = lane_less(format, &scales, run * spans + j);
-            }
+            for (int run = 0; run < runs; run++)
+                put_wide_run(format, &scales, &words, run, v, to + run);
         }
         if (is_group)
             from->at.group += bytes;

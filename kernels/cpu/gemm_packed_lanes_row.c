@@ -6,45 +6,66 @@
 
 #ifdef __AVX2__
 
-/* sum += what blocks give of x, which begins with the run that the first block meets. */
-LANES_INLINE lane_floats add_blocks(enum sh_packing format, const struct lanes_at *at, const struct lane_run *x,
-                                    lane_floats sum)
+/* What codes of a block are made of. */
+struct block {
+    const struct lanes_at *at;
+    struct lane_scales scales;
+    struct lane_words words;
+};
+
+/* sum += what a run of blocks gives of x, which begins with that run. */
+LANES_INLINE lane_floats add_run(enum sh_packing format, struct block *b, int run, const struct lane_run *x,
+                                 lane_floats sum)
 {
     const int spans = spans_of_run(format), parts = parts_of_run(format) / spans;    /* of a run; of a span */
     const int groups = GROUPS / spans / parts;  /* of a part */
     const int chains = sh_packed_is_points(format) ? 2 : 1;     /* of sums: codes do not come as fast as from memory */
     const int share = LANES * group_bytes(format) / (sh_packing_shape(format).elements / RUN);      /* of a run */
-    struct lane_scales scales;
-    struct lane_words words;
-    lane_scales_of(format, at, &scales);
-    words_of(format, at, &words);
-#pragma GCC unroll 8
-    for (int run = 0; run < sh_packing_shape(format).elements / RUN; run++, x++) {
-        if (at->is_group)
-            few_ask(after_floats(at->group, &sum) + GROUP_AHEAD + run * share, (size_t)share);
-        words_of_run(format, &scales, run, &words);
+    if (b->at->is_group)
+        few_ask(after_floats(b->at->group, &sum) + GROUP_AHEAD + run * share, (size_t)share);
+    words_of_run(format, &b->scales, run, &b->words);
 #pragma GCC unroll 2
-        for (int j = 0; j < spans; j++) {
-            lane_floats scale = lane_scale(format, &scales, run * spans + j), less;
-            struct lane_whole whole = whole_scale(format, &scales, run * spans + j);
-            lane_ints all = ints_set(0);
+    for (int j = 0; j < spans; j++) {
+        lane_floats scale = lane_scale(format, &b->scales, run * spans + j), less;
+        struct lane_whole whole = whole_scale(format, &b->scales, run * spans + j);
+        lane_ints all = ints_set(0);
 #pragma GCC unroll 2
-            for (int part = j * parts; part < (j + 1) * parts; part++) {
-                struct lane_dot dot[2] = {dot_start(format, x, part), dot_zero()};
+        for (int part = j * parts; part < (j + 1) * parts; part++) {
+            struct lane_dot dot[2] = {dot_start(format, x, part), dot_zero()};
 #pragma GCC unroll 8
-                for (int g = part * groups; g < (part + 1) * groups; g++) {
-                    struct lane_codes code = codes_for_dot(format, codes_of(format, &words, run, g));
-                    dot_add(format, &dot[g % chains], &code, x, g);
-                }
-                if (chains > 1)
-                    dot[0] = dots_add(&dot[0], &dot[1]);
-                all = ints_add(all, dot_end(format, &dot[0], &whole));
+            for (int g = part * groups; g < (part + 1) * groups; g++) {
+                struct lane_codes code = codes_for_dot(format, codes_of(format, &b->words, run, g));
+                dot_add(format, &dot[g % chains], &code, x, g);
             }
-            if (sh_packing_shape(format).has_less)
-                less = lane_less(format, &scales, run * spans + j);
-            sum = add_span(sum, all, x, j, &scale, sh_packing_shape(format).has_less ? &less : NULL);
+            if (chains > 1)
+                dot[0] = dots_add(&dot[0], &dot[1]);
+            all = ints_add(all, dot_end(format, &dot[0], &whole));
         }
+        if (sh_packing_shape(format).has_less)
+            less = lane_less(format, &b->scales, run * spans + j);
+        sum = add_span(sum, all, x, j, &scale, sh_packing_shape(format).has_less ? &less : NULL);
     }
+    return sum;
+}
+
+/* The same of all runs. Those of points are much code, and no faster without a loop. */
+LANES_INLINE lane_floats add_blocks(enum sh_packing format, const struct lanes_at *at, const struct lane_run *x,
+                                    lane_floats sum)
+{
+    const int runs = sh_packing_shape(format).elements / RUN;
+    struct block b;                     /* most of it is not used, and so not written             */
+    b.at = at;
+    lane_scales_of(format, at, &b.scales);
+    words_of(format, at, &b.words);
+    if (sh_packed_is_points(format)) {
+#pragma GCC unroll 1
+        for (int run = 0; run < runs; run++)
+            sum = add_run(format, &b, run, x + run, sum);
+        return sum;
+    }
+#pragma GCC unroll 8
+    for (int run = 0; run < runs; run++)
+        sum = add_run(format, &b, run, x + run, sum);
     return sum;
 }
 

@@ -16,6 +16,7 @@ enum {
     MOST_FEW_ROWS_BF16 = 1,             /* ... is faster,                                         */
     MOST_FEW_ROWS_AMX = 32,             /* later where we have tiles,                             */
     MOST_FEW_ROWS_HALVES = 32,          /* or where it would have to widen the weight             */
+    POINTS_MOST_ROWS = 128,             /* of x that meet lattice points as codes with AVX2       */
     SORTED_ROWS = 256,                  /* of x that are put into the order of columns together   */
     MOST_LINEARS = 4                    /* that run together                                      */
 };
@@ -74,7 +75,7 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
     if (bits < 16)
         floats += (size_t)(rows < CODES_MOST_ROWS ? rows : CODES_MOST_ROWS) * d->kernels->few_codes_room(in);
     floats += (size_t)d->n_threads * d->kernels->packed_room(in);       /* or packed */
-    if (bits == 16)                     /* and its columns in another order */
+    if (bits < 16)                      /* and its columns in another order */
         floats += (size_t)(rows < SORTED_ROWS ? rows : SORTED_ROWS) * (size_t)in;
     if (cpu_has_lanes(d) && rows > d->kernels->packed_rows)
         floats += d->kernels->lanes_room(rows, in);
@@ -388,7 +389,9 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
     if (is_packed(w))
         plain_at = (struct few_weight){.packed = &w->packed};
     int most = w->codes.at ? panel_rows(w->rows, w->cols) : w->rows;
-    if (in_lanes(d, w) && !(sh_packed_is_points(w->packed.format) && !d->kernels->lanes_by_vnni)) {     /* with AVX2 */
+    int is_faster_in_f32 = sh_packed_is_points(w->packed.format) && !d->kernels->lanes_by_vnni &&
+                           a->x.rows > POINTS_MOST_ROWS;
+    if (in_lanes(d, w) && !is_faster_in_f32) {
         f.packed = &w->packed;
         f.groups = w->groups;
         f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * room + d->kernels->lanes_room(f.x.rows, w->cols));

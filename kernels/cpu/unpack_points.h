@@ -161,13 +161,25 @@ UNPACK void scales_of_points(enum sh_packing format, const unsigned char *points
         scale[i] = d * (float)p->odd[i];
 }
 
+/* Functions of their own: inlined wherever they are used, they would be most of the program. */
+#define FORMAT(name, elements, bytes, span, has_less)                                                                \
+    static __attribute__((noinline, unused)) void unpack_##name##_points(const unsigned char *b, struct points *to)  \
+    {                                                                                                                \
+        unpack_points(SH_PACKED_##name, b, to);                                                                      \
+    }
+SH_PACKED_POINTS(FORMAT)
+#undef FORMAT
+
 /* Where kernels read a block: at its own place, or unpacked in `to`. */
 UNPACK const unsigned char *readable(enum sh_packing format, const unsigned char *b, struct points *to)
 {
-    if (!sh_packed_is_points(format))
-        return b;
-    unpack_points(format, b, to);
-    return (const unsigned char *)to;
+    switch (format) {
+#define FORMAT(name, elements, bytes, span, has_less) \
+    case SH_PACKED_##name: unpack_##name##_points(b, to); return (const unsigned char *)to;
+    SH_PACKED_POINTS(FORMAT)
+#undef FORMAT
+    default: return b;
+    }
 }
 
 #endif

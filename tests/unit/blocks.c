@@ -251,13 +251,13 @@ void blocks_make(struct blocks *b, const struct block_format *f, int rows, int c
                               .step = step, .unpack = blocks_unpack, .from = b};
     if (f->is_made)
         b->p.blocks = blocks_of_rows;
+    else if (b->p.format != SH_PACKED_OTHER)
+        b->p.at = b->at;
     if (f->is_sorted) {                 /* 13 and the number of columns have no common factor     */
         b->p.columns = b->columns = xmalloc((size_t)cols * sizeof *b->columns);
         for (int k = 0; k < cols; k++)
             b->columns[k] = (k * 13 + 5) % cols;
     }
-    else if (b->p.format != SH_PACKED_OTHER)
-        b->p.at = b->at;
     if (f->is_apart)
         take_apart(b, n / b->type->bytes);
 }

@@ -91,8 +91,8 @@ static int in_lanes(const struct tried *c)
 static int is_whole(const struct tried *c, int rows)    /* whether x is rounded to integers       */
 {
     const struct sh_dev *d = c->t->d;
-    int points_by_avx2 = sh_packed_is_points(c->b->p.format) && !d->kernels->lanes_by_vnni;     /* few alone */
-    int all = in_lanes(c) && !points_by_avx2 && (c->type != SH_BF16 || !d->native_bf16);
+    int is_many = rows > 128 && sh_packed_is_points(c->b->p.format) && !d->kernels->lanes_by_vnni;  /* with AVX2 */
+    int all = in_lanes(c) && !is_many && (c->type != SH_BF16 || !d->native_bf16);
     return d->rounds_x && sh_packed_is_code(c->b->p.format) &&
            (all || rows <= (in_lanes(c) ? d->kernels->packed_rows : 1));
 }
@@ -150,6 +150,8 @@ static void check_alone(const struct tried *c, const struct matrix *x, const str
     int most = c->t->d->kernels->packed_rows, rows = x->m.rows <= most ? 1 + c->t->d->rounds_x : most + 1;
     if (is_whole(c, x->m.rows) || c->b->p.format == SH_PACKED_OTHER)
         rows = 1;
+    else if (x->m.rows > 128 && sh_packed_is_points(c->b->p.format) && in_lanes(c))
+        rows = 129;
     struct matrix one = matrix_new(c->alone, c->type, rows, c->b->p.cols, 0);
     struct matrix to = matrix_new(c->alone, SH_F32, rows, c->b->p.rows, 0);
     for (int r = 0; r < rows; r++)
@@ -170,8 +172,9 @@ static void check_alone(const struct tried *c, const struct matrix *x, const str
     matrix_free(c->alone, &to);
 }
 
-/* The last is more than one round (gemm_packed_lanes.c); only with narrow matrices. */
-static const int row_counts[] = {1, 2, 3, 5, 8, 9, 16, 17, 55, 200};
+/* 200 is more than one round (gemm_packed_lanes.c); only with narrow matrices. The last is more than are sorted
+ * together (linear.c); only with columns in another order. */
+static const int row_counts[] = {1, 2, 3, 5, 8, 9, 16, 17, 55, 200, 270};
 enum { N_ROWS = sizeof row_counts / sizeof *row_counts, MOST_COLS_OF_MANY = 256 };
 
 /* Products in lanes from blocks and from a copy in groups are the same bits. */
@@ -208,7 +211,7 @@ static void try_blocks(const struct target *t, const struct target *alone, const
     matrix_normal(t, &bias, 2, 1);
     for (int i = 0; i < N_ROWS; i++) {
         int rows = row_counts[i];
-        if (rows == row_counts[N_ROWS - 1] && b->p.cols > MOST_COLS_OF_MANY)
+        if ((rows >= 200 && b->p.cols > MOST_COLS_OF_MANY) || (rows > 200 && !b->columns))
             break;
         struct matrix x = matrix_new(t, type, rows, b->p.cols, rows % 3);
         struct matrix out = matrix_new(t, SH_F32, rows, b->p.rows, 5);
