@@ -77,11 +77,10 @@ UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, i
     size_t blocks = (size_t)(cols / s.elements);
     for (size_t i = 0, b = 0; i < blocks; i++, b += (size_t)s.bytes, x.at += s.elements) {
         float scale[FEW_PLACES][MOST_SPANS], less[FEW_PLACES][MOST_SPANS];
-        struct points points[FEW_PLACES];
         struct block_at block[FEW_PLACES];
         for (int k = 0; k < n; k++) {
             few_ask(at[k].b + b + FEW_AHEAD, (size_t)s.bytes);
-            block[k].b = readable(format, at[k].b + b, points + k);
+            block[k].b = at[k].b + b;
             block[k].apart = is_apart(format) ? at[k].apart + i : NULL;
             scales_of(format, block[k].b, scale[k], less[k]);
         }
@@ -133,19 +132,29 @@ typedef void dot_fn(const struct block_at *at, int n, int cols, struct few_x x, 
     static void unpack_##name(struct block_at at, int cols, float *to, size_t step)                         \
     {                                                                                                       \
         unpack_row(SH_PACKED_##name, at, cols, to, step);                                                   \
-    }                                                                                                       \
+    }
+SH_PACKED_FORMATS(FORMAT)
+#undef FORMAT
+#define FORMAT(name, elements, bytes, span, has_less)                                                       \
     static void dot_##name(const struct block_at *at, int n, int cols, struct few_x x, vec *part)           \
     {                                                                                                       \
         dot_all(SH_PACKED_##name, at, n, cols, x, part);                                                    \
     }
-SH_PACKED_FORMATS(FORMAT)
+SH_PACKED_BITS(FORMAT)
+SH_PACKED_HALVES(FORMAT)
+SH_PACKED_FLOATS(FORMAT)
 #undef FORMAT
 
-/* Which format has which kernels: unpacking, and rows of x with outputs straight from blocks; formats that are not here
- * are unpacked by whoever brought the weight. */
+/* Which format has which kernels: unpacking, and rows of x with outputs straight from blocks (but of points, which are
+ * unpacked once for all rows); formats that are not here are unpacked by whoever brought the weight. */
 static const struct { unpack_fn *unpack; dot_fn *dot; } kernels[SH_N_PACKING] = {
 #define FORMAT(name, elements, bytes, span, less) [SH_PACKED_##name] = {unpack_##name, dot_##name},
-    SH_PACKED_FORMATS(FORMAT)
+    SH_PACKED_BITS(FORMAT)
+    SH_PACKED_HALVES(FORMAT)
+    SH_PACKED_FLOATS(FORMAT)
+#undef FORMAT
+#define FORMAT(name, elements, bytes, span, less) [SH_PACKED_##name] = {unpack_##name, NULL},
+    SH_PACKED_POINTS(FORMAT)
 #undef FORMAT
 };
 

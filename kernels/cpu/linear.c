@@ -336,9 +336,12 @@ static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
     if (rows > most_rows(d, w, has_bf16, has_amx) || a->x.cols != w->cols || a->out.cols != w->rows ||
         a->out.rows != rows)
         return NO_LOOPS;
-    if (is_packed(w))
-        return in_lanes(d, w) ? LANE_LOOPS :
-               d->rounds_x && rows == 1 && sh_packed_is_code(w->packed.format) ? ROW_LOOPS : PACKED_LOOPS;
+    if (is_packed(w) && in_lanes(d, w))
+        return LANE_LOOPS;
+    if (is_packed(w) && d->rounds_x && rows == 1 && sh_packed_is_code(w->packed.format))
+        return ROW_LOOPS;
+    if (is_packed(w))                   /* points are unpacked once for all rows */
+        return sh_packed_is_points(w->packed.format) ? NO_LOOPS : PACKED_LOOPS;
     if (has_bf16)
         return has_amx && rows > 1 ? AMX_LOOPS : BF16_LOOPS;
     return w->codes.at ? CODE_LOOPS : w->few.fold == 1 ? F32_LOOPS : NO_LOOPS;

@@ -85,7 +85,7 @@ static void multiply(const struct blocks *b, float *x, int rows, float *out)
     p.format = b->codes ? SH_PACKED_MXFP4_APART : p.format;
     struct few a = {.out = {out, SH_F32, rows, OUTS, OUTS}, .x = {x, SH_F32, rows, b->cols, (size_t)b->cols},
                     .packed = &p, .room = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64)};
-    if (p.at && rows <= PACKED_ROWS)
+    if (p.at && rows <= PACKED_ROWS && !sh_packed_is_points(p.format))
         cpu_packed_base(&a, 1, THREADS);
     else
         cpu_many_base(&a, &(struct few_weight){.packed = &p}, THREADS);

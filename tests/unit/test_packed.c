@@ -425,6 +425,8 @@ static void largest_sums(const struct target *t)
             memset(b.at + i + 192, 0x80, 16);           /* scales of -128 with codes of -32       */
         blocks_unpack(&b, 0, OUT, numbers);
         struct tried c = {t, &alone, &b, t->b->packed(t->d, &b.p, SH_F32, &e), numbers, SH_F32, 0, 4e-6};
+        if (sh_packed_is_points(b.p.format) && !in_lanes(&c))
+            c.limit = 1e-5;             /* in the order of the inputs                             */
         c.is_settled = t->b->settle(t->d, c.w);
         struct matrix out = matrix_new(t, SH_F32, ROWS, OUT, 0);
         struct sh_linear a = {.out = out.m, .x = x.m, .w = c.w, .bias = bias.m.at};
