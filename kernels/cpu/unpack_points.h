@@ -118,10 +118,10 @@ UNPACK void put_odds(enum sh_packing format, const unsigned char *b, uint8_t *od
 {
     const unsigned char *s = b + (format == SH_PACKED_IQ2_XS ? 66 : format == SH_PACKED_IQ2_S ? 74 : 106);
     for (int i = 0; i < 8 && sh_packing_shape(format).span == RUN; i++) {
-        unsigned of = format == SH_PACKED_IQ1_S     ? b[35 + 2 * i] >> 4 & 7
-                      : format == SH_PACKED_IQ2_XXS ? b[9 + 8 * i] >> 4
-                      : format == SH_PACKED_IQ3_XXS ? b[69 + 4 * i] >> 4
-                                                    : s[i / 2] >> 4 * (i % 2) & 15;
+        int of = format == SH_PACKED_IQ1_S     ? b[35 + 2 * i] >> 4 & 7
+                 : format == SH_PACKED_IQ2_XXS ? b[9 + 8 * i] >> 4
+                 : format == SH_PACKED_IQ3_XXS ? b[69 + 4 * i] >> 4
+                                               : s[i / 2] >> 4 * (i % 2) & 15;
         odd[i] = (uint8_t)(2 * of + 1);
     }
     for (int i = 0; i < POINTS_SPANS && sh_packing_shape(format).span < RUN; i++) {
