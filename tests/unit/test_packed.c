@@ -97,31 +97,35 @@ static int is_whole(const struct tried *c, int rows)    /* whether x is rounded 
            (all || rows <= (in_lanes(c) ? d->kernels->packed_rows : 1));
 }
 
-/* What the rounding of number k of a row may be, the largest of its run becoming `to`. Runs of columns in another order
- * can have any numbers. */
-static double whole_rounding(const struct matrix *x, int row, int k, double to, int is_sorted)
+/* Row `row` of x, and in off[k] what the rounding of its number k may be where numbers are rounded to integers, the
+ * largest of each run becoming `to`: runs of 32, or any numbers of the row where columns are in another order. */
+static void read_row(const struct tried *c, const struct matrix *x, int row, double *factor, double *off)
 {
-    double most = 0;
-    for (int i = is_sorted ? 0 : k / 32 * 32; i < (is_sorted ? x->m.cols : k / 32 * 32 + 32); i++)
-        most = fmax(most, fabs(matrix_at(x, row, i)));
-    return most / to * 0.50001;
+    double largest = in_lanes(c) && !c->t->d->kernels->lanes_by_vnni ? 32512 : 32639;   /* by AVX2 at least this */
+    int in = x->m.cols, whole = is_whole(c, x->m.rows), run = c->b->columns ? in : 32;
+    for (int k = 0; k < in; k++)
+        factor[k] = matrix_at(x, row, k);
+    for (int first = 0; first < in && whole; first += run) {
+        double most = 0;
+        for (int k = first; k < first + run; k++)
+            most = fabs(factor[k]) > most ? fabs(factor[k]) : most;
+        for (int k = first; k < first + run; k++)
+            off[k] = most / largest * 0.50001;
+    }
 }
 
 static void check(const struct tried *c, const struct matrix *x, const struct matrix *bias, const struct matrix *out,
                   struct tally *all)
 {
     int in = c->b->p.cols, n = c->b->p.rows, is_rounded = c->t->d->native_bf16 && c->type == SH_BF16;
-    int whole = is_whole(c, out->m.rows);
-    double largest = in_lanes(c) && !c->t->d->kernels->lanes_by_vnni ? 32512 : 32639;   /* by AVX2 at least this */
     double *off = xcalloc((size_t)in, sizeof *off), *factor = xcalloc((size_t)in, sizeof *factor);
     struct tally own = {0};
-    for (int i = 0; i < out->m.rows * n; i++) {
+    int step = out->m.rows > 17 ? 3 : 1;        /* no multiple of the widths: every row and every column has its turn */
+    for (int i = 0, read = -1; i < out->m.rows * n; i += step) {
         const float *w = c->numbers + (size_t)(i % n) * (size_t)in;
         double sum = matrix_at(bias, 0, i % n), size = fabs(sum), more = 0;
-        for (int k = 0; k < in && i % n == 0; k++) {
-            factor[k] = matrix_at(x, i / n, k);
-            off[k] = whole ? whole_rounding(x, i / n, k, largest, c->b->columns != NULL) : 0;
-        }
+        if (i / n != read)
+            read_row(c, x, read = i / n, factor, off);
 #pragma omp simd reduction(+ : sum, size, more)
         for (int k = 0; k < in; k++) {
             double term = factor[k] * (double)w[k];
