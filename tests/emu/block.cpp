@@ -143,7 +143,7 @@ void sync_threads(Site site)
         block.barrier = site;
         block.first_at_barrier = own;
     }
-    if (block.barrier.line != site.line || strcmp(block.barrier.file, site.file))
+    if (block.barrier.line != site.line || (block.barrier.file != site.file && strcmp(block.barrier.file, site.file)))
         fail("__syncthreads (%s:%d), thread %u waits in another (%s:%d)", site.file, site.line, block.first_at_barrier,
              block.barrier.file, block.barrier.line);
     if (++block.n_at_barrier < block.n) {
