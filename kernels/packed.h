@@ -8,9 +8,10 @@
  * neighbours in a row in `bytes` bytes, x = scale * code - less; `span` numbers, 32 at most, have one scale. Layouts
  * are those of ggml (gguf_type.c and gguf_iq.c in src/model/files describe them); MXFP4_APART is that of hub folders:
  * neighbours share a byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128,
- * INT8_128, FP4_128, E4M3_128, E5M2_128 and NF4_64 are blocks that only `blocks` makes (src/model/coded_blocks.h); the
- * last three have floats for codes. F16 and BF16 are plain numbers, in blocks only so that they fit the same loops;
- * they lie at even addresses. */
+ * INT8_128, FP4_128, E4M3_32, E4M3_128, E5M2_128 and NF4_64 are blocks that only `blocks` makes
+ * (src/model/coded_blocks.h); the last four have floats for codes. F16 and BF16 are plain numbers, in blocks only so
+ * that they fit the same loops; they lie at even addresses.
+ */
 #ifndef SH_KERNELS_PACKED_H
 #define SH_KERNELS_PACKED_H
 
@@ -33,7 +34,8 @@
 #define SH_PACKED_CODES(FORMAT) SH_PACKED_BITS(FORMAT) SH_PACKED_POINTS(FORMAT)
 #define SH_PACKED_HALVES(FORMAT) FORMAT(F16, 32, 64, 32, 0) FORMAT(BF16, 32, 64, 32, 0)
 #define SH_PACKED_FLOATS(FORMAT) \
-    FORMAT(E4M3_128, 128, 132, 32, 0) FORMAT(E5M2_128, 128, 132, 32, 0) FORMAT(NF4_64, 64, 36, 32, 0)
+    FORMAT(E4M3_32, 32, 36, 32, 0) FORMAT(E4M3_128, 128, 132, 32, 0) FORMAT(E5M2_128, 128, 132, 32, 0) \
+    FORMAT(NF4_64, 64, 36, 32, 0)
 #define SH_PACKED_FORMATS(FORMAT) SH_PACKED_CODES(FORMAT) SH_PACKED_HALVES(FORMAT) SH_PACKED_FLOATS(FORMAT)
 
 enum { SH_BLOCKS_ROWS = 16 };           /* rows that unpack and blocks best make at once */

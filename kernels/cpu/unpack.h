@@ -295,8 +295,8 @@ UNPACK int in_fours(enum sh_packing format)
     switch (format) {
     case SH_PACKED_Q8_0: case SH_PACKED_Q4_0: case SH_PACKED_Q4_1: case SH_PACKED_Q4_K: case SH_PACKED_OTHER: return 0;
     case SH_PACKED_INT4_32: case SH_PACKED_INT4_128: case SH_PACKED_INT8_128: return 0;
-    case SH_PACKED_F16: case SH_PACKED_BF16: case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128:
-    case SH_PACKED_NF4_64: return 0;
+    case SH_PACKED_F16: case SH_PACKED_BF16: case SH_PACKED_E4M3_32: case SH_PACKED_E4M3_128:
+    case SH_PACKED_E5M2_128: case SH_PACKED_NF4_64: return 0;
     default: return CPU_FLOATS == 8 && !sh_packed_is_points(format);
     }
 }
@@ -437,7 +437,7 @@ UNPACK vec number_codes(enum sh_packing format, const unsigned char *b, int run,
 #endif
     switch (format) {
     case SH_PACKED_NF4_64: return nf4_numbers(widened_nibbles(b + 4 + i, run));
-    case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128:
+    case SH_PACKED_E4M3_32: case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128:
         return bytes_as_floats(b + 4 + run * RUN + i, format == SH_PACKED_E5M2_128);
     case SH_PACKED_Q8_0: w = widened_bytes(b + 2 + i, 1); break;
     case SH_PACKED_Q4_0: w = widened_nibbles(b + 2 + i % 16, i >= 16); break;
@@ -498,6 +498,8 @@ UNPACK vec scale_in_all(enum sh_packing format, struct block_at at, const float 
         return in_all(sh_e8m0_half(at.apart[0]));
     if (format == SH_PACKED_INT4_32)
         return in_all(int4_scale(at.b));
+    if (format == SH_PACKED_E4M3_32)
+        return in_all(sh_from_bits(word_at(at.b)) * E4M3_AS_F16);
     return half_in_all(at.b);
 }
 

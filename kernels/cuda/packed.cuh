@@ -149,6 +149,20 @@ static __device__ __forceinline__ void eight_of_nf4(const unsigned char *b, int 
     }
 }
 
+/* Of E4M3 and E5M2: as f16 numbers, those of E4M3 over 256. */
+template <int FORMAT>
+static __device__ __forceinline__ void eight_of_floats(const unsigned char *b, int first, struct eight *e)
+{
+    enum { IS_E5M2 = FORMAT == SH_PACKED_E5M2_128 };
+    uint2 q = bytes_at<4>(b + 4 + first);
+    e->scale = __uint_as_float(*(const unsigned *)b) * (IS_E5M2 ? 1.0f : 256.0f);
+#pragma unroll
+    for (int i = 0; i < PACKED_EIGHT; i++) {
+        unsigned code = byte_of(q, i);
+        e->code[i] = half_of(IS_E5M2 ? code << 8 : (code & 128u) << 8 | (code & 127u) << 7, 0);
+    }
+}
+
 /* Formats of 128. */
 template <int FORMAT>
 static __device__ __forceinline__ void eight_of_128(const unsigned char *b, int first, struct eight *e)
@@ -169,15 +183,6 @@ static __device__ __forceinline__ void eight_of_128(const unsigned char *b, int 
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = fp4_twice(byte_of(q, i) >> (first / 32 % 2 * 4) & 15u);
-    } else if constexpr (FORMAT == SH_PACKED_E4M3_128 || FORMAT == SH_PACKED_E5M2_128) {
-        enum { IS_E5M2 = FORMAT == SH_PACKED_E5M2_128 };
-        uint2 q = bytes_at<4>(b + 4 + first);
-        e->scale = __uint_as_float(*(const unsigned *)b) * (IS_E5M2 ? 1.0f : 256.0f);
-#pragma unroll
-        for (int i = 0; i < PACKED_EIGHT; i++) {                /* as f16; E4M3 over 256 */
-            unsigned code = byte_of(q, i);
-            e->code[i] = half_of(IS_E5M2 ? code << 8 : (code & 128u) << 8 | (code & 127u) << 7, 0);
-        }
     } else {                                                    /* INT8_128 */
         uint2 q = bytes_at<4>(b + 4 + first);
         e->scale = __uint_as_float(*(const unsigned *)b);
@@ -252,7 +257,9 @@ static __device__ __forceinline__ void eight_numbers(const unsigned char *row, c
             bf16_numbers(four, x);
     } else {
         struct eight e = {};
-        if constexpr (packing<FORMAT>::ELEMENTS == 32)
+        if constexpr (FORMAT == SH_PACKED_E4M3_32 || FORMAT == SH_PACKED_E4M3_128 || FORMAT == SH_PACKED_E5M2_128)
+            eight_of_floats<FORMAT>(b, first, &e);
+        else if constexpr (packing<FORMAT>::ELEMENTS == 32)
             eight_of_32<FORMAT>(b, FORMAT == SH_PACKED_MXFP4_APART ? apart + unit / UNITS : NULL, first, &e);
         else if constexpr (FORMAT == SH_PACKED_NF4_64)
             eight_of_nf4(b, first, &e);

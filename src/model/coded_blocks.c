@@ -105,15 +105,16 @@ enum sh_packing sh_coded_packing(const struct sh_coded *c)
     size_t span = c->groups > 1 ? c->span_cols : c->cols;
     int has_short_scales = c->scale == SH_SCALE_F16 || c->scale == SH_SCALE_BF16;
     int is_long = span % LONG == 0 && c->cols % LONG == 0;
-    if (c->order == SH_CODE_FP8 && (!is_long || !has_small_scales(c)))
+    int is_short = span % RUN == 0 && c->cols % RUN == 0;
+    if (c->order == SH_CODE_FP8 && (!(is_long || (is_short && !c->is_e5m2)) || !has_small_scales(c)))
         return SH_PACKED_OTHER;
     if (c->order == SH_CODE_FP8)
-        return c->is_e5m2 ? SH_PACKED_E5M2_128 : SH_PACKED_E4M3_128;
+        return c->is_e5m2 ? SH_PACKED_E5M2_128 : is_long ? SH_PACKED_E4M3_128 : SH_PACKED_E4M3_32;
     if (!is_int(c) || (c->piece[SH_PIECE_GROUPS] && !c->columns) || (!has_short_scales && c->scale != SH_SCALE_F32))
         return SH_PACKED_OTHER;
     if (c->bits == 8)
         return is_long && fits_bytes(c) ? SH_PACKED_INT8_128 : SH_PACKED_OTHER;
-    if (!has_short_scales || span % RUN || c->cols % RUN)
+    if (!has_short_scales || !is_short)
         return SH_PACKED_OTHER;
     return is_long ? SH_PACKED_INT4_128 : SH_PACKED_INT4_32;
 }
@@ -189,17 +190,17 @@ static void put_short(const struct sh_coded *c, size_t n, const float *code, con
     }
 }
 
-/* Bytes of a row from its codes, or as the tensor has them. */
-static void put_long(const struct sh_coded *c, const float *code, const unsigned char *stored, const float *zero,
-                     const float *scale, unsigned char *to)
+/* Bytes of a row from its codes, or as the tensor has them; n share a scale. */
+static void put_long(const struct sh_coded *c, size_t n, const float *code, const unsigned char *stored,
+                     const float *zero, const float *scale, unsigned char *to)
 {
-    for (size_t col = 0; col < c->cols; col += LONG, to += 4 + LONG) {
+    for (size_t col = 0; col < c->cols; col += n, to += 4 + n) {
         size_t g = c->groups > 1 ? col / c->span_cols : 0;
         put_word(sh_bits(scale[g]), to);
         if (stored)
-            memcpy(to + 4, stored + col, LONG);
+            memcpy(to + 4, stored + col, n);
         else
-            put_bytes(code + col, zero[g], LONG, to + 4);
+            put_bytes(code + col, zero[g], n, to + 4);
     }
 }
 
@@ -269,7 +270,7 @@ void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t fi
             if (c->bits == 4)
                 put_short(c, (size_t)s.elements, own, zero, zero + c->groups, to);
             else
-                put_long(c, own, stored, zero, zero + c->groups, to);
+                put_long(c, (size_t)s.elements, own, stored, zero, zero + c->groups, to);
         }
     }
     free(code);

@@ -5,7 +5,7 @@
  *     INT4_32   a word w, 16 bytes of nibbles q: low ones first                  x = scale * (q - zero)
  *     INT4_128  a word w; for 64 numbers 32 bytes of nibbles q: low ones first   x = scale * (q - zero)
  *     INT8_128  an f32 number, 128 signed bytes q                                x = scale * q
- *     E4M3_128, E5M2_128  the same of 8-bit floats
+ *     E4M3_32, E4M3_128, E5M2_128  the same of 32 and 128 floats of 8 bits
  *     NF4_64    an f32 number, 32 bytes of nibbles q: low ones first             x = scale * SH_NF4_NUMBERS[q]
  *     FP4_128   an f32 number, 8 bytes E4M3 s of 16 numbers each, nibbles as of INT4_128, floats of 4 bits
  *                                                                                x = s * number * q

@@ -214,7 +214,8 @@ static struct scales half_scales(enum sh_packing format)
     case SH_PACKED_Q2_K: return (struct scales){80, 2};
     case SH_PACKED_Q3_K: return (struct scales){108, 1};
     case SH_PACKED_INT4_32: case SH_PACKED_INT4_128: case SH_PACKED_INT8_128: case SH_PACKED_FP4_128:
-    case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128: case SH_PACKED_NF4_64: return (struct scales){0, 0};
+    case SH_PACKED_E4M3_32: case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128: case SH_PACKED_NF4_64:
+        return (struct scales){0, 0};
     case SH_PACKED_IQ1_M: return (struct scales){0, 0};
     default: return (struct scales){0, 1};
     }

@@ -248,8 +248,8 @@ def mxfp4_matrix(t, want, name, rows, cols):
     want[name + ".weight"] = np.ldexp(FP4[q], np.repeat(e, 32, 1).astype(np.int32) - 127).astype(f32)
 
 
-def mxfp8_matrix(t, want, name, rows, cols):
-    c, e = codes8((rows, cols)), G.integers(0, 240, (rows, -(-cols // 32))).astype(np.uint8)
+def mxfp8_matrix(t, want, name, rows, cols, powers=(0, 240)):
+    c, e = codes8((rows, cols)), G.integers(*powers, (rows, -(-cols // 32))).astype(np.uint8)
     t |= {name + ".weight": Typed("F8_E4M3", c), name + ".weight_scale": e}
     e = np.repeat(e, 32, 1)[:, :cols].astype(np.int32)
     want[name + ".weight"] = np.ldexp(float8(c), e - 127).astype(f32)

@@ -121,8 +121,24 @@ def bnb():
     return {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, t, want
 
 
+def fp8_short():
+    """Columns that are no multiple of 128; groups of 32 with scales that are powers of two. E5M2 has no short blocks, nor
+    have powers above 100."""
+    t, want = {}, {}
+    coded.mxfp8_matrix(t, want, "a", 23, 160, (90, 150))
+    coded.mxfp8_matrix(t, want, "b", 8, 128, (228, 240))
+    for name, e5m2 in (("c", False), ("d", True)):
+        c, s = coded.codes8((9, 96), e5m2), scales(9, 1)
+        t[name + ".weight"], t[name + ".weight_scale"] = coded.Typed("F8_E5M2" if e5m2 else "F8_E4M3", c), s
+        want[name + ".weight"] = coded.float8(c, e5m2) * s
+    groups = {"group_0": scheme(num_bits=8, type="float", strategy="group", group_size=32, symmetric=True,
+                                scale_dtype="torch.uint8"),
+              "group_1": scheme(num_bits=8, type="float", strategy="channel", symmetric=True)}
+    return {"quant_method": "compressed-tensors", "format": "mixed-precision", "config_groups": groups}, t, want
+
+
 def main(folder):
-    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed, bnb):
+    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed, bnb, fp8_short):
         config, tensors, want = make()
         at = folder / f"blocks_{make.__name__}"
         at.mkdir(parents=True, exist_ok=True)

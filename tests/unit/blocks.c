@@ -24,7 +24,8 @@ const struct block_format block_formats[N_BLOCK_FORMAT] = {
     {"NF4_64", {2, -1}, -1, 0, 1, 0}, {"IQ1_S", {0, -1}, -1, 0, 0, 0}, {"IQ1_M", {54, -1}, -1, 0, 0, 0},
     {"IQ2_XXS", {0, -1}, -1, 0, 0, 0}, {"IQ2_XS", {0, -1}, -1, 0, 0, 0}, {"IQ2_S", {0, -1}, -1, 0, 0, 0},
     {"IQ3_XXS", {0, -1}, -1, 0, 0, 0}, {"IQ3_S", {0, -1}, -1, 0, 0, 0}, {"INT4_32", {2, -1}, -1, 0, 1, 1},
-    {"INT4_128", {2, -1}, -1, 0, 1, 1}, {"INT8_128", {2, -1}, -1, 0, 1, 1}};
+    {"INT4_128", {2, -1}, -1, 0, 1, 1}, {"INT8_128", {2, -1}, -1, 0, 1, 1}, {"E4M3_32", {2, -1}, -1, 0, 0, 0},
+    {"E4M3_32", {2, -1}, -1, 0, 1, 0}};
 
 /* ---- formats that no file has: src/model/coded_blocks.h ---- */
 
@@ -87,10 +88,20 @@ static void unpack_nf4_64(const unsigned char *b, float *to)
         to[i] = (float)nf4[b[4 + i % 32] >> (i < 32 ? 0 : 4) & 15] * word_as_float(b, 0xffffffffu);
 }
 
+static void unpack_e4m3(const unsigned char *b, size_t n, float *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = e4m3(b[4 + i]) * word_as_float(b, 0xffffffffu);
+}
+
+static void unpack_e4m3_32(const unsigned char *b, float *to)
+{
+    unpack_e4m3(b, 32, to);
+}
+
 static void unpack_e4m3_128(const unsigned char *b, float *to)
 {
-    for (size_t i = 0; i < 128; i++)
-        to[i] = e4m3(b[4 + i]) * word_as_float(b, 0xffffffffu);
+    unpack_e4m3(b, 128, to);
 }
 
 static void unpack_e5m2_128(const unsigned char *b, float *to)
@@ -103,6 +114,7 @@ static const struct sh_gguf_type own[] = {
     {0, "INT4_32", 32, 20, unpack_int4_32, SH_PACKED_INT4_32},
     {0, "INT4_128", 128, 68, unpack_int4_128, SH_PACKED_INT4_128},
     {0, "INT8_128", 128, 132, unpack_int8_128, SH_PACKED_INT8_128},
+    {0, "E4M3_32", 32, 36, unpack_e4m3_32, SH_PACKED_E4M3_32},
     {0, "E4M3_128", 128, 132, unpack_e4m3_128, SH_PACKED_E4M3_128},
     {0, "FP4_128", 128, 76, unpack_fp4_128, SH_PACKED_FP4_128},
     {0, "NF4_64", 64, 36, unpack_nf4_64, SH_PACKED_NF4_64},
@@ -145,7 +157,7 @@ static int is_own(const struct sh_gguf_type *t)
 
 static int is_float(const struct sh_gguf_type *t)
 {
-    return t->packing == SH_PACKED_E4M3_128 || t->packing == SH_PACKED_E5M2_128;
+    return t->packing == SH_PACKED_E4M3_32 || t->packing == SH_PACKED_E4M3_128 || t->packing == SH_PACKED_E5M2_128;
 }
 
 static int is_halves(const struct sh_gguf_type *t)
@@ -246,7 +258,7 @@ void blocks_make(struct blocks *b, const struct block_format *f, int rows, int c
     make_scales(b, f, n);
     for (size_t at = 0; at < n && is_float(b->type); at++)      /* no NaN, no infinity */
         if (at % b->type->bytes > 3)
-            b->at[at] &= b->type->packing == SH_PACKED_E4M3_128 ? 0xfe : 0xfb;
+            b->at[at] &= b->type->packing == SH_PACKED_E5M2_128 ? 0xfb : 0xfe;
     b->p = (struct sh_packed){.rows = rows, .cols = cols, .format = b->type->packing, .d_head = d_head,
                               .step = step, .unpack = blocks_unpack, .from = b};
     if (f->is_made)

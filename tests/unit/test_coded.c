@@ -106,6 +106,7 @@ static void numbers(void)
     check_folder("blocks_nvfp4", "NVFP4", 1, 0);
     check_folder("blocks_bnb", "NF4", 3, 0);
     check_folder("blocks_nvfp4_packed", "NVFP4", 1, 0);
+    check_folder("blocks_fp8_short", "FP8 E4M3", 4, 0);
 }
 
 /* ---- one thing wrong ---- */

@@ -26,7 +26,9 @@ static void packings(void)
         {"blocks_fp8_rows", "a", SH_PACKED_E4M3_128}, {"blocks_nvfp4", "a", SH_PACKED_FP4_128},
         {"blocks_nvfp4_packed", "a", SH_PACKED_FP4_128}, {"nvfp4", "a", SH_PACKED_OTHER},
         {"blocks_bnb", "a", SH_PACKED_NF4_64}, {"blocks_bnb", "b", SH_PACKED_NF4_64},
-        {"blocks_bnb", "c", SH_PACKED_OTHER}};
+        {"blocks_bnb", "c", SH_PACKED_OTHER}, {"blocks_fp8_short", "a", SH_PACKED_E4M3_32},
+        {"blocks_fp8_short", "b", SH_PACKED_OTHER}, {"blocks_fp8_short", "c", SH_PACKED_E4M3_32},
+        {"blocks_fp8_short", "d", SH_PACKED_OTHER}};
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
         char *config = xstrdup(coded_golden(matrices[i].folder, "config.json")), name[20];
         struct sh_weights *w = coded_joined(config, coded_golden(matrices[i].folder, "model.safetensors"), &e);
@@ -69,7 +71,8 @@ static void not_finite(void)
         {"blocks_awq", "a.weight", SH_PIECE_SCALES, 2 * (2 * 24 + 7), 0x7c00, 7},
         {"blocks_compressed", "c.weight", SH_PIECE_SCALES, 2 * (3 * 2 + 1), 0x7fc0, 3},
         {"blocks_nvfp4", "a.weight", SH_PIECE_SCALES, 4 * 24 + 3, 0x7f, 4},
-        {"blocks_bnb", "a.weight", SH_PIECE_SCALES, 4 * (6 * 3 + 1) + 2, 0x7f80, 6}};
+        {"blocks_bnb", "a.weight", SH_PIECE_SCALES, 4 * (6 * 3 + 1) + 2, 0x7f80, 6},
+        {"blocks_fp8_short", "a.weight", SH_PIECE_CODES, 3 * 160 + 159, 0x7f, 3}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         char *config = xstrdup(coded_golden(all[i].folder, "config.json"));
         struct sh_weights *w = coded_joined(config, coded_golden(all[i].folder, "model.safetensors"), &e);
