@@ -10,8 +10,7 @@
  * neighbours share a byte, the first in its low half, and the scales are a matrix of their own. INT4_32, INT4_128,
  * INT8_128, FP4_128, E4M3_32, E4M3_128, E5M2_128 and NF4_64 are blocks that only `blocks` makes
  * (src/model/coded_blocks.h); the last four have floats for codes. F16 and BF16 are plain numbers, in blocks only so
- * that they fit the same loops; they lie at even addresses.
- */
+ * that they fit the same loops; they lie at even addresses. */
 #ifndef SH_KERNELS_PACKED_H
 #define SH_KERNELS_PACKED_H
 

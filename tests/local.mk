@@ -64,7 +64,8 @@ tests_unit_test_safetensors_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS
 tests_unit_test_torch_file_SOURCES = %D%/unit/test_torch_file.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_torch_file_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 unit_tests += %D%/unit/test_torch_file
-tests_unit_test_gguf_SOURCES = %D%/unit/test_gguf.c %D%/unit/reference.c %D%/unit/reference.h \
+tests_unit_test_gguf_SOURCES = %D%/unit/test_gguf.c %D%/unit/blocks.c %D%/unit/blocks.h %D%/unit/reference.c \
+	%D%/unit/reference.h \
 	%D%/unit/pass.c %D%/unit/pass.h %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
 tests_unit_test_gguf_LDADD   = $(tests_unit_test_forward_LDADD)
 tests_unit_test_coded_SOURCES = %D%/unit/test_coded.c %D%/unit/blocks.c %D%/unit/blocks.h %D%/unit/coded_folder.c \

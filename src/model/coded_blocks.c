@@ -96,8 +96,19 @@ int *sh_coded_columns(const struct sh_coded *c)
     return NULL;
 }
 
+/* Blocks of GGUF, which are of this format alone where they have another scale. */
+static int is_gguf_fp4(const struct sh_coded *c)
+{
+    int are_small = c->order == SH_CODE_BLOCKS && c->cols % LONG == 0;
+    for (size_t row = 0; row < c->rows && are_small; row += c->matrix_rows)
+        are_small = fabsf(sh_coded_factor(c, row)) <= LARGEST;
+    return are_small;
+}
+
 enum sh_packing sh_coded_packing(const struct sh_coded *c)
 {
+    if (c->order == SH_CODE_BLOCKS)
+        return is_gguf_fp4(c) ? SH_PACKED_FP4_128 : SH_PACKED_OTHER;
     if (is_nf4(c))
         return SH_PACKED_NF4_64;
     if (is_fp4(c))
@@ -141,6 +152,8 @@ static int has_finite_spans(const struct sh_coded *c, size_t first, size_t n)
 
 int sh_coded_is_finite(const struct sh_coded *c, size_t first, size_t n)
 {
+    if (c->order == SH_CODE_BLOCKS)     /* there is no code for anything else */
+        return 1;
     if (c->packing == SH_PACKED_NF4_64)
         return has_finite_spans(c, first, n);
     float *both = xmalloc(2 * c->groups * sizeof *both), *scale = both + c->groups;
@@ -220,6 +233,27 @@ static void put_fp4(const struct sh_coded *c, size_t row, unsigned char *to)
     }
 }
 
+/* Blocks of 64 (gguf_type.c): four scales, then the nibbles of 16 numbers after each other, the low ones first. */
+static void put_gguf_fp4(const struct sh_coded *c, size_t row, unsigned char *to)
+{
+    enum { BYTES = 36 };
+    const unsigned char *b = c->piece[SH_PIECE_CODES]->at + row * (c->cols / SPAN) * BYTES;
+    uint32_t factor = sh_bits(sh_coded_factor(c, row));
+    for (size_t col = 0; col < c->cols; col += LONG, b += 2 * BYTES) {
+        put_word(factor, to);
+        to += 4;
+        for (size_t k = 0; k < LONG / 16; k++) {        /* without a sign; 127 stands for 0 */
+            unsigned char s = b[k / 4 * BYTES + k % 4];
+            *to++ = s == 127 ? 0 : s & 127;
+        }
+        for (size_t k = 0; k < LONG / 2; k++) {         /* number k of a half and number k + 32 share a byte */
+            const unsigned char *q = b + k / RUN * BYTES + 4 + k % RUN / 16 * 8 + k % 8;
+            int shift = k % 16 < 8 ? 0 : 4;
+            *to++ = (unsigned char)((q[0] >> shift & 15) | (q[16] >> shift & 15) << 4);
+        }
+    }
+}
+
 /* The first of two nibbles is the high one. */
 static void put_nf4(const struct sh_coded *c, size_t row, unsigned char *to)
 {
@@ -248,7 +282,8 @@ void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t fi
     struct sh_packing_shape s = sh_packing_shape(format);
     size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes, most = n < SH_BLOCKS_ROWS ? n : SH_BLOCKS_ROWS;
     if (format == SH_PACKED_FP4_128 || format == SH_PACKED_NF4_64) {
-        put_rows(c, format == SH_PACKED_FP4_128 ? put_fp4 : put_nf4, first, n, bytes, to);
+        put_fn *put = format == SH_PACKED_NF4_64 ? put_nf4 : c->order == SH_CODE_BLOCKS ? put_gguf_fp4 : put_fp4;
+        put_rows(c, put, first, n, bytes, to);
         return;
     }
     int is_stored = c->order == SH_CODE_FP8 || c->order == SH_CODE_INT8;

@@ -25,11 +25,12 @@ static void unpack_bound(const void *from, int first, int n, float *to)
 }
 
 /* How many of n rows from row `first` on follow each other in the tensor, from *row on. */
-static int together(const struct sh_layout *l, int first, int n, size_t *row)
+static int together(const struct bound *b, int first, int n, size_t *row)
 {
+    struct sh_layout l = sh_bound_in_stack(b);
     int some = 1;
-    *row = sh_layout_row(l, first);
-    while (some < n && sh_layout_row(l, first + some) == *row + (size_t)some)
+    *row = sh_gguf_row(&l, b->d_head, first);
+    while (some < n && sh_gguf_row(&l, b->d_head, first + some) == *row + (size_t)some)
         some++;
     return some;
 }
@@ -39,11 +40,10 @@ static void blocks_bound(const void *from, int first, int n, unsigned char *to)
 {
     const struct bound *b = from;
     const struct sh_coded *c = b->stored->coded;
-    struct sh_layout stacked = sh_bound_in_stack(b);
     struct sh_packing_shape s = sh_packing_shape(c->packing);
     size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes, row;
     for (int i = 0, some; i < n; i += some, to += (size_t)some * bytes) {
-        some = together(&stacked, first + i, n - i, &row);
+        some = together(b, first + i, n - i, &row);
         sh_coded_blocks(c, c->packing, row, (size_t)some, to);
     }
 }
@@ -52,11 +52,10 @@ static void blocks_bound(const void *from, int first, int n, unsigned char *to)
 static int is_finite_bound(const void *from, int first, int n)
 {
     const struct bound *b = from;
-    struct sh_layout stacked = sh_bound_in_stack(b);
     int is_finite = 1;
     size_t row;
     for (int i = 0, some; i < n && is_finite; i += some) {
-        some = together(&stacked, first + i, n - i, &row);
+        some = together(b, first + i, n - i, &row);
         is_finite = sh_coded_is_finite(b->stored->coded, row, (size_t)some);
     }
     return is_finite;
@@ -94,7 +93,7 @@ int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int 
         out->at = b->stored->at + (size_t)sh_bound_in_stack(b).first * ((size_t)b->cols / type->elements * type->bytes);
     }
     from_blocks(b, out);
-    if (b->stored->coded && b->stored->coded->packing && !b->d_head) {
+    if (b->stored->coded && b->stored->coded->packing) {
         out->format = b->stored->coded->packing;
         out->blocks = blocks_bound;
         out->is_finite = is_finite_bound;

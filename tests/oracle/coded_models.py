@@ -132,7 +132,7 @@ def alone(place):
     odd = (0, 1, 7, 8, 0x7e, 0x7f, 0x80, 0x88, 0xc0, 0xff)         # bytes of scales that are no usual ones
     data, _, a = gguf_matrix(m, (3, 64), odd)
     tensors, wanted = [("a.weight", a.shape, NVFP4, data)], [a]
-    data, second, b = gguf_matrix(m, (3, 128))
+    data, second, b = gguf_matrix(m, (3, 128), odd[:-1])
     tensors += [("b.weight", b.shape, NVFP4, data), ("b.scale", (1,), F32, second.tobytes()),
                 ("b.input_scale", (1,), F32, f32(0.5).tobytes())]
     wanted.append(b * second)
@@ -145,7 +145,7 @@ def alone(place):
 
 
 def gguf_model(place, seed=22):
-    config = transformers.LlamaConfig(**dict(LLAMA, hidden_size=64, intermediate_size=64, num_hidden_layers=1))
+    config = transformers.LlamaConfig(**dict(LLAMA, hidden_size=128, intermediate_size=64, num_hidden_layers=1))
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
     fill(model, seed)
     m, tensors = Matrices(seed), []

@@ -168,7 +168,7 @@ void sh_gguf_family_free(struct sh_family *f)
     free(f);
 }
 
-static size_t stored_row(const struct sh_layout *l, int d_head, int row)
+size_t sh_gguf_row(const struct sh_layout *l, int d_head, int row)
 {
     int in_head = d_head ? row % d_head : 0, half = d_head / 2;
     return sh_layout_row(l, d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row);
@@ -180,7 +180,7 @@ static void gather_vector(const struct sh_stored *t, const struct sh_layout *l, 
     size_t cols = t->shape[t->rank - 1], is_here = SIZE_MAX;
     float *one = xcalloc(cols, sizeof *one);
     for (int row = 0; row < l->rows; row++) {
-        size_t at = stored_row(l, d_head, row);
+        size_t at = sh_gguf_row(l, d_head, row);
         if (at / cols != is_here) {
             is_here = at / cols;
             sh_stored_rows(t, is_here, 1, one);
@@ -204,8 +204,8 @@ struct gathering {
 static void gather_some(const struct gathering *g, int row, int end, char *at)
 {
     for (int n; row < end; row += n, at += (size_t)n * g->width) {
-        size_t first = stored_row(g->l, g->d_head, row);
-        for (n = 1; row + n < end && stored_row(g->l, g->d_head, row + n) == first + (size_t)n;)
+        size_t first = sh_gguf_row(g->l, g->d_head, row);
+        for (n = 1; row + n < end && sh_gguf_row(g->l, g->d_head, row + n) == first + (size_t)n;)
             n++;
         if (sh_stored_is_coded(g->t))
             sh_stored_rows(g->t, first, (size_t)n, (float *)(void *)at);

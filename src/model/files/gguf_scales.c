@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/coded.h"
+#include "src/model/coded_blocks.h"
 #include "src/model/files/gguf_tensors.h"
 
 enum { NVFP4 = 40 };
@@ -50,6 +50,7 @@ static void scale_by(struct sh_stored *t, const struct sh_stored *blocks, const 
                            .rows = 1, .cols = t->shape[t->rank - 1], .matrix_rows = t->shape[t->rank - 2], .bits = 4};
     for (int i = 0; i + 1 < t->rank; i++)
         c->rows *= t->shape[i];
+    c->packing = sh_coded_packing(c);
     t->name = xstrdup(t->name);
     t->packed = NULL;
     t->coded = c;

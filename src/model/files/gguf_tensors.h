@@ -71,6 +71,9 @@ void sh_gguf_family_free(struct sh_family *f);                      /* NULL is f
  * elements of `element` bytes. d_head: the width of a head if the rows are paired, else 0. */
 void sh_gguf_gather(const struct sh_stored *t, const struct sh_layout *l, int d_head, size_t element, void *to);
 
+/* Where row `row` of it is in the tensor. */
+size_t sh_gguf_row(const struct sh_layout *l, int d_head, int row);
+
 /* Rows [first, first + n) of it, where the tensor is packed or coded. */
 void sh_gguf_rows(const struct sh_stored *t, const struct sh_layout *l, int d_head, int first, int n, float *to);
 
