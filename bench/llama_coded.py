@@ -70,6 +70,29 @@ def fp8(w):
     return {"weight": codes, "weight_scale_inv": scale}
 
 
+def mxfp8(w):
+    parts = w.unflatten(1, (-1, 32))
+    power = (parts.abs().amax(2) / 448).log2().ceil().clamp(-127, 127)
+    codes = (parts / power.exp2()[..., None]).flatten(1).to(torch.float8_e4m3fn)
+    return {"weight": codes, "weight_scale": (power + 127).to(torch.uint8)}
+
+
+NF4 = torch.tensor([-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+                    -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+                    0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+                    0.7229568362236023, 1.0])
+
+
+def nf4(w):
+    spans = w.reshape(-1, 64)
+    most = spans.abs().amax(1)
+    codes = torch.bucketize(spans / most.clamp(min=1e-12)[:, None], (NF4[1:] + NF4[:-1]) / 2).flatten()
+    state = {"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": list(w.shape)}
+    return {"weight": (codes[0::2] << 4 | codes[1::2]).to(torch.uint8)[:, None], "weight.absmax": most,
+            "weight.quant_map": NF4.clone(),
+            "weight.quant_state.bitsandbytes__nf4": torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)}
+
+
 FP4 = torch.tensor([0, .5, 1, 1.5, 2, 3, 4, 6])
 
 
@@ -94,6 +117,8 @@ FORMATS = {
     "gptq": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": False}),
     "int4": (int4, groups("pack-quantized", 4, "group", group_size=GROUP)),
     "int8": (int8, groups("int-quantized", 8, "channel")),
+    "mxfp8": (mxfp8, {"quant_method": "modelopt", "quant_algo": "MXFP8"}),
+    "nf4": (nf4, {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}),
     "nvfp4": (nvfp4, {"quant_method": "modelopt", "quant_algo": "NVFP4"}),
     "fp8": (fp8, {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [GROUP, GROUP]})}
 

@@ -27,7 +27,7 @@ FORMATS = {
     "iq2_xxs": (16, 256, 66, (0, 4e-4)), "iq2_xs": (17, 256, 74, (0, 4e-4)), "iq3_xxs": (18, 256, 98, (0, 2e-4)),
     "iq1_s": (19, 256, 50, (0, 2.5e-3)), "iq4_nl": (20, 32, 18, (0, 3e-4)), "iq3_s": (21, 256, 110, (0, 6e-5)),
     "iq2_s": (22, 256, 82, (0, 4e-4)), "iq4_xs": (23, 256, 136, (0, 2e-5)), "iq1_m": (29, 256, 56),
-    "mxfp4": (39, 32, 17)}
+    "mxfp4": (39, 32, 17), "nvfp4": (40, 64, 36)}
 TILE = 1 << 15                          # blocks that are made; tensors are cut from them, each from another place on
 
 
@@ -44,6 +44,8 @@ def tile(name):
         b[:, at:at + 2] = np.frombuffer(struct.pack("<e", scale), np.uint8)
     if name == "mxfp4":
         b[:, 0] = 118 + b[:, 0] % 4
+    if name == "nvfp4":                 # scales of 1 to 8, times the tensor's own
+        b[:, :4] = 56 + b[:, :4] % 24
     if name == "iq1_m":                 # the scale lies in the upper bits of four words
         word, = struct.unpack("<H", struct.pack("<e", 2.5e-3))
         for i in range(4):
@@ -84,7 +86,8 @@ def write(kind, shape, path, holes):
               ("llama.attention.head_count", U32, heads), ("llama.attention.head_count_kv", U32, kv_heads),
               ("llama.rope.dimension_count", U32, width // heads), ("llama.vocab_size", U32, vocab),
               ("llama.attention.layer_norm_rms_epsilon", FLOAT, 1e-6), ("tokenizer.ggml.model", STRING, "no_vocab")]
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(all_tensors), len(values))
+    n_tensors = sum(2 if kind == "nvfp4" and len(dims) == 2 else 1 for name, dims in all_tensors)
+    head = b"GGUF" + struct.pack("<IQQ", 3, n_tensors, len(values))
     head += b"".join(text(k) + struct.pack("<I", t) + value(t, v) for k, t, v in values)
     at, places = 0, []
     for name, dims in all_tensors:
@@ -94,6 +97,10 @@ def write(kind, shape, path, holes):
                                                      0 if is_norm else number, at)
         places.append((at, n, is_norm))
         at += -(-n // 32) * 32
+    for name, dims in [t for t in all_tensors if kind == "nvfp4" and len(t[1]) == 2]:
+        head += text(name + ".scale") + struct.pack("<IQIQ", 1, 1, 0, at)
+        places.append((at, 4, True))
+        at += 32
     head += bytes(-len(head) % 32)
     block = b"" if holes else tile(kind)
     with open(path, "wb") as f:
@@ -101,7 +108,7 @@ def write(kind, shape, path, holes):
         for i, (begin, n, is_norm) in enumerate(places if not holes else []):
             f.seek(len(head) + begin)
             if is_norm:
-                f.write(struct.pack("<f", 1.0) * (n // 4))
+                f.write(struct.pack("<f", 1.0 if n > 4 else 2e-3) * (n // 4))
             else:
                 first = 997 * i % TILE * size % len(block)
                 for done in range(-first, n, len(block)):
