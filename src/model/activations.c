@@ -25,11 +25,13 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     size_t turns = c->pos == SH_POS_ROTARY ? reach * (size_t)(widest_turn(c) / 2) : 0;
     const struct sh_streams *s = &c->streams;
     size_t own = n * (size_t)s->d_own, streams = s->n > 1 ? (size_t)s->n : 0, beside = c->mix.beside ? hidden : 0;
+    size_t late = c->mix.late ? hidden : 0;
     size_t local = c->local_rope.base > 0 ? turns : 0, f32 = sizeof(float);
     const struct sh_latent *t = &c->latent;
     size_t values_of_latent = n * (size_t)c->n_head * (size_t)t->d_v, sub = q > values_of_latent ? q : values_of_latent;
     size_t q_rank = (size_t)t->q_rank;
     size_t experts = (size_t)c->mix.n, used = (size_t)c->mix.used, sets = c->mix.attends ? used : 0;
+    size_t routes = experts + (size_t)c->mix.zero;
     size_t set = sets ? hidden + q / used : 0;
     const struct sh_recurrent *r = &c->recurrent;
     size_t channels = r->n_v ? n * (size_t)sh_recurrent_channels(r) : 0, values = n * (size_t)(r->n_v * r->d_v);
@@ -51,12 +53,12 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->latent_q, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_Q_B) * operand : 0},
         {&a->latent_kv, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_KV_A) * f32 : 0},
         {&a->latent_v, c->flags & SH_ATTENTION_GATE ? values_of_latent * f32 : 0},
-        {&a->mix_logits, n * experts * f32}, {&a->mix_row, n * used * sizeof(int)}, {&a->mix_share, n * used * f32},
+        {&a->mix_logits, n * routes * f32}, {&a->mix_row, n * used * sizeof(int)}, {&a->mix_share, n * used * f32},
         {&a->mix_x, experts ? hidden * operand : 0}, {&a->mix_out, experts ? hidden * f32 : 0},
         {&a->stream_h, streams ? hidden * f32 : 0}, {&a->stream_was, streams * hidden * f32},
         {&a->stream_share, streams * streams * n * f32}, {&a->laurel, s->laurel ? hidden * f32 : 0},
         {&a->laurel_y, n * (size_t)s->laurel * operand}, {&a->own_gate, own * f32}, {&a->own_in, own * f32},
-        {&a->own_y, own * operand}, {&a->beside, beside * f32}, {&a->beside_x, beside * operand},
+        {&a->own_y, own * operand}, {&a->beside, (beside + late) * f32}, {&a->beside_x, beside * operand},
         {&a->beside_by, beside * operand},
         {&a->query_row, n * sets * sizeof(int)}, {&a->query_share, n * sets * f32}, {&a->query_x, set * operand},
         {&a->query_y, set * f32},

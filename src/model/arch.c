@@ -129,9 +129,14 @@ size_t sh_arch_lent_at(const struct sh_arch *a, int layer)
     return sh_arch_own_at(a, a->n_layer) + (kind_of(a, layer) ? 2 * lent(a, 0) : 0);
 }
 
-size_t sh_arch_row(const struct sh_arch *a)
+size_t sh_arch_late_at(const struct sh_arch *a)
 {
     return sh_arch_own_at(a, a->n_layer) + 2 * lent(a, 0) + 2 * lent(a, 1);
+}
+
+size_t sh_arch_row(const struct sh_arch *a)
+{
+    return sh_arch_late_at(a) + (a->mix.late ? (size_t)a->d_model : 0);
 }
 
 int sh_arch_cuts(const struct sh_arch *a, int layer)

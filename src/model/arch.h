@@ -67,12 +67,15 @@ enum { SH_MOST_LAYERS = 10048 };            /* a multiple of 64                 
 /* A mixture of experts in place of a feed-forward block (mixture.c). */
 struct sh_mixture {
     int n, used, width;                     /* experts; of a token; feed-forward width of each; n 0: none */
+    int zero;                               /* so many more may be chosen, which give what they read */
     int shared_width;                       /* width of one that every token uses; 0: none        */
     int groups, used_groups;                /* only the best groups of experts are chosen from; 0: all are */
     int by_best_two;                        /* … a group ranks by the sum of its two best scores, else by its best */
     enum sh_route route;
     int attends;                            /* experts make queries and outputs, too (attention_experts.c) */
     int beside;                             /* next to a plain block in the same layer, normed each (Gemma 4) */
+    int late;                               /* the same, and what they give is added at the end of the next layer, */
+                                            /* which has none (LongCat)                           */
     float router_scale;                     /* factor of the router's products; 0: 1              */
     int weighs_input;                       /* they multiply what an expert reads, not what it gives */
     float scale, shared_scale;              /* factors of the weights, of the shared expert (0: 1) */
@@ -85,6 +88,7 @@ struct sh_mixture {
 struct sh_latent {
     int rank, q_rank;                       /* widths of the latents; rank 0: no such attention, q_rank 0: none */
     int d_rope, d_nope, d_v;                /* a head's widths: rotary and other elements of queries and keys; values */
+    float by;                               /* factor of the normed latent of keys and values; 0: 1 */
 };
 
 /* What some layers do in place of attention, or next to it (recurrent.c): a text's state, of fixed size, goes from
@@ -208,11 +212,13 @@ int sh_arch_lends(const struct sh_arch *a, int layer);
 const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_arch *copy);
 
 /* Numbers of a token between layers: its streams [n, d_model], the layers' own embeddings [n_layer, d_own], the lent
- * keys and values of layers with a window, then of those without. d_model where there is one stream alone. Where in it
- * are the layer's embedding, and the keys (then values) that it lends or borrows. */
+ * keys and values of layers with a window, then of those without, what experts gave that is added late [d_model].
+ * d_model where there is one stream alone. Where in it are the layer's embedding, the keys (then values) that it lends
+ * or borrows, and what is late. */
 size_t sh_arch_row(const struct sh_arch *a);
 size_t sh_arch_own_at(const struct sh_arch *a, int layer);
 size_t sh_arch_lent_at(const struct sh_arch *a, int layer);
+size_t sh_arch_late_at(const struct sh_arch *a);
 
 /* Channels that pass the convolution of a recurrent layer; numbers of a text's state there: the last rows before the
  * convolution [kernel - 1, channels], then what the rule or the state space keeps, n_v * d_k * d_v. */

@@ -262,7 +262,10 @@ int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct
 static int check_mixture(const struct sh_config *c, struct sh_mixture *m, struct sh_err *e)
 {
     m->scale = m->scale > 0 ? m->scale : 1;
-    if (m->n && (m->used < 1 || m->used > m->n || m->width < 1))
+    if (m->zero && m->used > m->n + m->zero)
+        return sh_fail(e, "%s: found %d experts and %d that compute nothing, of which each token uses %d; expected no "
+                       "more used than there are", sh_config_path(c), m->n, m->zero, m->used);
+    if (m->n && (m->used < 1 || m->used > m->n + m->zero || m->width < 1))
         return sh_fail(e, "%s: found %d experts of width %d, of which each token uses %d; expected at least 1, and no "
                        "more used than there are", sh_config_path(c), m->n, m->width, m->used);
     if (m->groups > 1 && m->used_groups > m->groups)

@@ -81,12 +81,15 @@ int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
     return sh_layer_numbered(&l, role, 0, 0, out, NULL, e);
 }
 
-/* By which a vector is multiplied as it is read: biases, where what they are added to has its factor elsewhere. */
+/* By which a vector is multiplied as it is read: biases, where what they are added to has its factor elsewhere; norms
+ * of latents that have one. */
 static float vector_factor(const struct sh_arch *c, enum sh_role role)
 {
     float by = 1;
     if (role == SH_Q_B || role == SH_K_B || role == SH_V_B || role == SH_O_B)
         by = c->attention_bias_scale;
+    else if (role == SH_KV_A_NORM_W)
+        by = c->latent.by;
     else if (role == SH_RECUR_X_B || role == SH_RECUR_Z_B || role == SH_RECUR_A_B)
         by = c->recurrent_bias_scale;
     return by > 0 ? by : 1;
@@ -517,7 +520,9 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
         add_both(l, a, h, up);
         return;
     }
-    if (l->n_expert) {
+    if (c->mix.late) {
+        sh_mixture_late(l, a, h, x);
+    } else if (l->n_expert) {
         struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
         sh_mixture_run(l, a, a->block ? block : h, x, x, !a->block);
         if (a->block)

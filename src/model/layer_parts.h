@@ -65,6 +65,9 @@ void sh_experts_settle(const struct sh_layer *l, int settles);  /* each when it 
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                     struct sh_mat by, int add);
 
+/* A layer with experts keeps what they give of x for the next one, which adds it to h. */
+void sh_mixture_late(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x);
+
 /* A part of the rows that go from layer to layer (sh_arch_row): `cols` numbers from `at` on. */
 struct sh_mat sh_layer_part(const struct sh_arch *c, void *hidden, int rows, size_t at, int cols);
 

@@ -50,6 +50,7 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_RECUR_GATE: return a->recurrent.gate_rank;
     case SH_DIM_RECUR_RANK_B_C: return a->recurrent.rank + 2 * a->recurrent.d_k;
     case SH_DIM_EXPERTS: return a->mix.n;
+    case SH_DIM_ROUTES: return a->mix.n + a->mix.zero;
     case SH_DIM_EXPERT_FF: return a->mix.width;
     case SH_DIM_SHARED_FF: return a->mix.shared_width;
     }

@@ -79,6 +79,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_lfm2.c \
 	%D%/families/family_llama.c \
 	%D%/families/family_llama4.c \
+	%D%/families/family_longcat_flash.c \
 	%D%/families/family_mellum.c \
 	%D%/families/family_minicpm3.c \
 	%D%/families/family_ministral.c \

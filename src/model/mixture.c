@@ -86,21 +86,22 @@ static float sigmoid(float x)
 static void route(const struct sh_mixture *m, int is_normed, const float *choice, const float *logit, float *score,
                   int *chosen, float *weight)
 {
-    float *rank = score + m->n, sum = 0;
+    int n = m->n + m->zero;
+    float *rank = score + n, sum = 0;
     if (m->route == SH_ROUTE_SPARSEMIXER) {
         mix_sparsely(m, logit, chosen, weight);
         return;
     }
-    for (int i = 0; i < m->n; i++)
+    for (int i = 0; i < n; i++)
         score[i] = m->route == SH_ROUTE_SIGMOID ? sigmoid(logit[i]) : logit[i];
     if (m->route == SH_ROUTE_SOFTMAX)
-        softmax(score, m->n);
-    for (int i = 0; i < m->n; i++)
+        softmax(score, n);
+    for (int i = 0; i < n; i++)
         rank[i] = score[i] + (choice ? choice[i] : 0);
     if (m->used_groups)
         keep_groups(m, rank);
     for (int k = 0; k < m->used; k++) {
-        int at = best_of(rank, m->n);
+        int at = best_of(rank, n);
         chosen[k] = at < 0 ? k : at;
         weight[k] = score[chosen[k]];
         rank[chosen[k]] = -INFINITY;
@@ -119,10 +120,11 @@ void sh_mixture_choose(const struct sh_arch *c, const float *choice, const float
                        float *weight)
 {
     const struct sh_mixture *m = &c->mix;
-    float *score = xmalloc(2 * (size_t)m->n * sizeof *score);
+    size_t n = (size_t)(m->n + m->zero);
+    float *score = xmalloc(2 * n * sizeof *score);
     for (int row = 0; row < rows; row++) {
         size_t at = (size_t)row * (size_t)m->used;
-        route(m, (c->flags & SH_MIX_NORMED) != 0, choice, logits + (size_t)row * (size_t)m->n, score, chosen + at,
+        route(m, (c->flags & SH_MIX_NORMED) != 0, choice, logits + (size_t)row * n, score, chosen + at,
               weight + at);
     }
     free(score);
@@ -131,7 +133,7 @@ void sh_mixture_choose(const struct sh_arch *c, const float *choice, const float
 /* ---- a layer's rows ---- */
 
 struct routed {                         /* host; experts one after another, rows ascending        */
-    int *first;                         /* [n + 1]: of each expert's                              */
+    int *first;                         /* [n + zero + 1]: of each expert's                       */
     int *row;                           /* [rows * used]                                          */
     float *share;
 };
@@ -140,14 +142,14 @@ static struct routed route_rows(const struct sh_layer *l, const struct sh_arch *
 {
     const struct sh_mixture *m = &c->mix;
     size_t all = (size_t)rows * (size_t)m->used;
-    struct routed r = {xcalloc((size_t)m->n + 2, sizeof *r.first), xmalloc(all * sizeof *r.row),
+    struct routed r = {xcalloc((size_t)(m->n + m->zero) + 2, sizeof *r.first), xmalloc(all * sizeof *r.row),
                        xmalloc(all * sizeof *r.share)};
     int *chosen = xmalloc(all * sizeof *chosen);
     float *weight = xmalloc(all * sizeof *weight);
     sh_mixture_choose(c, l->choice, logits, rows, chosen, weight);
     for (size_t i = 0; i < all; i++)
         r.first[chosen[i] + 2]++;
-    for (int i = 2; i <= m->n; i++)
+    for (int i = 2; i <= m->n + m->zero; i++)
         r.first[i + 1] += r.first[i];
     for (size_t i = 0; i < all; i++) {
         int to = r.first[chosen[i] + 1]++;
@@ -227,13 +229,29 @@ static void run_experts(const struct sh_layer *l, const struct sh_activations *a
     free(used);
 }
 
+/* out += x by the weights of those that give what they read. */
+static void run_zero(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
+                     const struct routed *r)
+{
+    const struct sh_mixture *m = &a->arch->mix;
+    float *share = xcalloc((size_t)x.rows, sizeof *share);
+    struct sh_mat as_f32 = sh_dense(a->mix_out, SH_F32, x.rows, x.cols);
+    struct sh_scatter scatter = {.out = out, .x = as_f32, .share = a->mix_share, .by = 1};
+    for (int i = r->first[m->n]; i < r->first[m->n + m->zero]; i++)
+        share[r->row[i]] += r->share[i];
+    l->b->put(l->d, a->mix_share, share, (size_t)x.rows * sizeof *share);
+    l->b->cast(l->d, as_f32, x);
+    l->b->scatter(l->d, &scatter);
+    free(share);
+}
+
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                     struct sh_mat by, int add)
 {
     const struct sh_mixture *m = &a->arch->mix;
-    size_t all = (size_t)x.rows * (size_t)m->used, n_logit = (size_t)x.rows * (size_t)m->n;
+    size_t all = (size_t)x.rows * (size_t)m->used, n_logit = (size_t)x.rows * (size_t)(m->n + m->zero);
     float *logits = xcalloc(n_logit, sizeof *logits);
-    struct sh_linear router = {.out = sh_dense(a->mix_logits, SH_F32, x.rows, m->n), .x = by,
+    struct sh_linear router = {.out = sh_dense(a->mix_logits, SH_F32, x.rows, m->n + m->zero), .x = by,
                                .w = l->matrix[SH_ROUTER_W], .bias = l->vector[SH_ROUTER_B]};
     l->b->linear(l->d, &router);
     l->b->get(l->d, logits, a->mix_logits, n_logit * sizeof *logits);
@@ -245,6 +263,8 @@ void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, st
         sh_layer_fill(l, out, l->mixture_bias);
     if (m->shared_width)
         run_shared(l, a, out, x, add);
+    if (m->zero)
+        run_zero(l, a, out, x, &r);
     l->b->put(l->d, a->mix_row, r.row, all * sizeof *r.row);
     l->b->put(l->d, a->mix_share, r.share, all * sizeof *r.share);
     run_experts(l, a, out, x, r.first);
@@ -252,4 +272,19 @@ void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, st
     free(r.first);
     free(r.row);
     free(r.share);
+}
+
+/* The part of a token's row where what experts gave waits for the next layer. */
+void sh_mixture_late(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x)
+{
+    const struct sh_arch *c = a->arch;
+    struct sh_mat late = sh_layer_part(c, a->hidden, x.rows, sh_arch_late_at(c), c->d_model);
+    struct sh_mat mixed = sh_dense(a->beside, SH_F32, x.rows, x.cols);
+    struct sh_scatter add = {.out = h, .x = late, .by = 1};
+    if (l->n_expert) {
+        sh_mixture_run(l, a, mixed, x, x, 0);
+        l->b->cast(l->d, late, mixed);
+    } else {
+        l->b->scatter(l->d, &add);
+    }
 }

@@ -83,6 +83,7 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_RECUR_GATE] = {"rank of gates", offsetof(struct sh_arch, recurrent.gate_rank)},
         [SH_DIM_RECUR_RANK_B_C] = {"rank of the steps + twice the state", 0},
         [SH_DIM_EXPERTS] = {"experts", offsetof(struct sh_arch, mix.n)},
+        [SH_DIM_ROUTES] = {"experts and those that compute nothing", 0},
         [SH_DIM_EXPERT_FF] = {"expert width", offsetof(struct sh_arch, mix.width)},
         [SH_DIM_SHARED_FF] = {"shared expert width", offsetof(struct sh_arch, mix.shared_width)}};
     const char *name = NULL;
@@ -91,13 +92,15 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
     return name ? name : dims[dim].own;
 }
 
-/* The name of a parameter: its prefix, the layer for '#' and the number for '@'. */
-static char *full_name(const struct sh_param *p, const char *prefix, int layer, int number)
+/* The name of a parameter: its prefix, the layer for '#' (and '%') and the number for '@'. */
+static char *full_name(const struct sh_family *f, const struct sh_param *p, const char *prefix, int layer, int number)
 {
+    int parts = f->parts ? f->parts : 1;
     char *name = xasprintf("%s", p->form & SH_WHOLE_NAME ? "" : prefix);
     for (const char *at = p->name; *at;) {
-        size_t plain = strcspn(at, "#@");
-        char *longer = at[plain] ? xasprintf("%s%.*s%d", name, (int)plain, at, at[plain] == '#' ? layer : number)
+        size_t plain = strcspn(at, "#%@");
+        int i = at[plain] == '#' ? layer / parts : at[plain] == '%' ? layer % parts : number;
+        char *longer = at[plain] ? xasprintf("%s%.*s%d", name, (int)plain, at, i)
                                  : xasprintf("%s%s", name, at);
         free(name);
         name = longer;
@@ -202,9 +205,10 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
         return 0;                       /* by an earlier name */
     struct sh_arch copy;
     const struct sh_arch *a = sh_arch_at(&m->arch, p->role < SH_LAYER_ROLE ? -1 : layer, &copy);
-    *b = (struct bound){.name = full_name(p, prefix, layer, number), .param = p, .type = SH_F32, .number = number,
-                        .layout = sh_layout_of(m->family, a, p, layer), .rows = sh_dim_size(a, p->rows),
-                        .cols = sh_dim_size(a, p->cols), .d_head = p->form & SH_GGUF_PAIRED ? a->d_head : 0};
+    *b = (struct bound){.name = full_name(m->family, p, prefix, layer, number), .param = p, .type = SH_F32,
+                        .number = number, .layout = sh_layout_of(m->family, a, p, layer),
+                        .rows = sh_dim_size(a, p->rows), .cols = sh_dim_size(a, p->cols),
+                        .d_head = p->form & SH_GGUF_PAIRED ? a->d_head : 0};
     if (sh_bound_is_sliced(p))
         b->slice = (size_t)number * (size_t)b->layout.total * (size_t)b->layout.cols;
     if (!m->file)
@@ -238,7 +242,7 @@ static const char *find_prefix(const struct sh_model *m, struct sh_err *e)
         for (const struct sh_param *p = m->family->params; p->name; p++) {
             if (p->role != SH_TOK_EMBED)
                 continue;
-            char *name = full_name(p, *prefix, 0, 0);
+            char *name = full_name(m->family, p, *prefix, 0, 0);
             int found = !m->file || sh_weights_find(m->file, name);
             char *longer = wanted ? xasprintf("%s or '%s'", wanted, name) : xasprintf("'%s'", name);
             free(name);
@@ -262,7 +266,7 @@ static int check_no_more_layers(const struct sh_model *m, const char *prefix, st
     for (const struct sh_param *p = m->family->params; m->file && p->name && !follow; p++) {
         if (p->role < SH_LAYER_ROLE)
             continue;
-        char *name = full_name(p, prefix, m->arch.n_layer, 0);
+        char *name = full_name(m->family, p, prefix, m->arch.n_layer, 0);
         const struct sh_stored *t = sh_weights_find(m->file, name);
         free(name);
         if (t)

@@ -162,7 +162,7 @@ static int add_kept(const struct sh_model *m, const struct bound *b, int layer, 
     out[k].bytes += bytes;
     out[k].mapped += mapped;
     out[k].settled += mapped && may_settle(m, b, layer) ? mapped : 0;
-    out[k].step += (double)bytes * (is_expert ? (double)m->arch.mix.used / m->arch.mix.n : 1);
+    out[k].step += (double)bytes * (is_expert ? (double)m->arch.mix.used / (m->arch.mix.n + m->arch.mix.zero) : 1);
     return n;
 }
 

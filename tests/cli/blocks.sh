@@ -74,6 +74,14 @@ refuses bailing_hybrid '{"kda_lower_bound": 0}' "key 'kda_lower_bound': found 0,
 refuses bailing_hybrid '{"expert_swiglu_limit_list": [0, 0, 0, 4.0]}' "key 'expert_swiglu_limit_list.3': found 4.0"
 refuses bailing_hybrid '{"architectures": ["BailingMoeV2_5ForCausalLM"]}' "key 'architectures': .*BailingMoeV3"
 refuses bailing_hybrid_unbounded '{"partial_rotary_factor": 0.5}' "key 'partial_rotary_factor': .*rotation is scaled"
+refuses longcat_flash '{"num_hidden_layers": 5}' "key 'num_hidden_layers': found 5, expected twice num_layers"
+refuses longcat_flash '{"num_layers": "-", "num_hidden_layers": 3}' "key 'num_hidden_layers': found 3, expected an even"
+refuses longcat_flash '{"num_layers": 5001}' "key 'num_layers': found 5001, expected a whole number from 1 to 5000"
+refuses longcat_flash '{"head_dim": "-"}' "key 'head_dim': .*the same as qk_rope_head_dim"
+refuses longcat_flash '{"qk_head_dim": 12}' "key 'qk_head_dim': found 12, expected qk_nope_head_dim . qk_rope_head_dim"
+refuses longcat_flash '{"zero_expert_num": -1}' "key 'zero_expert_num': found -1"
+refuses longcat_flash '{"zero_expert_type": "drop"}' "key 'zero_expert_type': found \"drop\", expected \"identity\""
+refuses longcat_flash '{"moe_topk": 7}' "found 4 experts and 2 that compute nothing, of which each token uses 7"
 refuses jamba '{"attn_layer_offset": 2}' "key 'attn_layer_offset': found 2, expected less than the period"
 refuses jamba '{"mamba_dt_rank": "many"}' "key 'mamba_dt_rank': found \"many\""
 refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*", "num_hidden_layers": 4}' \
@@ -106,5 +114,6 @@ takes olmo_hybrid '{"rope_parameters": null, "rope_theta": null}'
 takes kimi_linear '{"layer_types": "-", "first_k_dense_replace": 1, "mlp_layer_types": "-", "head_dim": 72}'
 takes bailing_hybrid '{"layer_types": "-", "rope_parameters": null, "rope_theta": "-", "partial_rotary_factor": 0.5}'
 takes bailing_hybrid '{"expert_swiglu_limit_list": [0, 0, 0, 0], "share_expert_swiglu_limit_list": null}'
+takes longcat_flash '{"num_layers": "-", "num_hidden_layers": 4, "num_key_value_heads": null}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
 finish

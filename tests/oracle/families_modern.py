@@ -8,9 +8,10 @@ on them.
 Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid,
 granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe); Mamba-2 next to
 attention (falcon_h1 and those that begin so); the delta rule (olmo_hybrid, olmo_hybrid_rope), also with a decay for each
-number of a key (kimi_linear, bailing_hybrid and those that begin so). The others are mixtures of what older families
-have. Each is a folder as published, with ref.json (token ids, the layers that attend, the greedy continuation of the
-first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
+number of a key (kimi_linear, bailing_hybrid and those that begin so); pairs of layers with experts across them
+(longcat_flash, longcat_flash_yarn). The others are mixtures of what older families have. Each is a folder as published,
+with ref.json (token ids, the layers that attend, the greedy continuation of the first sequence) and ref.safetensors
+(sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
 import json
 import pathlib
 import sys
@@ -40,6 +41,8 @@ EXPERTS = dict(moe_intermediate_size=12, num_experts_per_tok=2)
 ALL_EXPERTS = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
 LATENT = dict(SMALL, num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=6,
               v_head_dim=8)
+PAIRS = {key: value for key, value in LATENT.items() if key != "intermediate_size"} | dict(
+    head_dim=4, ffn_hidden_size=24, expert_ffn_hidden_size=12)
 
 
 def cases():
@@ -211,14 +214,25 @@ def cases():
             short_conv_kernel_size=3, layer_types=["full_attention", "linear_attention", "full_attention"],
             mlp_layer_types=["sparse", "dense", "sparse"], rope_parameters={
                 "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
+                "mscale_all_dim": 0.8, "rope_theta": 10000.0}),
+        "longcat_flash": make_config(
+            "longcat_flash", **PAIRS, num_layers=2, n_routed_experts=4, zero_expert_num=2, moe_topk=3),
+        "longcat_flash_yarn": make_config(
+            "longcat_flash", **PAIRS, num_layers=1, n_routed_experts=3, zero_expert_num=5, moe_topk=4,
+            routed_scaling_factor=1.5, attention_bias=True, rms_norm_eps=1e-3, tie_word_embeddings=True,
+            rope_parameters={
+                "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
                 "mscale_all_dim": 0.8, "rope_theta": 10000.0})}
 
 
 def run(model, tokens):
     inputs = []
+    layers = model.model.layers if hasattr(model, "model") else model.transformer.h
+    if model.config.model_type == "longcat_flash":      # of both halves: the norms read what these read
+        layers = [norm for layer in layers for norm in layer.input_layernorm]
     hooks = [layer.register_forward_pre_hook(
         lambda m, a, k: inputs.append((a[0] if a else k["hidden_states"])[0].clone()), with_kwargs=True)
-        for layer in (model.model.layers if hasattr(model, "model") else model.transformer.h)]
+        for layer in layers]
     with torch.no_grad():
         out = model(tokens, output_attentions=True, output_hidden_states=True, use_cache=False)
     for hook in hooks:

@@ -131,7 +131,7 @@ def reference(model, vocab):
         layers = [k for k, _ in attn]
         tensors[f"s{i}.attn"] = torch.stack([a[0] for _, a in attn]).contiguous()
         hidden = [h[0] for h in out.hidden_states[:-1]]
-        if hidden[0].dim() == 2:
+        if hidden[0].dim() == 2 and len(hidden) == len(kinds):
             tensors[f"s{i}.hidden"] = torch.stack(hidden).contiguous()
         tensors[f"s{i}.final"] = out.hidden_states[-1][0].contiguous() if hidden[0].dim() == 2 else None
         tensors[f"s{i}.logits"] = out.logits[0].contiguous()

@@ -45,7 +45,8 @@
     X(falcon_h1, falcon_h1) X(falcon_h1, falcon_h1_gated_first) X(falcon_h1, falcon_h1_plain) \
     X(olmo_hybrid, olmo_hybrid) X(olmo_hybrid, olmo_hybrid_rope) \
     X(kimi_linear, kimi_linear) X(kimi_linear, kimi_linear_groups) \
-    X(bailing_hybrid, bailing_hybrid) X(bailing_hybrid, bailing_hybrid_unbounded)
+    X(bailing_hybrid, bailing_hybrid) X(bailing_hybrid, bailing_hybrid_unbounded) \
+    X(longcat_flash, longcat_flash) X(longcat_flash, longcat_flash_yarn)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

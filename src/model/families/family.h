@@ -79,7 +79,7 @@ enum sh_dim {
     SH_DIM_RECUR_DECAYS, SH_DIM_RECUR_GATE, /* n_v, with own_decays times d_k; gate_rank          */
     SH_DIM_OWN, SH_DIM_OWN_ALL, SH_DIM_OWN_ROWS,    /* of struct sh_streams: d_own, of all layers; n_own */
     SH_DIM_STREAMS, SH_DIM_STREAM_PAIRS, SH_DIM_LAUREL,     /* n, n * n, laurel                   */
-    SH_DIM_EXPERTS, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF      /* of struct sh_mixture               */
+    SH_DIM_EXPERTS, SH_DIM_ROUTES, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF       /* of struct sh_mixture: n, n + zero, … */
 };
 
 enum sh_key_kind {
@@ -128,7 +128,7 @@ enum sh_form {
 /* Where a role has several that exist, they are names that it has in the wild: the first that is in the file counts. */
 struct sh_param {
     enum sh_role role;
-    const char *name;                       /* after the prefix; '#' is the layer number          */
+    const char *name;                       /* after the prefix; '#' is the layer number, '%' sh_family.parts */
     enum sh_dim rows, cols;
     unsigned needs, unless;                 /* exists when all of `needs` and none of `unless` are among the flags */
     unsigned form;                          /* enum sh_form                                       */
@@ -260,6 +260,8 @@ struct sh_family {
     struct sh_arch start;                   /* fixed choices and defaults; 0: see sh_config_arch  */
     const struct sh_key *keys;              /* besides config_family.c's; ends with json[0] == NULL; may be NULL */
     const struct sh_param *params;          /* ends with name == NULL; NULL: memory is counted, nothing runs */
+    int parts;                              /* so many layers share a number in names, where '%' tells them apart; */
+                                            /* 0: 1                                               */
     const struct sh_gguf_form *gguf;        /* NULL: GGUF files of it are not known               */
     const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
     const char *pattern;                   /* of layers unless layer_types lists them (models.txt); NULL: see `shape` */
