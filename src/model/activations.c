@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 51 };
+enum { N_PART = 54 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
@@ -47,9 +47,9 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->mixed, q * (sh_arch_mixes_f32(c) ? f32 : operand)}, {&a->up, wide * operand},
         {&a->gate, f32_up ? wide * f32 : 0}, {&a->gated, c->flags & SH_GATED ? wide * f32 : 0},
         {&a->block, has_block ? hidden * f32 : 0}, {&a->sub, sh_arch_has_sub(c) ? sub * operand : 0},
-        {&a->attn_gate, c->flags & SH_ATTENTION_GATE ? q * f32 : 0}, {&a->temper, c->temper > 0 ? reach * f32 : 0},
+        {&a->attn_gate, c->flags & SH_ATTENTION_GATE ? sub * f32 : 0}, {&a->temper, c->temper > 0 ? reach * f32 : 0},
         {&a->sink, c->flags & SH_HAS_SINKS ? n * (size_t)c->n_head * f32 : 0},
-        {&a->latent_a, n * q_rank * f32}, {&a->latent_x, n * q_rank * operand},
+        {&a->latent_a, n * q_rank * f32}, {&a->latent_x, n * (size_t)sh_dim_size(c, SH_DIM_Q_RANKS) * operand},
         {&a->latent_q, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_Q_B) * operand : 0},
         {&a->latent_kv, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_KV_A) * f32 : 0},
         {&a->latent_v, c->flags & SH_ATTENTION_GATE ? values_of_latent * f32 : 0},
@@ -66,6 +66,8 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->recur_a, n * (size_t)sh_dim_size(c, SH_DIM_RECUR_DECAYS) * f32}, {&a->recur_b, by_b * f32},
         {&a->recur_factor, scaled * f32}, {&a->gate_factor, c->gate_scale > 0 ? (size_t)sh_arch_widest_ff(c) * f32 : 0},
         {&a->recur_state, sh_recurrent_state(r) * f32}, {&a->recur_y, operands * operand},
+        {&a->norm_y, c->norm_rank ? hidden * f32 : 0}, {&a->norm_gate, c->norm_rank ? hidden * f32 : 0},
+        {&a->norm_low, n * (size_t)c->norm_rank * operand},
         {&a->turns[0].cosine, turns * f32}, {&a->turns[0].sine, turns * f32},
         {&a->turns[1].cosine, local * f32}, {&a->turns[1].sine, local * f32}};
     memcpy(part, all, sizeof all);

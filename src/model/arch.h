@@ -71,6 +71,7 @@ struct sh_mixture {
     int shared_width;                       /* width of one that every token uses; 0: none        */
     int groups, used_groups;                /* only the best groups of experts are chosen from; 0: all are */
     int by_best_two;                        /* … a group ranks by the sum of its two best scores, else by its best */
+    int others_are_0;                       /* … experts of other groups have a score of 0, and may be chosen */
     enum sh_route route;
     int attends;                            /* experts make queries and outputs, too (attention_experts.c) */
     int beside;                             /* next to a plain block in the same layer, normed each (Gemma 4) */
@@ -89,6 +90,7 @@ struct sh_latent {
     int rank, q_rank;                       /* widths of the latents; rank 0: no such attention, q_rank 0: none */
     int d_rope, d_nope, d_v;                /* a head's widths: rotary and other elements of queries and keys; values */
     float by;                               /* factor of the normed latent of keys and values; 0: 1 */
+    int both;                               /* queries, and a gate of values, come from the latent normed and bare */
 };
 
 /* What some layers do in place of attention, or next to it (recurrent.c): a text's state, of fixed size, goes from
@@ -142,6 +144,7 @@ struct sh_arch {
     enum sh_type type;                      /* type, as declared; each tensor has its own         */
     float final_eps;                        /* norm_eps of the norm after the last layer; 0: the same */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
+    int norm_rank;                          /* norms before blocks have a gate of so many numbers' making; 0: none */
     float softcap, head_softcap;            /* caps of scores and of logits, see sh_attend; 0: none */
     float embed_scale;                      /* factor of the token embedding                      */
     float residual_scale, logit_scale;      /* factors of what a block adds; of the logits before their cap */

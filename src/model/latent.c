@@ -103,10 +103,12 @@ void sh_latent_project(const struct sh_layer *l, const struct sh_activations *a,
     struct sh_mat both = sh_dense(a->latent_kv, SH_F32, x.rows, t->rank + t->d_rope);
     if (t->q_rank) {
         struct sh_mat narrow = sh_dense(a->latent_a, SH_F32, x.rows, t->q_rank);
-        struct sh_mat normed = sh_dense(a->latent_x, a->dtype, x.rows, t->q_rank);
+        struct sh_mat all = sh_dense(a->latent_x, a->dtype, x.rows, t->both ? 2 * t->q_rank : t->q_rank);
         multiply(l, narrow, x, l->matrix[SH_Q_A_W], l->vector[SH_Q_A_B]);
-        norm(l, c, normed, narrow, SH_Q_A_NORM_W);
-        multiply(l, raw, normed, l->matrix[SH_Q_B_W], NULL);
+        norm(l, c, part(all, 1, 0, t->q_rank), narrow, SH_Q_A_NORM_W);
+        if (t->both)
+            l->b->cast(l->d, part(all, 1, t->q_rank, t->q_rank), narrow);
+        multiply(l, raw, all, l->matrix[SH_Q_B_W], NULL);
     } else {
         multiply(l, raw, x, l->matrix[SH_Q_B_W], NULL);
     }

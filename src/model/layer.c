@@ -167,7 +167,8 @@ static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_RECUR_Q_W] = 1, [SH_RECUR_K_W] = 1, [SH_RECUR_V_W] = 1, [SH_RECUR_Z_W] = 1, [SH_RECUR_B_W] = 1,
     [SH_RECUR_A_W] = 1, [SH_RECUR_X_W] = 1, [SH_RECUR_MIX_W] = 1, [SH_RECUR_STEP_W] = 1, [SH_RECUR_OUT_W] = 1,
     [SH_OWN_GATE_W] = 1, [SH_OWN_OUT_W] = 1, [SH_ALTUP_ROUTER_W] = 1, [SH_LAUREL_LEFT_W] = 1,
-    [SH_LAUREL_RIGHT_W] = 1, [SH_ATTN_ROUTER_W] = 1, [SH_RECUR_A_IN_W] = 1, [SH_RECUR_Z_IN_W] = 1};
+    [SH_LAUREL_RIGHT_W] = 1, [SH_ATTN_ROUTER_W] = 1, [SH_RECUR_A_IN_W] = 1, [SH_RECUR_Z_IN_W] = 1,
+    [SH_ATTN_NORM_IN_W] = 1, [SH_ATTN_NORM_OUT_W] = 1, [SH_MLP_NORM_IN_W] = 1, [SH_MLP_NORM_OUT_W] = 1};
 
 /* What is loaded by other ways. */
 static const unsigned char is_apart[SH_N_ROLE] = {
@@ -386,11 +387,12 @@ static struct sh_mat finished(const struct sh_layer *l, const struct sh_activati
     sub.type = a->dtype;
     if (l->n_latent) {
         int gates = (c->flags & SH_ATTENTION_GATE) != 0, cols = c->n_head * c->latent.d_v;
+        struct sh_mat both = sh_dense(a->latent_x, a->dtype, x.rows, 2 * c->latent.q_rank);
         struct sh_mat values = sh_dense(a->latent_v, SH_F32, x.rows, cols);
         sub = sh_dense(a->sub, a->dtype, x.rows, cols);
         sh_latent_values(l, a, gates ? values : sub, mixed);
         if (gates)
-            gate_values(l, a, sub, values, x);
+            gate_values(l, a, sub, values, c->latent.both ? both : x);
     } else if (c->flags & SH_HAS_SUB_NORM) {
         norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
     } else {
@@ -551,7 +553,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     if (bare)
         l->b->cast(l->d, x, h);
     else
-        norm(l, c, x, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
+        sh_block_norm(l, a, x, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B);
     int attends = sh_arch_attends(c, l->index), recurs = sh_arch_recurs(c, l->index);
     if (c->streams.laurel && !attention_only)
         sh_laurel_run(l, a, x);
@@ -567,7 +569,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     if (recurs)
         moved = sh_recurrent_run(l, a, x, n_seq, start, own ? own->state : NULL);
     if (parallel && !(c->flags & SH_ONE_NORM))
-        norm(l, c, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
+        sh_block_norm(l, a, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B);
     if (l->n_query_expert) {
         sh_attention_experts_finish(l, a, sh_dense(a->block, SH_F32, n, c->d_model), mixed);
         add_block(l, a, h, SH_ADDS_ATTENTION, SH_ATTN_POST_W);
@@ -588,7 +590,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     if (bare)
         l->b->cast(l->d, x, h);
     else if (!parallel)
-        norm(l, c, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
+        sh_block_norm(l, a, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B);
     feed_forward(l, a, h, x);
     if (post)
         norm(l, c, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);

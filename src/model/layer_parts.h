@@ -47,6 +47,10 @@ void sh_layer_scale(const struct sh_layer *l, struct sh_mat x, const float *fact
 /* Several products of one x. */
 void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n);
 
+/* x = the norm of h that a block reads, maybe with a gate (norm_rank). */
+void sh_block_norm(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h,
+                   enum sh_role w, enum sh_role bias);
+
 /* out = act(gate x) * (up x), or act(up x); the factors are kept in a->gate and a->gated. */
 void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                    const struct sh_expert *w);

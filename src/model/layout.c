@@ -23,6 +23,8 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_KV_HEADS: return a->n_kv_head;
     case SH_DIM_GATES: return a->gates_heads ? a->n_head : a->n_head * a->d_head;
     case SH_DIM_Q_RANK: return a->latent.q_rank;
+    case SH_DIM_Q_RANKS: return a->latent.q_rank * (a->latent.both ? 2 : 1);
+    case SH_DIM_NORM_RANK: return a->norm_rank;
     case SH_DIM_KV_RANK: return a->latent.rank;
     case SH_DIM_KV_A: return a->latent.rank + a->latent.d_rope;
     case SH_DIM_Q_B: return a->n_head * (a->latent.d_nope + a->latent.d_rope);

@@ -21,6 +21,7 @@ libmodel_a_SOURCES = \
 	%D%/embed.c \
 	%D%/experts.c \
 	%D%/facts.h \
+	%D%/gated_norm.c \
 	%D%/head.c \
 	%D%/layer.c %D%/layer.h \
 	%D%/latent.c \
@@ -40,6 +41,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_afmoe.c \
 	%D%/families/family_apertus.c \
 	%D%/families/family_arcee.c \
+	%D%/families/family_axk2.c \
 	%D%/families/family_bailing_hybrid.c \
 	%D%/families/family_bamba.c \
 	%D%/families/family_biogpt.c \

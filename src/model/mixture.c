@@ -32,7 +32,7 @@ static void softmax(float *x, int n)
         x[i] /= sum;
 }
 
-/* Scores outside the best groups become -INFINITY. */
+/* Scores outside the best groups become -INFINITY, or 0. */
 static void keep_groups(const struct sh_mixture *m, float *score)
 {
     int size = m->n / m->groups;
@@ -54,7 +54,7 @@ static void keep_groups(const struct sh_mixture *m, float *score)
         rank[g] = -INFINITY;
     }
     for (int i = 0; i < m->n; i++)
-        score[i] = kept[i / size] ? score[i] : -INFINITY;
+        score[i] = kept[i / size] ? score[i] : m->others_are_0 ? 0 : -INFINITY;
     free(rank);
     free(kept);
 }

@@ -58,6 +58,8 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_Q_RANK] = {"query latent", offsetof(struct sh_arch, latent.q_rank)},
         [SH_DIM_KV_RANK] = {"latent", offsetof(struct sh_arch, latent.rank)},
         [SH_DIM_KV_A] = {"latent + rotary width", 0},
+        [SH_DIM_Q_RANKS] = {"twice the latent of queries", 0},
+        [SH_DIM_NORM_RANK] = {"rank of a norm's gate", offsetof(struct sh_arch, norm_rank)},
         [SH_DIM_Q_B] = {"query heads x width of their queries", 0},
         [SH_DIM_KV_B] = {"query heads x width of keys and values in the latent", 0},
         [SH_DIM_VALUES] = {"query heads x width of values", 0},

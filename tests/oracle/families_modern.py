@@ -41,6 +41,7 @@ EXPERTS = dict(moe_intermediate_size=12, num_experts_per_tok=2)
 ALL_EXPERTS = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
 LATENT = dict(SMALL, num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=6,
               v_head_dim=8)
+INDEX = dict(index_topk=48, index_head_dim=8, index_n_heads=2)
 PAIRS = {key: value for key, value in LATENT.items() if key != "intermediate_size"} | dict(
     head_dim=4, ffn_hidden_size=24, expert_ffn_hidden_size=12)
 
@@ -221,6 +222,14 @@ def cases():
             "longcat_flash", **PAIRS, num_layers=1, n_routed_experts=3, zero_expert_num=5, moe_topk=4,
             routed_scaling_factor=1.5, attention_bias=True, rms_norm_eps=1e-3, tie_word_embeddings=True,
             rope_parameters={
+                "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
+                "mscale_all_dim": 0.8, "rope_theta": 10000.0}),
+        "axk2": make_config(
+            "axk2", **LATENT, **EXPERTS, **INDEX, num_hidden_layers=3, n_routed_experts=6, gated_norm_rank=3),
+        "axk2_groups": make_config(
+            "axk2", **LATENT | {"v_head_dim": 13}, **EXPERTS, **INDEX, num_hidden_layers=2, n_routed_experts=6,
+            n_group=3, topk_group=2, n_shared_experts=2, gated_norm_rank=5, attention_bias=True, rms_norm_eps=1e-3,
+            norm_topk_prob=False, mlp_layer_types=["sparse", "dense"], tie_word_embeddings=True, rope_parameters={
                 "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
                 "mscale_all_dim": 0.8, "rope_theta": 10000.0})}
 

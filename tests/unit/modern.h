@@ -46,7 +46,8 @@
     X(olmo_hybrid, olmo_hybrid) X(olmo_hybrid, olmo_hybrid_rope) \
     X(kimi_linear, kimi_linear) X(kimi_linear, kimi_linear_groups) \
     X(bailing_hybrid, bailing_hybrid) X(bailing_hybrid, bailing_hybrid_unbounded) \
-    X(longcat_flash, longcat_flash) X(longcat_flash, longcat_flash_yarn)
+    X(longcat_flash, longcat_flash) X(longcat_flash, longcat_flash_yarn) \
+    X(axk2, axk2) X(axk2, axk2_groups)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

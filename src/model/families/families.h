@@ -18,7 +18,7 @@
     X(cwm) X(solar_open) X(hunyuan_v1_moe) X(glm4_moe_lite) X(exaone_moe) X(exaone) X(minicpm3) X(hyperclovax) \
     X(internlm3) X(iquestcoder) X(jais2) X(sarvam_moe) X(sarvam_mla) X(axk1) X(kolibri1) X(mellum) X(hy_v3) \
     X(granite_swa) X(granitemoe_swa) X(cohere2_moe) X(lfm3) X(laguna) X(falcon_h1) X(olmo_hybrid) \
-    X(kimi_linear) X(bailing_hybrid) X(longcat_flash)
+    X(kimi_linear) X(bailing_hybrid) X(longcat_flash) X(axk2)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -146,16 +146,19 @@ sh_shape sh_mixture_shape;
      .needs = SH_Q_LATENT}, \
     {.role = SH_Q_B_W, .name = stem "q_proj.weight", .rows = SH_DIM_Q_B, .cols = SH_DIM_MODEL, \
      .unless = SH_Q_LATENT}, \
+    {.role = SH_Q_A_B, .name = stem "q_a_proj.bias", .cols = SH_DIM_Q_RANK, .needs = SH_Q_LATENT | SH_HAS_BIAS}, \
+    SH_LATENT_KEYS_VALUES(stem, out)
+#define SH_LATENT_KEYS_VALUES(stem, out) \
     SH_MATRIX(KV_A_W, stem "kv_a_proj_with_mqa.weight", KV_A, MODEL, 0), \
     SH_NORM_WEIGHT(KV_A_NORM, stem "kv_a_layernorm.weight", KV_RANK, 0), \
     SH_MATRIX(KV_B_W, stem "kv_b_proj.weight", KV_B, KV_RANK, 0), \
     SH_MATRIX(O_W, stem out ".weight", MODEL, VALUES, 0), \
-    {.role = SH_Q_A_B, .name = stem "q_a_proj.bias", .cols = SH_DIM_Q_RANK, .needs = SH_Q_LATENT | SH_HAS_BIAS}, \
     SH_VECTOR(KV_A_B, stem "kv_a_proj_with_mqa.bias", KV_A, SH_HAS_BIAS, 0), \
     SH_VECTOR(O_B, stem out ".bias", MODEL, SH_HAS_OUT_BIAS, 0)
 extern const struct sh_key sh_latent_keys[], sh_deepseek_keys[];
 extern const struct sh_param sh_latent_params[], sh_deepseek_params[];
-sh_shape sh_latent_shape, sh_latent_finish, sh_latent_still;
+/* … and where an index chooses: in texts of which it chooses all. */
+sh_shape sh_latent_shape, sh_latent_finish, sh_latent_still, sh_indexed_finish;
 /* The base of the rotation stretched by alpha (family_hunyuan.c); windows with rotation, other layers without
  * (family_exaone4.c). */
 sh_shape sh_hunyuan_finish, sh_exaone4_shape;

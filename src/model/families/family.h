@@ -52,6 +52,7 @@ enum sh_role {
     SH_K_B_W, SH_V_B_W,                     /* KV_B head by head: [rank, d_nope] and [d_v, rank]; GGUF */
     SH_RECUR_CONV_K, SH_RECUR_CONV_V,       /* … then RECUR_CONV is the first part of three       */
     SH_RECUR_A_IN_W, SH_RECUR_Z_IN_W,       /* [gate_rank, d_model]: what RECUR_A_W, RECUR_Z_W read of x */
+    SH_ATTN_NORM_IN_W, SH_ATTN_NORM_OUT_W, SH_MLP_NORM_IN_W, SH_MLP_NORM_OUT_W,     /* gated_norm.c */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -68,6 +69,8 @@ enum sh_dim {
     SH_DIM_HEADS, SH_DIM_KV_HEADS,          /* n_head, n_kv_head                                  */
     SH_DIM_GATES,                           /* n_head, or n_head * d_head: see gates_heads        */
     SH_DIM_Q_RANK, SH_DIM_KV_RANK, SH_DIM_KV_A,     /* of struct sh_latent: q_rank, rank, rank + d_rope */
+    SH_DIM_Q_RANKS,                         /* q_rank, twice with `both`                          */
+    SH_DIM_NORM_RANK,                       /* norm_rank                                          */
     SH_DIM_Q_B, SH_DIM_KV_B, SH_DIM_VALUES, /* n_head times d_nope + d_rope, d_nope + d_v, d_v     */
     SH_DIM_NOPE, SH_DIM_VALUE,              /* d_nope, d_v                                        */
     SH_DIM_KV_SET,                          /* SH_DIM_KV over the experts of a token              */

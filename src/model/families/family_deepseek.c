@@ -204,7 +204,7 @@ static int shape_indexed(struct sh_arch *a, const struct sh_config *c, struct sh
            sh_mixture_listed(a, c, 3, e) ? -1 : 0;
 }
 
-static int finish_indexed(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+int sh_indexed_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int chosen = 2048;
     if (sh_config_count(c, "index_topk", (int)1e8, &chosen, e) || sh_latent_finish(a, c, e))
@@ -220,7 +220,7 @@ static int finish_indexed(struct sh_arch *a, const struct sh_config *c, struct s
 #define INDEXED_FAMILY \
     .special = "latent attention to the tokens that an index chooses", .prefixes = sh_llama_prefixes, \
     .keys = sh_deepseek_keys, .params = sh_deepseek_params, .facts = index_facts, .shape = shape_indexed, \
-    .finish = finish_indexed, .count = count_indexed, .only = SH_WORDS("moe_layer_freq=1", "mlp_bias=false")
+    .finish = sh_indexed_finish, .count = count_indexed, .only = SH_WORDS("moe_layer_freq=1", "mlp_bias=false")
 
 const struct sh_family sh_family_deepseek_v32 = {
     .name = "deepseek_v32", .model_types = SH_WORDS("deepseek_v32"),

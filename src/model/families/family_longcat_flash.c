@@ -46,7 +46,9 @@ static int double_layers(struct sh_arch *a, const struct sh_config *c, struct sh
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    if (double_layers(a, c, e) || sh_latent_shape(a, c, e) || sh_mixture_needs(c, a->latent.q_rank, "q_lora_rank", e) ||
+    if (sh_config_is_null(c, "q_lora_rank"))
+        return sh_config_refuse(c, "q_lora_rank", "a whole number", e);
+    if (double_layers(a, c, e) || sh_latent_shape(a, c, e) ||
         sh_config_at_least(c, "zero_expert_num", 0, 100000, &a->mix.zero, e))
         return -1;
     if (sh_config_is_null(c, "zero_expert_num"))
