@@ -56,11 +56,17 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
     return 0;
 }
 
+/* Linear attention, with the delta rule or without it. */
+static int has_keys(const struct sh_kv_facts *f)
+{
+    return f->ssm == 3 || f->ssm == 5;
+}
+
 int sh_kv_shape_conv(const struct sh_kv_facts *f)
 {
     if (f->ssm == 2)
         return f->ssm_inner + 2 * f->ssm_groups * f->ssm_state;
-    if (f->ssm == 3)
+    if (has_keys(f))
         return 2 * f->ssm_key_heads * f->ssm_key_dim + f->ssm_inner;
     return f->ssm_inner;
 }
@@ -74,10 +80,10 @@ static const char *missing(const struct sh_kv_facts *f)
         {f->latent, f->nope_dim, "nope_dim"}, {f->latent, f->v_dim, "v_dim"},
         {f->ssm, f->ssm_conv, "ssm_conv"}, {f->ssm == 1 || f->ssm == 4, f->ssm_inner, "ssm_inner"},
         {f->ssm == 1, f->ssm_state, "ssm_state"}, {f->ssm == 1, f->ssm_rank, "ssm_rank"},
-        {f->ssm == 2 || f->ssm == 3, f->ssm_heads, "ssm_heads"},
-        {f->ssm == 2 || f->ssm == 3, f->ssm_head_dim, "ssm_head_dim"},
+        {f->ssm == 2 || has_keys(f), f->ssm_heads, "ssm_heads"},
+        {f->ssm == 2 || has_keys(f), f->ssm_head_dim, "ssm_head_dim"},
         {f->ssm == 2, f->ssm_state, "ssm_state"}, {f->ssm == 2, f->ssm_groups, "ssm_groups"},
-        {f->ssm == 3, f->ssm_key_heads, "ssm_key_heads"}};
+        {has_keys(f), f->ssm_key_heads, "ssm_key_heads"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (keys[i].is_needed && !keys[i].value)
             return keys[i].key;
@@ -114,7 +120,7 @@ static int complete(struct sh_kv_facts *f, struct sh_err *e)
     const char *key = missing(f);
     if (key)
         return sh_fail(e, "%s: %s is missing", f->name, key);
-    if (f->ssm == 3 && !f->ssm_key_dim)
+    if (has_keys(f) && !f->ssm_key_dim)
         f->ssm_key_dim = f->ssm_head_dim;
     if (check_widths(f, e))
         return -1;
@@ -131,17 +137,17 @@ static int complete(struct sh_kv_facts *f, struct sh_err *e)
     f->embed_width = f->embed_width ? f->embed_width : f->hidden;
     if (f->used > f->experts)
         return sh_fail(e, "%s: used is %d, expected at most %d, the number of experts", f->name, f->used, f->experts);
-    if (f->ssm == 2 || f->ssm == 3)
+    if (f->ssm == 2 || has_keys(f))
         f->ssm_inner = f->ssm_heads * f->ssm_head_dim;
     return 0;
 }
 
-/* Mamba keeps inner x state, Mamba-2 the same by heads, the delta rule a matrix key x value for each head; all of them,
- * and short convolutions alone, the last ssm_conv - 1 inputs of the convolution. */
+/* Mamba keeps inner x state, Mamba-2 the same by heads, linear attention a matrix key x value for each head; all of
+ * them, and short convolutions alone, the last ssm_conv - 1 inputs of the convolution. */
 static uint64_t state_elements(const struct sh_kv_facts *f)
 {
     uint64_t inner = (uint64_t)f->ssm_inner, conv = (uint64_t)sh_kv_shape_conv(f) * (uint64_t)(f->ssm_conv - 1);
-    return inner * (uint64_t)(f->ssm == 3 ? f->ssm_key_dim : f->ssm_state) + conv;
+    return inner * (uint64_t)(has_keys(f) ? f->ssm_key_dim : f->ssm_state) + conv;
 }
 
 /* Bounds that no model comes near, and that keep products within 64 bits. */

@@ -129,6 +129,12 @@ static void own_decays(struct sum *s, const struct sh_kv_facts *f, int conv)
 static void state(struct sum *s, const struct sh_kv_facts *f)
 {
     int inner = f->ssm_inner, conv = sh_kv_shape_conv(f);
+    if (f->ssm == 5) {                  /* linear attention: q, k, v and gate, no convolution        */
+        matrix(s, SH_PART_MIX, 1, conv + inner, f->hidden);
+        matrix(s, SH_PART_MIX, 1, f->hidden, inner);
+        vector(s, SH_PART_NORM, inner);
+        return;
+    }
     vector(s, SH_PART_MIX, conv * f->ssm_conv + f->ssm_biases + (f->ssm == 3 || f->ssm_bare ? 0 : conv));
     matrix(s, SH_PART_MIX, 1, f->hidden, inner);
     if (f->ssm == 1) {                  /* Mamba as Jamba has it: norms on step and both projections */

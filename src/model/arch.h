@@ -14,6 +14,7 @@ enum sh_norm_place {
     SH_NORM_POST,               /* after each block's residual sum                                */
     SH_NORM_BOTH,               /* before each block, and on its output before the residual sum   */
     SH_NORM_OUT,                /* on the output of each block before the residual sum alone      */
+    SH_NORM_TAKEN,              /* before each block, and what it adds is added to the norm's output */
     SH_NORM_BY_KIND             /* SH_NORM_OUT in layers that attend, SH_NORM_PRE in others       */
 };
 /* SH_POS_WAVES: rows of sines and cosines (Vaswani et al., 2017) that are computed, used like learned ones. */
@@ -98,12 +99,14 @@ struct sh_latent {
 enum sh_recurrence {
     SH_DELTA_RULE,             /* the gated delta rule, after a convolution                      */
     SH_STATE_SPACE,              /* a selective state space (Mamba), after a convolution           */
-    SH_SHORT_CONV               /* a short convolution alone                                      */
+    SH_SHORT_CONV,              /* a short convolution alone                                      */
+    SH_LIGHTNING                /* linear attention with a decay for each head and layer (2401.04658) */
 };
 struct sh_recurrent {
     enum sh_recurrence kind;
     /* Delta rule: heads of queries and keys, of values; their widths. State space: groups, heads, numbers of a
-     * channel's state, channels of a head. Convolution: n_v 1, d_v channels. n_v 0: no layer does this. */
+     * channel's state, channels of a head. Convolution: n_v 1, d_v channels. Linear attention: as the delta rule, with
+     * kernel 1. n_v 0: no layer does this. */
     int n_k, n_v, d_k, d_v;
     int kernel;                             /* tokens of the convolution                          */
     int in_turns;                           /* kernels/backend.h's struct sh_delta                */
@@ -149,6 +152,7 @@ struct sh_arch {
     float embed_scale;                      /* factor of the token embedding                      */
     float residual_scale, logit_scale;      /* factors of what a block adds; of the logits before their cap */
     float own_scale[SH_N_ADDING];           /* one more of what each adds; 0: 1                   */
+    float kept_scale[SH_N_ADDING];          /* SH_NORM_TAKEN: of what each is added to; 0: 1      */
     float gate_scale;                       /* factor of a feed-forward block's gate before its activation; 0: 1 */
     /* Factors of the biases of attention's products, and of a recurrent layer's products of x; 0: 1. A factor of what a
      * product reads is applied to what it gives, within other factors; here its bias is divided by it. */

@@ -564,6 +564,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
         return;
     }
     struct sh_mat mixed = x, moved = x;
+    sh_block_take(l, a, h, attends ? SH_ADDS_ATTENTION : SH_ADDS_RECURRENCE);
     if (attends)
         mixed = finished(l, a, x);
     if (recurs)
@@ -585,12 +586,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     }
     if (c->streams.laurel)
         sh_laurel_join(l, a, h);
-    if (post)
-        norm(l, c, h, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B, 0);
-    if (bare)
-        l->b->cast(l->d, x, h);
-    else if (!parallel)
-        sh_block_norm(l, a, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B);
+    sh_block_between(l, a, x, h);
     feed_forward(l, a, h, x);
     if (post)
         norm(l, c, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);

@@ -50,6 +50,10 @@ void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n
 /* x = the norm of h that a block reads, maybe with a gate (norm_rank). */
 void sh_block_norm(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h,
                    enum sh_role w, enum sh_role bias);
+/* SH_NORM_TAKEN: h = its norm, as what the block adds is added to; others: nothing. */
+void sh_block_take(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, enum sh_adding what);
+/* From h, to which attention has been added, x as the feed-forward block reads it. */
+void sh_block_between(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h);
 
 /* out = act(gate x) * (up x), or act(up x); the factors are kept in a->gate and a->gated. */
 void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,

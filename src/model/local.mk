@@ -5,6 +5,7 @@ libmodel_a_SOURCES = \
 	%D%/activations.c \
 	%D%/attention_experts.c \
 	%D%/arch.c %D%/arch.h \
+	%D%/block_norm.c \
 	%D%/coded.c %D%/coded.h \
 	%D%/coded_blocks.c %D%/coded_blocks.h \
 	%D%/coded_bnb.c \
@@ -21,7 +22,6 @@ libmodel_a_SOURCES = \
 	%D%/embed.c \
 	%D%/experts.c \
 	%D%/facts.h \
-	%D%/gated_norm.c \
 	%D%/head.c \
 	%D%/layer.c %D%/layer.h \
 	%D%/latent.c \
@@ -84,6 +84,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_longcat_flash.c \
 	%D%/families/family_mellum.c \
 	%D%/families/family_minicpm3.c \
+	%D%/families/family_minimax.c \
 	%D%/families/family_ministral.c \
 	%D%/families/family_mixtral.c \
 	%D%/families/family_mpt.c \

@@ -1,13 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers, most of them without attention, that carry a state from token to token: the gated delta rule (Yang et al.,
- * 2024; Qwen3-Next), selective state spaces (Gu and Dao, 2023: Mamba; Dao and Gu, 2024: Mamba-2) and short convolutions
- * (LFM2). Products of x, which pass a causal convolution, feed the backend's operation that moves the state
- * (backend.h); what it gives meets a gate. */
+ * 2024; Qwen3-Next), selective state spaces (Gu and Dao, 2023: Mamba; Dao and Gu, 2024: Mamba-2), short convolutions
+ * (LFM2), and linear attention (MiniMax-Text-01). Products of x, which pass a causal convolution, feed the backend's
+ * operation that moves the state (backend.h); what it gives meets a gate. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "src/base/mem.h"
 #include "src/model/layer_parts.h"
+
+/* Linear attention has no tensor of the decays exp(-s): s is a geometric series over heads, less in later layers. */
+static int load_lightning(struct sh_layer *l, const struct sh_arch *c, struct sh_err *e)
+{
+    static const enum sh_role none[] = {SH_RECUR_STEP, SH_RECUR_SKIP};
+    int n = c->recurrent.n_v;
+    float *x = xcalloc((size_t)n, sizeof *x);
+    int bad = 0;
+    for (int i = 0; i < 2 && !bad; i++)
+        bad = !(l->vector[none[i]] = l->b->vector(l->d, x, (size_t)n, e));
+    double share = 1 - l->index / (c->n_layer - 1 + 1e-5) + 1e-5;
+    for (int h = 0; h < n; h++)
+        x[h] = (float)(log(share) - 8.0 * (h + 1) / n * log(2));
+    bad = bad || !(l->vector[SH_RECUR_LOG_A] = l->b->vector(l->d, x, (size_t)n, e));
+    free(x);
+    return bad ? -1 : 0;
+}
 
 int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
 {
@@ -16,6 +33,8 @@ int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
     size_t n = (size_t)sh_recurrent_channels(r) * (size_t)r->kernel, used = 0;
     if (!sh_arch_recurs(sh_model_arch(m), l->index))
         return 0;
+    if (r->kind == SH_LIGHTNING)
+        return load_lightning(l, sh_model_arch(m), e);
     float *all = xcalloc(n, sizeof *all);
     int bad = 0;
     for (int i = 0; i < 3 && !bad; i++) {
@@ -247,6 +266,30 @@ static void run_scan(const struct run *r, struct sh_mat x, struct sh_mat in, str
     finish(r, out, z, y);
 }
 
+/* ---- linear attention: the state space with steps of 1, keys as b and queries as c; normed, then times a gate ---- */
+
+static void run_lightning(const struct run *r, struct sh_mat x, struct sh_mat in, struct sh_mat z, struct sh_mat y)
+{
+    const struct sh_recurrent *c = r->shape;
+    int values = c->n_v * c->d_v, keys = c->n_k * c->d_k;
+    struct sh_mat q = part(in, 0, keys), k = part(in, keys, keys), v = part(in, 2 * keys, values), out = z;
+    struct sh_mat dt = sh_dense(r->a->recur_a, SH_F32, x.rows, c->n_v);
+    out.at = r->a->recur_out;
+    struct sh_linear all[] = {product(r, q, x, SH_RECUR_Q_W, SH_N_ROLE), product(r, k, x, SH_RECUR_K_W, SH_N_ROLE),
+                              product(r, v, x, SH_RECUR_V_W, SH_N_ROLE), product(r, z, x, SH_RECUR_Z_W, SH_N_ROLE)};
+    struct sh_scan what = {.out = out, .x = v, .b = k, .c = q, .dt = dt, .log_a = r->l->vector[SH_RECUR_LOG_A],
+                           .dt_bias = r->l->vector[SH_RECUR_STEP], .skip = r->l->vector[SH_RECUR_SKIP],
+                           .n_head = c->n_v, .d_head = c->d_v, .n_group = c->n_k, .d_state = c->d_k, .least = 1,
+                           .most = 1};
+    for (int i = 0; i < 3; i++)
+        all[i].act = r->a->arch->act;
+    sh_layer_linears(r->l, all, 4);
+    sh_layer_fill(r->l, dt, NULL);
+    run_texts(r, queue_scan, &what);
+    norm(r, out, out, SH_RECUR_NORM_W, 0);
+    multiply(r, y, z, out, SH_ACT_SIGMOID);
+}
+
 /* ---- the short convolution: of b x, times z ---- */
 
 static void run_conv(const struct run *r, struct sh_mat x, struct sh_mat in, struct sh_mat z, struct sh_mat y)
@@ -274,6 +317,8 @@ struct sh_mat sh_recurrent_run(const struct sh_layer *l, const struct sh_activat
         run_delta(&r, x, in, z, y);
     else if (c->kind == SH_STATE_SPACE)
         run_scan(&r, x, in, z, y);
+    else if (c->kind == SH_LIGHTNING)
+        run_lightning(&r, x, in, z, y);
     else
         run_conv(&r, x, in, z, y);
     return y;

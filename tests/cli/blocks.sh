@@ -85,6 +85,14 @@ refuses longcat_flash '{"qk_head_dim": 12}' "key 'qk_head_dim': found 12, expect
 refuses longcat_flash '{"zero_expert_num": -1}' "key 'zero_expert_num': found -1"
 refuses longcat_flash '{"zero_expert_type": "drop"}' "key 'zero_expert_type': found \"drop\", expected \"identity\""
 refuses longcat_flash '{"moe_topk": 7}' "found 4 experts and 2 that compute nothing, of which each token uses 7"
+refuses minimax '{"layer_types": ["linear_attention", "linear_attention", "linear_attention", "linear_attention"]}' \
+    "key 'layer_types': .*$attention"
+refuses minimax '{"layer_types": ["linear_attention", "wavy", "linear_attention", "full_attention"]}' \
+    "key 'layer_types.1': found \"wavy\""
+refuses minimax '{"mlp_beta_factor": 0}' "key 'mlp_beta_factor': found 0, expected a number above 0"
+refuses minimax '{"linear_attn_alpha_factor": -1}' "key 'linear_attn_alpha_factor': found -1"
+refuses minimax '{"head_dim": 100000}' "key 'num_attention_heads': .*states of at most"
+refuses minimax '{"num_attention_heads": 32, "num_key_value_heads": 2}' "key 'num_attention_heads': .*no more heads than"
 refuses jamba '{"attn_layer_offset": 2}' "key 'attn_layer_offset': found 2, expected less than the period"
 refuses jamba '{"mamba_dt_rank": "many"}' "key 'mamba_dt_rank': found \"many\""
 refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*", "num_hidden_layers": 4}' \
@@ -117,6 +125,7 @@ takes olmo_hybrid '{"rope_parameters": null, "rope_theta": null}'
 takes kimi_linear '{"layer_types": "-", "first_k_dense_replace": 1, "mlp_layer_types": "-", "head_dim": 72}'
 takes bailing_hybrid '{"layer_types": "-", "rope_parameters": null, "rope_theta": "-", "partial_rotary_factor": 0.5}'
 takes bailing_hybrid '{"expert_swiglu_limit_list": [0, 0, 0, 0], "share_expert_swiglu_limit_list": null}'
+takes minimax '{"layer_types": "-", "block_size": 0}'
 takes longcat_flash '{"num_layers": "-", "num_hidden_layers": 4, "num_key_value_heads": null}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
 finish

@@ -9,9 +9,10 @@ Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_
 granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe); Mamba-2 next to
 attention (falcon_h1 and those that begin so); the delta rule (olmo_hybrid, olmo_hybrid_rope), also with a decay for each
 number of a key (kimi_linear, bailing_hybrid and those that begin so); pairs of layers with experts across them
-(longcat_flash, longcat_flash_yarn). The others are mixtures of what older families have. Each is a folder as published,
-with ref.json (token ids, the layers that attend, the greedy continuation of the first sequence) and ref.safetensors
-(sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
+(longcat_flash, longcat_flash_yarn); linear attention (minimax, minimax_plain). The others are mixtures of what older
+families have. Each is a folder as published, with ref.json (token ids, the layers that attend, the greedy continuation
+of the first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one
+thread."""
 import json
 import pathlib
 import sys
@@ -231,7 +232,15 @@ def cases():
             n_group=3, topk_group=2, n_shared_experts=2, gated_norm_rank=5, attention_bias=True, rms_norm_eps=1e-3,
             norm_topk_prob=False, mlp_layer_types=["sparse", "dense"], tie_word_embeddings=True, rope_parameters={
                 "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
-                "mscale_all_dim": 0.8, "rope_theta": 10000.0})}
+                "mscale_all_dim": 0.8, "rope_theta": 10000.0}),
+        "minimax": make_config(
+            "minimax", **SMALL, num_hidden_layers=4, num_local_experts=4, block_size=7, full_attn_alpha_factor=1.6,
+            full_attn_beta_factor=0.8, linear_attn_alpha_factor=2.3, linear_attn_beta_factor=1.2,
+            mlp_alpha_factor=1.9, mlp_beta_factor=0.7),
+        "minimax_plain": make_config(
+            "minimax", **SMALL, num_hidden_layers=3, num_local_experts=3, block_size=4, head_dim=6, rms_norm_eps=1e-3,
+            layer_types=["linear_attention", "full_attention", "linear_attention"], sliding_window=9,
+            tie_word_embeddings=True)}
 
 
 def run(model, tokens):
@@ -246,7 +255,8 @@ def run(model, tokens):
         out = model(tokens, output_attentions=True, output_hidden_states=True, use_cache=False)
     for hook in hooks:
         hook.remove()
-    return {"attn": torch.stack([a[0] for a in out.attentions if a is not None]), "hidden": torch.stack(inputs),
+    scores = [a[0] for a in out.attentions if a is not None and a.shape[-1] == tokens.shape[1]]  # minimax: states, too
+    return {"attn": torch.stack(scores), "hidden": torch.stack(inputs),
             "final": out.hidden_states[-1][0], "logits": out.logits[0]}
 
 
@@ -307,7 +317,9 @@ def make(folder, names):
             if not i:
                 model.generation_config.eos_token_id = None
                 with torch.no_grad():
-                    more = model.generate(tokens, do_sample=False, max_new_tokens=12)
+                    # minimax with a cache takes positions from layer 0, which has none if it is linear.
+                    more = model.generate(tokens, do_sample=False, max_new_tokens=12,
+                                          use_cache=config.model_type != "minimax")
                 ref["sequences"][0]["greedy"] = more[0, n:].tolist()
         if name == "mimo":
             become_mimo(place)

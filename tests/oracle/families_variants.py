@@ -127,7 +127,8 @@ def reference(model, vocab):
             out = copy.deepcopy(model)(ids, output_attentions=True, output_hidden_states=True, use_cache=False)
         kinds = getattr(model.config, "layer_types", None) or [""] * len(out.attentions)
         attends = [k for k, kind in enumerate(kinds) if kind not in ("linear_attention", "conv", "mlp", "moe")]
-        attn = [(k, a) for k, a in zip(attends, out.attentions) if a is not None and a.dim() == 4]
+        scores = [a for a in out.attentions if a is None or a.shape[-1] == n]       # minimax: states, too
+        attn = [(k, a) for k, a in zip(attends, scores) if a is not None and a.dim() == 4]
         layers = [k for k, _ in attn]
         tensors[f"s{i}.attn"] = torch.stack([a[0] for _, a in attn]).contiguous()
         hidden = [h[0] for h in out.hidden_states[:-1]]

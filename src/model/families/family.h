@@ -52,7 +52,7 @@ enum sh_role {
     SH_K_B_W, SH_V_B_W,                     /* KV_B head by head: [rank, d_nope] and [d_v, rank]; GGUF */
     SH_RECUR_CONV_K, SH_RECUR_CONV_V,       /* … then RECUR_CONV is the first part of three       */
     SH_RECUR_A_IN_W, SH_RECUR_Z_IN_W,       /* [gate_rank, d_model]: what RECUR_A_W, RECUR_Z_W read of x */
-    SH_ATTN_NORM_IN_W, SH_ATTN_NORM_OUT_W, SH_MLP_NORM_IN_W, SH_MLP_NORM_OUT_W,     /* gated_norm.c */
+    SH_ATTN_NORM_IN_W, SH_ATTN_NORM_OUT_W, SH_MLP_NORM_IN_W, SH_MLP_NORM_OUT_W,     /* block_norm.c */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A.X-K2 (SK Telecom, 2026): DeepSeek-V3.2, which runs as far as its index chooses all tokens, with a gate on the norms
- * before blocks (gated_norm.c) and one on what attention gives. Queries and that gate come from one product of the
+ * before blocks (block_norm.c) and one on what attention gives. Queries and that gate come from one product of the
  * queries' latent, normed and as it is. */
 #include <stdio.h>
 #include <string.h>

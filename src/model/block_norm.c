@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The norm before a block. In A.X-K2 what it gives, y, meets a gate of its own: y sigmoid(W_out silu(W_in y)), where
- * W_in gives a few numbers. */
+/* The norms before blocks. In A.X-K2 what it gives, y, meets a gate of its own: y sigmoid(W_out silu(W_in y)), where
+ * W_in gives a few numbers. In MiniMax-Text-01 y takes the place of the hidden states, by a factor. */
 #include "src/model/layer_parts.h"
 
 static void multiply(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w, enum sh_act act)
@@ -31,4 +31,30 @@ void sh_block_norm(const struct sh_layer *l, const struct sh_activations *a, str
     multiply(l, low, x, in, SH_ACT_SILU);
     multiply(l, gate.gate, low, out, SH_ACT_NONE);
     l->b->gate(l->d, &gate);
+}
+
+void sh_block_take(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, enum sh_adding what)
+{
+    const struct sh_arch *c = a->arch;
+    enum sh_role w = what == SH_ADDS_FEED ? SH_MLP_NORM_W : SH_ATTN_NORM_W;
+    struct sh_norm norm = {.out = h, .x = h, .weight = l->vector[w], .eps = c->norm_eps, .kind = c->norm};
+    float by = c->kept_scale[what] > 0 ? c->kept_scale[what] : 1;
+    struct sh_scatter scale = {.out = h, .x = h, .by = by - 1};
+    if (sh_arch_norm_place(c, l->index) != SH_NORM_TAKEN)
+        return;
+    l->b->norm(l->d, &norm);
+    if (by < 1 || by > 1)
+        l->b->scatter(l->d, &scale);
+}
+
+void sh_block_between(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h)
+{
+    enum sh_norm_place place = sh_arch_norm_place(a->arch, l->index);
+    if (place == SH_NORM_POST)
+        sh_block_norm(l, a, h, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B);
+    if (place == SH_NORM_POST || place == SH_NORM_OUT)
+        l->b->cast(l->d, x, h);
+    else if (!(a->arch->flags & SH_PARALLEL))
+        sh_block_norm(l, a, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B);
+    sh_block_take(l, a, h, SH_ADDS_FEED);
 }
