@@ -201,6 +201,11 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
     struct sum s = begin(t, p);
     const struct sh_kv_facts *f = &m->f;
     const struct sh_kv_layer *l = &m->layer[layer];
+    if (f->apart) {
+        state(&s, f);
+        norm(&s, f, 1, f->hidden);
+        return;
+    }
     if (l->mix == SH_MIX_INDEXED)
         indexer(&s, f);
     if (l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED)

@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 54 };
+enum { N_PART = 56 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
@@ -41,7 +41,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     size_t operands = ranked > values ? ranked : values;
     int f32_up = c->flags & (SH_GATED | SH_HAS_SUB_NORM) || c->act == SH_ACT_XIELU;
     int has_block = c->norm_place == SH_NORM_BOTH || c->norm_place == SH_NORM_OUT ||
-                    c->norm_place == SH_NORM_BY_KIND || sh_arch_scales(c) || c->mix.attends;
+                    c->norm_place == SH_NORM_BY_KIND || sh_arch_scales(c) || c->mix.attends || c->shared.n;
     const struct part all[N_PART] = {
         {&a->x, hidden * operand}, {&a->q, q * f32}, {&a->k, kv * f32}, {&a->v, kv * f32},
         {&a->mixed, q * (sh_arch_mixes_f32(c) ? f32 : operand)}, {&a->up, wide * operand},
@@ -66,6 +66,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->recur_a, n * (size_t)sh_dim_size(c, SH_DIM_RECUR_DECAYS) * f32}, {&a->recur_b, by_b * f32},
         {&a->recur_factor, scaled * f32}, {&a->gate_factor, c->gate_scale > 0 ? (size_t)sh_arch_widest_ff(c) * f32 : 0},
         {&a->recur_state, sh_recurrent_state(r) * f32}, {&a->recur_y, operands * operand},
+        {&a->pair, c->shared.n ? 2 * hidden * operand : 0}, {&a->adapted, n * (size_t)c->shared.rank * operand},
         {&a->norm_y, c->norm_rank ? hidden * f32 : 0}, {&a->norm_gate, c->norm_rank ? hidden * f32 : 0},
         {&a->norm_low, n * (size_t)c->norm_rank * operand},
         {&a->turns[0].cosine, turns * f32}, {&a->turns[0].sine, turns * f32},

@@ -17,6 +17,8 @@ void sh_arch_see_all(struct sh_arch *a, int layer)
 
 int sh_arch_attends(const struct sh_arch *a, int layer)
 {
+    if (a->shared.n)
+        return sh_arch_shares(a, layer);
     uint64_t linear = a->recurrent.beside ? 0 : a->linear[layer / 64];
     return !((linear | a->feeds[layer / 64]) >> layer % 64 & 1);
 }
@@ -35,6 +37,8 @@ int sh_arch_recurs(const struct sh_arch *a, int layer)
 
 int sh_arch_feeds(const struct sh_arch *a, int layer)
 {
+    if (a->shared.n)
+        return sh_arch_shares(a, layer);
     return !a->one_block || (a->feeds[layer / 64] >> layer % 64 & 1);
 }
 
@@ -136,7 +140,40 @@ size_t sh_arch_late_at(const struct sh_arch *a)
 
 size_t sh_arch_row(const struct sh_arch *a)
 {
-    return sh_arch_late_at(a) + (a->mix.late ? (size_t)a->d_model : 0);
+    return sh_arch_late_at(a) + (a->mix.late || a->shared.n ? (size_t)a->d_model : 0);
+}
+
+size_t sh_arch_embed_at(const struct sh_arch *a)
+{
+    return sh_arch_late_at(a);
+}
+
+int sh_arch_shares(const struct sh_arch *a, int layer)
+{
+    return layer < a->n_layer && a->shared.at[layer / 64] >> layer % 64 & 1;
+}
+
+void sh_arch_make_shared(struct sh_arch *a, int layer)
+{
+    a->shared.at[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+int sh_arch_block_number(const struct sh_arch *a, int layer)
+{
+    int n = 0;
+    for (int i = 0; i < layer; i++)
+        n += sh_arch_shares(a, i);
+    return n;
+}
+
+int sh_arch_block_layer(const struct sh_arch *a, int layer)
+{
+    int shares = a->shared.n && sh_arch_shares(a, layer);
+    int number = shares ? sh_arch_block_number(a, layer) % a->shared.n : 0;
+    for (int i = 0; i < layer && shares; i++)
+        if (sh_arch_shares(a, i) && !number--)
+            return i;
+    return layer;
 }
 
 int sh_arch_cuts(const struct sh_arch *a, int layer)

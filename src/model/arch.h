@@ -135,6 +135,14 @@ struct sh_streams {
     int d_own, n_own;                       /* width of a layer's own embedding; rows of its table; 0: none */
 };
 
+/* Transformer blocks that some layers put before their recurrence, in turn (shared_block.c): they read the token's
+ * embedding, too. Each of these layers has low-rank adapters of its own. */
+struct sh_shared {
+    int n;                                  /* blocks; 0: no layer does this                      */
+    int rank, adapts;                       /* of the adapters; queries, keys and values have some, too */
+    uint64_t at[SH_MOST_LAYERS / 64];       /* bit of a layer: it has a block                     */
+};
+
 struct sh_arch {
     int n_layer, n_head, n_kv_head;         /* query head h uses KV head h / (n_head / n_kv_head) */
     int d_head, d_model, d_embed, d_ff;     /* d_embed: width of the token embedding              */
@@ -186,6 +194,7 @@ struct sh_arch {
     struct sh_latent latent;
     struct sh_recurrent recurrent;
     uint64_t linear[SH_MOST_LAYERS / 64];   /* bit of a layer: it is recurrent (recurrent.beside: and attends) */
+    struct sh_shared shared;
     int one_block;                          /* a layer is one block: attention, recurrence or feed-forward */
     uint64_t feeds[SH_MOST_LAYERS / 64];    /* bit of a layer: then it is the last of these       */
     unsigned flags;                         /* enum sh_arch_flag                                  */
@@ -226,6 +235,13 @@ size_t sh_arch_row(const struct sh_arch *a);
 size_t sh_arch_own_at(const struct sh_arch *a, int layer);
 size_t sh_arch_lent_at(const struct sh_arch *a, int layer);
 size_t sh_arch_late_at(const struct sh_arch *a);
+/* For layers with a shared block, the token's embedding again [d_model]: right after the one stream that there is. */
+size_t sh_arch_embed_at(const struct sh_arch *a);
+/* Has the layer a shared block? The layer whose tensors it is made of; the layers before that have one. */
+int sh_arch_shares(const struct sh_arch *a, int layer);
+int sh_arch_block_layer(const struct sh_arch *a, int layer);
+int sh_arch_block_number(const struct sh_arch *a, int layer);
+void sh_arch_make_shared(struct sh_arch *a, int layer);
 
 /* Channels that pass the convolution of a recurrent layer; numbers of a text's state there: the last rows before the
  * convolution [kernel - 1, channels], then what the rule or the state space keeps, n_v * d_k * d_v. */

@@ -23,7 +23,7 @@ static const char *const structural[] = {
     "altup_num_inputs", "laurel_rank", "kv_sharing_map", "compress_ratios", "mtp_num_layers", "attention_layer_pattern",
     "block_configs", "per_layer_config", "use_double_wide_mlp", "linear_attn_config", "sparse_attention_config",
     "attn_type_list", "mlp_layer_types", "indexer_types",
-    "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset", "moe_latent_size", NULL};
+    "num_mem_blocks", "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset", "moe_latent_size", NULL};
 
 static int is_among(const char *key, const char *const *names, int n)
 {
@@ -72,6 +72,8 @@ static int has_experts(const struct sh_arch *a, int layer)
 /* As models.txt has them. */
 static char kind_letter(const struct sh_arch *a, int layer)
 {
+    if (sh_arch_shares(a, layer))
+        return 'H';
     if (a->one_block)
         return sh_arch_recurs(a, layer) ? 'M' : sh_arch_attends(a, layer) ? '*' : has_experts(a, layer) ? 'E' : '-';
     if (sh_arch_recurs(a, layer) && sh_arch_attends(a, layer))

@@ -25,6 +25,7 @@ struct sh_kv_facts {
     int ssm_own_decays;                 /* the delta rule with a decay for each number of a key   */
     /* The last so many layers borrow keys and values of layers before; d_ff of these if another. */
     int borrowed, late_ffn;
+    int apart;                          /* ends_more has attention and feed-forward of layers with a state */
     /* Numbers of a layer's further matrices; of its further vectors; of what else is before and after the layers. */
     long long layer_more, vectors_more, ends_more;
     int no_vision;                      /* there is a vision tower with an unknown weight count   */

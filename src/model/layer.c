@@ -168,6 +168,8 @@ static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_RECUR_A_W] = 1, [SH_RECUR_X_W] = 1, [SH_RECUR_MIX_W] = 1, [SH_RECUR_STEP_W] = 1, [SH_RECUR_OUT_W] = 1,
     [SH_OWN_GATE_W] = 1, [SH_OWN_OUT_W] = 1, [SH_ALTUP_ROUTER_W] = 1, [SH_LAUREL_LEFT_W] = 1,
     [SH_LAUREL_RIGHT_W] = 1, [SH_ATTN_ROUTER_W] = 1, [SH_RECUR_A_IN_W] = 1, [SH_RECUR_Z_IN_W] = 1,
+    [SH_BLOCK_OUT_W] = 1, [SH_Q_ADAPT_IN_W] = 1, [SH_Q_ADAPT_W] = 1, [SH_K_ADAPT_IN_W] = 1, [SH_K_ADAPT_W] = 1,
+    [SH_V_ADAPT_IN_W] = 1, [SH_V_ADAPT_W] = 1, [SH_FEED_ADAPT_W] = 1, [SH_GATE_ADAPT_W] = 1, [SH_UP_ADAPT_W] = 1,
     [SH_ATTN_NORM_IN_W] = 1, [SH_ATTN_NORM_OUT_W] = 1, [SH_MLP_NORM_IN_W] = 1, [SH_MLP_NORM_OUT_W] = 1};
 
 /* What is loaded by other ways. */
@@ -331,23 +333,9 @@ static void project(const struct sh_layer *l, const struct sh_activations *a, co
         sh_latent_project(l, a, attend->q, attend->k, x);
     else
         sh_layer_linears(l, qkv, borrows ? 1 : l->matrix[SH_V_W] ? 3 : 2);
+    sh_shared_adapt(l, a, attend, x);
     if (!borrows && !l->n_latent && !l->matrix[SH_V_W])
         l->b->cast(l->d, attend->v, attend->k);
-}
-
-/* Keys and values from the layer that lends them, or for those that borrow them. */
-static void exchange(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend)
-{
-    const struct sh_arch *c = a->arch;
-    const struct sh_mat *own[] = {&attend->k, &attend->v};
-    size_t at = sh_arch_lent_at(c, l->index);
-    for (int i = 0; i < 2; i++, at += (size_t)attend->k.cols) {
-        struct sh_mat there = sh_layer_part(c, a->hidden, own[i]->rows, at, own[i]->cols);
-        if (sh_arch_borrows(c, l->index))
-            l->b->cast(l->d, *own[i], there);
-        else if (sh_arch_lends(c, l->index))
-            l->b->cast(l->d, there, *own[i]);
-    }
 }
 
 /* Before the rotation. */
@@ -428,7 +416,7 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     norm_queries_keys(l, a->arch, &attend, 1);
     if (l->n_latent)
         l->b->cast(l->d, v, attend.k);
-    exchange(l, a, &attend);
+    sh_streams_exchange(l, a, &attend);
     if (own)
         own->attend(own->to, l->index, &attend);
     else
@@ -479,6 +467,7 @@ void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, str
     if (c->flags & SH_GATED) {
         struct sh_norm cut = {.out = gate.gate, .x = gate.gate, .eps = c->cut, .kind = SH_NORM_CUT};
         sh_layer_linears(l, both, 2);
+        sh_shared_adapt_feed(l, a, gate.gate, gate.up, x);
         sh_layer_scale(l, gate.gate, a->gate_factor);
         if (sh_arch_cuts(c, l->index))
             l->b->norm(l->d, &cut);
@@ -557,8 +546,10 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     int attends = sh_arch_attends(c, l->index), recurs = sh_arch_recurs(c, l->index);
     if (c->streams.laurel && !attention_only)
         sh_laurel_run(l, a, x);
+    int shares = sh_arch_shares(c, l->index);
+    struct sh_mat read = shares ? sh_shared_begin(l, a, n) : x;
     if (attends)
-        attention(l, a, x, n_seq, start, tap, attention_only, own);
+        attention(l, a, read, n_seq, start, tap, attention_only, own);
     if (attention_only) {
         sh_streams_undo(l, a, hidden, n);
         return;
@@ -567,6 +558,8 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     sh_block_take(l, a, h, attends ? SH_ADDS_ATTENTION : SH_ADDS_RECURRENCE);
     if (attends)
         mixed = finished(l, a, x);
+    if (shares)
+        sh_shared_end(l, a, h, x, mixed);
     if (recurs)
         moved = sh_recurrent_run(l, a, x, n_seq, start, own ? own->state : NULL);
     if (parallel && !(c->flags & SH_ONE_NORM))
@@ -574,13 +567,13 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     if (l->n_query_expert) {
         sh_attention_experts_finish(l, a, sh_dense(a->block, SH_F32, n, c->d_model), mixed);
         add_block(l, a, h, SH_ADDS_ATTENTION, SH_ATTN_POST_W);
-    } else if (attends) {
+    } else if (attends && !shares) {
         add_product(l, a, h, mixed, SH_ADDS_ATTENTION);
     }
     if (recurs)
         add_product(l, a, h, moved, SH_ADDS_RECURRENCE);
     if (c->one_block) {
-        if (sh_arch_feeds(c, l->index))
+        if (sh_arch_feeds(c, l->index) && !shares)
             feed_forward(l, a, h, x);
         return;
     }

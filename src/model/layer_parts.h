@@ -106,6 +106,19 @@ void sh_streams_end(const struct sh_layer *l, const struct sh_activations *a, vo
 void sh_laurel_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x);
 void sh_laurel_join(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h);
 
+/* Keys and values from the layer that lends them, or for those that borrow them. */
+void sh_streams_exchange(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend);
+
+/* Shared blocks. begin: what attention reads, [rows, 2 d_model]; end: of what attention gave, x as the recurrence reads
+ * it. What adapters add to queries, keys and values of x; to a feed-forward block's factors. */
+struct sh_mat sh_shared_begin(const struct sh_layer *l, const struct sh_activations *a, int rows);
+void sh_shared_end(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x,
+                   struct sh_mat mixed);
+void sh_shared_adapt(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend,
+                     struct sh_mat x);
+void sh_shared_adapt_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat gate,
+                          struct sh_mat up, struct sh_mat x);
+
 /* What is not loaded as its other tensors are: the convolution. */
 int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
 /* What the last product of a recurrent layer reads, [rows, n_v * d_v]. state: device, of each sequence

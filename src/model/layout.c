@@ -25,6 +25,8 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_Q_RANK: return a->latent.q_rank;
     case SH_DIM_Q_RANKS: return a->latent.q_rank * (a->latent.both ? 2 : 1);
     case SH_DIM_NORM_RANK: return a->norm_rank;
+    case SH_DIM_PAIR: return 2 * a->d_model;
+    case SH_DIM_ADAPTER: return a->shared.rank;
     case SH_DIM_KV_RANK: return a->latent.rank;
     case SH_DIM_KV_A: return a->latent.rank + a->latent.d_rope;
     case SH_DIM_Q_B: return a->n_head * (a->latent.d_nope + a->latent.d_rope);
@@ -66,7 +68,7 @@ int sh_role_is_norm(enum sh_role role)
         [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_ATTN_POST_W] = 1, [SH_MLP_POST_W] = 1,
         [SH_O_NORM_W] = 1, [SH_DOWN_NORM_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_OWN_NORM_W] = 1,
         [SH_OWN_POST_W] = 1, [SH_ALTUP_NORM_W] = 1, [SH_LAUREL_NORM_W] = 1, [SH_EXPERT_NORM_W] = 1,
-        [SH_ROUTER_NORM_W] = 1, [SH_MLP_POST_1_W] = 1, [SH_MLP_POST_2_W] = 1};
+        [SH_PAIR_NORM_W] = 1, [SH_ROUTER_NORM_W] = 1, [SH_MLP_POST_1_W] = 1, [SH_MLP_POST_2_W] = 1};
     return norms[role];
 }
 
@@ -79,6 +81,7 @@ static int block_of(enum sh_role role)
         [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1, [SH_Q_A_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_Q_B_W] = 1,
         [SH_KV_A_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_KV_B_W] = 1, [SH_Q_A_B] = 1, [SH_KV_A_B] = 1, [SH_K_B_W] = 1,
         [SH_V_B_W] = 1, [SH_RECUR_CONV_K] = 2, [SH_RECUR_CONV_V] = 2, [SH_RECUR_A_IN_W] = 2, [SH_RECUR_Z_IN_W] = 2,
+        [SH_PAIR_NORM_W] = 1, [SH_BLOCK_OUT_W] = 1, [SH_FEED_ADAPT_W] = 3, [SH_GATE_ADAPT_W] = 3, [SH_UP_ADAPT_W] = 3,
         [SH_UP_W] = 3, [SH_UP_B] = 3, [SH_GATE_W] = 3, [SH_GATE_B] = 3, [SH_DOWN_W] = 3, [SH_DOWN_B] = 3};
     return role >= SH_RECUR_Q_W && role <= SH_RECUR_OUT_B ? 2 : blocks[role];
 }
@@ -120,8 +123,18 @@ static int is_of_streams(enum sh_role role, const struct sh_streams *s)
                         role != SH_OWN_OUT_W && role != SH_OWN_POST_W);
 }
 
+/* What only layers with a shared block have, where some have one. */
+static int is_of_shared(enum sh_role role, const struct sh_arch *a, int layer)
+{
+    if (role >= SH_Q_ADAPT_IN_W && role <= SH_V_ADAPT_W)
+        return a->shared.adapts && sh_arch_shares(a, layer);
+    return role != SH_MLP_NORM_W || !a->shared.n || sh_arch_shares(a, layer);
+}
+
 int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer)
 {
+    if (p->role >= SH_LAYER_ROLE && !is_of_shared(p->role, a, layer))
+        return 0;
     if (!is_of_streams(p->role, &a->streams) ||
         (p->role >= SH_LAYER_ROLE && (is_lent(p->role, a, layer) || is_misplaced(p->role, a, layer))))
         return 0;

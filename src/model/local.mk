@@ -34,6 +34,7 @@ libmodel_a_SOURCES = \
 	%D%/model_mapped.c \
 	%D%/numbers.c \
 	%D%/rope.c %D%/rope.h \
+	%D%/shared_block.c \
 	%D%/streams.c \
 	%D%/weights.c %D%/weights.h \
 	%D%/families/families.h \
@@ -105,6 +106,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_solar_open.c \
 	%D%/families/family_stablelm.c \
 	%D%/families/family_starcoder.c \
+	%D%/families/family_zamba2.c \
 	%D%/families/gguf_forms.c \
 	%D%/files/checkpoint.c %D%/files/checkpoint.h \
 	%D%/files/gguf.c %D%/files/gguf.h \

@@ -59,6 +59,8 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_KV_RANK] = {"latent", offsetof(struct sh_arch, latent.rank)},
         [SH_DIM_KV_A] = {"latent + rotary width", 0},
         [SH_DIM_Q_RANKS] = {"twice the latent of queries", 0},
+        [SH_DIM_PAIR] = {"twice the width", 0},
+        [SH_DIM_ADAPTER] = {"rank of adapters", offsetof(struct sh_arch, shared.rank)},
         [SH_DIM_NORM_RANK] = {"rank of a norm's gate", offsetof(struct sh_arch, norm_rank)},
         [SH_DIM_Q_B] = {"query heads x width of their queries", 0},
         [SH_DIM_KV_B] = {"query heads x width of keys and values in the latent", 0},
@@ -94,21 +96,33 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
     return name ? name : dims[dim].own;
 }
 
-/* The name of a parameter: its prefix, the layer for '#' (and '%') and the number for '@'. */
-static char *full_name(const struct sh_family *f, const struct sh_param *p, const char *prefix, int layer, int number)
+/* The name of a parameter: its prefix, and numbers for '#', '%' and '@'. */
+static char *spell(const struct sh_param *p, const char *prefix, int first, int second, int number)
 {
-    int parts = f->parts ? f->parts : 1;
     char *name = xasprintf("%s", p->form & SH_WHOLE_NAME ? "" : prefix);
     for (const char *at = p->name; *at;) {
         size_t plain = strcspn(at, "#%@");
-        int i = at[plain] == '#' ? layer / parts : at[plain] == '%' ? layer % parts : number;
-        char *longer = at[plain] ? xasprintf("%s%.*s%d", name, (int)plain, at, i)
-                                 : xasprintf("%s%s", name, at);
+        int i = at[plain] == '#' ? first : at[plain] == '%' ? second : number;
+        char *longer = at[plain] ? xasprintf("%s%.*s%d", name, (int)plain, at, i) : xasprintf("%s%s", name, at);
         free(name);
         name = longer;
         at += plain + (at[plain] != '\0');
     }
     return name;
+}
+
+/* '#' is the layer, or what it shares with others; '%' tells these apart. */
+static char *full_name(const struct sh_model *m, const struct sh_param *p, const char *prefix, int layer, int number)
+{
+    int parts = m->family->parts ? m->family->parts : 1;
+    int second = p->form & SH_OF_BLOCK ? sh_arch_block_number(&m->arch, layer) : layer % parts;
+    return spell(p, prefix, layer / parts, second, number);
+}
+
+/* The same of a tensor that the file may have only for the first layer with its block. */
+static char *block_name(const struct sh_model *m, const struct sh_param *p, const char *prefix, int layer)
+{
+    return spell(p, prefix, sh_arch_block_layer(&m->arch, layer), sh_arch_block_number(&m->arch, layer), 0);
 }
 
 /* The rows of a tensor in words: of all its parts. */
@@ -207,7 +221,7 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
         return 0;                       /* by an earlier name */
     struct sh_arch copy;
     const struct sh_arch *a = sh_arch_at(&m->arch, p->role < SH_LAYER_ROLE ? -1 : layer, &copy);
-    *b = (struct bound){.name = full_name(m->family, p, prefix, layer, number), .param = p, .type = SH_F32,
+    *b = (struct bound){.name = full_name(m, p, prefix, layer, number), .param = p, .type = SH_F32,
                         .number = number, .layout = sh_layout_of(m->family, a, p, layer),
                         .rows = sh_dim_size(a, p->rows), .cols = sh_dim_size(a, p->cols),
                         .d_head = p->form & SH_GGUF_PAIRED ? a->d_head : 0};
@@ -216,6 +230,11 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
     if (!m->file)
         return 0;
     b->stored = sh_weights_find(m->file, b->name);
+    if (!b->stored && p->form & SH_OF_BLOCK) {
+        free(b->name);
+        b->name = block_name(m, p, prefix, layer);
+        b->stored = sh_weights_find(m->file, b->name);
+    }
     if (!b->stored && p->form & SH_WHOLE_NAME && !strncmp(prefix, "language_model.", 15)) {
         char *longer = xasprintf("language_model.%s", b->name);     /* the head of a model with vision */
         free(b->name);
@@ -244,7 +263,7 @@ static const char *find_prefix(const struct sh_model *m, struct sh_err *e)
         for (const struct sh_param *p = m->family->params; p->name; p++) {
             if (p->role != SH_TOK_EMBED)
                 continue;
-            char *name = full_name(m->family, p, *prefix, 0, 0);
+            char *name = full_name(m, p, *prefix, 0, 0);
             int found = !m->file || sh_weights_find(m->file, name);
             char *longer = wanted ? xasprintf("%s or '%s'", wanted, name) : xasprintf("'%s'", name);
             free(name);
@@ -268,7 +287,7 @@ static int check_no_more_layers(const struct sh_model *m, const char *prefix, st
     for (const struct sh_param *p = m->family->params; m->file && p->name && !follow; p++) {
         if (p->role < SH_LAYER_ROLE)
             continue;
-        char *name = full_name(m->family, p, prefix, m->arch.n_layer, 0);
+        char *name = full_name(m, p, prefix, m->arch.n_layer, 0);
         const struct sh_stored *t = sh_weights_find(m->file, name);
         free(name);
         if (t)
@@ -451,6 +470,7 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
     int one = role == SH_RECUR_NORM_W || (sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE));
     /* The roles of the embedding's norm, which draws no numbers, are newer: without them a seed keeps its meaning. */
     uint64_t stream = role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
+    layer = sh_bound_is_again(m, b, layer) ? sh_arch_block_layer(&m->arch, layer) : layer;
     uint64_t seed = sh_rng(sh_rng(m->seed, stream), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
     if (b->number)
         seed = sh_rng(seed, (uint64_t)b->number);
@@ -540,6 +560,11 @@ size_t sh_model_parameters(const struct sh_model *m)
     size_t n = 0;
     for (int layer = -1; layer < m->arch.n_layer; layer++)
         n += sh_model_layer_parameters(m, layer);
+    for (int layer = 0; layer < m->arch.n_layer && m->arch.shared.n; layer++) {
+        struct bound *b, *end = places(m, layer, &b);
+        for (; b < end; b++)
+            n -= sh_bound_is_again(m, b, layer) ? sh_bound_bytes(b) / sh_type_bytes(b->type) : 0;
+    }
     return n;
 }
 

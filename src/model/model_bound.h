@@ -62,6 +62,16 @@ static inline int sh_bound_is_sliced(const struct sh_param *p)
     return p->count != SH_ONE && !strchr(p->name, '@');
 }
 
+/* Of a shared block that an earlier layer has, too. */
+static inline int sh_bound_is_again(const struct sh_model *m, const struct bound *b, int layer)
+{
+    int first = sh_arch_block_layer(&m->arch, layer);
+    if (!b->param || !(b->param->form & SH_OF_BLOCK) || strchr(b->param->name, '%') || first == layer)
+        return 0;
+    return m->file ? b->stored == sh_bound_at(m, b->param->role, first, 0)->stored
+                   : (m->arch.flags & SH_TIED_HEAD) != 0;
+}
+
 static inline int sh_bound_is_pruned(const struct sh_model *m, const struct bound *b)
 {
     return m->pruned > 0 && b->param->role >= SH_LAYER_ROLE && b->param->rows != SH_ONE;

@@ -230,3 +230,19 @@ void sh_laurel_join(const struct sh_layer *l, const struct sh_activations *a, st
     add(l, h, sh_dense(a->laurel, SH_F32, h.rows, h.cols), NULL, 1);
     add(l, h, h, NULL, sqrtf(0.5f) - 1);
 }
+
+/* ---- lent keys and values ---- */
+
+void sh_streams_exchange(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend)
+{
+    const struct sh_arch *c = a->arch;
+    const struct sh_mat *own[] = {&attend->k, &attend->v};
+    size_t at = sh_arch_lent_at(c, l->index);
+    for (int i = 0; i < 2; i++, at += (size_t)attend->k.cols) {
+        struct sh_mat there = sh_layer_part(c, a->hidden, own[i]->rows, at, own[i]->cols);
+        if (sh_arch_borrows(c, l->index))
+            l->b->cast(l->d, *own[i], there);
+        else if (sh_arch_lends(c, l->index))
+            l->b->cast(l->d, there, *own[i]);
+    }
+}

@@ -93,6 +93,13 @@ refuses minimax '{"mlp_beta_factor": 0}' "key 'mlp_beta_factor': found 0, expect
 refuses minimax '{"linear_attn_alpha_factor": -1}' "key 'linear_attn_alpha_factor': found -1"
 refuses minimax '{"head_dim": 100000}' "key 'num_attention_heads': .*states of at most"
 refuses minimax '{"num_attention_heads": 32, "num_key_value_heads": 2}' "key 'num_attention_heads': .*no more heads than"
+refuses zamba2 '{"layers_block_type": ["mamba", "mamba", "mamba", "mamba"]}' "key 'layers_block_type': .*$attention"
+refuses zamba2 '{"layers_block_type": ["mamba", "mamba", "wavy", "hybrid"]}' "key 'layers_block_type.2': found \"wavy\""
+refuses zamba2 '{"layers_block_type": "-"}' "key 'layers_block_type': .*unless there are 54 layers"
+refuses zamba2 '{"n_mamba_heads": 3}' "key 'n_mamba_heads': found 3, expected heads that are"
+refuses zamba2 '{"num_attention_heads": 64}' "key 'num_attention_heads': found 64, expected no more heads than"
+refuses zamba2 '{"num_key_value_heads": 2}' "key 'use_shared_attention_adapter': found true, expected false, unless"
+refuses zamba2 '{"use_long_context": true}' "key 'use_long_context': found true, expected false"
 refuses jamba '{"attn_layer_offset": 2}' "key 'attn_layer_offset': found 2, expected less than the period"
 refuses jamba '{"mamba_dt_rank": "many"}' "key 'mamba_dt_rank': found \"many\""
 refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*", "num_hidden_layers": 4}' \
@@ -126,6 +133,7 @@ takes kimi_linear '{"layer_types": "-", "first_k_dense_replace": 1, "mlp_layer_t
 takes bailing_hybrid '{"layer_types": "-", "rope_parameters": null, "rope_theta": "-", "partial_rotary_factor": 0.5}'
 takes bailing_hybrid '{"expert_swiglu_limit_list": [0, 0, 0, 0], "share_expert_swiglu_limit_list": null}'
 takes minimax '{"layer_types": "-", "block_size": 0}'
+takes zamba2 '{"layers_block_type": "-", "layer_types": ["mamba", "hybrid", "hybrid", "hybrid"]}'
 takes longcat_flash '{"num_layers": "-", "num_hidden_layers": 4, "num_key_value_heads": null}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
 finish

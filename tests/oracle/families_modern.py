@@ -9,10 +9,10 @@ Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_
 granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe); Mamba-2 next to
 attention (falcon_h1 and those that begin so); the delta rule (olmo_hybrid, olmo_hybrid_rope), also with a decay for each
 number of a key (kimi_linear, bailing_hybrid and those that begin so); pairs of layers with experts across them
-(longcat_flash, longcat_flash_yarn); linear attention (minimax, minimax_plain). The others are mixtures of what older
-families have. Each is a folder as published, with ref.json (token ids, the layers that attend, the greedy continuation
-of the first sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one
-thread."""
+(longcat_flash, longcat_flash_yarn); linear attention (minimax, minimax_plain); transformer blocks that layers share
+(zamba2, zamba2_plain). The others are mixtures of what older families have. Each is a folder as published, with
+ref.json (token ids, the layers that attend, the greedy continuation of the first sequence) and ref.safetensors
+(sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
 import json
 import pathlib
 import sys
@@ -42,6 +42,7 @@ EXPERTS = dict(moe_intermediate_size=12, num_experts_per_tok=2)
 ALL_EXPERTS = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
 LATENT = dict(SMALL, num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=6,
               v_head_dim=8)
+ZAMBA = dict(n_mamba_heads=4, mamba_d_state=6, adapter_rank=5)
 INDEX = dict(index_topk=48, index_head_dim=8, index_n_heads=2)
 PAIRS = {key: value for key, value in LATENT.items() if key != "intermediate_size"} | dict(
     head_dim=4, ffn_hidden_size=24, expert_ffn_hidden_size=12)
@@ -240,7 +241,14 @@ def cases():
         "minimax_plain": make_config(
             "minimax", **SMALL, num_hidden_layers=3, num_local_experts=3, block_size=4, head_dim=6, rms_norm_eps=1e-3,
             layer_types=["linear_attention", "full_attention", "linear_attention"], sliding_window=9,
-            tie_word_embeddings=True)}
+            tie_word_embeddings=True),
+        "zamba2": make_config(
+            "zamba2", **SMALL | {"num_key_value_heads": 4}, **ZAMBA, num_hidden_layers=4, num_mem_blocks=2,
+            mamba_ngroups=2, use_mem_rope=True, use_shared_attention_adapter=True,
+            layers_block_type=["linear_attention", "hybrid", "hybrid", "hybrid"]),
+        "zamba2_plain": make_config(
+            "zamba2", **SMALL, **ZAMBA, num_hidden_layers=3, add_bias_linear=True, rms_norm_eps=1e-3,
+            time_step_min=0.4, tie_word_embeddings=False, layers_block_type=["hybrid", "linear_attention", "hybrid"])}
 
 
 def run(model, tokens):
@@ -317,9 +325,10 @@ def make(folder, names):
             if not i:
                 model.generation_config.eos_token_id = None
                 with torch.no_grad():
-                    # minimax with a cache takes positions from layer 0, which has none if it is linear.
+                    # With a cache, minimax takes positions from layer 0, which has none if it is linear, and zamba2
+                    # has no limit of the steps.
                     more = model.generate(tokens, do_sample=False, max_new_tokens=12,
-                                          use_cache=config.model_type != "minimax")
+                                          use_cache=config.model_type not in ("minimax", "zamba2"))
                 ref["sequences"][0]["greedy"] = more[0, n:].tolist()
         if name == "mimo":
             become_mimo(place)

@@ -47,7 +47,8 @@
     X(kimi_linear, kimi_linear) X(kimi_linear, kimi_linear_groups) \
     X(bailing_hybrid, bailing_hybrid) X(bailing_hybrid, bailing_hybrid_unbounded) \
     X(longcat_flash, longcat_flash) X(longcat_flash, longcat_flash_yarn) \
-    X(axk2, axk2) X(axk2, axk2_groups) X(minimax, minimax) X(minimax, minimax_plain)
+    X(axk2, axk2) X(axk2, axk2_groups) X(minimax, minimax) X(minimax, minimax_plain) \
+    X(zamba2, zamba2) X(zamba2, zamba2_plain)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

@@ -52,6 +52,8 @@ enum sh_role {
     SH_K_B_W, SH_V_B_W,                     /* KV_B head by head: [rank, d_nope] and [d_v, rank]; GGUF */
     SH_RECUR_CONV_K, SH_RECUR_CONV_V,       /* … then RECUR_CONV is the first part of three       */
     SH_RECUR_A_IN_W, SH_RECUR_Z_IN_W,       /* [gate_rank, d_model]: what RECUR_A_W, RECUR_Z_W read of x */
+    SH_PAIR_NORM_W, SH_BLOCK_OUT_W, SH_Q_ADAPT_IN_W, SH_Q_ADAPT_W, SH_K_ADAPT_IN_W, SH_K_ADAPT_W, SH_V_ADAPT_IN_W,
+    SH_V_ADAPT_W, SH_FEED_ADAPT_W, SH_GATE_ADAPT_W, SH_UP_ADAPT_W,                  /* shared_block.c */
     SH_ATTN_NORM_IN_W, SH_ATTN_NORM_OUT_W, SH_MLP_NORM_IN_W, SH_MLP_NORM_OUT_W,     /* block_norm.c */
     SH_N_ROLE
 };
@@ -71,6 +73,7 @@ enum sh_dim {
     SH_DIM_Q_RANK, SH_DIM_KV_RANK, SH_DIM_KV_A,     /* of struct sh_latent: q_rank, rank, rank + d_rope */
     SH_DIM_Q_RANKS,                         /* q_rank, twice with `both`                          */
     SH_DIM_NORM_RANK,                       /* norm_rank                                          */
+    SH_DIM_PAIR, SH_DIM_ADAPTER,            /* 2 d_model; of struct sh_shared: rank               */
     SH_DIM_Q_B, SH_DIM_KV_B, SH_DIM_VALUES, /* n_head times d_nope + d_rope, d_nope + d_v, d_v     */
     SH_DIM_NOPE, SH_DIM_VALUE,              /* d_nope, d_v                                        */
     SH_DIM_KV_SET,                          /* SH_DIM_KV over the experts of a token              */
@@ -125,6 +128,7 @@ enum sh_form {
     SH_BY_HEAD = 32,                        /* for each query head its rows of every part         */
     SH_BY_RECUR_HEAD = 64,                  /* the same for each key head of the delta rule       */
     SH_OPTIONAL = 128,                      /* a file without it is whole: it would change nothing */
+    SH_OF_BLOCK = 1024,                     /* of a shared block: '%' is its sh_arch_block_number */
     SH_CUT_ANYWHERE = 512                   /* a part of a matrix: only all parts together have a number of rows */
 };
 
