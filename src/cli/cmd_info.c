@@ -213,16 +213,25 @@ static void info_resident(struct sh_out *o, const struct sh_model *m)
     sh_out_end(o);
 }
 
+/* Of a token's keys and values in f16, in the layers that keep some; a latent is both. */
+static long long kv_bytes(const struct sh_arch *c)
+{
+    long long n = 0;
+    for (int layer = 0; layer < c->n_layer; layer++)
+        if (!sh_arch_borrows(c, layer))
+            n += (long long)sh_arch_kv_heads(c, layer) * sh_arch_d_head(c, layer) * (c->latent.rank ? 1 : 2);
+    return 2 * n;
+}
+
 /* Sizes of the weights, the cache and a trace: in f32 on the CPU, of one sequence of the model's context length
  * or 1024 tokens, whichever is less. */
 static void info_sizes(struct sh_out *o, const struct sh_model *m)
 {
     const struct sh_arch *c = sh_model_arch(m);
-    long long bytes = (long long)sh_model_layer_bytes(m, -1), most = 0, kept = 0;
+    long long most = 0, kept = 0;
     int rows = c->max_pos < 1024 ? c->max_pos : 1024;
     for (int i = 0; i < c->n_layer; i++) {
         long long layer = (long long)sh_model_layer_bytes(m, i);
-        bytes += layer;
         most = layer > most ? layer : most;
         layer = (long long)sh_model_kept_bytes(m, i, SH_F32, 1);
         kept = layer > kept ? layer : kept;
@@ -233,10 +242,9 @@ static void info_sizes(struct sh_out *o, const struct sh_model *m)
     if (formats)
         sh_out_text(o, "formats", "formats of the weights", formats);
     free(formats);
-    sh_out_int(o, "weights_bytes", "weights, bytes", bytes);
+    sh_out_int(o, "weights_bytes", "weights, bytes", (long long)sh_model_bytes(m));
     sh_out_int(o, "layer_bytes", "largest layer, bytes", most);
-    sh_out_int(o, "kv_bytes_per_token_f16", "KV cache, bytes per token in f16",
-               4LL * c->n_layer * c->n_kv_head * c->d_head);
+    sh_out_int(o, "kv_bytes_per_token_f16", "KV cache, bytes per token in f16", kv_bytes(c));
     sh_out_int(o, "trace_rows", "trace: tokens at once", rows);
     sh_out_int(o, "trace_bytes", "trace: bytes for layer, activations, hidden states",
                kept + (long long)sh_activations_bytes(c, rows, SH_F32) + 4LL * rows * c->d_model);

@@ -555,19 +555,6 @@ size_t sh_model_layer_parameters(const struct sh_model *m, int layer)
     return n;
 }
 
-size_t sh_model_parameters(const struct sh_model *m)
-{
-    size_t n = 0;
-    for (int layer = -1; layer < m->arch.n_layer; layer++)
-        n += sh_model_layer_parameters(m, layer);
-    for (int layer = 0; layer < m->arch.n_layer && m->arch.shared.n; layer++) {
-        struct bound *b, *end = places(m, layer, &b);
-        for (; b < end; b++)
-            n -= sh_bound_is_again(m, b, layer) ? sh_bound_bytes(b) / sh_type_bytes(b->type) : 0;
-    }
-    return n;
-}
-
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer)
 {
     size_t bytes = 0;

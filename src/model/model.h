@@ -111,6 +111,7 @@ int sh_model_kept_formats(const struct sh_model *m, enum sh_type dtype, struct s
 /* What sh_model_kept_bytes counts of one of a numbered role; 0: the layer has none. */
 size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype, int is_host);
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */
+size_t sh_model_bytes(const struct sh_model *m);        /* of all tensors; what is shared counts once */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; what is shared counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */
 const char *sh_model_stored_as(const struct sh_model *m);           /* the same in the file: "f32", "Q4_K" */

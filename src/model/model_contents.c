@@ -96,6 +96,35 @@ static const struct bound *places(const struct sh_model *m, int layer, const str
     return *from + (layer < 0 ? 1 : m->per_layer);
 }
 
+/* Bytes, or numbers, of what layers share beyond the first that has it. */
+static size_t repeated(const struct sh_model *m, int in_bytes)
+{
+    size_t sum = 0;
+    for (int layer = 0; layer < m->arch.n_layer && m->arch.shared.n; layer++) {
+        const struct bound *b, *end = places(m, layer, &b);
+        for (; b < end; b++)
+            if (sh_bound_is_again(m, b, layer))
+                sum += sh_bound_bytes(b) / (in_bytes ? 1 : sh_type_bytes(b->type));
+    }
+    return sum;
+}
+
+size_t sh_model_parameters(const struct sh_model *m)
+{
+    size_t sum = 0;
+    for (int layer = -1; layer < m->arch.n_layer; layer++)
+        sum += sh_model_layer_parameters(m, layer);
+    return sum - repeated(m, 0);
+}
+
+size_t sh_model_bytes(const struct sh_model *m)
+{
+    size_t sum = 0;
+    for (int layer = -1; layer < m->arch.n_layer; layer++)
+        sum += sh_model_layer_bytes(m, layer);
+    return sum - repeated(m, 1);
+}
+
 size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype, int is_host)
 {
     size_t bytes = 0;

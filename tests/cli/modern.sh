@@ -13,6 +13,17 @@ P
 run info families --columns family,model_types,formats
 expect "  named columns" 0 "^  mixtral +mixtral +hub coded GGUF\$" ""
 
+for name in minimax zamba2; do
+    run info --model "$SH_GOLDEN/checkpoints/modern/$name" --json
+    holds "info --model $name: shared weights once, a cache in layers that attend" python - <<'P'
+import json
+said = json.load(open("log/out"))
+assert said["weights_bytes"] == 4 * said["parameters"], said
+attend = {"minimax": 2, "zamba2": 3}[said["family"]]
+assert said["kv_bytes_per_token_f16"] == 2 * 2 * attend * said["kv_heads"] * said["head_dim"], said
+P
+done
+
 folders=$(sed -n 's/#define MODERN.*//; s/X(\([a-z0-9_]*\), *\([a-z0-9_]*\))/\n\2\n/gp' "$SH_TOP/tests/unit/modern.h" |
     grep -E '^[a-z0-9_]+$')
 [ -n "$folders" ] || not_ok "the folders of tests/unit/modern.h"
