@@ -150,7 +150,7 @@ size_t sh_arch_embed_at(const struct sh_arch *a)
 
 int sh_arch_shares(const struct sh_arch *a, int layer)
 {
-    return layer < a->n_layer && a->shared.at[layer / 64] >> layer % 64 & 1;
+    return layer >= 0 && layer < a->n_layer && a->shared.at[layer / 64] >> layer % 64 & 1;
 }
 
 void sh_arch_make_shared(struct sh_arch *a, int layer)
