@@ -28,7 +28,8 @@ static double widest_layer(const struct sh_capacity_ask *a)
 static double activations(const struct sh_capacity_ask *a, double tokens, double sampled)
 {
     const struct sh_kv_facts *f = &a->shape->f;
-    double layer = tokens * widest_layer(a) * 2, sampling = sampled * f->vocab * sampling_bytes;
+    double layer = tokens * widest_layer(a) * 2;
+    double sampling = sampled * (f->head_rows ? f->head_rows : f->vocab) * sampling_bytes;
     return fmax(layer, sampling) + tokens * f->hidden * 2;
 }
 

@@ -98,14 +98,14 @@ uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
     const struct sh_kv_facts *f = &s->f;
     enum sh_mix mix = (enum sh_mix)s->layer[layer].mix;
     uint64_t heads = ((uint64_t)sh_kv_shape_heads(s, mix) + (uint64_t)tp - 1) / (uint64_t)tp;
-    uint64_t width = (uint64_t)sh_kv_shape_width(s, mix);
+    uint64_t width = (uint64_t)sh_kv_shape_width(s, mix), values = (uint64_t)sh_kv_shape_values(s, mix);
     if (s->layer[layer].borrows)        /* the lender has them */
         return 0;
     switch (mix) {
     case SH_MIX_FULL:
     case SH_MIX_WINDOW:
     case SH_MIX_CHUNK:
-        return heads * (sh_kv_type_bytes(&r->k, width) + sh_kv_type_bytes(&r->v, width) + r->state);
+        return heads * (sh_kv_type_bytes(&r->k, width) + sh_kv_type_bytes(&r->v, values) + r->state);
     case SH_MIX_LATENT:
     case SH_MIX_INDEXED:
         return sh_kv_type_bytes(&r->k, (uint64_t)f->latent) + sh_kv_type_bytes(&r->k, (uint64_t)f->rope_dim) +
@@ -123,8 +123,9 @@ static void add_layers(const struct sh_kv_shape *s, const struct sh_kv_rule *r, 
     uint64_t held = sh_kv_held(s, r, layer, length), all = sh_kv_mul(cell, held);
     if (r->k.residual && (mix == SH_MIX_FULL || mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK)) {
         uint64_t width = (uint64_t)sh_kv_shape_width(s, (enum sh_mix)mix);
+        uint64_t values = (uint64_t)sh_kv_shape_values(s, (enum sh_mix)mix);
         uint64_t heads = ((uint64_t)sh_kv_shape_heads(s, (enum sh_mix)mix) + (uint64_t)tp - 1) / (uint64_t)tp;
-        all = sh_kv_mul(heads, sh_kv_mul(held, sh_kv_type_bytes(&r->v, width) + r->state));
+        all = sh_kv_mul(heads, sh_kv_mul(held, sh_kv_type_bytes(&r->v, values) + r->state));
         all = sh_kv_add(all, sh_kv_mul(heads, sh_kv_type_channels(&r->k, held, width)));
     }
     b->token += n * cell;

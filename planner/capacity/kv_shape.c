@@ -155,6 +155,7 @@ static int check_size(const struct sh_kv_shape *s, struct sh_err *e)
 {
     const struct sh_kv_facts *f = &s->f;
     double heads = f->heads, width = f->hidden, wide = s->d_k > f->global_head_dim ? s->d_k : f->global_head_dim;
+    wide = s->d_v > wide ? s->d_v : wide;
     double cell = 2.0 * (f->kv_heads > f->global_kv_heads ? f->kv_heads : f->global_kv_heads) * wide +
                   f->latent + f->index_dim;
     double layer = width * (heads * wide * 4 + (double)f->ffn * 3) +
@@ -182,7 +183,7 @@ int sh_kv_shape_build(const struct sh_kv_facts *f, struct sh_kv_shape *out, stru
         return sh_fail(e, "%s: found %d layers with the pattern \"%s\", expected at most %d with a pattern", s.f.name,
                        s.f.layers, s.f.pattern, SH_SHAPE_LAYERS);
     s.d_k = s.f.head_dim;
-    s.d_v = s.f.latent ? s.f.v_dim : s.f.head_dim;
+    s.d_v = s.f.v_dim ? s.f.v_dim : s.f.head_dim;
     s.state = s.f.ssm ? state_elements(&s.f) : 0;
     s.layer = xcalloc((size_t)s.f.layers, sizeof *s.layer);
     if (fill_layers(&s, e) || check_size(&s, e)) {
@@ -211,6 +212,11 @@ int sh_kv_shape_heads(const struct sh_kv_shape *s, enum sh_mix mix)
 int sh_kv_shape_width(const struct sh_kv_shape *s, enum sh_mix mix)
 {
     return mix == SH_MIX_FULL && s->f.global_head_dim ? s->f.global_head_dim : s->d_k;
+}
+
+int sh_kv_shape_values(const struct sh_kv_shape *s, enum sh_mix mix)
+{
+    return s->f.v_dim ? s->f.v_dim : sh_kv_shape_width(s, mix);
 }
 
 int sh_kv_shape_states(const struct sh_kv_shape *s)

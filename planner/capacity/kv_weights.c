@@ -63,17 +63,20 @@ static void attention(struct sum *s, const struct sh_kv_shape *m, enum sh_mix mi
 {
     const struct sh_kv_facts *f = &m->f;
     int width = sh_kv_shape_width(m, mix), q = f->heads * width, kv = sh_kv_shape_heads(m, mix) * width;
+    int values = sh_kv_shape_values(m, mix), kv_values = sh_kv_shape_heads(m, mix) * values;
     matrix(s, SH_PART_MIX, 1, f->query_gate ? 2 * q : q, f->hidden);
     if (f->head_gate)
         matrix(s, SH_PART_MIX, 1, f->heads, f->hidden);
     if (!borrows)
-        matrix(s, SH_PART_MIX, f->keys_are_values && mix == SH_MIX_FULL ? 1 : 2, kv, f->hidden);
-    matrix(s, SH_PART_MIX, 1, f->hidden, q);
+        matrix(s, SH_PART_MIX, 1, kv, f->hidden);
+    if (!borrows && !(f->keys_are_values && mix == SH_MIX_FULL))
+        matrix(s, SH_PART_MIX, 1, kv_values, f->hidden);
+    matrix(s, SH_PART_MIX, 1, f->hidden, f->heads * values);
     if (f->qkv_bias)
-        vector(s, SH_PART_MIX, borrows ? q : q + 2 * kv);
+        vector(s, SH_PART_MIX, borrows ? q : q + kv + kv_values);
     if (f->o_bias)
         vector(s, SH_PART_MIX, f->hidden);
-    if (f->sinks)
+    if (f->sinks == 1 || (f->sinks && mix == SH_MIX_WINDOW))
         vector(s, SH_PART_MIX, f->heads);
     if (f->qk_norm)
         vector(s, SH_PART_NORM, borrows ? width : 2 * width);
@@ -291,7 +294,7 @@ void sh_kv_weights_last(const struct sh_kv_shape *m, const struct sh_weight_type
     if (f->embed_width != f->hidden)
         matrix(&s, SH_PART_HEAD, 1, f->embed_width, f->hidden);
     if (!f->tied || copied)
-        table(&s, SH_PART_HEAD, f->vocab, f->embed_width);
+        table(&s, SH_PART_HEAD, f->head_rows ? f->head_rows : f->vocab, f->embed_width);
     if (f->head_bias)
         vector(&s, SH_PART_HEAD, f->vocab);
     put(m, t, f->layers + 1, f->layers + 2, &own, p);

@@ -172,7 +172,7 @@ static void info_shape(struct sh_out *o, const struct sh_model *m)
     sh_out_int(o, "layers", "layers", c->n_layer);
     sh_out_int(o, "heads", "heads", c->n_head);
     sh_out_int(o, "kv_heads", "KV heads", c->n_kv_head);
-    sh_out_int(o, "head_dim", "head width", c->d_head);
+    sh_out_int(o, "head_dim", "head width", c->d_key ? c->d_key : c->d_head);
     sh_out_int(o, "hidden_size", "hidden width", c->d_model);
     sh_out_int(o, "ffn_dim", "feed-forward width", c->d_ff);
     sh_out_int(o, "vocab_size", "vocabulary", c->n_vocab);
@@ -213,28 +213,19 @@ static void info_resident(struct sh_out *o, const struct sh_model *m)
     sh_out_end(o);
 }
 
-/* Of a token's keys and values in f16, in the layers that keep some; a latent is both. */
-static long long kv_bytes(const struct sh_arch *c)
-{
-    long long n = 0;
-    for (int layer = 0; layer < c->n_layer; layer++)
-        if (!sh_arch_borrows(c, layer))
-            n += (long long)sh_arch_kv_heads(c, layer) * sh_arch_d_head(c, layer) * (c->latent.rank ? 1 : 2);
-    return 2 * n;
-}
-
 /* Sizes of the weights, the cache and a trace: in f32 on the CPU, of one sequence of the model's context length
  * or 1024 tokens, whichever is less. */
 static void info_sizes(struct sh_out *o, const struct sh_model *m)
 {
     const struct sh_arch *c = sh_model_arch(m);
-    long long most = 0, kept = 0;
+    long long most = 0, kept = 0, cached = 0;
     int rows = c->max_pos < 1024 ? c->max_pos : 1024;
     for (int i = 0; i < c->n_layer; i++) {
         long long layer = (long long)sh_model_layer_bytes(m, i);
         most = layer > most ? layer : most;
         layer = (long long)sh_model_kept_bytes(m, i, SH_F32, 1);
         kept = layer > kept ? layer : kept;
+        cached += 2 * (long long)sh_arch_kept(c, i);
     }
     sh_out_int(o, "parameters", "parameters", (long long)sh_model_parameters(m));
     sh_out_text(o, "dtype", "weights stored as", sh_model_stored_as(m));
@@ -244,7 +235,7 @@ static void info_sizes(struct sh_out *o, const struct sh_model *m)
     free(formats);
     sh_out_int(o, "weights_bytes", "weights, bytes", (long long)sh_model_bytes(m));
     sh_out_int(o, "layer_bytes", "largest layer, bytes", most);
-    sh_out_int(o, "kv_bytes_per_token_f16", "KV cache, bytes per token in f16", kv_bytes(c));
+    sh_out_int(o, "kv_bytes_per_token_f16", "KV cache, bytes per token in f16", cached);
     sh_out_int(o, "trace_rows", "trace: tokens at once", rows);
     sh_out_int(o, "trace_bytes", "trace: bytes for layer, activations, hidden states",
                kept + (long long)sh_activations_bytes(c, rows, SH_F32) + 4LL * rows * c->d_model);

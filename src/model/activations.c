@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 56 };
+enum { N_PART = 59 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
@@ -49,6 +49,8 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->block, has_block ? hidden * f32 : 0}, {&a->sub, sh_arch_has_sub(c) ? sub * operand : 0},
         {&a->attn_gate, c->flags & SH_ATTENTION_GATE ? sub * f32 : 0}, {&a->temper, c->temper > 0 ? reach * f32 : 0},
         {&a->sink, c->flags & SH_HAS_SINKS ? n * (size_t)c->n_head * f32 : 0},
+        {&a->value, n * (size_t)sh_dim_size(c, SH_DIM_KV_VALUES) * f32}, {&a->value_factor, (size_t)c->d_value * f32},
+        {&a->narrow, n * (size_t)(c->n_head + 2 * c->n_kv_head) * (size_t)c->d_key * f32},
         {&a->latent_a, n * q_rank * f32}, {&a->latent_x, n * (size_t)sh_dim_size(c, SH_DIM_Q_RANKS) * operand},
         {&a->latent_q, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_Q_B) * operand : 0},
         {&a->latent_kv, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_KV_A) * f32 : 0},
@@ -93,6 +95,33 @@ static float *same(float *at, int n, float value)
     return at + n;
 }
 
+/* The factor of values narrower than keys, and the zeros after them (values.c). */
+static void put_values(struct sh_activations *a)
+{
+    const struct sh_arch *c = a->arch;
+    size_t n = (size_t)a->rows * (size_t)c->n_kv_head * (size_t)c->d_head;
+    if (!c->d_value)
+        return;
+    float *all = xcalloc(n + (size_t)c->d_value, sizeof *all);
+    same(all + n, c->d_value, c->value_scale);
+    a->backend->put(a->device, a->v, all, n * sizeof *all);
+    a->backend->put(a->device, a->value_factor, all + n, (size_t)c->d_value * sizeof *all);
+    free(all);
+}
+
+/* Zeros after queries and keys of half the width (differential.c). */
+static void put_zeros(struct sh_activations *a)
+{
+    const struct sh_arch *c = a->arch;
+    size_t n = (size_t)a->rows * (size_t)c->n_head * (size_t)c->d_head;
+    if (!c->d_key)
+        return;
+    float *zeros = xcalloc(n, sizeof *zeros);
+    a->backend->put(a->device, a->q, zeros, n * sizeof *zeros);
+    a->backend->put(a->device, a->k, zeros, n / (size_t)(c->n_head / c->n_kv_head) * sizeof *zeros);
+    free(zeros);
+}
+
 /* What is the same for every layer: the factors of columns. */
 static void put_factors(struct sh_activations *a)
 {
@@ -129,6 +158,8 @@ int sh_activations_new(struct sh_activations *a, const struct sh_backend *b, str
             return -1;
         }
     put_factors(a);
+    put_values(a);
+    put_zeros(a);
     a->slopes = sh_arch_slopes(arch);
     if (arch->mix.attends)
         a->query_first = xcalloc((size_t)arch->mix.used * (size_t)arch->mix.n + 1, sizeof *a->query_first);

@@ -83,6 +83,12 @@ int sh_arch_n_rot(const struct sh_arch *a, int layer)
     return a->local_n_rot && sh_arch_window(a, layer) ? a->local_n_rot : a->n_rot;
 }
 
+size_t sh_arch_kept(const struct sh_arch *a, int layer)
+{
+    int d = a->d_key ? a->d_key : sh_arch_d_head(a, layer), values = a->latent.rank ? 0 : a->d_value ? a->d_value : d;
+    return sh_arch_borrows(a, layer) ? 0 : (size_t)sh_arch_kv_heads(a, layer) * (size_t)(d + values);
+}
+
 int sh_arch_heads_differ(const struct sh_arch *a)
 {
     return a->head_of[0] != a->head_of[1] || a->kv_head_of[0] != a->kv_head_of[1];
@@ -229,12 +235,12 @@ int sh_arch_scales(const struct sh_arch *a)
 
 int sh_arch_mixes_f32(const struct sh_arch *a)
 {
-    return !a->latent.rank && (a->flags & (SH_HAS_SUB_NORM | SH_ATTENTION_GATE));
+    return !a->latent.rank && (a->d_key || a->flags & (SH_HAS_SUB_NORM | SH_ATTENTION_GATE));
 }
 
 int sh_arch_has_sub(const struct sh_arch *a)
 {
-    return sh_arch_mixes_f32(a) || a->latent.rank;
+    return sh_arch_mixes_f32(a) || a->latent.rank || a->d_value;
 }
 
 unsigned sh_arch_flags(const struct sh_arch *a, int layer)

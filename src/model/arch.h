@@ -147,6 +147,7 @@ struct sh_arch {
     int n_layer, n_head, n_kv_head;         /* query head h uses KV head h / (n_head / n_kv_head) */
     int d_head, d_model, d_embed, d_ff;     /* d_embed: width of the token embedding              */
     int n_vocab;
+    int n_out;                              /* rows of the output head: of the first tokens alone; 0: n_vocab */
     int max_pos, pos_offset;                /* position p is row p + pos_offset of the table      */
     enum sh_norm_kind norm;
     enum sh_norm_place norm_place;
@@ -182,6 +183,13 @@ struct sh_arch {
     int local_n_rot;                        /* n_rot of layers with a window; 0: the same         */
     int values_are_keys;                    /* of layers without a window: the product of keys gives values, too */
     int norms_values;                       /* values are normed per head, without weights        */
+    /* Width of a head's values where their product makes them, at most d_head: kept and attended as wide as keys, with
+     * zeros (values.c); 0: as wide as keys. The factor of these values. */
+    int d_value;
+    float value_scale;
+    int d_key;                              /* differential attention: width of a head's queries and keys, half of */
+                                            /* d_head (differential.c); 0: none                   */
+    int local_sinks;                        /* SH_HAS_SINKS: only layers with a window have them  */
     int gates_heads;                        /* SH_ATTENTION_GATE: one number for each head        */
     enum sh_act gate_act;                   /* … and what is made of it; SH_ACT_NONE: a sigmoid    */
     int borrows_from;                       /* layers from this one on take keys and values from the last */
@@ -215,6 +223,8 @@ void sh_arch_make_linear(struct sh_arch *a, int layer);
 void sh_arch_make_feed(struct sh_arch *a, int layer);
 /* KV heads whose keys and values the layer keeps, at most n_kv_head; 0: it does not attend. */
 int sh_arch_kv_heads(const struct sh_arch *a, int layer);
+/* Numbers of the keys and values that the layer has for a token. */
+size_t sh_arch_kept(const struct sh_arch *a, int layer);
 /* The most query heads that share a KV head, in any layer. */
 int sh_arch_widest_group(const struct sh_arch *a);
 int sh_arch_d_head(const struct sh_arch *a, int layer);

@@ -23,7 +23,8 @@ static const char *const structural[] = {
     "altup_num_inputs", "laurel_rank", "kv_sharing_map", "compress_ratios", "mtp_num_layers", "attention_layer_pattern",
     "block_configs", "per_layer_config", "use_double_wide_mlp", "linear_attn_config", "sparse_attention_config",
     "attn_type_list", "mlp_layer_types", "indexer_types",
-    "num_mem_blocks", "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset", "moe_latent_size", NULL};
+    "num_mem_blocks", "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset", "moe_latent_size",
+    "routed_expert_hidden_size", NULL};
 
 static int is_among(const char *key, const char *const *names, int n)
 {
@@ -116,7 +117,8 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
 {
     static const enum sh_role norms[] = {SH_ATTN_NORM_W, SH_MLP_NORM_W, SH_ATTN_POST_W, SH_MLP_POST_W};
     static const enum sh_role more[] = {SH_Q_NORM_B, SH_K_NORM_B, SH_O_NORM_W, SH_DOWN_NORM_W, SH_ACT_AP, SH_ACT_AN,
-                                        SH_ACT_BETA, SH_ACT_EPS, SH_Q_A_B, SH_KV_A_B, SH_ATTN_GATE_B};
+                                        SH_ACT_BETA, SH_ACT_EPS, SH_Q_A_B, SH_KV_A_B, SH_ATTN_GATE_B,
+                                        SH_LAMBDA_Q_1, SH_LAMBDA_K_1, SH_LAMBDA_Q_2, SH_LAMBDA_K_2};
     struct sh_arch a = *shape;
     a.d_head = a.d_head ? a.d_head : a.d_model / a.n_head;
     a.n_kv_head = a.n_kv_head ? a.n_kv_head : a.n_head;
@@ -207,7 +209,7 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
     f->q_latent = a->latent.q_rank;
     f->rope_dim = a->latent.d_rope;
     f->nope_dim = a->latent.d_nope;
-    f->v_dim = a->latent.d_v;
+    f->v_dim = a->d_value ? a->d_value : a->latent.d_v;
     if (family->params && a->recurrent.n_v)
         from_recurrent(family, a, f);
     if (family->params && a->mix.n && !a->one_block && pattern(c, a, feed_letter, f->feeds, e))

@@ -15,6 +15,8 @@ struct sh_kv_facts {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocab, max_pos;
     int gated, tied, norm, norms, qkv_bias, o_bias, mlp_bias, head_bias, router_bias, sinks;
     int qk_norm, qk_norm_wide, query_gate, head_gate, embed_norm, post_norm, positions, embed_width, window;
+    /* sinks: 2: of layers with a window alone. v_dim: of latent attention, or where it differs from head_dim. */
+    int head_rows;                      /* of the output head; 0: vocab                           */
     int norm_more;                      /* numbers of a layer's further norms and activations     */
     int global_kv_heads, global_head_dim, keys_are_values, router_scale;
     int experts, used, expert_ffn, latent_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;

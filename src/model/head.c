@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/mem.h"
 
@@ -15,6 +16,8 @@ enum {
     OWN_SHARE = 8,                      /* ... no more than an eighth, unless that is less than the host's */
     MOST_ROWS = 256
 };
+
+#define NEVER (-1e30f)                  /* a logit whose probability is 0                         */
 
 struct sh_head {
     const struct sh_backend *b;
@@ -142,26 +145,37 @@ static void queue(struct sh_head *h, const void *hidden, int first, int rows)
         h->b->linear(h->d, &out);
         x = out.out;
     }
-    struct sh_linear all = {.out = sh_dense(h->logits, SH_F32, rows, c->n_vocab), .x = x, .w = h->matrix,
-                            .bias = h->bias};
+    struct sh_linear all = {.out = sh_dense(h->logits, SH_F32, rows, sh_dim_size(c, SH_DIM_OUT)), .x = x,
+                            .w = h->matrix, .bias = h->bias};
     h->b->linear(h->d, &all);
+}
+
+/* Rows of `out` logits become rows of `vocab`: tokens without a row of the head never come next. */
+static void spread(float *logits, int rows, size_t out, size_t vocab)
+{
+    for (size_t i = (size_t)rows; i-- > 0 && out < vocab;) {
+        memmove(logits + i * vocab, logits + i * out, out * sizeof *logits);
+        for (size_t k = out; k < vocab; k++)
+            logits[i * vocab + k] = NEVER;
+    }
 }
 
 int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, float *logits, struct sh_err *e)
 {
     const struct sh_arch *c = h->arch;
-    size_t vocab = (size_t)c->n_vocab;
+    size_t vocab = (size_t)c->n_vocab, out = (size_t)sh_dim_size(c, SH_DIM_OUT);
     for (int i = 0; i < rows; i += h->rows) {
         int n = rows - i < h->rows ? rows - i : h->rows;
         float *to = logits + (size_t)i * vocab;
         queue(h, hidden, first + i, n);
-        h->b->get(h->d, to, h->logits, (size_t)n * vocab * sizeof *to);
+        h->b->get(h->d, to, h->logits, (size_t)n * out * sizeof *to);
         if (h->b->sync(h->d, e))
             return -1;
-        for (size_t k = 0; c->logit_scale < 1 || c->logit_scale > 1 ? k < (size_t)n * vocab : 0; k++)
+        for (size_t k = 0; c->logit_scale < 1 || c->logit_scale > 1 ? k < (size_t)n * out : 0; k++)
             to[k] *= c->logit_scale;
-        for (size_t k = 0; c->head_softcap > 0 && k < (size_t)n * vocab; k++)
+        for (size_t k = 0; c->head_softcap > 0 && k < (size_t)n * out; k++)
             to[k] = c->head_softcap * tanhf(to[k] / c->head_softcap);
+        spread(to, n, out, vocab);
     }
     return 0;
 }
@@ -190,7 +204,7 @@ int sh_head_choose(struct sh_head *h, const void *hidden, int first, int rows, s
     for (int i = 0, n; i < rows; i += n) {
         n = rows - i < h->rows ? rows - i : h->rows;
         queue(h, hidden, first + i, n);
-        h->b->best(h->d, h->best + i, sh_dense(h->logits, SH_F32, n, h->arch->n_vocab));
+        h->b->best(h->d, h->best + i, sh_dense(h->logits, SH_F32, n, sh_dim_size(h->arch, SH_DIM_OUT)));
     }
     h->b->get(h->d, out, h->best, (size_t)rows * sizeof *out);
     return h->b->sync(h->d, e);

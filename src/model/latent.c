@@ -65,14 +65,6 @@ void sh_latent_drop(struct sh_layer *l)
     free(l->latent);
 }
 
-/* Columns [col, col + cols) of each of `parts` equal parts of the rows of m, as one matrix. */
-static struct sh_mat part(struct sh_mat m, int parts, int col, int cols)
-{
-    int width = m.cols / parts;
-    return (struct sh_mat){(char *)m.at + (size_t)col * sh_type_bytes(m.type), m.type, m.rows * parts, cols,
-                           (size_t)width};
-}
-
 static struct sh_mat head_of(struct sh_mat m, int heads, int head, int col, int cols)
 {
     int at = head * (m.cols / heads) + col;
@@ -105,20 +97,20 @@ void sh_latent_project(const struct sh_layer *l, const struct sh_activations *a,
         struct sh_mat narrow = sh_dense(a->latent_a, SH_F32, x.rows, t->q_rank);
         struct sh_mat all = sh_dense(a->latent_x, a->dtype, x.rows, t->both ? 2 * t->q_rank : t->q_rank);
         multiply(l, narrow, x, l->matrix[SH_Q_A_W], l->vector[SH_Q_A_B]);
-        norm(l, c, part(all, 1, 0, t->q_rank), narrow, SH_Q_A_NORM_W);
+        norm(l, c, sh_columns_of(all, 1, 0, t->q_rank), narrow, SH_Q_A_NORM_W);
         if (t->both)
-            l->b->cast(l->d, part(all, 1, t->q_rank, t->q_rank), narrow);
+            l->b->cast(l->d, sh_columns_of(all, 1, t->q_rank, t->q_rank), narrow);
         multiply(l, raw, all, l->matrix[SH_Q_B_W], NULL);
     } else {
         multiply(l, raw, x, l->matrix[SH_Q_B_W], NULL);
     }
-    l->b->cast(l->d, part(q, heads, 0, t->d_rope), part(raw, heads, t->d_nope, t->d_rope));
+    l->b->cast(l->d, sh_columns_of(q, heads, 0, t->d_rope), sh_columns_of(raw, heads, t->d_nope, t->d_rope));
     for (int h = 0; h < heads; h++)
         multiply(l, head_of(q, heads, h, t->d_rope, t->rank), head_of(raw, heads, h, 0, t->d_nope), l->latent[h].key,
                  NULL);
     multiply(l, both, x, l->matrix[SH_KV_A_W], l->vector[SH_KV_A_B]);
-    l->b->cast(l->d, part(k, 1, 0, t->d_rope), part(both, 1, t->rank, t->d_rope));
-    norm(l, c, part(k, 1, t->d_rope, t->rank), part(both, 1, 0, t->rank), SH_KV_A_NORM_W);
+    l->b->cast(l->d, sh_columns_of(k, 1, 0, t->d_rope), sh_columns_of(both, 1, t->rank, t->d_rope));
+    norm(l, c, sh_columns_of(k, 1, t->d_rope, t->rank), sh_columns_of(both, 1, 0, t->rank), SH_KV_A_NORM_W);
 }
 
 void sh_latent_values(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat mixed)

@@ -8,11 +8,6 @@
 
 #include "src/base/mem.h"
 
-static int find(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *t, struct sh_err *e)
-{
-    return sh_model_tensor(m, role, layer, t, e) || sh_model_check_finite(t, e) ? -1 : 0;
-}
-
 /* As it is multiplied by its codes, where it lies or as blocks; 0: it is not. Numbers of 16 bits that are no expert's
  * are faster as a copy. */
 static int find_packed(const struct sh_layer *l, enum sh_role role, int number, struct sh_packed *p, const char **name)
@@ -81,84 +76,6 @@ int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
     return sh_layer_numbered(&l, role, 0, 0, out, NULL, e);
 }
 
-/* By which a vector is multiplied as it is read: biases, where what they are added to has its factor elsewhere; norms
- * of latents that have one. */
-static float vector_factor(const struct sh_arch *c, enum sh_role role)
-{
-    float by = 1;
-    if (role == SH_Q_B || role == SH_K_B || role == SH_V_B || role == SH_O_B)
-        by = c->attention_bias_scale;
-    else if (role == SH_KV_A_NORM_W)
-        by = c->latent.by;
-    else if (role == SH_RECUR_X_B || role == SH_RECUR_Z_B || role == SH_RECUR_A_B)
-        by = c->recurrent_bias_scale;
-    return by > 0 ? by : 1;
-}
-
-int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
-                    float **out, struct sh_err *e)
-{
-    int less_one = sh_role_is_norm(role) && sh_model_arch(m)->flags & SH_NORM_PLUS_ONE, many = sh_model_count(m, role);
-    struct sh_tensor t = {0};
-    float *host = NULL, by = vector_factor(sh_model_arch(m), role);
-    size_t n = 0;
-    *out = NULL;
-    for (int i = 0; i < many; i++) {
-        if (sh_model_numbered(m, role, layer, i, &t, e) || sh_model_check_finite(&t, e)) {
-            free(host);
-            return -1;
-        }
-        n = (size_t)t.rows * (size_t)t.cols;
-        if (!host && n)
-            host = xmalloc((size_t)many * n * sizeof *host);
-        for (size_t k = 0; k < n; k++)
-            host[(size_t)i * n + k] = by * (sh_tensor_element(&t, k) + (less_one ? 1 : 0));
-        for (size_t k = 0; k < n && role == SH_RECUR_LOG_A && sh_model_is_gguf(m); k++) {
-            float *x = &host[(size_t)i * n + k];                            /* GGUF has -exp of it */
-            if (*x > 0) {
-                sh_fail(e, "tensor '%s': found %g, expected no number above 0", t.name, (double)*x);
-                free(host);
-                return -1;
-            }
-            *x = logf(-*x);
-        }
-    }
-    if (!host)
-        return 0;
-    *out = b->vector(d, host, (size_t)many * n, e);
-    free(host);
-    return *out ? 0 : -1;
-}
-
-int sh_layer_read(struct sh_layer *l, struct sh_model *m, enum sh_role role, float **out, struct sh_err *e)
-{
-    struct sh_tensor t;
-    *out = NULL;
-    if (find(m, role, l->index, &t, e))
-        return -1;
-    size_t n = (size_t)t.rows * (size_t)t.cols;
-    *out = t.at ? xmalloc(n * sizeof **out) : NULL;
-    for (size_t i = 0; i < n && t.at; i++)
-        (*out)[i] = sh_tensor_element(&t, i);
-    return 0;
-}
-
-/* xIELU's numbers, of which two are stored before their softplus; others are the architecture's. */
-static int read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
-{
-    memcpy(l->knob, sh_model_arch(m)->knob, sizeof sh_model_arch(m)->knob);
-    static const enum sh_role roles[] = {SH_ACT_AP, SH_ACT_AN, SH_ACT_BETA, SH_ACT_EPS};
-    for (int i = 0; i < 4 && sh_model_arch(m)->act == SH_ACT_XIELU; i++) {
-        struct sh_tensor t;
-        if (find(m, roles[i], l->index, &t, e))
-            return -1;
-        float x = sh_tensor_element(&t, 0);
-        l->knob[i] = i < 2 ? log1pf(expf(x)) : x;
-    }
-    l->knob[1] += l->knob[2];
-    return 0;
-}
-
 /* What is a matrix is said by the role: a matrix may have one row. */
 static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1, [SH_DOWN_W] = 1,
@@ -179,6 +96,7 @@ static const unsigned char is_apart[SH_N_ROLE] = {
     [SH_EXPERT_UP_B] = 1, [SH_EXPERT_DOWN_W] = 1, [SH_EXPERT_DOWN_B] = 1, [SH_ACT_AP] = 1, [SH_ACT_AN] = 1,
     [SH_ACT_BETA] = 1, [SH_ACT_EPS] = 1, [SH_LAYER_SCALE] = 1, [SH_ALTUP_PREDICT] = 1, [SH_ALTUP_CORRECT] = 1,
     [SH_RECUR_CONV] = 1, [SH_RECUR_CONV_K] = 1, [SH_RECUR_CONV_V] = 1,
+    [SH_LAMBDA_Q_1] = 1, [SH_LAMBDA_K_1] = 1, [SH_LAMBDA_Q_2] = 1, [SH_LAMBDA_K_2] = 1,
     [SH_EXPERT_SCALE] = 1, [SH_Q_EXPERT_W] = 1, [SH_O_EXPERT_W] = 1, [SH_ATTN_MIX_B] = 1, [SH_MIX_B] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
@@ -188,7 +106,7 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
     *l = (struct sh_layer){.index = layer, .b = b, .d = d, .m = m, .dtype = dtype, .weight_bits = weight_bits};
     sh_model_enter(m);
     b->weight_bits(d, weight_bits);
-    int bad = read_knobs(l, m, e) || sh_layer_read(l, m, SH_SINKS, &l->sinks, e) ||
+    int bad = sh_layer_read_knobs(l, m, e) || sh_layer_read(l, m, SH_SINKS, &l->sinks, e) ||
               sh_layer_read(l, m, SH_ATTN_MIX_B, &l->attention_bias, e) ||
               sh_layer_read(l, m, SH_MIX_B, &l->mixture_bias, e);
     for (int i = SH_LAYER_ROLE; i < SH_N_ROLE && !bad; i++) {
@@ -199,7 +117,7 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
                               : sh_layer_vector(b, d, m, role, layer, &l->vector[role], e);
     }
     bad = bad || sh_latent_load(l, m, dtype, e) || sh_experts_new(l, m, e) || sh_streams_load(l, m, e) ||
-          sh_attention_experts_load(l, m, e) || sh_recurrent_load(l, m, e);
+          sh_attention_experts_load(l, m, e) || sh_recurrent_load(l, m, e) || sh_differential_load(l, m, e);
     b->weight_bits(d, 16);
     sh_model_drop(m, layer);
     sh_model_leave(m);
@@ -230,6 +148,7 @@ void sh_layer_drop(struct sh_layer *l)
     sh_experts_drop(l);
     sh_streams_drop(l);
     sh_attention_experts_drop(l);
+    l->b->release(l->d, l->differential);
     free(l->attention_bias);
     free(l->mixture_bias);
     free(l);
@@ -325,15 +244,18 @@ static void project(const struct sh_layer *l, const struct sh_activations *a, co
 {
     const struct sh_linear qkv[] = {product(l, attend->q, x, SH_Q_W, SH_Q_B, SH_ACT_NONE, 0),
                                     product(l, attend->k, x, SH_K_W, SH_K_B, SH_ACT_NONE, 0),
-                                    product(l, attend->v, x, SH_V_W, SH_V_B, SH_ACT_NONE, 0)};
+                                    product(l, sh_values_made(a, attend->v), x, SH_V_W, SH_V_B, SH_ACT_NONE, 0)};
     int borrows = sh_arch_borrows(a->arch, l->index);
     if (l->n_query_expert)
         sh_attention_experts_project(l, a, attend, x);
     else if (l->n_latent)
         sh_latent_project(l, a, attend->q, attend->k, x);
+    else if (l->differential)
+        sh_differential_project(l, a, attend, x);
     else
         sh_layer_linears(l, qkv, borrows ? 1 : l->matrix[SH_V_W] ? 3 : 2);
     sh_shared_adapt(l, a, attend, x);
+    sh_values_widen(l, a, attend->v);
     if (!borrows && !l->n_latent && !l->matrix[SH_V_W])
         l->b->cast(l->d, attend->v, attend->k);
 }
@@ -381,6 +303,10 @@ static struct sh_mat finished(const struct sh_layer *l, const struct sh_activati
         sh_latent_values(l, a, gates ? values : sub, mixed);
         if (gates)
             gate_values(l, a, sub, values, c->latent.both ? both : x);
+    } else if (c->d_value) {
+        sub = sh_values_narrow(l, a, mixed);
+    } else if (l->differential) {
+        sub = sh_differential_finish(l, a, mixed);
     } else if (c->flags & SH_HAS_SUB_NORM) {
         norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
     } else {
@@ -417,6 +343,8 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     if (l->n_latent)
         l->b->cast(l->d, v, attend.k);
     sh_streams_exchange(l, a, &attend);
+    if (a->sink && !l->sinks)           /* which only other layers have */
+        sh_layer_fill(l, sh_dense(a->sink, SH_F32, x.rows, a->arch->n_head), NULL);
     if (own)
         own->attend(own->to, l->index, &attend);
     else

@@ -62,6 +62,9 @@ struct sh_activations {
     void *gate, *gated;                 /* f32, like up: its factors, where it is gated or normed */
     void *block;                        /* [rows, d_model] f32: what a block adds, where it is normed or scaled */
     void *sink;                         /* [rows, n_head] f32: what sinks took of each row   */
+    void *narrow;                       /* f32, [rows, (n_head + 2 n_kv_head) * d_key]       */
+    void *value, *value_factor;         /* f32: [rows, n_kv_head * d_value], values before they are as wide as keys; */
+                                        /* [d_value], their factor                           */
     void *sub, *attn_gate;              /* [rows, q]: what the output product reads, dtype, where that is not mixed; */
                                         /* f32: its factors                                  */
     void *mix_logits, *mix_row, *mix_share; /* of a mixture: f32 [rows, experts]; int32, f32 [rows * used] */
@@ -171,7 +174,8 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
 void sh_head_free(struct sh_head *h);                           /* NULL is fine */
 
 /* Logits of rows [first, first + rows) of hidden [.., sh_arch_row] f32 on the device, into logits
- * [rows, n_vocab] on the host. Waits for the device and reports its errors, earlier ones included. */
+ * [rows, n_vocab] on the host; of tokens without a row of the head (sh_arch.n_out) -1e30. Waits for the device and
+ * reports its errors, earlier ones included. */
 int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, float *logits, struct sh_err *e);
 
 /* The most rows in one pass; more rows take several passes. */

@@ -28,6 +28,7 @@ struct sh_layer {
     int n_query_expert;
     float *attention_bias, *mixture_bias;       /* host, [d_model]: SH_ATTN_MIX_B, SH_MIX_B; NULL: none */
     float *sinks;                       /* host, [n_head]; NULL: none                             */
+    float lambda, *differential;        /* device, [d_head]; NULL: no differential attention      */
     float *choice, *expert_scale;       /* host, [n_expert]: SH_ROUTER_CHOICE, SH_EXPERT_SCALE; NULL: none */
     float *predict, *correct;           /* host: SH_ALTUP_PREDICT, SH_ALTUP_CORRECT; NULL: none   */
     float scale;                        /* factor of what the layer gives: SH_LAYER_SCALE, or 1   */
@@ -86,6 +87,29 @@ void sh_mixture_choose(const struct sh_arch *c, const float *choice, const float
 void sh_layer_fill(const struct sh_layer *l, struct sh_mat out, const float *row);
 /* A vector of the layer on the host, for free(); *out is NULL if the model has none. */
 int sh_layer_read(struct sh_layer *l, struct sh_model *m, enum sh_role role, float **out, struct sh_err *e);
+/* The numbers of an activation. */
+int sh_layer_read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
+
+/* Columns [col, col + cols) of each of `parts` equal parts of the rows of m, dense, as one matrix. */
+static inline struct sh_mat sh_columns_of(struct sh_mat m, int parts, int col, int cols)
+{
+    int width = m.cols / parts;
+    return (struct sh_mat){(char *)m.at + (size_t)col * sh_type_bytes(m.type), m.type, m.rows * parts, cols,
+                           (size_t)width};
+}
+
+/* Values narrower than keys: where their product writes them; from there to `v`, as wide as keys; back to their own
+ * width, in a->sub, from what attention gave. Of other models: v itself, and nothing to do. */
+struct sh_mat sh_values_made(const struct sh_activations *a, struct sh_mat v);
+void sh_values_widen(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat v);
+struct sh_mat sh_values_narrow(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat mixed);
+
+/* Differential attention: what the layer has for it; queries, keys and values of x, not yet turned; what the output
+ * product reads, from what attention gave, which is overwritten. */
+int sh_differential_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
+void sh_differential_project(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend,
+                             struct sh_mat x);
+struct sh_mat sh_differential_finish(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat mixed);
 
 /* Attention whose queries come from experts: queries, keys and values of x; then out = what experts make of `mixed`. */
 int sh_attention_experts_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);

@@ -15,10 +15,12 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_EMBED: return a->d_embed;
     case SH_DIM_FF: return a->d_ff;
     case SH_DIM_VOCAB: return a->n_vocab;
+    case SH_DIM_OUT: return a->n_out ? a->n_out : a->n_vocab;
     case SH_DIM_POS: return a->max_pos + a->pos_offset;
-    case SH_DIM_Q: return a->n_head * a->d_head;
-    case SH_DIM_KV: return a->n_kv_head * a->d_head;
-    case SH_DIM_HEAD: return a->d_head;
+    case SH_DIM_Q: return a->n_head * (a->d_key ? a->d_key : a->d_head);
+    case SH_DIM_KV: return a->n_kv_head * (a->d_key ? a->d_key : a->d_head);
+    case SH_DIM_KV_VALUES: return a->n_kv_head * a->d_value;
+    case SH_DIM_HEAD: return a->d_key ? a->d_key : a->d_head;
     case SH_DIM_HEADS: return a->n_head;
     case SH_DIM_KV_HEADS: return a->n_kv_head;
     case SH_DIM_GATES: return a->gates_heads ? a->n_head : a->n_head * a->d_head;
@@ -31,7 +33,7 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_KV_A: return a->latent.rank + a->latent.d_rope;
     case SH_DIM_Q_B: return a->n_head * (a->latent.d_nope + a->latent.d_rope);
     case SH_DIM_KV_B: return a->n_head * (a->latent.d_nope + a->latent.d_v);
-    case SH_DIM_VALUES: return a->n_head * a->latent.d_v;
+    case SH_DIM_VALUES: return a->n_head * (a->d_value ? a->d_value : a->latent.d_v);
     case SH_DIM_NOPE: return a->latent.d_nope;
     case SH_DIM_VALUE: return a->latent.d_v;
     case SH_DIM_KV_SET: return a->n_kv_head / (a->mix.attends ? a->mix.used : 1) * a->d_head;
@@ -80,6 +82,7 @@ static int block_of(enum sh_role role)
         [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_Q_NORM_B] = 1, [SH_K_NORM_B] = 1, [SH_O_NORM_W] = 1,
         [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1, [SH_Q_A_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_Q_B_W] = 1,
         [SH_KV_A_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_KV_B_W] = 1, [SH_Q_A_B] = 1, [SH_KV_A_B] = 1, [SH_K_B_W] = 1,
+        [SH_LAMBDA_Q_1] = 1, [SH_LAMBDA_K_1] = 1, [SH_LAMBDA_Q_2] = 1, [SH_LAMBDA_K_2] = 1,
         [SH_V_B_W] = 1, [SH_RECUR_CONV_K] = 2, [SH_RECUR_CONV_V] = 2, [SH_RECUR_A_IN_W] = 2, [SH_RECUR_Z_IN_W] = 2,
         [SH_PAIR_NORM_W] = 1, [SH_BLOCK_OUT_W] = 1, [SH_FEED_ADAPT_W] = 3, [SH_GATE_ADAPT_W] = 3, [SH_UP_ADAPT_W] = 3,
         [SH_UP_W] = 3, [SH_UP_B] = 3, [SH_GATE_W] = 3, [SH_GATE_B] = 3, [SH_DOWN_W] = 3, [SH_DOWN_B] = 3};
@@ -137,6 +140,8 @@ int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer
         return 0;
     if (!is_of_streams(p->role, &a->streams) ||
         (p->role >= SH_LAYER_ROLE && (is_lent(p->role, a, layer) || is_misplaced(p->role, a, layer))))
+        return 0;
+    if (p->role == SH_SINKS && a->local_sinks && !sh_arch_window(a, layer))
         return 0;
     int block = p->role < SH_LAYER_ROLE ? 0 : block_of(p->role);
     if ((block == 1 && !sh_arch_attends(a, layer)) || (block == 3 && !sh_arch_feeds(a, layer)) ||

@@ -25,6 +25,9 @@ libmodel_a_SOURCES = \
 	%D%/head.c \
 	%D%/layer.c %D%/layer.h \
 	%D%/latent.c \
+	%D%/values.c \
+	%D%/differential.c \
+	%D%/layer_vectors.c \
 	%D%/layer_parts.h \
 	%D%/layout.c \
 	%D%/mixture.c \
@@ -51,6 +54,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_cohere.c \
 	%D%/families/family_cwm.c \
 	%D%/families/family_deepseek.c \
+	%D%/families/family_diffllama.c \
 	%D%/families/family_ernie4_5.c \
 	%D%/families/family_exaone.c \
 	%D%/families/family_exaone4.c \
@@ -84,6 +88,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_llama4.c \
 	%D%/families/family_longcat_flash.c \
 	%D%/families/family_mellum.c \
+	%D%/families/family_mimo_v2.c \
 	%D%/families/family_minicpm3.c \
 	%D%/families/family_minimax.c \
 	%D%/families/family_ministral.c \

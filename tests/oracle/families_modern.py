@@ -248,7 +248,31 @@ def cases():
             layers_block_type=["linear_attention", "hybrid", "hybrid", "hybrid"]),
         "zamba2_plain": make_config(
             "zamba2", **SMALL, **ZAMBA, num_hidden_layers=3, add_bias_linear=True, rms_norm_eps=1e-3,
-            time_step_min=0.4, tie_word_embeddings=False, layers_block_type=["hybrid", "linear_attention", "hybrid"])}
+            time_step_min=0.4, tie_word_embeddings=False, layers_block_type=["hybrid", "linear_attention", "hybrid"]),
+        "mimo_v2": make_config(
+            "mimo_v2_flash", **SMALL | {"num_key_value_heads": 1}, **EXPERTS, num_hidden_layers=3, n_routed_experts=6,
+            n_group=3, topk_group=2, head_dim=12, v_head_dim=8, sliding_window=10, layer_types=IN_TURNS,
+            attention_bias=True, routed_scaling_factor=1.3, mlp_layer_types=["sparse", "dense", "sparse"],
+            rope_parameters={
+                "full_attention": ROPE | {"rope_theta": 5000.0, "partial_rotary_factor": 0.334},
+                "sliding_attention": ROPE | {"rope_theta": 100.0, "partial_rotary_factor": 0.5}}),
+        "mimo_v2_published": make_config(
+            "mimo_v2_flash", **SMALL | {"num_key_value_heads": 1}, **EXPERTS, num_hidden_layers=3, n_routed_experts=4,
+            head_dim=12, v_head_dim=8, sliding_window=10),
+        "gemma4_unified": make_config(
+            "gemma4_unified_text", **SMALL, head_dim=6, global_head_dim=8, num_hidden_layers=3, sliding_window=10,
+            layer_types=IN_TURNS, attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=4.0),
+        "gemma4_unified_lent": make_config(
+            "gemma4_unified_text", **SMALL, head_dim=6, global_head_dim=8, num_hidden_layers=4, sliding_window=10,
+            layer_types=["sliding_attention", "full_attention"] * 2, num_kv_shared_layers=2, use_double_wide_mlp=True,
+            rope_parameters={
+                "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 20000.0},
+                "sliding_attention": ROPE}),
+        "diffllama": make_config("diffllama", **SMALL | {"num_attention_heads": 8, "num_key_value_heads": 4}, head_dim=6,
+                                 num_hidden_layers=3, attention_bias=True, rms_norm_eps=1e-3),
+        "diffllama_plain": make_config("diffllama", **SMALL | {"num_key_value_heads": 4}, num_hidden_layers=2),
+        "apertus1p5": make_config("apertus1p5_text", **SMALL, num_hidden_layers=2, output_vocab_size=47,
+                                  rope_parameters=ROPE, attention_bias=True)}
 
 
 def run(model, tokens):

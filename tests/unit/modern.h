@@ -48,7 +48,10 @@
     X(bailing_hybrid, bailing_hybrid) X(bailing_hybrid, bailing_hybrid_unbounded) \
     X(longcat_flash, longcat_flash) X(longcat_flash, longcat_flash_yarn) \
     X(axk2, axk2) X(axk2, axk2_groups) X(minimax, minimax) X(minimax, minimax_plain) \
-    X(zamba2, zamba2) X(zamba2, zamba2_plain)
+    X(zamba2, zamba2) X(zamba2, zamba2_plain) \
+    X(mimo_v2, mimo_v2) X(mimo_v2, mimo_v2_published) \
+    X(gemma4_unified, gemma4_unified) X(gemma4_unified, gemma4_unified_lent) \
+    X(diffllama, diffllama) X(diffllama, diffllama_plain) X(apertus1p5, apertus1p5)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

@@ -23,7 +23,7 @@ enum { MOST_ROWS = 128, ON_A_MODULE = 20, STEPS_ON_A_MODULE = 6 };
 
 struct known {                          /* of one sequence                                        */
     int n_row, row[MOST_ROWS];          /* the positions that the tensors hold                    */
-    int length, vocab, width;
+    int length, vocab, out, width;      /* out: logits of each row that the tensors hold */
     const float *attn, *hidden, *final, *logits;
 };
 
@@ -50,7 +50,8 @@ static void read_known(struct fixture *f, int s, const json_t *sequence)
     const struct sh_arch *c = f->arch;
     const json_t *rows = json_object_get(sequence, "rows");
     int whole = !rows;
-    *k = (struct known){.length = f->length[s], .vocab = c->n_vocab, .width = c->d_embed};
+    *k = (struct known){.length = f->length[s], .vocab = c->n_vocab, .out = sh_dim_size(c, SH_DIM_OUT),
+                        .width = c->d_embed};
     k->n_row = whole ? k->length : (int)json_array_size(rows);
     CU_ASSERT_FATAL(k->n_row <= MOST_ROWS);
     for (int i = 0; i < k->n_row; i++)
@@ -59,7 +60,7 @@ static void read_known(struct fixture *f, int s, const json_t *sequence)
     k->attn = tensor(f, s, "attn", whole, heads * n * (size_t)k->length);
     k->hidden = tensor(f, s, "hidden", whole, layers * n * (size_t)c->d_model);
     k->final = tensor(f, s, "final", whole, n * (size_t)k->width);
-    k->logits = tensor(f, s, "logits", whole, n * (size_t)k->vocab);
+    k->logits = tensor(f, s, "logits", whole, n * (size_t)k->out);
     CU_ASSERT_FATAL(k->attn && k->logits);
 }
 
@@ -176,13 +177,15 @@ static void take(void *to, int sequence, int position, int n, const float *logit
 {
     struct reading *r = to;
     const struct known *k = &r->f->known[sequence];
-    size_t vocab = (size_t)k->vocab;
-    double most = largest(k->logits, (size_t)k->n_row * vocab);
+    size_t vocab = (size_t)k->vocab, out = (size_t)k->out;
+    double most = largest(k->logits, (size_t)k->n_row * out);
     for (int i = 0; i < k->n_row; i++) {
         int at = k->row[i] - position;
         if (at < 0 || at >= n)
             continue;
-        r->off = fmax(r->off, off_by(logits + (size_t)at * vocab, k->logits + (size_t)i * vocab, vocab) / most);
+        r->off = fmax(r->off, off_by(logits + (size_t)at * vocab, k->logits + (size_t)i * out, out) / most);
+        for (size_t t = out; t < vocab; t++)
+            r->off = logits[(size_t)at * vocab + t] > -1e29f ? 1 : r->off;
         r->taken++;
     }
 }

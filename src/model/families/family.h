@@ -55,6 +55,7 @@ enum sh_role {
     SH_PAIR_NORM_W, SH_BLOCK_OUT_W, SH_Q_ADAPT_IN_W, SH_Q_ADAPT_W, SH_K_ADAPT_IN_W, SH_K_ADAPT_W, SH_V_ADAPT_IN_W,
     SH_V_ADAPT_W, SH_FEED_ADAPT_W, SH_GATE_ADAPT_W, SH_UP_ADAPT_W,                  /* shared_block.c */
     SH_ATTN_NORM_IN_W, SH_ATTN_NORM_OUT_W, SH_MLP_NORM_IN_W, SH_MLP_NORM_OUT_W,     /* block_norm.c */
+    SH_LAMBDA_Q_1, SH_LAMBDA_K_1, SH_LAMBDA_Q_2, SH_LAMBDA_K_2,             /* differential.c */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -65,8 +66,10 @@ int sh_role_is_norm(enum sh_role role);     /* a norm's weight                  
 enum sh_dim {
     SH_ONE,                                 /* as `rows`: the tensor is a vector                  */
     SH_DIM_MODEL, SH_DIM_EMBED, SH_DIM_FF, SH_DIM_VOCAB,
+    SH_DIM_OUT,                             /* n_out, or n_vocab                                  */
     SH_DIM_POS,                             /* max_pos + pos_offset                               */
     SH_DIM_Q, SH_DIM_KV,                    /* n_head * d_head, n_kv_head * d_head                */
+    SH_DIM_KV_VALUES,                       /* n_kv_head * d_value                                */
     SH_DIM_HEAD,                            /* d_head                                             */
     SH_DIM_HEADS, SH_DIM_KV_HEADS,          /* n_head, n_kv_head                                  */
     SH_DIM_GATES,                           /* n_head, or n_head * d_head: see gates_heads        */
@@ -74,7 +77,7 @@ enum sh_dim {
     SH_DIM_Q_RANKS,                         /* q_rank, twice with `both`                          */
     SH_DIM_NORM_RANK,                       /* norm_rank                                          */
     SH_DIM_PAIR, SH_DIM_ADAPTER,            /* 2 d_model; of struct sh_shared: rank               */
-    SH_DIM_Q_B, SH_DIM_KV_B, SH_DIM_VALUES, /* n_head times d_nope + d_rope, d_nope + d_v, d_v     */
+    SH_DIM_Q_B, SH_DIM_KV_B, SH_DIM_VALUES, /* n_head times d_nope + d_rope, d_nope + d_v, d_v (or d_value) */
     SH_DIM_NOPE, SH_DIM_VALUE,              /* d_nope, d_v                                        */
     SH_DIM_KV_SET,                          /* SH_DIM_KV over the experts of a token              */
     SH_DIM_ONE_ROW,                         /* of a matrix with one row                           */

@@ -15,6 +15,9 @@ static const struct sh_key keys[] = {
     SH_COUNT_KEY(mix.width, 1e8, "moe_intermediate_size"),
     SH_COUNT_KEY(streams.n_own, 1e8, "vocab_size_per_layer_input"), {.json = {NULL}}};
 
+static const struct sh_key keys_unified[] = {
+    SH_ACT_KEY("hidden_activation"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), {.json = {NULL}}};
+
 #define NEXT_TO(part, tensor, width) \
     {.role = SH_##part, .name = SH_LAYER tensor, .cols = SH_DIM_##width, .needs = SH_EXPERT_LAYER}
 static const struct sh_param params[] = {
@@ -35,6 +38,9 @@ static const struct sh_param params[] = {
 
 static const struct sh_fact_key facts[] = {
     SH_USUAL_FACT(window, 1, 512, "sliding_window"), SH_USUAL_FACT(global_head_dim, 1, 512, "global_head_dim"),
+    SH_FACT(global_kv_heads, 1, "num_global_key_value_heads"), {.json = {NULL}}};
+static const struct sh_fact_key facts_unified[] = {
+    SH_USUAL_FACT(window, 1, 1024, "sliding_window"), SH_USUAL_FACT(global_head_dim, 1, 512, "global_head_dim"),
     SH_FACT(global_kv_heads, 1, "num_global_key_value_heads"), {.json = {NULL}}};
 static const struct sh_fact_key mixture[] = {
     SH_NEEDED_FACT(experts, "num_experts"), SH_NEEDED_FACT(used, "top_k_experts"),
@@ -75,14 +81,12 @@ static int experts(struct sh_kv_facts *f, const struct sh_config *c, struct sh_e
     return sh_facts_read(c, mixture, f, e);
 }
 
-static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
+static int count_unified(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     int mixed = 0, width = 0, rows = 262144, doubles = 0;
     if (sh_config_flag(c, "attention_k_eq_v", &f->keys_are_values, e) ||
         sh_config_flag(c, "enable_moe_block", &mixed, e))
         return -1;
-    if (!sh_config_has(c, "hidden_size_per_layer_input"))       /* which would then be 256 */
-        return sh_fail(e, "%s: key 'hidden_size_per_layer_input' is missing", sh_config_path(c));
     if (sh_config_at_least(c, "hidden_size_per_layer_input", 0, 100000, &width, e) ||
         sh_facts_count(c, "vocab_size_per_layer_input", 1, &rows, e) ||
         sh_config_at_least(c, "num_kv_shared_layers", 0, f->layers - 1, &f->borrowed, e) ||
@@ -98,6 +102,13 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
     if (!sh_config_has(c, "per_layer_config") && !f->keys_are_values)
         f->global_kv_heads = 0;         /* they have as many as the others */
     return mixed ? experts(f, c, e) : 0;
+}
+
+static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
+{
+    if (!sh_config_has(c, "hidden_size_per_layer_input"))       /* which would then be 256 */
+        return sh_fail(e, "%s: key 'hidden_size_per_layer_input' is missing", sh_config_path(c));
+    return count_unified(f, c, e);
 }
 
 /* ---- running it ---- */
@@ -126,6 +137,11 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     if (!mixed)
         a->mix = (struct sh_mixture){0};
     return sh_config_window(c, 512, a, e) || sh_config_windows(c, sh_but_each, 6, a, e) ? -1 : 0;
+}
+
+static int shape_unified(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return sh_config_window(c, 1024, a, e) || sh_config_windows(c, sh_but_each, 6, a, e) ? -1 : 0;
 }
 
 /* Heads of layers that see all tokens. */
@@ -163,7 +179,6 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     if (!a->window)
         return sh_config_refuse(c, "sliding_window", "a number of tokens", e);
     sh_arch_see_all(a, a->n_layer - 1);                             /* whatever layer_types says */
-    a->streams.d_own = 256;
     if (sh_config_flag(c, "attention_k_eq_v", &a->values_are_keys, e) || read_heads(a, c, e) ||
         sh_gemma_borrows(a, c, 0, e) || sh_config_flag(c, "use_double_wide_mlp", &doubles, e) ||
         sh_config_at_least(c, "hidden_size_per_layer_input", 0, 100000, &a->streams.d_own, e) ||
@@ -183,17 +198,35 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return sh_config_has(c, "rope_parameters") ? sh_config_rope(c, whole, a, &a->rope, e) : 0;
 }
 
+#define START \
+    .norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY, .type = SH_F32, \
+    .norm_eps = 1e-6f, .init_std = 0.02f, .rotary_share = 1, .rope = {.base = 1e6f}, .local_rope = {.base = 1e4f}, \
+    .d_head = 256, .n_vocab = 262144, .norms_values = 1, \
+    .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_TIED_HEAD | SH_MIX_NORMED
+
 const struct sh_family sh_family_gemma4 = {
     .special = "heads that vary by layer, lent keys and values, own embeddings, experts",
     .name = "gemma4", .model_types = SH_WORDS("gemma4_text", "gemma4"),
     .architectures = SH_WORDS("Gemma4ForCausalLM", "Gemma4TextModel", "Gemma4ForConditionalGeneration"),
     .prefixes = SH_WORDS("model.language_model.", "language_model.model.", "model.", ""),
-    .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_GELU_TANH, .pos = SH_POS_ROTARY,
-              .type = SH_F32, .norm_eps = 1e-6f, .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1,
-              .rope = {.base = 1e6f}, .local_rope = {.base = 1e4f}, .d_head = 256, .n_vocab = 262144, .norms_values = 1,
-              .streams = {.n_own = 262144}, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_TIED_HEAD | SH_MIX_NORMED},
+    .start = {START, .max_pos = 131072, .streams = {.n_own = 262144, .d_own = 256}},
     .keys = keys, .params = params, .gguf = &sh_gguf_gemma4, .facts = facts, .pattern = "LLLLLG",
     .only = SH_WORDS("use_bidirectional_attention=\"vision\""),
     .knows = " attention_k_eq_v num_experts per_layer_config sliding_window num_kv_shared_layers use_double_wide_mlp "
              "hidden_size_per_layer_input ",
     .shape = shape, .finish = finish, .count = count};
+
+/* The 12B that reads images and sound without towers of their own: the same text part, without experts and without
+ * embeddings of layers. */
+const struct sh_family sh_family_gemma4_unified = {
+    .special = "heads that vary by layer, lent keys and values",
+    .name = "gemma4_unified", .model_types = SH_WORDS("gemma4_unified_text", "gemma4_unified"),
+    .architectures = SH_WORDS("Gemma4UnifiedForCausalLM", "Gemma4UnifiedTextModel",
+                              "Gemma4UnifiedForConditionalGeneration"),
+    .prefixes = SH_WORDS("model.language_model.", "language_model.model.", "model.", ""),
+    .start = {START, .max_pos = 262144},
+    .keys = keys_unified, .params = params, .facts = facts_unified, .pattern = "LLLLLG",
+    .only = SH_WORDS("use_bidirectional_attention=\"vision\"", "hidden_size_per_layer_input=0",
+                     "enable_moe_block=false"),
+    .knows = " attention_k_eq_v per_layer_config sliding_window num_kv_shared_layers use_double_wide_mlp ",
+    .shape = shape_unified, .finish = finish, .count = count_unified};
