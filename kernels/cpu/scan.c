@@ -10,6 +10,10 @@
 
 enum { CHANNELS = 64 };                 /* that a thread takes at a time                           */
 
+/* A decay near 1 has few digits left of what is lost, and thousands of equal ones would add up: below this exponent the
+ * state loses 1 - exp(-exponent) of itself instead. */
+#define SLOW 0.1f
+
 struct part {                           /* channels [first, first + n) of a sequence               */
     const struct sh_scan *a;
     int first, n;
@@ -49,7 +53,7 @@ static void run_row(const struct part *p, int row)
     const float *b = row_of(&a->b, row) + group * (size_t)a->d_state, *c = row_of(&a->c, row) +
                                                                            group * (size_t)a->d_state;
     float *out = (float *)a->out.at + (size_t)row * a->out.stride + p->first;
-    float dt[CHANNELS], given[CHANNELS], decay[CHANNELS], sum[CHANNELS] = {0};
+    float dt[CHANNELS], given[CHANNELS], decay[CHANNELS], lost = 0, sum[CHANNELS] = {0};
     int n = p->n;
     for (int i = 0; i < n; i++)
         dt[i] = i && a->d_head > 1 ? dt[0] : find_step(a, row, head_of(p, i));
@@ -57,12 +61,17 @@ static void run_row(const struct part *p, int row)
         given[i] = dt[i] * x[i];
         decay[i] = exp_of_negative(-p->rate[i] * dt[i]);
     }
+    if (a->d_head > 1 && !a->own_decays && p->rate[0] * dt[0] < SLOW) {
+        lost = -expm1f(-p->rate[0] * dt[0]);
+        for (int i = 0; i < n; i++)
+            decay[i] = 1;
+    }
     for (int k = 0; k < a->d_state; k++) {
         float *state = p->state + (size_t)k * channels;
         for (int i = 0; i < n && a->own_decays; i++)
             decay[i] = exp_of_negative(-p->rate[k * n + i] * dt[i]);
         for (int i = 0; i < n; i++) {
-            state[i] = state[i] * decay[i] + given[i] * b[k];
+            state[i] = state[i] * decay[i] + (given[i] * b[k] - state[i] * lost);
             sum[i] += state[i] * c[k];
         }
     }

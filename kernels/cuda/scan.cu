@@ -5,6 +5,7 @@
 #include "kernels/cuda/device.cuh"
 
 enum { THREADS = 64 };
+#define SLOW 0.1f                       /* see kernels/cpu/scan.c                                  */
 
 struct scan {                           /* of one sequence; without holes: every byte means something */
     float *out, *state;
@@ -29,12 +30,13 @@ static __global__ void scan_channel(struct scan a)
         float dt = a.dt[(size_t)t * a.dt_stride + (size_t)head] + a.dt_bias[head];
         dt = dt > 20.0f ? dt : log1pf(expf(dt));
         dt = dt < a.least ? a.least : dt > a.most ? a.most : dt;
-        float decay = expf(-rate * dt), given = dt * x;
+        int is_slow = a.d_head > 1 && !a.own_decays && rate * dt < SLOW;
+        float decay = is_slow ? 1.0f : expf(-rate * dt), lost = is_slow ? -expm1f(-rate * dt) : 0.0f, given = dt * x;
         for (int k = 0; k < a.d_state; k++) {
             float *s = a.state + (size_t)k * (size_t)channels + (size_t)i;
             if (a.own_decays)
                 decay = expf(-expf(log_a[k]) * dt);
-            float now = *s * decay + given * b[k];
+            float now = *s * decay + (given * b[k] - *s * lost);
             *s = now;
             out += now * c[k];
         }
