@@ -149,11 +149,6 @@ size_t sh_arch_row(const struct sh_arch *a)
     return sh_arch_late_at(a) + (a->mix.late || a->shared.n ? (size_t)a->d_model : 0);
 }
 
-size_t sh_arch_embed_at(const struct sh_arch *a)
-{
-    return sh_arch_late_at(a);
-}
-
 int sh_arch_shares(const struct sh_arch *a, int layer)
 {
     return layer >= 0 && layer < a->n_layer && a->shared.at[layer / 64] >> layer % 64 & 1;

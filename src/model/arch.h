@@ -156,7 +156,7 @@ struct sh_arch {
     enum sh_type type;                      /* type, as declared; each tensor has its own         */
     float final_eps;                        /* norm_eps of the norm after the last layer; 0: the same */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
-    int norm_rank;                          /* norms before blocks have a gate of so many numbers' making; 0: none */
+    int norm_rank;                          /* rank of the gates of norms before blocks (block_norm.c); 0: none */
     float softcap, head_softcap;            /* caps of scores and of logits, see sh_attend; 0: none */
     float embed_scale;                      /* factor of the token embedding                      */
     float residual_scale, logit_scale;      /* factors of what a block adds; of the logits before their cap */
@@ -238,15 +238,13 @@ int sh_arch_lends(const struct sh_arch *a, int layer);
 const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_arch *copy);
 
 /* Numbers of a token between layers: its streams [n, d_model], the layers' own embeddings [n_layer, d_own], the lent
- * keys and values of layers with a window, then of those without, what experts gave that is added late [d_model].
- * d_model where there is one stream alone. Where in it are the layer's embedding, the keys (then values) that it lends
- * or borrows, and what is late. */
+ * keys and values of layers with a window, then of those without, and [d_model] what experts gave that is added late
+ * or, for layers with a shared block, the token's embedding again. d_model where there is one stream alone. Where in it
+ * are the layer's embedding, the keys (then values) that it lends or borrows, and what is late or again. */
 size_t sh_arch_row(const struct sh_arch *a);
 size_t sh_arch_own_at(const struct sh_arch *a, int layer);
 size_t sh_arch_lent_at(const struct sh_arch *a, int layer);
 size_t sh_arch_late_at(const struct sh_arch *a);
-/* For layers with a shared block, the token's embedding again [d_model]: right after the one stream that there is. */
-size_t sh_arch_embed_at(const struct sh_arch *a);
 /* Has the layer a shared block? The layer whose tensors it is made of; the layers before that have one. */
 int sh_arch_shares(const struct sh_arch *a, int layer);
 int sh_arch_block_layer(const struct sh_arch *a, int layer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The norms before blocks. In A.X-K2 what it gives, y, meets a gate of its own: y sigmoid(W_out silu(W_in y)), where
- * W_in gives a few numbers. In MiniMax-Text-01 y takes the place of the hidden states, by a factor. */
+/* The norms before blocks. In A.X-K2 the output y of a norm has a gate: y sigmoid(W_out silu(W_in y)), where W_in gives
+ * norm_rank numbers. In MiniMax-Text-01 y, times a factor, takes the place of the hidden states. */
 #include "src/model/layer_parts.h"
 
 static void multiply(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w, enum sh_act act)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The facts that determine a model's memory (facts.h), from config.json (config.h): the shape, what the family counts
  * in addition, and the formats of the published weights. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,12 +104,18 @@ static int pattern(const struct sh_config *c, const struct sh_arch *a, layer_let
     return 0;
 }
 
+/* What is more than any model has is refused later. */
+static int at_most_int(long long n)
+{
+    return n < INT_MAX ? (int)n : INT_MAX;
+}
+
 /* How many numbers of the layer (or of none) have the role; 0: the family has no such tensor. */
-static int numbers_of(const struct sh_family *family, const struct sh_arch *a, enum sh_role role, int layer)
+static long long numbers_of(const struct sh_family *family, const struct sh_arch *a, enum sh_role role, int layer)
 {
     for (const struct sh_param *p = family->params; p->name; p++)
         if (p->role == role && sh_param_exists(p, a, layer))
-            return sh_dim_size(a, p->count) * sh_dim_size(a, p->rows) * sh_dim_size(a, p->cols);
+            return (long long)sh_dim_size(a, p->count) * sh_dim_size(a, p->rows) * sh_dim_size(a, p->cols);
     return 0;
 }
 
@@ -125,21 +132,23 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     int attends = 0;
     while (attends < a.n_layer - 1 && !sh_arch_attends(&a, attends))
         attends++;
-    int each = numbers_of(family, &a, SH_Q_NORM_W, attends) + numbers_of(family, &a, SH_K_NORM_W, attends);
-    int biases = numbers_of(family, &a, SH_ATTN_NORM_B, 0) + numbers_of(family, &a, SH_MLP_NORM_B, 0);
-    int last = numbers_of(family, &a, SH_FINAL_NORM_W, -1);
+    long long each = numbers_of(family, &a, SH_Q_NORM_W, attends) + numbers_of(family, &a, SH_K_NORM_W, attends);
+    long long biases = numbers_of(family, &a, SH_ATTN_NORM_B, 0) + numbers_of(family, &a, SH_MLP_NORM_B, 0);
+    long long last = numbers_of(family, &a, SH_FINAL_NORM_W, -1);
+    long long norm_more = 0;
     f->norms = 0;
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
         f->norms += numbers_of(family, &a, norms[i], 0) > 0;
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        f->norm_more += numbers_of(family, &a, more[i], attends);
+        norm_more += numbers_of(family, &a, more[i], attends);
     f->norm = biases ? SH_KEPT_LAYER : SH_KEPT_RMS;
     f->post_norm = !last;
     f->embed_norm = numbers_of(family, &a, SH_EMBED_NORM_W, -1) > 0;
     f->head_bias = numbers_of(family, &a, SH_HEAD_B, -1) > 0;
     f->qk_norm = each > 0 && !(a.flags & (SH_QK_NORM_WIDE | SH_QK_NORM_EACH));
     f->qk_norm_wide = each > 0 && !f->qk_norm && !(a.flags & SH_QK_NORM_EACH);
-    f->norm_more += f->qk_norm || f->qk_norm_wide ? 0 : each;
+    norm_more += f->qk_norm || f->qk_norm_wide ? 0 : each;
+    f->norm_more = at_most_int(f->norm_more + norm_more);
     int feeds = 0;
     while (feeds < a.n_layer - 1 && !sh_arch_feeds(&a, feeds))
         feeds++;
@@ -184,9 +193,10 @@ static void from_recurrent(const struct sh_family *family, const struct sh_arch 
     f->ssm_key_dim = has_keys ? r->d_k : 0;
     f->ssm_bare = !r->has_conv_bias;
     f->ssm_unnormed = f->ssm == 2 && !r->normed;
-    f->ssm_biases = 0;
+    long long all = 0;
     for (size_t i = 0; i < sizeof biases / sizeof *biases; i++)
-        f->ssm_biases += numbers_of(family, a, biases[i], layer);
+        all += numbers_of(family, a, biases[i], layer);
+    f->ssm_biases = at_most_int(all);
 }
 
 static int from_shape(const struct sh_config *c, const struct sh_family *family, const struct sh_arch *a,

@@ -281,7 +281,7 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
     if (rows)
         add_streams(n, rows, hidden);
     if (rows && c->shared.n)
-        n->b->cast(n->d, sh_layer_part(c, hidden, rows, sh_arch_embed_at(c), c->d_model),
+        n->b->cast(n->d, sh_layer_part(c, hidden, rows, sh_arch_late_at(c), c->d_model),
                    sh_layer_part(c, hidden, rows, 0, c->d_model));
     return 0;
 }

@@ -4,7 +4,7 @@
 tests/oracle/capacity_configs.py > tests/golden/capacity_configs.json
 
 Each model is built without storage from a config of classic keys; the config as transformers writes it today is
-kept beside it and must be read to the same answer. Made with transformers 5.23.0 and torch 2.15.0."""
+kept next to it and must be read to the same answer. Made with transformers 5.23.0 and torch 2.15.0."""
 import json
 import sys
 
@@ -90,6 +90,13 @@ CONFIGS = [
                    mamba_dt_rank=6, use_mamba_kernels=False)),
     ("llama4_text", dict(GQA, num_hidden_layers=8, head_dim=16, intermediate_size_mlp=200, num_local_experts=4,
                          num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=32)),
+    # More numbers of experts in a layer than 32 bits count. (transformers gives experts that compute nothing numbers, too.)
+    ("qwen3_moe", dict(MOE, num_hidden_layers=2, hidden_size=4096, num_experts=513, moe_intermediate_size=2048,
+                       head_dim=16)),
+    ("longcat_flash", dict(num_layers=2, hidden_size=6144, num_attention_heads=6, vocab_size=131, max_position_embeddings=256,
+                           kv_lora_rank=32, q_lora_rank=40, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16,
+                           ffn_hidden_size=160, n_routed_experts=512, zero_expert_num=0, moe_topk=12,
+                           expert_ffn_hidden_size=2048)),
 ]
 
 

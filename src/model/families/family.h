@@ -131,8 +131,8 @@ enum sh_form {
     SH_BY_HEAD = 32,                        /* for each query head its rows of every part         */
     SH_BY_RECUR_HEAD = 64,                  /* the same for each key head of the delta rule       */
     SH_OPTIONAL = 128,                      /* a file without it is whole: it would change nothing */
-    SH_OF_BLOCK = 1024,                     /* of a shared block: '%' is its sh_arch_block_number */
-    SH_CUT_ANYWHERE = 512                   /* a part of a matrix: only all parts together have a number of rows */
+    SH_CUT_ANYWHERE = 512,                  /* a part of a matrix: only all parts together have a number of rows */
+    SH_OF_BLOCK = 1024                      /* of a shared block: '%' is its sh_arch_block_number */
 };
 
 /* Where a role has several that exist, they are names that it has in the wild: the first that is in the file counts. */

@@ -25,7 +25,7 @@ static int read_layers(struct sh_arch *a, const struct sh_config *c, struct sh_e
 {
     static const struct sh_word kinds[] = {
         {"full_attention", SH_BLOCK_ATTENTION}, {"linear_attention", SH_BLOCK_RECURRENT}, {NULL, 0}};
-    if (sh_config_has(c, "layer_types.0"))
+    if (sh_config_is_set(c, "layer_types"))
         return sh_config_blocks(c, "layer_types", kinds, a, e);
     for (int i = 0; i < a->n_layer; i++)
         sh_config_set_block(a, i, i % 2 ? SH_BLOCK_RECURRENT : SH_BLOCK_ATTENTION);
@@ -73,4 +73,4 @@ const struct sh_family sh_family_minimax = {
               .recurrent = {.kind = SH_LIGHTNING, .kernel = 1, .normed = 1, .norm_eps = 1e-6f},
               .mix = {.n = 8, .used = 2, .route = SH_ROUTE_CHOSEN}, .flags = SH_LLAMA_FLAGS},
     .keys = keys, .params = params, .only = SH_WORDS("attention_bias=false", "mlp_bias=false"),
-    .knows = " layer_types sliding_window num_experts ", .shape = shape, .finish = finish};
+    .knows = " layer_types attn_type_list sliding_window num_experts ", .shape = shape, .finish = finish};
