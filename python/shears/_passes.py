@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The passes of a model that is recorded, and the sequences that go through it together."""
+import weakref
 
 
 class Group:
@@ -23,7 +24,14 @@ class Pass:
         self.tokens, self.cache, self.past, self.wants_weights = tokens, cache, past, wants_weights
         self.group = None
         self.new = self.before = None   # per sequence: which queries of this pass are tokens; how many there were before
+        self._read = None               # weak references to the last queries and keys
         self.keys = {}                  # of attention that is not causal: which columns are seen, by batch row
+
+    def reads_again(self, query, key):
+        """Whether these very queries and keys were the last ones: a layer that attends twice, to two halves of its values."""
+        before = self._read
+        self._read = weakref.ref(query), weakref.ref(key)
+        return before is not None and before[0]() is query and before[1]() is key
 
 
 def past_of(cache):

@@ -339,7 +339,11 @@ class record:
             shape.mask = shape.mask[..., :n_key]
         layer = None
         with torch.no_grad():
-            if current is not None and self._is_recorded(role):
+            if current is not None and self._is_recorded(role) and current.reads_again(query, key):
+                if "v" in self.vectors:
+                    raise failed("layer %d" % self._layer_of(module), "it attends twice, to two halves of its values",
+                                 "record with vectors=\"qk\"")
+            elif current is not None and self._is_recorded(role):
                 layer = self._enter_layer(current, module, query, key, value, shape, sliding_window)
                 self._keep_vectors(current, module, layer, query, key, value, shape)
             kept = [] if current is not None and current.wants_weights else None
@@ -377,14 +381,15 @@ class record:
 
     def _layer_of(self, module):
         index = getattr(module, "layer_idx", None)
-        if isinstance(index, int) and not isinstance(index, bool):
+        is_number = isinstance(index, int) and not isinstance(index, bool)
+        if is_number and index >= 0:
             return index
         found = _STACK.search(self._names.get(id(module), ""))
-        if not found:
+        if not found or is_number:              # a block that several layers share has a number below 0
             raise failed(self._names.get(id(module), type(module).__name__), "it does not say which layer it is of")
         return int(found.group(1))
 
-    def _window_of(self, module, layer, sliding_window):
+    def _window_of(self, module, layer, sliding_window, has_mask):
         window = sliding_window if sliding_window is not None else getattr(module, "sliding_window", None)
         kinds = getattr(self._config, "layer_types", None)
         kind = kinds[layer] if isinstance(kinds, (list, tuple)) and layer < len(kinds) else None
@@ -392,7 +397,8 @@ class record:
             window = getattr(self._config, "attention_chunk_size", None)
         elif window is None and kind == "sliding_attention":
             window = getattr(self._config, "sliding_window", None)
-        return window if isinstance(window, int) and window > 0 and kind != "full_attention" else 0
+        is_full = kind == "full_attention" and (sliding_window is None or not has_mask)     # the mask decides
+        return window if isinstance(window, int) and window > 0 and not is_full else 0
 
     def _enter_layer(self, current, module, query, key, value, s, sliding_window):
         """The number of the layer, whose rows can come now."""
@@ -408,7 +414,8 @@ class record:
             self._start(current, self._real(s, seen, query, n_key))
         group = current.group
         if s.causal:
-            s.window = self._checked_window(s, seen, self._window_of(module, layer, sliding_window), n_query, n_key)
+            s.window = self._checked_window(s, seen, self._window_of(module, layer, sliding_window, seen is not None),
+                                            n_query, n_key)
             if group.probe is None or group.probe[0] == layer:
                 self._probe(group, layer, key, s, n_query)
         else:

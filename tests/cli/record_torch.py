@@ -130,6 +130,7 @@ def compare_trace(model, name, folder, sequences, calls):
     with open("tokens.jsonl", "w", encoding="utf-8") as f:
         f.writelines(json.dumps(t) + "\n" for t in sequences)
     has = "qkv" if model._supports_attention_backend else ""
+    has = "" if name.startswith("diffllama") else has   # shears trace has both halves of the values, and zeros after keys
     done = subprocess.run([SHEARS, "trace", "-q", "--model", folder, "--tokens", "tokens.jsonl", "--db", fresh("trace.db"),
                            *(["--vectors", has] if has else [])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
@@ -144,7 +145,7 @@ def compare_trace(model, name, folder, sequences, calls):
     trace = shears.open("trace.db")
     heads, kv = int(trace.runs["heads"][0]), int(trace.runs["kv_heads"][0])
     if has and kv == int(store.runs["kv_heads"][0]):
-        for i, layer, kind in {(p[0], p[1], k) for p in a for k in "qkv"}:
+        for i, layer, kind in {(p[0], p[1], k) for p in a for k in has}:
             for head in range(heads if kind == "q" else kv):
                 x, y = trace.vectors(i, layer, kind, head), store.vectors(i, layer, kind, head)
                 assert x.shape == y.shape, (name, layer, kind, head)
@@ -165,6 +166,7 @@ def families():
     scaled = ("granite_swa", "granitemoe_swa", "granitemoe_swa_still")
     # Blocks of 128 x 128 share a factor; where sizes are no multiples of 128, transformers makes blocks of equal sizes.
     apart.update({"quantised_fp8_block_%d" % i: "transformers reads FP8 in other blocks there" for i in (1, 2)})
+    refused = dict.fromkeys(("zamba2", "zamba2_plain"), "it does not say which layer it is of")
     for name, folder in all_.items():
         with open(folder + "/ref.json", encoding="utf-8") as f:
             ref = json.load(f)
@@ -177,6 +179,13 @@ def families():
         def calls():
             for tokens in sequences:
                 model(torch.tensor([tokens]))
+        if name in refused:
+            try:
+                recorded(model, "f32.db", calls)
+                wrong.append((name, "was recorded"))
+            except shears.ShearsError as e:
+                wrong += [] if refused[name] in str(e) else [(name, str(e))]
+            continue
         store, r = recorded(model, "f32.db", calls, codec="f32")
         remarked += [name] if r.remarks else []
         attending = ref.get("attn_layers") or range(int(store.runs["layers"][0]))

@@ -229,7 +229,7 @@ def cases():
         "axk2": make_config(
             "axk2", **LATENT, **EXPERTS, **INDEX, num_hidden_layers=3, n_routed_experts=6, gated_norm_rank=3),
         "axk2_groups": make_config(
-            "axk2", **LATENT | {"v_head_dim": 13}, **EXPERTS, **INDEX, num_hidden_layers=2, n_routed_experts=6,
+            "axk2", **LATENT | {"v_head_dim": 9}, **EXPERTS, **INDEX, num_hidden_layers=2, n_routed_experts=6,
             n_group=3, topk_group=2, n_shared_experts=2, gated_norm_rank=5, attention_bias=True, rms_norm_eps=1e-3,
             norm_topk_prob=False, mlp_layer_types=["sparse", "dense"], tie_word_embeddings=True, rope_parameters={
                 "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
