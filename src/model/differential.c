@@ -52,12 +52,6 @@ int sh_differential_load(struct sh_layer *l, struct sh_model *m, struct sh_err *
     return l->differential ? 0 : -1;
 }
 
-/* Columns [col, col + cols) of m. */
-static struct sh_mat columns(struct sh_mat m, int col, int cols)
-{
-    return (struct sh_mat){(char *)m.at + (size_t)col * sh_type_bytes(m.type), m.type, m.rows, cols, m.stride};
-}
-
 void sh_differential_project(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend,
                              struct sh_mat x)
 {
@@ -79,16 +73,17 @@ void sh_differential_project(const struct sh_layer *l, const struct sh_activatio
     l->b->cast(l->d, sh_columns_of(attend->k, n_kv, 0, d), sh_columns_of(k, n_kv, 0, d));
     for (int head = 0; head < n_kv; head++)
         for (int i = 0; i < 2; i++)
-            l->b->cast(l->d, columns(attend->v, (2 * head + i) * d, d), columns(v, (head % half + i * half) * d, d));
+            l->b->cast(l->d, sh_columns(attend->v, (2 * head + i) * d, d),
+                       sh_columns(v, (head % half + i * half) * d, d));
 }
 
 struct sh_mat sh_differential_finish(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat mixed)
 {
     const struct sh_arch *c = a->arch;
     int half = c->n_head * c->d_key;
-    struct sh_mat first = columns(mixed, 0, half), sub = sh_dense(a->sub, a->dtype, mixed.rows, half),
+    struct sh_mat first = sh_columns(mixed, 0, half), sub = sh_dense(a->sub, a->dtype, mixed.rows, half),
                   heads = sh_dense(mixed.at, SH_F32, mixed.rows * c->n_head, c->d_head);
-    struct sh_scatter less = {.out = first, .x = columns(mixed, half, half), .by = -l->lambda};
+    struct sh_scatter less = {.out = first, .x = sh_columns(mixed, half, half), .by = -l->lambda};
     struct sh_norm norm = {.out = heads, .x = heads, .weight = l->differential, .eps = c->norm_eps,
                            .kind = SH_NORM_RMS};
     l->b->scatter(l->d, &less);

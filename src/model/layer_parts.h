@@ -90,6 +90,12 @@ int sh_layer_read(struct sh_layer *l, struct sh_model *m, enum sh_role role, flo
 /* The numbers of an activation. */
 int sh_layer_read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
 
+/* Columns [col, col + cols) of m. */
+static inline struct sh_mat sh_columns(struct sh_mat m, int col, int cols)
+{
+    return (struct sh_mat){(char *)m.at + (size_t)col * sh_type_bytes(m.type), m.type, m.rows, cols, m.stride};
+}
+
 /* Columns [col, col + cols) of each of `parts` equal parts of the rows of m, dense, as one matrix. */
 static inline struct sh_mat sh_columns_of(struct sh_mat m, int parts, int col, int cols)
 {

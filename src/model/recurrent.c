@@ -121,14 +121,6 @@ static void convolve(const struct run *r, struct sh_mat x, enum sh_act act)
     run_texts(r, queue_conv, &conv);
 }
 
-/* Some columns of x. */
-static struct sh_mat part(struct sh_mat x, int first, int cols)
-{
-    x.at = (float *)x.at + first;
-    x.cols = cols;
-    return x;
-}
-
 static struct sh_linear product(const struct run *r, struct sh_mat out, struct sh_mat x, enum sh_role w,
                                 enum sh_role bias)
 {
@@ -171,9 +163,9 @@ static void run_delta(const struct run *r, struct sh_mat x, struct sh_mat in, st
     struct sh_mat low_a = sh_dense(r->a->recur_y, r->a->dtype, x.rows, c->gate_rank), low_z = low_a;
     out.at = r->a->recur_out;
     low_z.at = (char *)low_a.at + (size_t)x.rows * (size_t)c->gate_rank * sh_type_bytes(low_a.type);
-    const struct sh_linear all[] = {product(r, part(in, 0, keys), x, SH_RECUR_Q_W, SH_N_ROLE),
-                                    product(r, part(in, keys, keys), x, SH_RECUR_K_W, SH_N_ROLE),
-                                    product(r, part(in, 2 * keys, values), x, SH_RECUR_V_W, SH_N_ROLE),
+    const struct sh_linear all[] = {product(r, sh_columns(in, 0, keys), x, SH_RECUR_Q_W, SH_N_ROLE),
+                                    product(r, sh_columns(in, keys, keys), x, SH_RECUR_K_W, SH_N_ROLE),
+                                    product(r, sh_columns(in, 2 * keys, values), x, SH_RECUR_V_W, SH_N_ROLE),
                                     product(r, by_b, x, SH_RECUR_B_W, SH_N_ROLE),
                                     c->gate_rank ? product(r, low_z, x, SH_RECUR_Z_IN_W, SH_N_ROLE)
                                                  : product(r, z, x, SH_RECUR_Z_W, SH_N_ROLE),
@@ -202,11 +194,12 @@ static void split_mixed(const struct run *r, struct sh_mat in, struct sh_scan *w
     int rank = r->shape->rank, state = r->shape->d_k;
     struct sh_mat x = sh_dense(r->a->recur_y, r->a->dtype, in.rows, in.cols);
     struct sh_mat ranked = sh_dense(r->a->recur_y, r->a->dtype, in.rows, rank);
-    struct sh_mat mixed = sh_dense(r->a->recur_b, SH_F32, in.rows, rank + 2 * state), steps = part(mixed, 0, rank);
+    struct sh_mat mixed = sh_dense(r->a->recur_b, SH_F32, in.rows, rank + 2 * state);
+    struct sh_mat steps = sh_columns(mixed, 0, rank);
     struct sh_linear mix = product(r, mixed, x, SH_RECUR_MIX_W, SH_N_ROLE);
     struct sh_linear step = product(r, what->dt, ranked, SH_RECUR_STEP_W, SH_N_ROLE);
-    what->b = part(mixed, rank, state);
-    what->c = part(mixed, rank + state, state);
+    what->b = sh_columns(mixed, rank, state);
+    what->c = sh_columns(mixed, rank + state, state);
     l->b->cast(l->d, x, in);
     l->b->linear(l->d, &mix);
     if (l->vector[SH_RECUR_STEP_NORM_W])
@@ -252,8 +245,8 @@ static void run_scan(const struct run *r, struct sh_mat x, struct sh_mat in, str
     const struct sh_linear all[] = {product(r, z, x, SH_RECUR_Z_W, SH_RECUR_Z_B),
                                     product(r, in, x, SH_RECUR_X_W, SH_RECUR_X_B),
                                     product(r, dt, x, SH_RECUR_A_W, SH_RECUR_A_B)};
-    struct sh_scan what = {.out = out, .x = part(in, 0, values), .b = part(in, values, keys),
-                           .c = part(in, values + keys, keys), .dt = dt, .log_a = r->l->vector[SH_RECUR_LOG_A],
+    struct sh_scan what = {.out = out, .x = sh_columns(in, 0, values), .b = sh_columns(in, values, keys),
+                           .c = sh_columns(in, values + keys, keys), .dt = dt, .log_a = r->l->vector[SH_RECUR_LOG_A],
                            .dt_bias = r->l->vector[SH_RECUR_STEP], .skip = r->l->vector[SH_RECUR_SKIP],
                            .n_head = c->n_v, .d_head = c->d_v, .n_group = c->n_k, .d_state = c->d_k,
                            .own_decays = c->rank > 0, .least = c->least, .most = c->most > 0 ? c->most : INFINITY};
@@ -272,7 +265,8 @@ static void run_lightning(const struct run *r, struct sh_mat x, struct sh_mat in
 {
     const struct sh_recurrent *c = r->shape;
     int values = c->n_v * c->d_v, keys = c->n_k * c->d_k;
-    struct sh_mat q = part(in, 0, keys), k = part(in, keys, keys), v = part(in, 2 * keys, values), out = z;
+    struct sh_mat q = sh_columns(in, 0, keys), k = sh_columns(in, keys, keys), v = sh_columns(in, 2 * keys, values);
+    struct sh_mat out = z;
     struct sh_mat dt = sh_dense(r->a->recur_a, SH_F32, x.rows, c->n_v);
     out.at = r->a->recur_out;
     struct sh_linear all[] = {product(r, q, x, SH_RECUR_Q_W, SH_N_ROLE), product(r, k, x, SH_RECUR_K_W, SH_N_ROLE),

@@ -268,8 +268,9 @@ def cases():
             rope_parameters={
                 "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 20000.0},
                 "sliding_attention": ROPE}),
-        "diffllama": make_config("diffllama", **SMALL | {"num_attention_heads": 8, "num_key_value_heads": 4}, head_dim=6,
-                                 num_hidden_layers=3, attention_bias=True, rms_norm_eps=1e-3),
+        "diffllama": make_config(
+            "diffllama", **SMALL | {"num_attention_heads": 8, "num_key_value_heads": 4}, head_dim=6, num_hidden_layers=3,
+            attention_bias=True, rms_norm_eps=1e-3),
         "diffllama_plain": make_config("diffllama", **SMALL | {"num_key_value_heads": 4}, num_hidden_layers=2),
         "apertus1p5": make_config("apertus1p5_text", **SMALL, num_hidden_layers=2, output_vocab_size=47,
                                   rope_parameters=ROPE, attention_bias=True)}

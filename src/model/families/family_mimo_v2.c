@@ -8,7 +8,7 @@
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {
-    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps", "layernorm_epsilon"),
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"),
     SH_COUNT_KEY(d_value, 1e5, "v_head_dim"), SH_REAL_KEY(value_scale, 1e6, "attention_value_scale"),
     SH_DEEPSEEK_MIXTURE, SH_COUNT_KEY(mix.n, 1e5, "n_routed_experts", "num_local_experts"), {.json = {NULL}}};
 
@@ -131,12 +131,23 @@ static int check_rope(const struct sh_config *c, struct sh_err *e)
     return 0;
 }
 
+/* transformers reads rms_norm_eps alone. The published file has this key instead, with that one's default. */
+static int check_epsilon(const struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    float x = a->norm_eps;
+    char expected[40];
+    if (sh_config_real(c, "layernorm_epsilon", 1, &x, e))
+        return -1;
+    snprintf(expected, sizeof expected, "%g, as rms_norm_eps", (double)a->norm_eps);
+    return fabsf(x - a->norm_eps) > 1e-6f * a->norm_eps ? sh_config_refuse(c, "layernorm_epsilon", expected, e) : 0;
+}
+
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     if (sh_config_is_null(c, "attention_value_scale"))
         a->value_scale = 1;
     a->n_rot = (int)(a->d_head * 0.334);
-    if (check_rope(c, e) || sh_config_ropes_by_kind(a, c, e))
+    if (check_epsilon(a, c, e) || check_rope(c, e) || sh_config_ropes_by_kind(a, c, e))
         return -1;
     return a->n_rot < 2 || a->n_rot % 2 || a->local_n_rot < 2 || a->local_n_rot % 2
                ? sh_config_refuse(c, "head_dim", "a width whose rotated share is an even number", e) : 0;
@@ -156,5 +167,5 @@ const struct sh_family sh_family_mimo_v2 = {
                      "attention_projection_layout=\"split\"", "scoring_func=\"sigmoid\"", "topk_method=\"noaux_tc\"",
                      "n_shared_experts=null", "first_k_dense_replace=1", "use_qk_norm=false", "mlp_bias=false"),
     .knows = " sliding_window layer_types mlp_layer_types moe_layer_freq attention_chunk_size "
-             "num_nextn_predict_layers ",
+             "num_nextn_predict_layers layernorm_epsilon ",
     .shape = shape, .finish = finish, .count = count};
