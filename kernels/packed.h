@@ -110,12 +110,18 @@ struct sh_packed {
     const void *from;
 };
 
+/* Where row `row` is stored if rows are paired: row i + j d_head / 2 of each head comes as its number 2 i + j. They are
+ * not if d_head is 0. */
+static inline int sh_paired_row(int d_head, int row)
+{
+    int in_head = d_head ? row % d_head : 0, half = d_head / 2;
+    return d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row;
+}
+
 /* Where row `row` of the matrix is at `at`. */
 static inline int sh_packed_row(const struct sh_packed *p, int row)
 {
-    int in_head = p->d_head ? row % p->d_head : 0, half = p->d_head / 2;
-    row = p->d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row;
-    return p->step ? row * p->step : row;
+    return sh_paired_row(p->d_head, row) * (p->step ? p->step : 1);
 }
 
 #endif

@@ -3,33 +3,24 @@
  * norm_rank numbers. In MiniMax-Text-01 y, times a factor, takes the place of the hidden states. */
 #include "src/model/layer_parts.h"
 
-static void multiply(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w, enum sh_act act)
-{
-    struct sh_linear a = {.out = out, .x = x, .w = l->matrix[w], .act = act};
-    l->b->linear(l->d, &a);
-}
-
 void sh_block_norm(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h,
                    enum sh_role w, enum sh_role bias)
 {
     const struct sh_arch *c = a->arch;
     enum sh_role in = w == SH_ATTN_NORM_W ? SH_ATTN_NORM_IN_W : SH_MLP_NORM_IN_W;
     enum sh_role out = w == SH_ATTN_NORM_W ? SH_ATTN_NORM_OUT_W : SH_MLP_NORM_OUT_W;
-    struct sh_norm norm = {.out = x, .x = h, .weight = l->vector[w], .bias = l->vector[bias], .eps = c->norm_eps,
-                           .kind = c->norm};
     if (!l->matrix[in]) {
-        l->b->norm(l->d, &norm);
+        sh_layer_norm(l, c, x, h, w, bias, 0);
         return;
     }
     struct sh_mat y = sh_dense(a->norm_y, SH_F32, x.rows, x.cols);
     struct sh_mat low = sh_dense(a->norm_low, a->dtype, x.rows, c->norm_rank);
     struct sh_gate gate = {.out = x, .gate = sh_dense(a->norm_gate, SH_F32, x.rows, x.cols), .up = y,
                            .act = SH_ACT_SIGMOID};
-    norm.out = y;
-    l->b->norm(l->d, &norm);
+    sh_layer_norm(l, c, y, h, w, bias, 0);
     l->b->cast(l->d, x, y);
-    multiply(l, low, x, in, SH_ACT_SILU);
-    multiply(l, gate.gate, low, out, SH_ACT_NONE);
+    sh_layer_linear(l, low, x, in, SH_N_ROLE, SH_ACT_SILU, 0);
+    sh_layer_linear(l, gate.gate, low, out, SH_N_ROLE, SH_ACT_NONE, 0);
     l->b->gate(l->d, &gate);
 }
 
@@ -37,12 +28,11 @@ void sh_block_take(const struct sh_layer *l, const struct sh_activations *a, str
 {
     const struct sh_arch *c = a->arch;
     enum sh_role w = what == SH_ADDS_FEED ? SH_MLP_NORM_W : SH_ATTN_NORM_W;
-    struct sh_norm norm = {.out = h, .x = h, .weight = l->vector[w], .eps = c->norm_eps, .kind = c->norm};
     float by = c->kept_scale[what] > 0 ? c->kept_scale[what] : 1;
     struct sh_scatter scale = {.out = h, .x = h, .by = by - 1};
     if (sh_arch_norm_place(c, l->index) != SH_NORM_TAKEN)
         return;
-    l->b->norm(l->d, &norm);
+    sh_layer_norm(l, c, h, h, w, SH_N_ROLE, 0);
     if (by < 1 || by > 1)
         l->b->scatter(l->d, &scale);
 }

@@ -152,7 +152,7 @@ static int has_finite_spans(const struct sh_coded *c, size_t first, size_t n)
 
 int sh_coded_is_finite(const struct sh_coded *c, size_t first, size_t n)
 {
-    if (c->order == SH_CODE_BLOCKS)     /* there is no code for anything else */
+    if (c->order == SH_CODE_BLOCKS)     /* as all codes and scales are; factors are small */
         return 1;
     if (c->packing == SH_PACKED_NF4_64)
         return has_finite_spans(c, first, n);

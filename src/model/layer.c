@@ -163,8 +163,8 @@ static struct sh_linear product(const struct sh_layer *l, struct sh_mat out, str
         .add = add};
 }
 
-static void linear(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w, enum sh_role bias,
-                   enum sh_act act, int add)
+void sh_layer_linear(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w, enum sh_role bias,
+                     enum sh_act act, int add)
 {
     struct sh_linear a = product(l, out, x, w, bias, act, add);
     l->b->linear(l->d, &a);
@@ -195,9 +195,8 @@ void sh_layer_scale(const struct sh_layer *l, struct sh_mat x, const float *fact
         l->b->norm(l->d, &a);
 }
 
-/* out = or, with add, out += the norm of x */
-static void norm(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat out, struct sh_mat x, enum sh_role w,
-                 enum sh_role bias, int add)
+void sh_layer_norm(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat out, struct sh_mat x,
+                   enum sh_role w, enum sh_role bias, int add)
 {
     struct sh_norm a = {.out = out, .x = x, .weight = l->vector[w], .eps = c->norm_eps, .kind = c->norm, .add = add};
     a.bias = bias == SH_N_ROLE ? NULL : l->vector[bias];
@@ -281,7 +280,7 @@ static void gate_values(const struct sh_layer *l, const struct sh_activations *a
     const struct sh_arch *c = a->arch;
     struct sh_gate gate = {.out = out, .up = values, .act = c->gate_act ? c->gate_act : SH_ACT_SIGMOID};
     gate.gate = sh_dense(a->attn_gate, SH_F32, x.rows, c->gates_heads ? c->n_head : values.cols);
-    linear(l, gate.gate, x, SH_ATTN_GATE_W, SH_ATTN_GATE_B, SH_ACT_NONE, 0);
+    sh_layer_linear(l, gate.gate, x, SH_ATTN_GATE_W, SH_ATTN_GATE_B, SH_ACT_NONE, 0);
     l->b->gate(l->d, &gate);
 }
 
@@ -308,7 +307,7 @@ static struct sh_mat finished(const struct sh_layer *l, const struct sh_activati
     } else if (l->differential) {
         sub = sh_differential_finish(l, a, mixed);
     } else if (c->flags & SH_HAS_SUB_NORM) {
-        norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
+        sh_layer_norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
     } else {
         gate_values(l, a, sub, mixed, x);
     }
@@ -362,7 +361,7 @@ static void add_block(const struct sh_layer *l, const struct sh_activations *a, 
     struct sh_scatter add = {.out = h, .x = block, .by = sh_arch_added_by(a->arch, what)};
     int scaled = !normed || sh_arch_scales(a->arch);
     if (normed)
-        norm(l, a->arch, scaled ? block : h, block, post, SH_N_ROLE, !scaled);
+        sh_layer_norm(l, a->arch, scaled ? block : h, block, post, SH_N_ROLE, !scaled);
     if (scaled)
         l->b->scatter(l->d, &add);
 }
@@ -377,7 +376,7 @@ static void add_product(const struct sh_layer *l, const struct sh_activations *a
         [SH_ADDS_FEED] = {SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W}};
     const enum sh_role *r = roles[what];
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
-    linear(l, a->block ? block : h, x, r[0], r[1], SH_ACT_NONE, !a->block);
+    sh_layer_linear(l, a->block ? block : h, x, r[0], r[1], SH_ACT_NONE, !a->block);
     if (a->block)
         add_block(l, a, h, what, r[2]);
 }
@@ -418,12 +417,12 @@ static void add_both(const struct sh_layer *l, const struct sh_activations *a, s
     struct sh_mat x = sh_dense(a->beside_x, a->dtype, h.rows, h.cols), by = x;
     mixed.at = a->beside;
     by.at = a->beside_by;
-    linear(l, block, up, SH_DOWN_W, SH_DOWN_B, SH_ACT_NONE, 0);
-    norm(l, c, block, block, SH_MLP_POST_1_W, SH_N_ROLE, 0);
-    norm(l, c, x, h, SH_EXPERT_NORM_W, SH_N_ROLE, 0);
-    norm(l, c, by, h, SH_ROUTER_NORM_W, SH_N_ROLE, 0);
+    sh_layer_linear(l, block, up, SH_DOWN_W, SH_DOWN_B, SH_ACT_NONE, 0);
+    sh_layer_norm(l, c, block, block, SH_MLP_POST_1_W, SH_N_ROLE, 0);
+    sh_layer_norm(l, c, x, h, SH_EXPERT_NORM_W, SH_N_ROLE, 0);
+    sh_layer_norm(l, c, by, h, SH_ROUTER_NORM_W, SH_N_ROLE, 0);
     sh_mixture_run(l, a, mixed, x, by, 0);
-    norm(l, c, block, mixed, SH_MLP_POST_2_W, SH_N_ROLE, 1);
+    sh_layer_norm(l, c, block, mixed, SH_MLP_POST_2_W, SH_N_ROLE, 1);
     add_block(l, a, h, SH_ADDS_FEED, SH_MLP_POST_W);
 }
 
@@ -450,7 +449,7 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
     }
     if (c->flags & SH_HAS_SUB_NORM) {
         sh_layer_feed(l, a, wide, x, &w);
-        norm(l, c, up, wide, SH_DOWN_NORM_W, SH_N_ROLE, 0);
+        sh_layer_norm(l, c, up, wide, SH_DOWN_NORM_W, SH_N_ROLE, 0);
     } else {
         sh_layer_feed(l, a, up, x, &w);
     }
@@ -510,6 +509,6 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     sh_block_between(l, a, x, h);
     feed_forward(l, a, h, x);
     if (post)
-        norm(l, c, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
+        sh_layer_norm(l, c, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
     sh_streams_end(l, a, hidden, h);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What layer.c and mixture.c share: the weights of a layer, and its products. */
+/* What layer.c and the files of its parts share: the weights of a layer, its products and norms. */
 #ifndef SH_MODEL_LAYER_PARTS_H
 #define SH_MODEL_LAYER_PARTS_H
 
@@ -89,6 +89,13 @@ void sh_layer_fill(const struct sh_layer *l, struct sh_mat out, const float *row
 int sh_layer_read(struct sh_layer *l, struct sh_model *m, enum sh_role role, float **out, struct sh_err *e);
 /* The numbers of an activation. */
 int sh_layer_read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
+
+/* out (+)= act(x w^T + bias) with the layer's own w and bias (SH_N_ROLE: none). */
+void sh_layer_linear(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w, enum sh_role bias,
+                     enum sh_act act, int add);
+/* out (+)= the model's norm of x, by the layer's own w and bias (SH_N_ROLE: none). */
+void sh_layer_norm(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat out, struct sh_mat x,
+                   enum sh_role w, enum sh_role bias, int add);
 
 /* Columns [col, col + cols) of m. */
 static inline struct sh_mat sh_columns(struct sh_mat m, int col, int cols)

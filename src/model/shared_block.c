@@ -5,27 +5,12 @@
  * use of a block another one. */
 #include "src/model/layer_parts.h"
 
-static void multiply(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w, enum sh_role bias,
-                     int add)
-{
-    struct sh_linear a = {.out = out, .x = x, .w = l->matrix[w], .bias = bias == SH_N_ROLE ? NULL : l->vector[bias],
-                          .add = add};
-    l->b->linear(l->d, &a);
-}
-
-static void norm(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
-                 enum sh_role w)
-{
-    struct sh_norm norm = {.out = out, .x = x, .weight = l->vector[w], .eps = a->arch->norm_eps, .kind = a->arch->norm};
-    l->b->norm(l->d, &norm);
-}
-
 /* The embedding follows the hidden state in a token's row. */
 struct sh_mat sh_shared_begin(const struct sh_layer *l, const struct sh_activations *a, int rows)
 {
     int width = 2 * a->arch->d_model;
     struct sh_mat pair = sh_dense(a->pair, a->dtype, rows, width);
-    norm(l, a, pair, sh_layer_part(a->arch, a->hidden, rows, 0, width), SH_PAIR_NORM_W);
+    sh_layer_norm(l, a->arch, pair, sh_layer_part(a->arch, a->hidden, rows, 0, width), SH_PAIR_NORM_W, SH_N_ROLE, 0);
     return pair;
 }
 
@@ -37,14 +22,14 @@ void sh_shared_end(const struct sh_layer *l, const struct sh_activations *a, str
     const struct sh_expert w = {.gate = l->matrix[SH_GATE_W], .gate_bias = l->vector[SH_GATE_B],
                                 .up = l->matrix[SH_UP_W], .up_bias = l->vector[SH_UP_B]};
     struct sh_scatter add = {.out = block, .x = h, .by = 1};
-    multiply(l, block, mixed, SH_O_W, SH_O_B, 0);
-    norm(l, a, x, block, SH_MLP_NORM_W);
+    sh_layer_linear(l, block, mixed, SH_O_W, SH_O_B, SH_ACT_NONE, 0);
+    sh_layer_norm(l, a->arch, x, block, SH_MLP_NORM_W, SH_N_ROLE, 0);
     sh_layer_feed(l, a, up, x, &w);
-    multiply(l, block, up, SH_DOWN_W, SH_DOWN_B, 0);
+    sh_layer_linear(l, block, up, SH_DOWN_W, SH_DOWN_B, SH_ACT_NONE, 0);
     l->b->cast(l->d, x, block);
-    multiply(l, block, x, SH_BLOCK_OUT_W, SH_N_ROLE, 0);
+    sh_layer_linear(l, block, x, SH_BLOCK_OUT_W, SH_N_ROLE, SH_ACT_NONE, 0);
     l->b->scatter(l->d, &add);
-    norm(l, a, x, block, SH_ATTN_NORM_W);
+    sh_layer_norm(l, a->arch, x, block, SH_ATTN_NORM_W, SH_N_ROLE, 0);
 }
 
 /* ---- adapters ---- */
@@ -52,7 +37,7 @@ void sh_shared_end(const struct sh_layer *l, const struct sh_activations *a, str
 static struct sh_mat narrow(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, enum sh_role w)
 {
     struct sh_mat low = sh_dense(a->adapted, a->dtype, x.rows, a->arch->shared.rank);
-    multiply(l, low, x, w, SH_N_ROLE, 0);
+    sh_layer_linear(l, low, x, w, SH_N_ROLE, SH_ACT_NONE, 0);
     return low;
 }
 
@@ -63,7 +48,7 @@ void sh_shared_adapt(const struct sh_layer *l, const struct sh_activations *a, c
     static const enum sh_role out[] = {SH_Q_ADAPT_W, SH_K_ADAPT_W, SH_V_ADAPT_W};
     const struct sh_mat to[] = {attend->q, attend->k, attend->v};
     for (int i = 0; i < 3 && l->matrix[in[i]]; i++)
-        multiply(l, to[i], narrow(l, a, x, in[i]), out[i], SH_N_ROLE, 1);
+        sh_layer_linear(l, to[i], narrow(l, a, x, in[i]), out[i], SH_N_ROLE, SH_ACT_NONE, 1);
 }
 
 void sh_shared_adapt_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat gate,
@@ -72,6 +57,6 @@ void sh_shared_adapt_feed(const struct sh_layer *l, const struct sh_activations 
     if (!l->matrix[SH_FEED_ADAPT_W])
         return;
     struct sh_mat low = narrow(l, a, x, SH_FEED_ADAPT_W);
-    multiply(l, gate, low, SH_GATE_ADAPT_W, SH_N_ROLE, 1);
-    multiply(l, up, low, SH_UP_ADAPT_W, SH_N_ROLE, 1);
+    sh_layer_linear(l, gate, low, SH_GATE_ADAPT_W, SH_N_ROLE, SH_ACT_NONE, 1);
+    sh_layer_linear(l, up, low, SH_UP_ADAPT_W, SH_N_ROLE, SH_ACT_NONE, 1);
 }

@@ -43,19 +43,6 @@ static void add(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, co
     l->b->scatter(l->d, &a);
 }
 
-static void norm(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat out, struct sh_mat x, enum sh_role w,
-                 int adds)
-{
-    struct sh_norm a = {.out = out, .x = x, .weight = l->vector[w], .eps = c->norm_eps, .kind = c->norm, .add = adds};
-    l->b->norm(l->d, &a);
-}
-
-static void multiply(const struct sh_layer *l, struct sh_mat out, struct sh_mat x, enum sh_role w)
-{
-    struct sh_linear a = {.out = out, .x = x, .w = l->matrix[w]};
-    l->b->linear(l->d, &a);
-}
-
 /* ---- several streams ---- */
 
 /* What of each stream's coefficients a token asks for, [rows, n], for free(): tanh of a product of x, normed. */
@@ -66,8 +53,8 @@ static float *modalities(const struct sh_layer *l, const struct sh_activations *
     float *at = xcalloc(n, sizeof *at);
     struct sh_mat normed = sh_dense(a->x, a->dtype, x.rows, c->d_model);
     struct sh_mat out = sh_dense(a->stream_share, SH_F32, x.rows, c->streams.n);
-    norm(l, c, normed, x, SH_ALTUP_NORM_W, 0);
-    multiply(l, out, normed, SH_ALTUP_ROUTER_W);
+    sh_layer_norm(l, c, normed, x, SH_ALTUP_NORM_W, SH_N_ROLE, 0);
+    sh_layer_linear(l, out, normed, SH_ALTUP_ROUTER_W, SH_N_ROLE, SH_ACT_NONE, 0);
     l->b->get(l->d, at, out.at, n * sizeof *at);
     for (size_t i = 0; i < n; i++)
         at[i] = tanhf(at[i] / (float)c->d_model);
@@ -152,10 +139,10 @@ static struct sh_mat own_embedding(const struct sh_layer *l, const struct sh_act
                            .gate = sh_dense(a->own_gate, SH_F32, x.rows, d),
                            .up = sh_dense(a->own_in, SH_F32, x.rows, d)};
     l->b->cast(l->d, gate.up, sh_layer_part(c, (void *)(uintptr_t)hidden, x.rows, sh_arch_own_at(c, l->index), d));
-    multiply(l, gate.gate, x, SH_OWN_GATE_W);
+    sh_layer_linear(l, gate.gate, x, SH_OWN_GATE_W, SH_N_ROLE, SH_ACT_NONE, 0);
     l->b->gate(l->d, &gate);
-    multiply(l, block, gate.out, SH_OWN_OUT_W);
-    norm(l, c, block, block, SH_OWN_POST_W, 0);
+    sh_layer_linear(l, block, gate.out, SH_OWN_OUT_W, SH_N_ROLE, SH_ACT_NONE, 0);
+    sh_layer_norm(l, c, block, block, SH_OWN_POST_W, SH_N_ROLE, 0);
     return block;
 }
 
@@ -218,10 +205,10 @@ void sh_laurel_run(const struct sh_layer *l, const struct sh_activations *a, str
     struct sh_mat narrow = sh_dense(a->laurel_y, a->dtype, x.rows, c->streams.laurel);
     struct sh_mat out = sh_dense(a->laurel, SH_F32, x.rows, c->d_model), block = out;
     block.at = a->block;
-    multiply(l, narrow, x, SH_LAUREL_LEFT_W);
-    multiply(l, block, narrow, SH_LAUREL_RIGHT_W);
+    sh_layer_linear(l, narrow, x, SH_LAUREL_LEFT_W, SH_N_ROLE, SH_ACT_NONE, 0);
+    sh_layer_linear(l, block, narrow, SH_LAUREL_RIGHT_W, SH_N_ROLE, SH_ACT_NONE, 0);
     l->b->cast(l->d, out, x);
-    norm(l, c, out, block, SH_LAUREL_NORM_W, 1);
+    sh_layer_norm(l, c, out, block, SH_LAUREL_NORM_W, SH_N_ROLE, 1);
 }
 
 /* (h + what the path gave) / sqrt(2) */

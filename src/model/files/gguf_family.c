@@ -170,8 +170,7 @@ void sh_gguf_family_free(struct sh_family *f)
 
 size_t sh_gguf_row(const struct sh_layout *l, int d_head, int row)
 {
-    int in_head = d_head ? row % d_head : 0, half = d_head / 2;
-    return sh_layout_row(l, d_head ? row - in_head + 2 * (in_head % half) + in_head / half : row);
+    return sh_layout_row(l, sh_paired_row(d_head, row));
 }
 
 /* The elements of a packed or coded vector: of a row of the file, or of several. */
