@@ -364,7 +364,7 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/c
 	%D%/cli/capacity_engine.sh %D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/experts.sh %D%/cli/figures.sh %D%/cli/findings.sh \
 	%D%/cli/expert_copies.sh %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/gguf_modern.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
-	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/library.sh %D%/cli/limits.sh \
+	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/kv_heads.sh %D%/cli/library.sh %D%/cli/limits.sh \
 	%D%/cli/blocks.sh %D%/cli/merge.sh %D%/cli/modern.sh %D%/cli/own_memory.sh %D%/cli/persistence.sh %D%/cli/plan.sh \
 	%D%/cli/plan_count.sh %D%/cli/plan_loss.sh \
 	%D%/cli/python.sh %D%/cli/reader.sh %D%/cli/record.sh %D%/cli/recommend.sh %D%/cli/replay.sh %D%/cli/report.sh \

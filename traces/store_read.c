@@ -251,6 +251,23 @@ int sh_store_layer(struct sh_store *s, int sequence, int layer, struct sh_err *e
     return silent < 0 ? -1 : silent ? SH_LAYER_SILENT : SH_LAYER_DONE;
 }
 
+int sh_store_kv_heads(struct sh_store *s, int sequence, int layer, int n_head, int n_kv_head, struct sh_err *e)
+{
+    static const char own[] = "SELECT head FROM vectors WHERE sequence = ? AND layer = ? AND kind = 'h'";
+    sqlite3_stmt *q = sh_db_query(s, e, own, "ii", sequence, layer);
+    struct sh_columns c = sh_columns_of(s, q, "vectors", "looking for the KV heads of a layer", e);
+    int n = 0;
+    while (sh_columns_next(&c)) {
+        int found = sh_column_int(&c, 0, 1, n_kv_head);
+        if (!c.bad && (n || n_head % found))
+            c.bad = sh_fail(e, "%s: damaged: sequence %d, layer %d: found %d KV heads, expected %s%d", s->path,
+                            sequence, layer, found, n ? "no other number than " : "a divisor of the query heads, ",
+                            n ? n : n_head);
+        n = found;
+    }
+    return sh_columns_end(&c) ? -1 : n ? n : n_kv_head;
+}
+
 int sh_store_is_empty(struct sh_store *s)
 {
     struct sh_err ignored;

@@ -70,7 +70,7 @@ struct sh_block {                       /* block of scores, vectors or head_stat
     enum { SH_BLOCK_SCORES, SH_BLOCK_VECTORS, SH_BLOCK_STATS } kind;
     int head, first_row, n_rows, window;
     int codec;                          /* enum sh_codec, plus SH_CODEC_SPARSE                     */
-    char vector;                        /* 'q', 'k', 'v'; 's': what the sink takes of each row      */
+    char vector;                        /* 'q', 'k', 'v'; 's': what the sink takes of each row; 'n', 'h': schema.sql */
     unsigned char *blob;                /* owned                                                   */
     size_t bytes;
 };

@@ -65,30 +65,50 @@ double sh_allocator_knob(const struct sh_allocator_spec *s, const char *name)
     return s->knob[i];
 }
 
+int sh_allocation_heads(const struct sh_allocation *a, int layer)
+{
+    return a->heads ? a->heads[layer] : a->n_head;
+}
+
+int sh_allocation_first(const struct sh_allocation *a, int layer)
+{
+    int first = 0;
+    for (int l = 0; l < layer; l++)
+        first += sh_allocation_heads(a, l);
+    return first;
+}
+
 /* ---- evidence ---- */
 
 struct numbers {                        /* of one kind of evidence */
     enum sh_evidence kind;
     const char *what;
-    const double *x;                    /* [n_layer][n_head][each], in [0, most]                  */
+    const double *x;                    /* [head][each], in [0, most]                             */
     int by_head;                        /* else [n_layer][each]                                   */
     size_t each;
     double most;
 };
 
+static int are_sound(const struct numbers *n, const double *x)
+{
+    size_t i = 0;
+    while (i < n->each && x[i] >= 0 && x[i] <= n->most)
+        i++;
+    return i == n->each;
+}
+
 static int check_numbers(const char *who, const struct numbers *n, const struct sh_allocation *a, struct sh_err *e)
 {
-    size_t per_layer = n->by_head ? (size_t)a->n_head * n->each : n->each;
-    if (!n->x)
+    const double *x = n->x;
+    if (!x)
         return sh_fail(e, "the allocator %s needs %s, but no measurements were given", who, n->what);
-    for (size_t i = 0; i < (size_t)a->n_layer * per_layer; i++) {
-        int layer = (int)(i / per_layer);
-        if (n->x[i] >= 0 && n->x[i] <= n->most)
-            continue;
-        return n->by_head ? sh_fail(e, "the allocator %s needs %s, which layer %d, head %d does not have", who, n->what,
-                                    layer, (int)(i % per_layer / n->each))
-                          : sh_fail(e, "the allocator %s needs %s, which layer %d does not have", who, n->what, layer);
-    }
+    for (int l = 0; l < a->n_layer; l++)
+        for (int h = 0; h < (n->by_head ? sh_allocation_heads(a, l) : 1); h++, x += n->each)
+            if (!are_sound(n, x))
+                return n->by_head ? sh_fail(e, "the allocator %s needs %s, which layer %d, head %d does not have", who,
+                                            n->what, l, h)
+                                  : sh_fail(e, "the allocator %s needs %s, which layer %d does not have", who, n->what,
+                                            l);
     return 0;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Divides a total of cached tokens among the layers and heads of a model.
  *
- * Heads are KV heads; arrays over them are [n_layer][n_head]. The rule: budgets sum to n_layer * n_head * mean exactly,
- * none is below `floor` or above `n_token`, and the same problem gives the same budgets. Where an allocator is
- * `monotone`, no head's budget falls when the mean rises; where it is not, none falls by more than the one token that
- * rounding moves.
+ * Heads are KV heads; arrays over them are in order of layer and head: [n_layer][n_head], or fewer where layers have
+ * fewer. The rule: budgets sum to the number of heads times the mean exactly, none is below `floor` or above `n_token`,
+ * and the same problem gives the same budgets. Where an allocator is `monotone`, no head's budget falls when the mean
+ * rises; where it is not, none falls by more than the one token that rounding moves.
  *
  * Evidence is what was measured beforehand; NULL where it was not. An allocator never measures: it says what it
  * `needs`, and the caller provides it (src/app/plan/allot.h takes it from a trace). */
@@ -15,15 +15,16 @@
 
 struct sh_allocation {
     int n_layer, n_head;
+    const int *heads;                   /* [n_layer]: heads of each, 1 to n_head; NULL: n_head    */
     int mean;                           /* tokens a head, in [floor, n_token]                     */
     int floor;                          /* tokens that the policy protects, and one more          */
     int n_token;                        /* tokens of the sequence                                 */
     const double *persistence;          /* [n_layer]: ratios in [0, 1], planner/theory/persistence.h     */
-    const double *entropy;              /* [n_layer][n_head]: of a head's rows, mean, nats, >= 0  */
-    const double *curve;                /* [n_layer][n_head][n_point]: kept mass at each point    */
+    const double *entropy;              /* [head]: of a head's rows, mean, nats, >= 0             */
+    const double *curve;                /* [head][n_point]: kept mass at each point               */
     const int *point;                   /* [n_point]: budgets, ascending, from floor to n_token   */
     int n_point;
-    const double *score;                /* [n_layer][n_head][n_token]: attention that a head's    */
+    const double *score;                /* [head][n_token]: attention that a head's               */
                                         /* keys get, without protected, largest first             */
     const double *loss;                 /* [n_layer][n_loss]: of the model's output when the heads of this layer  */
                                         /* alone have loss_point tokens on average and others keep all; nats, >= 0 */
@@ -65,26 +66,31 @@ const char *sh_allocator_knobs(const struct sh_allocator_spec *s, char text[SH_P
 /* The knob of that name, which must be there. */
 double sh_allocator_knob(const struct sh_allocator_spec *s, const char *name);
 
-/* budget [n_layer][n_head]. -1: evidence is missing or no number, or the mean is out of its range. */
+/* budget [head]. -1: evidence is missing or no number, or the mean is out of its range. */
 int sh_allocate(const struct sh_allocator_spec *s, const struct sh_allocation *a, int *budget, struct sh_err *e);
 
 /* The heads of one layer, budget [n_head], have `total` tokens: as greedy divides them. Needs the curves. */
 void sh_greedy_layer(const struct sh_allocation *a, int layer, long long total, int *budget);
+
+/* Heads of a layer; the place of its first in arrays over heads (of layer n_layer: the number of all heads). */
+int sh_allocation_heads(const struct sh_allocation *a, int layer);
+int sh_allocation_first(const struct sh_allocation *a, int layer);
 
 /* ---- for allocators: pieces.c ---- */
 
 /* A part of a concave curve in which every token gains the same. */
 struct sh_slope {
     double slope;
-    int of, from, tokens;               /* of: the head or the layer                              */
+    int of, from;                       /* of: the head or the layer                              */
+    long long tokens;
 };
 
 /* The least concave curve above the points x [n] ascending, y [n], as at most n - 1 pieces. Returns their number. */
 int sh_concave_pieces(const int *x, const double *y, int n, int of, struct sh_slope *to);
 
-/* Gives out `left` tokens, the steepest pieces first, of equal ones the first `of`: taken[of] += up to piece.tokens *
- * each. Sorts the pieces. */
-void sh_fill_steepest(struct sh_slope *piece, int n, long long each, long long left, long long *taken);
+/* Gives out `left` tokens, the steepest pieces first, of equal ones the first `of`: taken[of] += up to piece.tokens.
+ * Sorts the pieces. */
+void sh_fill_steepest(struct sh_slope *piece, int n, long long left, long long *taken);
 
 /* ---- for allocators: apportion.c ---- */
 

@@ -13,16 +13,16 @@ static const struct sh_knob knobs[] = {
     {"window", 32, 1, 1 << 20, NULL, "number of last queries whose attention gives the scores", 1},
     {0}};
 
-static void share_layer(const struct sh_allocation *a, int own, const double *score, int *budget)
+static void share_layer(const struct sh_allocation *a, int n_head, int own, const double *score, int *budget)
 {
     const int protected = a->floor - 1;
-    long long left = (long long)a->n_head * (a->mean - own);
-    for (int h = 0; h < a->n_head; h++)
+    long long left = (long long)n_head * (a->mean - own);
+    for (int h = 0; h < n_head; h++)
         budget[h] = own;
     for (; left > 0; left--) {
         int best = -1;
         double most = -1;
-        for (int h = 0; h < a->n_head; h++) {
+        for (int h = 0; h < n_head; h++) {
             const double *of_head = score + (long long)h * a->n_token;
             if (budget[h] < a->n_token && of_head[budget[h] - protected] > most) {
                 most = of_head[budget[h] - protected];
@@ -38,8 +38,8 @@ static void share(const struct sh_allocation *a, const double *knob, int *budget
     int own = (int)floor(knob[0] * a->mean + 1e-9);
     own = own < a->floor ? a->floor : own;
     for (int l = 0; l < a->n_layer; l++) {
-        long long at = (long long)l * a->n_head;
-        share_layer(a, own, a->score + at * a->n_token, budget + at);
+        long long at = sh_allocation_first(a, l);
+        share_layer(a, sh_allocation_heads(a, l), own, a->score + at * a->n_token, budget + at);
     }
 }
 

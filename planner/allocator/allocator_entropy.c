@@ -5,7 +5,7 @@
 
 static void share(const struct sh_allocation *a, const double *knob, int *budget)
 {
-    int n = a->n_layer * a->n_head;
+    int n = sh_allocation_first(a, a->n_layer);
     (void)knob;
     sh_apportion(a->entropy, n, 0, a->floor, a->n_token, (long long)n * a->mean, budget);
 }

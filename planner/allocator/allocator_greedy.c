@@ -18,7 +18,7 @@ static void share_heads(const struct sh_allocation *a, int first, int n, long lo
     int n_piece = 0;
     for (int i = 0; i < n; i++)
         n_piece += sh_concave_pieces(a->point, a->curve + (size_t)(first + i) * points, a->n_point, i, piece + n_piece);
-    sh_fill_steepest(piece, n_piece, 1, left, taken);
+    sh_fill_steepest(piece, n_piece, left, taken);
     for (int i = 0; i < n; i++)
         budget[i] = a->floor + (int)taken[i];
     free(piece);
@@ -27,12 +27,13 @@ static void share_heads(const struct sh_allocation *a, int first, int n, long lo
 
 void sh_greedy_layer(const struct sh_allocation *a, int layer, long long total, int *budget)
 {
-    share_heads(a, layer * a->n_head, a->n_head, total - (long long)a->n_head * a->floor, budget);
+    int n = sh_allocation_heads(a, layer);
+    share_heads(a, sh_allocation_first(a, layer), n, total - (long long)n * a->floor, budget);
 }
 
 static void share(const struct sh_allocation *a, const double *knob, int *budget)
 {
-    int n = a->n_layer * a->n_head;
+    int n = sh_allocation_first(a, a->n_layer);
     (void)knob;
     share_heads(a, 0, n, (long long)n * (a->mean - a->floor), budget);
 }

@@ -62,6 +62,15 @@ static void gains(const struct sh_allocation *a, int layer, const int *x, int n,
     free(y);
 }
 
+/* A token more on average takes as many tokens as the layer has heads. Slopes are those of n_head tokens. */
+static void by_token(const struct sh_allocation *a, int heads, struct sh_slope *piece, int n)
+{
+    for (int i = 0; i < n; i++) {
+        piece[i].slope *= (double)a->n_head / heads;
+        piece[i].tokens *= heads;
+    }
+}
+
 static void share(const struct sh_allocation *a, const double *knob, int *budget)
 {
     int *x = xcalloc(MOST + 1, sizeof *x), n = spaced(a, x), n_piece = 0;
@@ -71,11 +80,15 @@ static void share(const struct sh_allocation *a, const double *knob, int *budget
     (void)knob;
     for (int l = 0; l < a->n_layer && n > 1; l++) {
         gains(a, l, x, n, gain);
-        n_piece += sh_concave_pieces(x, gain, n, l, piece + n_piece);
+        int got = sh_concave_pieces(x, gain, n, l, piece + n_piece);
+        by_token(a, sh_allocation_heads(a, l), piece + n_piece, got);
+        n_piece += got;
     }
-    sh_fill_steepest(piece, n_piece, a->n_head, (long long)a->n_layer * a->n_head * (a->mean - a->floor), taken);
+    int heads = sh_allocation_first(a, a->n_layer);
+    sh_fill_steepest(piece, n_piece, (long long)heads * (a->mean - a->floor), taken);
     for (int l = 0; l < a->n_layer; l++)
-        sh_greedy_layer(a, l, taken[l] + (long long)a->n_head * a->floor, budget + l * a->n_head);
+        sh_greedy_layer(a, l, taken[l] + (long long)sh_allocation_heads(a, l) * a->floor,
+                        budget + sh_allocation_first(a, l));
     free(x);
     free(gain);
     free(piece);

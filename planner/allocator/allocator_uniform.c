@@ -5,7 +5,7 @@
 static void share(const struct sh_allocation *a, const double *knob, int *budget)
 {
     (void)knob;
-    for (int i = 0; i < a->n_layer * a->n_head; i++)
+    for (int i = sh_allocation_first(a, a->n_layer) - 1; i >= 0; i--)
         budget[i] = a->mean;
 }
 

@@ -84,10 +84,11 @@ void sh_apportion(const double *weight, int n, double base, int floor_, int most
 
 void sh_layer_weights(const struct sh_allocation *a, const double *weight, double base, int *budget)
 {
-    int n = a->n_layer * a->n_head;
+    int n = sh_allocation_first(a, a->n_layer);
     double *of_head = xcalloc((size_t)n, sizeof *of_head);
-    for (int i = 0; i < n; i++)
-        of_head[i] = weight[i / a->n_head];
+    for (int l = 0, i = 0; l < a->n_layer; l++)
+        for (int h = 0; h < sh_allocation_heads(a, l); h++)
+            of_head[i++] = weight[l];
     sh_apportion(of_head, n, base, a->floor, a->n_token, (long long)n * a->mean, budget);
     free(of_head);
 }

@@ -34,11 +34,11 @@ int sh_concave_pieces(const int *x, const double *y, int n, int of, struct sh_sl
     return m - 1;
 }
 
-void sh_fill_steepest(struct sh_slope *piece, int n, long long each, long long left, long long *taken)
+void sh_fill_steepest(struct sh_slope *piece, int n, long long left, long long *taken)
 {
     qsort(piece, (size_t)n, sizeof *piece, steepest_first);
     for (int k = 0; k < n && left > 0; k++) {
-        long long all = piece[k].tokens * each, take = all < left ? all : left;
+        long long take = piece[k].tokens < left ? piece[k].tokens : left;
         taken[piece[k].of] += take;
         left -= take;
     }

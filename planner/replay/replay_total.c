@@ -24,7 +24,8 @@ struct head {
 struct sh_replay_total {
     int n_cell, n_layer, n_head, n_sequence;
     struct head *head;                  /* [cell][layer][head] */
-    struct pool *sequence;              /* [cell][sequence][head]: of all layers; heads apart, so that threads are */
+    struct pool *sequence;              /* [cell][sequence][head]: of all layers, which count the same, however many
+                                         * heads each has */
 };
 
 struct sh_replay_total *sh_replay_total_new(int n_cell, int n_layer, int n_head, int n_sequence)
@@ -58,23 +59,25 @@ static struct pool *sequence_of(const struct sh_replay_total *t, int cell, int s
     return &t->sequence[((size_t)cell * (size_t)t->n_sequence + (size_t)sequence) * (size_t)t->n_head];
 }
 
-static void pour(struct pool *p, const struct sh_replay_sums *s)
+static void pour(struct pool *p, const struct sh_replay_sums *s, double weight)
 {
     for (int f = 0; f < SH_N_REPLAY_FIGURE; f++) {
-        p->sum[f] += s->sum[f];
-        p->rows[f] += (double)s->rows[f];
+        p->sum[f] += weight * s->sum[f];
+        p->rows[f] += weight * (double)s->rows[f];
     }
 }
 
-void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int layer, int head,
-                         const struct sh_replay_sums *s)
+void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int layer, int n,
+                         const struct sh_replay_sums *s, int step)
 {
-    struct head *h = head_of(t, cell, layer, head);
-    pour(&h->pool, s);
-    pour(&sequence_of(t, cell, sequence)[head], s);
-    h->peak = s->peak_tokens > h->peak ? s->peak_tokens : h->peak;
-    h->policy_bytes += (double)s->policy_bytes;
-    h->n++;
+    for (int head = 0; head < n; head++, s += step) {
+        struct head *h = head_of(t, cell, layer, head);
+        pour(&h->pool, s, 1);
+        pour(&sequence_of(t, cell, sequence)[head], s, (double)t->n_head / n);
+        h->peak = s->peak_tokens > h->peak ? s->peak_tokens : h->peak;
+        h->policy_bytes += (double)s->policy_bytes;
+        h->n++;
+    }
 }
 
 double sh_replay_total_head(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer, int head)
@@ -104,13 +107,22 @@ int sh_replay_total_peak(const struct sh_replay_total *t, int cell)
     return peak;
 }
 
-double sh_replay_total_mean_peak(const struct sh_replay_total *t, int cell)
+int sh_replay_total_heads(const struct sh_replay_total *t, int cell)
+{
+    const struct head *all = head_of(t, cell, 0, 0);
+    int heads = 0;
+    for (int i = 0; i < t->n_layer * t->n_head; i++)
+        heads += all[i].n > 0;
+    return heads;
+}
+
+double sh_replay_total_peaks(const struct sh_replay_total *t, int cell)
 {
     const struct head *all = head_of(t, cell, 0, 0);
     double sum = 0;
     for (int i = 0; i < t->n_layer * t->n_head; i++)
         sum += all[i].peak;
-    return sum / ((double)t->n_layer * t->n_head);
+    return sum;
 }
 
 double sh_replay_total_policy_bytes(const struct sh_replay_total *t, int cell)

@@ -12,10 +12,9 @@ struct sh_replay_total;
 struct sh_replay_total *sh_replay_total_new(int n_cell, int n_layer, int n_head, int n_sequence);   /* KV heads */
 void sh_replay_total_free(struct sh_replay_total *t);   /* NULL is fine */
 
-/* Of one (cell, sequence, layer, head); different heads of a layer from different threads at once, different sequences
- * not. */
-void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int layer, int head,
-                         const struct sh_replay_sums *s);
+/* Of one (cell, sequence, layer): the sums of its n heads, at most n_head, s[0], s[step], ... */
+void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int layer, int n,
+                         const struct sh_replay_sums *s, int step);
 
 double sh_replay_total_head(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer, int head);
 
@@ -23,7 +22,8 @@ double sh_replay_total_head(const struct sh_replay_total *t, int cell, enum sh_r
 double sh_replay_total_mean(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer);
 
 int sh_replay_total_peak(const struct sh_replay_total *t, int cell);                /* tokens of a head */
-double sh_replay_total_mean_peak(const struct sh_replay_total *t, int cell);        /* the mean over heads */
+double sh_replay_total_peaks(const struct sh_replay_total *t, int cell);            /* tokens of all heads */
+int sh_replay_total_heads(const struct sh_replay_total *t, int cell);               /* heads of all layers */
 double sh_replay_total_policy_bytes(const struct sh_replay_total *t, int cell);     /* per head, mean   */
 
 /* A 95 % interval of the whole's figure by the bootstrap: sequences drawn with replacement, 1000 times, the rows of

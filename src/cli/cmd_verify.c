@@ -106,6 +106,10 @@ static int check_vectors(void *to, const struct sh_block *b, struct sh_err *e)
 {
     struct layer_check *c = to;
     unsigned char *plain;
+    if (b->vector == 'h') {             /* its number has been checked */
+        c->blocks++;
+        return 0;
+    }
     int is_sink = b->vector == 's', n_head = b->vector == 'q' || is_sink ? c->run->n_head : c->run->n_kv_head;
     if (!b->vector || (!is_sink && !strchr(c->run->vectors, b->vector)) || b->head < 0 || b->head >= n_head ||
         (b->codec != SH_CODEC_F32 && b->codec != SH_CODEC_F16))
@@ -151,7 +155,8 @@ static int check_layer(struct sh_store *s, const struct sh_stored_run *run, cons
     for (const char *v = run->vectors; *v; v++)
         vectors += *v == 'q' ? run->n_head : run->n_kv_head;
     c->sink = NULL;
-    int bad = sh_store_blocks(s, SH_BLOCK_VECTORS, q->id, layer, -1, take_sinks, c, e) ||
+    int bad = sh_store_kv_heads(s, q->id, layer, run->n_head, run->n_kv_head, e) < 0 ||
+              sh_store_blocks(s, SH_BLOCK_VECTORS, q->id, layer, -1, take_sinks, c, e) ||
               sh_store_blocks(s, SH_BLOCK_SCORES, q->id, layer, -1, check_scores, c, e);
     vectors += c->sink ? run->n_head : 0;
     free(c->sink);

@@ -47,11 +47,22 @@ void sh_recorder_thresholds(enum sh_record record, enum sh_codec codec, int name
     spec->n_alpha = n;
 }
 
-void sh_recorder_say_silent(struct sh_batch *b)
+/* An empty block, which says something of the layer. */
+static void say(struct sh_batch *b, char what, int n)
 {
-    struct sh_block block = {.kind = SH_BLOCK_VECTORS, .codec = SH_CODEC_F32, .vector = 'n'};
+    struct sh_block block = {.kind = SH_BLOCK_VECTORS, .head = n, .codec = SH_CODEC_F32, .vector = what};
     block.bytes = sh_codec_bytes("", 0, SH_BYTES_RECORDS, &block.blob);
     sh_batch_add(b, block);
+}
+
+void sh_recorder_say_silent(struct sh_batch *b)
+{
+    say(b, 'n', 0);
+}
+
+void sh_recorder_say_kv_heads(struct sh_batch *b, int n)
+{
+    say(b, 'h', n);
 }
 
 static struct sh_lanes *lanes_of(const struct sh_recorder *r)

@@ -18,6 +18,9 @@ void sh_recorder_thresholds(enum sh_record record, enum sh_codec codec, int name
 /* Says in the batch that the layer does not attend. */
 void sh_recorder_say_silent(struct sh_batch *b);
 
+/* Says that the layer has n KV heads, which are fewer than the model's. */
+void sh_recorder_say_kv_heads(struct sh_batch *b, int n);
+
 struct sh_recorder_options {
     enum sh_record record;
     enum sh_codec codec;

@@ -156,13 +156,16 @@ static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, con
             struct sh_batch b = {.sequence = s->first_sequence + c->first + i, .layer = layer};
             if (!wanted[i])
                 continue;
-            int attends = sh_arch_attends(lane->st->arch, layer);
+            const struct sh_arch *a = lane->st->arch;
+            int attends = sh_arch_attends(a, layer);
             sh_recorder_take(r, i, &b);
             if (!attends)
                 sh_recorder_say_silent(&b);
+            else if (sh_arch_kv_heads(a, layer) < a->n_kv_head)
+                sh_recorder_say_kv_heads(&b, sh_arch_kv_heads(a, layer));
             for (const char *v = s->vectors; *v && attends; v++)
                 take_vectors(lane, c, i, *v, &b);
-            if (lane->st->arch->flags & SH_HAS_SINKS && attends)
+            if (a->flags & SH_HAS_SINKS && attends)
                 take_vectors(lane, c, i, 's', &b);
             bad = sh_writer_push(s->writer, &b, e);
         }

@@ -50,18 +50,28 @@ def whole(shares, total, high):
     return budgets
 
 
+def heads_of(case):
+    return case.get("heads") or [case["n_head"]] * case["n_layer"]
+
+
+def split(case, flat, each):
+    """What a flat list has of each layer, `each` numbers a head."""
+    ends = [0, *itertools.accumulate(n * each for n in heads_of(case))]
+    return [flat[a:b] for a, b in zip(ends, ends[1:])]
+
+
 def spread(case, weights, base):
-    total = case["n_layer"] * case["n_head"] * case["mean"]
+    total = len(weights) * case["mean"]
     x = multiplier(weights, base, case["floor"], case["n_token"], total)
     return whole([clip(base + x * w, Q(case["floor"]), Q(case["n_token"])) for w in weights], total, case["n_token"])
 
 
 def by_layer(case, weights, base):
-    return spread(case, [w for w in weights for _ in range(case["n_head"])], base)
+    return spread(case, [w for w, n in zip(weights, heads_of(case)) for _ in range(n)], base)
 
 
 def uniform(case):
-    return [case["mean"]] * (case["n_layer"] * case["n_head"])
+    return [case["mean"]] * sum(heads_of(case))
 
 
 def pyramid(case, beta, up=False):
@@ -90,10 +100,9 @@ def adakv(case, alpha):
     """What is protected is kept anyhow; the best keys beside it are ranked."""
     own = max(case["floor"], alpha * case["mean"] // 1)
     own_ranks = own - (case["floor"] - 1)
-    n, h = case["n_token"], case["n_head"]
-    budgets = []
-    for layer in range(case["n_layer"]):
-        heads = [case["score"][(layer * h + i) * n:(layer * h + i + 1) * n] for i in range(h)]
+    n, budgets = case["n_token"], []
+    for h, score in zip(heads_of(case), split(case, case["score"], n)):
+        heads = [score[i * n:(i + 1) * n] for i in range(h)]
         pool = sorted((-s, i, rank) for i, row in enumerate(heads) for rank, s in enumerate(row) if own_ranks <= rank <= n - case["floor"])
         taken = [i for _, i, _ in pool[:h * (case["mean"] - own)]]
         budgets += [own + taken.count(i) for i in range(h)]
@@ -112,13 +121,13 @@ def envelope(points, values, tokens):
 
 def greedy(case):
     """All ways to share the total out; the best sum, and the budgets when no other reaches it."""
-    n, k = case["n_layer"] * case["n_head"], len(case["point"])
+    n, k = sum(heads_of(case)), len(case["point"])
     heads = [[Q(v) for v in case["curve"][i * k:(i + 1) * k]] for i in range(n)]
     low, high = case["floor"], case["n_token"]
     value = [{t: envelope(case["point"], row, t) for t in range(low, high + 1)} for row in heads]
     best, ways = None, []
     for budgets in itertools.product(range(low, high + 1), repeat=n):
-        if sum(budgets) == n * case["mean"]:
+        if sum(budgets) == case.get("total", n * case["mean"]):
             total = sum(value[i][b] for i, b in enumerate(budgets))
             if best is None or total > best:
                 best, ways = total, [budgets]
@@ -136,7 +145,7 @@ def falling(y):
 
 def loss(case):
     """One token to every head of the layer that it saves most, until none is left; heads as greedy among themselves."""
-    low, high, h, k = case["floor"], case["n_token"], case["n_head"], len(case["loss_point"])
+    low, high, k = case["floor"], case["n_token"], len(case["loss_point"])
     points = case["loss_point"] + [high]
     curves = []
     for layer in range(case["n_layer"]):
@@ -146,17 +155,21 @@ def loss(case):
         xs = list(range(low, high + 1))
         curves.append([max(c[i] + (c[j] - c[i]) * (x - xs[i]) / (xs[j] - xs[i]) if i < j else c[i]
                            for i in range(x - low + 1) for j in range(x - low, len(xs))) for x in xs])
-    at = [0] * case["n_layer"]
-    for _ in range(case["n_layer"] * (case["mean"] - low)):
-        gain = sorted(((curve[i + 1] - curve[i], -layer) for layer, (curve, i) in enumerate(zip(curves, at))
-                       if i < high - low), reverse=True)
+    heads = heads_of(case)
+    at, tokens, left = [0] * case["n_layer"], [low * n for n in heads], sum(heads) * (case["mean"] - low)
+    while left:
+        gain = sorted((((curve[i + 1] - curve[i]) / heads[layer], -layer) for layer, (curve, i) in
+                       enumerate(zip(curves, at)) if i < high - low), reverse=True)
         if len(gain) > 1 and gain[0][0] - gain[1][0] < 1e-7:
             raise NearTie
-        at[-gain[0][1]] += 1
+        layer = -gain[0][1]
+        given = min(heads[layer], left)
+        at[layer] += 1
+        tokens[layer] += given
+        left -= given
     budgets = []
-    for layer, i in enumerate(at):
-        size = h * len(case["point"])
-        ways = greedy(dict(case, n_layer=1, mean=low + i, curve=case["curve"][layer * size:(layer + 1) * size]))[1]
+    for n, total, curve in zip(heads, tokens, split(case, case["curve"], len(case["point"]))):
+        ways = greedy(dict(case, n_layer=1, heads=[n], total=total, curve=curve))[1]
         if len(ways) > 1:
             raise NearTie
         budgets += ways[0]
@@ -171,9 +184,22 @@ def draw_shape(r, small=False):
                 n_token=n_token, floor=floor, mean=r.randint(floor, n_token))
 
 
-def draw(r, kind):
+def draw_heads(r, case):
+    """Some layers with fewer heads."""
+    case["n_head"] = max(case["n_head"], 2)
+    case["heads"] = [case["n_head"] if r.random() < 0.5 else r.randint(1, case["n_head"])
+                     for _ in range(case["n_layer"])]
+
+
+def draw(r, kind, ragged=False):
     case = draw_shape(r, kind in ("greedy", "loss"))
-    heads = case["n_layer"] * case["n_head"]
+    if kind == "adakv":
+        case["n_layer"] = min(case["n_layer"], 3)
+    if kind == "loss":
+        case["n_layer"] = r.randint(1, 4)
+    if ragged:
+        draw_heads(r, case)
+    heads = sum(heads_of(case))
     name, answer = kind, None
     if kind == "uniform":
         answer = uniform(case)
@@ -193,18 +219,15 @@ def draw(r, kind):
         alpha = r.choice([Q(0), Q(1, 4), Q(1, 2), Q(1)])
         case["n_token"] = min(case["n_token"], 60)
         case["mean"] = min(case["mean"], case["n_token"])
-        case["n_layer"] = min(case["n_layer"], 3)
-        heads = case["n_layer"] * case["n_head"]
         case["score"] = sum((sorted((r.randint(0, 40) ** 2 / 64 for _ in range(case["n_token"])), reverse=True)
                              for _ in range(heads)), [])
         name = f"adakv:alpha={float(alpha)}"
         answer = adakv(case, alpha)
     elif kind == "loss":
         low, high = case["floor"], case["n_token"]
-        case["n_layer"] = r.randint(1, 4)
         case["point"] = list(range(low, high + 1))
         case["curve"] = []
-        for _ in range(case["n_layer"] * case["n_head"]):
+        for _ in range(heads):
             y = [r.randint(0, 4)]
             for step in sorted((r.randint(0, 40) for _ in case["point"][1:]), reverse=True):
                 y.append(y[-1] + step)
@@ -235,15 +258,17 @@ def draw(r, kind):
 
 
 def main(path):
-    r, cases = random.Random(7), []
-    for kind in ("uniform", "funnel", "pyramid", "persistence", "entropy", "adakv", "greedy", "loss"):
-        n = 0
-        while n < (60 if kind == "greedy" else 25):
-            try:
-                cases.append(draw(r, kind))
-                n += 1
-            except NearTie:
-                pass
+    cases = []
+    for seed, ragged in ((7, False), (8, True)):
+        r = random.Random(seed)
+        for kind in ("uniform", "funnel", "pyramid", "persistence", "entropy", "adakv", "greedy", "loss"):
+            n = 0
+            while n < (10 if ragged else 60 if kind == "greedy" else 25):
+                try:
+                    cases.append(draw(r, kind, ragged))
+                    n += 1
+                except NearTie:
+                    pass
     with open(path, "w") as f:
         f.write('{"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}\n")
 

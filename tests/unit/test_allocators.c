@@ -46,7 +46,7 @@ static int *points(const json_t *o, const char *key, int *n)
 static double kept(const struct sh_allocation *a, const int *budget)
 {
     double sum = 0;
-    for (int i = 0; i < a->n_layer * a->n_head; i++) {
+    for (int i = 0; i < sh_allocation_first(a, a->n_layer); i++) {
         const double *y = a->curve + i * a->n_point;
         int k = 1;
         while (k < a->n_point - 1 && a->point[k] < budget[i])
@@ -60,7 +60,7 @@ static double kept(const struct sh_allocation *a, const int *budget)
 static void compare(const json_t *c, const struct sh_allocation *a, const int *budget)
 {
     const json_t *want = json_object_get(c, "budget"), *best = json_object_get(c, "best");
-    size_t n = (size_t)a->n_layer * (size_t)a->n_head, off = 0;
+    size_t n = (size_t)sh_allocation_first(a, a->n_layer), off = 0;
     for (size_t i = 0; i < n && json_is_array(want); i++)
         off += json_integer_value(json_array_get(want, i)) != budget[i];
     if (off)
@@ -77,11 +77,13 @@ static void play(const json_t *c)
     struct sh_allocator_spec spec;
     double *persistence = numbers(c, "persistence"), *entropy = numbers(c, "entropy"), *curve = numbers(c, "curve"),
            *score = numbers(c, "score"), *loss = numbers(c, "loss");
-    int n_point, n_loss, *at = points(c, "point", &n_point), *loss_at = points(c, "loss_point", &n_loss);
+    int n_point, n_loss, n_heads, *heads = points(c, "heads", &n_heads);
+    int *at = points(c, "point", &n_point), *loss_at = points(c, "loss_point", &n_loss);
     struct sh_allocation a = {.n_layer = whole(c, "n_layer"), .n_head = whole(c, "n_head"), .mean = whole(c, "mean"),
                               .floor = whole(c, "floor"), .n_token = whole(c, "n_token"), .persistence = persistence,
                               .entropy = entropy, .curve = curve, .point = at, .n_point = n_point, .score = score,
-                              .loss = loss, .loss_point = loss_at, .n_loss = n_loss};
+                              .loss = loss, .loss_point = loss_at, .n_loss = n_loss,
+                              .heads = n_heads ? heads : NULL};
     int *budget = xcalloc((size_t)a.n_layer * (size_t)a.n_head, sizeof *budget);
     CU_ASSERT_EQUAL_FATAL(sh_allocator_parse(json_string_value(json_object_get(c, "allocator")), &spec, &e), 0);
     CU_ASSERT_EQUAL_FATAL(sh_allocate(&spec, &a, budget, &e), 0);
@@ -92,6 +94,7 @@ static void play(const json_t *c)
     free(score);
     free(loss);
     free(at);
+    free(heads);
     free(loss_at);
     free(budget);
 }

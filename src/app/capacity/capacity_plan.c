@@ -9,11 +9,19 @@
 
 #include "src/base/mem.h"
 
-/* Tokens of the heads that a rank of tp has in a layer of a text of n_token. More ranks than heads share copies of
- * them. */
-static uint64_t rank_sum(const struct sh_plan *p, int layer, int rank, int tp, int n_token)
+/* KV heads of a layer. */
+static int heads_of(const struct sh_plan *p, const struct sh_kv_shape *s, int layer)
 {
-    int n = p->n_kv_head, first = tp >= n ? rank * n / tp : rank * (n / tp) + (rank < n % tp ? rank : n % tp);
+    int n = sh_kv_shape_heads(s, s->layer[layer].mix);
+    return n < p->n_kv_head ? n : p->n_kv_head;
+}
+
+/* Tokens of the heads that a rank of tp has in a layer of n heads, in a text of n_token. More ranks than heads share
+ * copies of them. */
+static uint64_t rank_sum(const struct sh_plan *p, int layer, int n, const struct sh_kv_planned *at, int n_token)
+{
+    int rank = at->rank, tp = at->tp;
+    int first = tp >= n ? rank * n / tp : rank * (n / tp) + (rank < n % tp ? rank : n % tp);
     int count = tp >= n ? 1 : n / tp + (rank < n % tp);
     uint64_t sum = 0;
     for (int i = 0; i < count; i++)
@@ -21,14 +29,15 @@ static uint64_t rank_sum(const struct sh_plan *p, int layer, int rank, int tp, i
     return sum;
 }
 
-static int fullest_rank(const struct sh_plan *p, int tp)
+static int fullest_rank(const struct sh_plan *p, const struct sh_kv_shape *s, int tp)
 {
     uint64_t most = 0;
     int fullest = 0;
     for (int r = 0; r < tp; r++) {
+        struct sh_kv_planned at = {.rank = r, .tp = tp};
         uint64_t sum = 0;
         for (int l = 0; l < p->n_layer; l++)
-            sum += rank_sum(p, l, r, tp, p->n_token);
+            sum += rank_sum(p, l, heads_of(p, s, l), &at, p->n_token);
         if (sum > most) {
             most = sum;
             fullest = r;
@@ -41,17 +50,19 @@ static int fullest_rank(const struct sh_plan *p, int tp)
 static uint64_t mean_tokens(const struct sh_kv_planned *at, int layer, uint64_t length)
 {
     const struct sh_plan *p = at->plan;
-    uint64_t heads = (uint64_t)((p->n_kv_head + at->tp - 1) / at->tp);
-    return (rank_sum(p, layer, at->rank, at->tp, (int)length) + heads - 1) / heads;
+    int n = heads_of(p, at->shape, layer);
+    uint64_t heads = (uint64_t)((n + at->tp - 1) / at->tp);
+    return (rank_sum(p, layer, n, at, (int)length) + heads - 1) / heads;
 }
 
 int sh_capacity_plan(const struct sh_plan *p, const char *path, const struct sh_kv_shape *s, int tp,
                      struct sh_kv_rule *r, struct sh_err *e)
 {
-    if (sh_plan_check_model(p, path, s->f.name, NULL, s->f.layers, s->f.kv_heads, e))
+    int heads = s->f.global_kv_heads > s->f.kv_heads ? s->f.global_kv_heads : s->f.kv_heads;
+    if (sh_plan_check_model(p, path, s->f.name, NULL, s->f.layers, heads, e))
         return -1;
     r->budget = SH_BUDGET_PLAN;
-    r->planned = (struct sh_kv_planned){mean_tokens, p, fullest_rank(p, tp), tp};
+    r->planned = (struct sh_kv_planned){mean_tokens, p, s, fullest_rank(p, s, tp), tp};
     return 0;
 }
 

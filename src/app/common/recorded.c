@@ -125,6 +125,34 @@ int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e)
     return 0;
 }
 
+/* The KV heads of a layer of a run; 0: it does not attend; -2: it is not finished. */
+static int heads_in(const struct sh_runs *r, int run, struct sh_store *s, int layer, struct sh_err *e)
+{
+    const struct sh_stored_run *of = &r->run[run];
+    for (int k = 0; k < r->n_sequence[run]; k++) {
+        int id = r->sequence[run][k].id, state = sh_store_layer(s, id, layer, e);
+        if (state == SH_LAYER_SILENT)
+            return 0;
+        if (state)
+            return state < 0 ? -1 : sh_store_kv_heads(s, id, layer, of->n_head, of->n_kv_head, e);
+    }
+    return -2;
+}
+
+int sh_runs_layer_heads(const struct sh_runs *r, struct sh_store *s, int *heads, struct sh_err *e)
+{
+    const struct sh_stored_run *one = r->run;
+    for (int layer = one->first_layer; layer <= one->last_layer; layer++) {
+        int n = -2;
+        for (int i = 0; i < r->n && n == -2; i++)
+            n = heads_in(r, i, s, layer, e);
+        if (n == -1)
+            return -1;
+        heads[layer - one->first_layer] = n < 0 ? one->n_kv_head : n;
+    }
+    return 0;
+}
+
 /* ---- one layer of one sequence ---- */
 
 static const char kinds[] = "qkv";
@@ -143,10 +171,10 @@ static int take(void *to, const struct sh_block *b, struct sh_err *e)
 {
     struct taking *t = to;
     const char *at = b->vector ? strchr(kinds, b->vector) : NULL;
-    if (b->vector == 's') {
+    if (b->vector == 's')
         t->r->has_sinks = 1;
+    if (b->vector == 's' || b->vector == 'h')
         return 0;
-    }
     if (!at)
         return sh_fail(e, "found vectors of kind %d, expected q, k or v", b->vector);
     int k = (int)(at - kinds), n_head = heads_of(t->r, k);
@@ -180,7 +208,9 @@ static int read_vectors(struct sh_recorded *r, struct sh_err *e)
 
 int sh_recorded_read(struct sh_recorded *r, int with_vectors, struct sh_err *e)
 {
-    if (sh_store_blocks(r->store, SH_BLOCK_SCORES, r->sequence->id, r->layer, -1, sh_store_keep, &r->scores, e))
+    r->n_kv_head = sh_store_kv_heads(r->store, r->sequence->id, r->layer, r->run->n_head, r->run->n_kv_head, e);
+    if (r->n_kv_head < 0 ||
+        sh_store_blocks(r->store, SH_BLOCK_SCORES, r->sequence->id, r->layer, -1, sh_store_keep, &r->scores, e))
         return -1;
     return with_vectors ? read_vectors(r, e) : 0;
 }
@@ -197,9 +227,17 @@ int sh_recorded_end(struct sh_recorded *r, int bad, struct sh_err *e)
     return sh_interrupted() ? sh_fail(e, "interrupted") : 0;
 }
 
+int sh_recorded_group(const struct sh_recorded *r)
+{
+    return r->run->n_head / r->n_kv_head;
+}
+
 const float *sh_recorded_vectors(const struct sh_recorded *r, char kind, int head)
 {
     const float *at = r->vector[strchr(kinds, kind) - kinds];
+    int own = r->n_kv_head, stored = r->run->n_kv_head;
+    if (kind != 'q')                    /* a layer with fewer heads is stored with several copies of each */
+        head = (head * stored + own - 1) / own;
     return at ? at + (size_t)head * (size_t)r->sequence->n_tokens * (size_t)r->run->d_head : NULL;
 }
 
@@ -267,7 +305,7 @@ int sh_head_rows_next(struct sh_head_rows *h, int t, const float **score, int *f
 
 void sh_group_rows_begin(struct sh_group_rows *g, const struct sh_recorded *r, int kv_head)
 {
-    g->n = r->run->n_head / r->run->n_kv_head;
+    g->n = sh_recorded_group(r);
     g->row = xcalloc((size_t)g->n, sizeof *g->row);
     g->head = xcalloc((size_t)g->n, sizeof *g->head);
     for (int i = 0; i < g->n; i++)

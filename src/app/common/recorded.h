@@ -28,6 +28,10 @@ void sh_runs_close(struct sh_runs *r);                                          
 /* -1: they do not all hold the same layers and number of KV heads; the hint is to select one. */
 int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e);
 
+/* heads [n_layer of the runs]: the KV heads that each layer has; 0: it does not attend. Runs that agree. A layer that
+ * no sequence has finished counts as one with the model's number. */
+int sh_runs_layer_heads(const struct sh_runs *r, struct sh_store *s, int *heads, struct sh_err *e);
+
 /* Sets the hint for a run that was recorded without what is needed: `how` to trace it, "with --record full". It
  * mentions --run, since a store keeps the old run next to a new one. Returns -1. */
 int sh_runs_hint(struct sh_err *e, const char *how);
@@ -40,6 +44,7 @@ struct sh_recorded {                    /* set the first four, the rest zero    
     const struct sh_stored_sequence *sequence;
     int layer;
     struct sh_batch scores;             /* the blocks of all heads, in order of head and row      */
+    int n_kv_head;                      /* KV heads of this layer: the run's, or fewer            */
     int has_sinks;                      /* rows sum to less than 1; known if vectors were asked for */
     float *vector[3];                   /* q, k, v: [heads][n_tokens][d_head], f32; NULL: not read    */
 };
@@ -50,7 +55,11 @@ int sh_recorded_read(struct sh_recorded *r, int with_vectors, struct sh_err *e);
 /* Frees what was read. bad: the work failed, so e is prefixed with the place. -1 also after an interrupt. */
 int sh_recorded_end(struct sh_recorded *r, int bad, struct sh_err *e);
 
-/* [n_tokens, d_head] of a head (for 'q' a query head; those of a group are consecutive); NULL: not read. */
+/* Query heads of a KV head of this layer. */
+int sh_recorded_group(const struct sh_recorded *r);
+
+/* [n_tokens, d_head] of a head (for 'q' a query head; those of a group are consecutive; else a KV head of this layer);
+ * NULL: not read. */
 const float *sh_recorded_vectors(const struct sh_recorded *r, char kind, int head);
 
 /* Calls work() for each of n heads, on that many threads. -1: it failed for some; e is the first error. */

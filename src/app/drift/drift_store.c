@@ -88,7 +88,7 @@ static struct sh_replay *begin_replay(const struct layer *l, int head, struct sh
 {
     const struct sh_drift_request *q = l->s->q;
     const struct sh_stored_run *run = l->s->run;
-    int n = l->s->stored->n_tokens, group = run->n_head / run->n_kv_head;
+    int n = l->s->stored->n_tokens, group = sh_recorded_group(&l->r);
     *cell = (struct sh_replay_cell){q->spec, sh_budget_tokens(q->budget, n)};
     struct sh_replay_setup setup = {
         .n_token = n, .window = l->r.scores.n_block ? l->r.scores.block[0].window : 0,
@@ -157,7 +157,7 @@ static void add_head(struct sh_drift_layer *d, const struct sh_drift_head *h, co
 static int compare_layer(struct sequence *s, int layer, struct sh_drift_layer *d, struct sh_err *e)
 {
     struct layer l = {s, {.store = s->q->store, .run = s->run, .sequence = s->stored, .layer = layer}};
-    int n = s->stored->n_tokens, n_head = s->run->n_kv_head;
+    int n = s->stored->n_tokens, most = s->run->n_kv_head;      /* layers may have fewer */
     int done = sh_store_layer(s->q->store, s->stored->id, layer, e);
     if (done == SH_LAYER_SILENT)
         return 0;
@@ -166,8 +166,8 @@ static int compare_layer(struct sequence *s, int layer, struct sh_drift_layer *d
         bad = (sh_fail(e, "the recording is not finished"),
                sh_hint(e, "run the same trace command again to finish it"));
     double *like = xcalloc((size_t)n, sizeof *like);
-    for (int h = 0; h < n_head && !bad; h++) {
-        const int *live = s->live + (size_t)(layer * n_head + h) * (size_t)n;
+    for (int h = 0; h < l.r.n_kv_head && !bad; h++) {
+        const int *live = s->live + (size_t)(layer * most + h) * (size_t)n;
         if ((bad = replay_head(&l, h, e)))
             break;
         struct sh_drift_head head = sh_drift_compare(live, s->replayed, n, like);

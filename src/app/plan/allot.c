@@ -61,7 +61,7 @@ static int measure_curve(struct sh_allot *a, const struct sh_replay_request *q, 
     return bad;
 }
 
-static void take_study(struct sh_allot *a, const struct sh_study *y, int cell, int group)
+static void take_study(struct sh_allot *a, const struct sh_study *y, int cell, int n_query)
 {
     if (a->spec.allocator->needs & SH_EVIDENCE_PERSISTENCE)
         a->persistence = xcalloc((size_t)a->n_layer, sizeof *a->persistence);
@@ -70,12 +70,14 @@ static void take_study(struct sh_allot *a, const struct sh_study *y, int cell, i
     for (int l = 0; l < a->n_layer; l++) {
         if (a->persistence)
             a->persistence[l] = sh_study_layer(y, cell, l)[SH_RATIO];
-        for (int h = 0; h < a->n_head * group && a->entropy; h++)
+        int group = a->heads[l] ? n_query / a->heads[l] : n_query;
+        for (int h = 0; h < n_query && a->entropy; h++)
             a->entropy[l * a->n_head + h / group] += sh_study_head(y, cell, l, h)[SH_ENTROPY] / group;
     }
 }
 
-static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, int group, struct sh_store *s,
+/* n_query: query heads. */
+static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, int n_query, struct sh_store *s,
                          struct sh_err *e)
 {
     int by_ratio = a->spec.allocator->needs & SH_EVIDENCE_PERSISTENCE;
@@ -91,7 +93,7 @@ static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, 
         bad = sh_fail(e, "%s: found %d finished layers, expected %d: run the same trace command again to finish them",
                       sh_store_path(s), sh_persistence_n_layer(p), a->n_layer);
     if (!bad)
-        take_study(a, y, cell, group);
+        take_study(a, y, cell, n_query);
     sh_study_free(y);
     free(y);
     return bad;
@@ -122,6 +124,21 @@ static int take_lengths(struct sh_allot *a, struct sh_store *s, const struct sh_
     return 0;
 }
 
+int sh_allot_missing(const struct sh_allocator_spec *s, const int *heads, int n_layer)
+{
+    unsigned of_all = SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY | SH_EVIDENCE_SCORE;
+    int l = 0;
+    while (l < n_layer && heads[l])
+        l++;
+    return l == n_layer || !(s->allocator->needs & of_all) ? -1 : l;
+}
+
+int sh_allot_refuse(int layer, struct sh_err *e)
+{
+    sh_misused(e, "needs the attention of every layer, but layer %d of this model does not attend", layer);
+    return sh_hint(e, "--allocator loss, greedy or uniform divides budgets among the layers that attend");
+}
+
 int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
                   struct sh_store *s, struct sh_err *e)
 {
@@ -144,9 +161,12 @@ int sh_allot_open_live(struct sh_allot *a, const struct sh_allocator_spec *spec,
     *a = (struct sh_allot){.spec = *spec, .n_layer = run->last_layer - run->first_layer + 1,
                            .n_head = run->n_kv_head, .first_layer = run->first_layer,
                            .floor = sh_policy_protected(&q->spec[0]) + 1};
-    int bad = take_lengths(a, s, &runs, e) || sh_runs_agree(&runs, s, e);
+    a->heads = xcalloc((size_t)a->n_layer, sizeof *a->heads);
+    int bad = take_lengths(a, s, &runs, e) || sh_runs_agree(&runs, s, e) || sh_runs_layer_heads(&runs, s, a->heads, e);
+    int missing = bad ? -1 : sh_allot_missing(spec, a->heads, a->n_layer);
+    bad = bad || (missing >= 0 && sh_allot_refuse(a->first_layer + missing, e));
     if (!bad && needs & (SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY))
-        bad = measure_study(a, q, run->n_head / run->n_kv_head, s, e);
+        bad = measure_study(a, q, run->n_head, s, e);
     if (!bad && needs & SH_EVIDENCE_CURVE)
         bad = measure_curve(a, q, s, e);
     if (!bad && needs & SH_EVIDENCE_SCORE)
@@ -168,7 +188,7 @@ void sh_allot_close(struct sh_allot *a)
     free(a->loss);
     free(a->loss_point);
     free(a->table);
-    free(a->silent);
+    free(a->heads);
     *a = (struct sh_allot){0};
 }
 
@@ -208,7 +228,10 @@ void sh_allot_layer(const struct sh_allot *a, int layer, int mean, int n_token, 
     int *point = xcalloc((size_t)a->n_point, sizeof *point);
     double *curve = xcalloc((size_t)a->n_layer * (size_t)a->n_head * (size_t)a->n_point, sizeof *curve);
     scale_curve(a, &p, point, curve);
-    sh_greedy_layer(&p, layer, (long long)mean * a->n_head, budget);
+    p.curve = curve + (size_t)layer * (size_t)a->n_head * (size_t)p.n_point;
+    p.n_layer = 1;                      /* the one layer */
+    p.heads = &a->heads[layer];
+    sh_greedy_layer(&p, 0, (long long)mean * a->heads[layer], budget);
     free(point);
     free(curve);
 }
@@ -218,32 +241,42 @@ int sh_allot_longest(const struct sh_allot *a)
     return a->length[a->n_length - 1];
 }
 
-static int is_silent(const struct sh_allot *a, int layer)
+/* Of x [n_layer][n_head][each] the heads that there are, for free(). NULL: there is no x. */
+static double *of_heads(const struct sh_allot *a, const double *x, size_t each)
 {
-    return a->silent && a->silent[layer];
+    double *own = x ? xmalloc((size_t)a->n_layer * (size_t)a->n_head * each * sizeof *own) : NULL, *to = own;
+    for (int l = 0; l < a->n_layer && x; l++) {
+        size_t n = (size_t)a->heads[l] * each;
+        memcpy(to, x + (size_t)l * (size_t)a->n_head * each, n * sizeof *to);
+        to += n;
+    }
+    return own;
 }
 
-/* Of x [n_layer][each] the layers that attend, for free(). NULL: there is no x. */
-static double *attending(const struct sh_allot *a, const double *x, size_t each)
+/* Of x [n_layer][each] the layers that attend, likewise. */
+static double *of_layers(const struct sh_allot *a, const double *x, size_t each)
 {
     double *own = x ? xmalloc((size_t)a->n_layer * each * sizeof *own) : NULL;
     for (int l = 0, n = 0; l < a->n_layer && x; l++)
-        if (!is_silent(a, l))
+        if (a->heads[l])
             memcpy(own + (size_t)n++ * each, x + (size_t)l * each, each * sizeof *own);
     return own;
 }
 
 static int divide(const struct sh_allot *a, struct sh_allocation *p, int *budget, struct sh_err *e)
 {
-    size_t each = (size_t)a->n_head;
-    int *own = xcalloc((size_t)a->n_layer * each, sizeof *own), bad, n = 0;
+    int *own = xcalloc((size_t)a->n_layer * (size_t)a->n_head, sizeof *own), bad, n = 0;
+    int *heads = xcalloc((size_t)a->n_layer, sizeof *heads);
     for (int l = 0; l < a->n_layer; l++)
-        n += !is_silent(a, l);
+        if (a->heads[l])
+            heads[n++] = a->heads[l];
     p->n_layer = n;
+    p->heads = heads;
     bad = sh_allocate(&a->spec, p, own, e);
     for (int l = 0, k = 0; l < a->n_layer && !bad; l++)
-        for (size_t h = 0; h < each; h++)
-            budget[(size_t)l * each + h] = is_silent(a, l) ? p->mean : own[k++];
+        for (int h = 0; h < a->n_head; h++)
+            budget[l * a->n_head + h] = h < a->heads[l] ? own[k++] : p->mean;
+    free(heads);
     free(own);
     return bad;
 }
@@ -253,7 +286,7 @@ int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget,
     struct sh_allocation p = {.n_layer = a->n_layer, .n_head = a->n_head, .mean = mean,
                               .floor = a->floor < n_token ? a->floor : n_token, .n_token = n_token,
                               .loss_point = a->loss_point, .n_loss = a->n_loss};
-    size_t n = (size_t)a->n_layer * (size_t)a->n_head, heads = (size_t)a->n_head, each = (size_t)n_token;
+    size_t n = (size_t)a->n_layer * (size_t)a->n_head, each = (size_t)n_token;
     int *point = xcalloc((size_t)a->n_point, sizeof *point);
     double *curve = a->curve ? xcalloc(n * (size_t)a->n_point, sizeof *curve) : NULL;
     double *score = a->profile ? xcalloc(n * each, sizeof *score) : NULL, *own[5];
@@ -263,11 +296,11 @@ int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget,
         scale_curve(a, &p, point, curve);
     for (size_t i = 0; i < n && score; i++)
         memcpy(score + i * each, a->profile + i * (size_t)a->n_key, each * sizeof *score);
-    p.persistence = own[0] = attending(a, a->persistence, 1);
-    p.entropy = own[1] = attending(a, a->entropy, heads);
-    p.loss = own[2] = attending(a, a->loss, (size_t)a->n_loss);
-    p.curve = own[3] = attending(a, curve, heads * (size_t)p.n_point);
-    p.score = own[4] = attending(a, score, heads * each);
+    p.persistence = own[0] = of_layers(a, a->persistence, 1);
+    p.entropy = own[1] = of_heads(a, a->entropy, 1);
+    p.loss = own[2] = of_layers(a, a->loss, (size_t)a->n_loss);
+    p.curve = own[3] = of_heads(a, curve, (size_t)p.n_point);
+    p.score = own[4] = of_heads(a, score, each);
     int bad = mean < p.floor ? 0 : divide(a, &p, budget, e);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);

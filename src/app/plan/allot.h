@@ -16,7 +16,8 @@
 struct sh_allot {
     struct sh_allocator_spec spec;
     int n_layer, n_head, first_layer;   /* KV heads */
-    unsigned char *silent;              /* [n_layer]: without attention, and so without a cache; NULL: none is */
+    int *heads;                         /* [n_layer]: KV heads of each, at most n_head; 0: without attention, and so */
+                                        /* without a cache */
     int floor;                          /* the smallest budget of the policy, on long sequences */
     int *length, n_length;              /* lengths of sequences, each once, ascending */
     double *persistence, *entropy;      /* measurements as in struct sh_allocation, NULL where not needed */
@@ -34,17 +35,23 @@ int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, cons
                   struct sh_store *s, struct sh_err *e);
 void sh_allot_close(struct sh_allot *a);                /* zeroed is fine */
 
+/* The first layer without heads, if the allocator looks at the attention of every layer; else -1. heads [n_layer]. */
+int sh_allot_missing(const struct sh_allocator_spec *s, const int *heads, int n_layer);
+
+/* The error of that layer. Returns -1. */
+int sh_allot_refuse(int layer, struct sh_err *e);
+
 /* The same for allocators that also need the losses of layers, which no store has: give them before budgets are solved,
  * as loss [n_layer][n] at the ascending budgets point [n] of texts of one length, the only one to solve for. */
 int sh_allot_open_live(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
                        struct sh_store *s, struct sh_err *e);
 void sh_allot_losses(struct sh_allot *a, const int *point, const double *loss, int n);
 
-/* Budgets [n_head] of a layer whose heads have so many tokens on average, divided as greedy does. */
+/* Budgets of a layer's heads, which have so many tokens on average, divided as greedy does. */
 void sh_allot_layer(const struct sh_allot *a, int layer, int mean, int n_token, int *budget);
 
-/* Budgets [n_layer][n_head] of one problem. If the mean is below the floor, all get the mean; so do silent layers, and
- * the total is divided among the others. */
+/* Budgets [n_layer][n_head] of one problem. If the mean is below the floor, all get the mean; so do heads that a layer
+ * does not have, and the total is divided among the others. */
 int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget, struct sh_err *e);
 
 /* Solves for every length and every mean of q->budget; q->share_out gives the budgets from then on. Valid until
@@ -64,7 +71,8 @@ const char *sh_allot_text(const struct sh_allocator_spec *s, char text[SH_ALLOT_
  * Keys inside the window count as 0, too: else a head that attends to its neighbours would seem to need all of them,
  * although a few recent ones are enough.
  *
- * profile [n_layer of the runs][n_kv_head][n_key], n_key the longest sequence; caller frees. The runs hold full rows of
+ * profile [n_layer of the runs][n_kv_head][n_key], zeros of heads that a layer does not have, n_key the longest
+ * sequence; caller frees. The runs hold full rows of
  * the same layers. -1: rows are damaged, or no layer is finished. */
 int sh_key_profile(struct sh_store *s, const struct sh_runs *runs, int window, int threads, double **profile,
                    int *n_key, struct sh_err *e);

@@ -39,7 +39,7 @@ static int add_head(const struct layer *l, int head, double *got, struct sh_err 
 static int add_kv_head(void *to, int kv_head, struct sh_err *e)
 {
     const struct layer *l = to;
-    int group = l->r.run->n_head / l->r.run->n_kv_head, n_token = l->r.sequence->n_tokens, bad = 0;
+    int group = sh_recorded_group(&l->r), n_token = l->r.sequence->n_tokens, bad = 0;
     double *got = xcalloc((size_t)n_token, sizeof *got), *profile = l->profile + (size_t)kv_head * (size_t)l->n_key;
     for (int i = 0; i < group && !bad; i++)
         bad = add_head(l, kv_head * group + i, got, e);
@@ -69,7 +69,7 @@ static int add_sequence(struct sh_store *s, const struct sh_stored_run *run, con
             bad = done < 0 ? -1 : 0;
             continue;
         }
-        bad = sh_recorded_read(&l.r, 0, e) || sh_each_head(run->n_kv_head, to->threads, add_kv_head, &l, e);
+        bad = sh_recorded_read(&l.r, 0, e) || sh_each_head(l.r.n_kv_head, to->threads, add_kv_head, &l, e);
         to->n[at]++;
         bad = sh_recorded_end(&l.r, bad, e);
     }

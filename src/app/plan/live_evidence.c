@@ -251,36 +251,26 @@ static int measure_losses(struct sh_live_plan *w, struct sh_live_setting *s, str
     return bad;
 }
 
-static void mark_silent(struct sh_allot *to, const struct sh_arch *a)
+static int *heads_of(const struct sh_arch *a)
 {
-    to->silent = xcalloc((size_t)a->n_layer, sizeof *to->silent);
+    int *heads = xcalloc((size_t)a->n_layer, sizeof *heads);
     for (int l = 0; l < a->n_layer; l++)
-        to->silent[l] = !sh_arch_attends(a, l);
+        heads[l] = sh_arch_kv_heads(a, l);
+    return heads;
 }
 
-/* The first layer that does not attend, where the allocator looks at the attention of every layer; else -1. */
+/* The first layer that does not attend, if the allocator needs all; else -1. */
 static int missing_layer(const struct sh_live_plan *w, const struct sh_allocator_spec *s)
 {
     const struct sh_arch *a = sh_model_arch(w->live.model);
-    unsigned of_all = SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY | SH_EVIDENCE_SCORE;
-    int l = 0;
-    while (l < a->n_layer && sh_arch_attends(a, l))
-        l++;
-    return l == a->n_layer || !(s->allocator->needs & of_all) ? -1 : l;
+    int *heads = heads_of(a), l = sh_allot_missing(s, heads, a->n_layer);
+    free(heads);
+    return l;
 }
 
 int sh_live_can_allot(const struct sh_live_plan *w, const struct sh_allocator_spec *s)
 {
     return missing_layer(w, s) < 0;
-}
-
-static int refuse_silent(const struct sh_live_plan *w, const struct sh_live_setting *s, struct sh_err *e)
-{
-    int l = missing_layer(w, &s->allocator);
-    if (l < 0)
-        return 0;
-    sh_misused(e, "needs the attention of every layer, but layer %d of this model does not attend", l);
-    return sh_hint(e, "--allocator loss, greedy or uniform divides budgets among the layers that attend");
 }
 
 int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
@@ -292,14 +282,13 @@ int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct s
                                   .quiet = w->common->quiet, .leave_out_small = 1, .dump_every = 1};
     if (!needs) {
         s->allot = (struct sh_allot){.spec = s->allocator, .n_layer = a->n_layer, .n_head = a->n_kv_head,
-                                     .floor = sh_policy_protected(&s->policy) + 1};
-        mark_silent(&s->allot, a);
+                                     .heads = heads_of(a), .floor = sh_policy_protected(&s->policy) + 1};
         return 0;
     }
-    if (refuse_silent(w, s, e) || (!w->rows && record(w, e)))
+    int missing = missing_layer(w, &s->allocator);
+    if ((missing >= 0 && sh_allot_refuse(missing, e)) || (!w->rows && record(w, e)))
         return -1;
     if (sh_allot_open_live(&s->allot, &s->allocator, &q, w->rows, e))
         return -1;
-    mark_silent(&s->allot, a);
     return needs & SH_EVIDENCE_LOSS ? measure_losses(w, s, e) : 0;
 }

@@ -462,5 +462,8 @@ int sh_record_layer_take(struct sh_record_layer *l, int n_tokens, struct sh_batc
         bad = take_vectors(l, (int)(strchr(kinds, *v) - kinds), n_tokens, b, e);
     if (!bad && l->vector_rows[3])
         bad = take_vectors(l, 3, n_tokens, b, e);
+    int own = l->own_heads[1] ? l->own_heads[1] : l->own_heads[2];      /* k or v */
+    if (!bad && own && own < l->s->n_kv_head)
+        sh_recorder_say_kv_heads(b, own);
     return bad;
 }

@@ -152,7 +152,7 @@ static struct sh_replay_pass *begin_replay(const struct layer *l, int kv_head, c
         if (cell[i].budget <= sh_policy_protected(cell[i].spec) && cell[i].budget < n_token)
             cell[i].spec = NULL;
     }
-    int group = run->n_head / run->n_kv_head;
+    int group = sh_recorded_group(&l->r);
     struct sh_replay_setup setup = {
         .n_token = n_token, .window = window_of(l), .prefill = q->prefill, .layer = l->r.layer, .head = kv_head,
         .n_layer = run->n_layer, .group = group, .rows = q->rows,
@@ -287,7 +287,8 @@ int sh_replay_walk_layer(const struct sh_replay_walk *w, int i, struct sh_replay
                             .layer = it->layer}};
     int n = l.r.run->n_kv_head;
     struct heads heads = {&l, sums, xcalloc((size_t)n, sizeof(char *)), xcalloc((size_t)n, sizeof(size_t))};
-    int bad = sh_recorded_read(&l.r, 1, e) || sh_each_head(n, w->q->threads, replay_head, &heads, e);
+    memset(sums, 0, (size_t)sh_replay_walk_sums(w) * sizeof *sums);
+    int bad = sh_recorded_read(&l.r, 1, e) || sh_each_head(l.r.n_kv_head, w->q->threads, replay_head, &heads, e);
     for (int h = 0; h < n; h++) {
         if (heads.text[h] && !bad)
             fwrite(heads.text[h], 1, heads.bytes[h], w->q->dump);
@@ -324,10 +325,13 @@ void sh_replay_walk_add(const struct sh_replay_walk *w, int i, const struct sh_r
 {
     const struct item *it = &w->item[i];
     int n_cell = w->q->n_spec * w->q->n_budget;
-    for (int h = 0; h < out->n_kv_head; h++)
-        for (int cell = 0; cell < n_cell; cell++)
-            sh_replay_total_add(out->total, cell, w->first[it->run] + it->sequence, it->layer - out->first_layer, h,
-                                &sums[h * n_cell + cell]);
+    for (int cell = 0; cell < n_cell; cell++) {
+        int n = 0;                      /* heads that the layer has: a cache holds a token at least */
+        while (n < out->n_kv_head && sums[n * n_cell + cell].peak_tokens)
+            n++;
+        sh_replay_total_add(out->total, cell, w->first[it->run] + it->sequence, it->layer - out->first_layer, n,
+                            &sums[cell], n_cell);
+    }
 }
 
 int sh_replay_run(const struct sh_replay_request *q, struct sh_store *s, struct sh_replay_result *out, struct sh_err *e)

@@ -51,7 +51,7 @@ int sh_replay_walk_n(const struct sh_replay_walk *w);           /* finished laye
 double sh_replay_walk_scores(const struct sh_replay_walk *w, int i);    /* scores of a layer, windows ignored */
 int sh_replay_walk_sums(const struct sh_replay_walk *w);        /* sums of a layer: KV heads times cells */
 
-/* sums [KV head][cell]. */
+/* sums [KV head][cell], zeros of heads that the layer does not have. */
 int sh_replay_walk_layer(const struct sh_replay_walk *w, int i, struct sh_replay_sums *sums, struct sh_err *e);
 
 /* A result without figures; then what each layer adds. */

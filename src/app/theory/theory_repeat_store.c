@@ -107,7 +107,7 @@ static int check_head(void *to, int h, struct sh_err *e)
     const struct work *w = to;
     const struct sh_recorded *r = &w->r;
     size_t n = (size_t)r->sequence->n_tokens;
-    int kv = h / (r->run->n_head / r->run->n_kv_head);
+    int kv = h / sh_recorded_group(r);
     if (sh_interrupted())
         return 0;
     float *attention = xmalloc(n * (n + 1) / 2 * sizeof *attention);

@@ -57,7 +57,7 @@ static int feed_head(void *to, int head, struct sh_err *e)
     const struct piece *p = to;
     const struct layer *l = p->l;
     struct sh_head_rows rows;
-    int bad = 0, n = p->r.sequence->n_tokens, d = p->r.run->d_head, group = p->r.run->n_head / p->r.run->n_kv_head;
+    int bad = 0, n = p->r.sequence->n_tokens, d = p->r.run->d_head, group = sh_recorded_group(&p->r);
     const float *v = sh_recorded_vectors(&p->r, 'v', head / group);
     if (sh_interrupted())
         return 0;

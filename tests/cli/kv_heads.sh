@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Models whose layers differ in the number of their KV heads: traces say so, and replay, drift and plans have the heads
+# that a live cache has.
+. "$(dirname "$0")/lib.sh"
+
+python -c 'import random
+random.seed(1)
+for _ in range(3):
+    print([random.randrange(3, 46) for _ in range(60)])' >ids
+
+# What the checkpoint's config says: KV heads of each layer; the first layers up to one in which nothing is yet evicted
+# by what another layer lost.
+for case in mimo_v2_published:1,2,2:0 gemma4_kv_heads:4,1,4,1:0,1; do
+    IFS=: read -r name heads exact <<<"$case"
+    model=$checkpoints/modern/$name
+    run trace --model "$model" --db $name.db --tokens ids --record full --codec f32 --vectors qkv -q
+    run verify $name.db
+    expect "$name: the trace is sound" 0 "rows checked" ""
+
+    run eval --model "$model" --tokens ids --policy h2o --budget 8 --dump-kept live.jsonl -q
+    run replay --db $name.db --policy h2o --budget 8 --dump-kept replay.jsonl --json -q
+    holds "$name: replay has the KV heads of the live cache, and their sets where queries are the same" \
+        python - "$heads" "$exact" <<'E'
+import json, sys
+def read(path):
+    return {(d["sequence"], d["layer"], d["head"], d["step"]): d["kept"] for d in map(json.loads, open(path))}
+heads, exact = ([int(x) for x in a.split(",")] for a in sys.argv[1:])
+live, replayed = read("live.jsonl"), read("replay.jsonl")
+assert {k[1:3] for k in live} == {(l, h) for l, n in enumerate(heads) for h in range(n)}, heads
+assert live.keys() == replayed.keys(), (len(live), len(replayed))
+assert all(replayed[k] == v for k, v in live.items() if k[1] in exact)
+E
+    cp log/out replay.json
+    holds "  bytes are those of the heads that there are, and the mean is within its interval" python - "$heads" <<'E'
+import json, sys
+heads = [int(x) for x in sys.argv[1].split(",")]
+r = json.load(open("replay.json"))["results"][0]
+assert r["peak_tokens"] == 8, r
+per_token = r["resident_bytes"] / sum(heads) / 8
+assert per_token == int(per_token), r
+assert r["kept_mass_low"] < r["kept_mass"] < r["kept_mass_high"], r
+assert r["output_error_low"] < r["output_error"] < r["output_error_high"], r
+E
+
+    run drift --model "$model" --db $name.db --policy window --budget 8 --every 1 --json -q
+    holds "$name: a window is the same everywhere" python - <<'E'
+import json
+for layer in json.load(open("log/out"))["results"][0]["layers"]:
+    assert layer["jaccard"] == layer["least_jaccard"] == layer["same_first_eviction"] == 1, layer
+    assert layer["first_difference"] is None, layer
+E
+
+    for allocator in uniform pyramid entropy persistence adakv greedy; do
+        run plan --db $name.db --policy h2o --allocator $allocator --budget 12 -o $allocator.json -q
+    done
+    holds "$name: plans divide the total among the heads that there are; others have the mean" \
+        python - "$heads" <<'E'
+import json, sys
+heads = [int(x) for x in sys.argv[1].split(",")]
+for name in "uniform", "pyramid", "entropy", "persistence", "adakv", "greedy":
+    budgets = json.load(open(name + ".json"))["budgets"]
+    own = [b for row, n in zip(budgets, heads) for b in row[:n]]
+    rest = [b for row, n in zip(budgets, heads) for b in row[n:]]
+    assert len(rest) > 0 and set(rest) == {12} and sum(own) == 12 * len(own), (name, budgets)
+    assert name in ("uniform", "adakv") or len(set(own)) > 1, (name, budgets)
+E
+    run eval --model "$model" --tokens ids --plan greedy.json --dump-kept live.jsonl -q
+    holds "  the engine takes them" python - "$heads" <<'E'
+import collections, json, sys
+heads = [int(x) for x in sys.argv[1].split(",")]
+budgets = json.load(open("greedy.json"))["budgets"]
+most = collections.Counter()
+for d in map(json.loads, open("live.jsonl")):
+    most[d["layer"], d["head"]] = max(most[d["layer"], d["head"]], len(d["kept"]))
+for (layer, head), n in most.items():
+    assert n <= budgets[layer][head], (layer, head, n)
+assert len(most) == sum(heads)
+E
+
+    run trace --model "$model" --db whole.db --tokens ids --record full --codec f32 --vectors qkv --shard 1/2 -q
+    run trace --model "$model" --db whole.db --tokens ids --record full --codec f32 --vectors qkv --shard 2/2 -q
+    run merge --db whole.db whole.db.shard-*-of-2 -q
+    run replay --db whole.db --policy h2o --budget 8 --dump-kept merged.jsonl -q
+    holds "$name: merged shards say it, too" cmp replay.jsonl merged.jsonl
+    rm -f whole.db*
+done
+
+sql() { python -c 'import sqlite3, sys
+db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()' "$@"; }
+while IFS=: read -r what change sentence; do
+    cp gemma4_kv_heads.db damaged.db
+    sql damaged.db "$change"
+    for command in "verify damaged.db" "replay --db damaged.db --policy tova --budget 8"; do
+        refuse "$what: ${command%% *}" 1 "$sentence" $command
+    done
+done <<'E'
+no heads:UPDATE vectors SET head = 0 WHERE kind = 'h':head is 0, expected a whole number from 1 to 4
+less than none:UPDATE vectors SET head = -4 WHERE kind = 'h':head is -4, expected
+more than the model:UPDATE vectors SET head = 5 WHERE kind = 'h':head is 5, expected
+no divisor:UPDATE vectors SET head = 3 WHERE kind = 'h':found 3 KV heads, expected a divisor of the query heads, 4
+two numbers:INSERT INTO vectors (sequence, layer, kind, head, codec, blob) SELECT sequence, layer, kind, 2, codec, blob FROM vectors WHERE kind = 'h':found 2 KV heads, expected no other number than 1
+E
+
+finish
