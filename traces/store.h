@@ -155,7 +155,7 @@ enum sh_layer_state { SH_LAYER_UNFINISHED, SH_LAYER_DONE, SH_LAYER_SILENT };
 int sh_store_layer(struct sh_store *s, int sequence, int layer, struct sh_err *e);
 
 /* The KV heads of a finished layer that attends, of a run that says it has n_kv_head for n_head query heads: that many,
- * or fewer where the layer says so. -1: the number is not possible. */
+ * or fewer if the layer says so. -1: the number is not possible. */
 int sh_store_kv_heads(struct sh_store *s, int sequence, int layer, int n_head, int n_kv_head, struct sh_err *e);
 
 /* The results of a command (NULL: of all), grouped by settings, or (settings not NULL) those of these settings. Strings

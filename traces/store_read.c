@@ -258,7 +258,7 @@ int sh_store_kv_heads(struct sh_store *s, int sequence, int layer, int n_head, i
     struct sh_columns c = sh_columns_of(s, q, "vectors", "looking for the KV heads of a layer", e);
     int n = 0;
     while (sh_columns_next(&c)) {
-        int found = sh_column_int(&c, 0, 1, n_kv_head);
+        int found = sh_column_int(&c, 0, 1, n_kv_head - 1);
         if (!c.bad && (n || n_head % found))
             c.bad = sh_fail(e, "%s: damaged: sequence %d, layer %d: found %d KV heads, expected %s%d", s->path,
                             sequence, layer, found, n ? "no other number than " : "a divisor of the query heads, ",

@@ -103,12 +103,14 @@ static int check_numbers(const char *who, const struct numbers *n, const struct 
     if (!x)
         return sh_fail(e, "the allocator %s needs %s, but no measurements were given", who, n->what);
     for (int l = 0; l < a->n_layer; l++)
-        for (int h = 0; h < (n->by_head ? sh_allocation_heads(a, l) : 1); h++, x += n->each)
+        for (int h = 0; h < (n->by_head ? sh_allocation_heads(a, l) : 1); h++, x += n->each) {
+            int number = a->number ? a->number[l] : l;
             if (!are_sound(n, x))
                 return n->by_head ? sh_fail(e, "the allocator %s needs %s, which layer %d, head %d does not have", who,
-                                            n->what, l, h)
+                                            n->what, number, h)
                                   : sh_fail(e, "the allocator %s needs %s, which layer %d does not have", who, n->what,
-                                            l);
+                                            number);
+        }
     return 0;
 }
 

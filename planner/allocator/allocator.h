@@ -16,6 +16,7 @@
 struct sh_allocation {
     int n_layer, n_head;
     const int *heads;                   /* [n_layer]: heads of each, 1 to n_head; NULL: n_head    */
+    const int *number;                  /* [n_layer]: layers as errors name them; NULL: from 0 on */
     int mean;                           /* tokens a head, in [floor, n_token]                     */
     int floor;                          /* tokens that the policy protects, and one more          */
     int n_token;                        /* tokens of the sequence                                 */

@@ -32,7 +32,6 @@ enum sh_kv_limit { SH_BUDGET_NONE, SH_BUDGET_SHARE, SH_BUDGET_TOKENS, SH_BUDGET_
 struct sh_kv_planned {
     uint64_t (*tokens)(const struct sh_kv_planned *p, int layer, uint64_t length);
     const void *plan;                   /* not owned                                               */
-    const struct sh_kv_shape *shape;    /* not owned                                               */
     int rank, tp;
 };
 

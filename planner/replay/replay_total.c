@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/mem.h"
 #include "src/base/rng.h"
@@ -23,14 +24,17 @@ struct head {
 
 struct sh_replay_total {
     int n_cell, n_layer, n_head, n_sequence;
+    int *heads;                         /* [n_layer] */
     struct head *head;                  /* [cell][layer][head] */
     struct pool *sequence;              /* [cell][sequence][head]: of all layers, which count the same, however many
                                          * heads each has */
 };
 
-struct sh_replay_total *sh_replay_total_new(int n_cell, int n_layer, int n_head, int n_sequence)
+struct sh_replay_total *sh_replay_total_new(int n_cell, int n_layer, const int *heads, int n_head, int n_sequence)
 {
     struct sh_replay_total *t = xcalloc(1, sizeof *t);
+    t->heads = xmalloc((size_t)n_layer * sizeof *t->heads);
+    memcpy(t->heads, heads, (size_t)n_layer * sizeof *t->heads);
     t->n_cell = n_cell;
     t->n_layer = n_layer;
     t->n_head = n_head;
@@ -44,6 +48,7 @@ void sh_replay_total_free(struct sh_replay_total *t)
 {
     if (!t)
         return;
+    free(t->heads);
     free(t->head);
     free(t->sequence);
     free(t);
@@ -67,13 +72,13 @@ static void pour(struct pool *p, const struct sh_replay_sums *s, double weight)
     }
 }
 
-void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int layer, int n,
-                         const struct sh_replay_sums *s, int step)
+void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int layer, const struct sh_replay_sums *s,
+                         int step)
 {
-    for (int head = 0; head < n; head++, s += step) {
+    for (int head = 0; head < t->heads[layer]; head++, s += step) {
         struct head *h = head_of(t, cell, layer, head);
         pour(&h->pool, s, 1);
-        pour(&sequence_of(t, cell, sequence)[head], s, (double)t->n_head / n);
+        pour(&sequence_of(t, cell, sequence)[head], s, (double)t->n_head / t->heads[layer]);
         h->peak = s->peak_tokens > h->peak ? s->peak_tokens : h->peak;
         h->policy_bytes += (double)s->policy_bytes;
         h->n++;
@@ -107,22 +112,21 @@ int sh_replay_total_peak(const struct sh_replay_total *t, int cell)
     return peak;
 }
 
-int sh_replay_total_heads(const struct sh_replay_total *t, int cell)
+int sh_replay_total_heads(const struct sh_replay_total *t)
 {
-    const struct head *all = head_of(t, cell, 0, 0);
     int heads = 0;
-    for (int i = 0; i < t->n_layer * t->n_head; i++)
-        heads += all[i].n > 0;
+    for (int l = 0; l < t->n_layer; l++)
+        heads += t->heads[l];
     return heads;
 }
 
-double sh_replay_total_peaks(const struct sh_replay_total *t, int cell)
+double sh_replay_total_mean_peak(const struct sh_replay_total *t, int cell)
 {
     const struct head *all = head_of(t, cell, 0, 0);
     double sum = 0;
     for (int i = 0; i < t->n_layer * t->n_head; i++)
         sum += all[i].peak;
-    return sum;
+    return sum / sh_replay_total_heads(t);
 }
 
 double sh_replay_total_policy_bytes(const struct sh_replay_total *t, int cell)

@@ -9,12 +9,13 @@
 
 struct sh_replay_total;
 
-struct sh_replay_total *sh_replay_total_new(int n_cell, int n_layer, int n_head, int n_sequence);   /* KV heads */
+/* heads [n_layer]: KV heads of each layer, at most n_head; 0: it does not attend. */
+struct sh_replay_total *sh_replay_total_new(int n_cell, int n_layer, const int *heads, int n_head, int n_sequence);
 void sh_replay_total_free(struct sh_replay_total *t);   /* NULL is fine */
 
-/* Of one (cell, sequence, layer): the sums of its n heads, at most n_head, s[0], s[step], ... */
-void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int layer, int n,
-                         const struct sh_replay_sums *s, int step);
+/* Of one (cell, sequence, layer): the sums of its heads, s[0], s[step], ... */
+void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int layer, const struct sh_replay_sums *s,
+                         int step);
 
 double sh_replay_total_head(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer, int head);
 
@@ -22,8 +23,8 @@ double sh_replay_total_head(const struct sh_replay_total *t, int cell, enum sh_r
 double sh_replay_total_mean(const struct sh_replay_total *t, int cell, enum sh_replay_figure f, int layer);
 
 int sh_replay_total_peak(const struct sh_replay_total *t, int cell);                /* tokens of a head */
-double sh_replay_total_peaks(const struct sh_replay_total *t, int cell);            /* tokens of all heads */
-int sh_replay_total_heads(const struct sh_replay_total *t, int cell);               /* heads of all layers */
+double sh_replay_total_mean_peak(const struct sh_replay_total *t, int cell);        /* the mean over heads */
+int sh_replay_total_heads(const struct sh_replay_total *t);                         /* heads of all layers */
 double sh_replay_total_policy_bytes(const struct sh_replay_total *t, int cell);     /* per head, mean   */
 
 /* A 95 % interval of the whole's figure by the bootstrap: sequences drawn with replacement, 1000 times, the rows of

@@ -72,7 +72,7 @@ static int of_plan(const void *plan, int layer, int head, int n_token)
 static void add_plan(struct sh_eval_job *w, int number)
 {
     const struct sh_plan *p = &w->plan[number];
-    double share = (double)sh_plan_total(p) / ((double)p->n_layer * p->n_kv_head) / p->n_token;
+    double share = sh_plan_mean(p) / p->n_token;
     int i = w->n_spec * w->n_budget + number;
     w->cell[i] = (struct sh_eval_cell){.spec = &p->policy, .budget = {.share = share}, .tokens = of_plan, .plan = p,
                                        .format = w->format};
@@ -156,12 +156,13 @@ static int check_plans(const struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_arch *arch = sh_model_arch(w->source.model);
     char fingerprint[24];
+    int *heads = sh_live_heads(arch), bad = 0;
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, sh_model_fingerprint(w->source.model));
-    for (int i = 0; i < w->n_plan; i++)
-        if (sh_plan_check_model(&w->plan[i], w->a->plan.at[i], w->a->model, fingerprint, arch->n_layer,
-                                arch->n_kv_head, e))
-            return -1;
-    return 0;
+    for (int i = 0; i < w->n_plan && !bad; i++)
+        bad = sh_plan_check_model(&w->plan[i], w->a->plan.at[i], w->a->model, fingerprint, arch->n_layer,
+                                  arch->n_kv_head, heads, e);
+    free(heads);
+    return bad;
 }
 
 static int read_cells(struct sh_eval_job *w, struct sh_err *e)

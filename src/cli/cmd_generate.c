@@ -140,8 +140,12 @@ static int plan_texts(struct sh_generate_job *w, int *longest_prompt, int *longe
 static int check_plan(const struct sh_generate_job *w, const struct sh_arch *arch, struct sh_err *e)
 {
     char fingerprint[24];
+    int *heads = sh_live_heads(arch);
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, sh_model_fingerprint(w->live.model));
-    return sh_plan_check_model(&w->plan, w->a->plan, w->a->live.model, fingerprint, arch->n_layer, arch->n_kv_head, e);
+    int bad = sh_plan_check_model(&w->plan, w->a->plan, w->a->live.model, fingerprint, arch->n_layer, arch->n_kv_head,
+                                  heads, e);
+    free(heads);
+    return bad;
 }
 
 static int open_all(struct sh_generate_job *w, struct sh_err *e)

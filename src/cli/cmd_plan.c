@@ -253,6 +253,7 @@ static int make_plan(const struct plan_args *a, struct work *w, struct sh_store 
     snprintf(p->target_metric, sizeof p->target_metric, "%s",
              !isnan(a->recall) ? "kept_mass" : !isnan(a->error) ? "output_error" : !isnan(a->ppl) ? "ppl" : "");
     p->target = !isnan(a->recall) ? a->recall : !isnan(a->error) ? a->error : !isnan(a->ppl) ? a->ppl : 0;
+    p->heads = sh_allot_heads(&w->allot);
     p->budget = xcalloc((size_t)p->n_layer * (size_t)p->n_kv_head, sizeof *p->budget);
     if (sh_allot_solve(&w->allot, w->mean, p->n_token, p->budget, e) || sh_plan_measure(p, &w->q, s, e))
         return -1;
@@ -261,13 +262,25 @@ static int make_plan(const struct plan_args *a, struct work *w, struct sh_store 
     return 0;
 }
 
+/* Is the plan for the model of this trace? */
+static int check_plan(const struct plan_args *a, const struct work *w, struct sh_store *s, struct sh_err *e)
+{
+    const struct sh_stored_run *run = &w->runs[0];
+    struct sh_runs all;
+    int *heads = xcalloc((size_t)run->n_layer, sizeof *heads);
+    int bad = sh_runs_open(&all, s, w->q.run, e) || sh_runs_layer_heads(&all, s, heads, e) ||
+              sh_plan_check_model(&w->plan, a->plan, run->model, run->fingerprint, run->n_layer, run->n_kv_head, heads,
+                                  e);
+    sh_runs_close(&all);
+    free(heads);
+    return bad;
+}
+
 /* Measures an existing plan on this trace. */
 static int measure_plan(const struct plan_args *a, struct work *w, struct sh_store *s, struct sh_err *e)
 {
-    const struct sh_stored_run *run = &w->runs[0];
     struct sh_plan *p = &w->plan;
-    if (sh_plan_read(p, a->plan, e) ||
-        sh_plan_check_model(p, a->plan, run->model, run->fingerprint, run->n_layer, run->n_kv_head, e))
+    if (sh_plan_read(p, a->plan, e) || check_plan(a, w, s, e))
         return -1;
     p->n_evidence = 0;
     return sh_plan_measure(p, &w->q, s, e);

@@ -102,14 +102,25 @@ static int check_stats(void *to, const struct sh_block *b, struct sh_err *e)
     return bad;
 }
 
+/* An empty block, whose number has been checked. */
+static int check_mark(struct layer_check *c, const struct sh_block *b, struct sh_err *e)
+{
+    unsigned char *plain;
+    size_t n;
+    if (b->codec != SH_CODEC_F32 || sh_codec_unbytes(b->blob, b->bytes, 0, &plain, &n, e))
+        return sh_fail(e, "the row with the number of KV heads: found codec %d and %zu bytes, expected codec 0 and an "
+                       "empty block", b->codec, b->bytes);
+    free(plain);
+    c->blocks++;
+    return 0;
+}
+
 static int check_vectors(void *to, const struct sh_block *b, struct sh_err *e)
 {
     struct layer_check *c = to;
     unsigned char *plain;
-    if (b->vector == 'h') {             /* its number has been checked */
-        c->blocks++;
-        return 0;
-    }
+    if (b->vector == 'h')
+        return check_mark(c, b, e);
     int is_sink = b->vector == 's', n_head = b->vector == 'q' || is_sink ? c->run->n_head : c->run->n_kv_head;
     if (!b->vector || (!is_sink && !strchr(c->run->vectors, b->vector)) || b->head < 0 || b->head >= n_head ||
         (b->codec != SH_CODEC_F32 && b->codec != SH_CODEC_F16))

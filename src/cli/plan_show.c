@@ -12,8 +12,8 @@ static void show_layer(struct sh_out *o, const struct sh_plan *p, int layer)
 {
     const int *b = p->budget + layer * p->n_kv_head;
     long long sum = 0;
-    int least = b[0], most = b[0];
-    for (int h = 0; h < p->n_kv_head; h++) {
+    int n = p->heads[layer], least = n ? b[0] : 0, most = least;
+    for (int h = 0; h < n; h++) {
         sum += b[h];
         least = b[h] < least ? b[h] : least;
         most = b[h] > most ? b[h] : most;
@@ -21,12 +21,12 @@ static void show_layer(struct sh_out *o, const struct sh_plan *p, int layer)
     sh_out_item(o);
     sh_out_int(o, "layer", "layer", layer);
     sh_out_int(o, "tokens", "tokens", sum);
-    sh_out_real(o, "mean_tokens", "per head", (double)sum / p->n_kv_head, 1);
+    sh_out_real(o, "mean_tokens", "per head", n ? (double)sum / n : (double)NAN, 1);
     sh_out_int(o, "least_tokens", "least", least);
     sh_out_int(o, "most_tokens", "most", most);
-    sh_out_real(o, "share", "share", (double)sum / p->n_kv_head / p->n_token, 4);
+    sh_out_real(o, "share", "share", n ? (double)sum / n / p->n_token : (double)NAN, 4);
     sh_out_list(o, "heads", "heads");
-    for (int h = 0; h < p->n_kv_head; h++) {
+    for (int h = 0; h < n; h++) {
         sh_out_item(o);
         sh_out_int(o, "head", "head", h);
         sh_out_int(o, "tokens", "tokens", b[h]);
@@ -66,7 +66,7 @@ static void show_evidence(struct sh_out *o, const struct sh_plan *p)
 void sh_plan_show(struct sh_out *o, const struct sh_plan *p)
 {
     char knobs[SH_POLICY_TEXT];
-    double mean = (double)sh_plan_total(p) / ((double)p->n_layer * p->n_kv_head);
+    double mean = sh_plan_mean(p);
     sh_out_text(o, "model", "model", p->model);
     sh_out_text(o, "policy", "policy", p->policy.policy->name);
     sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&p->policy, knobs));

@@ -44,7 +44,7 @@ static int take(struct sh_answer_plan *to, const struct sh_report *r, const stru
     to->value = v->value;
     to->bound = v->high;
     to->confidence = v->confidence > 0 ? v->confidence : 0.95;
-    to->share = (double)sh_plan_total(p) / p->n_layer / p->n_kv_head / p->n_token;
+    to->share = sh_plan_mean(p) / p->n_token;
     to->sequences = v->sequences;
     to->n_token = p->n_token;
     to->prefill = p->prefill;

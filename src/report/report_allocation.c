@@ -10,10 +10,11 @@
 static void write_plan(struct sh_out *o, const char *path, const struct sh_plan *p)
 {
     char knobs[SH_POLICY_TEXT];
-    int n = p->n_layer * p->n_kv_head, least = p->budget[0], most = least;
-    for (int i = 0; i < n; i++) {
-        least = p->budget[i] < least ? p->budget[i] : least;
-        most = p->budget[i] > most ? p->budget[i] : most;
+    int least = p->n_token, most = 0;
+    for (int i = 0; i < p->n_layer * p->n_kv_head; i++) {
+        int is_there = i % p->n_kv_head < p->heads[i / p->n_kv_head], b = p->budget[i];
+        least = is_there && b < least ? b : least;
+        most = is_there && b > most ? b : most;
     }
     sh_out_item(o);
     sh_out_link(o, "#fig-allocation");
@@ -23,7 +24,7 @@ static void write_plan(struct sh_out *o, const char *path, const struct sh_plan 
     sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&p->policy, knobs));
     sh_out_text(o, "allocator", "allocator", p->allocator.allocator->name);
     sh_out_int(o, "length", "tokens per text", p->n_token);
-    sh_out_real(o, "mean", "mean budget", (double)sh_plan_total(p) / n, 1);
+    sh_out_real(o, "mean", "mean budget", sh_plan_mean(p), 1);
     sh_out_int(o, "least", "minimum", least);
     sh_out_int(o, "most", "maximum", most);
     sh_out_text(o, "target", "target metric", *p->target_metric ? p->target_metric : "none: a given budget");
@@ -52,9 +53,8 @@ static void command(struct sh_report *r, const char *path, const struct sh_plan 
 {
     char knobs[SH_POLICY_TEXT], target[64];
     const char *colon = *sh_policy_knobs(&p->policy, knobs) ? ":" : "";
-    int n = p->n_layer * p->n_kv_head;
     if (!*p->target_metric)
-        snprintf(target, sizeof target, "--budget %.4f", (double)sh_plan_total(p) / n / p->n_token);
+        snprintf(target, sizeof target, "--budget %.4f", sh_plan_mean(p) / p->n_token);
     else
         snprintf(target, sizeof target, "--target-%s %g", !strcmp(p->target_metric, "ppl") ? "ppl"
                  : !strcmp(p->target_metric, "output_error") ? "error" : "recall", p->target);

@@ -54,15 +54,15 @@ E
     for allocator in uniform pyramid entropy persistence adakv greedy; do
         run plan --db $name.db --policy h2o --allocator $allocator --budget 12 -o $allocator.json -q
     done
-    holds "$name: plans divide the total among the heads that there are; others have the mean" \
+    holds "$name: plans divide the total among the heads that there are" \
         python - "$heads" <<'E'
 import json, sys
 heads = [int(x) for x in sys.argv[1].split(",")]
 for name in "uniform", "pyramid", "entropy", "persistence", "adakv", "greedy":
-    budgets = json.load(open(name + ".json"))["budgets"]
-    own = [b for row, n in zip(budgets, heads) for b in row[:n]]
-    rest = [b for row, n in zip(budgets, heads) for b in row[n:]]
-    assert len(rest) > 0 and set(rest) == {12} and sum(own) == 12 * len(own), (name, budgets)
+    plan = json.load(open(name + ".json"))
+    budgets, own = plan["budgets"], sum(plan["budgets"], [])
+    assert [len(row) for row in budgets] == [len(row) for row in plan["shares"]] == heads, (name, budgets)
+    assert plan["total_tokens"] == sum(own) == 12 * sum(heads) and plan["mean_tokens"] == 12, (name, budgets)
     assert name in ("uniform", "adakv") or len(set(own)) > 1, (name, budgets)
 E
     run eval --model "$model" --tokens ids --plan greedy.json --dump-kept live.jsonl -q
@@ -86,6 +86,27 @@ E
     rm -f whole.db*
 done
 
+# Layers that do not attend have no heads.
+hybrid=$checkpoints/modern/bamba
+run trace --model "$hybrid" --db hybrid.db --tokens ids --record full --codec f32 -q
+for allocator in uniform pyramid greedy; do
+    run plan --db hybrid.db --policy h2o --allocator $allocator --target-recall 0.9 -o hybrid.json -q
+    holds "a plan from a store of a hybrid model, $allocator: the layers that attend have budgets" python - <<'E'
+import json
+p = json.load(open("hybrid.json"))
+own = sum(p["budgets"], [])
+assert 0 < len(own) == sum(map(len, p["shares"])) < p["model"]["n_layer"] * p["model"]["n_kv_head"], p["budgets"]
+assert sum(own) == p["total_tokens"] == p["mean_tokens"] * len(own), p
+assert p["evidence"][0]["metric"] == "kept_mass" and p["evidence"][0]["value"] >= 0.9, p["evidence"]
+E
+done
+for allocator in entropy persistence adakv; do
+    refuse "  $allocator" 2 "the allocator $allocator needs the attention of every layer, but layer" \
+        plan --db hybrid.db --policy h2o --allocator $allocator --budget 12 -q
+done
+run eval --model "$hybrid" --tokens ids --plan hybrid.json -q
+expect "  the engine takes such a plan" 0 "perplexity" ""
+
 sql() { python -c 'import sqlite3, sys
 db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()' "$@"; }
 while IFS=: read -r what change sentence; do
@@ -95,11 +116,29 @@ while IFS=: read -r what change sentence; do
         refuse "$what: ${command%% *}" 1 "$sentence" $command
     done
 done <<'E'
-no heads:UPDATE vectors SET head = 0 WHERE kind = 'h':head is 0, expected a whole number from 1 to 4
+no heads:UPDATE vectors SET head = 0 WHERE kind = 'h':head is 0, expected a whole number from 1 to 3
 less than none:UPDATE vectors SET head = -4 WHERE kind = 'h':head is -4, expected
 more than the model:UPDATE vectors SET head = 5 WHERE kind = 'h':head is 5, expected
 no divisor:UPDATE vectors SET head = 3 WHERE kind = 'h':found 3 KV heads, expected a divisor of the query heads, 4
+not fewer:UPDATE vectors SET head = 4 WHERE kind = 'h':head is 4, expected a whole number from 1 to 3
 two numbers:INSERT INTO vectors (sequence, layer, kind, head, codec, blob) SELECT sequence, layer, kind, 2, codec, blob FROM vectors WHERE kind = 'h':found 2 KV heads, expected no other number than 1
 E
 
+cp gemma4_kv_heads.db damaged.db
+sql damaged.db "DELETE FROM vectors WHERE kind = 'h' AND sequence = 1"
+refuse "sequences that differ in the heads of a layer" 1 "layer 1 has 1 KV heads in sequence 0, but 4 in sequence 1" \
+    replay --db damaged.db --policy tova --budget 8
+sql damaged.db "DELETE FROM vectors WHERE kind = 'h'"
+refuse "a store that does not say it: drift has the model's" 1 "found 4 KV heads, expected the model's 1" \
+    drift --model "$checkpoints/modern/gemma4_kv_heads" --db damaged.db --policy window --budget 8
+python - <<'E'
+import json
+p = json.load(open("greedy.json"))
+p["budgets"][1] = p["budgets"][1] * 2
+p["shares"][1] = p["shares"][1] * 2
+p["total_tokens"] += p["budgets"][1][0]
+json.dump(p, open("other.json", "w"))
+E
+refuse "a plan for other heads" 1 "the plan has budgets for 2 KV heads of layer 1, but .* has 1 there" \
+    eval --model "$checkpoints/modern/gemma4_kv_heads" --tokens ids --plan other.json
 finish

@@ -231,7 +231,14 @@ changed "a plan: another version" '.*version 2, expected 1' 'p["version"] = 2'
 changed "a plan: no plan" 'not a plan: "format"' 'p["format"] = "x"'
 changed "a plan: a budget above the length" '"budgets": layer 1, head 2: .* 4 to 88' 'p["budgets"][1][2] = 89'
 changed "a plan: a budget of nothing" '"budgets": layer 0, head 0: ' 'p["budgets"][0][0] = 3'
-changed "a plan: heads missing" '"budgets": layer 1: found 3 heads, .*4 KV heads' 'del p["budgets"][1][0]'
+changed "a plan: heads missing" '"shares": layer 1: found 4 heads, expected 3 as in its budgets' 'del p["budgets"][1][0]'
+changed "a plan: heads missing everywhere" 'the plan has budgets for 3 KV heads of layer 1, but .* has 4 there' \
+    'p["total_tokens"] -= p["budgets"][1].pop(); p["shares"][1].pop()'
+changed "a plan: heads that are too many" '"budgets": layer 1: found 5 heads, expected at most the model.s 4 KV heads' \
+    'p["budgets"][1].append(10)'
+changed "a plan: no heads" '"budgets": found no head' \
+    'p["budgets"] = p["shares"] = [[] for _ in p["budgets"]]'
+changed "a plan: a layer that is a number" '"budgets": layer 0: found an integer, expected the budgets' 'p["budgets"][0] = 7'
 changed "a plan: layers missing" '"budgets": found 1 layers, .*2' 'del p["budgets"][1]'
 changed "a plan: shares that lie" '"shares": layer 0, head 1: ' 'p["shares"][0][1] += 0.01'
 changed "a plan: a sum that lies" '"total_tokens": found 1, expected .*budgets' 'p["total_tokens"] = 1'

@@ -248,7 +248,7 @@ assert "persistence ratios, which layer 0 does not have" in r["left_out"][0]["wh
 P
 refuse "an allocator without its evidence, by its name" 1 'persistence ratios, which layer 0 does not have' \
     plan -q $chunks --allocator all,persistence
-refuse "an allocator that looks at every layer" 2 'entropy: needs the attention of every layer, but layer 0' plan -q \
+refuse "an allocator that looks at every layer" 2 'the allocator entropy needs the attention of every layer, but layer 0' plan -q \
     --model "$hybrid" --tokens small.jsonl --policy h2o:recent=3 --allocator entropy --target-kl 0.01
 sed -E 's/^\[([0-9]+, [0-9]+),.*/[\1]/' texts.jsonl >pairs.jsonl
 run plan -q --json --model "$model" --tokens pairs.jsonl --target-kl 0.01

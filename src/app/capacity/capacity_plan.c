@@ -9,11 +9,10 @@
 
 #include "src/base/mem.h"
 
-/* KV heads of a layer. */
-static int heads_of(const struct sh_plan *p, const struct sh_kv_shape *s, int layer)
+/* KV heads of a layer. The plan has none for layers that do not attend; what has no cache anyway costs nothing. */
+static int heads_of(const struct sh_plan *p, int layer)
 {
-    int n = sh_kv_shape_heads(s, s->layer[layer].mix);
-    return n < p->n_kv_head ? n : p->n_kv_head;
+    return p->heads[layer] ? p->heads[layer] : p->n_kv_head;
 }
 
 /* Tokens of the heads that a rank of tp has in a layer of n heads, in a text of n_token. More ranks than heads share
@@ -29,7 +28,7 @@ static uint64_t rank_sum(const struct sh_plan *p, int layer, int n, const struct
     return sum;
 }
 
-static int fullest_rank(const struct sh_plan *p, const struct sh_kv_shape *s, int tp)
+static int fullest_rank(const struct sh_plan *p, int tp)
 {
     uint64_t most = 0;
     int fullest = 0;
@@ -37,7 +36,7 @@ static int fullest_rank(const struct sh_plan *p, const struct sh_kv_shape *s, in
         struct sh_kv_planned at = {.rank = r, .tp = tp};
         uint64_t sum = 0;
         for (int l = 0; l < p->n_layer; l++)
-            sum += rank_sum(p, l, heads_of(p, s, l), &at, p->n_token);
+            sum += p->heads[l] ? rank_sum(p, l, p->heads[l], &at, p->n_token) : 0;
         if (sum > most) {
             most = sum;
             fullest = r;
@@ -50,7 +49,7 @@ static int fullest_rank(const struct sh_plan *p, const struct sh_kv_shape *s, in
 static uint64_t mean_tokens(const struct sh_kv_planned *at, int layer, uint64_t length)
 {
     const struct sh_plan *p = at->plan;
-    int n = heads_of(p, at->shape, layer);
+    int n = heads_of(p, layer);
     uint64_t heads = (uint64_t)((n + at->tp - 1) / at->tp);
     return (rank_sum(p, layer, n, at, (int)length) + heads - 1) / heads;
 }
@@ -59,10 +58,10 @@ int sh_capacity_plan(const struct sh_plan *p, const char *path, const struct sh_
                      struct sh_kv_rule *r, struct sh_err *e)
 {
     int heads = s->f.global_kv_heads > s->f.kv_heads ? s->f.global_kv_heads : s->f.kv_heads;
-    if (sh_plan_check_model(p, path, s->f.name, NULL, s->f.layers, heads, e))
+    if (sh_plan_check_model(p, path, s->f.name, NULL, s->f.layers, heads, NULL, e))
         return -1;
     r->budget = SH_BUDGET_PLAN;
-    r->planned = (struct sh_kv_planned){mean_tokens, p, s, fullest_rank(p, s, tp), tp};
+    r->planned = (struct sh_kv_planned){mean_tokens, p, fullest_rank(p, tp), tp};
     return 0;
 }
 

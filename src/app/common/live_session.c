@@ -126,6 +126,14 @@ int sh_live_keeps_all(const struct sh_policy_spec *p, int n_layer)
     return 1;
 }
 
+int *sh_live_heads(const struct sh_arch *a)
+{
+    int *heads = xcalloc((size_t)a->n_layer, sizeof *heads);
+    for (int l = 0; l < a->n_layer; l++)
+        heads[l] = sh_arch_kv_heads(a, l);
+    return heads;
+}
+
 /* A block is at most as long as the prompt; and with positions in the cache no place exceeds the model's positions,
  * unless a length was requested. */
 static int shape_prompt(const struct sh_live *l, struct sh_live_shape *s, struct sh_err *e)

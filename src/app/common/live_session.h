@@ -84,6 +84,9 @@ struct sh_live_shape {
 /* Does the policy keep all tokens in each of these layers, whatever the budget? */
 int sh_live_keeps_all(const struct sh_policy_spec *p, int n_layer);
 
+/* [n_layer]: KV heads of each layer, 0 where it does not attend; for free(). */
+int *sh_live_heads(const struct sh_arch *a);
+
 /* Between sh_live_open and sh_live_load. -1: impossible. */
 int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_prompt, int n_token,
                   struct sh_live_shape *out, struct sh_err *e);

@@ -125,27 +125,43 @@ int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e)
     return 0;
 }
 
-/* The KV heads of a layer of a run; 0: it does not attend; -2: it is not finished. */
-static int heads_in(const struct sh_runs *r, int run, struct sh_store *s, int layer, struct sh_err *e)
+/* Of a sequence; 0: the layer does not attend; -2: it is not finished. */
+static int heads_in(const struct sh_stored_run *r, const struct sh_stored_sequence *q, int layer, struct sh_store *s,
+                    struct sh_err *e)
 {
-    const struct sh_stored_run *of = &r->run[run];
-    for (int k = 0; k < r->n_sequence[run]; k++) {
-        int id = r->sequence[run][k].id, state = sh_store_layer(s, id, layer, e);
-        if (state == SH_LAYER_SILENT)
-            return 0;
-        if (state)
-            return state < 0 ? -1 : sh_store_kv_heads(s, id, layer, of->n_head, of->n_kv_head, e);
-    }
-    return -2;
+    int state = sh_store_layer(s, q->id, layer, e);
+    return state == SH_LAYER_SILENT ? 0 : state == SH_LAYER_UNFINISHED ? -2 : state < 0 ? -1
+           : sh_store_kv_heads(s, q->id, layer, r->n_head, r->n_kv_head, e);
+}
+
+/* The same of all sequences; -2: it is not finished in any. */
+static int heads_of_layer(const struct sh_runs *r, int layer, struct sh_store *s, struct sh_err *e)
+{
+    int n = -2, of = -1;
+    for (int i = 0; i < r->n; i++)
+        for (int k = 0; k < r->n_sequence[i]; k++) {
+            int found = heads_in(&r->run[i], &r->sequence[i][k], layer, s, e);
+            if (found == -1)
+                return -1;
+            if (found == -2 || found == n)
+                continue;
+            if (n != -2) {
+                sh_fail(e, "%s: layer %d has %d KV heads in sequence %d, but %d in sequence %d", sh_store_path(s),
+                        layer, n, of, found, r->sequence[i][k].id);
+                return sh_hint(e, "trace again into a new store: an older version, or a recorder without "
+                               "vectors, did not know it");
+            }
+            n = found;
+            of = r->sequence[i][k].id;
+        }
+    return n;
 }
 
 int sh_runs_layer_heads(const struct sh_runs *r, struct sh_store *s, int *heads, struct sh_err *e)
 {
     const struct sh_stored_run *one = r->run;
     for (int layer = one->first_layer; layer <= one->last_layer; layer++) {
-        int n = -2;
-        for (int i = 0; i < r->n && n == -2; i++)
-            n = heads_in(r, i, s, layer, e);
+        int n = heads_of_layer(r, layer, s, e);
         if (n == -1)
             return -1;
         heads[layer - one->first_layer] = n < 0 ? one->n_kv_head : n;

@@ -29,7 +29,7 @@ void sh_runs_close(struct sh_runs *r);                                          
 int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e);
 
 /* heads [n_layer of the runs]: the KV heads that each layer has; 0: it does not attend. Runs that agree. A layer that
- * no sequence has finished counts as one with the model's number. */
+ * no sequence has finished counts as one with the model's number. -1: sequences differ. */
 int sh_runs_layer_heads(const struct sh_runs *r, struct sh_store *s, int *heads, struct sh_err *e);
 
 /* Sets the hint for a run that was recorded without what is needed: `how` to trace it, "with --record full". It

@@ -165,6 +165,11 @@ static int compare_layer(struct sequence *s, int layer, struct sh_drift_layer *d
     if (!done)
         bad = (sh_fail(e, "the recording is not finished"),
                sh_hint(e, "run the same trace command again to finish it"));
+    int heads = sh_arch_kv_heads(s->q->live->resident->arch, layer);
+    if (!bad && l.r.n_kv_head != heads)
+        bad = (sh_fail(e, "found %d KV heads, expected the model's %d", l.r.n_kv_head, heads),
+               sh_hint(e, "trace again into a new store: an older version, or a recorder without vectors, did not "
+                       "know it"));
     double *like = xcalloc((size_t)n, sizeof *like);
     for (int h = 0; h < l.r.n_kv_head && !bad; h++) {
         const int *live = s->live + (size_t)(layer * most + h) * (size_t)n;

@@ -133,10 +133,12 @@ int sh_allot_missing(const struct sh_allocator_spec *s, const int *heads, int n_
     return l == n_layer || !(s->allocator->needs & of_all) ? -1 : l;
 }
 
-int sh_allot_refuse(int layer, struct sh_err *e)
+int sh_allot_refuse(const struct sh_allocator_spec *s, int layer, struct sh_err *e)
 {
-    sh_misused(e, "needs the attention of every layer, but layer %d of this model does not attend", layer);
-    return sh_hint(e, "--allocator loss, greedy or uniform divides budgets among the layers that attend");
+    sh_misused(e, "the allocator %s needs the attention of every layer, but layer %d of this model does not attend",
+               s->allocator->name, layer);
+    return sh_hint(e, "greedy, uniform, pyramid, funnel and, with --model, loss divide budgets among the layers that "
+                   "attend");
 }
 
 int sh_allot_open(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
@@ -164,7 +166,7 @@ int sh_allot_open_live(struct sh_allot *a, const struct sh_allocator_spec *spec,
     a->heads = xcalloc((size_t)a->n_layer, sizeof *a->heads);
     int bad = take_lengths(a, s, &runs, e) || sh_runs_agree(&runs, s, e) || sh_runs_layer_heads(&runs, s, a->heads, e);
     int missing = bad ? -1 : sh_allot_missing(spec, a->heads, a->n_layer);
-    bad = bad || (missing >= 0 && sh_allot_refuse(a->first_layer + missing, e));
+    bad = bad || (missing >= 0 && sh_allot_refuse(spec, a->first_layer + missing, e));
     if (!bad && needs & (SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY))
         bad = measure_study(a, q, run->n_head, s, e);
     if (!bad && needs & SH_EVIDENCE_CURVE)
@@ -236,6 +238,13 @@ void sh_allot_layer(const struct sh_allot *a, int layer, int mean, int n_token, 
     free(curve);
 }
 
+int *sh_allot_heads(const struct sh_allot *a)
+{
+    int *heads = xmalloc((size_t)a->n_layer * sizeof *heads);
+    memcpy(heads, a->heads, (size_t)a->n_layer * sizeof *heads);
+    return heads;
+}
+
 int sh_allot_longest(const struct sh_allot *a)
 {
     return a->length[a->n_length - 1];
@@ -266,12 +275,15 @@ static double *of_layers(const struct sh_allot *a, const double *x, size_t each)
 static int divide(const struct sh_allot *a, struct sh_allocation *p, int *budget, struct sh_err *e)
 {
     int *own = xcalloc((size_t)a->n_layer * (size_t)a->n_head, sizeof *own), bad, n = 0;
-    int *heads = xcalloc((size_t)a->n_layer, sizeof *heads);
+    int *heads = xcalloc((size_t)a->n_layer * 2, sizeof *heads), *number = heads + a->n_layer;
     for (int l = 0; l < a->n_layer; l++)
-        if (a->heads[l])
+        if (a->heads[l]) {
+            number[n] = a->first_layer + l;
             heads[n++] = a->heads[l];
+        }
     p->n_layer = n;
     p->heads = heads;
+    p->number = number;
     bad = sh_allocate(&a->spec, p, own, e);
     for (int l = 0, k = 0; l < a->n_layer && !bad; l++)
         for (int h = 0; h < a->n_head; h++)

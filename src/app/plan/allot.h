@@ -39,7 +39,7 @@ void sh_allot_close(struct sh_allot *a);                /* zeroed is fine */
 int sh_allot_missing(const struct sh_allocator_spec *s, const int *heads, int n_layer);
 
 /* The error of that layer. Returns -1. */
-int sh_allot_refuse(int layer, struct sh_err *e);
+int sh_allot_refuse(const struct sh_allocator_spec *s, int layer, struct sh_err *e);
 
 /* The same for allocators that also need the losses of layers, which no store has: give them before budgets are solved,
  * as loss [n_layer][n] at the ascending budgets point [n] of texts of one length, the only one to solve for. */
@@ -59,6 +59,7 @@ int sh_allot_solve(const struct sh_allot *a, int mean, int n_token, int *budget,
 int sh_allot_budgets(struct sh_allot *a, struct sh_replay_request *q, struct sh_err *e);
 
 int sh_allot_longest(const struct sh_allot *a);         /* tokens of a sequence */
+int *sh_allot_heads(const struct sh_allot *a);          /* a copy of heads, for free() */
 
 /* "pyramid:beta=20", or "uniform". */
 enum { SH_ALLOT_TEXT = SH_POLICY_TEXT + 64 };

@@ -251,19 +251,11 @@ static int measure_losses(struct sh_live_plan *w, struct sh_live_setting *s, str
     return bad;
 }
 
-static int *heads_of(const struct sh_arch *a)
-{
-    int *heads = xcalloc((size_t)a->n_layer, sizeof *heads);
-    for (int l = 0; l < a->n_layer; l++)
-        heads[l] = sh_arch_kv_heads(a, l);
-    return heads;
-}
-
 /* The first layer that does not attend, if the allocator needs all; else -1. */
 static int missing_layer(const struct sh_live_plan *w, const struct sh_allocator_spec *s)
 {
     const struct sh_arch *a = sh_model_arch(w->live.model);
-    int *heads = heads_of(a), l = sh_allot_missing(s, heads, a->n_layer);
+    int *heads = sh_live_heads(a), l = sh_allot_missing(s, heads, a->n_layer);
     free(heads);
     return l;
 }
@@ -282,11 +274,11 @@ int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct s
                                   .quiet = w->common->quiet, .leave_out_small = 1, .dump_every = 1};
     if (!needs) {
         s->allot = (struct sh_allot){.spec = s->allocator, .n_layer = a->n_layer, .n_head = a->n_kv_head,
-                                     .heads = heads_of(a), .floor = sh_policy_protected(&s->policy) + 1};
+                                     .heads = sh_live_heads(a), .floor = sh_policy_protected(&s->policy) + 1};
         return 0;
     }
     int missing = missing_layer(w, &s->allocator);
-    if ((missing >= 0 && sh_allot_refuse(missing, e)) || (!w->rows && record(w, e)))
+    if ((missing >= 0 && sh_allot_refuse(&s->allocator, missing, e)) || (!w->rows && record(w, e)))
         return -1;
     if (sh_allot_open_live(&s->allot, &s->allocator, &q, w->rows, e))
         return -1;

@@ -80,7 +80,7 @@ int sh_live_keep_judged(struct sh_live_plan *w, const struct sh_candidate *c, st
     const struct sh_kv_format *f = &w->live.format;
     const struct sh_plan *p = &w->plan;
     char knobs[SH_POLICY_TEXT], allocator[SH_ALLOT_TEXT], budget[SH_BUDGET_TEXT];
-    double tokens = 0, share = (double)sh_plan_total(p) / p->n_layer / p->n_kv_head / p->n_token;
+    double tokens = 0, share = sh_plan_mean(p) / p->n_token;
     char *settings = sh_settings_text("judged", (const struct sh_value[]){
         {"policy", .text = p->policy.policy->name}, {"knobs", .text = sh_policy_knobs(&p->policy, knobs)},
         {"budget", .text = sh_budget_text(&(struct sh_budget){.share = share}, budget)},

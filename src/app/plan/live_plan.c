@@ -434,6 +434,7 @@ static void fill_plan(struct sh_live_plan *w, const struct sh_candidate *c)
     p->n_token = w->n_token;
     p->budget = xmalloc(heads * sizeof *p->budget);
     memcpy(p->budget, c->budget, heads * sizeof *p->budget);
+    p->heads = sh_allot_heads(&s->allot);
     if (!w->a->budget) {
         snprintf(p->target_metric, sizeof p->target_metric, "%s", metric[w->a->target]);
         p->target = w->a->value;
@@ -464,7 +465,7 @@ static void say(struct sh_live_plan *w, const struct sh_candidate *c)
     char *range = range_of(w), *more = w->more     ? xasprintf("%d more would be enough", w->more)
                                        : lacks > 0 ? xasprintf("a larger budget and at least %d more are needed", lacks)
                                                    : xstrdup("more sequences would not help");
-    double share = (double)sh_plan_total(&w->plan) / w->plan.n_layer / w->plan.n_kv_head / w->n_token;
+    double share = sh_plan_mean(&w->plan) / w->n_token;
     if (w->a->budget)
         w->verdict = xasprintf("%s on %d sequences, with %.1f %% of the cache", range, w->n_judge, 100 * share);
     else if (w->is_met)

@@ -16,6 +16,7 @@ enum { MOST_BYTES = 64 << 20, MOST_TOKENS = 1 << 22, MOST_LAYERS = 4096, MOST_HE
 
 void sh_plan_clear(struct sh_plan *p)
 {
+    free(p->heads);
     free(p->budget);
     *p = (struct sh_plan){0};
 }
@@ -23,16 +24,31 @@ void sh_plan_clear(struct sh_plan *p)
 long long sh_plan_total(const struct sh_plan *p)
 {
     long long total = 0;
-    for (int i = 0; i < p->n_layer * p->n_kv_head; i++)
-        total += p->budget[i];
+    for (int l = 0; l < p->n_layer; l++)
+        for (int h = 0; h < p->heads[l]; h++)
+            total += p->budget[l * p->n_kv_head + h];
     return total;
+}
+
+static int count_heads(const struct sh_plan *p)
+{
+    int n = 0;
+    for (int l = 0; l < p->n_layer; l++)
+        n += p->heads[l];
+    return n;
+}
+
+double sh_plan_mean(const struct sh_plan *p)
+{
+    return (double)sh_plan_total(p) / count_heads(p);
 }
 
 uint64_t sh_plan_hash(const struct sh_plan *p)
 {
     uint64_t h = (0xcbf29ce484222325u ^ (uint64_t)p->n_token) * 0x100000001b3u;
-    for (int i = 0; i < p->n_layer * p->n_kv_head; i++)
-        h = (h ^ (uint64_t)p->budget[i]) * 0x100000001b3u;
+    for (int l = 0; l < p->n_layer; l++)
+        for (int i = 0; i < p->heads[l]; i++)
+            h = (h ^ (uint64_t)p->budget[l * p->n_kv_head + i]) * 0x100000001b3u;
     return h;
 }
 
@@ -147,14 +163,16 @@ static int read_rules(const json_t *root, struct sh_plan *p, struct sh_err *e)
     return 0;
 }
 
-/* The array of a layer's numbers, one for each head. */
+/* The array of a layer's numbers, one for each head that it has. */
 static const json_t *row_of(const json_t *root, const char *key, int layer, const struct sh_plan *p, struct sh_err *e)
 {
     const json_t *all = json_object_get(root, key), *row = json_array_get(all, (size_t)layer);
     if (json_array_size(all) != (size_t)p->n_layer)
         sh_fail(e, "\"%s\": found %zu layers, expected the model's %d", key, json_array_size(all), p->n_layer);
-    else if (json_array_size(row) != (size_t)p->n_kv_head)
-        sh_fail(e, "\"%s\": layer %d: found %zu heads, expected the model's %d KV heads", key, layer,
+    else if (!json_is_array(row))
+        sh_fail(e, "\"%s\": layer %d: found %s, expected the budgets of its heads", key, layer, sh_json_kind(row));
+    else if (json_array_size(row) > (size_t)p->n_kv_head)
+        sh_fail(e, "\"%s\": layer %d: found %zu heads, expected at most the model's %d KV heads", key, layer,
                 json_array_size(row), p->n_kv_head);
     else
         return row;
@@ -179,6 +197,29 @@ static int read_budget(const json_t *tokens, const json_t *share, int layer, int
     return 0;
 }
 
+static int read_layer(const json_t *tokens, const json_t *share, int layer, struct sh_plan *p, struct sh_err *e)
+{
+    if (!tokens || !share)
+        return -1;
+    p->heads[layer] = (int)json_array_size(tokens);
+    if (json_array_size(share) != json_array_size(tokens))
+        return sh_fail(e, "\"shares\": layer %d: found %zu heads, expected %d as in its budgets", layer,
+                       json_array_size(share), p->heads[layer]);
+    for (int h = 0; h < p->heads[layer]; h++)
+        if (read_budget(tokens, share, layer, h, p, e))
+            return -1;
+    return 0;
+}
+
+/* Heads that a layer does not have get the mean. */
+static void fill_absent(struct sh_plan *p)
+{
+    int mean = (int)floor(sh_plan_mean(p) + 0.5);
+    for (int l = 0; l < p->n_layer; l++)
+        for (int h = p->heads[l]; h < p->n_kv_head; h++)
+            p->budget[l * p->n_kv_head + h] = mean;
+}
+
 static int read_budgets(const json_t *root, struct sh_plan *p, struct sh_err *e)
 {
     long long total;
@@ -186,13 +227,14 @@ static int read_budgets(const json_t *root, struct sh_plan *p, struct sh_err *e)
         return -1;
     if (!row_of(root, "budgets", 0, p, e))              /* before memory is allocated for them */
         return -1;
+    p->heads = xcalloc((size_t)p->n_layer, sizeof *p->heads);
     p->budget = xcalloc((size_t)p->n_layer * (size_t)p->n_kv_head, sizeof *p->budget);
-    for (int l = 0; l < p->n_layer; l++) {
-        const json_t *tokens = row_of(root, "budgets", l, p, e), *share = row_of(root, "shares", l, p, e);
-        for (int h = 0; h < p->n_kv_head; h++)
-            if (!tokens || !share || read_budget(tokens, share, l, h, p, e))
-                return -1;
-    }
+    for (int l = 0; l < p->n_layer; l++)
+        if (read_layer(row_of(root, "budgets", l, p, e), row_of(root, "shares", l, p, e), l, p, e))
+            return -1;
+    if (!count_heads(p))
+        return sh_fail(e, "\"budgets\": found no head, expected at least one");
+    fill_absent(p);
     if (total != sh_plan_total(p))
         return sh_fail(e, "\"total_tokens\": found %lld, expected the sum of the budgets, %lld", total,
                        sh_plan_total(p));
@@ -273,7 +315,7 @@ int sh_plan_read(struct sh_plan *out, const char *path, struct sh_err *e)
 }
 
 int sh_plan_check_model(const struct sh_plan *p, const char *path, const char *model, const char *fingerprint,
-                        int n_layer, int n_kv_head, struct sh_err *e)
+                        int n_layer, int n_kv_head, const int *heads, struct sh_err *e)
 {
     if (p->n_layer != n_layer || p->n_kv_head != n_kv_head)
         return sh_fail(e, "%s: the plan is for %s (%d layers of %d KV heads), but %s has %d layers of %d",
@@ -281,5 +323,9 @@ int sh_plan_check_model(const struct sh_plan *p, const char *path, const char *m
     if (fingerprint && *fingerprint && strcmp(p->fingerprint, fingerprint))
         return sh_fail(e, "%s: the plan is for %s (fingerprint %s), but %s is a different model (fingerprint %s)", path,
                        p->model, p->fingerprint, model, fingerprint);
+    for (int l = 0; l < n_layer && heads; l++)
+        if (p->heads[l] != heads[l])
+            return sh_fail(e, "%s: the plan has budgets for %d KV heads of layer %d, but %s has %d there", path,
+                           p->heads[l], l, model, heads[l]);
     return 0;
 }

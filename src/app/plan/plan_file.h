@@ -32,7 +32,9 @@ struct sh_plan {
     int prefill;                        /* the first tokens of a text see everything              */
     int recorded_rows;                  /* 1: the policy saw rows as recorded, 0: renormalised    */
     int n_token;                        /* the length that the budgets are for                    */
-    int *budget;                        /* [n_layer][n_kv_head] tokens, 1 to n_token; owned       */
+    int *heads;                         /* [n_layer]: KV heads of each; 0: it does not attend; owned */
+    int *budget;                        /* [n_layer][n_kv_head] tokens, 1 to n_token, also of heads that a layer does
+                                         * not have; owned                                        */
     char target_metric[64];             /* empty: the budget was given                            */
     double target;
     char status[16];                    /* "met", "not_shown"; empty: nothing was promised       */
@@ -41,9 +43,10 @@ struct sh_plan {
 };
 
 void sh_plan_clear(struct sh_plan *p);                  /* zeroed is fine */
-long long sh_plan_total(const struct sh_plan *p);       /* tokens over all heads */
+long long sh_plan_total(const struct sh_plan *p);       /* tokens of all heads that there are */
+double sh_plan_mean(const struct sh_plan *p);           /* tokens of a head */
 
-/* FNV-1a over what decides a cache: budgets and the length that they are for. */
+/* FNV-1a over what decides a cache: budgets of heads that there are and the length that they are for. */
 uint64_t sh_plan_hash(const struct sh_plan *p);
 
 /* Scales `tokens` of a text of `from` tokens to one of `to` tokens: rounded, at least `least`, at most all. */
@@ -62,8 +65,9 @@ int sh_plan_write(const struct sh_plan *p, const char *path, struct sh_err *e);
 /* Errors name the file and the field. */
 int sh_plan_read(struct sh_plan *p, const char *path, struct sh_err *e);
 
-/* Is it for this model? fingerprint NULL or empty: not known, the shape decides. */
+/* Is it for this model? fingerprint NULL or empty: not known, the shape decides. heads [n_layer]: as in the plan; NULL:
+ * not known. */
 int sh_plan_check_model(const struct sh_plan *p, const char *path, const char *model, const char *fingerprint,
-                        int n_layer, int n_kv_head, struct sh_err *e);
+                        int n_layer, int n_kv_head, const int *heads, struct sh_err *e);
 
 #endif

@@ -43,7 +43,7 @@ static int replay_plans(const struct sh_plan_search *p, struct plans *plans, con
     one.share_to = plans;
     int bad = sh_replay_run(&one, s, &r, e);
     for (int l = 0; l < plans->a->n_layer && !bad; l++)
-        if (isnan(sh_replay_total_mean(r.total, n - 1, p->figure, l)))
+        if (plans->a->heads[l] && isnan(sh_replay_total_mean(r.total, n - 1, p->figure, l)))
             bad = sh_fail(e, "%s of layer %d is not defined in any finished sequence", p->what,
                           plans->a->first_layer + l);
     for (int i = 0; i < n && !bad; i++)

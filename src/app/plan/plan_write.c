@@ -46,13 +46,13 @@ static json_t *evidence_of(const struct sh_plan *p)
     return all;
 }
 
-/* [n_layer][n_kv_head], as tokens or as shares of the length. */
+/* Those of the heads of each layer, as tokens or as shares of the length. */
 static json_t *budgets_of(const struct sh_plan *p, int as_shares)
 {
     json_t *all = json_array();
     for (int l = 0; l < p->n_layer; l++) {
         json_t *row = json_array();
-        for (int h = 0; h < p->n_kv_head; h++) {
+        for (int h = 0; h < p->heads[l]; h++) {
             int tokens = p->budget[l * p->n_kv_head + h];
             json_array_append_new(row, as_shares ? json_real((double)tokens / p->n_token) : json_integer(tokens));
         }
@@ -64,7 +64,7 @@ static json_t *budgets_of(const struct sh_plan *p, int as_shares)
 static json_t *root_of(const struct sh_plan *p)
 {
     char knobs[SH_POLICY_TEXT];
-    double heads = (double)p->n_layer * p->n_kv_head, mean = (double)sh_plan_total(p) / heads;
+    double mean = sh_plan_mean(p);
     json_t *root = json_object();
     json_object_set_new(root, "format", json_string("shears-plan"));
     json_object_set_new(root, "version", json_integer(SH_PLAN_VERSION));

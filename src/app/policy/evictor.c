@@ -33,6 +33,7 @@ struct sh_evictor {
     int n_layer, n_kv_head, prefill, n_token;
     uint64_t seed;
     int *budget;                        /* [n_layer, n_kv_head]                                   */
+    int *planned;                       /* [n_layer]: heads of each layer in the plan; NULL: there is none */
     struct layer *layer;                /* [n_layer]                                              */
     int *slot, *pos;                    /* what the last answer points to                         */
 };
@@ -63,11 +64,14 @@ static int read_plan(struct sh_evictor *x, const struct sh_evictor_setup *s, str
     struct sh_plan p = {0};
     if (sh_plan_read(&p, s->plan, e))
         return -1;
-    int bad = sh_plan_check_model(&p, s->plan, s->model ? s->model : "the model", NULL, s->n_layer, s->n_kv_head, e);
+    int bad = sh_plan_check_model(&p, s->plan, s->model ? s->model : "the model", NULL, s->n_layer, s->n_kv_head,
+                                  NULL, e);
     x->spec = p.policy;
     x->prefill = s->prefill < 0 ? p.prefill : s->prefill;
     for (int i = 0; i < s->n_layer * s->n_kv_head && !bad; i++)
         x->budget[i] = sh_plan_tokens(&p, i / s->n_kv_head, i % s->n_kv_head, s->length);
+    x->planned = p.heads;
+    p.heads = NULL;
     sh_plan_clear(&p);
     return bad;
 }
@@ -145,6 +149,7 @@ void sh_evictor_free(struct sh_evictor *x)
         return;
     sh_evictor_restart(x);
     free(x->budget);
+    free(x->planned);
     free(x->layer);
     free(x->slot);
     free(x->pos);
@@ -223,6 +228,9 @@ int sh_evictor_layer(struct sh_evictor *x, int layer, int n_kv_head, int d_head,
     if (l->n_kv_head && (l->n_kv_head != n_kv_head || l->d_head != d_head || l->window != window))
         return sh_misused(e, "evictor: layer %d: found %d KV heads of %d numbers, window %d, expected %d of %d, window "
                           "%d, as before", layer, n_kv_head, d_head, window, l->n_kv_head, l->d_head, l->window);
+    if (x->planned && x->planned[layer] != n_kv_head)
+        return sh_misused(e, "evictor: layer %d: found %d KV heads, but the plan has budgets for %d", layer, n_kv_head,
+                          x->planned[layer]);
     if (l->n_kv_head)
         return 0;
     *l = (struct layer){.n_kv_head = n_kv_head, .d_head = d_head, .window = window,
@@ -291,6 +299,10 @@ struct sh_evictor *sh_evictor_copy(const struct sh_evictor *x)
     to->slot = to->pos = NULL;
     to->budget = xmalloc(n * sizeof *to->budget);
     memcpy(to->budget, x->budget, n * sizeof *to->budget);
+    if (x->planned) {
+        to->planned = xmalloc((size_t)x->n_layer * sizeof *to->planned);
+        memcpy(to->planned, x->planned, (size_t)x->n_layer * sizeof *to->planned);
+    }
     to->layer = xcalloc((size_t)x->n_layer, sizeof *to->layer);
     for (int i = 0; i < x->n_layer; i++) {
         struct layer *l = &to->layer[i];

@@ -64,8 +64,8 @@ void sh_replay_row_fill(struct sh_replay_row *row, const struct sh_replay_result
     enum { F16 = 2, K_AND_V = 2, POSITION = 4 };
     row->all[SH_M_PEAK_TOKENS] = sh_replay_total_peak(t, cell);
     double per_token = K_AND_V * F16 * r->d_head + POSITION;
-    row->all[SH_M_RESIDENT_BYTES] = sh_replay_total_peaks(t, cell) * per_token +
-                                    sh_replay_total_heads(t, cell) * sh_replay_total_policy_bytes(t, cell);
+    row->all[SH_M_RESIDENT_BYTES] = sh_replay_total_heads(t) *
+        (sh_replay_total_mean_peak(t, cell) * per_token + sh_replay_total_policy_bytes(t, cell));
 }
 
 struct point { double x, y; };

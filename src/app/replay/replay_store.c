@@ -207,6 +207,7 @@ struct sh_replay_walk {
     struct sh_store *s;
     struct sh_runs runs;
     int *first;                                 /* [run]: place of its first sequence over all runs   */
+    int *heads;                                 /* [layer]: sh_runs_layer_heads                       */
     struct item *item;
     int n_item;
 };
@@ -243,6 +244,10 @@ struct sh_replay_walk *sh_replay_walk_open(const struct sh_replay_request *q, st
     w->s = s;
     int bad = sh_runs_open(&w->runs, s, q->run, e) || sh_runs_agree(&w->runs, s, e);
     w->first = xcalloc((size_t)w->runs.n + 1, sizeof *w->first);
+    if (!bad) {
+        w->heads = xcalloc((size_t)(w->runs.run[0].last_layer - w->runs.run[0].first_layer + 1), sizeof *w->heads);
+        bad = sh_runs_layer_heads(&w->runs, s, w->heads, e);
+    }
     for (int i = 0; i < w->runs.n && !bad; i++)
         bad = find_layers(w, i, e);
     if (!bad && !w->n_item)
@@ -259,6 +264,7 @@ void sh_replay_walk_close(struct sh_replay_walk *w)
         return;
     sh_runs_close(&w->runs);
     free(w->first);
+    free(w->heads);
     free(w->item);
     free(w);
 }
@@ -316,8 +322,8 @@ void sh_replay_walk_begin(const struct sh_replay_walk *w, struct sh_replay_resul
         }
     for (int b = 0; b < q->n_budget; b++)
         out->budget_tokens[b] /= out->n_sequence;
-    out->total = sh_replay_total_new(q->n_spec * q->n_budget, r->last_layer - r->first_layer + 1, r->n_kv_head,
-                                     out->n_sequence);
+    out->total = sh_replay_total_new(q->n_spec * q->n_budget, r->last_layer - r->first_layer + 1, w->heads,
+                                     r->n_kv_head, out->n_sequence);
 }
 
 void sh_replay_walk_add(const struct sh_replay_walk *w, int i, const struct sh_replay_sums *sums,
@@ -325,13 +331,9 @@ void sh_replay_walk_add(const struct sh_replay_walk *w, int i, const struct sh_r
 {
     const struct item *it = &w->item[i];
     int n_cell = w->q->n_spec * w->q->n_budget;
-    for (int cell = 0; cell < n_cell; cell++) {
-        int n = 0;                      /* heads that the layer has: a cache holds a token at least */
-        while (n < out->n_kv_head && sums[n * n_cell + cell].peak_tokens)
-            n++;
-        sh_replay_total_add(out->total, cell, w->first[it->run] + it->sequence, it->layer - out->first_layer, n,
+    for (int cell = 0; cell < n_cell; cell++)
+        sh_replay_total_add(out->total, cell, w->first[it->run] + it->sequence, it->layer - out->first_layer,
                             &sums[cell], n_cell);
-    }
 }
 
 int sh_replay_run(const struct sh_replay_request *q, struct sh_store *s, struct sh_replay_result *out, struct sh_err *e)

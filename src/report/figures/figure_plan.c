@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plan files as maps of budgets. */
+#include <math.h>
 #include <string.h>
 
 #include "src/base/mem.h"
@@ -37,10 +38,10 @@ static int load(struct sh_figure_data *d, unsigned figures, const struct sh_figu
             return -1;
         size_t n = (size_t)p.n_layer * (size_t)p.n_kv_head;
         double *tokens = sh_figure_keep(d, xmalloc(n * sizeof *tokens));
-        for (size_t k = 0; k < n; k++)
-            tokens[k] = p.budget[k];
+        for (size_t k = 0, each = (size_t)p.n_kv_head; k < n; k++)
+            tokens[k] = (int)(k % each) < p.heads[k / each] ? p.budget[k] : (double)NAN;
         char *title = xasprintf("%s, %s: %.1f of %d tokens a head", p.policy.policy->name, p.allocator.allocator->name,
-                                (double)sh_plan_total(&p) / (double)n, p.n_token);
+                                sh_plan_mean(&p), p.n_token);
         title = sh_figure_named(q, q->plan[i], title);
         all[i] = (struct sh_fig_plan){sh_figure_keep(d, title), p.n_layer, p.n_kv_head, tokens};
         if (!i) {
