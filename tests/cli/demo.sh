@@ -5,6 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 [ -z "${SH_SANITIZED-}" ] || { echo "1..0 # SKIP under sanitizers: minutes of what other tests do in seconds"; exit 0; }
 
+# A folder in which the demonstration has run, to save the time; else it runs here.
+[ -z "${SH_DEMO-}" ] || cp -r "$SH_DEMO" out/d
 run demo out/d --json
 cp log/out demo.json
 expect "the demonstration runs and shows its commands" 0 '"comparison"' '^\$ shears trace --model'
