@@ -92,7 +92,8 @@ static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
     switch (mix) {
     case SH_MIX_FULL:
     case SH_MIX_WINDOW:
-    case SH_MIX_CHUNK: return 2.0 * f->heads * (sh_kv_shape_width(s, mix) + sh_kv_shape_values(s, mix)) / tp;
+    case SH_MIX_CHUNK:
+        return 2.0 * sh_kv_shape_queries(s, mix) * (sh_kv_shape_width(s, mix) + sh_kv_shape_values(s, mix)) / tp;
     case SH_MIX_LATENT:
     case SH_MIX_INDEXED: return 2.0 * f->heads * (2.0 * f->latent + f->rope_dim) / tp;
     default: return 0;

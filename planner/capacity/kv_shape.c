@@ -97,6 +97,8 @@ static int check_widths(const struct sh_kv_facts *f, struct sh_err *e)
 {
     const struct { const char *what; double width; } widths[] = {
         {"heads of head_dim", (double)f->heads * f->head_dim},
+        {"window_heads of head_dim",
+         (double)f->window_heads * (f->head_dim ? f->head_dim : f->hidden / f->heads)},
         {"heads of global_head_dim", (double)f->heads * f->global_head_dim},
         {"heads of nope_dim, rope_dim and v_dim", (double)f->heads * ((double)f->nope_dim + f->rope_dim + f->v_dim)},
         {"index_heads of index_dim", (double)f->index_heads * f->index_dim},
@@ -133,6 +135,9 @@ static int complete(struct sh_kv_facts *f, struct sh_err *e)
     if (f->global_kv_heads && f->heads % f->global_kv_heads)
         return sh_fail(e, "%s: global_kv_heads is %d, expected a divisor of heads, which is %d", f->name,
                        f->global_kv_heads, f->heads);
+    if (f->window_heads % f->kv_heads)
+        return sh_fail(e, "%s: window_heads is %d, expected a multiple of kv_heads, which is %d", f->name,
+                       f->window_heads, f->kv_heads);
     f->head_dim = f->latent ? f->nope_dim + f->rope_dim : f->head_dim ? f->head_dim : f->hidden / f->heads;
     f->embed_width = f->embed_width ? f->embed_width : f->hidden;
     if (f->used > f->experts)
@@ -154,7 +159,8 @@ static uint64_t state_elements(const struct sh_kv_facts *f)
 static int check_size(const struct sh_kv_shape *s, struct sh_err *e)
 {
     const struct sh_kv_facts *f = &s->f;
-    double heads = f->heads, width = f->hidden, wide = s->d_k > f->global_head_dim ? s->d_k : f->global_head_dim;
+    double heads = f->heads > f->window_heads ? f->heads : f->window_heads, width = f->hidden;
+    double wide = s->d_k > f->global_head_dim ? s->d_k : f->global_head_dim;
     wide = s->d_v > wide ? s->d_v : wide;
     double cell = 2.0 * (f->kv_heads > f->global_kv_heads ? f->kv_heads : f->global_kv_heads) * wide +
                   f->latent + f->index_dim;
@@ -202,6 +208,11 @@ void sh_kv_shape_clear(struct sh_kv_shape *s)
     free(s->stored);
     s->layer = NULL;
     s->stored = NULL;
+}
+
+int sh_kv_shape_queries(const struct sh_kv_shape *s, enum sh_mix mix)
+{
+    return mix == SH_MIX_WINDOW && s->f.window_heads ? s->f.window_heads : s->f.heads;
 }
 
 int sh_kv_shape_heads(const struct sh_kv_shape *s, enum sh_mix mix)

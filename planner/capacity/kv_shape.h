@@ -57,8 +57,9 @@ int sh_row_word(const char **at, char *to, size_t bytes, struct sh_err *e);
 int sh_kv_shape_build(const struct sh_kv_facts *f, struct sh_kv_shape *out, struct sh_err *e);
 void sh_kv_shape_clear(struct sh_kv_shape *s);          /* NULL and zeros are fine */
 
-/* KV heads of a kind of layers, and the widths of a head's keys and values there: layers that see all tokens may have
- * their own. */
+/* Query heads of a kind of layers. KV heads, and the widths of a head's keys and values there: layers that see all
+ * tokens may have their own. */
+int sh_kv_shape_queries(const struct sh_kv_shape *s, enum sh_mix mix);
 int sh_kv_shape_heads(const struct sh_kv_shape *s, enum sh_mix mix);
 int sh_kv_shape_width(const struct sh_kv_shape *s, enum sh_mix mix);
 int sh_kv_shape_values(const struct sh_kv_shape *s, enum sh_mix mix);

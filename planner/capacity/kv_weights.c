@@ -62,22 +62,23 @@ static void norm(struct sum *s, const struct sh_kv_facts *f, int n, int width)
 static void attention(struct sum *s, const struct sh_kv_shape *m, enum sh_mix mix, int borrows)
 {
     const struct sh_kv_facts *f = &m->f;
-    int width = sh_kv_shape_width(m, mix), q = f->heads * width, kv = sh_kv_shape_heads(m, mix) * width;
+    int heads = sh_kv_shape_queries(m, mix), width = sh_kv_shape_width(m, mix), q = heads * width;
+    int kv = sh_kv_shape_heads(m, mix) * width;
     int values = sh_kv_shape_values(m, mix), kv_values = sh_kv_shape_heads(m, mix) * values;
     matrix(s, SH_PART_MIX, 1, f->query_gate ? 2 * q : q, f->hidden);
     if (f->head_gate)
-        matrix(s, SH_PART_MIX, 1, f->heads, f->hidden);
+        matrix(s, SH_PART_MIX, 1, heads, f->hidden);
     if (!borrows)
         matrix(s, SH_PART_MIX, 1, kv, f->hidden);
     if (!borrows && !(f->keys_are_values && mix == SH_MIX_FULL))
         matrix(s, SH_PART_MIX, 1, kv_values, f->hidden);
-    matrix(s, SH_PART_MIX, 1, f->hidden, f->heads * values);
+    matrix(s, SH_PART_MIX, 1, f->hidden, heads * values);
     if (f->qkv_bias)
         vector(s, SH_PART_MIX, borrows ? q : q + kv + kv_values);
     if (f->o_bias)
         vector(s, SH_PART_MIX, f->hidden);
     if (f->sinks == 1 || (f->sinks && mix == SH_MIX_WINDOW))
-        vector(s, SH_PART_MIX, f->heads);
+        vector(s, SH_PART_MIX, heads);
     if (f->qk_norm)
         vector(s, SH_PART_NORM, borrows ? width : 2 * width);
     if (f->qk_norm_wide)

@@ -20,8 +20,8 @@ static uint64_t attention(const struct sh_kv_shape *s, const struct sh_kv_layer 
     const struct sh_kv_facts *f = &s->f;
     enum sh_mix mix = (enum sh_mix)l->mix;
     uint64_t hidden = (uint64_t)f->hidden, width = (uint64_t)sh_kv_shape_width(s, mix), n = 0;
-    uint64_t values = (uint64_t)sh_kv_shape_values(s, mix), out = part(f->heads, tp) * values;
-    uint64_t q = part(f->heads, tp) * width, kv = part(sh_kv_shape_heads(s, mix), tp);
+    uint64_t values = (uint64_t)sh_kv_shape_values(s, mix), heads = part(sh_kv_shape_queries(s, mix), tp);
+    uint64_t out = heads * values, q = heads * width, kv = part(sh_kv_shape_heads(s, mix), tp);
     n += hidden + (f->query_gate ? 2 : 1) * q;
     if (!l->borrows)
         n += hidden + kv * width + (f->keys_are_values && mix == SH_MIX_FULL ? 0 : hidden + kv * values);

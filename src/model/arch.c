@@ -187,6 +187,16 @@ void sh_arch_make_cut(struct sh_arch *a, int layer)
     a->cuts[layer / 64] |= (uint64_t)1 << layer % 64;
 }
 
+const struct sh_limits *sh_arch_limits(const struct sh_arch *a, int layer, enum sh_limited what)
+{
+    return a->limits[what].at[layer / 64] >> layer % 64 & 1 ? &a->limits[what] : NULL;
+}
+
+void sh_arch_limit(struct sh_arch *a, int layer, enum sh_limited what)
+{
+    a->limits[what].at[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
 int sh_recurrent_channels(const struct sh_recurrent *r)
 {
     return (r->rank ? 0 : 2 * r->n_k * r->d_k) + r->n_v * r->d_v;

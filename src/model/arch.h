@@ -85,6 +85,14 @@ struct sh_mixture {
     uint64_t dense[SH_MOST_LAYERS / 64];    /* bit of a layer: it has a plain feed-forward block  */
 };
 
+/* Limits of the factors of gated feed-forward blocks: the activated gate is at most `gate`, what it multiplies within
+ * [-up, up] (limits.c). */
+enum sh_limited { SH_LIMITS_EXPERTS, SH_LIMITS_OTHERS, SH_N_LIMITED };     /* of experts that are chosen; of others */
+struct sh_limits {
+    float gate, up;
+    uint64_t at[SH_MOST_LAYERS / 64];       /* bit of a layer: there                              */
+};
+
 /* Latent attention (latent.c): queries maybe from a latent of their own, one latent for keys and values. Then d_head is
  * d_rope + rank, n_kv_head 1. */
 struct sh_latent {
@@ -180,6 +188,7 @@ struct sh_arch {
     uint64_t still[SH_MOST_LAYERS / 64];    /* bit of a layer: it does not rotate                 */
     /* Heads of layers with a window and of those without; d_head and n_kv_head are then the largest; 0: all alike */
     int head_of[2], kv_head_of[2];
+    int n_local_head;                       /* query heads of layers with a window, for counting alone; 0: n_head */
     int local_n_rot;                        /* n_rot of layers with a window; 0: the same         */
     int values_are_keys;                    /* of layers without a window: the product of keys gives values, too */
     int norms_values;                       /* values are normed per head, without weights        */
@@ -197,6 +206,7 @@ struct sh_arch {
     int late_ff;                            /* d_ff of these layers; 0: the same                  */
     float cut;                              /* of a gate: what is below the row's mean + cut deviations becomes */
     uint64_t cuts[SH_MOST_LAYERS / 64];     /* 0, the rest less by that; bit of a layer: there    */
+    struct sh_limits limits[SH_N_LIMITED];
     struct sh_streams streams;
     struct sh_mixture mix;
     struct sh_latent latent;
@@ -265,6 +275,9 @@ int sh_arch_tempers(const struct sh_arch *a, int layer);
 void sh_arch_keep_dense(struct sh_arch *a, int layer);
 int sh_arch_cuts(const struct sh_arch *a, int layer);
 void sh_arch_make_cut(struct sh_arch *a, int layer);
+/* The limits of the layer's blocks of a kind; NULL: none. */
+const struct sh_limits *sh_arch_limits(const struct sh_arch *a, int layer, enum sh_limited what);
+void sh_arch_limit(struct sh_arch *a, int layer, enum sh_limited what);
 /* The widest feed-forward block, experts among them. */
 int sh_arch_widest_ff(const struct sh_arch *a);
 

@@ -215,6 +215,7 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
     snprintf(f->family, sizeof f->family, "%s", family->model_types[0]);
     if (family->params)
         from_table(family, a, f);
+    f->window_heads = a->n_local_head;
     f->latent = a->latent.rank;
     f->q_latent = a->latent.q_rank;
     f->rope_dim = a->latent.d_rope;

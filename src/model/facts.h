@@ -19,6 +19,7 @@ struct sh_kv_facts {
     int head_rows;                      /* of the output head; 0: vocab                           */
     int norm_more;                      /* numbers of a layer's further norms and activations     */
     int global_kv_heads, global_head_dim, keys_are_values, router_scale;
+    int window_heads;                   /* query heads of layers with a window; 0: heads           */
     int experts, used, expert_ffn, latent_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;
     int latent, rope_dim, nope_dim, v_dim, q_latent, index_dim, index_heads, index_topk;
     int ssm, ssm_inner, ssm_heads, ssm_head_dim, ssm_state, ssm_groups, ssm_conv, ssm_rank, ssm_key_heads, ssm_key_dim;

@@ -382,9 +382,10 @@ static void add_product(const struct sh_layer *l, const struct sh_activations *a
 }
 
 void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
-                   const struct sh_expert *w)
+                   const struct sh_expert *w, enum sh_limited what)
 {
     const struct sh_arch *c = a->arch;
+    const struct sh_limits *limits = sh_arch_limits(c, l->index, what);
     struct sh_gate gate = {.out = out, .gate = sh_dense(a->gate, SH_F32, out.rows, out.cols),
                            .up = sh_dense(c->flags & SH_GATED ? a->gated : NULL, SH_F32, out.rows, out.cols),
                            .act = c->act};
@@ -398,6 +399,8 @@ void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, str
         sh_layer_scale(l, gate.gate, a->gate_factor);
         if (sh_arch_cuts(c, l->index))
             l->b->norm(l->d, &cut);
+        if (limits)
+            sh_limits_apply(l, limits, &gate);
         l->b->gate(l->d, &gate);
     } else if (c->act == SH_ACT_XIELU) {
         l->b->linear(l->d, &up);
@@ -434,7 +437,7 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
     int d_ff = c->late_ff && sh_arch_borrows(c, l->index) ? c->late_ff : c->d_ff;
     struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, d_ff), wide = sh_dense(a->gate, SH_F32, x.rows, d_ff);
     if (l->n_expert && c->mix.beside) {
-        sh_layer_feed(l, a, up, x, &w);
+        sh_layer_feed(l, a, up, x, &w, SH_LIMITS_OTHERS);
         add_both(l, a, h, up);
         return;
     }
@@ -448,10 +451,10 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
         return;
     }
     if (c->flags & SH_HAS_SUB_NORM) {
-        sh_layer_feed(l, a, wide, x, &w);
+        sh_layer_feed(l, a, wide, x, &w, SH_LIMITS_OTHERS);
         sh_layer_norm(l, c, up, wide, SH_DOWN_NORM_W, SH_N_ROLE, 0);
     } else {
-        sh_layer_feed(l, a, up, x, &w);
+        sh_layer_feed(l, a, up, x, &w, SH_LIMITS_OTHERS);
     }
     add_product(l, a, h, up, SH_ADDS_FEED);
 }

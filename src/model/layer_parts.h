@@ -58,7 +58,9 @@ void sh_block_between(const struct sh_layer *l, const struct sh_activations *a, 
 
 /* out = act(gate x) * (up x), or act(up x); the factors are kept in a->gate and a->gated. */
 void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
-                   const struct sh_expert *w);
+                   const struct sh_expert *w, enum sh_limited what);
+/* The gate's activation, and the limits of both factors: what is left is their product. */
+void sh_limits_apply(const struct sh_layer *l, const struct sh_limits *limits, struct sh_gate *gate);
 
 /* The experts of a layer that has some, none of them read yet, and what routing needs; 0 also where it has none. */
 int sh_experts_new(struct sh_layer *l, struct sh_model *m, struct sh_err *e);

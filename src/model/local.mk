@@ -25,6 +25,7 @@ libmodel_a_SOURCES = \
 	%D%/head.c \
 	%D%/layer.c %D%/layer.h \
 	%D%/latent.c \
+	%D%/limits.c \
 	%D%/values.c \
 	%D%/differential.c \
 	%D%/layer_vectors.c \
@@ -110,6 +111,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_smollm3.c \
 	%D%/families/family_solar_open.c \
 	%D%/families/family_stablelm.c \
+	%D%/families/family_step3p7.c \
 	%D%/families/family_starcoder.c \
 	%D%/families/family_zamba2.c \
 	%D%/families/gguf_forms.c \

@@ -173,7 +173,7 @@ static void run_expert(const struct sh_layer *l, const struct sh_activations *a,
     struct sh_linear down = {.out = y, .x = up, .w = w->down, .bias = w->down_bias};
     struct sh_scatter scatter = {.out = out, .x = y, .row = row, .share = m->weighs_input ? NULL : share, .by = 1};
     l->b->gather(l->d, &gather);
-    sh_layer_feed(l, a, up, own, w);
+    sh_layer_feed(l, a, up, own, w, SH_LIMITS_EXPERTS);
     l->b->linear(l->d, &down);
     l->b->scatter(l->d, &scatter);
 }
@@ -192,7 +192,7 @@ static void run_shared(const struct sh_layer *l, const struct sh_activations *a,
     struct sh_mat y = sh_dense(a->mix_out, SH_F32, x.rows, x.cols);
     struct sh_linear down = {.out = out, .x = up, .w = l->matrix[SH_SHARED_DOWN_W], .add = add};
     float by = a->arch->mix.shared_scale;
-    sh_layer_feed(l, a, up, x, &w);
+    sh_layer_feed(l, a, up, x, &w, SH_LIMITS_OTHERS);
     if (!scales_shared(l, a)) {
         l->b->linear(l->d, &down);
         return;

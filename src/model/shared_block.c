@@ -24,7 +24,7 @@ void sh_shared_end(const struct sh_layer *l, const struct sh_activations *a, str
     struct sh_scatter add = {.out = block, .x = h, .by = 1};
     sh_layer_linear(l, block, mixed, SH_O_W, SH_O_B, SH_ACT_NONE, 0);
     sh_layer_norm(l, a->arch, x, block, SH_MLP_NORM_W, SH_N_ROLE, 0);
-    sh_layer_feed(l, a, up, x, &w);
+    sh_layer_feed(l, a, up, x, &w, SH_LIMITS_OTHERS);
     sh_layer_linear(l, block, up, SH_DOWN_W, SH_DOWN_B, SH_ACT_NONE, 0);
     l->b->cast(l->d, x, block);
     sh_layer_linear(l, block, x, SH_BLOCK_OUT_W, SH_N_ROLE, SH_ACT_NONE, 0);

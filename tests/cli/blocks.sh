@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Configs of models whose layers do not all attend: lists, patterns, widths and limits that cannot be are refused by the
-# name of their key; what transformers takes for absent or null is taken, too.
+# Configs of models whose layers differ: lists, patterns, widths and limits that cannot be are refused by the name of
+# their key; what transformers takes for absent or null is taken, too.
 . "$(dirname "$0")/lib.sh"
 
 echo '[5, 6, 7, 8, 9, 10, 11]' >tokens.jsonl
@@ -13,10 +13,11 @@ with() { # folder, keys as JSON (null: null; "-": left out): the checkpoint with
 import json, sys
 path = "model/config.json"
 config = json.load(open(path))
+text = config.get("text_config", config)
 for key, value in json.loads(sys.argv[1]).items():
-    config.pop(key, None)
+    text.pop(key, None)
     if value != "-":
-        config[key] = value
+        text[key] = value
 json.dump(config, open(path, "w"))
 P
     rm -f one.db
@@ -100,6 +101,32 @@ refuses zamba2 '{"n_mamba_heads": 3}' "key 'n_mamba_heads': found 3, expected he
 refuses zamba2 '{"num_attention_heads": 64}' "key 'num_attention_heads': found 64, expected no more heads than"
 refuses zamba2 '{"num_key_value_heads": 2}' "key 'use_shared_attention_adapter': found true, expected false, unless"
 refuses zamba2 '{"use_long_context": true}' "key 'use_long_context': found true, expected false"
+refuses step3p7 '{"swiglu_limits": [0, 0.1, 0]}' "key 'swiglu_limits.1': found 0.1.*, expected 0, or a number of at least"
+refuses step3p7 '{"swiglu_limits": [2.0, null, 3.0]}' "key 'swiglu_limits.2': found 3.0, expected 0, or .*the same"
+refuses step3p7 '{"swiglu_limits_shared": [1, 1]}' "key 'swiglu_limits_shared': .*a list with a number or null"
+refuses step3p7 '{"swiglu_limits": [-1, 0, 0]}' "key 'swiglu_limits.0': found -1"
+refuses step3p7 '{"query_pre_attn_scalar": 0}' "key 'query_pre_attn_scalar': found 0, expected a number above 0"
+refuses step3p7 '{"per_layer_config": {"1": {"num_attention_heads": 6}}}' \
+    "key 'per_layer_config.1.num_attention_heads': found 6, expected as many as num_attention_heads"
+refuses step3p7 '{"per_layer_config": {"0": {"num_attention_heads": 6}}}' \
+    "key 'per_layer_config.2.num_attention_heads': .*as many as in other layers with a window"
+refuses step3p7 '{"per_layer_config": {"1": {"head_dim": 6}}}' "key 'per_layer_config.1': .*num_attention_heads alone"
+refuses step3p7 '{"per_layer_config": "-", "num_sliding_attention_heads": 6}' \
+    "key 'num_attention_heads': found 4, expected as many query heads in layers with a window"
+refuses step3p7 '{"per_layer_config": "-", "num_sliding_attention_heads": 5}' \
+    "key 'num_sliding_attention_heads': found 5, expected a multiple of num_key_value_heads"
+refuses step3p7 '{"sliding_window": null}' "key 'sliding_window': found nothing, expected a number of tokens"
+refuses step3p7 '{"rope_parameters": {"rope_theta": 1e6}}' "key 'rope_parameters': .*full_attention and sliding"
+refuses step3p7_published '{"moe_layers_enum": "1,x"}' "key 'moe_layers_enum': found \"1,x\", expected numbers of layers"
+refuses step3p7_published '{"rope_theta": [5.0, 7.0, 7.0, 8.0]}' "key 'rope_theta.3': found 8.0, expected one number for"
+refuses step3p7_published '{"rope_theta": [5.0, 7.0]}' "key 'rope_theta.2': found nothing, expected one number for"
+refuses step3p7_published '{"rope_theta": 1}' "key 'rope_theta': found 1, expected numbers above 1"
+refuses step3p7_published '{"yarn_only_types": ["sliding_attention"]}' "key 'yarn_only_types': .*full_attention"
+refuses step3p7_published '{"rope_scaling": {"type": "linear", "factor": 2}}' "key 'rope_scaling': .*with rope_type"
+refuses step3p7_published '{"partial_rotary_factors": [0.4, 1, 1, 1]}' "key 'partial_rotary_factors': .*even number"
+refuses laguna '{"num_attention_heads_per_layer": [6, 4, 6]}' "key 'num_attention_heads_per_layer': .*the capacity can"
+refuses laguna '{"num_attention_heads_per_layer": [4, 6, 4]}' "key 'num_attention_heads_per_layer.1': found 6"
+refuses laguna '{"num_attention_heads_per_layer": [4, 4, 6]}' "key 'num_attention_heads_per_layer.2': found 6, expected as"
 refuses jamba '{"attn_layer_offset": 2}' "key 'attn_layer_offset': found 2, expected less than the period"
 refuses jamba '{"mamba_dt_rank": "many"}' "key 'mamba_dt_rank': found \"many\""
 refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*", "num_hidden_layers": 4}' \
@@ -135,5 +162,7 @@ takes bailing_hybrid '{"expert_swiglu_limit_list": [0, 0, 0, 0], "share_expert_s
 takes minimax '{"layer_types": "-", "block_size": 0}'
 takes zamba2 '{"layers_block_type": "-", "layer_types": ["mamba", "hybrid", "hybrid", "hybrid"]}'
 takes longcat_flash '{"num_layers": "-", "num_hidden_layers": 4, "num_key_value_heads": null}'
+takes step3p7 '{"num_sliding_attention_heads": null, "mlp_layer_types": "-", "moe_layers_enum": [2, 1, 7]}'
+takes step3p7_published '{"swiglu_limits": [null, 0, 0, 0.3], "moe_layers_enum": " 3 ,1,2", "yarn_only_types": "-"}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
 finish

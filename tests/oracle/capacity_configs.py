@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Parameter counts and layer kinds of small models of many types, by transformers:
-tests/oracle/capacity_configs.py > tests/golden/capacity_configs.json
+tests/oracle/capacity_configs.py [TYPE...] > tests/golden/capacity_configs.json
 
 Each model is built without storage from a config of classic keys; the config as transformers writes it today is
 kept next to it and must be read to the same answer. Made with transformers 5.23.0 and torch 2.15.0."""
@@ -9,7 +9,7 @@ import json
 import sys
 
 import torch
-from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText
 
 BASE = dict(num_hidden_layers=4, hidden_size=96, num_attention_heads=6, intermediate_size=160, vocab_size=131,
             max_position_embeddings=256)
@@ -97,20 +97,35 @@ CONFIGS = [
                            kv_lora_rank=32, q_lora_rank=40, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16,
                            ffn_hidden_size=160, n_routed_experts=512, zero_expert_num=0, moe_topk=12,
                            expert_ffn_hidden_size=2048)),
+    # Query heads of their own in layers with a window.
+    ("laguna", dict(MOE, head_dim=16, shared_expert_intermediate_size=40, sliding_window=32,
+                    layer_types=["full_attention"] + ["sliding_attention"] * 3, num_attention_heads_per_layer=[6, 8, 8, 8])),
+    ("step3p5", dict(BASE, num_attention_groups=2, head_dim=16, moe_num_experts=4, moe_top_k=2, moe_intermediate_size=24,
+                     share_expert_dim=40, moe_layers_enum="1,3", sliding_window=32, num_nextn_predict_layers=1,
+                     layer_types=["full_attention"] + ["sliding_attention"] * 3 + ["full_attention"],
+                     attention_other_setting={"num_attention_heads": 8, "num_attention_groups": 2, "head_dim": 16})),
 ]
 
 
 # Text parts of models with pictures have no head of their own in transformers; models it does not know are built as
 # the type they are made from: MiMo is Qwen2, whose heads it gives a width.
 HEADLESS = ("qwen3_vl_text", "qwen3_vl_moe_text")
+WITH_EYES = {"step3p5": "step3p7"}      # text parts that transformers builds with their vision tower alone
 SIBLING = {"mimo": ("qwen2", ("attention_bias", "num_nextn_predict_layers"))}
 
 
 def count(kind, keys):
     kind, unknown = SIBLING.get(kind, (kind, ()))
     config = AutoConfig.for_model(kind, **{k: v for k, v in keys.items() if k not in unknown})
-    with torch.device("meta"):
-        model = (AutoModel if kind in HEADLESS else AutoModelForCausalLM).from_config(config)
+    if kind in WITH_EYES:
+        eyes = dict(width=8, layers=1, heads=1, image_size=28, patch_size=14)
+        whole = AutoConfig.for_model(WITH_EYES[kind], text_config=dict(keys), vision_config=eyes)
+        with torch.device("meta"):
+            model = AutoModelForImageTextToText.from_config(whole)
+        model.model, config = model.model.language_model, whole.text_config
+    else:
+        with torch.device("meta"):
+            model = (AutoModel if kind in HEADLESS else AutoModelForCausalLM).from_config(config)
     text = getattr(config, "layer_types", None)
     if text and text[0] == "indexed_attention":     # which layers have an index of their own, the model itself shows
         names = [name for name, _ in model.named_parameters() if ".indexer." in name]
@@ -133,13 +148,16 @@ def count(kind, keys):
 
 def as_published(kind, keys):
     """A model of text and pictures keeps what it says of its text in an object."""
-    if kind not in HEADLESS:
+    if kind not in HEADLESS and kind not in WITH_EYES:
         return dict(keys, model_type=kind)
-    return {"model_type": kind[:-len("_text")], "text_config": dict(keys, model_type=kind), "vision_config": {"depth": 2}}
+    return {"model_type": WITH_EYES.get(kind, kind[:-len("_text")]), "text_config": dict(keys, model_type=kind), "vision_config": {"depth": 2}}
 
 
+asked = sys.argv[1:]                    # of these types alone
 out = []
 for kind, keys in CONFIGS:
+    if asked and kind not in asked:
+        continue
     try:
         parameters, layer_types, today = count(kind, dict(keys))
     except Exception as error:

@@ -47,6 +47,18 @@ INDEX = dict(index_topk=48, index_head_dim=8, index_n_heads=2)
 PAIRS = {key: value for key, value in LATENT.items() if key != "intermediate_size"} | dict(
     head_dim=4, ffn_hidden_size=24, expert_ffn_hidden_size=12)
 
+STEP_EYES = dict(width=4, layers=1, heads=1, image_size=28, patch_size=14, mlp_ratio=1.0)
+STEP = {key: value for key, value in SMALL.items() if key != "num_key_value_heads"} | dict(
+    num_attention_groups=2, head_dim=8, num_hidden_layers=4, sliding_window=10, moe_num_experts=6, moe_top_k=2,
+    moe_intermediate_size=12, share_expert_dim=20, moe_router_scaling_factor=3.0, moe_layers_enum="1,2,3",
+    layer_types=["full_attention"] + ["sliding_attention"] * 3 + ["full_attention"], num_nextn_predict_layers=1,
+    rope_theta=[500.0, 100.0, 100.0, 100.0, 500.0], partial_rotary_factors=[0.5, 1.0, 1.0, 1.0, 0.5],
+    rope_scaling={"rope_type": "llama3", "factor": 2.0, "original_max_position_embeddings": 32, "low_freq_factor": 1.0,
+                  "high_freq_factor": 32.0}, yarn_only_types=["full_attention"], swiglu_limits=[0, 0, 0, 0.3, 0],
+    swiglu_limits_shared=[0, 0, 0, 0.4, 0], use_head_wise_attn_gate=True, use_moe_router_bias=True,
+    moe_router_activation="sigmoid", norm_expert_weight=True, attention_other_setting={
+        "attention_type": "sliding_attention", "num_attention_heads": 4, "num_attention_groups": 2, "head_dim": 8})
+
 
 def cases():
     return {
@@ -273,12 +285,22 @@ def cases():
             attention_bias=True, rms_norm_eps=1e-3),
         "diffllama_plain": make_config("diffllama", **SMALL | {"num_key_value_heads": 4}, num_hidden_layers=2),
         "apertus1p5": make_config("apertus1p5_text", **SMALL, num_hidden_layers=2, output_vocab_size=47,
-                                  rope_parameters=ROPE, attention_bias=True)}
+                                  rope_parameters=ROPE, attention_bias=True),
+        "step3p7": make_config("step3p7", vision_config=STEP_EYES, text_config=SMALL | EXPERTS | dict(
+            head_dim=8, num_hidden_layers=3, n_routed_experts=6, share_expert_dim=20, sliding_window=10,
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            mlp_layer_types=["dense", "sparse", "sparse"], moe_router_scaling_factor=1.7,
+            attention_bias=True, query_pre_attn_scalar=5, swiglu_limits=[0.0, 0.3, None],
+            swiglu_limits_shared=[0.35, None, 0.35], rope_parameters={
+                "full_attention": ROPE | {"rope_theta": 5000.0, "partial_rotary_factor": 0.5},
+                "sliding_attention": ROPE | {"rope_theta": 100.0}})),
+        "step3p7_published": make_config("step3p7", vision_config=STEP_EYES, text_config=dict(STEP))}
 
 
 def run(model, tokens):
     inputs = []
-    layers = model.model.layers if hasattr(model, "model") else model.transformer.h
+    body = getattr(model, "model", None)
+    layers = getattr(body, "language_model", body).layers if body else model.transformer.h
     if model.config.model_type == "longcat_flash":      # of both halves: the norms read what these read
         layers = [norm for layer in layers for norm in layer.input_layernorm]
     hooks = [layer.register_forward_pre_hook(
@@ -313,6 +335,14 @@ def forget_layer_types(place):
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
+def become_step(place):
+    """The text part's config as the first files have it."""
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    config["text_config"] = STEP | {"model_type": "step3p5", "architectures": ["Step3p5ForCausalLM"]}
+    path.write_text(json.dumps(config, indent=2) + "\n")
+
+
 def show_sinks():
     """Granite Swash scales what attention gives in place of its weights: take the weights that come to the same."""
     from transformers.models.gpt_oss.modeling_gpt_oss import eager_attention_forward as with_sinks
@@ -329,7 +359,10 @@ def make(folder, names):
         if names and name not in names:
             continue
         torch.manual_seed(seed)
-        model = t.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+        text, kind = config, t.AutoModelForCausalLM
+        if hasattr(config, "text_config"):
+            text, kind = config.text_config, t.AutoModelForImageTextToText
+        model = kind.from_config(config, attn_implementation="eager").float().eval()
         g = torch.Generator().manual_seed(seed)
         fill(model, seed)
         with torch.no_grad():
@@ -339,8 +372,8 @@ def make(folder, names):
         place = pathlib.Path(folder) / name
         model.save_pretrained(place)
         (place / "generation_config.json").unlink(missing_ok=True)
-        kinds = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None) or \
-            ["full_attention"] * config.num_hidden_layers
+        kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or \
+            ["full_attention"] * text.num_hidden_layers
         ref = {"sequences": [], "attn_layers": [i for i, kind in enumerate(kinds) if kind in ATTENDS]}
         tensors = {}
         for i, n in enumerate((9, 26)):
@@ -357,6 +390,8 @@ def make(folder, names):
                 ref["sequences"][0]["greedy"] = more[0, n:].tolist()
         if name == "mimo":
             become_mimo(place)
+        if name == "step3p7_published":
+            become_step(place)
         if name.endswith("_window"):
             forget_layer_types(place)
         save_file(tensors, place / "ref.safetensors")

@@ -7,7 +7,8 @@ computes then.
 
 Makes DIR/modern/FOLDER-KEY-N, each a checkpoint as published with ref.json and ref.safetensors, and prints the change.
 Then `SH_FIXTURES=DIR tests/unit/test_modern FOLDER-KEY-N...` compares. A change that transformers itself refuses, or that
-makes it fail, is left out. Eager attention, float32, one thread."""
+makes it fail, is left out. Models with a text_config only where they are named. Eager attention, float32, one
+thread."""
 import copy
 import json
 import pathlib
@@ -125,7 +126,8 @@ def reference(model, vocab):
         ids = torch.randint(3, vocab, (1, n), generator=g)
         with torch.no_grad():
             out = copy.deepcopy(model)(ids, output_attentions=True, output_hidden_states=True, use_cache=False)
-        kinds = getattr(model.config, "layer_types", None) or [""] * len(out.attentions)
+        text = getattr(model.config, "text_config", model.config)
+        kinds = getattr(text, "layer_types", None) or [""] * len(out.attentions)
         attends = [k for k, kind in enumerate(kinds) if kind not in ("linear_attention", "conv", "mlp", "moe")]
         scores = [a for a in out.attentions if a is None or a.shape[-1] == n]       # minimax: states, too
         attn = [(k, a) for k, a in zip(attends, scores) if a is not None and a.dim() == 4]
@@ -145,10 +147,11 @@ def reference(model, vocab):
 def make(folder, place, change, seed):
     import transformers
     config = json.loads((folder / "config.json").read_text())
+    inner = config.get("text_config", config)
     for key, value in change.items():
-        config.pop(key, None)
+        inner.pop(key, None)
         if value is not ...:
-            config[key] = value
+            inner[key] = value
     for nested in ("torch_dtype", "dtype"):
         if nested in config:
             config[nested] = "float32"
@@ -159,11 +162,12 @@ def make(folder, place, change, seed):
     (place / "config.json").write_text(text)
     try:
         read = transformers.AutoConfig.from_pretrained(place)
-        model = transformers.AutoModelForCausalLM.from_config(read, attn_implementation="eager").float().eval()
+        kind = transformers.AutoModelForCausalLM if inner is config else transformers.AutoModelForImageTextToText
+        model = kind.from_config(read, attn_implementation="eager").float().eval()
         fill(model, seed)
         model.save_pretrained(place)
         (place / "config.json").write_text(text)
-        tensors, sequences, layers = reference(model, config["vocab_size"])
+        tensors, sequences, layers = reference(model, inner["vocab_size"])
     except Exception as why:  # noqa: BLE001: whatever transformers raises, the variant is none
         shutil.rmtree(place)
         return f"left out: {type(why).__name__}: {str(why)[:80]!r}"
@@ -186,8 +190,9 @@ def main():
         if not (folder / "config.json").exists() or folder.name.startswith("quantised"):
             continue
         base = json.loads((folder / "config.json").read_text())
+        nested, base = "text_config" in base, base.get("text_config", base)
         names = [a.split(":") for a in asked if a.split(":")[0] == folder.name]
-        if "text_config" in base or (asked and not names):
+        if not names if asked else nested:
             continue
         for seed, (key, i, change) in enumerate([("none", 0, {}), *changes(base)]):
             if names and not any(len(n) < 2 or n[1] == key for n in names):

@@ -41,9 +41,9 @@ static int has_odd_heads(const struct sh_kv_shape *s, int tp, char why[SH_REASON
     static const enum sh_mix mixes[] = {SH_MIX_FULL, SH_MIX_WINDOW, SH_MIX_CHUNK};
     struct sh_err e;
     if (sh_capacity_divides(s, tp, &e)) {
-        int states = s->f.heads % tp == 0;
-        snprintf(why, SH_REASON, "%d heads %sare not divisible by %d", states ? s->f.ssm_heads : s->f.heads,
-                 states ? "of state layers " : "", tp);
+        int own = s->f.heads % tp ? s->f.heads : s->f.window_heads % tp ? s->f.window_heads : 0;
+        snprintf(why, SH_REASON, "%d heads %sare not divisible by %d", own ? own : s->f.ssm_heads,
+                 own ? "" : "of state layers ", tp);
         return 1;
     }
     for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++) {
