@@ -99,6 +99,7 @@ struct sh_latent {
     int rank, q_rank;                       /* widths of the latents; rank 0: no such attention, q_rank 0: none */
     int d_rope, d_nope, d_v;                /* a head's widths: rotary and other elements of queries and keys; values */
     float by;                               /* factor of the normed latent of keys and values; 0: 1 */
+    float eps;                              /* of the norms of latents; 0: 1e-6                   */
     int both;                               /* queries, and a gate of values, come from the latent normed and bare */
 };
 
@@ -141,6 +142,8 @@ struct sh_streams {
     int scales;                             /* what the active one became is scaled before embeddings see it */
     int laurel;                             /* rank of the path next to attention; 0: none        */
     int d_own, n_own;                       /* width of a layer's own embedding; rows of its table; 0: none */
+    int hyper;                              /* blocks read a sum of all and add to each (hyper.c)  */
+    float most, least;                      /* … by weights of up to most + least, of what is read 1 + least */
 };
 
 /* Transformer blocks that some layers put before their recurrence, in turn (shared_block.c): they read the token's

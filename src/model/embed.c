@@ -149,15 +149,17 @@ static int add_own(struct sh_entry *n, const int32_t *tokens, int rows, void *hi
     return bad ? -1 : 0;
 }
 
-/* Further streams are products of the first, as long as that. */
+/* Further streams are products of the first, as long as that, or the same (hyper-connections). */
 static void add_streams(struct sh_entry *n, int rows, void *hidden)
 {
     const struct sh_arch *c = n->arch;
     struct sh_mat first = sh_layer_part(c, hidden, rows, 0, c->d_model);
     struct sh_mat out = sh_dense(n->spare[0], SH_F32, rows, c->d_model);
     for (int i = 1; i < c->streams.n; i++) {
-        sh_streams_match(n->b, n->d, n->stream[i - 1], first, first, out);
-        n->b->cast(n->d, sh_layer_part(c, hidden, rows, (size_t)i * (size_t)c->d_model, c->d_model), out);
+        if (!c->streams.hyper)
+            sh_streams_match(n->b, n->d, n->stream[i - 1], first, first, out);
+        n->b->cast(n->d, sh_layer_part(c, hidden, rows, (size_t)i * (size_t)c->d_model, c->d_model),
+                   c->streams.hyper ? first : out);
     }
 }
 

@@ -27,6 +27,8 @@ struct sh_head {
     struct sh_weight *out, *matrix;                     /* out: project_out; NULL: none           */
     struct sh_weight *stream[3];                        /* of further streams; NULL: none         */
     void *one, *all;                                    /* [rows, d_model] f32, where there are several */
+    struct sh_hyper hyper;                              /* what joins streams; product NULL: they are added up */
+    void *wide, *share;                                 /* of that: [rows, streams * d_model], [rows, streams] f32 */
     float *norm_w, *norm_b, *bias;                      /* of the final norm; of the head         */
     int rows;                                           /* of a block                             */
     struct sh_best *best;                               /* device, [best_rows]                    */
@@ -58,6 +60,10 @@ static int make_room(struct sh_head *h, int most, struct sh_err *e)
     if (c->streams.n > 1 && (!(h->one = h->b->alloc(h->d, n * (size_t)c->d_model * sizeof(float), e)) ||
                              !(h->all = h->b->alloc(h->d, n * (size_t)c->d_model * sizeof(float), e))))
         return -1;
+    size_t streams = h->hyper.product ? (size_t)c->streams.n : 0;
+    if (streams && (!(h->wide = h->b->alloc(h->d, n * streams * (size_t)c->d_model * sizeof(float), e)) ||
+                    !(h->share = h->b->alloc(h->d, n * streams * sizeof(float), e))))
+        return -1;
     if (h->out && !(h->narrow = h->b->alloc(h->d, n * (size_t)c->d_embed * operand, e)))
         return -1;
     return 0;
@@ -75,6 +81,7 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
         sh_layer_vector(b, d, m, SH_FINAL_NORM_B, -1, &h->norm_b, e) ||
         sh_layer_vector(b, d, m, SH_HEAD_B, -1, &h->bias, e) ||
         sh_layer_matrix(b, d, m, SH_PROJ_OUT, -1, dtype, &h->out, e) ||
+        sh_hyper_load(b, d, m, SH_HYPER_HEAD_W, -1, &h->hyper, e) ||
         sh_layer_matrix(b, d, m, SH_STREAM_OUT_1, -1, SH_F32, &h->stream[0], e) ||
         sh_layer_matrix(b, d, m, SH_STREAM_OUT_2, -1, SH_F32, &h->stream[1], e) ||
         sh_layer_matrix(b, d, m, SH_STREAM_OUT_3, -1, SH_F32, &h->stream[2], e) ||
@@ -95,6 +102,9 @@ void sh_head_free(struct sh_head *h)
     h->b->drop(h->d, h->matrix);
     for (int i = 0; i < 3; i++)
         h->b->drop(h->d, h->stream[i]);
+    sh_hyper_drop(h->b, h->d, &h->hyper);
+    h->b->release(h->d, h->wide);
+    h->b->release(h->d, h->share);
     h->b->release(h->d, h->one);
     h->b->release(h->d, h->all);
     h->b->release(h->d, h->norm_w);
@@ -107,7 +117,7 @@ void sh_head_free(struct sh_head *h)
     free(h);
 }
 
-/* The mean of all streams, each but the first through a matrix and as long as that. */
+/* The mean of all streams, each but the first through a matrix and as long as that; or a sum of them (hyper.c). */
 static struct sh_mat join_streams(struct sh_head *h, void *hidden, int rows)
 {
     const struct sh_arch *c = h->arch;
@@ -116,6 +126,11 @@ static struct sh_mat join_streams(struct sh_head *h, void *hidden, int rows)
     all.at = h->all;
     struct sh_scatter add = {.out = all, .x = one, .by = 1};
     struct sh_scatter shrink = {.out = all, .x = all, .by = 1 / (float)c->streams.n - 1};
+    const struct sh_hyper_place p = {.b = h->b, .d = h->d, .arch = c, .wide = h->wide, .share = h->share};
+    if (h->hyper.product) {
+        sh_hyper_join(&h->hyper, &p, all, sh_layer_part(c, hidden, rows, 0, c->streams.n * c->d_model), 0);
+        return all;
+    }
     h->b->cast(h->d, all, first);
     for (int i = 1; i < c->streams.n; i++) {
         struct sh_mat from = sh_layer_part(c, hidden, rows, (size_t)i * (size_t)c->d_model, c->d_model);

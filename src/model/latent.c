@@ -78,10 +78,11 @@ static void multiply(const struct sh_layer *l, struct sh_mat out, struct sh_mat 
     l->b->linear(l->d, &a);
 }
 
-/* The models' own code gives the norms of latents no epsilon of the config's. */
+/* The models' own code gives the norms of latents no epsilon of the config's, but for Hy4 with pictures. */
 static void norm(const struct sh_layer *l, const struct sh_arch *c, struct sh_mat out, struct sh_mat x, enum sh_role w)
 {
-    struct sh_norm a = {.out = out, .x = x, .weight = l->vector[w], .eps = 1e-6f, .kind = c->norm};
+    struct sh_norm a = {.out = out, .x = x, .weight = l->vector[w], .eps = c->latent.eps > 0 ? c->latent.eps : 1e-6f,
+                        .kind = c->norm};
     l->b->norm(l->d, &a);
 }
 

@@ -95,6 +95,8 @@ static const unsigned char is_apart[SH_N_ROLE] = {
     [SH_EXPERT_GATE_B] = 1, [SH_EXPERT_UP_W] = 1,
     [SH_EXPERT_UP_B] = 1, [SH_EXPERT_DOWN_W] = 1, [SH_EXPERT_DOWN_B] = 1, [SH_ACT_AP] = 1, [SH_ACT_AN] = 1,
     [SH_ACT_BETA] = 1, [SH_ACT_EPS] = 1, [SH_LAYER_SCALE] = 1, [SH_ALTUP_PREDICT] = 1, [SH_ALTUP_CORRECT] = 1,
+    [SH_HYPER_ATTN_W] = 1, [SH_HYPER_ATTN_BASE] = 1, [SH_HYPER_ATTN_SCALE] = 1, [SH_HYPER_MLP_W] = 1,
+    [SH_HYPER_MLP_BASE] = 1, [SH_HYPER_MLP_SCALE] = 1,
     [SH_RECUR_CONV] = 1, [SH_RECUR_CONV_K] = 1, [SH_RECUR_CONV_V] = 1,
     [SH_LAMBDA_Q_1] = 1, [SH_LAMBDA_K_1] = 1, [SH_LAMBDA_Q_2] = 1, [SH_LAMBDA_K_2] = 1,
     [SH_EXPERT_SCALE] = 1, [SH_Q_EXPERT_W] = 1, [SH_O_EXPERT_W] = 1, [SH_ATTN_MIX_B] = 1, [SH_MIX_B] = 1};
@@ -359,6 +361,10 @@ static void add_block(const struct sh_layer *l, const struct sh_activations *a, 
     int normed = (place == SH_NORM_BOTH || place == SH_NORM_OUT) && l->vector[post];
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
     struct sh_scatter add = {.out = h, .x = block, .by = sh_arch_added_by(a->arch, what)};
+    if (a->arch->streams.hyper) {
+        sh_hyper_add(l, a, block);
+        return;
+    }
     int scaled = !normed || sh_arch_scales(a->arch);
     if (normed)
         sh_layer_norm(l, a->arch, scaled ? block : h, block, post, SH_N_ROLE, !scaled);
@@ -509,6 +515,8 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     }
     if (c->streams.laurel)
         sh_laurel_join(l, a, h);
+    if (c->streams.hyper)
+        h = sh_hyper_begin(l, a, hidden, n, 1);
     sh_block_between(l, a, x, h);
     feed_forward(l, a, h, x);
     if (post)

@@ -10,6 +10,11 @@ struct sh_expert {                      /* biases NULL: none                    
     float *gate_bias, *up_bias, *down_bias;
 };
 
+struct sh_hyper {                       /* product NULL: none                                     */
+    struct sh_weight *product;
+    float *base, *scale;                /* host                                                   */
+};
+
 struct sh_layer {
     int index;
     const struct sh_backend *b;
@@ -32,6 +37,7 @@ struct sh_layer {
     float *choice, *expert_scale;       /* host, [n_expert]: SH_ROUTER_CHOICE, SH_EXPERT_SCALE; NULL: none */
     float *predict, *correct;           /* host: SH_ALTUP_PREDICT, SH_ALTUP_CORRECT; NULL: none   */
     float scale;                        /* factor of what the layer gives: SH_LAYER_SCALE, or 1   */
+    struct sh_hyper hyper[2];           /* before attention, before the feed-forward block        */
 };
 
 /* sh_layer_matrix for one of a numbered role. is_sound: it need not be looked at for NaN. *is_mapped: products read it
@@ -144,6 +150,25 @@ void sh_streams_end(const struct sh_layer *l, const struct sh_activations *a, vo
 /* The path next to attention: of x, which attention reads, too; then onto h, to which attention has been added. */
 void sh_laurel_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x);
 void sh_laurel_join(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h);
+
+/* Hyper-connections: their three roles from `first` on. */
+int sh_hyper_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role first, int layer,
+                  struct sh_hyper *out, struct sh_err *e);
+void sh_hyper_drop(const struct sh_backend *b, struct sh_dev *d, struct sh_hyper *h);
+/* out = the sum of the streams [rows, n * d_model], which stay; weights in `share`, with `both` also of what a block
+ * adds. */
+struct sh_hyper_place {
+    const struct sh_backend *b;
+    struct sh_dev *d;
+    const struct sh_arch *arch;
+    void *wide, *share;                 /* f32, [rows, n * d_model] and [rows, n or 2 n]          */
+};
+void sh_hyper_join(const struct sh_hyper *y, const struct sh_hyper_place *p, struct sh_mat out, struct sh_mat streams,
+                   int both);
+/* What a block of the layer reads; what it gives, to all streams. */
+struct sh_mat sh_hyper_begin(const struct sh_layer *l, const struct sh_activations *a, void *hidden, int rows,
+                             int is_feed);
+void sh_hyper_add(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat block);
 
 /* Keys and values from the layer that lends them, or for those that borrow them. */
 void sh_streams_exchange(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend);

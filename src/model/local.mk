@@ -23,6 +23,7 @@ libmodel_a_SOURCES = \
 	%D%/experts.c \
 	%D%/facts.h \
 	%D%/head.c \
+	%D%/hyper.c \
 	%D%/layer.c %D%/layer.h \
 	%D%/latent.c \
 	%D%/limits.c \
@@ -78,6 +79,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_hunyuan.c \
 	%D%/families/family_hunyuan_v1_moe.c \
 	%D%/families/family_hy_v3.c \
+	%D%/families/family_hy_v4.c \
 	%D%/families/family_hyperclovax.c \
 	%D%/families/family_jamba.c \
 	%D%/families/family_jetmoe.c \

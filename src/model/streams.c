@@ -11,7 +11,9 @@
 int sh_streams_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
 {
     float *scale = NULL;
-    int bad = sh_layer_read(l, m, SH_ALTUP_PREDICT, &l->predict, e) ||
+    int bad = sh_hyper_load(l->b, l->d, m, SH_HYPER_ATTN_W, l->index, &l->hyper[0], e) ||
+              sh_hyper_load(l->b, l->d, m, SH_HYPER_MLP_W, l->index, &l->hyper[1], e) ||
+              sh_layer_read(l, m, SH_ALTUP_PREDICT, &l->predict, e) ||
               sh_layer_read(l, m, SH_ALTUP_CORRECT, &l->correct, e) ||
               sh_layer_read(l, m, SH_LAYER_SCALE, &scale, e);
     l->scale = scale ? scale[0] : 1;
@@ -21,6 +23,8 @@ int sh_streams_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
 
 void sh_streams_drop(struct sh_layer *l)
 {
+    for (int i = 0; i < 2; i++)
+        sh_hyper_drop(l->b, l->d, &l->hyper[i]);
     free(l->predict);
     free(l->correct);
 }
@@ -100,6 +104,8 @@ static void predict(const struct sh_layer *l, const struct sh_activations *a, vo
 struct sh_mat sh_streams_begin(const struct sh_layer *l, const struct sh_activations *a, void *hidden, int rows)
 {
     const struct sh_arch *c = a->arch;
+    if (c->streams.hyper)
+        return sh_hyper_begin(l, a, hidden, rows, 0);
     if (c->streams.n < 2)
         return stream(c, hidden, rows, 0);
     struct sh_mat h = sh_dense(a->stream_h, SH_F32, rows, c->d_model);
@@ -112,7 +118,7 @@ void sh_streams_undo(const struct sh_layer *l, const struct sh_activations *a, v
 {
     const struct sh_arch *c = a->arch;
     int cols = c->streams.n * c->d_model;
-    if (c->streams.n > 1)
+    if (c->streams.n > 1 && !c->streams.hyper)
         l->b->cast(l->d, sh_layer_part(c, hidden, rows, 0, cols), sh_dense(a->stream_was, SH_F32, rows, cols));
 }
 
@@ -150,6 +156,8 @@ void sh_streams_end(const struct sh_layer *l, const struct sh_activations *a, vo
 {
     const struct sh_arch *c = a->arch;
     struct sh_mat x = sh_dense(a->x, a->dtype, h.rows, c->d_model);
+    if (c->streams.hyper)
+        return;
     if (c->streams.n > 1) {
         struct sh_norm scaled = {.out = x, .x = stream(c, hidden, h.rows, c->streams.active), .kind = SH_NORM_SCALE,
                                  .weight = c->streams.scales ? l->vector[SH_ALTUP_SCALE] : NULL};

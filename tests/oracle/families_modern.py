@@ -47,6 +47,8 @@ INDEX = dict(index_topk=48, index_head_dim=8, index_n_heads=2)
 PAIRS = {key: value for key, value in LATENT.items() if key != "intermediate_size"} | dict(
     head_dim=4, ffn_hidden_size=24, expert_ffn_hidden_size=12)
 
+HY_EYES = dict(hidden_size=4, num_hidden_layers=1, num_attention_heads=1, num_key_value_heads=1, intermediate_size=4,
+               out_hidden_size=16, patch_size=2, max_image_size=8)
 STEP_EYES = dict(width=4, layers=1, heads=1, image_size=28, patch_size=14, mlp_ratio=1.0)
 STEP = {key: value for key, value in SMALL.items() if key != "num_key_value_heads"} | dict(
     num_attention_groups=2, head_dim=8, num_hidden_layers=4, sliding_window=10, moe_num_experts=6, moe_top_k=2,
@@ -294,7 +296,18 @@ def cases():
             swiglu_limits_shared=[0.35, None, 0.35], rope_parameters={
                 "full_attention": ROPE | {"rope_theta": 5000.0, "partial_rotary_factor": 0.5},
                 "sliding_attention": ROPE | {"rope_theta": 100.0}})),
-        "step3p7_published": make_config("step3p7", vision_config=STEP_EYES, text_config=dict(STEP))}
+        "step3p7_published": make_config("step3p7", vision_config=STEP_EYES, text_config=dict(STEP)),
+        "hy_v4": make_config("hy_v4", **LATENT, **EXPERTS, **INDEX, num_hidden_layers=3, n_routed_experts=6),
+        "hy_v4_groups": make_config(
+            "hy_v4", **LATENT | {"v_head_dim": 9}, **EXPERTS, **INDEX, num_hidden_layers=2, n_routed_experts=6,
+            n_group=3, topk_group=2, n_shared_experts=2, hc_mult=3, hc_magnitude=1.3, hc_eps=0.05, swiglu_limit=0.6,
+            attention_bias=True, rms_norm_eps=1e-3, norm_topk_prob=False, mlp_layer_types=["sparse", "dense"],
+            indexer_types=["full", "shared"], tie_word_embeddings=True, rope_parameters={
+                "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0,
+                "mscale_all_dim": 0.8, "rope_theta": 10000.0}),
+        "hy_v4_vl": make_config("hy_v4_vl", vision_config=HY_EYES, text_config=LATENT | EXPERTS | INDEX | dict(
+            num_hidden_layers=2, n_routed_experts=4, rms_norm_eps=1e-2, hc_mult=2,
+            rope_parameters=ROPE | {"mrope_section": [1, 1, 0]}))}
 
 
 def run(model, tokens):
@@ -311,6 +324,7 @@ def run(model, tokens):
     for hook in hooks:
         hook.remove()
     scores = [a[0] for a in out.attentions if a is not None and a.shape[-1] == tokens.shape[1]]  # minimax: states, too
+    inputs = [x[:, 0] if x.dim() == 3 else x for x in inputs]       # the first of several streams
     return {"attn": torch.stack(scores), "hidden": torch.stack(inputs),
             "final": out.hidden_states[-1][0], "logits": out.logits[0]}
 

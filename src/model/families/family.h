@@ -19,6 +19,7 @@ enum sh_role {
     SH_EMBED_NORM_W, SH_EMBED_NORM_B, SH_HEAD_B,
     SH_OWN_EMBED, SH_OWN_PROJ, SH_OWN_NORM_W,   /* embeddings of layers (streams.c)               */
     SH_STREAM_IN_1, SH_STREAM_IN_2, SH_STREAM_IN_3, SH_STREAM_OUT_1, SH_STREAM_OUT_2, SH_STREAM_OUT_3,
+    SH_HYPER_HEAD_W, SH_HYPER_HEAD_BASE, SH_HYPER_HEAD_SCALE,                               /* hyper.c */
     SH_ATTN_NORM_W, SH_ATTN_NORM_B,         /* from here on: one for each layer                   */
     SH_Q_W, SH_Q_B, SH_K_W, SH_K_B, SH_V_W, SH_V_B, SH_O_W, SH_O_B,
     SH_MLP_NORM_W, SH_MLP_NORM_B, SH_UP_W, SH_UP_B, SH_DOWN_W, SH_DOWN_B,
@@ -56,6 +57,7 @@ enum sh_role {
     SH_V_ADAPT_W, SH_FEED_ADAPT_W, SH_GATE_ADAPT_W, SH_UP_ADAPT_W,                  /* shared_block.c */
     SH_ATTN_NORM_IN_W, SH_ATTN_NORM_OUT_W, SH_MLP_NORM_IN_W, SH_MLP_NORM_OUT_W,     /* block_norm.c */
     SH_LAMBDA_Q_1, SH_LAMBDA_K_1, SH_LAMBDA_Q_2, SH_LAMBDA_K_2,             /* differential.c */
+    SH_HYPER_ATTN_W, SH_HYPER_ATTN_BASE, SH_HYPER_ATTN_SCALE, SH_HYPER_MLP_W, SH_HYPER_MLP_BASE, SH_HYPER_MLP_SCALE,
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -88,6 +90,7 @@ enum sh_dim {
     SH_DIM_RECUR_DECAYS, SH_DIM_RECUR_GATE, /* n_v, with own_decays times d_k; gate_rank          */
     SH_DIM_OWN, SH_DIM_OWN_ALL, SH_DIM_OWN_ROWS,    /* of struct sh_streams: d_own, of all layers; n_own */
     SH_DIM_STREAMS, SH_DIM_STREAM_PAIRS, SH_DIM_LAUREL,     /* n, n * n, laurel                   */
+    SH_DIM_HYPER, SH_DIM_HYPER_IN, SH_DIM_HYPER_SCALES,     /* 2 n, n * d_model, 2                */
     SH_DIM_EXPERTS, SH_DIM_ROUTES, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF       /* of struct sh_mixture: n, n + zero, … */
 };
 
