@@ -93,6 +93,7 @@ static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
     case SH_MIX_FULL:
     case SH_MIX_WINDOW:
     case SH_MIX_CHUNK:
+    case SH_MIX_BLOCKS:
         return 2.0 * sh_kv_shape_queries(s, mix) * (sh_kv_shape_width(s, mix) + sh_kv_shape_values(s, mix)) / tp;
     case SH_MIX_LATENT:
     case SH_MIX_INDEXED: return 2.0 * f->heads * (2.0 * f->latent + f->rope_dim) / tp;
@@ -100,16 +101,18 @@ static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
     }
 }
 
-/* And of the index, whose heads are the same on each rank. */
-static double index_flops(const struct sh_kv_shape *s, int layer)
+/* And of the index, whose heads are the same on each rank, unless each goes with KV heads. */
+static double index_flops(const struct sh_kv_shape *s, int layer, int tp)
 {
-    return s->layer[layer].mix == SH_MIX_INDEXED ? 2.0 * s->f.index_heads * s->f.index_dim : 0;
+    int mix = s->layer[layer].mix;
+    double all = 2.0 * s->f.index_heads * s->f.index_dim;
+    return mix == SH_MIX_INDEXED ? all : mix == SH_MIX_BLOCKS ? all / tp : 0;
 }
 
 static int is_chosen(const struct sh_kv_shape *s, int layer)
 {
     int mix = s->layer[layer].mix;
-    return s->f.index_topk && (mix == SH_MIX_LATENT || mix == SH_MIX_INDEXED);
+    return s->f.index_topk && (mix == SH_MIX_LATENT || mix == SH_MIX_INDEXED || mix == SH_MIX_BLOCKS);
 }
 
 /* Tokens that the queries of a prompt see, all together: 1 + 2 + ..., bounded by the window. */
@@ -136,12 +139,12 @@ struct sh_step_work sh_capacity_decode_work(const struct sh_capacity_ask *a, int
         uint64_t all = seen + prefix, most = (uint64_t)a->shape->f.index_topk;
         if (is_chosen(a->shape, i) && all > most) {     /* the rest of the latents is not read */
             w.cache_bytes -= (double)(all - most) * (double)(sh_kv_cell(a->shape, &a->rule, i, a->tp) -
-                                                             sh_kv_index_cell(a->shape, i));
+                                                             sh_kv_index_cell(a->shape, &a->rule, i));
             seen = most;
             prefix = 0;
         }
         w.attention_flops += pair_flops(a->shape, i, a->tp) * (double)(seen + prefix) +
-                             index_flops(a->shape, i) * (double)all;
+                             index_flops(a->shape, i, a->tp) * (double)all;
     }
     w.cache_bytes += (double)b.prefix;
     return w;
@@ -154,6 +157,6 @@ struct sh_step_work sh_capacity_prompt_work(const struct sh_capacity_ask *a, int
     int n = a->shape->f.layers, last = sh_split_first(n, a->pp, stage + 1);
     for (int i = sh_split_first(n, a->pp, stage); i < last; i++)
         w.attention_flops += pair_flops(a->shape, i, a->tp) * pairs(a->shape, i, (double)length) +
-                             index_flops(a->shape, i) * (double)length * ((double)length + 1) / 2;
+                             index_flops(a->shape, i, a->tp) * (double)length * ((double)length + 1) / 2;
     return w;
 }

@@ -65,7 +65,7 @@ static uint64_t windowed(const struct sh_kv_shape *s, const struct sh_kv_rule *r
 uint64_t sh_kv_shared(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length)
 {
     int mix = s->layer[layer].mix;
-    int all = mix == SH_MIX_FULL || mix == SH_MIX_LATENT || mix == SH_MIX_INDEXED;
+    int all = mix == SH_MIX_FULL || mix == SH_MIX_LATENT || mix == SH_MIX_INDEXED || mix == SH_MIX_BLOCKS;
     return all ? least(r->prefix, length) / r->page * r->page : 0;
 }
 
@@ -87,9 +87,11 @@ uint64_t sh_kv_held(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
     return ceil_to(sh_kv_kept(s, r, layer, length), r->page);
 }
 
-uint64_t sh_kv_index_cell(const struct sh_kv_shape *s, int layer)
+uint64_t sh_kv_index_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer)
 {
     uint64_t n = (uint64_t)s->f.index_dim;
+    if (s->layer[layer].mix == SH_MIX_BLOCKS)
+        return sh_kv_type_bytes(&r->k, n);
     return s->layer[layer].mix == SH_MIX_INDEXED ? n + 4 * ((n + 127) / 128) : 0;
 }
 
@@ -105,11 +107,13 @@ uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
     case SH_MIX_FULL:
     case SH_MIX_WINDOW:
     case SH_MIX_CHUNK:
-        return heads * (sh_kv_type_bytes(&r->k, width) + sh_kv_type_bytes(&r->v, values) + r->state);
+    case SH_MIX_BLOCKS:
+        return heads * (sh_kv_type_bytes(&r->k, width) + sh_kv_type_bytes(&r->v, values) + r->state) +
+               sh_kv_index_cell(s, r, layer);
     case SH_MIX_LATENT:
     case SH_MIX_INDEXED:
         return sh_kv_type_bytes(&r->k, (uint64_t)f->latent) + sh_kv_type_bytes(&r->k, (uint64_t)f->rope_dim) +
-               sh_kv_index_cell(s, layer) + r->state;
+               sh_kv_index_cell(s, r, layer) + r->state;
     default: return 0;
     }
 }
@@ -121,12 +125,14 @@ static void add_layers(const struct sh_kv_shape *s, const struct sh_kv_rule *r, 
     int mix = s->layer[layer].mix;
     uint64_t cell = sh_kv_cell(s, r, layer, tp), number = r->k.bits == 32 ? 4 : 2;     /* states are not quantised */
     uint64_t held = sh_kv_held(s, r, layer, length), all = sh_kv_mul(cell, held);
-    if (r->k.residual && (mix == SH_MIX_FULL || mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK)) {
+    if (r->k.residual && (mix == SH_MIX_FULL || mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK ||
+                          mix == SH_MIX_BLOCKS)) {
         uint64_t width = (uint64_t)sh_kv_shape_width(s, (enum sh_mix)mix);
         uint64_t values = (uint64_t)sh_kv_shape_values(s, (enum sh_mix)mix);
         uint64_t heads = ((uint64_t)sh_kv_shape_heads(s, (enum sh_mix)mix) + (uint64_t)tp - 1) / (uint64_t)tp;
         all = sh_kv_mul(heads, sh_kv_mul(held, sh_kv_type_bytes(&r->v, values) + r->state));
         all = sh_kv_add(all, sh_kv_mul(heads, sh_kv_type_channels(&r->k, held, width)));
+        all = sh_kv_add(all, sh_kv_mul(sh_kv_index_cell(s, r, layer), held));
     }
     b->token += n * cell;
     b->sequence = sh_kv_add(b->sequence, sh_kv_mul(n, all));

@@ -10,12 +10,12 @@
 /* The kind of layer that a letter of the pattern means; -1: none. */
 static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
 {
-    static const char letters[] = "GLCSM*-EIH";
+    static const char letters[] = "GLCSM*-EIHB";
     static const struct { uint8_t mix, feed; } kinds[] = {
         {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_WINDOW, SH_FEED_PLAIN}, {SH_MIX_CHUNK, SH_FEED_PLAIN},
         {SH_MIX_STATE, SH_FEED_PLAIN}, {SH_MIX_STATE, SH_FEED_NONE}, {SH_MIX_FULL, SH_FEED_NONE},
         {SH_MIX_NONE, SH_FEED_PLAIN}, {SH_MIX_NONE, SH_FEED_EXPERTS}, {SH_MIX_INDEXED, SH_FEED_PLAIN},
-        {SH_MIX_FULL, SH_FEED_PLAIN}};
+        {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_BLOCKS, SH_FEED_PLAIN}};
     const char *at = c ? strchr(letters, c) : NULL;
     if (!at)
         return -1;
@@ -33,7 +33,7 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
     for (int i = 0; i < f->layers; i++) {
         struct sh_kv_layer *l = &s->layer[i];
         if (letter(f->pattern[(size_t)i % n], f, l))
-            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I H", f->name,
+            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I H B", f->name,
                            f->pattern[(size_t)i % n]);
         l->borrows = i >= f->layers - f->borrowed;
         if (n_feed)
@@ -46,6 +46,8 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
         if (l->mix == SH_MIX_INDEXED && (!f->latent || !f->q_latent || !f->index_dim || !f->index_heads))
             return sh_fail(e, "%s: layer %d has an index, but latent, q_latent, index_dim or index_heads is missing",
                            f->name, i);
+        if (l->mix == SH_MIX_BLOCKS && (!f->index_dim || !f->index_heads))
+            return sh_fail(e, "%s: layer %d has an index, but index_dim or index_heads is missing", f->name, i);
         if (l->feed == SH_FEED_EXPERTS && !f->experts)
             return sh_fail(e, "%s: layer %d has experts, but experts is missing", f->name, i);
         if (l->state && !f->ssm)
@@ -166,7 +168,7 @@ static int check_size(const struct sh_kv_shape *s, struct sh_err *e)
                   f->latent + f->index_dim;
     double layer = width * (heads * wide * 4 + (double)f->ffn * 3) +
                    (double)f->experts * f->expert_ffn * width * 3 + width * f->shared_ffn * 3.0 +
-                   (double)f->index_heads * f->index_dim * f->q_latent +
+                   (double)f->index_heads * f->index_dim * (f->q_latent + width) +
                    (double)f->ssm_inner * (width * 4 + f->ssm_state) +
                    (double)f->ssm_own_decays * f->ssm_heads * f->ssm_key_dim * width;
     if (cell * f->layers * 8 > 0x1p32)

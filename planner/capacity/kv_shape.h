@@ -17,6 +17,7 @@ enum sh_mix {
     SH_MIX_CHUNK,                       /* attention to the current chunk of `window` tokens      */
     SH_MIX_LATENT,                      /* one latent and one rotary key a token, for all heads    */
     SH_MIX_INDEXED,                     /* the same, chosen by an index key of each token (DeepSeek-V3.2) */
+    SH_MIX_BLOCKS,                      /* keys and values in blocks that such a key chooses (MiniMax-M3) */
     SH_MIX_STATE,                       /* a state of fixed size alone                            */
     SH_N_MIX
 };

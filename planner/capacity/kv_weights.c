@@ -116,6 +116,14 @@ static void indexer(struct sum *s, const struct sh_kv_facts *f)
     plain(s, SH_PART_MIX, (uint64_t)f->index_heads * (uint64_t)f->hidden, s->small);
 }
 
+/* MiniMax-M3: queries and one key of the index, both normed. */
+static void block_index(struct sum *s, const struct sh_kv_facts *f)
+{
+    matrix(s, SH_PART_MIX, 1, f->index_heads * f->index_dim, f->hidden);
+    matrix(s, SH_PART_MIX, 1, f->index_dim, f->hidden);
+    vector(s, SH_PART_NORM, 2 * f->index_dim);
+}
+
 /* Kimi Delta Attention: q, k, v and strengths; decays and a gate, which may come from ssm_rank numbers of the input. */
 static void own_decays(struct sum *s, const struct sh_kv_facts *f, int conv)
 {
@@ -212,6 +220,8 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
     }
     if (l->mix == SH_MIX_INDEXED)
         indexer(&s, f);
+    if (l->mix == SH_MIX_BLOCKS)
+        block_index(&s, f);
     if (l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED)
         latent_attention(&s, m);
     else if (l->mix != SH_MIX_STATE && l->mix != SH_MIX_NONE)

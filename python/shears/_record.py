@@ -319,6 +319,9 @@ class record:
         indices = other.get("indices")
         if indices is not None and indices.shape[-1] >= key.shape[2]:
             other["indices"] = None                 # an index that chooses all keys, as in short texts
+        blocks, size = other.get("block_indices"), getattr(getattr(module, "indexer", None), "block_size", 0)
+        if blocks is not None and blocks.shape[-1] * size >= key.shape[2]:
+            other["block_indices"] = None           # the same of blocks of keys
         given = sorted(name for name in ("indices", "block_indices", "head_mask") if other.get(name) is not None)
         if given:
             raise failed(self._names.get(id(module), type(module).__name__),

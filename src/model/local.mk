@@ -94,6 +94,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_mimo_v2.c \
 	%D%/families/family_minicpm3.c \
 	%D%/families/family_minimax.c \
+	%D%/families/family_minimax_m3.c \
 	%D%/families/family_ministral.c \
 	%D%/families/family_mixtral.c \
 	%D%/families/family_mpt.c \

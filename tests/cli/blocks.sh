@@ -134,6 +134,19 @@ refuses hy_v4 '{"q_lora_rank": null}' "key 'q_lora_rank': found nothing, expecte
 refuses hy_v4 '{"rope_interleave": true}' "key 'rope_interleave': found true, expected false"
 refuses hy_v4_vl '{"rope_interleave": false}' "key 'rope_interleave': found false, expected true"
 refuses hy_v4_vl '{"tie_word_embeddings": true}' "key 'tie_word_embeddings': found true, expected false"
+refuses minimax_m3 '{"layer_types": ["full_attention", "sliding_attention", "full_attention"]}' \
+    "key 'layer_types.1': found \"sliding_attention\", expected one of full_attention minimax_m3_sparse"
+refuses minimax_m3 '{"layer_types": "-", "sparse_attention_config": {"sparse_attention_freq": [0, 1]}}' \
+    "key 'sparse_attention_config.sparse_attention_freq.2': found nothing, expected 0 or 1 for each layer"
+refuses minimax_m3 '{"sparse_attention_config": {"sparse_block_size": 0}}' "key 'sparse_attention_config.sparse_block_size'"
+refuses minimax_m3 '{"mlp_layer_types": ["dense"]}' "key 'mlp_layer_types.1': "
+refuses minimax_m3 '{"first_k_dense_replace": 2}' "key 'first_k_dense_replace': found 2, expected what mlp_layer_types"
+refuses minimax_m3 '{"rotary_dim": 6}' "key 'rotary_dim': found 6, expected partial_rotary_factor times head_dim"
+refuses minimax_m3 '{"n_shared_experts": 2}' "key 'n_shared_experts': found 2, expected 1"
+refuses minimax_m3 '{"moe_intermediate_size": 24}' "key 'moe_intermediate_size': found 24, expected 12"
+refuses minimax_m3 '{"hidden_act": "gelu"}' "key 'hidden_act': found \"gelu\", expected one of silu swigluoai"
+with minimax_m3 '{"index_block_size": 2, "index_topk_blocks": 3}'
+expect "minimax_m3: a text longer than what the index chooses" 1 "" "line 1: found 7 tokens, expected at most 6"
 refuses laguna '{"num_attention_heads_per_layer": [6, 4, 6]}' "key 'num_attention_heads_per_layer': .*the capacity can"
 refuses laguna '{"num_attention_heads_per_layer": [4, 6, 4]}' "key 'num_attention_heads_per_layer.1': found 6"
 refuses laguna '{"num_attention_heads_per_layer": [4, 4, 6]}' "key 'num_attention_heads_per_layer.2': found 6, expected as"
@@ -174,5 +187,7 @@ takes zamba2 '{"layers_block_type": "-", "layer_types": ["mamba", "hybrid", "hyb
 takes longcat_flash '{"num_layers": "-", "num_hidden_layers": 4, "num_key_value_heads": null}'
 takes step3p7 '{"num_sliding_attention_heads": null, "mlp_layer_types": "-", "moe_layers_enum": [2, 1, 7]}'
 takes step3p7_published '{"swiglu_limits": [null, 0, 0, 0.3], "moe_layers_enum": " 3 ,1,2", "yarn_only_types": "-"}'
+takes minimax_m3 '{"layer_types": "-", "mlp_layer_types": null, "moe_layer_freq": [0, 1, 1], "hidden_act": "swigluoai"}'
+takes minimax_m3 '{"layer_types": null, "sparse_attention_config": {"sparse_attention_freq": [0, 1, 1]}, "rotary_dim": 4}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
 finish

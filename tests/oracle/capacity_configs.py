@@ -104,6 +104,10 @@ CONFIGS = [
                      share_expert_dim=40, moe_layers_enum="1,3", sliding_window=32, num_nextn_predict_layers=1,
                      layer_types=["full_attention"] + ["sliding_attention"] * 3 + ["full_attention"],
                      attention_other_setting={"num_attention_heads": 8, "num_attention_groups": 2, "head_dim": 16})),
+    ("minimax_m3_vl_text", dict(GQA, head_dim=16, num_local_experts=4, num_experts_per_tok=2, dense_intermediate_size=200,
+                                shared_intermediate_size=40, moe_layer_freq=[0, 1, 1, 1], sparse_attention_config={
+                                    "sparse_attention_freq": [0, 0, 1, 1], "sparse_block_size": 8, "sparse_topk_blocks": 4,
+                                    "sparse_num_index_heads": 2, "sparse_index_dim": 24})),
 ]
 
 

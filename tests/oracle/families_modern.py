@@ -28,7 +28,7 @@ SMALL = dict(vocab_size=48, hidden_size=16, num_attention_heads=4, num_key_value
 MAMBA = dict(mamba_n_heads=4, mamba_d_state=6)
 IN_TURNS = ["sliding_attention", "full_attention", "sliding_attention"]
 make_config = t.AutoConfig.for_model
-ATTENDS = ("full_attention", "sliding_attention", "indexed_attention", "hybrid")
+ATTENDS = ("full_attention", "sliding_attention", "indexed_attention", "hybrid", "minimax_m3_sparse")
 BLOCKS = dict(head_dim=6, mamba_num_heads=4, mamba_head_dim=8, n_groups=2, ssm_state_size=6)
 TURNS = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"])
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
@@ -49,6 +49,11 @@ PAIRS = {key: value for key, value in LATENT.items() if key != "intermediate_siz
 
 HY_EYES = dict(hidden_size=4, num_hidden_layers=1, num_attention_heads=1, num_key_value_heads=1, intermediate_size=4,
                out_hidden_size=16, patch_size=2, max_image_size=8)
+BLOCK_EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, image_size=4,
+                  patch_size=2)
+BLOCKS_M3 = dict(head_dim=8, num_local_experts=6, num_experts_per_tok=2, intermediate_size=12, index_n_heads=2,
+                 dense_intermediate_size=24, shared_intermediate_size=20, index_head_dim=8, index_block_size=8,
+                 index_topk_blocks=6)
 STEP_EYES = dict(width=4, layers=1, heads=1, image_size=28, patch_size=14, mlp_ratio=1.0)
 STEP = {key: value for key, value in SMALL.items() if key != "num_key_value_heads"} | dict(
     num_attention_groups=2, head_dim=8, num_hidden_layers=4, sliding_window=10, moe_num_experts=6, moe_top_k=2,
@@ -307,7 +312,16 @@ def cases():
                 "mscale_all_dim": 0.8, "rope_theta": 10000.0}),
         "hy_v4_vl": make_config("hy_v4_vl", vision_config=HY_EYES, text_config=LATENT | EXPERTS | INDEX | dict(
             num_hidden_layers=2, n_routed_experts=4, rms_norm_eps=1e-2, hc_mult=2,
-            rope_parameters=ROPE | {"mrope_section": [1, 1, 0]}))}
+            rope_parameters=ROPE | {"mrope_section": [1, 1, 0]})),
+        "minimax_m3": make_config(
+            "minimax_m3_vl", vision_config=BLOCK_EYES, projector_hidden_size=4, text_config=SMALL | BLOCKS_M3 | dict(
+                num_hidden_layers=3, layer_types=["full_attention", "minimax_m3_sparse", "minimax_m3_sparse"],
+                mlp_layer_types=["dense", "sparse", "sparse"], rope_parameters=ROPE | {
+                    "rope_theta": 500.0, "partial_rotary_factor": 0.5})),
+        "minimax_m3_text": make_config(
+            "minimax_m3_vl_text", **SMALL | BLOCKS_M3 | {"num_local_experts": 4}, num_hidden_layers=2,
+            layer_types=["minimax_m3_sparse", "full_attention"], mlp_layer_types=["sparse", "dense"], swiglu_limit=0.6,
+            swiglu_alpha=1.2, rms_norm_eps=1e-3, routed_scaling_factor=1.3, tie_word_embeddings=True)}
 
 
 def run(model, tokens):

@@ -32,7 +32,8 @@ static int same_kinds(const json_t *types, const struct sh_kv_shape *s)
     static const struct { const char *word; int mix; } kinds[] = {
         {"full_attention", SH_MIX_FULL}, {"sliding_attention", SH_MIX_WINDOW}, {"chunked_attention", SH_MIX_CHUNK},
         {"linear_attention", SH_MIX_STATE}, {"mlp", SH_MIX_NONE}, {"moe", SH_MIX_NONE},
-        {"indexed_attention", SH_MIX_INDEXED}, {"shared_index", SH_MIX_LATENT}};
+        {"indexed_attention", SH_MIX_INDEXED}, {"shared_index", SH_MIX_LATENT},
+        {"minimax_m3_sparse", SH_MIX_BLOCKS}};
     const json_t *word;
     size_t i, same = 0;
     json_array_foreach(types, i, word)
@@ -98,8 +99,11 @@ static size_t indexes(const char *folder)
 {
     size_t n = 0;
     struct sh_weights *w = sh_weights_open_folder(folder, &e);
-    for (size_t i = 0; w && i < sh_weights_count(w); i++)
-        n += strstr(sh_weights_at(w, i)->name, ".indexer.") ? sh_weights_at(w, i)->bytes / sizeof(float) : 0;
+    for (size_t i = 0; w && i < sh_weights_count(w); i++) {
+        const char *name = sh_weights_at(w, i)->name;
+        int is = strstr(name, ".indexer.") || strstr(name, ".self_attn.index_");
+        n += is ? sh_weights_at(w, i)->bytes / sizeof(float) : 0;
+    }
     sh_weights_close(w);
     return n;
 }

@@ -38,7 +38,7 @@ static int is_odd(const char *what, int width, int block, int tp, char why[SH_RE
 
 static int has_odd_heads(const struct sh_kv_shape *s, int tp, char why[SH_REASON])
 {
-    static const enum sh_mix mixes[] = {SH_MIX_FULL, SH_MIX_WINDOW, SH_MIX_CHUNK};
+    static const enum sh_mix mixes[] = {SH_MIX_FULL, SH_MIX_WINDOW, SH_MIX_CHUNK, SH_MIX_BLOCKS};
     struct sh_err e;
     if (sh_capacity_divides(s, tp, &e)) {
         int own = s->f.heads % tp ? s->f.heads : s->f.window_heads % tp ? s->f.window_heads : 0;

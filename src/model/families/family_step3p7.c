@@ -13,7 +13,7 @@
 static const struct sh_key keys[] = {
     SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"),
     SH_COUNT_KEY(n_kv_head, 1e5, "num_key_value_heads", "num_attention_groups"),
-    SH_COUNT_KEY(mix.n, 1e5, "n_routed_experts", "num_local_experts", "moe_num_experts"),
+    SH_COUNT_KEY(mix.n, 1e5, "n_routed_experts", "num_local_experts", "moe_num_experts", "num_experts"),
     SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok", "moe_top_k"),
     SH_COUNT_KEY(mix.width, 1e8, "moe_intermediate_size"),
     SH_COUNT_KEY(mix.shared_width, 1e8, "share_expert_dim", "share_expert_dims"),
@@ -96,7 +96,11 @@ static int read_enum(const struct sh_config *c, int n_layer, uint64_t *at, struc
 static int read_mixtures(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     uint64_t at[SH_MOST_LAYERS / 64] = {0};
-    int listed = sh_config_has(c, "moe_layers_enum") && !sh_config_is_null(c, "moe_layers_enum");
+    int listed = sh_config_has(c, "moe_layers_enum") && !sh_config_is_null(c, "moe_layers_enum"), first = 3;
+    if (sh_config_at_least(c, "first_k_dense_replace", 0, 100000, &first, e))
+        return -1;
+    if (first != 3)
+        return sh_config_refuse(c, "first_k_dense_replace", "3, or a list in mlp_layer_types instead", e);
     if (sh_config_is_set(c, "mlp_layer_types"))
         return sh_mixture_listed(a, c, 0, e);
     if (listed && read_enum(c, a->n_layer, at, e))
@@ -258,5 +262,6 @@ const struct sh_family sh_family_step3p7 = {
     .only = SH_WORDS("hidden_act=\"silu\"", "mlp_bias=false", "gating=true", "use_bidirectional_attention=false",
                      "use_head_wise_attn_gate=true", "use_moe_router_bias=true", "moe_router_activation=\"sigmoid\"",
                      "norm_expert_weight=true", "use_rope_layers=[]", "tie_word_embeddings=false"),
-    .knows = " sliding_window layer_types mlp_layer_types num_nextn_predict_layers per_layer_config ",
+    .knows = " sliding_window layer_types mlp_layer_types num_nextn_predict_layers per_layer_config "
+             "first_k_dense_replace ",
     .shape = shape, .finish = finish};
