@@ -227,13 +227,14 @@ static int largest_budget(const struct sh_resident *r, const struct sh_slots_set
 }
 
 /* Is a step the same work each time, and all of it the device's? Not where tokens choose experts or layers have states,
- * nor where the host computes the shares of residual streams, nor where rotary tables follow what has come, or a text's
- * length: another session of the resident may have filled them for its own. */
+ * nor where the host computes the shares of residual streams or what keys add to scores, nor where rotary tables follow
+ * what has come, or a text's length: another session of the resident may have filled them for its own. */
 static void make_graphs(struct sh_device_cache *c)
 {
     const struct sh_arch *a = c->r->arch;
     size_t n = (size_t)c->setup.n_seq + 1;
-    int differs = sh_arch_follows_length(a) || a->mix.n || a->recurrent.n_v || a->streams.n > 1;
+    int differs = sh_arch_follows_length(a) || a->mix.n || a->recurrent.n_v || a->streams.n > 1 ||
+                  a->has_key_bias;
     if (!c->r->setup.backend->graph || differs)
         return;
     c->graph = xcalloc(n, sizeof *c->graph);

@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 59 };
+enum { N_PART = 60 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
@@ -51,6 +51,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->sink, c->flags & SH_HAS_SINKS ? n * (size_t)c->n_head * f32 : 0},
         {&a->value, n * (size_t)sh_dim_size(c, SH_DIM_KV_VALUES) * f32}, {&a->value_factor, (size_t)c->d_value * f32},
         {&a->narrow, n * (size_t)(c->n_head + 2 * c->n_kv_head) * (size_t)c->d_key * f32},
+        {&a->key_bias, c->has_key_bias ? n * (size_t)c->n_kv_head * f32 : 0},
         {&a->latent_a, n * q_rank * f32}, {&a->latent_x, n * (size_t)sh_dim_size(c, SH_DIM_Q_RANKS) * operand},
         {&a->latent_q, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_Q_B) * operand : 0},
         {&a->latent_kv, t->rank ? n * (size_t)sh_dim_size(c, SH_DIM_KV_A) * f32 : 0},
@@ -109,7 +110,8 @@ static void put_values(struct sh_activations *a)
     free(all);
 }
 
-/* Zeros after queries and keys of half the width (differential.c). */
+/* Zeros after queries and keys of half the width (differential.c), or before them in queries the factor of what a key
+ * adds to its scores (key_bias.c). */
 static void put_zeros(struct sh_activations *a)
 {
     const struct sh_arch *c = a->arch;
@@ -117,8 +119,10 @@ static void put_zeros(struct sh_activations *a)
     if (!c->d_key)
         return;
     float *zeros = xcalloc(n, sizeof *zeros);
-    a->backend->put(a->device, a->q, zeros, n * sizeof *zeros);
     a->backend->put(a->device, a->k, zeros, n / (size_t)(c->n_head / c->n_kv_head) * sizeof *zeros);
+    for (size_t i = 0; c->has_key_bias && i < n; i += (size_t)c->d_head)
+        zeros[i + (size_t)c->d_key] = 1 / c->scale;
+    a->backend->put(a->device, a->q, zeros, n * sizeof *zeros);
     free(zeros);
 }
 

@@ -240,7 +240,7 @@ int sh_arch_scales(const struct sh_arch *a)
 
 int sh_arch_mixes_f32(const struct sh_arch *a)
 {
-    return !a->latent.rank && (a->d_key || a->flags & (SH_HAS_SUB_NORM | SH_ATTENTION_GATE));
+    return !a->latent.rank && ((a->d_key && !a->has_key_bias) || a->flags & (SH_HAS_SUB_NORM | SH_ATTENTION_GATE));
 }
 
 int sh_arch_has_sub(const struct sh_arch *a)

@@ -201,6 +201,7 @@ struct sh_arch {
     float value_scale;
     int d_key;                              /* differential attention: width of a head's queries and keys, half of */
                                             /* d_head (differential.c); 0: none                   */
+    int has_key_bias;                       /* keys have d_key numbers and one that is added to scores (key_bias.c) */
     int local_sinks;                        /* SH_HAS_SINKS: only layers with a window have them  */
     int gates_heads;                        /* SH_ATTENTION_GATE: one number for each head        */
     enum sh_act gate_act;                   /* … and what is made of it; SH_ACT_NONE: a sigmoid    */

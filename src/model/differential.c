@@ -35,7 +35,7 @@ int sh_differential_load(struct sh_layer *l, struct sh_model *m, struct sh_err *
 {
     float first, second;
     int n = sh_model_arch(m)->d_head;
-    if (!sh_model_arch(m)->d_key)
+    if (!sh_model_arch(m)->d_key || sh_model_arch(m)->has_key_bias)
         return 0;
     if (read_exp(l, m, SH_LAMBDA_Q_1, SH_LAMBDA_K_1, &first, e) ||
         read_exp(l, m, SH_LAMBDA_Q_2, SH_LAMBDA_K_2, &second, e))

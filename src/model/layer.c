@@ -87,6 +87,7 @@ static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_LAUREL_RIGHT_W] = 1, [SH_ATTN_ROUTER_W] = 1, [SH_RECUR_A_IN_W] = 1, [SH_RECUR_Z_IN_W] = 1,
     [SH_BLOCK_OUT_W] = 1, [SH_Q_ADAPT_IN_W] = 1, [SH_Q_ADAPT_W] = 1, [SH_K_ADAPT_IN_W] = 1, [SH_K_ADAPT_W] = 1,
     [SH_V_ADAPT_IN_W] = 1, [SH_V_ADAPT_W] = 1, [SH_FEED_ADAPT_W] = 1, [SH_GATE_ADAPT_W] = 1, [SH_UP_ADAPT_W] = 1,
+    [SH_KEY_BIAS_W] = 1,
     [SH_ATTN_NORM_IN_W] = 1, [SH_ATTN_NORM_OUT_W] = 1, [SH_MLP_NORM_IN_W] = 1, [SH_MLP_NORM_OUT_W] = 1};
 
 /* What is loaded by other ways. */
@@ -253,6 +254,8 @@ static void project(const struct sh_layer *l, const struct sh_activations *a, co
         sh_latent_project(l, a, attend->q, attend->k, x);
     else if (l->differential)
         sh_differential_project(l, a, attend, x);
+    else if (a->arch->has_key_bias)
+        sh_key_bias_project(l, a, attend, x);
     else
         sh_layer_linears(l, qkv, borrows ? 1 : l->matrix[SH_V_W] ? 3 : 2);
     sh_shared_adapt(l, a, attend, x);

@@ -62,7 +62,7 @@ struct sh_activations {
     void *gate, *gated;                 /* f32, like up: its factors, where it is gated or normed */
     void *block;                        /* [rows, d_model] f32: what a block adds, where it is normed or scaled */
     void *sink;                         /* [rows, n_head] f32: what sinks took of each row   */
-    void *narrow;                       /* f32, [rows, (n_head + 2 n_kv_head) * d_key]       */
+    void *narrow, *key_bias;            /* f32, [rows, (n_head + 2 n_kv_head) * d_key], [rows, n_kv_head] */
     void *value, *value_factor;         /* f32: [rows, n_kv_head * d_value], values before they are as wide as keys; */
                                         /* [d_value], their factor                           */
     void *sub, *attn_gate;              /* [rows, q]: what the output product reads, dtype, where that is not mixed; */

@@ -57,7 +57,7 @@ void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n
 /* x = the norm of h that a block reads, maybe with a gate (norm_rank). */
 void sh_block_norm(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h,
                    enum sh_role w, enum sh_role bias);
-/* SH_NORM_TAKEN: h = its norm, as what the block adds is added to; others: nothing. */
+/* SH_NORM_TAKEN: h = its norm, as what the block adds is added to; with SH_ATTN_KEEP, SH_MLP_KEEP h times that. */
 void sh_block_take(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, enum sh_adding what);
 /* From h, to which attention has been added, x as the feed-forward block reads it. */
 void sh_block_between(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h);
@@ -131,6 +131,10 @@ int sh_differential_load(struct sh_layer *l, struct sh_model *m, struct sh_err *
 void sh_differential_project(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend,
                              struct sh_mat x);
 struct sh_mat sh_differential_finish(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat mixed);
+
+/* Keys that bring a number to add to their scores: queries, keys and values of x, not yet turned. */
+void sh_key_bias_project(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend,
+                         struct sh_mat x);
 
 /* Attention whose queries come from experts: queries, keys and values of x; then out = what experts make of `mixed`. */
 int sh_attention_experts_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);

@@ -25,6 +25,7 @@ libmodel_a_SOURCES = \
 	%D%/head.c \
 	%D%/hyper.c \
 	%D%/layer.c %D%/layer.h \
+	%D%/key_bias.c \
 	%D%/latent.c \
 	%D%/limits.c \
 	%D%/values.c \
@@ -57,6 +58,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_cwm.c \
 	%D%/families/family_deepseek.c \
 	%D%/families/family_diffllama.c \
+	%D%/families/family_doge.c \
 	%D%/families/family_ernie4_5.c \
 	%D%/families/family_exaone.c \
 	%D%/families/family_exaone4.c \

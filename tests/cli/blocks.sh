@@ -147,6 +147,10 @@ refuses minimax_m3 '{"moe_intermediate_size": 24}' "key 'moe_intermediate_size':
 refuses minimax_m3 '{"hidden_act": "gelu"}' "key 'hidden_act': found \"gelu\", expected one of silu swigluoai"
 with minimax_m3 '{"index_block_size": 2, "index_topk_blocks": 3}'
 expect "minimax_m3: a text longer than what the index chooses" 1 "" "line 1: found 7 tokens, expected at most 6"
+refuses doge '{"is_moe": true}' "key 'is_moe': found true, expected false"
+refuses doge '{"keep_window_size": 0}' "key 'keep_window_size': found 0, expected a whole number from 1"
+with doge '{"keep_window_size": 6}'
+expect "doge: a text longer than keep_window_size" 1 "" "line 1: found 7 tokens, expected at most 6"
 refuses laguna '{"num_attention_heads_per_layer": [6, 4, 6]}' "key 'num_attention_heads_per_layer': .*the capacity can"
 refuses laguna '{"num_attention_heads_per_layer": [4, 6, 4]}' "key 'num_attention_heads_per_layer.1': found 6"
 refuses laguna '{"num_attention_heads_per_layer": [4, 4, 6]}' "key 'num_attention_heads_per_layer.2': found 6, expected as"
@@ -189,5 +193,6 @@ takes step3p7 '{"num_sliding_attention_heads": null, "mlp_layer_types": "-", "mo
 takes step3p7_published '{"swiglu_limits": [null, 0, 0, 0.3], "moe_layers_enum": " 3 ,1,2", "yarn_only_types": "-"}'
 takes minimax_m3 '{"layer_types": "-", "mlp_layer_types": null, "moe_layer_freq": [0, 1, 1], "hidden_act": "swigluoai"}'
 takes minimax_m3 '{"layer_types": null, "sparse_attention_config": {"sparse_attention_freq": [0, 1, 1]}, "rotary_dim": 4}'
+takes doge '{"keep_window_size": 7, "num_experts": 16384, "is_moe": null}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
 finish

@@ -130,7 +130,8 @@ def compare_trace(model, name, folder, sequences, calls):
     with open("tokens.jsonl", "w", encoding="utf-8") as f:
         f.writelines(json.dumps(t) + "\n" for t in sequences)
     has = "qkv" if model._supports_attention_backend else ""
-    has = "" if name.startswith("diffllama") else has   # shears trace has both halves of the values, and zeros after keys
+    # shears trace has both halves of the values, and zeros after keys; or what keys add to scores, and zeros after all
+    has = "" if name.startswith(("diffllama", "doge")) else has
     done = subprocess.run([SHEARS, "trace", "-q", "--model", folder, "--tokens", "tokens.jsonl", "--db", fresh("trace.db"),
                            *(["--vectors", has] if has else [])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
@@ -161,7 +162,8 @@ def families():
     compared, total, other, missing, untraced, remarked, wrong = 0, 0, 0, [], [], [], []
     all_ = folders()
     apart = {"falcon_rw": "transformers' eager attention adds ALiBi twice there",
-             "gpt_neo": "its windows do not show in the weights that it returns"}
+             "gpt_neo": "its windows do not show in the weights that it returns",
+             "doge_window": "its window is in the model's config alone"}
     # Here transformers scales what attention gives, not its weights, by the sinks: only codes can be compared.
     scaled = ("granite_swa", "granitemoe_swa", "granitemoe_swa_still")
     # Blocks of 128 x 128 share a factor; where sizes are no multiples of 128, transformers makes blocks of equal sizes.

@@ -321,7 +321,11 @@ def cases():
         "minimax_m3_text": make_config(
             "minimax_m3_vl_text", **SMALL | BLOCKS_M3 | {"num_local_experts": 4}, num_hidden_layers=2,
             layer_types=["minimax_m3_sparse", "full_attention"], mlp_layer_types=["sparse", "dense"], swiglu_limit=0.6,
-            swiglu_alpha=1.2, rms_norm_eps=1e-3, routed_scaling_factor=1.3, tie_word_embeddings=True)}
+            swiglu_alpha=1.2, rms_norm_eps=1e-3, routed_scaling_factor=1.3, tie_word_embeddings=True),
+        "doge": make_config("doge", **SMALL, num_hidden_layers=3, attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3,
+                            keep_window_size=48),
+        "doge_window": make_config("doge", **SMALL | {"num_key_value_heads": 4}, head_dim=8, num_hidden_layers=2,
+                                   sliding_window=10, tie_word_embeddings=True)}
 
 
 def run(model, tokens):

@@ -54,7 +54,8 @@
     X(diffllama, diffllama) X(diffllama, diffllama_plain) X(apertus1p5, apertus1p5) \
     X(step3p7, step3p7) X(step3p7, step3p7_published) \
     X(hy_v4, hy_v4) X(hy_v4, hy_v4_groups) X(hy_v4_vl, hy_v4_vl) \
-    X(minimax_m3, minimax_m3) X(minimax_m3, minimax_m3_text)
+    X(minimax_m3, minimax_m3) X(minimax_m3, minimax_m3_text) \
+    X(doge, doge) X(doge, doge_window)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

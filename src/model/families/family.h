@@ -57,6 +57,8 @@ enum sh_role {
     SH_V_ADAPT_W, SH_FEED_ADAPT_W, SH_GATE_ADAPT_W, SH_UP_ADAPT_W,                  /* shared_block.c */
     SH_ATTN_NORM_IN_W, SH_ATTN_NORM_OUT_W, SH_MLP_NORM_IN_W, SH_MLP_NORM_OUT_W,     /* block_norm.c */
     SH_LAMBDA_Q_1, SH_LAMBDA_K_1, SH_LAMBDA_Q_2, SH_LAMBDA_K_2,             /* differential.c */
+    SH_KEY_BIAS_W, SH_KEY_BIAS_B, SH_KEY_DECAY,                             /* key_bias.c         */
+    SH_ATTN_KEEP, SH_MLP_KEEP,              /* [1, d_model]: factors of what a block is added to  */
     SH_HYPER_ATTN_W, SH_HYPER_ATTN_BASE, SH_HYPER_ATTN_SCALE, SH_HYPER_MLP_W, SH_HYPER_MLP_BASE, SH_HYPER_MLP_SCALE,
     SH_N_ROLE
 };
