@@ -347,7 +347,7 @@ tests_fake_trap_cuda_so_CFLAGS  = $(fake_cflags) -DFAKE_TRAP
 tests_fake_trap_cuda_so_LINK    = $(fake_link)
 
 EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py %D%/oracle/families.py %D%/oracle/families_plain.py \
-	%D%/oracle/families_modern.py %D%/oracle/families_variants.py
+	%D%/oracle/families_modern.py %D%/oracle/families_variants.py %D%/oracle/wrappers.py
 EXTRA_DIST += %D%/golden/rope.json %D%/oracle/rope.py
 EXTRA_DIST += %D%/golden/tokenizers %D%/oracle/tokenizer_models.py %D%/oracle/tokenizer_real.py \
 	%D%/oracle/tokenizer_unigram.py %D%/oracle/tokenizer_folders.py %D%/oracle/tokenizer_pre.py
@@ -364,7 +364,7 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/c
 	%D%/cli/capacity_engine.sh %D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/experts.sh %D%/cli/figures.sh %D%/cli/findings.sh \
 	%D%/cli/expert_copies.sh %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/gguf_modern.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
-	%D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/kv_heads.sh %D%/cli/library.sh %D%/cli/limits.sh \
+	%D%/cli/wrappers.sh %D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/kv_heads.sh %D%/cli/library.sh %D%/cli/limits.sh \
 	%D%/cli/blocks.sh %D%/cli/merge.sh %D%/cli/modern.sh %D%/cli/own_memory.sh %D%/cli/persistence.sh %D%/cli/plan.sh \
 	%D%/cli/plan_count.sh %D%/cli/plan_loss.sh \
 	%D%/cli/python.sh %D%/cli/reader.sh %D%/cli/record.sh %D%/cli/recommend.sh %D%/cli/replay.sh %D%/cli/report.sh \

@@ -54,6 +54,8 @@ int sh_info_families(const struct sh_common *common, struct sh_err *e)
                    "GGUF: the name of the architecture in GGUF files, if these can be read.\n"
                    "--columns, --json and --csv have further columns: model_types; counted_types (accepted only by\n"
                    "capacity); experts, latent and sinks; formats (hub: safetensors or PyTorch's files; coded: the\n"
-                   "same with matrices in FP8, compressed-tensors, AWQ, GPTQ, NF4, FP4, MXFP4 or NVFP4; GGUF).");
+                   "same with matrices in FP8, compressed-tensors, AWQ, GPTQ, NF4, FP4, MXFP4 or NVFP4; GGUF).\n"
+                   "Text parts of these families also run inside models of text and pictures or sound, such as\n"
+                   "LLaVA, InternVL and Mistral Small 3; doc/commands.md lists them.");
     return sh_common_write(common, o, 0, e);
 }

@@ -121,13 +121,23 @@ const char *sh_config_key_at(const struct sh_config *c, const char *key, int i)
     return at ? json_object_iter_key(at) : NULL;
 }
 
-int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e)
+static int refuse(const struct sh_config *c, const char *key, const json_t *v, const char *expected, struct sh_err *e)
 {
-    char *found = json_dumps(value_of(c, key), JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+    char *found = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
     sh_fail(e, "%s: key '%s': found %.80s, expected %s", c->path, sh_config_key_name(c, key),
             found ? found : "nothing", expected);
     free(found);
     return -1;
+}
+
+int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e)
+{
+    return refuse(c, key, value_of(c, key), expected, e);
+}
+
+int sh_config_outer_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e)
+{
+    return refuse(c, key, json_object_get(c->root, key), expected, e);
 }
 
 int sh_config_at_least(const struct sh_config *c, const char *key, int min, int max, int *out, struct sh_err *e)
@@ -203,6 +213,33 @@ int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct 
         return sh_config_refuse(c, key, "true or false", e);
     *out = v ? json_is_true(v) : *out;
     return 0;
+}
+
+int sh_config_outer_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e)
+{
+    json_t *v = json_object_get(c->root, key);
+    if (v && !json_is_null(v) && !json_is_boolean(v))
+        return sh_config_outer_refuse(c, key, "true or false", e);
+    *out = v && !json_is_null(v) ? json_is_true(v) : *out;
+    return 0;
+}
+
+int sh_config_outer_has(const struct sh_config *c, const char *key, const char *const *words)
+{
+    const json_t *all = json_object_get(c->root, key), *v;
+    size_t i;
+    if (!*words)
+        return json_array_size(all) > 0;
+    json_array_foreach(all, i, v)
+        for (const char *const *word = words; *word; word++)
+            if (json_is_string(v) && !strcmp(json_string_value(v), *word))
+                return 1;
+    return 0;
+}
+
+int sh_config_has_text(const struct sh_config *c)
+{
+    return json_is_object(json_object_get(c->root, "text_config"));
 }
 
 int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e)

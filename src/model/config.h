@@ -23,6 +23,9 @@ void sh_config_close(struct sh_config *c);                          /* NULL is f
  * run. */
 const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e);
 
+/* Is it of a model that a text part of another family is wrapped in (families/wrappers.c)? */
+int sh_config_is_wrapped(const struct sh_config *c);
+
 /* Fields that the family's tables leave 0 are completed: n_kv_head = n_head, d_head = d_model /
  * n_head, d_embed = d_model, scale = 1 / sqrt(d_head), embed_scale = 1, n_rot = rotary_share of d_head. */
 int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err *e);
@@ -49,6 +52,11 @@ int sh_config_below(const struct sh_config *c, const char *key, double least, fl
 /* A list of n numbers above 0. -1 also when it is absent. */
 int sh_config_reals(const struct sh_config *c, const char *key, double max, float *out, int n, struct sh_err *e);
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
+/* The same outside of text_config. */
+int sh_config_outer_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
+int sh_config_has_text(const struct sh_config *c);                  /* is there a text_config?    */
+/* Is one of the words (NULL ends; none: anything) in the list of that key, outside of text_config? */
+int sh_config_outer_has(const struct sh_config *c, const char *key, const char *const *words);
 int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e);
 
 struct sh_word { const char *name; int value; };
@@ -77,6 +85,8 @@ const char *sh_config_first(const struct sh_config *c, const char *const *names,
 
 /* -1 with "key: found …, expected …". */
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e);
+/* The same of a key outside of text_config. */
+int sh_config_outer_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e);
 
 /* Fills `r` from the first of these objects that has keys; without one, frequencies are not scaled. Its rope_theta
  * overrides the base in `r`. `original` in `r` is the family's default for original_max_position_embeddings. */

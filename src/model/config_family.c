@@ -169,8 +169,12 @@ static const struct sh_family *refuse_family(const struct sh_config *c, const ch
     return NULL;
 }
 
+/* What a text part is wrapped in counts, not what it would be alone. */
 static int names_any(const struct sh_config *c, int n, const struct sh_family *f)
 {
+    static const char *const anything[] = {NULL};
+    if (sh_config_has_text(c) && sh_config_outer_has(c, "architectures", anything))
+        return sh_config_outer_has(c, "architectures", f->architectures) || sh_config_is_wrapped(c);
     for (int i = 0; i < n; i++) {
         char key[32];
         const char *name = NULL;
@@ -180,6 +184,11 @@ static int names_any(const struct sh_config *c, int n, const struct sh_family *f
             return 1;
     }
     return 0;
+}
+
+int sh_config_is_wrapped(const struct sh_config *c)
+{
+    return sh_config_has_text(c) && sh_config_outer_has(c, "architectures", sh_wrappers);
 }
 
 const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e)
@@ -201,7 +210,10 @@ const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_er
             return *f;
         if (type) {
             char *expected = xasprintf("%s (a causal language model)", (*f)->architectures[0]);
-            sh_config_refuse(c, "architectures", expected, e);
+            if (sh_config_has_text(c))
+                sh_config_outer_refuse(c, "architectures", "a model whose text part runs (see doc/commands.md)", e);
+            else
+                sh_config_refuse(c, "architectures", expected, e);
             free(expected);
             return NULL;
         }
@@ -226,6 +238,22 @@ const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_e
 
 /* ---- the model ---- */
 
+/* The text part of llava-1.5-7b, for one, says only where it differs from transformers' class. */
+static void fill_wrapped(const struct sh_config *c, const struct sh_family *f, struct sh_arch *a)
+{
+    const struct sh_wrapped_sizes *s = sh_wrapped_sizes;
+    while (s->family && strcmp(s->family, f->name))
+        s++;
+    if (!s->family || !sh_config_is_wrapped(c))
+        return;
+    a->n_layer = a->n_layer ? a->n_layer : s->n_layer;
+    a->d_model = a->d_model ? a->d_model : s->d_model;
+    a->n_head = a->n_head ? a->n_head : s->n_head;
+    a->n_kv_head = a->n_kv_head ? a->n_kv_head : s->n_kv_head;
+    a->d_ff = a->d_ff ? a->d_ff : s->d_ff;
+    a->n_vocab = a->n_vocab ? a->n_vocab : s->n_vocab;
+}
+
 /* Files that list the kinds of their layers may leave out how many there are. */
 static int read_tables(const struct sh_config *c, const struct sh_family *f, int for_memory, struct sh_arch *a,
                        struct sh_err *e)
@@ -235,6 +263,11 @@ static int read_tables(const struct sh_config *c, const struct sh_family *f, int
     int listed = a->n_layer ? 0 : sh_config_length(c, "layers_block_type");
     if (listed > 0 && listed < SH_FACTS_PATTERN)
         a->n_layer = listed;
+    fill_wrapped(c, f, a);
+    int is_wrapped = sh_config_is_wrapped(c), tied = (a->flags & SH_TIED_HEAD) != 0;    /* the outer config decides */
+    if (is_wrapped && sh_config_outer_flag(c, "tie_word_embeddings", &tied, e))
+        return -1;
+    a->flags = tied ? a->flags | SH_TIED_HEAD : a->flags & ~(unsigned)SH_TIED_HEAD;
     for (int i = 0; i < NEEDED; i++)
         if (check_count(c, f, common[i].field, a, e))
             return -1;

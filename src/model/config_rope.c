@@ -7,7 +7,8 @@
 #include "src/model/config.h"
 
 static const struct sh_word kinds[] = {
-    {"default", SH_ROPE_PLAIN}, {"linear", SH_ROPE_LINEAR}, {"dynamic", SH_ROPE_DYNAMIC},
+    {"default", SH_ROPE_PLAIN}, {"mrope", SH_ROPE_PLAIN},   /* by three positions, which are one in a text */
+    {"linear", SH_ROPE_LINEAR}, {"dynamic", SH_ROPE_DYNAMIC},
     {"llama3", SH_ROPE_LLAMA3}, {"yarn", SH_ROPE_YARN}, {"longrope", SH_ROPE_LONG},
     {"proportional", SH_ROPE_PROPORTIONAL},
     {"deepseek_yarn", SH_ROPE_YARN},    /* in the first files of Sarvam 105B                          */

@@ -36,6 +36,7 @@ libmodel_a_SOURCES = \
 	%D%/mixture.c \
 	%D%/model.c %D%/model.h \
 	%D%/model_bound.h \
+	%D%/model_bind.c \
 	%D%/model_contents.c \
 	%D%/model_mapped.c \
 	%D%/numbers.c \
@@ -111,6 +112,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_phi.c \
 	%D%/families/family_phi3.c \
 	%D%/families/family_qwen.c \
+	%D%/families/family_qwen_vl.c \
 	%D%/families/family_qwen3_next.c \
 	%D%/families/family_sarvam.c \
 	%D%/families/family_smollm3.c \
@@ -119,6 +121,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_step3p7.c \
 	%D%/families/family_starcoder.c \
 	%D%/families/family_zamba2.c \
+	%D%/families/wrappers.c \
 	%D%/families/gguf_forms.c \
 	%D%/files/checkpoint.c %D%/files/checkpoint.h \
 	%D%/files/gguf.c %D%/files/gguf.h \

@@ -85,4 +85,8 @@ static inline struct sh_layout sh_bound_in_stack(const struct bound *b)
     return l;
 }
 
+/* Finds the place of every tensor of the model, whose family, arch and file are set (model_bind.c). -1: a tensor is
+ * missing, is not as the config says, or means another model. */
+int sh_model_bind(struct sh_model *m, struct sh_err *e);
+
 #endif

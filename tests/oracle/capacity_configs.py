@@ -108,12 +108,15 @@ CONFIGS = [
                                 shared_intermediate_size=40, moe_layer_freq=[0, 1, 1, 1], sparse_attention_config={
                                     "sparse_attention_freq": [0, 0, 1, 1], "sparse_block_size": 8, "sparse_topk_blocks": 4,
                                     "sparse_num_index_heads": 2, "sparse_index_dim": 24})),
+    ("qwen2_vl_text", dict(GQA, tie_word_embeddings=True)), ("qwen2_5_vl_text", dict(GQA)),
+    ("glm4v_text", dict(GQA)), ("glm4v_moe_text", dict(GQA, head_dim=24, n_routed_experts=4, num_experts_per_tok=2,
+                                                      moe_intermediate_size=24, first_k_dense_replace=1)),
 ]
 
 
 # Text parts of models with pictures have no head of their own in transformers; models it does not know are built as
 # the type they are made from: MiMo is Qwen2, whose heads it gives a width.
-HEADLESS = ("qwen3_vl_text", "qwen3_vl_moe_text")
+HEADLESS = ("qwen3_vl_text", "qwen3_vl_moe_text", "qwen2_vl_text", "qwen2_5_vl_text", "glm4v_text", "glm4v_moe_text")
 WITH_EYES = {"step3p5": "step3p7"}      # text parts that transformers builds with their vision tower alone
 SIBLING = {"mimo": ("qwen2", ("attention_bias", "num_nextn_predict_layers"))}
 
@@ -137,7 +140,7 @@ def count(kind, keys):
     buffers = ("e_score_correction_bias",)
     seen, total = set(), 0
     for name, p in model.named_parameters():
-        if kind in HEADLESS and name.endswith("embed_tokens.weight") and not config.tie_word_embeddings:
+        if kind in HEADLESS and name.endswith("embed_tokens.weight") and not getattr(config, "tie_word_embeddings", False):
             total += p.numel()          # the head
         if id(p) not in seen and not name.endswith(buffers):
             seen.add(id(p))

@@ -54,6 +54,11 @@ BLOCK_EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_a
 BLOCKS_M3 = dict(head_dim=8, num_local_experts=6, num_experts_per_tok=2, intermediate_size=12, index_n_heads=2,
                  dense_intermediate_size=24, shared_intermediate_size=20, index_head_dim=8, index_block_size=8,
                  index_topk_blocks=6)
+EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, image_size=28, patch_size=14)
+QWEN_EYES = dict(depth=1, hidden_size=16, embed_dim=4, num_heads=1, patch_size=2, out_hidden_size=16, mlp_ratio=1,
+                 intermediate_size=4, num_position_embeddings=4, deepstack_visual_indexes=[0], fullatt_block_indexes=[0])
+GLM_EYES = dict(depth=1, hidden_size=4, num_heads=1, patch_size=2, image_size=4, out_hidden_size=16, intermediate_size=4)
+THREE = ROPE | {"mrope_section": [2, 1, 1]}
 STEP_EYES = dict(width=4, layers=1, heads=1, image_size=28, patch_size=14, mlp_ratio=1.0)
 STEP = {key: value for key, value in SMALL.items() if key != "num_key_value_heads"} | dict(
     num_attention_groups=2, head_dim=8, num_hidden_layers=4, sliding_window=10, moe_num_experts=6, moe_top_k=2,
@@ -322,6 +327,31 @@ def cases():
             "minimax_m3_vl_text", **SMALL | BLOCKS_M3 | {"num_local_experts": 4}, num_hidden_layers=2,
             layer_types=["minimax_m3_sparse", "full_attention"], mlp_layer_types=["sparse", "dense"], swiglu_limit=0.6,
             swiglu_alpha=1.2, rms_norm_eps=1e-3, routed_scaling_factor=1.3, tie_word_embeddings=True),
+        "llava": make_config("llava", vision_config=EYES | dict(projection_dim=4), text_config=SMALL | dict(
+            model_type="llama", num_hidden_layers=2, rms_norm_eps=1e-5)),
+        "idefics3": make_config("idefics3", vision_config=EYES, scale_factor=1, text_config=SMALL | dict(
+            model_type="llama", num_hidden_layers=2), tie_word_embeddings=True),
+        "mistral3": make_config("mistral3", vision_config=EYES | dict(head_dim=4), text_config=SMALL | dict(
+            model_type="mistral", num_hidden_layers=2, head_dim=6, sliding_window=10), tie_word_embeddings=False),
+        "qwen2_vl": make_config("qwen2_vl", vision_config=QWEN_EYES, text_config=SMALL | dict(
+            num_hidden_layers=2, rope_parameters=ROPE | {"mrope_section": [1, 1, 0]}), tie_word_embeddings=True),
+        "qwen2_5_vl": make_config("qwen2_5_vl", vision_config=QWEN_EYES, text_config=SMALL | dict(
+            num_hidden_layers=3, use_sliding_window=True, sliding_window=10, max_window_layers=1,
+            rope_parameters=ROPE | {"mrope_section": [1, 1, 0]})),
+        "qwen3_vl": make_config("qwen3_vl", vision_config=QWEN_EYES, text_config=SMALL | dict(
+            head_dim=8, num_hidden_layers=2, attention_bias=True, rope_parameters=THREE)),
+        "qwen3_vl_moe": make_config("qwen3_vl_moe", vision_config=QWEN_EYES, text_config=SMALL | EXPERTS | dict(
+            head_dim=8, num_hidden_layers=3, num_experts=4, num_local_experts=4, decoder_sparse_step=2,
+            rope_parameters=THREE)),
+        "glm4v": make_config("glm4v", vision_config=GLM_EYES, text_config=SMALL | dict(
+            num_hidden_layers=2, rope_parameters=ROPE | {"mrope_section": [1, 0, 0], "partial_rotary_factor": 0.5})),
+        "glm4v_moe": make_config("glm4v_moe", vision_config=GLM_EYES, text_config=SMALL | EXPERTS | dict(
+            head_dim=8, num_hidden_layers=2, n_routed_experts=4, routed_scaling_factor=1.3, use_qk_norm=True,
+            rope_parameters=ROPE | {"mrope_section": [1, 1, 0], "partial_rotary_factor": 0.5})),
+        "kimi_k25": make_config("kimi_k25", vision_config=EYES | dict(pos_emb_height=2, pos_emb_width=2,
+            pos_emb_time=1), projection_hidden_size=4, text_config=LATENT | EXPERTS | dict(
+            model_type="deepseek_v3", head_dim=4, num_hidden_layers=2, n_routed_experts=4, n_group=1, topk_group=1,
+            first_k_dense_replace=1), tie_word_embeddings=False),
         "doge": make_config("doge", **SMALL, num_hidden_layers=3, attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3,
                             keep_window_size=48),
         "doge_window": make_config("doge", **SMALL | {"num_key_value_heads": 4}, head_dim=8, num_hidden_layers=2,
@@ -331,7 +361,8 @@ def cases():
 def run(model, tokens):
     inputs = []
     body = getattr(model, "model", None)
-    layers = getattr(body, "language_model", body).layers if body else model.transformer.h
+    body = getattr(body, "text_model", getattr(body, "language_model", body))
+    layers = body.layers if body else model.transformer.h
     if model.config.model_type == "longcat_flash":      # of both halves: the norms read what these read
         layers = [norm for layer in layers for norm in layer.input_layernorm]
     hooks = [layer.register_forward_pre_hook(
@@ -373,6 +404,44 @@ def become_step(place):
     config = json.loads(path.read_text())
     config["text_config"] = STEP | {"model_type": "step3p5", "architectures": ["Step3p5ForCausalLM"]}
     path.write_text(json.dumps(config, indent=2) + "\n")
+
+
+def become_flat(place):
+    """As published: the text part's keys are outside, positions of pictures in rope_scaling."""
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    text = config.pop("text_config")
+    for key in ("model_type", "architectures", "layer_types", "rope_parameters", "tie_word_embeddings"):
+        text.pop(key, None)
+    path.write_text(json.dumps(text | config | {
+        "rope_theta": 10000.0, "rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 0]}}, indent=2) + "\n")
+
+
+def rename(place, old, new):
+    tensors = load_file(place / "model.safetensors")
+    save_file({name.replace(old, new): x for name, x in tensors.items()}, place / "model.safetensors")
+
+
+def turn_stacks(place):
+    """As published: [expert, in, out]."""
+    tensors = load_file(place / "model.safetensors")
+    save_file({name: x.transpose(1, 2).contiguous() if ".mlp.experts." in name else x for name, x in tensors.items()},
+              place / "model.safetensors")
+
+
+def say_nothing_of_ties(place):
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    del config["tie_word_embeddings"]
+    config["text_config"].pop("tie_word_embeddings", None)
+    path.write_text(json.dumps(config, indent=2) + "\n")
+
+
+def as_published(name, place):
+    {"mimo": become_mimo, "step3p7_published": become_step, "qwen2_vl": become_flat, "qwen3_vl_moe": turn_stacks,
+     "mistral3": say_nothing_of_ties,
+     "kimi_k25": lambda place: rename(place, "language_model.model.blocks.", "language_model.model.layers.")}.get(
+         name, lambda place: None)(place)
 
 
 def show_sinks():
@@ -420,10 +489,7 @@ def make(folder, names):
                     more = model.generate(tokens, do_sample=False, max_new_tokens=12,
                                           use_cache=config.model_type not in ("minimax", "zamba2"))
                 ref["sequences"][0]["greedy"] = more[0, n:].tolist()
-        if name == "mimo":
-            become_mimo(place)
-        if name == "step3p7_published":
-            become_step(place)
+        as_published(name, place)
         if name.endswith("_window"):
             forget_layer_types(place)
         save_file(tensors, place / "ref.safetensors")

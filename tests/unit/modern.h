@@ -55,7 +55,9 @@
     X(step3p7, step3p7) X(step3p7, step3p7_published) \
     X(hy_v4, hy_v4) X(hy_v4, hy_v4_groups) X(hy_v4_vl, hy_v4_vl) \
     X(minimax_m3, minimax_m3) X(minimax_m3, minimax_m3_text) \
-    X(doge, doge) X(doge, doge_window)
+    X(doge, doge) X(doge, doge_window) \
+    X(llama, llava) X(llama, idefics3) X(mistral, mistral3) X(deepseek, kimi_k25) X(qwen2_vl, qwen2_vl) \
+    X(qwen2_vl, qwen2_5_vl) X(qwen3_vl, qwen3_vl) X(qwen3_vl_moe, qwen3_vl_moe) X(glm4v, glm4v) X(glm4v_moe, glm4v_moe)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

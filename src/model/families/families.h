@@ -19,6 +19,7 @@
     X(internlm3) X(iquestcoder) X(jais2) X(sarvam_moe) X(sarvam_mla) X(axk1) X(kolibri1) X(mellum) X(hy_v3) \
     X(granite_swa) X(granitemoe_swa) X(cohere2_moe) X(lfm3) X(laguna) X(falcon_h1) X(olmo_hybrid) \
     X(kimi_linear) X(bailing_hybrid) X(longcat_flash) X(axk2) X(minimax) X(zamba2) X(mimo_v2) X(gemma4_unified) \
+    X(qwen2_vl) X(qwen3_vl) X(qwen3_vl_moe) X(glm4v) X(glm4v_moe) \
     X(diffllama) X(apertus1p5) X(step3p7) X(hy_v4) X(hy_v4_vl) X(minimax_m3) X(doge)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
@@ -32,6 +33,13 @@ extern const struct sh_family *const sh_families[];
 extern const struct sh_key sh_llama_keys[];
 extern const struct sh_param sh_llama_params[];
 extern const char *const sh_llama_prefixes[];
+
+/* "architectures" of models whose text part is of another family, and how the names of its tensors begin; NULL ends. */
+extern const char *const sh_wrappers[], *const sh_wrapper_prefixes[];
+
+/* Sizes that their text_config leaves out where they are those of transformers' class; a NULL family ends. */
+struct sh_wrapped_sizes { const char *family; int n_layer, d_model, n_head, n_kv_head, d_ff, n_vocab; };
+extern const struct sh_wrapped_sizes sh_wrapped_sizes[];
 extern const struct sh_gguf_item sh_llama_items[];
 extern const struct sh_gguf_form sh_llama_gguf;
 /* Those of the newer families (gguf_forms.c). */
@@ -165,7 +173,8 @@ sh_shape sh_latent_shape, sh_latent_finish, sh_latent_still, sh_indexed_finish;
 sh_shape sh_hunyuan_finish, sh_exaone4_shape;
 
 /* The same as Qwen's mixtures, and which layers have one (family_qwen.c). */
-sh_shape sh_qwen_mixture_shape;
+sh_shape sh_qwen2_shape, sh_qwen_plain_shape, sh_qwen_mixture_shape;
+extern const struct sh_key sh_qwen_mixture_keys[];
 
 /* Mamba-2 in place of attention (family_bamba.c): its keys, the parts of its tensors, and what the keys imply. */
 #define SH_MAMBA_KEYS \

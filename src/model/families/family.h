@@ -137,7 +137,8 @@ enum sh_form {
     SH_BY_RECUR_HEAD = 64,                  /* the same for each key head of the delta rule       */
     SH_OPTIONAL = 128,                      /* a file without it is whole: it would change nothing */
     SH_CUT_ANYWHERE = 512,                  /* a part of a matrix: only all parts together have a number of rows */
-    SH_OF_BLOCK = 1024                      /* of a shared block: '%' is its sh_arch_block_number */
+    SH_OF_BLOCK = 1024,                     /* of a shared block: '%' is its sh_arch_block_number */
+    SH_EITHER_WAY = 2048                    /* SH_TRANSPOSED, unless the shape is that of what is not */
 };
 
 /* Where a role has several that exist, they are names that it has in the wild: the first that is in the file counts. */

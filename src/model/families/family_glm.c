@@ -11,6 +11,11 @@
     SH_MATRIX(GATE_W, GATE_UP, FF, MODEL, 0), SH_MATRIX(UP_W, GATE_UP, FF, MODEL, 0), \
     SH_MATRIX(DOWN_W, SH_LAYER "mlp.down_proj.weight", MODEL, FF, 0)
 
+static const struct sh_key keys_4v[] = {
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    SH_REAL_KEY(rotary_share, 1, "rope_parameters.partial_rotary_factor", "rope_scaling.partial_rotary_factor",
+                "partial_rotary_factor"),
+    {.json = {NULL}}};
 static const struct sh_param params[] = {COMMON, {.name = NULL}};
 static const struct sh_param params_4[] = {
     COMMON, SH_NORM_WEIGHT(ATTN_POST, SH_LAYER "post_self_attn_layernorm.weight", MODEL, 0),
@@ -41,3 +46,14 @@ const struct sh_family sh_family_glm4 = {
     .prefixes = sh_llama_prefixes, .start = {START, .norm_place = SH_NORM_BOTH}, .keys = sh_llama_keys,
     .params = params_4,
     .gguf = &sh_gguf_glm4, .shape = shape, .finish = sh_config_classic_rope};
+
+/* The text part of GLM-4.1V and 4.6V, without what looks at pictures. */
+const struct sh_family sh_family_glm4v = {
+    .special = "text of GLM-4V: GLM-4",
+    .name = "glm4v", .model_types = SH_WORDS("glm4v", "glm4v_text"),
+    .architectures = SH_WORDS("Glm4vForConditionalGeneration", "Glm46VForConditionalGeneration", "Glm4vTextModel"),
+    .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32,
+              .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 32768, .rotary_share = 1, .rope = {.base = 10000},
+              .n_kv_head = 2, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS | SH_IN_PAIRS},
+    .keys = keys_4v, .params = params_4, .shape = shape, .finish = sh_config_classic_rope};

@@ -8,9 +8,9 @@
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"), \
     SH_DEEPSEEK_MIXTURE
 
-static const struct sh_key keys[] = {
-    KEYS, SH_REAL_KEY(rotary_share, 1, "rope_parameters.partial_rotary_factor", "partial_rotary_factor"),
-    SH_FLAG_KEY(SH_HAS_QK_NORM, "use_qk_norm"), {.json = {NULL}}};
+#define SHARE SH_REAL_KEY(rotary_share, 1, "rope_parameters.partial_rotary_factor", "partial_rotary_factor")
+static const struct sh_key keys[] = {KEYS, SHARE, SH_FLAG_KEY(SH_HAS_QK_NORM, "use_qk_norm"), {.json = {NULL}}};
+static const struct sh_key keys_4v[] = {KEYS, SHARE, {.json = {NULL}}};
 static const struct sh_key keys_dots[] = {KEYS, {.json = {NULL}}};
 
 static const struct sh_param params[] = {
@@ -53,6 +53,17 @@ const struct sh_family sh_family_glm4_moe = {
               .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED},
     .keys = keys, .params = params,
     .gguf = &sh_gguf_glm4_moe, .knows = " first_k_dense_replace num_nextn_predict_layers ", .shape = shape,
+    .finish = sh_config_classic_rope};
+
+/* The text part of GLM-4.5V, without what looks at pictures. */
+const struct sh_family sh_family_glm4v_moe = {
+    .special = "text of GLM-4.5V: GLM-4.5",
+    .name = "glm4v_moe", .model_types = SH_WORDS("glm4v_moe", "glm4v_moe_text"),
+    .architectures = SH_WORDS("Glm4vMoeForConditionalGeneration", "Glm4vMoeTextModel"), .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
+              .init_std = 0.02f, .max_pos = 65536, .rotary_share = 0.5f, .rope = {.base = 10000}, MIX,
+              .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED | SH_HAS_BIAS},
+    .keys = keys_4v, .params = params, .knows = " first_k_dense_replace num_nextn_predict_layers ", .shape = shape,
     .finish = sh_config_classic_rope};
 
 const struct sh_family sh_family_dots1 = {

@@ -15,7 +15,7 @@ int sh_from_layer(int layer, int first)
     return layer >= first;
 }
 
-static int qwen_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+int sh_qwen_plain_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int uses = 0, first = 28;
     a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;                        /* mlp_bias is not a key of Qwen */
@@ -27,10 +27,10 @@ static int qwen_shape(struct sh_arch *a, const struct sh_config *c, struct sh_er
            sh_config_windows(c, sh_from_layer, first, a, e) ? -1 : 0;
 }
 
-static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+int sh_qwen2_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     a->flags = (a->flags | SH_HAS_BIAS) & ~(unsigned)SH_HAS_OUT_BIAS;  /* nor is attention_bias one of Qwen 2 */
-    return qwen_shape(a, c, e);
+    return sh_qwen_plain_shape(a, c, e);
 }
 
 static const struct sh_gguf_form gguf_2 = {
@@ -42,14 +42,14 @@ const struct sh_family sh_family_qwen2 = {
     .name = "qwen2", .model_types = SH_WORDS("qwen2"), .architectures = SH_WORDS("Qwen2ForCausalLM", "Qwen2Model"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
-    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_2, .knows = KNOWS, .shape = shape,
+    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_2, .knows = KNOWS, .shape = sh_qwen2_shape,
     .finish = sh_config_whole_rope};
 
 /* MiMo (Xiaomi, 2025): the same and layers that predict further tokens, which are neither run nor counted. */
 static int shape_mimo(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     a->flags &= ~(unsigned)SH_HAS_OUT_BIAS;     /* attention_bias is of q, k and v alone */
-    return shape(a, c, e);
+    return sh_qwen2_shape(a, c, e);
 }
 
 const struct sh_family sh_family_mimo = {
@@ -67,15 +67,15 @@ static const struct sh_gguf_form gguf_3 = {
 
 const struct sh_family sh_family_qwen3 = {
     .special = "a norm of each query and key",
-    .name = "qwen3", .model_types = SH_WORDS("qwen3"), .counted_types = SH_WORDS("qwen3_vl_text", "qwen3_vl"),
+    .name = "qwen3", .model_types = SH_WORDS("qwen3"),
     .architectures = SH_WORDS("Qwen3ForCausalLM", "Qwen3Model"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
-    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_3, .knows = KNOWS, .shape = qwen_shape,
+    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_3, .knows = KNOWS, .shape = sh_qwen_plain_shape,
     .finish = sh_config_whole_rope};
 
 /* Qwen 1.5, 2 and 3 as mixtures of experts (Yang et al., 2024; 2025); Qwen 2 has one more expert, used by every token
  * as far as a sigmoid says. */
-static const struct sh_key mixture_keys[] = {
+const struct sh_key sh_qwen_mixture_keys[] = {
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
     SH_COUNT_KEY(mix.n, 1e5, "num_experts", "num_local_experts"), SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok"),
     SH_COUNT_KEY(mix.width, 1e8, "moe_intermediate_size"), SH_FLAG_KEY(SH_MIX_NORMED, "norm_topk_prob"),
@@ -93,7 +93,7 @@ static const struct sh_param mixture_2[] = {
 int sh_qwen_mixture_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int step = 1, n = sh_config_length(c, "mlp_only_layers");
-    if (qwen_shape(a, c, e) || sh_mixture_needs(c, a->mix.n, "num_experts", e) ||
+    if (sh_qwen_plain_shape(a, c, e) || sh_mixture_needs(c, a->mix.n, "num_experts", e) ||
         sh_mixture_needs(c, a->mix.used, "num_experts_per_tok", e) ||
         sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
         sh_config_count(c, "decoder_sparse_step", (int)1e8, &step, e))
@@ -138,7 +138,7 @@ const struct sh_family sh_family_qwen2_moe = {
     .special = "experts, and a gated shared expert for all tokens",
     .name = "qwen2_moe", .model_types = SH_WORDS("qwen2_moe"),
     .architectures = SH_WORDS("Qwen2MoeForCausalLM", "Qwen2MoeModel"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS}, .keys = mixture_keys, .params = mixture_2,
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS}, .keys = sh_qwen_mixture_keys, .params = mixture_2,
     .gguf = &sh_gguf_qwen2_moe,
     .knows = KNOWS, .shape = mixture_shape_2, .finish = sh_config_whole_rope};
 
@@ -155,8 +155,7 @@ static int mixture_shape_3(struct sh_arch *a, const struct sh_config *c, struct 
 const struct sh_family sh_family_qwen3_moe = {
     .special = "experts; a norm of each query and key",
     .name = "qwen3_moe", .model_types = SH_WORDS("qwen3_moe"),
-    .counted_types = SH_WORDS("qwen3_vl_moe_text", "qwen3_vl_moe"),
     .architectures = SH_WORDS("Qwen3MoeForCausalLM", "Qwen3MoeModel"), .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM}, .keys = mixture_keys,
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM}, .keys = sh_qwen_mixture_keys,
     .params = mixture_3,
     .gguf = &sh_gguf_qwen3_moe, .knows = KNOWS, .shape = mixture_shape_3, .finish = sh_config_whole_rope};

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Texts through models of text and pictures or sound: transformers' logits against those of the text part in shears.
+
+    wrappers.py SHEARS DIR [MODEL_TYPE...]      every type of src/model/families/wrappers.c, or these (torch, transformers)
+
+Each becomes a tiny checkpoint with random weights in DIR and reads one text of 20 tokens without pictures. Prints the
+largest difference of a logit, and ends with 1 if one is above 1e-4 of the largest logit. Types whose vision needs
+packages that are not installed are named. Float32, one thread."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy
+import torch
+import transformers as t
+from safetensors.torch import load_file, save_file
+
+SMALL = dict(vocab_size=64, hidden_size=32, num_attention_heads=4, num_key_value_heads=2, intermediate_size=24,
+             num_hidden_layers=2, max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=0, head_dim=8)
+EYES = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, depth=1, num_heads=1,
+            embed_dim=8, out_hidden_size=32, image_size=28, patch_size=14, num_layers=1)
+EXPERTS = dict(moe_intermediate_size=12, num_experts_per_tok=2, num_experts=4, num_local_experts=4, n_routed_experts=4,
+               n_group=1, topk_group=1, first_k_dense_replace=1)
+LATENT = dict(num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=6,
+              v_head_dim=8, head_dim=4)
+LAYERS = {"lfm": ["conv", "full_attention"], "minicpm": ["linear_attention", "full_attention"]}
+WRAPPERS = pathlib.Path(__file__).parents[2] / "src/model/families/wrappers.c"
+
+
+def types():
+    """The model types whose class is in the list."""
+    names = set(re.findall(r'"(\w+ForConditionalGeneration)"', WRAPPERS.read_text()))
+    auto = t.models.auto.modeling_auto
+    found = {}
+    for table in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES, auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES:
+        found |= {kind: name for kind, name in table.items() if name in names}
+    return found
+
+
+def text_keys(kind, keys):
+    own = {key: value for key, value in (SMALL | EXPERTS).items() if key in keys}
+    if "kv_lora_rank" in keys:
+        own |= LATENT
+    rope = {"rope_type": "default", "rope_theta": 10000.0}
+    if re.match("qwen[23].*vl|glm", kind):
+        own["rope_parameters"] = rope | {"mrope_section": [2, 1, 1]}
+    if kind.startswith("glm"):
+        own["rope_parameters"] |= {"mrope_section": [1, 1, 0], "partial_rotary_factor": 0.5}
+    if keys.get("layer_types"):
+        own["layer_types"] = next((v for start, v in LAYERS.items() if kind.startswith(start)), keys["layer_types"][:2])
+    return own
+
+
+def config_of(kind):
+    usual = t.CONFIG_MAPPING[kind]()
+    text = usual.get_text_config()
+    keys = text.to_dict()
+    name = next((k for k in usual.sub_configs if getattr(usual, k, None) is text), "text_config")
+    config = t.CONFIG_MAPPING[kind](**{name: keys | text_keys(kind, keys)})
+    for sub in map(lambda k: getattr(config, k, None), config.sub_configs):
+        if sub is None or sub is config.get_text_config() or not hasattr(sub, "to_dict"):
+            continue
+        for key, value in EYES.items():
+            if hasattr(sub, key):
+                old = getattr(sub, key)
+                setattr(sub, key, [value, value] if isinstance(old, (list, tuple)) else value)
+    return config
+
+
+def randomise(model):
+    g = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() > 1 or p.numel() > 1000:
+                p.normal_(0, 0.3, generator=g)
+            else:
+                p.add_(torch.randn(p.shape, generator=g) * 0.1)
+    return torch.randint(5, 60, (1, 20), generator=g)
+
+
+def mend(folder):
+    """Names of the text part that transformers confuses with those of the tower when it saves."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    save_file({re.sub(r"^(language_model\.model\.)(blocks|encoder\.layers)\.", r"\1layers.", name): x
+               for name, x in tensors.items()}, path)
+
+
+def off(shears, folder, kind, name):
+    torch.manual_seed(0)
+    model = getattr(t, name)(config_of(kind)).eval().float()
+    tokens = randomise(model)
+    with torch.no_grad():
+        logits = model(input_ids=tokens, use_cache=False).logits[0].double().numpy()
+    model.save_pretrained(folder)
+    mend(folder)
+    (folder / "ids").write_text(json.dumps(tokens[0].tolist()) + "\n")
+    subprocess.run([shears, "eval", "--model", folder, "--tokens", folder / "ids", "--logits", folder / "logits.npy", "-q"],
+                   check=True, stdout=subprocess.DEVNULL)
+    got = numpy.load(folder / "logits.npy").reshape(logits.shape)
+    return abs(got - logits).max() / abs(logits).max()
+
+
+def main(shears, folder, *kinds):
+    torch.set_num_threads(1)
+    bad = 0
+    for kind, name in types().items():
+        if kinds and kind not in kinds:
+            continue
+        place = pathlib.Path(folder) / kind
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            x = off(os.path.abspath(shears), place, kind, name)
+            print(f"{kind}: {x:.1e}")
+            bad |= not x < 1e-4
+        except ImportError as error:
+            print(f"{kind}: not tried: {str(error).split('.')[0]}")
+        for path in place.glob("model*"):
+            path.unlink()
+    sys.exit(bad)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
