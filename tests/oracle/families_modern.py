@@ -341,7 +341,7 @@ def cases():
         "qwen3_vl": make_config("qwen3_vl", vision_config=QWEN_EYES, text_config=SMALL | dict(
             head_dim=8, num_hidden_layers=2, attention_bias=True, rope_parameters=THREE)),
         "qwen3_vl_moe": make_config("qwen3_vl_moe", vision_config=QWEN_EYES, text_config=SMALL | EXPERTS | dict(
-            head_dim=8, num_hidden_layers=3, num_experts=4, num_local_experts=4, decoder_sparse_step=2,
+            head_dim=8, num_hidden_layers=2, num_experts=4, num_local_experts=4,
             rope_parameters=THREE)),
         "glm4v": make_config("glm4v", vision_config=GLM_EYES, text_config=SMALL | dict(
             num_hidden_layers=2, rope_parameters=ROPE | {"mrope_section": [1, 0, 0], "partial_rotary_factor": 0.5})),

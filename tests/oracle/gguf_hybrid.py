@@ -6,6 +6,7 @@
                                      what it makes begin with gguf_
 
 llama.cpp calls a layer recurrent where attention.head_count_kv is 0. Needs numpy."""
+import json
 import pathlib
 import re
 import sys
@@ -253,8 +254,39 @@ class Hybrid(File):
                 self.put("attention.indexer.types", ARRAY, (BOOL, [x == "full" for x in c["indexer_types"]]))
 
 
+class Text(Hybrid):
+    """The text part of a model with pictures, whose tower converters write to another file."""
+    arches = {"qwen2_vl": ("qwen2vl", False, {}), "qwen3_vl": ("qwen3vl", False, {}),
+              "qwen3_vl_moe": ("qwen3vlmoe", False, {}), "llava": ("llama", True, {}), "idefics3": ("llama", True, {})}
+
+    def __init__(self, config, tensors):
+        text = config | config.get("text_config", {}) | {
+            "model_type": config["model_type"], "tie_word_embeddings": config.get("tie_word_embeddings")}
+        text["mlp_only_layers"] = text["sliding_window"] = None
+        text.pop("layer_types", None)
+        own = {}
+        for name, t in tensors.items():
+            name = re.sub(r"language_model\.lm_head", "lm_head", name)
+            name = re.sub(r"^(model\.)?(language_model|text_model)\.(model\.)?", "model.", name)
+            if not name.startswith(("model.layers.", "model.embed_tokens.", "model.norm.", "lm_head.")):
+                continue
+            part = re.search(r"\.mlp\.experts\.(gate_up|down)_proj$", name)
+            for i, x in enumerate(t.x.transpose(0, 2, 1) if part else ()):     # published as [expert, in, out]
+                rows = {"gate": x[:len(x) // 2], "up": x[len(x) // 2:]} if part[1] == "gate_up" else {"down": x}
+                for kind, w in rows.items():
+                    own[f"{name[:part.start(1)]}{i}.{kind}_proj.weight"] = Tensor(np.ascontiguousarray(w), t.kind)
+            if not part:
+                own[name] = t
+        super().__init__(text, own)
+
+
+def class_of(folder):
+    config = json.loads((folder / "config.json").read_text())
+    return Text if config["model_type"] in Text.arches and "vision_config" in config else Hybrid
+
+
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    for place in sys.argv[1:-1]:
-        make(pathlib.Path(place), pathlib.Path(sys.argv[-1]), Hybrid, "gguf_")
+    for place in map(pathlib.Path, sys.argv[1:-1]):
+        make(place, pathlib.Path(sys.argv[-1]), class_of(place), "gguf_")

@@ -43,13 +43,13 @@ extern const struct sh_wrapped_sizes sh_wrapped_sizes[];
 extern const struct sh_gguf_item sh_llama_items[];
 extern const struct sh_gguf_form sh_llama_gguf;
 /* Those of the newer families (gguf_forms.c). */
-extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_olmoe, sh_gguf_phimoe, sh_gguf_gpt_oss,
-    sh_gguf_glm4_moe, sh_gguf_dots1, sh_gguf_minimax_m2, sh_gguf_afmoe, sh_gguf_ernie4_5_moe, sh_gguf_deepseek,
-    sh_gguf_granitemoe, sh_gguf_granite, sh_gguf_cohere, sh_gguf_cohere2, sh_gguf_olmo, sh_gguf_olmo2, sh_gguf_arcee,
-    sh_gguf_ministral3, sh_gguf_hunyuan_v1_dense, sh_gguf_ernie4_5, sh_gguf_gemma, sh_gguf_exaone4, sh_gguf_smollm3,
-    sh_gguf_seed_oss, sh_gguf_glm4, sh_gguf_stablelm, sh_gguf_phi, sh_gguf_starcoder2, sh_gguf_gpt_bigcode,
-    sh_gguf_nemotron, sh_gguf_falcon, sh_gguf_mpt, sh_gguf_qwen3_next, sh_gguf_qwen3_5,
-    sh_gguf_qwen3_5_moe, sh_gguf_gemma3n, sh_gguf_gemma4, sh_gguf_llama4, sh_gguf_apertus,
+extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_qwen3_vl_moe, sh_gguf_olmoe,
+    sh_gguf_phimoe, sh_gguf_gpt_oss, sh_gguf_glm4_moe, sh_gguf_dots1, sh_gguf_minimax_m2, sh_gguf_afmoe,
+    sh_gguf_ernie4_5_moe, sh_gguf_deepseek, sh_gguf_granitemoe, sh_gguf_granite, sh_gguf_cohere, sh_gguf_cohere2,
+    sh_gguf_olmo, sh_gguf_olmo2, sh_gguf_arcee, sh_gguf_ministral3, sh_gguf_hunyuan_v1_dense, sh_gguf_ernie4_5,
+    sh_gguf_gemma, sh_gguf_exaone4, sh_gguf_smollm3, sh_gguf_seed_oss, sh_gguf_glm4, sh_gguf_stablelm, sh_gguf_phi,
+    sh_gguf_starcoder2, sh_gguf_gpt_bigcode, sh_gguf_nemotron, sh_gguf_falcon, sh_gguf_mpt, sh_gguf_qwen3_next,
+    sh_gguf_qwen3_5, sh_gguf_qwen3_5_moe, sh_gguf_gemma3n, sh_gguf_gemma4, sh_gguf_llama4, sh_gguf_apertus,
     sh_gguf_granitemoehybrid, sh_gguf_jamba, sh_gguf_nemotron_h, sh_gguf_lfm2, sh_gguf_lfm2_moe,
     sh_gguf_hunyuan_v1_moe, sh_gguf_exaone_moe, sh_gguf_exaone, sh_gguf_sarvam_moe, sh_gguf_hy_v3, sh_gguf_mellum,
     sh_gguf_cohere2_moe, sh_gguf_deepseek_v32, sh_gguf_glm_moe_dsa, sh_gguf_granite_swa, sh_gguf_jais2,

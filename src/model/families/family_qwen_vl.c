@@ -7,6 +7,14 @@
 
 #define KNOWS " sliding_window use_sliding_window max_window_layers layer_types "
 
+#define TRAITS SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_HEAD
+static const struct sh_gguf_form gguf_2 = {
+    .arch = "qwen2vl", .items = sh_llama_items, .base_key = "rope_theta", .share_key = "partial_rotary_factor",
+    .traits = TRAITS | SH_GGUF_QKV_BIAS};
+static const struct sh_gguf_form gguf_3 = {
+    .arch = "qwen3vl", .items = sh_llama_items, .base_key = "rope_theta", .share_key = "partial_rotary_factor",
+    .traits = TRAITS};
+
 const struct sh_family sh_family_qwen2_vl = {
     .special = "text of Qwen2-VL and 2.5-VL: Qwen 2",
     .name = "qwen2_vl", .model_types = SH_WORDS("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"),
@@ -14,15 +22,16 @@ const struct sh_family sh_family_qwen2_vl = {
                               "Qwen2VLTextModel", "Qwen2_5_VLTextModel"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START_WITH(1e-5f, 1e6f), .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
-    .keys = sh_llama_keys, .params = sh_llama_params, .knows = KNOWS, .shape = sh_qwen2_shape,
-    .finish = sh_config_whole_rope};
+    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_2, .knows = KNOWS,
+    .shape = sh_qwen2_shape, .finish = sh_config_whole_rope};
 
 const struct sh_family sh_family_qwen3_vl = {
     .special = "text of Qwen3-VL: Qwen 3",
     .name = "qwen3_vl", .model_types = SH_WORDS("qwen3_vl", "qwen3_vl_text"),
     .architectures = SH_WORDS("Qwen3VLForConditionalGeneration", "Qwen3VLTextModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START_WITH(1e-6f, 5e5f), .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
-    .keys = sh_llama_keys, .params = sh_llama_params, .shape = sh_qwen_plain_shape, .finish = sh_config_whole_rope};
+    .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_3, .shape = sh_qwen_plain_shape,
+    .finish = sh_config_whole_rope};
 
 /* Experts in stacks, as published [expert, in, out], gate before up; their weights always sum to 1. */
 #define STACK (SH_TRANSPOSED | SH_EITHER_WAY)
@@ -46,5 +55,6 @@ const struct sh_family sh_family_qwen3_vl_moe = {
     .architectures = SH_WORDS("Qwen3VLMoeForConditionalGeneration", "Qwen3VLMoeTextModel"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START_WITH(1e-6f, 5e5f), .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
-    .keys = sh_qwen_mixture_keys, .params = experts, .knows = " decoder_sparse_step mlp_only_layers ",
+    .keys = sh_qwen_mixture_keys, .params = experts,
+    .gguf = &sh_gguf_qwen3_vl_moe, .knows = " decoder_sparse_step mlp_only_layers ",
     .shape = shape_experts, .finish = sh_config_whole_rope};

@@ -51,6 +51,7 @@ static const struct sh_gguf_item items_qwen3_moe[] = {
     SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"), SOFTMAX, SH_GGUF_IS("norm_topk_prob", "true"),
     {.name = NULL}};
 FORM(qwen3_moe, .arch = "qwen3moe", .items = items_qwen3_moe, .traits = ROTARY);
+FORM(qwen3_vl_moe, .arch = "qwen3vlmoe", .items = items_qwen3_moe, .traits = ROTARY);
 
 static const struct sh_gguf_item items_olmoe[] = {
     LLAMA, EXPERTS("num_experts"), SOFTMAX, SH_GGUF_IS("norm_topk_prob", "false"), {.name = NULL}};
