@@ -47,11 +47,24 @@ static json_t *find_below(json_t *v, const char *path)
     return NULL;
 }
 
-/* In a model of text and images, the keys of the text part take precedence. */
+/* Is the key one of the whole model, where its text part does not say it? */
+static int is_of_all(const char *path)
+{
+    static const char *const keys[] = {"architectures", "tie_word_embeddings", "dtype", "torch_dtype",
+                                       "quantization_config", "compression_config", "vision_config", "_name_or_path",
+                                       "bos_token_id", "eos_token_id"};
+    size_t n = strcspn(path, ".");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strlen(keys[i]) == n && !strncmp(keys[i], path, n))
+            return 1;
+    return 0;
+}
+
+/* In a model of text and images, the keys of the text part take precedence; others of the model may be its vision's. */
 static json_t *find(const struct sh_config *c, const char *path)
 {
     json_t *text = find_below(json_object_get(c->root, "text_config"), path);
-    return text ? text : find_below(c->root, path);
+    return text ? text : sh_config_is_wrapped(c) && !is_of_all(path) ? NULL : find_below(c->root, path);
 }
 
 /* Absent and null are the same. */

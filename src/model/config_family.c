@@ -201,8 +201,9 @@ const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_er
         sh_config_refuse(c, "architectures", "a list of strings", e);
         return NULL;
     }
-    if (!type && !n)
-        return sh_fail_null(e, "%s: key 'model_type' is missing", sh_config_path(c));
+    if (!type && (!n || sh_config_has_text(c)))
+        return sh_fail_null(e, "%s: key '%smodel_type' is missing", sh_config_path(c),
+                            sh_config_has_text(c) ? "text_config." : "");
     for (const struct sh_family *const *f = sh_families; *f; f++) {
         if (type && !known((*f)->model_types, type))
             continue;

@@ -39,8 +39,12 @@ static int read_name(const char *name, int *layer, int *is_head)
     size_t n = strlen(name);
     *layer = -1;
     *is_head = strstr(name, "lm_head") != NULL;
-    if (*is_head || strstr(name, "vision") || strstr(name, "visual") || strstr(name, "mm_projector") ||
-        !strncmp(name, "mtp", 3))
+    static const char *const towers[] = {"vision", "visual", "mm_projector", "multi_modal_projector", "connector",
+                                         "audio_tower"};
+    for (size_t i = 0; i < sizeof towers / sizeof *towers; i++)
+        if (strstr(name, towers[i]))
+            return 0;
+    if (*is_head || !strncmp(name, "mtp", 3))
         return 0;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (n >= strlen(ends[i]) && !strcmp(name + n - strlen(ends[i]), ends[i]))

@@ -361,6 +361,17 @@ static const struct sh_param *param_of(const struct sh_model *m, enum sh_role ro
     return p->name ? p : NULL;
 }
 
+static int is_alike(const struct sh_stored *a, const struct sh_stored *b)
+{
+    return a->rank == 2 && b->rank == 2 && a->shape[0] == b->shape[0] && a->shape[1] == b->shape[1];
+}
+
+static int is_same(const struct sh_stored *a, const struct sh_stored *b)
+{
+    return !a->coded && !b->coded && !strcmp(a->dtype, b->dtype) && a->bytes == b->bytes &&
+           !memcmp(a->at, b->at, a->bytes);
+}
+
 /* As transformers does it: a head that the file has in addition to the embedding is used if it differs, whatever the
  * config says. Where a text part is wrapped, either config may say that the two are one; if none says anything, they
  * are if the file has no head. */
@@ -380,9 +391,8 @@ static int settle_head(struct sh_model *m, const char *prefix, struct sh_err *e)
         return -1;
     if (is_wrapped)
         tied |= inner || (outer < 0 ? !head : outer);
-    if (head && tied)
-        tied = t && head->bytes == t->bytes && !strcmp(head->dtype, t->dtype) && !head->coded && !t->coded &&
-               !memcmp(head->at, t->at, t->bytes);
+    if (head && tied && t)
+        tied = !is_alike(head, t) || is_same(head, t);
     m->arch.flags = tied ? m->arch.flags | SH_TIED_HEAD : m->arch.flags & ~(unsigned)SH_TIED_HEAD;
     return 0;
 }

@@ -31,7 +31,7 @@ ppl() { # folder
 # mistral3 says nothing of its head: the file has one. The same without, with a copy of the embedding, and with a config
 # that says that both are one.
 published=$checkpoints/modern/mistral3
-python - "$published" <<'E'
+cat >files.py <<'E'
 import json, os, struct, sys
 def read(path):
     raw = open(path + "/model.safetensors", "rb").read()
@@ -50,6 +50,10 @@ def write(name, tensors, change):
     config = json.load(open(sys.argv[1] + "/config.json"))
     change(config)
     json.dump(config, open(name + "/config.json", "w"))
+E
+PYTHONPATH=. python - "$published" <<'E'
+import sys
+from files import read, write
 t = read(sys.argv[1])
 head = next(k for k in t if k.endswith("lm_head.weight"))
 embed = next(k for k in t if k.endswith("model.embed_tokens.weight"))
@@ -63,5 +67,38 @@ own=$(ppl "$published") said=$(ppl own) none=$(ppl none) copy=$(ppl copy)
 verdict "a head that differs is used, whatever the config says" "$([ "$own" = "$said" ] || echo "# $own, $said")"
 verdict "a file without head has the embedding in its place" "$([ "$none" = "$copy" ] || echo "# $none, $copy")"
 verdict "  which is another model" "$([ "$own" != "$none" ] || echo "# $own, $none")"
+# Keys of the whole model are not the text part's.
+PYTHONPATH=. python - "$checkpoints/modern/llava" <<'E'
+import sys
+from files import read, write
+write("leak", read(sys.argv[1]), lambda c: (c.update(rope_scaling={"type": "linear", "factor": 8.0}, attention_bias=True,
+                                                     window_size=15), c["text_config"].pop("attention_bias", None)))
+E
+a=$(ppl "$checkpoints/modern/llava") b=$(ppl leak)
+verdict "keys outside of text_config are not the text part's" "$([ "$a" = "$b" ] || echo "# $a, $b")"
+run capacity --model leak --gpu h100-sxm --length 64
+expect "  nor for its memory" 0 "5456 parameters" ""
+
+# Experts one by one, as quantised files have them.
+PYTHONPATH=. python - "$checkpoints/modern/qwen3_vl_moe" <<'E'
+import struct, sys
+from files import read, write
+out = {}
+for name, (kind, shape, data) in read(sys.argv[1]).items():
+    if ".mlp.experts." not in name:
+        out[name] = kind, shape, data
+        continue
+    experts, rows, cols = shape             # [expert, in, out]
+    x = struct.unpack("<%df" % (experts * rows * cols), data)
+    stem, part = name.rsplit(".", 1)
+    for i in range(experts):
+        w = [[x[(i * rows + r) * cols + c] for r in range(rows)] for c in range(cols)]
+        parts = {"down": w} if part == "down_proj" else {"gate": w[:cols // 2], "up": w[cols // 2:]}
+        for own, m in parts.items():
+            out["%s.%d.%s_proj.weight" % (stem, i, own)] = kind, [len(m), rows], b"".join(struct.pack("<%df" % rows, *v) for v in m)
+write("split", out, lambda c: None)
+E
+a=$(ppl "$checkpoints/modern/qwen3_vl_moe") b=$(ppl split)
+verdict "experts in stacks or one by one" "$([ -n "$a" ] && [ "$a" = "$b" ] || echo "# $a, $b")"
 refuse "a head that is lost" 1 "lm_head.weight' is missing" eval --model lost --tokens ids --policy full
 finish

@@ -437,11 +437,16 @@ def say_nothing_of_ties(place):
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
+def become_kimi(place):
+    rename(place, "language_model.model.blocks.", "language_model.model.layers.")
+    path = place / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {
+        "architectures": ["KimiK25ForConditionalGeneration"]}, indent=2) + "\n")
+
+
 def as_published(name, place):
     {"mimo": become_mimo, "step3p7_published": become_step, "qwen2_vl": become_flat, "qwen3_vl_moe": turn_stacks,
-     "mistral3": say_nothing_of_ties,
-     "kimi_k25": lambda place: rename(place, "language_model.model.blocks.", "language_model.model.layers.")}.get(
-         name, lambda place: None)(place)
+     "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi}.get(name, lambda place: None)(place)
 
 
 def show_sinks():

@@ -52,7 +52,7 @@ const struct sh_family sh_family_glm4v = {
     .special = "text of GLM-4V: GLM-4",
     .name = "glm4v", .model_types = SH_WORDS("glm4v", "glm4v_text"),
     .architectures = SH_WORDS("Glm4vForConditionalGeneration", "Glm46VForConditionalGeneration", "Glm4vTextModel"),
-    .prefixes = sh_llama_prefixes,
+    .prefixes = sh_wrapper_prefixes,
     .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32,
               .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 32768, .rotary_share = 1, .rope = {.base = 10000},
               .n_kv_head = 2, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS | SH_IN_PAIRS},

@@ -59,7 +59,7 @@ const struct sh_family sh_family_glm4_moe = {
 const struct sh_family sh_family_glm4v_moe = {
     .special = "text of GLM-4.5V: GLM-4.5",
     .name = "glm4v_moe", .model_types = SH_WORDS("glm4v_moe", "glm4v_moe_text"),
-    .architectures = SH_WORDS("Glm4vMoeForConditionalGeneration", "Glm4vMoeTextModel"), .prefixes = sh_llama_prefixes,
+    .architectures = SH_WORDS("Glm4vMoeForConditionalGeneration", "Glm4vMoeTextModel"), .prefixes = sh_wrapper_prefixes,
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 65536, .rotary_share = 0.5f, .rope = {.base = 10000}, MIX,
               .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED | SH_HAS_BIAS},

@@ -20,7 +20,7 @@ const struct sh_family sh_family_qwen2_vl = {
     .name = "qwen2_vl", .model_types = SH_WORDS("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"),
     .architectures = SH_WORDS("Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration",
                               "Qwen2VLTextModel", "Qwen2_5_VLTextModel"),
-    .prefixes = sh_llama_prefixes,
+    .prefixes = sh_wrapper_prefixes,
     .start = {SH_LLAMA_START_WITH(1e-5f, 1e6f), .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
     .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_2, .knows = KNOWS,
     .shape = sh_qwen2_shape, .finish = sh_config_whole_rope};
@@ -28,18 +28,19 @@ const struct sh_family sh_family_qwen2_vl = {
 const struct sh_family sh_family_qwen3_vl = {
     .special = "text of Qwen3-VL: Qwen 3",
     .name = "qwen3_vl", .model_types = SH_WORDS("qwen3_vl", "qwen3_vl_text"),
-    .architectures = SH_WORDS("Qwen3VLForConditionalGeneration", "Qwen3VLTextModel"), .prefixes = sh_llama_prefixes,
+    .architectures = SH_WORDS("Qwen3VLForConditionalGeneration", "Qwen3VLTextModel"), .prefixes = sh_wrapper_prefixes,
     .start = {SH_LLAMA_START_WITH(1e-6f, 5e5f), .d_head = 128, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
     .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_3, .shape = sh_qwen_plain_shape,
     .finish = sh_config_whole_rope};
 
-/* Experts in stacks, as published [expert, in, out], gate before up; their weights always sum to 1. */
+/* Experts in stacks, as published [expert, in, out], gate before up, or one by one in quantised files; their weights
+ * always sum to 1. */
 #define STACK (SH_TRANSPOSED | SH_EITHER_WAY)
 static const struct sh_param experts[] = {
     SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_QK_NORMS, SH_LLAMA_FEED,
     SH_ROUTER("mlp.gate.weight"), SH_EXPERT_PART(GATE, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, STACK),
     SH_EXPERT_PART(UP, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, STACK),
-    SH_EXPERT_PART(DOWN, "mlp.experts.down_proj", MODEL, EXPERT_FF, STACK), {.name = NULL}};
+    SH_EXPERT_PART(DOWN, "mlp.experts.down_proj", MODEL, EXPERT_FF, STACK), SH_LLAMA_EXPERTS, {.name = NULL}};
 
 static int shape_experts(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
@@ -53,7 +54,7 @@ const struct sh_family sh_family_qwen3_vl_moe = {
     .special = "text of Qwen3-VL with experts: Qwen 3 MoE",
     .name = "qwen3_vl_moe", .model_types = SH_WORDS("qwen3_vl_moe", "qwen3_vl_moe_text"),
     .architectures = SH_WORDS("Qwen3VLMoeForConditionalGeneration", "Qwen3VLMoeTextModel"),
-    .prefixes = sh_llama_prefixes,
+    .prefixes = sh_wrapper_prefixes,
     .start = {SH_LLAMA_START_WITH(1e-6f, 5e5f), .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM},
     .keys = sh_qwen_mixture_keys, .params = experts,
     .gguf = &sh_gguf_qwen3_vl_moe, .knows = " decoder_sparse_step mlp_only_layers ",

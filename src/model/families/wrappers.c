@@ -12,15 +12,15 @@ const char *const sh_wrappers[] = {
     "Glm4vMoeForConditionalGeneration", "GotOcr2ForConditionalGeneration", "GraniteSpeechForConditionalGeneration",
     "HyperCLOVAXVisionV2ForConditionalGeneration", "Idefics2ForConditionalGeneration",
     "Idefics3ForConditionalGeneration", "InternVLForConditionalGeneration", "JanusForConditionalGeneration",
-    "Kimi_K25ForConditionalGeneration", "Lfm2VlForConditionalGeneration", "Lfm3VlForConditionalGeneration",
-    "LightOnOcrForConditionalGeneration", "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration",
-    "LlavaNextVideoForConditionalGeneration", "LlavaOnevisionForConditionalGeneration",
-    "MiniCPMOcrForConditionalGeneration", "MiniCPMV4_6ForConditionalGeneration", "MiniCPMV4_7ForConditionalGeneration",
-    "Mistral3ForConditionalGeneration", "Ovis2ForConditionalGeneration", "QianfanOCRForConditionalGeneration",
-    "Qwen2_5_VLForConditionalGeneration", "Qwen2AudioForConditionalGeneration", "Qwen2VLForConditionalGeneration",
-    "Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration", "SmolVLMForConditionalGeneration",
-    "VideoLlama3ForConditionalGeneration", "VideoLlavaForConditionalGeneration", "VipLlavaForConditionalGeneration",
-    "VoxtralForConditionalGeneration", NULL};
+    "Kimi_K25ForConditionalGeneration", "KimiK25ForConditionalGeneration", "Lfm2VlForConditionalGeneration",
+    "Lfm3VlForConditionalGeneration", "LightOnOcrForConditionalGeneration", "LlavaForConditionalGeneration",
+    "LlavaNextForConditionalGeneration", "LlavaNextVideoForConditionalGeneration",
+    "LlavaOnevisionForConditionalGeneration", "MiniCPMOcrForConditionalGeneration",
+    "MiniCPMV4_6ForConditionalGeneration", "MiniCPMV4_7ForConditionalGeneration", "Mistral3ForConditionalGeneration",
+    "Ovis2ForConditionalGeneration", "QianfanOCRForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration",
+    "Qwen2AudioForConditionalGeneration", "Qwen2VLForConditionalGeneration", "Qwen3VLForConditionalGeneration",
+    "Qwen3VLMoeForConditionalGeneration", "SmolVLMForConditionalGeneration", "VideoLlama3ForConditionalGeneration",
+    "VideoLlavaForConditionalGeneration", "VipLlavaForConditionalGeneration", "VoxtralForConditionalGeneration", NULL};
 
 const struct sh_wrapped_sizes sh_wrapped_sizes[] = {
     {"llama", 32, 4096, 32, 0, 11008, 32000}, {"mistral", 32, 4096, 32, 8, 14336, 32000},
@@ -28,4 +28,4 @@ const struct sh_wrapped_sizes sh_wrapped_sizes[] = {
 
 /* The first is that of older files, whose head is language_model.lm_head. */
 const char *const sh_wrapper_prefixes[] = {"language_model.model.", "model.language_model.", "model.text_model.",
-                                           "model.", NULL};
+                                           "model.", "", NULL};
