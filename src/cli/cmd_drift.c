@@ -108,7 +108,7 @@ static int open_trace(struct work *w, struct sh_err *e)
             w->longest = stored[k].n_tokens > w->longest ? stored[k].n_tokens : w->longest;
         sh_stored_sequences_free(stored, n);
     }
-    return 0;
+    return w->longest ? 0 : sh_fail(e, "%s: contains no sequence, expected at least one", w->a->db);
 }
 
 static int open_model(struct work *w, struct sh_err *e)

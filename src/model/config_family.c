@@ -12,6 +12,8 @@
 
 #define MAX_WIDTH ((size_t)100000000)
 
+enum { MOST_ARCHITECTURES = 64 };
+
 static const struct sh_word acts[] = {
     {"relu", SH_ACT_RELU}, {"gelu", SH_ACT_GELU}, {"gelu_python", SH_ACT_GELU}, {"gelu_new", SH_ACT_GELU_TANH},
     {"gelu_fast", SH_ACT_GELU_TANH}, {"gelu_pytorch_tanh", SH_ACT_GELU_TANH}, {"gelu_accurate", SH_ACT_GELU_TANH},
@@ -197,8 +199,8 @@ const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_er
     int n = sh_config_length(c, "architectures");
     if (sh_config_word(c, "model_type", &type, e))
         return NULL;
-    if (n < 0) {
-        sh_config_refuse(c, "architectures", "a list of strings", e);
+    if (n < 0 || n > MOST_ARCHITECTURES) {
+        sh_config_refuse(c, "architectures", "a short list of strings", e);
         return NULL;
     }
     if (!type && (!n || sh_config_has_text(c)))

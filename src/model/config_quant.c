@@ -190,13 +190,18 @@ static int group_scheme(const struct sh_config *c, const char *group, struct sh_
 static int refuse_transforms(const struct sh_config *c, struct sh_err *e)
 {
     static const struct sh_word places[] = {{"weight_input", 0}, {"weight_output", 0}, {NULL, 0}};
+    enum { MOST = 64 };
     const char *name;
     int ignored;
+    if (sh_config_key_at(c, QUANT ".transform_config.config_groups", MOST))
+        return sh_config_refuse(c, QUANT ".transform_config", "at most 64 groups", e);
     for (int i = 0; (name = sh_config_key_at(c, QUANT ".transform_config.config_groups", i)); i++) {
         char list[160], key[200];
         snprintf(list, sizeof list, QUANT ".transform_config.config_groups.%.60s.apply", name);
-        if (strchr(name, '.') || strlen(name) > 60 || sh_config_length(c, list) < 0)
-            return sh_config_refuse(c, QUANT ".transform_config", "groups with short names and a list `apply`", e);
+        if (strchr(name, '.') || strlen(name) > 60 || sh_config_length(c, list) < 0 ||
+            sh_config_length(c, list) > MOST)
+            return sh_config_refuse(c, QUANT ".transform_config", "groups with short names and a short list `apply`",
+                                    e);
         for (int k = 0; k < sh_config_length(c, list); k++) {
             snprintf(key, sizeof key, "%s.%d.location", list, k);
             if (!sh_config_has(c, key) || sh_config_choice(c, key, places, &ignored, e)) {

@@ -131,6 +131,9 @@ refuse "sequences that differ in the heads of a layer" 1 "layer 1 has 1 KV heads
 sql damaged.db "DELETE FROM vectors WHERE kind = 'h'"
 refuse "a store that does not say it: drift has the model's" 1 "found 4 KV heads, expected the model's 1" \
     drift --model "$checkpoints/modern/gemma4_kv_heads" --db damaged.db --policy window --budget 8
+sql damaged.db "UPDATE sequence SET run = 99"
+refuse "a store without sequences: drift" 1 "contains no sequence" \
+    drift --model "$checkpoints/modern/gemma4_kv_heads" --db damaged.db --policy window --budget 8
 python - <<'E'
 import json
 p = json.load(open("greedy.json"))

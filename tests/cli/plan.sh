@@ -236,6 +236,8 @@ changed "a plan: heads missing everywhere" 'the plan has budgets for 3 KV heads 
     'p["total_tokens"] -= p["budgets"][1].pop(); p["shares"][1].pop()'
 changed "a plan: heads that are too many" '"budgets": layer 1: found 5 heads, expected at most the model.s 4 KV heads' \
     'p["budgets"][1].append(10)'
+changed "a plan: next to no heads" '"budgets": found 1 heads, expected at least one in 64 of the model.s 4096 layers of 4096 KV' \
+    'p["model"].update(n_layer=4096, n_head=4096, n_kv_head=4096); p["budgets"] = 4095 * [[]] + [[20]]; p["shares"] = 4095 * [[]] + [[20 / p["n_token"]]]; p["total_tokens"] = 20'
 changed "a plan: no heads" '"budgets": found no head' \
     'p["budgets"] = p["shares"] = [[] for _ in p["budgets"]]'
 changed "a plan: a layer that is a number" '"budgets": layer 0: found an integer, expected the budgets' 'p["budgets"][0] = 7'

@@ -12,7 +12,8 @@
 #include "src/base/json_kind.h"
 #include "src/base/mem.h"
 
-enum { MOST_BYTES = 64 << 20, MOST_TOKENS = 1 << 22, MOST_LAYERS = 4096, MOST_HEADS = 4096, MOST_D_HEAD = 1 << 16 };
+enum { MOST_BYTES = 64 << 20, MOST_TOKENS = 1 << 22, MOST_LAYERS = 4096, MOST_HEADS = 4096, MOST_D_HEAD = 1 << 16,
+       MOST_PLACES = 1 << 14, MOST_ABSENT = 64 };
 
 void sh_plan_clear(struct sh_plan *p)
 {
@@ -232,8 +233,12 @@ static int read_budgets(const json_t *root, struct sh_plan *p, struct sh_err *e)
     for (int l = 0; l < p->n_layer; l++)
         if (read_layer(row_of(root, "budgets", l, p, e), row_of(root, "shares", l, p, e), l, p, e))
             return -1;
-    if (!count_heads(p))
+    int heads = count_heads(p), places = p->n_layer * p->n_kv_head;
+    if (!heads)
         return sh_fail(e, "\"budgets\": found no head, expected at least one");
+    if (places > MOST_PLACES && places / MOST_ABSENT > heads)   /* figures have a place for each */
+        return sh_fail(e, "\"budgets\": found %d heads, expected at least one in %d of the model's %d layers of %d KV "
+                       "heads", heads, MOST_ABSENT, p->n_layer, p->n_kv_head);
     fill_absent(p);
     if (total != sh_plan_total(p))
         return sh_fail(e, "\"total_tokens\": found %lld, expected the sum of the budgets, %lld", total,
