@@ -200,7 +200,7 @@ const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_er
     if (sh_config_word(c, "model_type", &type, e))
         return NULL;
     if (n < 0 || n > MOST_ARCHITECTURES) {
-        sh_config_refuse(c, "architectures", "a short list of strings", e);
+        sh_config_refuse(c, "architectures", n < 0 ? "a list of strings" : "a list of at most 64 strings", e);
         return NULL;
     }
     if (!type && (!n || sh_config_has_text(c)))

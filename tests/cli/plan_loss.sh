@@ -346,7 +346,7 @@ for t in 0.05 0.15 0.3 0.6; do
     kill -9 $! 2>/dev/null
     wait $! 2>/dev/null
 done
-touch killed/p.db.rows-killed killed/p.db.rows-of-others killed/p.db.rows-in_use
+touch killed/p.db.rows-killed killed/p.db.rows-of-others killed/p.db.rows-in_use killed/p.db.rows-making.shears-new
 exec 9<killed/p.db.rows-in_use
 flock 9
 again --db killed/p.db -o killed/p.json

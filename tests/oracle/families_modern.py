@@ -327,6 +327,10 @@ def cases():
             "minimax_m3_vl_text", **SMALL | BLOCKS_M3 | {"num_local_experts": 4}, num_hidden_layers=2,
             layer_types=["minimax_m3_sparse", "full_attention"], mlp_layer_types=["sparse", "dense"], swiglu_limit=0.6,
             swiglu_alpha=1.2, rms_norm_eps=1e-3, routed_scaling_factor=1.3, tie_word_embeddings=True),
+        "doge": make_config("doge", **SMALL, num_hidden_layers=3, attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3,
+                            keep_window_size=48),
+        "doge_window": make_config("doge", **SMALL | {"num_key_value_heads": 4}, head_dim=8, num_hidden_layers=2,
+                                   sliding_window=10, tie_word_embeddings=True),
         "llava": make_config("llava", vision_config=EYES | dict(projection_dim=4), text_config=SMALL | dict(
             model_type="llama", num_hidden_layers=2, rms_norm_eps=1e-5)),
         "idefics3": make_config("idefics3", vision_config=EYES, scale_factor=1, text_config=SMALL | dict(
@@ -351,11 +355,7 @@ def cases():
         "kimi_k25": make_config("kimi_k25", vision_config=EYES | dict(pos_emb_height=2, pos_emb_width=2,
             pos_emb_time=1), projection_hidden_size=4, text_config=LATENT | EXPERTS | dict(
             model_type="deepseek_v3", head_dim=4, num_hidden_layers=2, n_routed_experts=4, n_group=1, topk_group=1,
-            first_k_dense_replace=1), tie_word_embeddings=False),
-        "doge": make_config("doge", **SMALL, num_hidden_layers=3, attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3,
-                            keep_window_size=48),
-        "doge_window": make_config("doge", **SMALL | {"num_key_value_heads": 4}, head_dim=8, num_hidden_layers=2,
-                                   sliding_window=10, tie_word_embeddings=True)}
+            first_k_dense_replace=1), tie_word_embeddings=False)}
 
 
 def run(model, tokens):

@@ -106,12 +106,16 @@ static void drop_abandoned(const char *begin)
     char *folder = slash ? xasprintf("%.*s", (int)(name - begin), begin) : xstrdup("./");
     DIR *d = opendir(folder);
     for (const struct dirent *at; d && (at = readdir(d));) {
-        if (strncmp(at->d_name, name, strlen(name)) || strlen(at->d_name) != strlen(name) + 6)
+        size_t own = strlen(name) + 6;
+        if (strncmp(at->d_name, name, strlen(name)) || strlen(at->d_name) < own)
             continue;
-        char *path = xasprintf("%s%s", folder, at->d_name);
-        int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        char *path = xasprintf("%s%.*s", folder, (int)own, at->d_name);
+        int is_store = !at->d_name[own];
+        int file = is_store ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
         if (file >= 0 && !flock(file, LOCK_EX | LOCK_NB))
             sh_store_remove(path);
+        if (!is_store)                  /* perhaps of one that was killed while it made the store */
+            sh_store_remove_leftovers(path);
         if (file >= 0)
             close(file);
         free(path);
