@@ -239,14 +239,16 @@ int sh_config_outer_flag(const struct sh_config *c, const char *key, int *out, s
 
 int sh_config_outer_has(const struct sh_config *c, const char *key, const char *const *words)
 {
-    const json_t *all = json_object_get(c->root, key), *v;
-    size_t i;
+    enum { MOST = 64 };                 /* more of them would only cost time                      */
+    const json_t *all = json_object_get(c->root, key);
     if (!*words)
         return json_array_size(all) > 0;
-    json_array_foreach(all, i, v)
-        for (const char *const *word = words; *word; word++)
-            if (json_is_string(v) && !strcmp(json_string_value(v), *word))
+    for (size_t i = 0; i < json_array_size(all) && i < MOST; i++) {
+        const char *said = json_string_value(json_array_get(all, i));
+        for (const char *const *word = words; *word && said; word++)
+            if (!strcmp(said, *word))
                 return 1;
+    }
     return 0;
 }
 

@@ -55,7 +55,7 @@ int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct 
 /* The same outside of text_config. */
 int sh_config_outer_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
 int sh_config_has_text(const struct sh_config *c);                  /* is there a text_config?    */
-/* Is one of the words (NULL ends; none: anything) in the list of that key, outside of text_config? */
+/* Is one of the words (NULL ends; none: anything) among the first of the list of that key, outside of text_config? */
 int sh_config_outer_has(const struct sh_config *c, const char *key, const char *const *words);
 int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e);
 
