@@ -11,6 +11,7 @@
 #include "src/base/json_python.h"
 #include "src/base/mem.h"
 #include "src/model/config_quant_files.h"
+#include "src/model/families/families.h"
 #include "src/model/files/checkpoint.h"
 #include "src/model/files/gguf_config.h"
 #include "src/model/files/gguf_tensors.h"
@@ -24,6 +25,7 @@ struct sh_config {
     json_t *root;
     json_t *names;                      /* of GGUF: the file's own key for each; else NULL        */
     char *text;                         /* of GGUF: root in writing; else NULL                    */
+    int is_wrapped;                     /* see sh_config_is_wrapped                               */
 };
 
 /* The value at a path of keys and indices. */
@@ -64,7 +66,7 @@ static int is_of_all(const char *path)
 static json_t *find(const struct sh_config *c, const char *path)
 {
     json_t *text = find_below(json_object_get(c->root, "text_config"), path);
-    return text ? text : sh_config_is_wrapped(c) && !is_of_all(path) ? NULL : find_below(c->root, path);
+    return text ? text : c->is_wrapped && !is_of_all(path) ? NULL : find_below(c->root, path);
 }
 
 /* Absent and null are the same. */
@@ -252,6 +254,11 @@ int sh_config_outer_has(const struct sh_config *c, const char *key, const char *
     return 0;
 }
 
+int sh_config_is_wrapped(const struct sh_config *c)
+{
+    return c->is_wrapped;
+}
+
 int sh_config_has_text(const struct sh_config *c)
 {
     return json_is_object(json_object_get(c->root, "text_config"));
@@ -329,6 +336,7 @@ static int parse(struct sh_config *c, struct sh_err *e)
         return sh_fail(e, "%s: line %d: not valid JSON: %s", c->path, why.line, why.text);
     if (!json_is_object(c->root))
         return sh_fail(e, "%s: found a JSON list, expected an object", c->path);
+    c->is_wrapped = sh_config_has_text(c) && sh_config_outer_has(c, "architectures", sh_wrappers);
     return sh_config_adopt_quant(c->root, c->path, e);
 }
 

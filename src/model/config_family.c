@@ -188,11 +188,6 @@ static int names_any(const struct sh_config *c, int n, const struct sh_family *f
     return 0;
 }
 
-int sh_config_is_wrapped(const struct sh_config *c)
-{
-    return sh_config_has_text(c) && sh_config_outer_has(c, "architectures", sh_wrappers);
-}
-
 const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e)
 {
     const char *type = NULL;
@@ -267,8 +262,8 @@ static int read_tables(const struct sh_config *c, const struct sh_family *f, int
     if (listed > 0 && listed < SH_FACTS_PATTERN)
         a->n_layer = listed;
     fill_wrapped(c, f, a);
-    int is_wrapped = sh_config_is_wrapped(c), tied = (a->flags & SH_TIED_HEAD) != 0;    /* the outer config decides */
-    if (is_wrapped && sh_config_outer_flag(c, "tie_word_embeddings", &tied, e))
+    int tied = (a->flags & SH_TIED_HEAD) != 0;          /* the outer config decides */
+    if (sh_config_is_wrapped(c) && sh_config_outer_flag(c, "tie_word_embeddings", &tied, e))
         return -1;
     a->flags = tied ? a->flags | SH_TIED_HEAD : a->flags & ~(unsigned)SH_TIED_HEAD;
     for (int i = 0; i < NEEDED; i++)

@@ -308,8 +308,8 @@ static int check_no_more_layers(const struct sh_model *m, const char *prefix, st
     return 0;
 }
 
-/* A tensor that no place is bound to would change what the model computes. Hub folders hold buffers besides,
- * so there it is no mistake. */
+/* A tensor that is bound to no place would change what the model computes. Hub folders also hold buffers, so a spare
+ * tensor is not an error there. */
 static int check_all_bound(const struct sh_model *m, struct sh_err *e)
 {
     if (!m->file || !sh_weights_gguf(m->file))
@@ -390,7 +390,7 @@ static int settle_head(struct sh_model *m, const char *prefix, struct sh_err *e)
                        sh_config_outer_flag(m->config, "tie_word_embeddings", &outer, e)))
         return -1;
     if (is_wrapped)
-        tied |= inner || (outer < 0 ? !head : outer);
+        tied |= inner || (outer < 0 && !head);      /* tied: as outer says */
     if (head && tied && t)
         tied = !is_alike(head, t) || is_same(head, t);
     m->arch.flags = tied ? m->arch.flags | SH_TIED_HEAD : m->arch.flags & ~(unsigned)SH_TIED_HEAD;

@@ -9,7 +9,7 @@
 
 #include "src/base/mem.h"
 
-/* KV heads of a layer. The plan has none for layers that do not attend; what has no cache anyway costs nothing. */
+/* KV heads of a layer. A plan has none for layers that do not attend, which have no cache to count. */
 static int heads_of(const struct sh_plan *p, int layer)
 {
     return p->heads[layer] ? p->heads[layer] : p->n_kv_head;

@@ -250,7 +250,7 @@ int sh_allot_longest(const struct sh_allot *a)
     return a->length[a->n_length - 1];
 }
 
-/* Of x [n_layer][n_head][each] the heads that there are, for free(). NULL: there is no x. */
+/* Copies the heads that exist out of x [n_layer][n_head][each]. The caller frees the copy. NULL: x is NULL. */
 static double *of_heads(const struct sh_allot *a, const double *x, size_t each)
 {
     double *own = x ? xmalloc((size_t)a->n_layer * (size_t)a->n_head * each * sizeof *own) : NULL, *to = own;
@@ -262,7 +262,7 @@ static double *of_heads(const struct sh_allot *a, const double *x, size_t each)
     return own;
 }
 
-/* Of x [n_layer][each] the layers that attend, likewise. */
+/* Copies the layers that attend out of x [n_layer][each], likewise. */
 static double *of_layers(const struct sh_allot *a, const double *x, size_t each)
 {
     double *own = x ? xmalloc((size_t)a->n_layer * each * sizeof *own) : NULL;
