@@ -73,7 +73,7 @@ UNPACK int has_whole_scales(enum sh_packing format)
     return format >= SH_N_PACKING;
 #else
     int is_made = format == SH_PACKED_INT4_128 || format == SH_PACKED_FP4_128;  /* with floats for scales */
-    return in_bytes(format) && !has_one_scale(format) && !is_made;
+    return in_bytes(format) && !has_one_scale(format) && !is_made && scale_of_all(format) < 0;
 #endif
 }
 

@@ -29,6 +29,9 @@ LANE lane_ints ints_load(const void *at) { return _mm512_loadu_si512(at); }
 LANE void ints_store(void *at, lane_ints a) { _mm512_storeu_si512(at, a); }
 LANE lane_ints ints_set(int32_t x) { return _mm512_set1_epi32(x); }
 LANE lane_ints bytes_set(int x) { return _mm512_set1_epi8((char)x); }
+LANE lane_ints pairs_set(int x) { return _mm512_set1_epi16((short)x); }
+LANE lane_ints pairs_multiply(lane_ints a, lane_ints b) { return _mm512_mullo_epi16(a, b); }
+LANE lane_ints pairs_multiply_high(lane_ints a, lane_ints b) { return _mm512_mulhi_epu16(a, b); }
 LANE lane_ints ints_left(lane_ints a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 LANE lane_ints ints_right(lane_ints a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
 LANE lane_ints ints_right_signed(lane_ints a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
@@ -101,6 +104,8 @@ LANE_INTS(ints_multiply_add, _mm256_madd_epi16)             /* of pairs of 16-bi
 LANE_INTS(ints_multiply_add_bytes, _mm256_maddubs_epi16)    /* unsigned ones and signed ones; 16-bit numbers */
 LANE_INTS(pairs_add, _mm256_add_epi16)                      /* pairs_: of 16-bit numbers, modulo 2^16        */
 LANE_INTS(pairs_sub, _mm256_sub_epi16)
+LANE_INTS(pairs_multiply, _mm256_mullo_epi16)
+LANE_INTS(pairs_multiply_high, _mm256_mulhi_epu16)          /* unsigned; the upper halves                    */
 LANE_INTS(bytes_sub, _mm256_sub_epi8)
 #undef LANE_INTS
 

@@ -25,6 +25,8 @@ static inline __attribute__((always_inline)) int group_place(enum sh_packing for
     case SH_PACKED_Q6_K: return byte >= 208 ? 0 : byte - 190;
     case SH_PACKED_Q3_K: return byte >= 108 ? 0 : byte - 94;
     case SH_PACKED_Q2_K: return byte >= 80 ? 0 : byte + 4;
+    case SH_PACKED_TQ1_0: return byte >= 52 ? 0 : byte + 2;
+    case SH_PACKED_TQ2_0: return byte >= 64 ? 0 : byte + 2;
     case SH_PACKED_MXFP4_APART: return byte + 1;
     default: return byte;
     }

@@ -197,6 +197,9 @@ UNPACK void lane_scales_of(enum sh_packing format, const struct lanes_at *at, st
     case SH_PACKED_INT4_128:
         put_int4(lane_word_at(format, at, 0), to);
         break;
+    case SH_PACKED_TQ1_0: case SH_PACKED_TQ2_0: case SH_PACKED_Q1_0:
+        to->d = halves_at(format, at, scale_of_all(format));
+        break;
     case SH_PACKED_INT8_128:
         to->d = floats_as(lane_word_at(format, at, 0));
         break;
@@ -276,6 +279,9 @@ UNPACK struct pieces pieces_of(enum sh_packing format)
     case SH_PACKED_Q6_K: return (struct pieces){0, 12};
     case SH_PACKED_Q2_K: return (struct pieces){16, 4};
     case SH_PACKED_Q3_K: return (struct pieces){0, 6};
+    case SH_PACKED_TQ1_0: return (struct pieces){0, 3};         /* and a word */
+    case SH_PACKED_TQ2_0: return (struct pieces){0, 4};
+    case SH_PACKED_Q1_0: return (struct pieces){2, 1};
     case SH_PACKED_IQ4_XS: return (struct pieces){8, 8};
     default: return (struct pieces){0, 1};      /* MXFP4_APART */
     }
@@ -292,11 +298,21 @@ UNPACK int fifths_byte(enum sh_packing format)
     return format == SH_PACKED_Q5_1 ? 4 : 2;
 }
 
-/* With 16 added where bits 4 g to 4 g + 3 of the words are set. */
-UNPACK lane_ints with_fifths(lane_ints code, lane_ints bits, int g)
+/* With `more` added where bits 4 g to 4 g + 3 of the words are set. */
+UNPACK lane_ints with_bits(lane_ints code, int more, lane_ints bits, int g)
 {
     __m128i byte = _mm_add_epi8(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c), _mm_set1_epi8((char)(g / 2)));
-    return bytes_add_where(code, 16, ints_shuffle(bits, ints_repeat(byte)), (int32_t)(g % 2 ? 0x80402010 : 0x08040201));
+    bits = ints_shuffle(bits, ints_repeat(byte));
+    return bytes_add_where(code, more, bits, (int32_t)(g % 2 ? 0x80402010 : 0x08040201));
+}
+
+/* TQ1_0 (unpack.h): a digit of base 3 of each byte. */
+UNPACK lane_ints lane_thirds(lane_ints word, int power)
+{
+    lane_ints even = ints_left(ints_and(word, ints_set(0x00ff00ff)), 8), odd = ints_and(word, ints_set(-0xff0100));
+    even = pairs_multiply_high(pairs_multiply(even, pairs_set(power)), pairs_set(3));
+    odd = pairs_multiply_high(pairs_multiply(odd, pairs_set(power)), pairs_set(3));
+    return ints_or(even, ints_left(odd, 8));
 }
 
 /* Codes as numbers of a table, plus lane_offset. */
@@ -327,6 +343,8 @@ UNPACK void words_of(enum sh_packing format, const struct lanes_at *at, struct l
     if (!at->is_group)
         pieces_at(format, at, p.at, p.n, to->word);
     to->fifths = ints_set(0);
+    if (!at->is_group && format == SH_PACKED_TQ1_0)
+        to->word[12] = lane_word_at(format, at, 48);
     if (!at->is_group && has_fifths(format))
         to->fifths = lane_word_at(format, at, fifths_byte(format));
 }
@@ -344,6 +362,15 @@ UNPACK lane_ints word_of(enum sh_packing format, const struct lane_words *w, int
     return w->at->is_group ? ints_load(w->at->group + LANES * group_place(format, skip)) : w->word[i];
 }
 
+/* TQ1_0: of 12 words, the first eight have five runs, the other four two and a half; half a run is in the last word. */
+UNPACK lane_ints group_of_thirds(const struct lane_words *w, int run, int g)
+{
+    static const int powers[5] = {1, 3, 9, 27, 81};
+    int digit = run < 5 ? run : run < 7 || g < 4 ? run * 2 - 10 + g / 4 : g - 4;
+    int word = run < 5 ? g : run < 7 || g < 4 ? 8 + g % 4 : 12;
+    return lane_thirds(word_of(SH_PACKED_TQ1_0, w, word), powers[digit]);
+}
+
 /* Group g of a run: unsigned bytes. */
 UNPACK lane_ints codes_of(enum sh_packing format, const struct lane_words *w, int run, int g)
 {
@@ -356,7 +383,7 @@ UNPACK lane_ints codes_of(enum sh_packing format, const struct lane_words *w, in
     switch (format) {
     case SH_PACKED_Q8_0: case SH_PACKED_INT8_128: return ints_xor(word_of(format, w, run * 8 + g), bytes_set(-128));
     case SH_PACKED_Q5_0: case SH_PACKED_Q5_1:
-        return with_fifths(moved(word_of(format, w, g % 4), g / 4 * 4, 0, 15), w->fifths, g);
+        return with_bits(moved(word_of(format, w, g % 4), g / 4 * 4, 0, 15), 16, w->fifths, g);
     case SH_PACKED_Q4_K: case SH_PACKED_INT4_128:
         return moved(word_of(format, w, run / 2 * 8 + g), run % 2 * 4, 0, 15);
     case SH_PACKED_Q5_K:
@@ -367,7 +394,9 @@ UNPACK lane_ints codes_of(enum sh_packing format, const struct lane_words *w, in
                        moved(word_of(format, w, 32 + half * 8 + g), 2 * quarter, 4, 0x30));
     case SH_PACKED_FP4_128:
         return through_table(format, moved(word_of(format, w, run / 2 * 8 + g), run % 2 * 4, 0, 15));
-    case SH_PACKED_Q2_K: return moved(word_of(format, w, half * 8 + g), 2 * quarter, 0, 3);
+    case SH_PACKED_Q2_K: case SH_PACKED_TQ2_0: return moved(word_of(format, w, half * 8 + g), 2 * quarter, 0, 3);
+    case SH_PACKED_TQ1_0: return group_of_thirds(w, run, g);
+    case SH_PACKED_Q1_0: return with_bits(ints_set(0), 2, word_of(format, w, run), g);
     case SH_PACKED_Q3_K:
         return ints_or(moved(word_of(format, w, 8 + half * 8 + g), 2 * quarter, 0, 3),
                        moved(word_of(format, w, g), run, 2, 4));

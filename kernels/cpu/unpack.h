@@ -75,6 +75,7 @@ UNPACK float offset_of(enum sh_packing format)
     case SH_PACKED_Q5_0: return 16;
     case SH_PACKED_Q6_K: return 32;
     case SH_PACKED_Q3_K: return 4;
+    case SH_PACKED_TQ1_0: case SH_PACKED_TQ2_0: case SH_PACKED_Q1_0: return 1;
     default: return 0;
     }
 }
@@ -122,11 +123,24 @@ UNPACK void sixteen_of_6(const unsigned char *b, float *scale)
     times_8(scale + 8, half_at(b + 108), w[2], w[3]);
 }
 
+/* Where blocks of several spans have one f16 scale for all of them; -1: they do not. */
+UNPACK int scale_of_all(enum sh_packing format)
+{
+    switch (format) {
+    case SH_PACKED_TQ1_0: return 52;
+    case SH_PACKED_TQ2_0: return 64;
+    case SH_PACKED_Q1_0: return 0;
+    default: return -1;
+    }
+}
+
 /* Of the spans of a block that has several. */
 UNPACK void scales_of(enum sh_packing format, const unsigned char *b, float *scale, float *less)
 {
     if (sh_packed_is_points(format))
         scales_of_points(format, b, scale);
+    for (int i = 0; i < MOST_SPANS && scale_of_all(format) >= 0; i++)
+        scale[i] = half_at(b + scale_of_all(format));
     switch (format) {
     case SH_PACKED_Q4_K: case SH_PACKED_Q5_K:
         pairs_of_6(b, scale, less);
@@ -241,6 +255,30 @@ UNPACK bytes32 bits_to(const unsigned char *at, int from, int to, unsigned mask)
     return (bytes32)(v & (uint16_t)(mask * 0x0101 << to));
 }
 
+/* A digit of base 3 of each of 32 bytes, which are fractions of 256; power: the digit is the first after the bytes were
+ * multiplied by it. */
+UNPACK bytes32 thirds(pairs32 v, pairs32 power)
+{
+    pairs32 even = (v << 8) * power >> 8, odd = (v & 0xff00) * power >> 8;
+    return (bytes32)(even * 3 >> 8 | (odd * 3 & 0xff00));
+}
+
+/* TQ1_0: the first 32 bytes have five runs, the next 16 two and a half. */
+UNPACK bytes32 run_of_thirds(const unsigned char *b, int run)
+{
+    static const uint16_t powers[5] = {1, 3, 9, 27, 81};
+    pairs32 v, power = {0};
+    if (run < 5)
+        return thirds(*(const pairs32 *)(const void *)b, power + powers[run]);
+    memcpy(&v, b + 32, 16);
+    memcpy((char *)&v + 16, b + 32, 16);
+    for (int i = 0; i < 4 && run == 7; i++)
+        memcpy((char *)&v + 16 + 4 * i, b + 48, 4);
+    for (int i = 0; i < 16; i++)
+        power[i] = powers[run < 7 ? run * 2 - 10 + i / 8 : i < 8 ? 4 : (i - 8) / 2];
+    return thirds(v, power);
+}
+
 /* The codes of a run, for formats that number_codes does not read from the block. */
 UNPACK bytes32 run_codes(enum sh_packing format, const unsigned char *b, int run)
 {
@@ -260,6 +298,9 @@ UNPACK bytes32 run_codes(enum sh_packing format, const unsigned char *b, int run
         return bits_of(b + half * 64 + run % 2 * 32, quarter / 2 * 4, 15) |
                bits_to(b + 128 + half * 32, 2 * quarter, 4, 3);
     case SH_PACKED_Q2_K: return bits_of(b + 16 + half * 32, 2 * quarter, 3);
+    case SH_PACKED_TQ2_0: return bits_of(b + half * 32, 2 * quarter, 3);
+    case SH_PACKED_TQ1_0: return run_of_thirds(b, run);
+    case SH_PACKED_Q1_0: return set_bytes(word_at(b + 2 + 4 * run)) & 2;
     case SH_PACKED_Q3_K: return bits_of(b + 32 + half * 32, 2 * quarter, 3) | bits_to(b, run, 2, 1);
     default: return *(const bytes32 *)(const void *)(b + run * RUN);    /* a block of points, as codes */
     }

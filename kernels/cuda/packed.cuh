@@ -183,6 +183,11 @@ static __device__ __forceinline__ void eight_of_128(const unsigned char *b, int 
 #pragma unroll
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = fp4_twice(byte_of(q, i) >> (first / 32 % 2 * 4) & 15u);
+    } else if constexpr (FORMAT == SH_PACKED_Q1_0) {
+        e->scale = half_at(b);
+#pragma unroll
+        for (int i = 0; i < PACKED_EIGHT; i++)
+            e->code[i] = b[2 + first / 8] >> i & 1 ? 1.0f : -1.0f;
     } else {                                                    /* INT8_128 */
         uint2 q = bytes_at<4>(b + 4 + first);
         e->scale = __uint_as_float(*(const unsigned *)b);
@@ -190,6 +195,15 @@ static __device__ __forceinline__ void eight_of_128(const unsigned char *b, int 
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = (float)(signed char)byte_of(q, i);
     }
+}
+
+/* Number i of a block of TQ1_0: a digit of base 3. */
+static __device__ __forceinline__ float third_of(const unsigned char *b, int i)
+{
+    int digit = i < 160 ? i / 32 : i < 240 ? (i - 160) / 16 : (i - 240) / 4;
+    unsigned q = b[i < 160 ? i % 32 : i < 240 ? 32 + i % 16 : 48 + i % 4];
+    unsigned power = digit < 2 ? digit < 1 ? 1 : 3 : digit < 3 ? 9 : digit < 4 ? 27 : 81;
+    return (float)((int)((q * power & 255u) * 3 >> 8) - 1);
 }
 
 /* Formats of 256. */
@@ -230,6 +244,17 @@ static __device__ __forceinline__ void eight_of_256(const unsigned char *b, int 
         for (int i = 0; i < PACKED_EIGHT; i++)
             e->code[i] = (float)((int)((byte_of(q, i) >> (part % 8 / 2 * 2) & 3u) +
                                        4 * (byte_of(high, i) >> (part / 2) & 1u)) - 4);
+    } else if constexpr (FORMAT == SH_PACKED_TQ2_0) {
+        uint2 q = bytes_at<2>(b + part / 8 * 32 + first % 32);
+        e->scale = half_at(b + 64);
+#pragma unroll
+        for (int i = 0; i < PACKED_EIGHT; i++)
+            e->code[i] = (float)((int)(byte_of(q, i) >> (part % 8 / 2 * 2) & 3u) - 1);
+    } else if constexpr (FORMAT == SH_PACKED_TQ1_0) {
+        e->scale = half_at(b + 52);
+#pragma unroll
+        for (int i = 0; i < PACKED_EIGHT; i++)
+            e->code[i] = third_of(b, first + i);
     } else {                                                    /* IQ4_XS */
         unsigned code[PACKED_EIGHT], high = (unsigned)(b[2] | b[3] << 8) >> (2 * run) & 3u;
         unsigned low = (unsigned)b[4 + run / 2] >> (4 * (run % 2)) & 15u;

@@ -213,6 +213,8 @@ static struct scales half_scales(enum sh_packing format)
     case SH_PACKED_Q6_K: return (struct scales){208, 1};
     case SH_PACKED_Q2_K: return (struct scales){80, 2};
     case SH_PACKED_Q3_K: return (struct scales){108, 1};
+    case SH_PACKED_TQ1_0: return (struct scales){52, 1};
+    case SH_PACKED_TQ2_0: return (struct scales){64, 1};
     case SH_PACKED_INT4_32: case SH_PACKED_INT4_128: case SH_PACKED_INT8_128: case SH_PACKED_FP4_128:
     case SH_PACKED_E4M3_32: case SH_PACKED_E4M3_128: case SH_PACKED_E5M2_128: case SH_PACKED_NF4_64:
         return (struct scales){0, 0};

@@ -90,7 +90,7 @@ int sh_stored_type(const struct sh_stored *t, enum sh_type *out, struct sh_err *
     else
         return sh_fail(e, "%s: tensor '%s': found dtype %s, expected F32, F16 or BF16%s", t->file, t->name, t->dtype,
                        sh_is_gguf_name(t->file) ? ", Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ1_S to IQ4_XS, "
-                                                  "MXFP4, NVFP4" : "");
+                                                  "MXFP4, NVFP4, TQ1_0, TQ2_0, Q1_0" : "");
     return 0;
 }
 

@@ -21,7 +21,8 @@ static const struct format { const char *name; int half[2], is_apart; } formats[
     {"MXFP4", {-1, -1}, 0},
     {"Q4_K", {0, 2}, 0}, {"Q5_K", {0, 2}, 0}, {"Q6_K", {208, -1}, 0}, {"Q2_K", {80, 82}, 0},
     {"Q3_K", {108, -1}, 0}, {"IQ4_XS", {0, -1}, 0}, {"IQ2_XS", {0, -1}, 0},
-    {"IQ3_S", {0, -1}, 0}, {"IQ1_S", {0, -1}, 0}, {"NVFP4", {-1, -1}, 0}, {"MXFP4", {-1, -1}, 1}};
+    {"IQ3_S", {0, -1}, 0}, {"IQ1_S", {0, -1}, 0}, {"NVFP4", {-1, -1}, 0}, {"MXFP4", {-1, -1}, 1},
+    {"TQ1_0", {52, -1}, 0}, {"TQ2_0", {64, -1}, 0}, {"Q1_0", {0, -1}, 0}};
 enum { N_FORMAT = sizeof formats / sizeof *formats };
 
 struct blocks {

@@ -14,7 +14,7 @@ struct block_format {
     int half[2], byte, is_apart, is_made, is_sorted;
 };
 
-enum { N_BLOCK_FORMAT = 43 };
+enum { N_BLOCK_FORMAT = 46 };
 extern const struct block_format block_formats[N_BLOCK_FORMAT];
 
 struct blocks {                         /* a matrix                                               */

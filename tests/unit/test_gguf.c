@@ -151,9 +151,9 @@ static void formats(void)
 {
     static const char *const names[] = {"Q4_0", "Q4_1", "Q4_K", "Q5_0", "Q5_1", "Q5_K", "Q6_K", "Q8_0"};
     static const char *const few_bits[] = {"IQ1_M", "IQ1_S", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ3_S", "IQ3_XXS", "IQ4_NL",
-                                           "IQ4_XS", "MXFP4", "Q2_K", "Q3_K"};
+                                           "IQ4_XS", "MXFP4", "Q1_0", "Q2_K", "Q3_K", "TQ1_0", "TQ2_0"};
     check_formats("types", names, 8);
-    check_formats("blocks", few_bits, 12);
+    check_formats("blocks", few_bits, 15);
 }
 
 /* The blocks that products read are those numbers, too, but for the last digit. */

@@ -18,6 +18,11 @@
  *     MXFP4  a byte e, 16 bytes of 4-bit floats q x = 2^(e - 127) q
  *     NVFP4  four bytes s, 32 bytes of 4-bit floats q    x = s q, each 16 with its s, a float E4M3 without a sign
  *                                                 (127 is 0); low nibbles are the first 8 of 16
+ *     TQ2_0  64 bytes q of two bits as in Q2_K, d x = d (q - 1)
+ *     TQ1_0  52 bytes of five q each (the last four of four), d    x = d (q - 1): digits of base 3, of the fraction
+ *                                                 byte / 256, the first of 32 bytes, then the second of these and so
+ *                                                 on; then those of 16, and of four bytes
+ *     Q1_0   d, 128 bits q                        x = d (2 q - 1)
  *
  * and the IQ formats of gguf_iq.c.
  *
@@ -179,6 +184,41 @@ static void unpack_nvfp4(const unsigned char *b, float *out)
     }
 }
 
+static void unpack_tq2_0(const unsigned char *b, float *out)
+{
+    float d = half_at(b + 64);
+    for (int run = 0; run < 8; run++)
+        #pragma omp simd
+        for (int i = 0; i < 32; i++)
+            out[run * 32 + i] = d * (float)((b[run / 4 * 32 + i] >> run % 4 * 2 & 3) - 1);
+}
+
+/* n bytes; power: of 3. */
+static float *unpack_thirds(const unsigned char *q, int n, unsigned power, float d, float *out)
+{
+    #pragma omp simd
+    for (int i = 0; i < n; i++)
+        out[i] = d * (float)((int)((q[i] * power & 255) * 3 >> 8) - 1);
+    return out + n;
+}
+
+static void unpack_tq1_0(const unsigned char *b, float *out)
+{
+    static const struct { int at, n, digits; } parts[] = {{0, 32, 5}, {32, 16, 5}, {48, 4, 4}};
+    for (int k = 0; k < 3; k++) {
+        unsigned power = 1;
+        for (int i = 0; i < parts[k].digits; i++, power *= 3)
+            out = unpack_thirds(b + parts[k].at, parts[k].n, power, half_at(b + 52), out);
+    }
+}
+
+static void unpack_q1_0(const unsigned char *b, float *out)
+{
+    float d = half_at(b);
+    for (int i = 0; i < 128; i++)
+        out[i] = b[2 + i / 8] >> i % 8 & 1 ? d : -d;
+}
+
 /* Those that cannot be unpacked are here for their names and sizes. */
 static const struct sh_gguf_type types[] = {
     {0, "F32", 1, 4, NULL, SH_PACKED_OTHER}, {1, "F16", 1, 2, NULL, SH_PACKED_F16},
@@ -192,8 +232,8 @@ static const struct sh_gguf_type types[] = {
     {9, "Q8_1", 32, 36, NULL, SH_PACKED_OTHER}, {15, "Q8_K", 256, 292, NULL, SH_PACKED_OTHER},
     {24, "I8", 1, 1, NULL, SH_PACKED_OTHER}, {25, "I16", 1, 2, NULL, SH_PACKED_OTHER},
     {26, "I32", 1, 4, NULL, SH_PACKED_OTHER}, {27, "I64", 1, 8, NULL, SH_PACKED_OTHER},
-    {28, "F64", 1, 8, NULL, SH_PACKED_OTHER}, {34, "TQ1_0", 256, 54, NULL, SH_PACKED_OTHER},
-    {35, "TQ2_0", 256, 66, NULL, SH_PACKED_OTHER}, {41, "Q1_0", 128, 18, NULL, SH_PACKED_OTHER}};
+    {28, "F64", 1, 8, NULL, SH_PACKED_OTHER}, {34, "TQ1_0", 256, 54, unpack_tq1_0, SH_PACKED_TQ1_0},
+    {35, "TQ2_0", 256, 66, unpack_tq2_0, SH_PACKED_TQ2_0}, {41, "Q1_0", 128, 18, unpack_q1_0, SH_PACKED_Q1_0}};
 
 const struct sh_gguf_type *sh_gguf_type(uint32_t number)
 {
