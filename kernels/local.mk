@@ -29,7 +29,7 @@ cpu_variant_sources = \
 	%D%/cpu/ops.c \
 	%D%/cpu/record.c \
 	%D%/cpu/vector.h
-cpu_variant_cflags  = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) $(PEEL_CFLAGS) \
+cpu_variant_cflags  = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) $(PEEL_CFLAGS) $(UNTRACKED_CFLAGS) \
 	-fno-math-errno -fno-trapping-math -ffp-contract=fast
 
 noinst_LIBRARIES += libcpubase.a

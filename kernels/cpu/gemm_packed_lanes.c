@@ -187,21 +187,37 @@ typedef void tile_fn(int rows, const struct wide_run *w, const struct lane_run *
     {                                                                                                              \
         tile(SH_PACKED_##name, rows, w, x, runs, sum);                                                       \
     }
-#ifdef __AVX512F__
-/* Products differ by spans, and by whether something is subtracted. */
 TILE(Q8_0)
 TILE(Q4_1)
 TILE(Q6_K)
 TILE(Q2_K)
-static tile_fn *const tiles[2][2] = {{tile_Q8_0, tile_Q4_1}, {tile_Q6_K, tile_Q2_K}};
-#define TILE_OF(name, span, has_less) tiles[(span) < RUN][has_less]
-#else
-#define FORMAT(name, elements, bytes, span, has_less) TILE(name)
-SH_PACKED_CODES(FORMAT)
-#undef FORMAT
-#define TILE_OF(name, span, has_less) tile_##name
+#ifndef __AVX512F__
+TILE(Q4_0)
+TILE(Q5_1)
+TILE(IQ2_S)
 #endif
 #undef TILE
+
+/* Products differ by spans, and by whether something is subtracted; with AVX2 also by whether codes are bytes, and by
+ * the parts of a run. */
+UNPACK tile_fn *tile_for(enum sh_packing format)
+{
+    int is_split = spans_of_run(format) > 1;
+    if (sh_packing_shape(format).has_less) {
+#ifndef __AVX512F__
+        if (!is_split && parts_of_run(format) > 1)
+            return tile_Q5_1;
+#endif
+        return is_split ? tile_Q2_K : tile_Q4_1;
+    }
+#ifndef __AVX512F__
+    if (!in_bytes(format))
+        return is_split ? tile_IQ2_S : tile_Q8_0;
+    if (!is_split)
+        return tile_Q4_0;
+#endif
+    return is_split ? tile_Q6_K : tile_Q8_0;
+}
 
 typedef void wide_fn(struct wide_from *from, int runs, int v, struct wide_run *to);
 typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run *to);
@@ -209,10 +225,10 @@ typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run
 #define FORMAT(name, elements, bytes, span, has_less)                                                              \
     static void wide_##name(struct wide_from *from, int runs, int v, struct wide_run *to)                          \
     {                                                                                                              \
-        if (from->at.is_group && !sh_packed_is_points(SH_PACKED_##name))                                           \
-            put_wide(SH_PACKED_##name, 1, from, runs * RUN / (elements), v, to);                                   \
-        else                                                                                                       \
+        if (has_row_lanes(SH_PACKED_##name) && !(from->at.is_group && sh_packed_may_settle(SH_PACKED_##name)))     \
             put_wide(SH_PACKED_##name, 0, from, runs * RUN / (elements), v, to);                                   \
+        else                                                                                                       \
+            put_wide(SH_PACKED_##name, 1, from, runs * RUN / (elements), v, to);                                   \
     }                                                                                                              \
     static void put_##name(const struct sh_mat *x, int first, int rows, struct lane_run *to)                       \
     {                                                                                                              \
@@ -220,7 +236,7 @@ typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run
     }                                                                                                              \
     static tile_fn *tile_for_##name(void)                                                                          \
     {                                                                                                              \
-        return TILE_OF(name, span, has_less);                                                                      \
+        return tile_for(SH_PACKED_##name);                                                                         \
     }
 SH_PACKED_CODES(FORMAT)
 #undef FORMAT
