@@ -125,21 +125,22 @@ void sh_steps_free(struct sh_steps *s);
 sh_read_step sh_normal_step, sh_split_step, sh_decode_step;
 int sh_tok_replace(struct sh_step *to, const json_t *from, struct sh_err *e);    /* "Replace", in two of them */
 
-/* Appends the normalised text to `out`. at_start: it begins the whole text. */
+/* Appends the normalised text to `out`. at_start: it begins the whole text. watch: see tok_regex.h. */
+struct sh_watch;
 int sh_normal_run(const struct sh_steps *s, const char *text, size_t n, int at_start, struct sh_text *out,
-                  struct sh_err *e);
+                  struct sh_watch *watch, struct sh_err *e);
 void sh_normal_sentencepiece(struct sh_steps *s, struct sh_sp_normal *sp);      /* takes over sp */
 
 /* Cuts and rewrites `p` in place; `spare` is scratch. at_start: its first piece begins the whole text. No piece is
  * empty afterwards. */
 int sh_split_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_pieces *spare, int at_start,
-                 struct sh_err *e);
+                 struct sh_watch *watch, struct sh_err *e);
 
 /* `p` holds one piece a token; the text is appended to `out`. */
 void sh_decode_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_text *out);
 int sh_decode_is_byte_level(const struct sh_steps *s);         /* tokens are written in GPT-2's alphabet */
 
-enum { SH_TOK_MOST_START = 4 };
+enum { SH_TOK_MOST_START = 4, SH_TOK_SECONDS = 10 };   /* SECONDS: for the expressions of one file or text */
 
 struct sh_tokenizer {
     struct sh_vocab vocab;

@@ -136,7 +136,7 @@ static void strip(const struct sh_step *s, const char *text, size_t n, struct sh
     sh_text_add(out, text, n);
 }
 
-static void each(const struct sh_step *s, const struct sh_pieces *p, struct sh_pieces *out)
+static void each(const struct sh_step *s, const struct sh_pieces *p, struct sh_pieces *out, struct sh_watch *watch)
 {
     static const struct sh_text nothing;
     struct sh_err ignored; /* a pattern that gives up leaves the rest of its token as it is */
@@ -147,12 +147,12 @@ static void each(const struct sh_step *s, const struct sh_pieces *p, struct sh_p
             strip(s, text, p->at[i].n, &out->text);
         else
             sh_regex_replace(s->regex, text, p->at[i].n, s->kind == METASPACE && s->start && !i ? &nothing : &s->text,
-                             &out->text, &ignored);
+                             &out->text, watch, &ignored);
         end_piece(out, begin);
     }
 }
 
-static void run_step(const struct sh_step *s, const struct sh_pieces *p, struct sh_pieces *out)
+static void run_step(const struct sh_step *s, const struct sh_pieces *p, struct sh_pieces *out, struct sh_watch *watch)
 {
     if (s->kind == BYTE_LEVEL) {
         byte_level(p, out);
@@ -163,18 +163,20 @@ static void run_step(const struct sh_step *s, const struct sh_pieces *p, struct 
             sh_text_add(&out->text, p->text.at + p->at[i].at, p->at[i].n);
         end_piece(out, 0);
     } else {
-        each(s, p, out);
+        each(s, p, out, watch);
     }
 }
 
 void sh_decode_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_text *out)
 {
     struct sh_pieces next = {0};
+    struct sh_watch watch;
+    sh_watch_begin(&watch, 1, p->text.n);
     p->text.limit = next.text.limit = SH_TOK_GROWTH(p->text.n);
     for (int i = 0; i < s->n; i++) {
         sh_pieces_clear(&next);
         sh_text_add(&next.text, "", 0);
-        run_step(&s->at[i], p, &next);
+        run_step(&s->at[i], p, &next, &watch);
         struct sh_pieces old = *p;
         *p = next;
         next = old;

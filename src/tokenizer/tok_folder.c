@@ -119,21 +119,28 @@ struct more {
     json_t *to, *seen;
     const json_t *vocab;                /* of the model: token to id, or an array of [token, score]   */
     json_int_t next;
+    json_t *ids;                        /* of such an array, once one is asked for: token to id       */
 };
 
-/* The vocabulary's id of a token; NULL: it has none. */
-static json_t *id_of(const struct more *m, const char *text)
+static json_t *ids_of(const json_t *vocab)
 {
-    if (json_is_object(m->vocab)) {
-        json_t *id = json_object_get(m->vocab, text);
-        return json_incref(id);
+    json_t *ids = json_object();
+    for (size_t i = json_array_size(vocab); i-- > 0;) {         /* of equal ones the first */
+        const char *text = json_string_value(json_array_get(json_array_get(vocab, i), 0));
+        if (text)
+            json_object_set_new(ids, text, json_integer((json_int_t)i));
     }
-    for (size_t i = 0; i < json_array_size(m->vocab); i++) {
-        const char *own = json_string_value(json_array_get(json_array_get(m->vocab, i), 0));
-        if (own && !strcmp(own, text))
-            return json_integer((json_int_t)i);
-    }
-    return NULL;
+    return ids;
+}
+
+/* The vocabulary's id of a token; NULL: it has none. */
+static json_t *id_of(struct more *m, const char *text)
+{
+    if (!json_is_array(m->vocab))
+        return json_incref(json_object_get(m->vocab, text));
+    if (!m->ids)
+        m->ids = ids_of(m->vocab);
+    return json_incref(json_object_get(m->ids, text));
 }
 
 /* token: a text, which is then special, or an object. */
@@ -245,21 +252,32 @@ static void add_extra(struct more *m, const json_t *config, const json_t *map)
     add_list(m, next);
 }
 
+/* The text of a token's object; NULL: it has none, or one with a NUL. */
+static const char *text_of(const json_t *token)
+{
+    const json_t *content = json_object_get(token, "content");
+    const char *text = json_string_value(content);
+    return text && strlen(text) == json_string_length(content) ? text : NULL;
+}
+
 /* The flags in added_tokens_decoder replace those of a token that tokenizer.json has already. */
 static void replace_flags(json_t *added, const json_t *decoder)
 {
-    const char *key;
-    json_t *token;
+    const char *key, *text;
+    json_t *token, *by_text = json_object();
     json_object_foreach((json_t *)decoder, key, token)
-        for (size_t i = 0; i < json_array_size(added) && json_is_object(token); i++) {
-            json_t *own = json_array_get(added, i), *id = json_object_get(own, "id");
-            if (!json_is_object(own) || !json_equal(json_object_get(own, "content"), json_object_get(token, "content")))
-                continue;
-            json_incref(id);
-            json_object_update(own, token);
-            if (id)
-                json_object_set_new(own, "id", id);
-        }
+        if ((text = text_of(token)) && json_object_update(json_object_get(by_text, text), token))
+            json_object_set_new(by_text, text, json_copy(token));
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        json_t *own = json_array_get(added, i), *id = json_object_get(own, "id");
+        if (!(text = text_of(own)) || !(token = json_object_get(by_text, text)))
+            continue;
+        json_incref(id);
+        json_object_update(own, token);
+        if (id)
+            json_object_set_new(own, "id", id);
+    }
+    json_decref(by_text);
 }
 
 int sh_tok_folder_more(const char *folder, const json_t *config, json_t *root, struct sh_err *e)
@@ -270,7 +288,7 @@ int sh_tok_folder_more(const char *folder, const json_t *config, json_t *root, s
     json_t *map = numbered ? NULL : sh_tok_optional(folder, "special_tokens_map.json", &bad, e);
     json_t *file = numbered || bad ? NULL : sh_tok_optional(folder, "added_tokens.json", &bad, e);
     size_t n = json_is_object(vocab) ? json_object_size(vocab) : json_array_size(vocab);
-    struct more m = {json_array(), json_object(), vocab, (json_int_t)n};
+    struct more m = {json_array(), json_object(), vocab, (json_int_t)n, NULL};
     for (size_t i = 0; i < json_array_size(added); i++) {
         const json_t *token = json_array_get(added, i);
         const char *text = json_string_value(json_object_get(token, "content"));
@@ -282,7 +300,7 @@ int sh_tok_folder_more(const char *folder, const json_t *config, json_t *root, s
     if (!bad) {
         replace_flags(added, json_object_get(config, "added_tokens_decoder"));
         add_decoder(&m, json_object_get(config, "added_tokens_decoder"));
-        struct more named = {json_array(), json_object(), NULL, 0};
+        struct more named = {json_array(), json_object(), NULL, 0, NULL};
         add_keys(&named, config, map);
         add_extra(&named, config, map);
         add_file(&m, file, named.seen);
@@ -299,5 +317,6 @@ int sh_tok_folder_more(const char *folder, const json_t *config, json_t *root, s
     json_decref(file);
     json_decref(m.to);
     json_decref(m.seen);
+    json_decref(m.ids);
     return bad ? -1 : 0;
 }

@@ -98,12 +98,12 @@ static int run_form(const struct sh_step *s, const char *text, size_t n, struct 
 }
 
 static int run_step(const struct sh_step *s, const char *text, size_t n, int at_start,
-                    struct sh_text *out, struct sh_err *e)
+                    struct sh_text *out, struct sh_watch *watch, struct sh_err *e)
 {
     size_t begin, end;
     switch (s->kind) {
     case FORM: return run_form(s, text, n, out, e);
-    case REPLACE: return sh_regex_replace(s->regex, text, n, &s->text, out, e);
+    case REPLACE: return sh_regex_replace(s->regex, text, n, &s->text, out, watch, e);
     case SENTENCEPIECE: return sh_sp_normal_run(s->sp, text, n, at_start, out, e);
     case LOWERCASE: lowercase(text, n, out); return 0;
     case STRIP:
@@ -120,14 +120,14 @@ static int run_step(const struct sh_step *s, const char *text, size_t n, int at_
 }
 
 int sh_normal_run(const struct sh_steps *s, const char *text, size_t n, int at_start,
-                  struct sh_text *out, struct sh_err *e)
+                  struct sh_text *out, struct sh_watch *watch, struct sh_err *e)
 {
     struct sh_text now = {.limit = SH_TOK_GROWTH(n)}, next = {.limit = SH_TOK_GROWTH(n)};
     int bad = 0;
     sh_text_add(&now, text, n);
     for (int i = 0; i < s->n && !bad; i++) {
         next.n = 0;
-        bad = run_step(&s->at[i], now.at, now.n, at_start, &next, e);
+        bad = run_step(&s->at[i], now.at, now.n, at_start, &next, watch, e);
         struct sh_text old = now;
         now = next;
         next = old;

@@ -26,7 +26,7 @@ static int claim_id(struct sh_vocab *v, const json_t *token, const char *text, s
     return (int)id;
 }
 
-static int add_token(struct sh_tokenizer *t, const json_t *token, struct sh_err *e)
+static int add_token(struct sh_tokenizer *t, const json_t *token, struct sh_watch *watch, struct sh_err *e)
 {
     int lstrip, rstrip, word, normalized, special;
     size_t n;
@@ -45,7 +45,7 @@ static int add_token(struct sh_tokenizer *t, const json_t *token, struct sh_err 
     if (!normalized || t->sp.type)      /* with a tokenizer.model they are always cut out first */
         return sh_added_put(&t->added, text, n, id, flags, e);
     struct sh_text form = {0}; /* it is looked for as the text will look by then */
-    int bad = sh_normal_run(&t->normal, text, n, 0, &form, e);
+    int bad = sh_normal_run(&t->normal, text, n, 0, &form, watch, e);
     if (!bad && form.n)
         bad = sh_added_put(&t->added_normal, form.at, form.n, id, flags, e);
     free(form.at);
@@ -56,8 +56,10 @@ int sh_tok_read_added(struct sh_tokenizer *t, const json_t *tokens, struct sh_er
 {
     if (tokens && !json_is_null(tokens) && !json_is_array(tokens))
         return sh_fail(e, "added_tokens: found %s, expected an array", sh_json_kind(tokens));
+    struct sh_watch watch;
+    sh_watch_begin(&watch, SH_TOK_SECONDS, 0);
     for (size_t i = 0; i < json_array_size(tokens); i++)
-        if (add_token(t, json_array_get(tokens, i), e))
+        if (add_token(t, json_array_get(tokens, i), &watch, e))
             return sh_err_prefix(e, "added_tokens: number %zu", i);
     return 0;
 }

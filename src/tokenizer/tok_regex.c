@@ -12,13 +12,14 @@
 #include "src/base/mem.h"
 
 #define MATCH_LIMIT 10000000u           /* steps of one match                  */
+#define QUICK_LIMIT 100000u             /* after so many the time is looked at */
 #define HEAP_LIMIT_KIB 65536u           /* memory of one match                 */
 #define SHORT 8u                        /* bytes */
 #define PATTERN_LIMIT 65536u            /* bytes; published patterns have 300  */
 
 struct sh_regex {
     pcre2_code *code;
-    pcre2_match_context *limits;
+    pcre2_match_context *quick, *limits;    /* tried first; what no match may exceed */
     struct sh_text literal;             /* a short string needs no engine; n 0: use the code */
 };
 
@@ -28,6 +29,14 @@ static const char *reason(int code, char text[160])
     text[0] = '\0';
     pcre2_get_error_message(code, (PCRE2_UCHAR *)text, 160);
     return text;
+}
+
+static pcre2_match_context *limited(uint32_t steps)
+{
+    pcre2_match_context *limits = pcre2_match_context_create(NULL);
+    pcre2_set_match_limit(limits, steps);
+    pcre2_set_heap_limit(limits, HEAP_LIMIT_KIB);
+    return limits;
 }
 
 struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct sh_err *e)
@@ -63,9 +72,8 @@ struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct
     pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);    /* without it matching is only slower */
     struct sh_regex *r = xcalloc(1, sizeof *r);
     r->code = compiled;
-    r->limits = pcre2_match_context_create(NULL);
-    pcre2_set_match_limit(r->limits, MATCH_LIMIT);
-    pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
+    r->quick = limited(QUICK_LIMIT);
+    r->limits = limited(MATCH_LIMIT);
     return r;
 }
 
@@ -86,17 +94,18 @@ void sh_regex_free(struct sh_regex *r)
         return;
     free(r->literal.at);
     pcre2_code_free(r->code);
+    pcre2_match_context_free(r->quick);
     pcre2_match_context_free(r->limits);
     free(r);
 }
 
-static int match_at(struct sh_scan *s)
+static int match_within(struct sh_scan *s, pcre2_match_context *limits)
 {
     PCRE2_SPTR text = (PCRE2_SPTR)s->text;
-    const struct sh_regex *r = s->regex;
-    int found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK, s->match, r->limits);
+    pcre2_code *code = s->regex->code;
+    int found = pcre2_match(code, text, s->n, s->from, PCRE2_NO_UTF_CHECK, s->match, limits);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter takes its stack from the heap */
-        found = pcre2_match(r->code, text, s->n, s->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->match, r->limits);
+        found = pcre2_match(code, text, s->n, s->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->match, limits);
     return found;
 }
 
@@ -118,13 +127,33 @@ static int next_literal(struct sh_scan *s, struct sh_span *found)
 static double seconds(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void sh_scan_watch(struct sh_scan *s, size_t bytes)
+void sh_watch_begin(struct sh_watch *w, double more, size_t bytes)
 {
-    s->watch.end = seconds() + 60 + 20e-6 * (double)bytes;
+    *w = (struct sh_watch){.end = seconds() + more + 20e-6 * (double)bytes};
+}
+
+/* Is the time up? Quick matches look only now and then. */
+static int is_late(struct sh_watch *w, int quick)
+{
+    if (!w->is_over && (!quick || ++w->calls % 64 == 0))
+        w->is_over = seconds() > w->end;
+    return w->is_over;
+}
+
+/* What pcre2_match says; *late: the time was up before. */
+static int match_at(struct sh_scan *s, int *late)
+{
+    int found = 0;
+    if ((*late = is_late(s->watch, 1)))
+        return 0;
+    found = match_within(s, s->regex->quick);
+    if (found == PCRE2_ERROR_MATCHLIMIT && !(*late = is_late(s->watch, 0)))
+        found = match_within(s, s->regex->limits);
+    return found;
 }
 
 /* An empty match right after the last match does not count: on from the next character. */
@@ -133,12 +162,13 @@ int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e)
     if (s->regex->literal.n)
         return s->n > s->from ? next_literal(s, found) : 0;
     char why[160];
+    int late;
     if (!s->match)
         s->match = pcre2_match_data_create(1, NULL);
     while (s->from <= s->n) {
-        if (s->watch.end > 0 && ++s->watch.calls % 64 == 0 && seconds() > s->watch.end)
+        int code = match_at(s, &late);
+        if (late)
             return sh_fail(e, "a regular expression takes too long: stopped at byte %zu of %zu", s->from, s->n);
-        int code = match_at(s);
         if (code == PCRE2_ERROR_NOMATCH)
             return 0;
         const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
@@ -164,15 +194,13 @@ void sh_scan_end(struct sh_scan *s)
     s->match = NULL;
 }
 
-int sh_regex_replace(const struct sh_regex *r, const char *text, size_t n,
-                     const struct sh_text *with, struct sh_text *out, struct sh_err *e)
+int sh_regex_replace(const struct sh_regex *r, const char *text, size_t n, const struct sh_text *with,
+                     struct sh_text *out, struct sh_watch *watch, struct sh_err *e)
 {
-    struct sh_scan s = {.regex = r, .text = text, .n = n};
+    struct sh_scan s = {.regex = r, .text = text, .n = n, .watch = watch};
     struct sh_span m;
     size_t done = 0;
     int more;
-    if (n > 4096)
-        sh_scan_watch(&s, n);
     while ((more = sh_scan_next(&s, &m, e)) == 1) {
         sh_text_add(out, text + done, m.at - done);
         sh_text_add(out, with->at, with->n);

@@ -11,13 +11,21 @@ int sh_ruby_rewrite(const char *pattern, size_t n, struct sh_text *out, struct s
 
 struct sh_regex;
 
-/* Successive matches in a text: set the first three fields and zero the rest (match and watch may be reused), then call
- * next until it is not 1. */
+/* What all matches of one job may take together: limits on single matches do not stop many slow ones, nor patterns that
+ * scan the whole text for each. */
+struct sh_watch { double end; unsigned calls; int is_over; };
+
+/* From now on so many seconds of this thread's time plus 20 microseconds for each of `bytes`, a hundred times what the
+ * slowest published pattern takes. */
+void sh_watch_begin(struct sh_watch *w, double seconds, size_t bytes);
+
+/* Successive matches in a text: set the first four fields and zero the rest (match may be reused), then call next until
+ * it is not 1. */
 struct sh_scan {
     const struct sh_regex *regex;
     const char *text;                   /* well-formed UTF-8 */
     size_t n;
-    struct sh_watch { unsigned calls; double end; } watch;      /* see sh_scan_watch */
+    struct sh_watch *watch;
     size_t from, last;                  /* last: end of the last match + 1; 0: none yet */
     void *match;
 };
@@ -27,16 +35,12 @@ struct sh_regex *sh_regex_new(const char *pattern, size_t n, int literal, struct
 struct sh_regex *sh_regex_read(const json_t *pattern, struct sh_err *e);
 void sh_regex_free(struct sh_regex *r);
 
-/* Limits the time from now on to a minute plus 20 microseconds for each of `bytes`, a hundred times what the slowest
- * published pattern takes. Limits on single matches do not stop patterns that scan the whole text for each. */
-void sh_scan_watch(struct sh_scan *s, size_t bytes);
-
 /* 1: found, 0: there are no more, -1: error. */
 int sh_scan_next(struct sh_scan *s, struct sh_span *found, struct sh_err *e);
 void sh_scan_end(struct sh_scan *s);
 
 /* Appends `text` with every match replaced. */
-int sh_regex_replace(const struct sh_regex *r, const char *text, size_t n,
-                     const struct sh_text *with, struct sh_text *out, struct sh_err *e);
+int sh_regex_replace(const struct sh_regex *r, const char *text, size_t n, const struct sh_text *with,
+                     struct sh_text *out, struct sh_watch *watch, struct sh_err *e);
 
 #endif

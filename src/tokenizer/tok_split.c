@@ -172,8 +172,8 @@ static int cut(const struct sh_step *s, struct sh_scan *scan, const char *text,
     struct sh_span m;
     struct joiner j = {(enum behaviour)s->behaviour, out, out->n, 0};
     *scan = (struct sh_scan){
-        .regex = s->regex, .text = text + piece.at, .n = piece.n, .match = scan->match,
-        .watch = scan->watch};
+        .regex = s->regex, .text = text + piece.at, .n = piece.n, .watch = scan->watch,
+        .match = scan->match};
     size_t done = 0;
     int more;
     while ((more = sh_scan_next(scan, &m, e)) == 1) {
@@ -193,13 +193,13 @@ static int cut(const struct sh_step *s, struct sh_scan *scan, const char *text,
 }
 
 static int rewrite(const struct sh_step *s, const struct sh_pieces *p, size_t i, int at_start,
-                   struct sh_pieces *out, struct sh_err *e)
+                   struct sh_pieces *out, struct sh_watch *watch, struct sh_err *e)
 {
     const char *text = p->text.at + p->at[i].at;
     size_t n = p->at[i].n, begin = out->text.n;
     int bad = 0;
     if (s->kind == REPLACE) {
-        bad = sh_regex_replace(s->regex, text, n, &s->text, &out->text, e);
+        bad = sh_regex_replace(s->regex, text, n, &s->text, &out->text, watch, e);
     } else if (s->kind == BYTES) {
         sh_bytelevel_encode(&out->text, text, n);
     } else {
@@ -214,18 +214,18 @@ static int rewrite(const struct sh_step *s, const struct sh_pieces *p, size_t i,
     return bad;
 }
 
-int sh_split_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_pieces *spare, int at_start, struct sh_err *e)
+int sh_split_run(const struct sh_steps *s, struct sh_pieces *p, struct sh_pieces *spare, int at_start,
+                 struct sh_watch *watch, struct sh_err *e)
 {
-    struct sh_scan scan = {0};
+    struct sh_scan scan = {.watch = watch};
     int bad = 0;
-    sh_scan_watch(&scan, p->text.n);
     p->text.limit = spare->text.limit = SH_TOK_GROWTH(p->text.n);
     for (int k = 0; k < s->n && !bad; k++) {
         const struct sh_step *step = &s->at[k];
         sh_pieces_clear(spare);
         for (size_t i = 0; i < p->n && !bad; i++)
             bad = step->kind == CUT ? cut(step, &scan, p->text.at, p->at[i], spare, e)
-                                    : rewrite(step, p, i, at_start, spare, e);
+                                    : rewrite(step, p, i, at_start, spare, watch, e);
         if (step->kind == CUT) {                        /* the same text, other pieces */
             struct sh_text text = spare->text;
             spare->text = p->text;

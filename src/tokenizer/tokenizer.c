@@ -7,6 +7,7 @@
 #include "src/base/file.h"
 #include "src/base/utf8.h"
 #include "src/tokenizer/tok.h"
+#include "src/tokenizer/tok_regex.h"
 
 void sh_tokenizer_free(struct sh_tokenizer *t)
 {
@@ -34,6 +35,7 @@ struct work {
     struct sh_unigram_work *unigram;
     struct sh_text normal;
     struct sh_pieces pieces, spare;
+    struct sh_watch watch;              /* over the whole text */
     struct sh_ids *out;
     struct sh_err *e;
 };
@@ -47,7 +49,7 @@ static int plain(struct work *w, const char *text, size_t n, int at_start)
     sh_pieces_clear(p);
     sh_text_add(&p->text, text, n);
     sh_pieces_add(p, 0, n);
-    if (sh_split_run(&w->t->split, p, &w->spare, at_start, w->e))
+    if (sh_split_run(&w->t->split, p, &w->spare, at_start, &w->watch, w->e))
         return -1;
     for (size_t i = 0; i < p->n; i++) {
         const char *piece = p->text.at + p->at[i].at;
@@ -67,7 +69,7 @@ static int normalised(struct work *w, const char *text, size_t n, int at_start)
         return 0;
     if (w->t->normal.n) {
         w->normal.n = 0;
-        if (sh_normal_run(&w->t->normal, text, n, at_start, &w->normal, w->e))
+        if (sh_normal_run(&w->t->normal, text, n, at_start, &w->normal, &w->watch, w->e))
             return -1;
         text = w->normal.at;
         n = w->normal.n;
@@ -107,6 +109,7 @@ int sh_tokenizer_encode(const struct sh_tokenizer *t, const char *text, size_t b
     if (bytes > SH_MOST_TEXT)
         return sh_fail(e, "the text has %zu bytes, expected at most 1 GiB at a time", bytes);
     struct work w = {.t = t, .out = out, .e = e};
+    sh_watch_begin(&w.watch, SH_TOK_SECONDS, bytes);
     if (t->is_unigram)
         w.unigram = sh_unigram_begin(&t->unigram);
     else

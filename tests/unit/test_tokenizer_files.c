@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "src/base/mem.h"
 #include "src/base/rng.h"
+#include "src/tokenizer/tok_regex.h"
 #include "src/tokenizer/tokenizer.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"
@@ -197,6 +199,26 @@ static void catastrophic_regex(void)
     free(ids.at);
     sh_tokenizer_free(t);
     scratch_clear();
+}
+
+/* Each match stays within its limits; all of them together do not. */
+static void slow_matches(void)
+{
+    static const char text[] = "aaaaaaaaaaaaaaaaaaaaaaaa";      /* more than a quick match's steps */
+    struct sh_err e = {0};
+    struct sh_regex *r = sh_regex_new("(?:a+)+[bc]", 11, 0, &e);
+    struct sh_text with = {0}, out = {0};
+    struct sh_watch watch;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+    sh_watch_begin(&watch, 100, 0);
+    CU_ASSERT(sh_regex_replace(r, text, 19, &with, &out, &watch, &e) == 0 && out.n == 19);
+    sh_watch_begin(&watch, -1, 0);
+    CU_ASSERT(sh_regex_replace(r, text, 5, &with, &out, &watch, &e) == 0);
+    CU_ASSERT(sh_regex_replace(r, text, 19, &with, &out, &watch, &e) == -1);
+    CU_ASSERT(strstr(e.text, "a regular expression takes too long: stopped at byte 0 of 19") != NULL);
+    CU_ASSERT(sh_regex_replace(r, text, 5, &with, &out, &watch, &e) == -1);
+    free(out.at);
+    sh_regex_free(r);
 }
 
 /* A text of `n` times `unit`, malloc'ed. */
@@ -472,12 +494,52 @@ static void damaged_files(void)
     scratch_clear();
 }
 
+/* As many tokens in tokenizer_config.json as in tokenizer.json: each is looked up, not searched for. */
+static void many_named_tokens(void)
+{
+    enum { MANY = 30000 };
+    for (int is_unigram = 0; is_unigram < 2; is_unigram++) {
+        json_t *vocab = json_array(), *added = json_array(), *decoder = json_object();
+        for (int i = 0; i < MANY; i++) {
+            char id[16], text[16];
+            snprintf(id, sizeof id, "%d", MANY + i);
+            snprintf(text, sizeof text, "<t%d>", i);
+            json_array_append_new(vocab, json_pack("[s+f]", "u", text, -1.0));
+            json_object_set_new(decoder, id, json_pack("{s:s, s:b}", "content", text, "lstrip", 1));
+            if (!is_unigram)
+                json_array_append_new(added, json_pack("{s:s, s:i}", "content", text, "id", MANY + i));
+        }
+        json_t *root = is_unigram
+            ? json_pack("{s:{s:s, s:i, s:o}, s:o}", "model", "type", "Unigram", "unk_id", 0, "vocab", vocab,
+                        "added_tokens", added)
+            : json_pack("{s:{s:s, s:{s:i}, s:[]}, s:o}", "model", "type", "BPE", "vocab", "a", 0, "merges",
+                        "added_tokens", added);
+        json_t *config = json_pack("{s:o}", "added_tokens_decoder", decoder);
+        char *whole = json_dumps(root, 0), *named = json_dumps(config, 0);
+        scratch_write("tokenizer_config.json", named, strlen(named));
+        struct sh_err e = {0};
+        clock_t before = clock();
+        struct sh_tokenizer *t = open_text(whole, &e);
+        CU_ASSERT((double)(clock() - before) < 8.0 * CLOCKS_PER_SEC);
+        CU_ASSERT(t && sh_tokenizer_size(t) == 2 * MANY);
+        sh_tokenizer_free(t);
+        free(whole);
+        free(named);
+        json_decref(root);
+        json_decref(config);
+        if (!is_unigram)
+            json_decref(vocab);
+        scratch_clear();
+    }
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         {"tokenizer.json: each fault has its sentence", refused_tokenizer_json},
         {"regular expressions: each fault has its sentence", refused_patterns},
         {"a regular expression that explodes is stopped", catastrophic_regex},
+        {"regular expressions that take long together", slow_matches},
         {"files that want too much", too_much},
         {"a token that is too long", long_token},
         {"steps that multiply a text are stopped", growing},
@@ -487,6 +549,7 @@ int main(void)
         {"vocab.json and merges.txt: by class", classes_of_pairs},
         {"folders: each fault has its sentence", refused_folders},
         {"tokens that files next to a tokenizer.json name", named_tokens},
+        {"many tokens that another file names", many_named_tokens},
         {"damaged files", damaged_files},
         {0}};
     return tap_run("tokenizer_files", tests);
