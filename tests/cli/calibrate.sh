@@ -172,6 +172,15 @@ echo '{"mean_ttft_ms": 3}' >short.json
 bad "JSON: no clients" "max_concurrency" short.json
 echo '{"mean_ttft_ms": "x", "max_concurrency": 1e99}' >huge.json
 bad "JSON: clients that cannot be" "max_concurrency" huge.json
+echo '{"mean_ttft_ms": 50, "mean_tpot_ms": 9, "max_concurrency": 4, "completed": 9, "total_output_tokens": 90,
+    "input_lens": [1, 4000000]}' >lengths.json
+bad "JSON: a length that cannot be" "input_lens: found 4e.06" lengths.json
+echo '{"mean_ttft_ms": 50, "mean_tpot_ms": 9, "max_concurrency": 4, "completed": 1e9, "total_input_tokens": 2e11,
+    "total_output_tokens": 2e10}' >endless.json
+timeout -k 1 60 "$SHEARS" calibrate endless.json --engine vllm --model llama-3.1-8b --gpu H100-SXM --only-errors \
+    >log/out 2>log/err
+status=$?
+expect "JSON: more requests than anyone can wait for" 0 "^TPOT" ""
 echo '{"x": [1, 2' >cut.json
 bad "JSON: cut off" "cut.json" cut.json
 echo '[1]' >list.json

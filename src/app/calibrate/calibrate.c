@@ -9,6 +9,8 @@
 #include "src/base/mem.h"
 #include "src/base/progress.h"
 
+enum { ENOUGH = 100000 };
+
 static int open_engines(struct sh_calibrate *c, const char *engines, struct sh_err *e)
 {
     struct sh_capacity_words words = {.n = SH_N_SCHED};
@@ -88,6 +90,13 @@ void sh_calibrate_clear(struct sh_calibrate *c)
     sh_capacity_names_close(&c->names);
 }
 
+/* Requests to simulate: of a benchmark that had more, as many have the same means. 0: not known. */
+static uint64_t requests_of(const struct sh_serving_run *r)
+{
+    int most = r->concurrency > ENOUGH / 10 ? 10 * r->concurrency : ENOUGH;
+    return (uint64_t)(r->requests < most ? r->requests : most);
+}
+
 /* A catalogue's formats, unless the run says which. */
 static int predict(struct sh_calibrate *c, struct sh_calibrate_run *at, struct sh_loop_result *result,
                    struct sh_err *e)
@@ -104,7 +113,8 @@ static int predict(struct sh_calibrate *c, struct sh_calibrate_run *at, struct s
         return -1;
     if (r->poll)
         s.poll = s.poll_busy = (uint32_t)r->poll;
-    struct sh_loop_ask loop = sh_serving_loop(&s, (uint32_t)r->concurrency, (uint64_t)r->requests);
+    struct sh_loop_ask loop = sh_serving_loop(&s, (uint32_t)r->concurrency, requests_of(r));
+    loop.stopped = sh_interrupted;
     loop.prompt = (struct sh_lengths){SH_SPREAD_UNIFORM, r->prompt_low, r->prompt_high};
     loop.output = (struct sh_lengths){SH_SPREAD_UNIFORM, r->output_low, r->output_high};
     int bad = sh_closed_loop(&loop, result, e);

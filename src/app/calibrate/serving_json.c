@@ -65,9 +65,10 @@ static int lengths(const json_t *o, const char *list, const char *total, double 
             most = fmax(most, x);
         }
     }
-    if (!json_is_array(a) || !most)
+    const char *name = most >= 1 ? list : total;
+    if (!(most >= 1))
         least = most = number(o, total) / n;
-    return whole(total, least, SH_REQUEST_TOKENS / 2, low, e) || whole(total, most, SH_REQUEST_TOKENS / 2, high, e);
+    return whole(name, least, SH_REQUEST_TOKENS / 2, low, e) || whole(name, most, SH_REQUEST_TOKENS / 2, high, e);
 }
 
 /* SGLang's random prompts and answers have from ratio * length to length tokens, all equally likely, unless their mean,
