@@ -109,6 +109,8 @@ static int set(struct sh_gpu *b, const char *key, const char *value, struct sh_e
     if (!strcmp(key, "aka"))
         return 0;                       /* see spelling.c */
     if (!strcmp(key, "gen")) {
+        if (*b->generation)
+            return sh_fail(e, "gen: found twice");
         int n = snprintf(b->generation, sizeof b->generation, "%s", value);
         return n < 1 || n >= (int)sizeof b->generation ? sh_fail(e, "gen: found \"%.40s\", expected a word of at most "
                                                                  "%d letters", value, (int)sizeof b->generation - 1)
@@ -124,7 +126,10 @@ static int set(struct sh_gpu *b, const char *key, const char *value, struct sh_e
             if (end == value || *end || !(x > 0) || x > keys[i].max)
                 return sh_fail(e, "%s: found \"%.40s\", expected a number above 0, at most %g", key, value,
                                keys[i].max);
-            *(double *)((char *)b + keys[i].field) = x;
+            double *to = (double *)((char *)b + keys[i].field);
+            if (*to > 0)
+                return sh_fail(e, "%s: found twice", key);
+            *to = x;
             return 0;
         }
     return sh_fail(e, "unknown key \"%.40s\", expected one of gb, mib, visible, gbps, f16, f8, f4, gen, link, "

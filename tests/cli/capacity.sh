@@ -314,6 +314,18 @@ config "an unknown kind of model" "key 'model_type': found \"rwkv9\"" "c['model_
 echo '{"model_type": ' >broken.json
 no "config.json: not JSON" 1 "broken.json: line [0-9]+: not valid JSON" --model broken.json --gpu L4 --length 9
 no "no such catalogue" 1 "nowhere.txt" "${base[@]}" --length 9 --gpus nowhere.txt
+printf 'mine gb=1 gbps=1 f16=1\nother gb=1 gbps=1 f16=1\nMINE gb=2 gbps=1 f16=1\n' >twice.txt
+no "catalogue: two rows of a name" 1 "twice.txt: line 3: MINE: found twice, before in twice.txt: line 1" "${base[@]}" \
+    --length 9 --gpus twice.txt
+echo 'mine gb=1 gbps=1 gb=2 f16=1' >twice.txt
+no "catalogue: two values of a key" 1 "twice.txt: line 1: mine: gb: found twice" "${base[@]}" --length 9 \
+    --gpus twice.txt
+seq -f 'g%.0f gb=1 gbps=1 f16=1' 5000 >many.txt
+no "catalogue: more rows than can be compared" 1 "many.txt: found more than 4096 lines" "${base[@]}" --length 9 \
+    --gpus many.txt
+seq -f 'g%.0f gb=1 gbps=1 f16=1' 4096 >many.txt
+no "catalogue: as many as can be" 2 "GPU \"nosuch\" is not known" --model opt-6.7b --gpu nosuch --length 9 \
+    --gpus many.txt
 
 # ---- adapters, a shared prefix ----
 

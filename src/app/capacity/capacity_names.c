@@ -11,6 +11,7 @@
 #include "src/model/files/map.h"
 
 #define MOST_BYTES ((size_t)4 << 20)
+#define MOST_LINES ((size_t)4096)       /* names are compared with each other; the built-in ones are hundreds */
 
 static void free_lines(char **lines)
 {
@@ -31,7 +32,7 @@ static char **read_lines(const char *path, struct sh_err *e)
     }
     char **lines = xcalloc(1, sizeof *lines);
     size_t n = 0;
-    for (const char *at = (const char *)m.at, *end = at + m.bytes; at && at < end; n++) {
+    for (const char *at = (const char *)m.at, *end = at + m.bytes; at && at < end && n <= MOST_LINES; n++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         size_t len = (size_t)((stop ? stop : end) - at);
         lines = xreallocarray(lines, n + 2, sizeof *lines);
@@ -41,7 +42,19 @@ static char **read_lines(const char *path, struct sh_err *e)
         at += len + 1;
     }
     sh_map_close(&m);
-    return lines;
+    if (n <= MOST_LINES)
+        return lines;
+    free_lines(lines);
+    return sh_fail_null(e, "%s: found more than %zu lines, the most that a catalogue may have", path, MOST_LINES);
+}
+
+/* Of two rows of one name the second would never be found. */
+static int check_once(const struct sh_catalog *c, int i, const char *name, struct sh_err *e)
+{
+    char at[256], first[256];
+    const char *row = sh_catalog_row(c, i, at);
+    return sh_catalog_find(c, name, first) == row ? 0
+                                                 : sh_fail(e, "%s: %s: found twice, before in %s", at, name, first);
 }
 
 static int check_rows(const struct sh_capacity_names *n, struct sh_err *e)
@@ -49,14 +62,15 @@ static int check_rows(const struct sh_capacity_names *n, struct sh_err *e)
     struct sh_gpu b;
     int end = 0;
     for (int i = 0; n->own_gpus && !end; i++)
-        if ((end = sh_capacity_board(n, NULL, i, &b, e)) < 0)
+        if ((end = sh_capacity_board(n, NULL, i, &b, e)) < 0 || (!end && check_once(&n->gpus, i, b.name, e)))
             return -1;
     end = 0;
     for (int i = 0; n->own_models && !end; i++) {
         struct sh_kv_shape s = {.layer = NULL};
         end = sh_capacity_model(n, NULL, i, &s, e);
+        int bad = end < 0 || (!end && check_once(&n->models, i, s.f.name, e));
         sh_kv_shape_clear(&s);
-        if (end < 0)
+        if (bad)
             return -1;
     }
     return 0;
