@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -17,17 +18,19 @@ if TYPE_CHECKING:
 
 class Store:
     """A trace store, opened for reading by `shears.open`. Commands that compute from it keep their results in the file
-    if it is writable, and find them there the next time. One thread at a time."""
+    if it is writable, and find them there the next time. Threads take turns."""
 
     def __init__(self, path: str | os.PathLike):
         self.path = os.fspath(path)
+        self._turn = threading.Lock()
         self._at = _lib.call("store_open", _lib.encode(path))
         self._close = weakref.finalize(self, _lib.library().shears_store_close, self._at)
 
     def close(self) -> None:
         """Closes the file; also done when nothing refers to the store any more."""
-        self._close()
-        self._at = None
+        with self._turn:                # not while another thread is in the library
+            self._close()
+            self._at = None
 
     def __enter__(self) -> Store:
         return self
@@ -39,9 +42,10 @@ class Store:
         return "<shears store %r>" % self.path
 
     def _call(self, name, *arguments):
-        if self._at is None:
-            raise _lib.MisusedError("%s: the store is closed" % self.path, self.path, "the store is closed", "", "", 2)
-        return _lib.call("store_" + name, self._at, *arguments)
+        with self._turn:
+            if self._at is None:
+                raise _lib.MisusedError("%s: the store is closed" % self.path, self.path, "the store is closed", "", "", 2)
+            return _lib.call("store_" + name, self._at, *arguments)
 
     # ---- what is in it ----
 

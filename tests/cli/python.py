@@ -234,6 +234,28 @@ def threads():
     store.close()
     store.close()
     refused(shears.MisusedError, lambda: store.scores(0, 0, 0), found="closed")
+    for late in range(20):
+        closed_meanwhile(store.path, late / 1000)
+
+
+def closed_meanwhile(path, after):
+    """Closing waits for the threads that are in the library, which then find the store closed."""
+    store, found = shears.open(path), []
+
+    def read():
+        try:
+            while True:
+                store.runs
+        except shears.MisusedError as e:
+            found.append(e.found)
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for one in readers:
+        one.start()
+    time.sleep(after)
+    store.close()
+    for one in readers:
+        one.join()
+    assert found == ["the store is closed"] * 3, found
 
 
 def hints():
