@@ -201,7 +201,8 @@ static int make_run(struct sh_merge *m, struct sh_store *in, int run, struct sh_
         " first_layer, last_layer, seed, command, started, name, weights, fingerprint"
         " FROM run JOIN model ON model.id = run.model WHERE run.id = ?"};
     static const struct source sequences = {"sequence", "itib",
-        "SELECT id - (SELECT min(id) FROM sequence WHERE run = ?1) AS id, source, n_tokens, tokens FROM sequence"
+        "SELECT CASE WHEN typeof(id) = 'integer' AND id BETWEEN 0 AND 1073741824"      /* SH_MOST_ID */
+        " THEN id - (SELECT min(id) FROM sequence WHERE run = ?1) END AS id, source, n_tokens, tokens FROM sequence"
         " WHERE run = ?1 ORDER BY sequence.id"};
     struct sh_store *out = m->out;
     if (sh_db_begin(out, doing, e))

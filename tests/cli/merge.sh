@@ -245,4 +245,17 @@ run merge --db out/killed.db many.shard-* -q
 expect "the same command finishes" 0 "^layers" ""
 holds "the same content" same one.db out/killed.db
 holds "no other file is left" [ "$(ls -A out)" = killed.db ]
+
+# ---- ids that are no numbers must not become others in the output ----
+
+cp one.db odd.db
+python3 - <<'P'
+import sqlite3
+db = sqlite3.connect("odd.db")
+db.executescript("""DROP VIEW trace_summary; CREATE TABLE loose (id, run, source, n_tokens, tokens);
+INSERT INTO loose SELECT id, run, source, n_tokens, tokens FROM sequence; DROP TABLE sequence;
+ALTER TABLE loose RENAME TO sequence; UPDATE sequence SET id = x'' WHERE id = (SELECT min(id) FROM sequence);""")
+P
+run merge --db out/odd.db odd.db -q
+expect "a sequence whose id is no number" 1 "" "odd.db: damaged: table sequence: id is NULL"
 finish
