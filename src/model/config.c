@@ -320,6 +320,23 @@ static int refuse_path(const char *path, int folder, struct sh_err *e)
     return -1;
 }
 
+/* Puts the text part where most models have it, and what is said next to it. */
+static void adopt_text(struct sh_config *c)
+{
+    const struct sh_wrapped_part *w = sh_wrapped_parts;
+    while (w->architecture && !sh_config_outer_has(c, "architectures", SH_WORDS(w->architecture)))
+        w++;
+    json_t *outer = w->outer ? json_object_get(c->root, w->outer) : c->root;
+    json_t *part = w->architecture ? json_object_get(outer, w->part) : NULL;
+    if (!json_is_object(part))
+        return;
+    static const char *const next[] = {"tie_word_embeddings", "vision_config"};
+    for (int i = 0; w->outer && i < 2; i++)
+        if (json_object_set(c->root, next[i], json_object_get(outer, next[i])))
+            json_object_del(c->root, next[i]);
+    json_object_set(c->root, "text_config", part);
+}
+
 static int parse(struct sh_config *c, struct sh_err *e)
 {
     if (sh_map_open(&c->map, c->path, e))
@@ -336,6 +353,7 @@ static int parse(struct sh_config *c, struct sh_err *e)
         return sh_fail(e, "%s: line %d: not valid JSON: %s", c->path, why.line, why.text);
     if (!json_is_object(c->root))
         return sh_fail(e, "%s: found a JSON list, expected an object", c->path);
+    adopt_text(c);
     c->is_wrapped = sh_config_has_text(c) && sh_config_outer_has(c, "architectures", sh_wrappers);
     return sh_config_adopt_quant(c->root, c->path, e);
 }

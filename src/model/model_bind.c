@@ -212,14 +212,16 @@ static int has_other_name(const struct sh_model *m, const struct sh_param *p, in
     return 0;
 }
 
-/* The tensor of that name, or of the longer one that the head of a model with vision has in older files. */
+/* The tensor of that name, or of the longer one that the head of a model with vision or hearing may have. */
 static const struct sh_stored *find_whole(const struct sh_model *m, const struct sh_param *p, const char *prefix,
                                           const char *name)
 {
     const struct sh_stored *t = sh_weights_find(m->file, name);
-    if (t || !(p->form & SH_WHOLE_NAME) || strncmp(prefix, "language_model.", 15))
+    size_t n = strcspn(prefix, ".");
+    int is_inner = !strncmp(prefix, "language_model.", n + 1) || !strncmp(prefix, "thinker.", n + 1);
+    if (t || !is_inner || !(p->form & SH_WHOLE_NAME))
         return t;
-    char *longer = xasprintf("language_model.%s", name);
+    char *longer = xasprintf("%.*s.%s", (int)n, prefix, name);
     t = sh_weights_find(m->file, longer);
     free(longer);
     return t;

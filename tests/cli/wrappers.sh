@@ -24,6 +24,20 @@ sed 's/"hidden_size": 1024/"depth": 1/; s/LlavaFor/PaliGemmaFor/; s/"llava"/"pal
 echo '[3, 4, 5, 6, 7, 8, 9, 10]' >ids
 refuse "a model whose prompt sees all of itself" 1 "'architectures': found .\"PaliGemmaFor.*expected a model whose text part" eval --model other --tokens ids --policy full
 
+# A model that also talks: what it says of the whole is not the thinker's; nor is a config without its text part run.
+omni=$checkpoints/modern/qwen2_5_omni
+mkdir talks silent
+cp "$omni/model.safetensors" talks
+python - "$omni" <<'E'
+import json, sys
+c = json.load(open(sys.argv[1] + "/config.json"))
+c.update(tie_word_embeddings=True, hidden_act="relu", sliding_window=3, use_sliding_window=True, attention_bias=False)
+json.dump(c, open("talks/config.json", "w"))
+c["thinker_config"]["text_config"] = None
+json.dump(c, open("silent/config.json", "w"))
+E
+refuse "a model that talks without its text part" 1 "model_type" eval --model silent --tokens ids --policy full
+
 ppl() { # folder
     run eval --model "$1" --tokens ids --policy full --json -q
     python -c 'import json; print(json.load(open("log/out"))["full_ppl"])' 2>/dev/null || sed 's/^/# /' log/err
@@ -78,6 +92,9 @@ a=$(ppl "$checkpoints/modern/llava") b=$(ppl leak)
 verdict "keys outside of text_config are not the text part's" "$([ "$a" = "$b" ] || echo "# $a, $b")"
 run capacity --model leak --gpu h100-sxm --length 64
 expect "  nor for its memory" 0 "5456 parameters" ""
+
+a=$(ppl "$omni") b=$(ppl talks)
+verdict "keys outside of thinker_config are not the thinker's" "$([ -n "$a" ] && [ "$a" = "$b" ] || echo "# $a, $b")"
 
 # Experts one by one, as quantised files have them.
 PYTHONPATH=. python - "$checkpoints/modern/qwen3_vl_moe" <<'E'

@@ -58,6 +58,8 @@ EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attenti
 QWEN_EYES = dict(depth=1, hidden_size=16, embed_dim=4, num_heads=1, patch_size=2, out_hidden_size=16, mlp_ratio=1,
                  intermediate_size=4, num_position_embeddings=4, deepstack_visual_indexes=[0], fullatt_block_indexes=[0])
 GLM_EYES = dict(depth=1, hidden_size=4, num_heads=1, patch_size=2, image_size=4, out_hidden_size=16, intermediate_size=4)
+EARS = dict(d_model=4, encoder_layers=1, encoder_attention_heads=1, encoder_ffn_dim=4, num_mel_bins=2, output_dim=16,
+            max_source_positions=4, downsample_hidden_size=2)
 THREE = ROPE | {"mrope_section": [2, 1, 1]}
 STEP_EYES = dict(width=4, layers=1, heads=1, image_size=28, patch_size=14, mlp_ratio=1.0)
 STEP = {key: value for key, value in SMALL.items() if key != "num_key_value_heads"} | dict(
@@ -355,7 +357,22 @@ def cases():
         "kimi_k25": make_config("kimi_k25", vision_config=EYES | dict(pos_emb_height=2, pos_emb_width=2,
             pos_emb_time=1), projection_hidden_size=4, text_config=LATENT | EXPERTS | dict(
             model_type="deepseek_v3", head_dim=4, num_hidden_layers=2, n_routed_experts=4, n_group=1, topk_group=1,
-            first_k_dense_replace=1), tie_word_embeddings=False)}
+            first_k_dense_replace=1), tie_word_embeddings=False),
+        "qwen2_5_omni": make_config(
+            "qwen2_5_omni_thinker", vision_config=QWEN_EYES, audio_config=EARS, vision_start_token_id=47,
+            tie_word_embeddings=False, text_config=SMALL | dict(
+                num_hidden_layers=2, rope_parameters=ROPE | {"mrope_section": [1, 1, 0]})),
+        "qwen3_omni_moe": make_config(
+            "qwen3_omni_moe_thinker", vision_config=QWEN_EYES, audio_config=EARS, vision_start_token_id=47,
+            text_config=SMALL | EXPERTS | dict(
+                head_dim=8, num_hidden_layers=2, num_experts=4, mlp_only_layers=[1], rope_parameters=THREE)),
+        "cohere2_vision": make_config(
+            "cohere2_vision", vision_config=EYES, alignment_intermediate_size=8, text_config=SMALL | dict(
+                model_type="cohere2", num_hidden_layers=2, sliding_window=10,
+                layer_types=["sliding_attention", "full_attention"])),
+        "internvl_chat": make_config(
+            "internvl", vision_config=EYES | dict(image_size=[28, 28], patch_size=[14, 14]), text_config=SMALL | dict(
+                model_type="qwen2", num_hidden_layers=2), tie_word_embeddings=False)}
 
 
 def run(model, tokens):
@@ -417,9 +434,13 @@ def become_flat(place):
         "rope_theta": 10000.0, "rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 0]}}, indent=2) + "\n")
 
 
-def rename(place, old, new):
+def rename_all(place, new_name):
     tensors = load_file(place / "model.safetensors")
-    save_file({name.replace(old, new): x for name, x in tensors.items()}, place / "model.safetensors")
+    save_file({new_name(name): x for name, x in tensors.items()}, place / "model.safetensors")
+
+
+def rename(place, old, new):
+    rename_all(place, lambda name: name.replace(old, new))
 
 
 def turn_stacks(place):
@@ -444,9 +465,30 @@ def become_kimi(place):
         "architectures": ["KimiK25ForConditionalGeneration"]}, indent=2) + "\n")
 
 
+def become_thinker(place):
+    """As published: within a model that also talks."""
+    rename_all(place, lambda name: "thinker." + name)
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    kind = config["model_type"].removesuffix("_thinker")
+    name = {"qwen2_5_omni": "Qwen2_5OmniModel", "qwen3_omni_moe": "Qwen3OmniMoeForConditionalGeneration"}[kind]
+    path.write_text(json.dumps({
+        "architectures": [name], "model_type": kind, "thinker_config": config}, indent=2) + "\n")
+
+
+def become_chat(place):
+    """The first files of InternVL, whose code comes with them."""
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    config["llm_config"] = config.pop("text_config") | {"architectures": ["Qwen2ForCausalLM"]}
+    path.write_text(json.dumps(config | {
+        "architectures": ["InternVLChatModel"], "model_type": "internvl_chat"}, indent=2) + "\n")
+
+
 def as_published(name, place):
     {"mimo": become_mimo, "step3p7_published": become_step, "qwen2_vl": become_flat, "qwen3_vl_moe": turn_stacks,
-     "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi}.get(name, lambda place: None)(place)
+     "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi, "qwen2_5_omni": become_thinker,
+     "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat}.get(name, lambda place: None)(place)
 
 
 def show_sinks():
@@ -467,7 +509,7 @@ def make(folder, names):
         torch.manual_seed(seed)
         text, kind = config, t.AutoModelForCausalLM
         if hasattr(config, "text_config"):
-            text, kind = config.text_config, t.AutoModelForImageTextToText
+            text, kind = config.text_config, t.AutoModelForMultimodalLM
         model = kind.from_config(config, attn_implementation="eager").float().eval()
         g = torch.Generator().manual_seed(seed)
         fill(model, seed)

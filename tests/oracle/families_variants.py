@@ -162,7 +162,7 @@ def make(folder, place, change, seed):
     (place / "config.json").write_text(text)
     try:
         read = transformers.AutoConfig.from_pretrained(place)
-        kind = transformers.AutoModelForCausalLM if inner is config else transformers.AutoModelForImageTextToText
+        kind = transformers.AutoModelForCausalLM if inner is config else transformers.AutoModelForMultimodalLM
         model = kind.from_config(read, attn_implementation="eager").float().eval()
         fill(model, seed)
         model.save_pretrained(place)

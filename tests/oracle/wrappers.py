@@ -28,7 +28,17 @@ EXPERTS = dict(moe_intermediate_size=12, num_experts_per_tok=2, num_experts=4, n
 LATENT = dict(num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=6,
               v_head_dim=8, head_dim=4)
 LAYERS = {"lfm": ["conv", "full_attention"], "minicpm": ["linear_attention", "full_attention"]}
+WHOLE = {"perception_lm": {"vision_config": {"model_args": {"embed_dim": 8}}},
+         "granite4_vision": {"downsample_rate": "1/2", "deepstack_layer_map": [], "spatial_target_layers": []}}
+TALKERS = ("qwen2_5_omni", "qwen3_omni_moe")     # compute texts by their thinkers, which have types of their own
 WRAPPERS = pathlib.Path(__file__).parents[2] / "src/model/families/wrappers.c"
+
+
+def leave_towers_out():
+    """Towers whose packages are not installed: a text does not pass through them."""
+    usual = t.AutoModel.from_config
+    t.AutoModel.from_config = lambda config, **more: torch.nn.Linear(1, 1) if config.model_type == "timm_wrapper" \
+        else usual(config, **more)
 
 
 def types():
@@ -38,7 +48,7 @@ def types():
     found = {}
     for table in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES, auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES:
         found |= {kind: name for kind, name in table.items() if name in names}
-    return found
+    return {kind: name for kind, name in found.items() if kind not in TALKERS}
 
 
 def text_keys(kind, keys):
@@ -46,9 +56,9 @@ def text_keys(kind, keys):
     if "kv_lora_rank" in keys:
         own |= LATENT
     rope = {"rope_type": "default", "rope_theta": 10000.0}
-    if re.match("qwen[23].*vl|glm", kind):
+    if re.match(r"qwen[23].*(vl|omni)|glm(?!asr)", kind):
         own["rope_parameters"] = rope | {"mrope_section": [2, 1, 1]}
-    if kind.startswith("glm"):
+    if re.match(r"glm(?!asr)", kind):
         own["rope_parameters"] |= {"mrope_section": [1, 1, 0], "partial_rotary_factor": 0.5}
     if keys.get("layer_types"):
         own["layer_types"] = next((v for start, v in LAYERS.items() if kind.startswith(start)), keys["layer_types"][:2])
@@ -60,7 +70,7 @@ def config_of(kind):
     text = usual.get_text_config()
     keys = text.to_dict()
     name = next((k for k in usual.sub_configs if getattr(usual, k, None) is text), "text_config")
-    config = t.CONFIG_MAPPING[kind](**{name: keys | text_keys(kind, keys)})
+    config = t.CONFIG_MAPPING[kind](**{name: keys | text_keys(kind, keys)}, **WHOLE.get(kind, {}))
     for sub in map(lambda k: getattr(config, k, None), config.sub_configs):
         if sub is None or sub is config.get_text_config() or not hasattr(sub, "to_dict"):
             continue
@@ -107,6 +117,7 @@ def off(shears, folder, kind, name):
 
 def main(shears, folder, *kinds):
     torch.set_num_threads(1)
+    leave_towers_out()
     bad = 0
     for kind, name in types().items():
         if kinds and kind not in kinds:

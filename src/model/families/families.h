@@ -19,7 +19,7 @@
     X(internlm3) X(iquestcoder) X(jais2) X(sarvam_moe) X(sarvam_mla) X(axk1) X(kolibri1) X(mellum) X(hy_v3) \
     X(granite_swa) X(granitemoe_swa) X(cohere2_moe) X(lfm3) X(laguna) X(falcon_h1) X(olmo_hybrid) \
     X(kimi_linear) X(bailing_hybrid) X(longcat_flash) X(axk2) X(minimax) X(zamba2) X(mimo_v2) X(gemma4_unified) \
-    X(qwen2_vl) X(qwen3_vl) X(qwen3_vl_moe) X(glm4v) X(glm4v_moe) \
+    X(qwen2_vl) X(qwen3_vl) X(qwen3_vl_moe) X(qwen2_5_omni) X(qwen3_omni_moe) X(glm4v) X(glm4v_moe) \
     X(diffllama) X(apertus1p5) X(step3p7) X(hy_v4) X(hy_v4_vl) X(minimax_m3) X(doge)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
@@ -36,6 +36,10 @@ extern const char *const sh_llama_prefixes[];
 
 /* "architectures" of models whose text part is of another family, and how the names of its tensors begin; NULL ends. */
 extern const char *const sh_wrappers[], *const sh_wrapper_prefixes[];
+
+/* Those whose text part is not in text_config but in `part` of `outer`, NULL: of all. A NULL architecture ends. */
+struct sh_wrapped_part { const char *architecture, *outer, *part; };
+extern const struct sh_wrapped_part sh_wrapped_parts[];
 
 /* Sizes that their text_config leaves out where they are those of transformers' class; a NULL family ends. */
 struct sh_wrapped_sizes { const char *family; int n_layer, d_model, n_head, n_kv_head, d_ff, n_vocab; };

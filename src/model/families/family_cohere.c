@@ -17,6 +17,14 @@ static const struct sh_param params[] = {
     SH_VECTORS(K_NORM_W, SH_LAYER "self_attn.k_norm.weight", HEAD, KV_HEADS, SH_HAS_QK_NORM),
     SH_LLAMA_FEED, {.name = NULL}};
 
+/* Models of text and pictures have a head without the factor, as transformers computes it. */
+static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    if (sh_config_is_wrapped(c))
+        a->logit_scale = 1;
+    return sh_config_classic_rope(a, c, e);
+}
+
 #define START(base_of_rotation) \
     .norm = SH_NORM_LAYER, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f, \
     .init_std = 0.02f, .max_pos = 8192, .rotary_share = 1, .rope = {.base = base_of_rotation}, .logit_scale = 0.0625f, \
@@ -27,7 +35,7 @@ const struct sh_family sh_family_cohere = {
     .name = "cohere", .model_types = SH_WORDS("cohere"), .architectures = SH_WORDS("CohereForCausalLM", "CohereModel"),
     .prefixes = sh_llama_prefixes, .start = {START(500000)}, .keys = keys, .params = params,
     .gguf = &sh_gguf_cohere,
-    .finish = sh_config_classic_rope};
+    .finish = finish};
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
@@ -47,7 +55,7 @@ const struct sh_family sh_family_cohere2 = {
     .gguf = &sh_gguf_cohere2,
     .only = SH_WORDS("use_qk_norm=false", "use_gated_activation=true", "use_parallel_block=true", "rotary_pct=1.0",
                      "position_embedding_type=\"rope_gptj\"", "order_of_interleaved_layers=\"local_attn_first\""),
-    .knows = " sliding_window sliding_window_pattern layer_types ", .shape = shape, .finish = sh_config_classic_rope};
+    .knows = " sliding_window sliding_window_pattern layer_types ", .shape = shape, .finish = finish};
 
 /* ---- mixtures ---- */
 

@@ -16,7 +16,7 @@ int sh_granite_finish(struct sh_arch *a, const struct sh_config *c, struct sh_er
 
 const struct sh_family sh_family_granite = {
     .special = "multipliers of embedding, scores, residuals and logits",
-    .name = "granite", .model_types = SH_WORDS("granite"),
+    .name = "granite", .model_types = SH_WORDS("granite", "granite4_vision_text"),
     .architectures = SH_WORDS("GraniteForCausalLM", "GraniteModel"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .scale = 1, .flags = SH_LLAMA_FLAGS},
     .keys = keys, .params = sh_llama_params,

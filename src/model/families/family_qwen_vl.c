@@ -59,3 +59,36 @@ const struct sh_family sh_family_qwen3_vl_moe = {
     .keys = sh_qwen_mixture_keys, .params = experts,
     .gguf = &sh_gguf_qwen3_vl_moe, .knows = " decoder_sparse_step mlp_only_layers ",
     .shape = shape_experts, .finish = sh_config_whole_rope};
+
+/* ---- the text parts of Qwen2.5-Omni (2025) and Qwen3-Omni: what is called the thinker ---- */
+
+static const struct sh_param one_by_one[] = {
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_QK_NORMS, SH_LLAMA_FEED,
+    SH_ROUTER("mlp.gate.weight"), SH_LLAMA_EXPERTS, {.name = NULL}};
+
+static int shape_omni(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    if (sh_config_is_null(c, "num_key_value_heads"))
+        a->n_kv_head = a->n_head;
+    return sh_qwen2_shape(a, c, e);
+}
+
+const struct sh_family sh_family_qwen2_5_omni = {
+    .special = "text of Qwen2.5-Omni: Qwen 2",
+    .name = "qwen2_5_omni", .model_types = SH_WORDS("qwen2_5_omni_text"),
+    .architectures = SH_WORDS("Qwen2_5OmniThinkerTextModel"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START_WITH(1e-6f, 1e6f), .n_kv_head = 4, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
+    .keys = sh_llama_keys, .params = sh_llama_params, .knows = KNOWS, .shape = shape_omni,
+    .finish = sh_config_whole_rope};
+
+const struct sh_family sh_family_qwen3_omni_moe = {
+    .special = "text of Qwen3-Omni: Qwen 3 MoE",
+    .name = "qwen3_omni_moe", .model_types = SH_WORDS("qwen3_omni_moe_text"),
+    .architectures = SH_WORDS("Qwen3OmniMoeThinkerTextModel"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START_WITH(1e-6f, 1e6f), .n_kv_head = 4,
+              .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_MIX_NORMED},
+    .keys = sh_qwen_mixture_keys, .params = one_by_one,
+    .only = SH_WORDS("sliding_window=null", "use_sliding_window=false", "shared_expert_intermediate_size=0",
+                     "use_qk_norm=true"),
+    .knows = " sliding_window decoder_sparse_step mlp_only_layers ",
+    .shape = sh_qwen_mixture_shape, .finish = sh_config_whole_rope};
