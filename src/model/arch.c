@@ -159,6 +159,25 @@ void sh_arch_make_shared(struct sh_arch *a, int layer)
     a->shared.at[layer / 64] |= (uint64_t)1 << layer % 64;
 }
 
+int sh_arch_number(const struct sh_arch *a, int layer)
+{
+    int number = layer;
+    for (int i = 0; i <= number && i < SH_MOST_LAYERS; i++)
+        if (i % 64 == 0 && !a->left_out[i / 64])
+            i += 63;
+        else
+            number += (int)(a->left_out[i / 64] >> i % 64 & 1);
+    return number;
+}
+
+int sh_arch_leave_out(struct sh_arch *a, int number)
+{
+    uint64_t bit = (uint64_t)1 << number % 64;
+    int is_new = !(a->left_out[number / 64] & bit);
+    a->left_out[number / 64] |= bit;
+    return is_new;
+}
+
 int sh_arch_block_number(const struct sh_arch *a, int layer)
 {
     int n = 0;

@@ -189,6 +189,7 @@ struct sh_arch {
     int window;                             /* 0: no layer has one                                */
     uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: full attention despite the window  */
     uint64_t still[SH_MOST_LAYERS / 64];    /* bit of a layer: it does not rotate                 */
+    uint64_t left_out[SH_MOST_LAYERS / 64]; /* bit of a number that no layer has in the names of tensors */
     /* Heads of layers with a window and of those without; d_head and n_kv_head are then the largest; 0: all alike */
     int head_of[2], kv_head_of[2];
     int n_local_head;                       /* query heads of layers with a window, for counting alone; 0: n_head */
@@ -228,6 +229,9 @@ void sh_arch_see_all(struct sh_arch *a, int layer);
 
 /* Does the layer attend? Others have no keys, no values and no attention to record. */
 int sh_arch_attends(const struct sh_arch *a, int layer);
+/* The number of a layer in the names of tensors; a number that no layer has: 0 if that was known. */
+int sh_arch_number(const struct sh_arch *a, int layer);
+int sh_arch_leave_out(struct sh_arch *a, int number);
 /* Where its norms are; never SH_NORM_BY_KIND. */
 enum sh_norm_place sh_arch_norm_place(const struct sh_arch *a, int layer);
 /* Is it recurrent? Does it have a feed-forward block? */

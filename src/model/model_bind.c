@@ -108,7 +108,7 @@ static char *full_name(const struct sh_model *m, const struct sh_param *p, const
 {
     int parts = m->family->parts ? m->family->parts : 1;
     int second = p->form & SH_OF_BLOCK ? sh_arch_block_number(&m->arch, layer) : layer % parts;
-    return spell(p, prefix, layer / parts, second, number);
+    return spell(p, prefix, sh_arch_number(&m->arch, layer / parts), second, number);
 }
 
 /* The same of a tensor that the file may have only for the first layer with its block. */
@@ -391,7 +391,7 @@ static int settle_head(struct sh_model *m, const char *prefix, struct sh_err *e)
     if (is_wrapped && (sh_config_flag(m->config, "tie_word_embeddings", &inner, e) ||
                        sh_config_outer_flag(m->config, "tie_word_embeddings", &outer, e)))
         return -1;
-    if (is_wrapped)
+    if (is_wrapped && !m->arch.n_out)
         tied |= inner || (outer < 0 && !head);      /* tied: as outer says */
     if (head && tied && t)
         tied = !is_alike(head, t) || is_same(head, t);

@@ -60,6 +60,9 @@ QWEN_EYES = dict(depth=1, hidden_size=16, embed_dim=4, num_heads=1, patch_size=2
 GLM_EYES = dict(depth=1, hidden_size=4, num_heads=1, patch_size=2, image_size=4, out_hidden_size=16, intermediate_size=4)
 EARS = dict(d_model=4, encoder_layers=1, encoder_attention_heads=1, encoder_ffn_dim=4, num_mel_bins=2, output_dim=16,
             max_source_positions=4, downsample_hidden_size=2)
+LLAMA_EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_global_layers=1, attention_heads=1,
+                  image_size=28, patch_size=14, max_num_tiles=1, intermediate_layers_indices=[0], vision_output_dim=8,
+                  supported_aspect_ratios=[[1, 1]])
 THREE = ROPE | {"mrope_section": [2, 1, 1]}
 STEP_EYES = dict(width=4, layers=1, heads=1, image_size=28, patch_size=14, mlp_ratio=1.0)
 STEP = {key: value for key, value in SMALL.items() if key != "num_key_value_heads"} | dict(
@@ -372,7 +375,12 @@ def cases():
                 layer_types=["sliding_attention", "full_attention"])),
         "internvl_chat": make_config(
             "internvl", vision_config=EYES | dict(image_size=[28, 28], patch_size=[14, 14]), text_config=SMALL | dict(
-                model_type="qwen2", num_hidden_layers=2), tie_word_embeddings=False)}
+                model_type="qwen2", num_hidden_layers=2), tie_word_embeddings=False),
+        "mllama": make_config(
+            "mllama", vision_config=LLAMA_EYES, text_config=SMALL | dict(
+                num_hidden_layers=5, cross_attention_layers=[1, 3], rope_parameters=ROPE | {
+                    "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
+                    "original_max_position_embeddings": 16}), tie_word_embeddings=False)}
 
 
 def run(model, tokens):
@@ -521,7 +529,7 @@ def make(folder, names):
         model.save_pretrained(place)
         (place / "generation_config.json").unlink(missing_ok=True)
         kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or \
-            ["full_attention"] * text.num_hidden_layers
+            ["full_attention"] * (text.num_hidden_layers - len(getattr(text, "cross_attention_layers", [])))
         ref = {"sequences": [], "attn_layers": [i for i, kind in enumerate(kinds) if kind in ATTENDS]}
         tensors = {}
         for i, n in enumerate((9, 26)):

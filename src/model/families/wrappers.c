@@ -2,7 +2,7 @@
 /* Models of text and pictures or sound whose text part is of a family in this folder, which text_config names. What
  * looks and listens is left out: the text part alone computes the same of a text without pictures. Compared with
  * transformers 5.24 by tests/oracle/wrappers.py. Models that change the text part are not in the list, such as
- * PaliGemma (a prompt sees all of itself) and Llama 3.2 Vision (layers that attend to the picture). */
+ * PaliGemma (a prompt sees all of itself). */
 #include "src/model/families/families.h"
 
 const char *const sh_wrappers[] = {
@@ -18,7 +18,7 @@ const char *const sh_wrappers[] = {
     "LightOnOcrForConditionalGeneration", "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration",
     "LlavaNextVideoForConditionalGeneration", "LlavaOnevisionForConditionalGeneration",
     "MiniCPMOcrForConditionalGeneration", "MiniCPMV4_6ForConditionalGeneration",
-    "MiniCPMV4_7ForConditionalGeneration", "Mistral3ForConditionalGeneration",
+    "MiniCPMV4_7ForConditionalGeneration", "Mistral3ForConditionalGeneration", "MllamaForConditionalGeneration",
     "MossTranscribeDiarizeForConditionalGeneration", "Ovis2ForConditionalGeneration",
     "PerceptionLMForConditionalGeneration", "QianfanOCRForConditionalGeneration",
     "Qwen2AudioForConditionalGeneration", "Qwen2VLForConditionalGeneration", "Qwen2_5OmniForConditionalGeneration",
