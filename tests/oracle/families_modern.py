@@ -380,7 +380,22 @@ def cases():
             "mllama", vision_config=LLAMA_EYES, text_config=SMALL | dict(
                 num_hidden_layers=5, cross_attention_layers=[1, 3], rope_parameters=ROPE | {
                     "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
-                    "original_max_position_embeddings": 16}), tie_word_embeddings=False)}
+                    "original_max_position_embeddings": 16}), tie_word_embeddings=False),
+        "mistral4": make_config(
+            "mistral4", **LATENT, **EXPERTS, num_hidden_layers=2, n_routed_experts=6, n_group=3, topk_group=2,
+            first_k_dense_replace=1, routed_scaling_factor=1.3, rope_parameters={
+                "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "mscale": 1.0,
+                "mscale_all_dim": 0.8, "rope_theta": 10000.0, "llama_4_scaling_beta": 0.3,
+                "max_position_embeddings": 64}),
+        "mistral4_experts": make_config(
+            "mistral4", **LATENT | {"v_head_dim": 9, "q_lora_rank": None}, **EXPERTS, num_hidden_layers=2,
+            n_routed_experts=4, n_shared_experts=2, rms_norm_eps=1e-3, tie_word_embeddings=True, attention_bias=False,
+            norm_topk_prob=False, rope_interleave=False, rope_parameters={
+                "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 500.0,
+                "llama_4_scaling_beta": 0.1}),
+        "aria": make_config("aria", vision_config=EYES, projector_patch_to_query_dict={4: 2}, text_config=SMALL | dict(
+            head_dim=6, num_hidden_layers=2, moe_num_experts=5, moe_topk=3, moe_num_shared_experts=1,
+            attention_bias=True, rms_norm_eps=1e-3), tie_word_embeddings=False)}
 
 
 def run(model, tokens):
@@ -518,6 +533,8 @@ def make(folder, names):
         text, kind = config, t.AutoModelForCausalLM
         if hasattr(config, "text_config"):
             text, kind = config.text_config, t.AutoModelForMultimodalLM
+        elif config.model_type == "mistral4":           # where transformers files it
+            kind = t.AutoModelForMultimodalLM
         model = kind.from_config(config, attn_implementation="eager").float().eval()
         g = torch.Generator().manual_seed(seed)
         fill(model, seed)

@@ -162,7 +162,8 @@ def make(folder, place, change, seed):
     (place / "config.json").write_text(text)
     try:
         read = transformers.AutoConfig.from_pretrained(place)
-        kind = transformers.AutoModelForCausalLM if inner is config else transformers.AutoModelForMultimodalLM
+        kind = transformers.AutoModelForCausalLM if inner is config and inner["model_type"] != "mistral4" \
+            else transformers.AutoModelForMultimodalLM
         model = kind.from_config(read, attn_implementation="eager").float().eval()
         fill(model, seed)
         model.save_pretrained(place)

@@ -59,7 +59,8 @@
     X(llama, llava) X(llama, idefics3) X(mistral, mistral3) X(deepseek, kimi_k25) X(qwen2_vl, qwen2_vl) \
     X(qwen2_vl, qwen2_5_vl) X(qwen3_vl, qwen3_vl) X(qwen3_vl_moe, qwen3_vl_moe) X(glm4v, glm4v) \
     X(glm4v_moe, glm4v_moe) X(qwen2_5_omni, qwen2_5_omni) X(qwen3_omni_moe, qwen3_omni_moe) \
-    X(cohere2, cohere2_vision) X(qwen2, internvl_chat) X(mllama, mllama)
+    X(cohere2, cohere2_vision) X(qwen2, internvl_chat) X(mllama, mllama) \
+    X(mistral4, mistral4) X(mistral4, mistral4_experts) X(aria, aria)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

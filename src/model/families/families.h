@@ -19,8 +19,9 @@
     X(internlm3) X(iquestcoder) X(jais2) X(sarvam_moe) X(sarvam_mla) X(axk1) X(kolibri1) X(mellum) X(hy_v3) \
     X(granite_swa) X(granitemoe_swa) X(cohere2_moe) X(lfm3) X(laguna) X(falcon_h1) X(olmo_hybrid) \
     X(kimi_linear) X(bailing_hybrid) X(longcat_flash) X(axk2) X(minimax) X(zamba2) X(mimo_v2) X(gemma4_unified) \
-    X(qwen2_vl) X(qwen3_vl) X(qwen3_vl_moe) X(qwen2_5_omni) X(qwen3_omni_moe) X(mllama) X(glm4v) X(glm4v_moe) \
-    X(diffllama) X(apertus1p5) X(step3p7) X(hy_v4) X(hy_v4_vl) X(minimax_m3) X(doge)
+    X(qwen2_vl) X(qwen3_vl) X(qwen3_vl_moe) X(qwen2_5_omni) X(qwen3_omni_moe) X(glm4v) X(glm4v_moe) \
+    X(diffllama) X(apertus1p5) X(step3p7) X(hy_v4) X(hy_v4_vl) X(minimax_m3) X(doge) \
+    X(mllama) X(mistral4) X(aria)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)

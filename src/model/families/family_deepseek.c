@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DeepSeek-V2 and V3 and Kimi-K2: latent attention and experts, whose groups V2 ranks by their best score and V3 by
- * their two best. Youtu-LLM (Tencent, 2025): latent attention alone. DeepSeek-V3.2 and GLM-5: latent attention to the
- * tokens that an index chooses; they run as far as it chooses all. A.X-K1 (SK Telecom, 2026): V3 with a norm on what
- * experts give. */
+ * their two best; Mistral Small 4. Youtu-LLM (Tencent, 2025): latent attention alone. DeepSeek-V3.2 and GLM-5: latent
+ * attention to the tokens that an index chooses; they run as far as it chooses all. A.X-K1 (SK Telecom, 2026): V3 with
+ * a norm on what experts give. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -195,6 +195,53 @@ const struct sh_family sh_family_youtu = {
     .keys = sh_latent_keys, .params = sh_latent_params,
     .gguf = &sh_gguf_deepseek, .only = SH_WORDS("mlp_bias=false"), .shape = sh_latent_shape,
     .finish = sh_latent_finish};
+
+/* ---- Mistral Small 4 (Mistral AI, 2026): softmax, and queries that grow with the logarithm of their position ---- */
+
+static const struct sh_param params_mistral[] = {
+    LATENT_PARAMS, SH_ROUTER("mlp.gate.weight"),
+    SH_EXPERT_PART(GATE, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, 0),
+    SH_EXPERT_PART(UP, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, 0),
+    SH_EXPERT_PART(DOWN, "mlp.experts.down_proj", MODEL, EXPERT_FF, 0), SH_LLAMA_EXPERTS,
+    SH_SHARED("mlp.shared_experts"), {.name = NULL}};
+
+static int shape_mistral(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return sh_latent_shape(a, c, e) || sh_mixture_needs(c, a->mix.n, "n_routed_experts", e) ||
+           sh_mixture_needs(c, a->mix.used, "num_experts_per_tok", e) ||
+           sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e) ||
+           sh_mixture_shared(a, c, "n_shared_experts", 1, e) ||
+           sh_mixture_after(a, c, "first_k_dense_replace", 0, e) ? -1 : 0;
+}
+
+/* Its rotary share is that of qk_rope_head_dim in a head, which transformers computes right with YaRN alone. */
+static int finish_mistral(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    const char *object = sh_config_is_filled(c, "rope_scaling") ? "rope_scaling" : "rope_parameters";
+    float share = (float)a->latent.d_rope / (float)(a->latent.d_rope + a->latent.d_nope), said = share;
+    char key[64];
+    snprintf(key, sizeof key, "%s.partial_rotary_factor", object);
+    if (sh_latent_finish(a, c, e) || sh_config_real(c, key, 1, &said, e))
+        return -1;
+    if (fabsf(said - share) > 1e-6f)
+        return sh_config_refuse(c, key, "the part of qk_rope_head_dim in a head", e);
+    if (a->rope.kind != SH_ROPE_YARN)
+        return sh_config_refuse(c, object, "the parameters of YaRN", e);
+    snprintf(key, sizeof key, "%s.llama_4_scaling_beta", object);
+    if (!sh_config_has(c, key) || sh_config_is_null(c, key))
+        return sh_fail(e, "%s: key '%s' is missing", sh_config_path(c), key);
+    a->temper_length = (float)a->rope.original;
+    return sh_config_real(c, key, 1e6, &a->temper, e);
+}
+
+const struct sh_family sh_family_mistral4 = {
+    .special = "latent attention, temperature by position, experts in groups, shared experts",
+    .name = "mistral4", .model_types = SH_WORDS("mistral4"),
+    .architectures = SH_WORDS("Mistral4ForCausalLM", "Mistral4Model"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED,
+              .mix = {.groups = 1, .used_groups = 1, .route = SH_ROUTE_SOFTMAX, .by_best_two = 1}},
+    .keys = sh_deepseek_keys, .params = params_mistral, .only = SH_WORDS("mlp_bias=false"), .facts = facts,
+    .shape = shape_mistral, .finish = finish_mistral, .count = count};
 
 /* ---- V3.2 and GLM-5: up to index_topk tokens, the index chooses all that there are ---- */
 

@@ -6,7 +6,7 @@
 #include "src/model/families/families.h"
 
 const char *const sh_wrappers[] = {
-    "AyaVisionForConditionalGeneration", "Cohere2VisionForConditionalGeneration",
+    "AriaForConditionalGeneration", "AyaVisionForConditionalGeneration", "Cohere2VisionForConditionalGeneration",
     "DeepseekVLForConditionalGeneration", "DeepseekVLHybridForConditionalGeneration",
     "Exaone4_5_ForConditionalGeneration", "Glm46VForConditionalGeneration", "Glm4vForConditionalGeneration",
     "Glm4vMoeForConditionalGeneration", "GlmAsrForConditionalGeneration", "GotOcr2ForConditionalGeneration",
