@@ -112,7 +112,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_phi.c \
 	%D%/families/family_phi3.c \
 	%D%/families/family_qwen.c \
-	%D%/families/family_aria.c %D%/families/family_mllama.c %D%/families/family_qwen_vl.c \
+	%D%/families/family_aria.c %D%/families/family_internlm2.c %D%/families/family_mllama.c %D%/families/family_qwen_vl.c \
 	%D%/families/family_qwen3_next.c \
 	%D%/families/family_sarvam.c \
 	%D%/families/family_smollm3.c \

@@ -395,7 +395,9 @@ def cases():
                 "llama_4_scaling_beta": 0.1}),
         "aria": make_config("aria", vision_config=EYES, projector_patch_to_query_dict={4: 2}, text_config=SMALL | dict(
             head_dim=6, num_hidden_layers=2, moe_num_experts=5, moe_topk=3, moe_num_shared_experts=1,
-            attention_bias=True, rms_norm_eps=1e-3), tie_word_embeddings=False)}
+            attention_bias=True, rms_norm_eps=1e-3), tie_word_embeddings=False),
+        "internlm2": make_config("llama", **SMALL, num_hidden_layers=2, attention_bias=True, rms_norm_eps=1e-3,
+                                 rope_parameters={"rope_type": "linear", "factor": 3.0, "rope_theta": 500.0})}
 
 
 def run(model, tokens):
@@ -499,6 +501,35 @@ def become_thinker(place):
         "architectures": [name], "model_type": kind, "thinker_config": config}, indent=2) + "\n")
 
 
+def become_internlm2(place):
+    """transformers does not have InternLM 2: LLaMA with other names and with q, k and v in one tensor."""
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    scaling = config.pop("rope_parameters")
+    bias = config.pop("attention_bias")
+    for key in ("head_dim", "mlp_bias", "pretraining_tp"):
+        config.pop(key, None)
+    path.write_text(json.dumps(config | {
+        "model_type": "internlm2", "architectures": ["InternLM2ForCausalLM"], "bias": bias,
+        "rope_theta": scaling["rope_theta"], "rope_scaling": {"type": "linear", "factor": scaling["factor"]}},
+        indent=2) + "\n")
+    names = {"self_attn.o_proj": "attention.wo", "mlp.gate_proj": "feed_forward.w1", "mlp.up_proj": "feed_forward.w3",
+             "mlp.down_proj": "feed_forward.w2", "input_layernorm": "attention_norm", "lm_head": "output",
+             "post_attention_layernorm": "ffn_norm", "embed_tokens": "tok_embeddings"}
+    tensors, out, groups = load_file(place / "model.safetensors"), {}, config["num_key_value_heads"]
+    for name, x in tensors.items():
+        if "q_proj" in name:
+            parts = [tensors[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")]
+            x = torch.cat([p.reshape(groups, -1, *p.shape[1:]) for p in parts], dim=1).flatten(0, 1)
+            name = name.replace("self_attn.q_proj", "attention.wqkv")
+        elif "k_proj" in name or "v_proj" in name:
+            continue
+        for old, new in names.items():
+            name = name.replace(old, new)
+        out[name] = x.contiguous()
+    save_file(out, place / "model.safetensors")
+
+
 def become_chat(place):
     """The first files of InternVL, whose code comes with them."""
     path = place / "config.json"
@@ -511,7 +542,7 @@ def become_chat(place):
 def as_published(name, place):
     {"mimo": become_mimo, "step3p7_published": become_step, "qwen2_vl": become_flat, "qwen3_vl_moe": turn_stacks,
      "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi, "qwen2_5_omni": become_thinker,
-     "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat}.get(name, lambda place: None)(place)
+     "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat, "internlm2": become_internlm2}.get(name, lambda place: None)(place)
 
 
 def show_sinks():
