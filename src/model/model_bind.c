@@ -174,6 +174,7 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
     if (p->rows == SH_ONE) {
         int in_parts = p->role == SH_RECUR_NORM_W || p->role == SH_RECUR_LOG_A || p->role == SH_RECUR_SKIP;
         int is_one = (!rank && shape[0] == 1) || (rank == 2 && got[0] == 1 && got[1] == shape[0]) ||
+                     (p->form & SH_FIRST_ROW && rank == 2 && got[0] == 2 && got[1] == shape[0]) ||
                      (p->role == SH_RECUR_LOG_A && is_padded(got, rank, shape[0])) ||
                      (rank == 2 && in_parts && p->form & SH_WHOLE_NAME && got[0] * got[1] == shape[0]);
         if (!is_one && (rank != 1 || got[0] != shape[0]))

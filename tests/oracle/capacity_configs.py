@@ -111,6 +111,7 @@ CONFIGS = [
     ("qwen2_vl_text", dict(GQA, tie_word_embeddings=True)), ("qwen2_5_vl_text", dict(GQA)),
     ("glm4v_text", dict(GQA)), ("glm4v_moe_text", dict(GQA, head_dim=24, n_routed_experts=4, num_experts_per_tok=2,
                                                       moe_intermediate_size=24, first_k_dense_replace=1)),
+    ("aria_text", dict(GQA, head_dim=24, moe_num_experts=4, moe_topk=2, moe_num_shared_experts=3)),
 ]
 
 

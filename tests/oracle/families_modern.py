@@ -397,7 +397,13 @@ def cases():
             head_dim=6, num_hidden_layers=2, moe_num_experts=5, moe_topk=3, moe_num_shared_experts=1,
             attention_bias=True, rms_norm_eps=1e-3), tie_word_embeddings=False),
         "internlm2": make_config("llama", **SMALL, num_hidden_layers=2, attention_bias=True, rms_norm_eps=1e-3,
-                                 rope_parameters={"rope_type": "linear", "factor": 3.0, "rope_theta": 500.0})}
+                                 rope_parameters={"rope_type": "linear", "factor": 3.0, "rope_theta": 500.0}),
+        "ernie4_5_vl_moe": make_config(
+            "ernie4_5_vl_moe", vision_config=QWEN_EYES | dict(spatial_merge_size=1, temporal_merge_size=1), text_config=
+            SMALL | dict(
+                num_hidden_layers=3, moe_num_experts=4, moe_k=2, moe_intermediate_size=[12, 6], moe_num_shared_experts=1,
+                mlp_layer_types=["dense", "sparse", "sparse"], head_dim=8,
+                rope_parameters=ROPE | {"mrope_section": [1, 1, 2]}))}
 
 
 def run(model, tokens):

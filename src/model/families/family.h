@@ -138,6 +138,7 @@ enum sh_form {
     SH_OPTIONAL = 128,                      /* a file without it is whole: it would change nothing */
     SH_CUT_ANYWHERE = 512,                  /* a part of a matrix: only all parts together have a number of rows */
     SH_OF_BLOCK = 1024,                     /* of a shared block: '%' is its sh_arch_block_number */
+    SH_FIRST_ROW = 4096,                    /* a vector: it may be the first of two rows          */
     SH_EITHER_WAY = 2048                    /* SH_TRANSPOSED, unless the shape is that of what is not */
 };
 

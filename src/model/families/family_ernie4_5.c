@@ -54,3 +54,50 @@ const struct sh_family sh_family_ernie4_5_moe = {
     .keys = keys_moe, .params = params_moe,
     .gguf = &sh_gguf_ernie4_5_moe, .only = SH_WORDS("use_bias=false", "moe_use_aux_free=true"),
     .knows = " moe_num_experts num_nextn_predict_layers ", .shape = shape, .finish = sh_config_classic_rope};
+
+/* ---- the text part of ERNIE 4.5 VL (2025), whose second half of experts is for tokens of pictures alone: the first
+ * row of corrections and the first of two widths are those of texts ---- */
+
+static const struct sh_key keys_vl[] = {
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
+    SH_COUNT_KEY(mix.n, 1e5, "moe_num_experts"), SH_COUNT_KEY(mix.used, 1e5, "moe_k"), {.json = {NULL}}};
+
+static const struct sh_param params_vl[] = {
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_FEED,
+    {.role = SH_ROUTER_W, .name = SH_LAYER "mlp.gate.weight", .rows = SH_DIM_EXPERTS, .cols = SH_DIM_MODEL,
+     .needs = SH_EXPERT_LAYER, .form = SH_TRANSPOSED},
+    {.role = SH_ROUTER_CHOICE, .name = SH_LAYER "mlp.moe_statics.e_score_correction_bias", .cols = SH_DIM_EXPERTS,
+     .needs = SH_EXPERT_LAYER, .form = SH_FIRST_ROW},
+    SH_LLAMA_EXPERTS, SH_SHARED("mlp.shared_experts"), {.name = NULL}};
+
+static int shape_vl(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    a->mix.width = 1536;
+    a->flags &= ~(unsigned)(SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS);       /* no keys of it */
+    if (sh_config_length(c, "moe_intermediate_size") < 0)
+        return sh_config_refuse(c, "moe_intermediate_size", "two widths", e);
+    return sh_config_count(c, "moe_intermediate_size.0", (int)1e8, &a->mix.width, e) ||
+           sh_mixture_shared(a, c, "moe_num_shared_experts", 2, e) || sh_mixture_listed(a, c, 1, e) ? -1 : 0;
+}
+
+/* With scaled frequencies, transformers has them in another order than their pairs. */
+static int finish_vl(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    if (sh_config_classic_rope(a, c, e))
+        return -1;
+    return a->rope.kind == SH_ROPE_PLAIN ? 0
+           : sh_config_refuse(c, sh_config_is_filled(c, "rope_scaling") ? "rope_scaling" : "rope_parameters",
+                              "frequencies that are not scaled", e);
+}
+
+const struct sh_family sh_family_ernie4_5_vl_moe = {
+    .special = "text of ERNIE 4.5 VL: ERNIE 4.5 with experts",
+    .name = "ernie4_5_vl_moe", .model_types = SH_WORDS("ernie4_5_vl_moe_text"),
+    .architectures = SH_WORDS("Ernie4_5_VLMoeTextModel"), .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
+              .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1, .rope = {.base = 500000}, .n_kv_head = 4,
+              .mix = {.n = 64, .used = 6}, .flags = SH_LLAMA_FLAGS | SH_IN_PAIRS | SH_TIED_HEAD | SH_MIX_NORMED},
+    .keys = keys_vl, .params = params_vl,
+    .only = SH_WORDS("use_bias=false", "first_k_dense_replace=1", "moe_norm_min=1e-12", "num_experts=null",
+                     "num_experts_per_tok=null"),
+    .knows = " moe_num_experts moe_intermediate_size mlp_layer_types ", .shape = shape_vl, .finish = finish_vl};
