@@ -403,7 +403,12 @@ def cases():
             SMALL | dict(
                 num_hidden_layers=3, moe_num_experts=4, moe_k=2, moe_intermediate_size=[12, 6], moe_num_shared_experts=1,
                 mlp_layer_types=["dense", "sparse", "sparse"], head_dim=8,
-                rope_parameters=ROPE | {"mrope_section": [1, 1, 2]}))}
+                rope_parameters=ROPE | {"mrope_section": [1, 1, 2]})),
+        "glm_ocr": make_config("glm_ocr", vision_config=GLM_EYES, text_config=SMALL | dict(
+            num_hidden_layers=2, head_dim=8, rope_parameters=ROPE | {
+                "mrope_section": [1, 1, 0], "partial_rotary_factor": 0.5})),
+        "paddleocr_vl": make_config("paddleocr_vl", vision_config=EYES | dict(spatial_merge_size=1), text_config=SMALL |
+            dict(num_hidden_layers=2, head_dim=8, use_bias=True, rope_parameters=THREE))}
 
 
 def run(model, tokens):
@@ -546,7 +551,7 @@ def become_chat(place):
 
 
 def as_published(name, place):
-    {"mimo": become_mimo, "step3p7_published": become_step, "qwen2_vl": become_flat, "qwen3_vl_moe": turn_stacks,
+    {"mimo": become_mimo, "step3p7_published": become_step, "qwen2_vl": become_flat, "paddleocr_vl": become_flat, "qwen3_vl_moe": turn_stacks,
      "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi, "qwen2_5_omni": become_thinker,
      "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat, "internlm2": become_internlm2}.get(name, lambda place: None)(place)
 

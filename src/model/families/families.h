@@ -21,7 +21,7 @@
     X(kimi_linear) X(bailing_hybrid) X(longcat_flash) X(axk2) X(minimax) X(zamba2) X(mimo_v2) X(gemma4_unified) \
     X(qwen2_vl) X(qwen3_vl) X(qwen3_vl_moe) X(qwen2_5_omni) X(qwen3_omni_moe) X(glm4v) X(glm4v_moe) \
     X(diffllama) X(apertus1p5) X(step3p7) X(hy_v4) X(hy_v4_vl) X(minimax_m3) X(doge) \
-    X(mllama) X(mistral4) X(aria) X(internlm2) X(ernie4_5_vl_moe)
+    X(mllama) X(mistral4) X(aria) X(internlm2) X(ernie4_5_vl_moe) X(glm_ocr) X(paddleocr_vl)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)

@@ -17,6 +17,28 @@ const struct sh_family sh_family_ernie4_5 = {
     .keys = keys, .params = sh_llama_params,
     .gguf = &sh_gguf_ernie4_5, .finish = sh_config_classic_rope};
 
+/* The text part of PaddleOCR-VL (2025): the halves of a head rotate together; older files have no text_config. */
+static int shape_ocr(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int biased = 0;                         /* attention_bias and mlp_bias are no keys of it          */
+    if (sh_config_flag(c, "use_bias", &biased, e))
+        return -1;
+    a->flags &= ~(unsigned)(SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS);
+    a->flags |= biased ? SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS : 0;
+    if (sh_config_is_null(c, "head_dim"))
+        a->d_head = 0;
+    if (sh_config_is_null(c, "num_key_value_heads"))
+        a->n_kv_head = a->n_head;
+    return 0;
+}
+
+const struct sh_family sh_family_paddleocr_vl = {
+    .special = "text of PaddleOCR-VL: LLaMA's tables",
+    .name = "paddleocr_vl", .model_types = SH_WORDS("paddleocr_vl_text", "paddleocr_vl"),
+    .architectures = SH_WORDS("PaddleOCRVLForConditionalGeneration"), .prefixes = sh_wrapper_prefixes,
+    .start = {SH_LLAMA_START_WITH(1e-5f, 5e5f), .d_head = 128, .n_kv_head = 2, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
+    .keys = keys, .params = sh_llama_params, .shape = shape_ocr, .finish = sh_config_whole_rope};
+
 /* The mixtures: a softmax and a correction choose, the experts that every token uses are one. */
 static const struct sh_key keys_moe[] = {
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),

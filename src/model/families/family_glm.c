@@ -28,6 +28,15 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return 0;
 }
 
+static int shape_ocr(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    (void)e;
+    a->flags &= ~(unsigned)(SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS);       /* no keys of it */
+    if (sh_config_is_null(c, "num_key_value_heads"))
+        a->n_kv_head = a->n_head;
+    return 0;
+}
+
 #define START \
     .norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1.5625e-7f, \
     .init_std = 0.02f, .max_pos = 131072, .rotary_share = 0.5f, .rope = {.base = 10000}, .d_head = 128, \
@@ -57,3 +66,13 @@ const struct sh_family sh_family_glm4v = {
               .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 32768, .rotary_share = 1, .rope = {.base = 10000},
               .n_kv_head = 2, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS | SH_IN_PAIRS},
     .keys = keys_4v, .params = params_4, .shape = shape, .finish = sh_config_classic_rope};
+
+/* GLM-OCR: the same without biases. */
+const struct sh_family sh_family_glm_ocr = {
+    .special = "text of GLM-OCR: GLM-4",
+    .name = "glm_ocr", .model_types = SH_WORDS("glm_ocr_text"), .architectures = SH_WORDS("GlmOcrTextModel"),
+    .prefixes = sh_wrapper_prefixes,
+    .start = {.norm = SH_NORM_RMS, .norm_place = SH_NORM_BOTH, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32,
+              .norm_eps = 1e-5f, .init_std = 0.02f, .max_pos = 131072, .rotary_share = 1, .rope = {.base = 10000},
+              .n_kv_head = 8, .flags = SH_LLAMA_FLAGS | SH_IN_PAIRS},
+    .keys = keys_4v, .params = params_4, .shape = shape_ocr, .finish = sh_config_classic_rope};
