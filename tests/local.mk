@@ -358,8 +358,9 @@ EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py
 	%D%/oracle/gguf_modern.py
 
 # Tests of the built program. `make check` runs the quick ones, which decide most changes; `make check-slow` those that
-# kill, starve, wait or do the same in many orders, and the demonstration; `make check-full` both. Built with sanitizers,
-# `make check` leaves the scripts to hostile input and one run of every command.
+# kill, starve, wait or do the same in many orders, and the demonstration (the longest first, so that no processor waits
+# for the last one); `make check-full` both. Built with sanitizers, `make check` leaves the scripts to hostile input and
+# one run of every command.
 quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/cli/calibrate.sh %D%/cli/capacity.sh \
 	%D%/cli/capacity_engine.sh %D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/experts.sh %D%/cli/figures.sh %D%/cli/findings.sh \
@@ -372,11 +373,11 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/c
 	%D%/cli/sql.sh %D%/cli/sweep.sh %D%/cli/tasks.sh \
 	%D%/cli/texts.sh %D%/cli/theory.sh \
 	%D%/cli/timing.sh %D%/cli/trace.sh %D%/cli/weight_bits.sh %D%/cli/weight_prune.sh %D%/cli/windowed.sh
-slow_scripts = %D%/cli/reading.sh %D%/cli/demo.sh %D%/cli/cuda.sh %D%/cli/study.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \
+slow_scripts = %D%/cli/python_torch.sh %D%/cli/demo.sh %D%/cli/reading.sh %D%/cli/neon.sh %D%/cli/cuda.sh \
+	%D%/cli/study.sh %D%/cli/reproduce.sh %D%/cli/mpi.sh \
 	%D%/cli/ranks.sh %D%/cli/ranks_apart.sh %D%/cli/ranks_cuda.sh %D%/cli/ranks_force.sh %D%/cli/ranks_kept.sh \
 	%D%/cli/ranks_lost.sh %D%/cli/ranks_progress.sh %D%/cli/ranks_sweep.sh %D%/cli/kills.sh %D%/cli/slurm.sh \
-	%D%/cli/slurm_scripts.sh %D%/cli/faults.sh %D%/cli/thread.sh %D%/cli/record_ends.sh %D%/cli/python_torch.sh \
-	%D%/cli/neon.sh
+	%D%/cli/slurm_scripts.sh %D%/cli/faults.sh %D%/cli/thread.sh %D%/cli/record_ends.sh
 sanitized_scripts = %D%/cli/bad_input.sh %D%/cli/damage.sh %D%/cli/hostile.sh %D%/cli/faults.sh \
 	%D%/cli/thread.sh
 if SANITIZED
