@@ -78,15 +78,22 @@ static int norm_kind(struct sh_kv_facts *f, const char *value, struct sh_err *e)
     return sh_fail(e, "norm: found \"%.40s\", expected rms, layer or scale", value);
 }
 
+/* N_KEY: norm; above: there is none. */
+static int number_of(const char *key)
+{
+    int i = 0;
+    while (i < N_KEY && strcmp(key, keys[i].key))
+        i++;
+    return i + (i == N_KEY && strcmp(key, "norm"));
+}
+
 /* One "key=value" or flag. */
 static int set(struct sh_kv_facts *f, const char *key, const char *value, struct sh_err *e)
 {
     long long x;
-    int i = 0, n;
-    while (i < N_KEY && strcmp(key, keys[i].key))
-        i++;
-    if (i == N_KEY)
-        return !strcmp(key, "norm") ? norm_kind(f, value, e) : unknown(key, e);
+    int i = number_of(key), n;
+    if (i >= N_KEY)
+        return i == N_KEY ? norm_kind(f, value, e) : unknown(key, e);
     void *at = (char *)f + keys[i].field;
     switch (keys[i].kind) {
     case SWITCH:
@@ -120,7 +127,7 @@ int sh_row_word(const char **at, char *to, size_t bytes, struct sh_err *e)
 int sh_kv_facts_row(const char *row, const char *at, struct sh_kv_facts *out, struct sh_err *e)
 {
     struct sh_kv_facts f;
-    char word[SH_FACTS_PATTERN + 16], none[1] = "";
+    char word[SH_FACTS_PATTERN + 16], none[1] = "", seen[N_KEY + 1] = {0};
     const char *rest = row;
     begin(&f);
     int got = sh_row_word(&rest, word, sizeof word, e);
@@ -131,6 +138,9 @@ int sh_kv_facts_row(const char *row, const char *at, struct sh_kv_facts *out, st
         char *is = strchr(word, '=');
         if (is)
             *is++ = '\0';
+        int key = number_of(word);
+        if (key <= N_KEY && seen[key]++)
+            return sh_fail(e, "%s: %s: %s: found twice", at, f.name, word);
         if (set(&f, word, is ? is : none, e))
             return sh_err_prefix(e, "%s: %s", at, f.name);
     }

@@ -193,6 +193,9 @@ check "a row of one's own hides the built-in one" 'r["memory_bytes"] == G'
 printf 'mine layers=2 hidden=8 heads=2 ffn=16 vocab=9\n\nbad layers=0\n' >models.txt
 refuse "a bad row is named by its line" 1 'models.txt: line 3: bad: layers: found "0"' \
     capacity --model mine --gpu L4 --length 8 --models models.txt
+echo 'mine layers=2 hidden=8 heads=2 ffn=16 vocab=9 layers=3' >models.txt
+refuse "two values of a key of a model" 1 'models.txt: line 1: mine: layers: found twice' \
+    capacity --model mine --gpu L4 --length 8 --models models.txt
 cp "$checkpoints/opt/config.json" config.json
 ask config.json L4 64
 check "a config.json" 'r["parameters"] > 0 and kv > 0'
