@@ -3,7 +3,8 @@
  * MXFP4 and E8M0 those of the OCP Microscaling specification 1.0; words are those of compressed-tensors
  * (pack_to_int32), AutoGPTQ (qlinear_cuda; a stored zero point of all ones stands for 0) and AutoAWQ (packing_utils);
  * tables and scales in codes are those of bitsandbytes (functional.dequantize_4bit); NVFP4 is that of modelopt, whose
- * second scale multiplies the first (NVFP4QTensor), and of compressed-tensors, whose global scale divides it. */
+ * second scale multiplies the first (NVFP4QTensor), and of compressed-tensors, whose global scale divides it; BITNET is
+ * that of transformers (integrations/bitnet.py, unpack_weights). */
 #include "src/model/coded.h"
 
 #include <math.h>
@@ -91,6 +92,8 @@ void sh_coded_spans(const struct sh_coded *c, size_t row, float *zero, float *sc
         size_t i = first + g * c->group_step;
         zero[g] = (float)zero_at(c, row, g, i);
         scale[g] = sh_coded_scale(c, i);
+        if (c->order == SH_CODE_BITNET && c->divides)
+            scale[g] = 1 / scale[g];
     }
     if (!c->piece[SH_PIECE_FACTORS])
         return;
@@ -241,6 +244,17 @@ static void fp4(const struct sh_coded *c, size_t first, size_t n, float *out)
     }
 }
 
+static void bitnet(const struct sh_coded *c, size_t first, size_t n, float *out)
+{
+    for (size_t row = first; row < first + n; row++, out += c->cols) {
+        const unsigned char *at = c->piece[SH_PIECE_CODES]->at + row % (c->rows / 4) * c->cols;
+        unsigned shift = 2 * (unsigned)(row / (c->rows / 4));
+        #pragma omp simd
+        for (size_t i = 0; i < c->cols; i++)
+            out[i] = (float)(at[i] >> shift & 3);
+    }
+}
+
 static void blocks(const struct sh_coded *c, size_t first, size_t n, float *out)
 {
     const struct sh_stored *t = c->piece[SH_PIECE_CODES];
@@ -259,7 +273,7 @@ typedef void read_codes(const struct sh_coded *, size_t, size_t, float *);
 static read_codes *const by_order[] = {
     [SH_CODE_FP8] = fp8, [SH_CODE_INT8] = int8, [SH_CODE_ROWS] = along_rows, [SH_CODE_COLUMNS] = along_columns,
     [SH_CODE_AWQ] = awq, [SH_CODE_TABLE] = in_table, [SH_CODE_MXFP4] = mxfp4, [SH_CODE_FP4] = fp4,
-    [SH_CODE_BLOCKS] = blocks};
+    [SH_CODE_BITNET] = bitnet, [SH_CODE_BLOCKS] = blocks};
 
 void sh_coded_codes(const struct sh_coded *c, size_t first, size_t n, float *out)
 {

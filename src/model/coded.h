@@ -27,6 +27,7 @@ enum sh_code_order {
     SH_CODE_TABLE,              /* nibbles in a row, the first in the high one; values in `table` (bitsandbytes) */
     SH_CODE_MXFP4,              /* nibbles [rows, cols], the first in the low one; values are FP4, 32 to a scale */
     SH_CODE_FP4,                /* the same with any scales (NVFP4)                               */
+    SH_CODE_BITNET,             /* bytes [rows / 4, cols], the first quarter of the rows in the lowest bits */
     SH_CODE_BLOCKS              /* blocks of GGUF, which have scales of their own                 */
 };
 
@@ -55,7 +56,7 @@ struct sh_coded {
     int zero, zero_more;                /* zero: without ZEROS; zero_more is added to those stored */
     size_t scale_span;                  /* coded scales: so many share a scale of theirs          */
     float scale_offset;                 /* … and this is added                                    */
-    int divides;                        /* scales are divided by FACTORS                          */
+    int divides;                /* scales are divided by FACTORS; BITNET: 1 is divided by the scale */
     enum sh_packing packing;            /* of its blocks (coded_blocks.h)                         */
     int *columns;                       /* in the order of their groups, for blocks; NULL: as they are; owned */
 };

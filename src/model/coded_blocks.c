@@ -9,7 +9,7 @@
 #include "src/base/clones.h"
 #include "src/base/mem.h"
 
-enum { RUN = 32, SPAN = 64, LONG = 128 };       /* numbers of a block */
+enum { RUN = 32, SPAN = 64, LONG = 128, TERNARY = 256 };        /* numbers of a block */
 #define LARGEST 0x1p100f                /* a scale: times any code it is finite */
 
 /* ---- which ---- */
@@ -105,8 +105,20 @@ static int is_gguf_fp4(const struct sh_coded *c)
     return are_small;
 }
 
+/* In the blocks of TQ2_0, whose scale is an f16 number, or in signed bytes. */
+static enum sh_packing bitnet_packing(const struct sh_coded *c)
+{
+    float zero, scale;
+    sh_coded_spans(c, 0, &zero, &scale);
+    if (c->cols % TERNARY == 0 && isfinite(scale) && sh_f16_to_f32(sh_f32_to_f16(scale)) == scale)
+        return SH_PACKED_TQ2_0;
+    return c->cols % LONG == 0 && fabsf(scale) <= LARGEST ? SH_PACKED_INT8_128 : SH_PACKED_OTHER;
+}
+
 enum sh_packing sh_coded_packing(const struct sh_coded *c)
 {
+    if (c->order == SH_CODE_BITNET)
+        return bitnet_packing(c);
     if (c->order == SH_CODE_BLOCKS)
         return is_gguf_fp4(c) ? SH_PACKED_FP4_128 : SH_PACKED_OTHER;
     if (is_nf4(c))
@@ -268,6 +280,27 @@ static void put_nf4(const struct sh_coded *c, size_t row, unsigned char *to)
     }
 }
 
+/* In each half of 128 (gguf_type.c), 32 bytes, with two bits each for one of four runs of 32; then the scale. */
+static void put_ternary(const struct sh_coded *c, size_t row, unsigned char *to)
+{
+    const unsigned char *code = c->piece[SH_PIECE_CODES]->at + row % (c->rows / 4) * c->cols;
+    unsigned shift = 2 * (unsigned)(row / (c->rows / 4));
+    float zero, scale;
+    sh_coded_spans(c, row, &zero, &scale);
+    uint16_t half = sh_f32_to_f16(scale);
+    for (size_t col = 0; col < c->cols; col += TERNARY) {
+        for (size_t part = 0; part < 2; part++, code += LONG)
+            for (size_t k = 0; k < RUN; k++) {
+                unsigned four = 0;
+                for (unsigned run = 0; run < 4; run++)
+                    four |= (code[run * RUN + k] >> shift & 3u) << 2 * run;
+                *to++ = (unsigned char)four;
+            }
+        *to++ = (unsigned char)(half & 255);
+        *to++ = (unsigned char)(half >> 8);
+    }
+}
+
 /* Of formats that are made from codes as the tensor has them. */
 typedef void put_fn(const struct sh_coded *c, size_t row, unsigned char *to);
 
@@ -281,8 +314,9 @@ void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t fi
 {
     struct sh_packing_shape s = sh_packing_shape(format);
     size_t bytes = c->cols / (size_t)s.elements * (size_t)s.bytes, most = n < SH_BLOCKS_ROWS ? n : SH_BLOCKS_ROWS;
-    if (format == SH_PACKED_FP4_128 || format == SH_PACKED_NF4_64) {
-        put_fn *put = format == SH_PACKED_NF4_64 ? put_nf4 : c->order == SH_CODE_BLOCKS ? put_gguf_fp4 : put_fp4;
+    if (format == SH_PACKED_FP4_128 || format == SH_PACKED_NF4_64 || format == SH_PACKED_TQ2_0) {
+        put_fn *put = format == SH_PACKED_NF4_64 ? put_nf4 : format == SH_PACKED_TQ2_0 ? put_ternary
+                      : c->order == SH_CODE_BLOCKS ? put_gguf_fp4 : put_fp4;
         put_rows(c, put, first, n, bytes, to);
         return;
     }

@@ -9,6 +9,7 @@
  *     NF4_64    an f32 number, 32 bytes of nibbles q: low ones first             x = scale * SH_NF4_NUMBERS[q]
  *     FP4_128   an f32 number, 8 bytes E4M3 s of 16 numbers each, nibbles as of INT4_128, floats of 4 bits
  *                                                                                x = s * number * q
+ *     TQ2_0     as in GGUF files (gguf_type.c)
  *
  * The lowest byte of w is the zero point; the others are those of the scale as an f32 number, whose lowest byte is 0,
  * as that of every f16 and bf16 number is. */

@@ -405,6 +405,29 @@ static int join_mxfp4(struct sh_joining *j, const struct sh_stored *t, size_t st
     return use_scales(j, scales);
 }
 
+/* ---- BitNet ---- */
+
+/* "<stem>weight" [rows / 4, cols] */
+static int join_bitnet(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e)
+{
+    static const size_t one = 1;
+    const struct sh_stored *scale;
+    if (shape_of_codes(j, t, 2, 2, e) ||
+        sh_join_find(j, t->name, stem, "weight_scale", SCALE_DTYPES, 1, &scale, e) ||
+        sh_join_shape(scale, &one, 1, "one scale", e))
+        return -1;
+    j->c.order = SH_CODE_BITNET;
+    j->c.bits = 2;
+    j->c.zero = 1;
+    j->c.rows = j->c.matrix_rows = j->shape[0] = 4 * t->shape[0];
+    j->c.span_rows = j->c.rows;
+    j->c.span_cols = j->c.cols;
+    j->c.groups = 1;
+    j->c.divides = j->q->divides;
+    snprintf(j->format, sizeof j->format, "BitNet");
+    return use_scales(j, scale);
+}
+
 /* ---- all ---- */
 
 /* The length of the name before the suffix; 0: it has another end. */
@@ -431,6 +454,7 @@ static const struct suffix {
     {SH_QUANT_GPTQ, ".qweight", " I32 ", 0, 1, "weight", join_gptq},
     {SH_QUANT_AWQ, ".qweight", " I32 ", 0, 1, "weight", join_awq},
     {SH_QUANT_MXFP4, "_blocks", " U8 ", 0, 0, "", join_mxfp4},
+    {SH_QUANT_BITNET, ".weight", " U8 ", 1, 1, "weight", join_bitnet},
     {SH_QUANT_BNB, ".quant_map", " F32 ", 0, 0, "", sh_join_bnb}};
 
 /* 1: a matrix begins with this tensor, and is made; 0: none does. */

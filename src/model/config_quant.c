@@ -13,7 +13,7 @@ enum { MOST_GROUP = 65536, AUTO_ROUND = 100 };
 static const struct sh_word methods[] = {
     {"fp8", SH_QUANT_FP8}, {"fbgemm_fp8", SH_QUANT_FP8}, {"compressed-tensors", SH_QUANT_GROUPS},
     {"awq", SH_QUANT_AWQ}, {"gptq", SH_QUANT_GPTQ}, {"auto-round", AUTO_ROUND}, {"bitsandbytes", SH_QUANT_BNB},
-    {"mxfp4", SH_QUANT_MXFP4}, {"modelopt", SH_QUANT_MODELOPT},
+    {"mxfp4", SH_QUANT_MXFP4}, {"bitnet", SH_QUANT_BITNET}, {"modelopt", SH_QUANT_MODELOPT},
     {"modelopt_fp8", SH_QUANT_MODELOPT}, {"modelopt_fp4", SH_QUANT_MODELOPT}, {NULL, 0}};
 
 static void add(struct sh_quant *q, struct sh_quant_scheme s)
@@ -131,6 +131,25 @@ static int bnb(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
                                                         : "true: bitsandbytes is supported with 4 bits only", e);
     q->is_double = is[2];
     add(q, (struct sh_quant_scheme){.bits = 4, .span = SH_SPAN_GROUP, .group = 64});
+    return 0;
+}
+
+/* transformers' BitLinear divides by the scale, its AutoBitLinear multiplies. */
+static int bitnet(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
+{
+    static const struct sh_word classes[] = {{"bitlinear", 1}, {"autobitlinear", 0}, {NULL, 0}};
+    static const struct sh_word modes[] = {{"offline", 0}, {"online", 1}, {NULL, 0}};
+    static const char mode[] = QUANT ".quantization_mode", norm[] = QUANT ".use_rms_norm";
+    int is_online = 0, has_norm = 0;
+    q->divides = 1;
+    if (sh_config_choice(c, QUANT ".linear_class", classes, &q->divides, e) ||
+        sh_config_choice(c, mode, modes, &is_online, e) || sh_config_flag(c, norm, &has_norm, e))
+        return -1;
+    if (has_norm)
+        return sh_config_refuse(c, norm, "false: norms before every matrix are not supported", e);
+    if (is_online && !q->divides)
+        return sh_config_refuse(c, mode, "offline: weights that are rounded while the model runs are not supported", e);
+    add(q, (struct sh_quant_scheme){.bits = 2, .span = SH_SPAN_TENSOR});
     return 0;
 }
 
@@ -282,6 +301,7 @@ int sh_config_quant(const struct sh_config *c, struct sh_quant *out, struct sh_e
     case SH_QUANT_AWQ: bad = awq(c, &q, e); break;
     case SH_QUANT_GPTQ: bad = gptq(c, &q, e); break;
     case SH_QUANT_BNB: bad = bnb(c, &q, e); break;
+    case SH_QUANT_BITNET: bad = bitnet(c, &q, e); break;
     case SH_QUANT_MODELOPT: bad = modelopt(c, &q, e); break;
     case AUTO_ROUND: bad = auto_round(c, &q, e); break;
     default: break;
@@ -298,7 +318,9 @@ static void format_of(const struct sh_quant *q, char *to, size_t bytes)
     const struct sh_quant_scheme *s = &q->scheme[0];
     int scale = q->method == SH_QUANT_BNB ? (q->is_double ? 8 : 32) : 16;
     int zero = s->asymmetric ? (s->group * s->bits + scale + 4) % 8 || s->bits == 8 ? 8 : 4 : 0;
-    if (s->is_float && s->span == SH_SPAN_GROUP)
+    if (s->bits == 2)
+        snprintf(to, bytes, "int2:group=0:scale=0:zero=0");
+    else if (s->is_float && s->span == SH_SPAN_GROUP)
         snprintf(to, bytes, s->bits == 8 ? "f8:group=%d:scale=8" : s->group == 16 ? "nvfp4" : "mxfp4", s->group);
     else if (s->span == SH_SPAN_BLOCK)
         snprintf(to, bytes, "f8:block=%d", s->block[0]);

@@ -16,6 +16,7 @@ enum sh_quant_method {
     SH_QUANT_AWQ, SH_QUANT_GPTQ,
     SH_QUANT_BNB,               /* bitsandbytes, 4 bits                                           */
     SH_QUANT_MXFP4,
+    SH_QUANT_BITNET,            /* numbers -1, 0 and 1 in two bits                                 */
     SH_QUANT_MODELOPT           /* modelopt's NVFP4 and MXFP8, and several of its formats in one  */
 };
 
@@ -39,6 +40,7 @@ struct sh_quant {
     int zero_less_one;          /* GPTQ: zero points are stored less 1                            */
     int varies;                 /* GPTQ: some matrices have bits and groups of their own          */
     int is_double;              /* bitsandbytes: the scales are coded, too                        */
+    int divides;                /* BitNet: the scale divides                                      */
     struct sh_quant_scheme scheme[SH_MOST_SCHEMES];     /* [n]; GPTQ and AWQ have one             */
     int n;
 };

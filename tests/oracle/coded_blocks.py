@@ -137,8 +137,33 @@ def fp8_short():
     return {"quant_method": "compressed-tensors", "format": "mixed-precision", "config_groups": groups}, t, want
 
 
+def bitnet_matrix(t, want, name, rows, cols, scale, divides):
+    """As transformers packs it: the first quarter of the rows in the lowest two bits. scale: the numbers, and the tensor."""
+    q = G.integers(0, 4, (rows, cols))                      # 3 stands for 2, which no checkpoint has
+    packed = sum(q[i * rows // 4:(i + 1) * rows // 4] << 2 * i for i in range(4)).astype(np.uint8)
+    t |= {name + ".weight": packed, name + ".weight_scale": scale[1]}
+    want[name + ".weight"] = (q - 1).astype(f32) * (f32(1) / scale[0] if divides else scale[0])
+
+
+def bitnet():
+    """Scales that f16 numbers can be, one that they cannot, and rows without blocks."""
+    t, want = {"whole.weight": scales(4, 4)}, {}
+    bitnet_matrix(t, want, "a", 20, 512, bf16(scales(1) + f32(0.5)), False)
+    bitnet_matrix(t, want, "b", 12, 256, [np.array([f32(0.1)])] * 2, False)
+    bitnet_matrix(t, want, "c", 8, 96, bf16(scales(1)), False)
+    return {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline",
+            "modules_to_not_convert": None}, t, want
+
+
+def bitnet_divides():
+    t, want = {}, {}
+    bitnet_matrix(t, want, "a", 16, 256, bf16(np.array([f32(54.25)])), True)
+    bitnet_matrix(t, want, "b", 16, 256, bf16(np.array([f32(64)])), True)
+    return {"quant_method": "bitnet", "modules_to_not_convert": None}, t, want
+
+
 def main(folder):
-    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed, bnb, fp8_short):
+    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed, bnb, fp8_short, bitnet, bitnet_divides):
         config, tensors, want = make()
         at = folder / f"blocks_{make.__name__}"
         at.mkdir(parents=True, exist_ok=True)

@@ -121,11 +121,14 @@ static const struct sh_gguf_type own[] = {
     {0, "NF4_64", 64, 36, unpack_nf4_64, SH_PACKED_NF4_64},
     {0, "E5M2_128", 128, 132, unpack_e5m2_128, SH_PACKED_E5M2_128}};
 
-const struct sh_gguf_type *blocks_own_type(enum sh_packing format)
+const struct sh_gguf_type *blocks_type(enum sh_packing format)
 {
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i].packing == format)
             return &own[i];
+    for (uint32_t i = 0; i < 64 && format != SH_PACKED_OTHER; i++)
+        if (sh_gguf_type(i) && sh_gguf_type(i)->unpack && sh_gguf_type(i)->packing == format)
+            return sh_gguf_type(i);
     return NULL;
 }
 

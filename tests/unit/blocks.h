@@ -25,8 +25,8 @@ struct blocks {                         /* a matrix                             
     struct sh_packed p;
 };
 
-/* Of blocks that no file has; NULL: files have them. */
-const struct sh_gguf_type *blocks_own_type(enum sh_packing format);
+/* NULL: none has blocks of this format, or they are plain numbers. */
+const struct sh_gguf_type *blocks_type(enum sh_packing format);
 
 /* Numbers in as many as a kernel takes at once. */
 int blocks_elements(const struct block_format *f);

@@ -276,6 +276,7 @@ static const struct { const char *text, *all, *experts, *says; } published[] = {
     {"\"quant_method\": \"bitsandbytes\", \"load_in_4bit\": true, \"bnb_4bit_use_double_quant\": true",
      "int4:group=64:scale=8:zero=0", "", ""},
     {"\"quant_method\": \"bitsandbytes\", \"load_in_8bit\": true", NULL, NULL, "load_in_8bit'"},
+    {"\"quant_method\": \"bitnet\"", "int2:group=0:scale=0:zero=0", "", ""},
     {"\"quant_method\": \"fp8\", \"weight_block_size\": [128]", NULL, NULL, "weight_block_size'"},
     {"\"quant_method\": \"fp8\"", "f8", "", ""}, {"\"quant_method\": \"mxfp4\"", "f16", "mxfp4", ""},
     {"\"quant_method\": \"fp8\", \"fmt\": \"e3m4\"", NULL, NULL, "'quantization_config.fmt'"},

@@ -25,7 +25,7 @@ static struct sh_err e;
 /* wanted: f32 numbers at any address. */
 static void check_blocks(const struct sh_coded *c, size_t first, size_t n, const unsigned char *wanted)
 {
-    const struct sh_gguf_type *type = blocks_own_type(c->packing);
+    const struct sh_gguf_type *type = blocks_type(c->packing);
     size_t blocks = n * (c->cols / type->elements);
     unsigned char *at = xmalloc(blocks * type->bytes);
     float *x = xmalloc(n * c->cols * sizeof *x);
@@ -58,7 +58,7 @@ static void check_matrix(const struct sh_stored *t, const struct sh_stored *want
             printf("# %s (%s): other numbers, in pieces of %zu rows\n", t->name, t->dtype, some);
         CU_ASSERT(!memcmp(x, wanted->at, rows * cols * sizeof *x));
     }
-    for (size_t i = 0; i < rows && blocks_own_type(t->coded->packing); i += 7)
+    for (size_t i = 0; i < rows && blocks_type(t->coded->packing); i += 7)
         check_blocks(t->coded, i, rows - i, wanted->at);
     free(x);
 }
@@ -107,6 +107,8 @@ static void numbers(void)
     check_folder("blocks_bnb", "NF4", 3, 0);
     check_folder("blocks_nvfp4_packed", "NVFP4", 1, 0);
     check_folder("blocks_fp8_short", "FP8 E4M3", 4, 0);
+    check_folder("blocks_bitnet", "BitNet", 3, 1);
+    check_folder("blocks_bitnet_divides", "BitNet", 2, 0);
 }
 
 /* ---- one thing wrong ---- */
@@ -296,7 +298,12 @@ static const struct wrong tensors[] = {
     {"compressed_fp4", "{}", "c.weight_scale", ZEROS("U8", "[7, 2]", "14"), "expected [7, 3] (groups of 32)"},
     {"compressed_fp4", "{}", "a.weight_packed", ZEROS("F32", "[19, 8]", "608"), "found dtype F32, expected I32"},
     {"compressed_fp4", "{}", "whole.weight", "\"a.weight\"", "'a.weight_packed': found 'a.weight' as well"},
-    {"compressed_fp4", "{}", "whole.weight", "\"x.weight_global_scale\"", "'x.weight_global_scale': found scales"}};
+    {"compressed_fp4", "{}", "whole.weight", "\"x.weight_global_scale\"", "'x.weight_global_scale': found scales"},
+    {"blocks_bitnet", "{}", "a.weight_scale", "null", "is missing: the codes of 'a.weight'"},
+    {"blocks_bitnet", "{}", "a.weight_scale", ZEROS("F32", "[20]", "80"), "found shape [20], expected [1] (one scale)"},
+    {"blocks_bitnet", "{}", "a.weight_scale", ZEROS("U8", "[1]", "1"), "found dtype U8, expected one of F32 F16 BF16"},
+    {"blocks_bitnet", "{}", "a.weight", ZEROS("U8", "[5, 0]", "0"), "found shape [5, 0], expected a matrix"},
+    {"blocks_bitnet", "{}", "a.weight", ZEROS("F32", "[5, 2]", "40"), "'a.weight_scale': found scales that belong"}};
 
 /* The checkpoints under another quantization_config. */
 #define GROUPS(weights) "{\"config_groups\": {\"g\": {\"weights\": {" weights "}}}}"
@@ -334,7 +341,10 @@ static const struct wrong configs[] = {
      "\"tensor_group\""), "", "null", "g.weights'"},
     {"compressed_fp4", GROUPS("\"num_bits\": 4, \"type\": \"float\", \"group_size\": 16, \"symmetric\": false"), "",
      "null", "g.weights'"},
-    {"bnb", "{\"load_in_4bit\": false, \"load_in_8bit\": true}", "", "null", "'quantization_config.load_in_8bit'"}};
+    {"bnb", "{\"load_in_4bit\": false, \"load_in_8bit\": true}", "", "null", "'quantization_config.load_in_8bit'"},
+    {"blocks_bitnet", "{\"linear_class\": \"linear\"}", "", "null", "'quantization_config.linear_class'"},
+    {"blocks_bitnet", "{\"quantization_mode\": \"online\"}", "", "null", "_mode': found \"online\", expected offline"},
+    {"blocks_bitnet", "{\"use_rms_norm\": true}", "", "null", "'quantization_config.use_rms_norm': found true"}};
 
 static void tensors_refused(void)
 {

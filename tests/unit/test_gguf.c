@@ -159,7 +159,7 @@ static void formats(void)
 /* The blocks that products read are those numbers, too, but for the last digit. */
 static void check_blocks(const struct sh_coded *c, size_t rows, const float *wanted)
 {
-    const struct sh_gguf_type *type = blocks_own_type(c->packing);
+    const struct sh_gguf_type *type = blocks_type(c->packing);
     unsigned char *at = xmalloc(rows * c->cols / type->elements * type->bytes);
     float x[128];
     CU_ASSERT(c->packing == SH_PACKED_FP4_128 && sh_coded_is_finite(c, 0, rows));
