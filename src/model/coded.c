@@ -94,6 +94,8 @@ void sh_coded_spans(const struct sh_coded *c, size_t row, float *zero, float *sc
         scale[g] = sh_coded_scale(c, i);
         if (c->order == SH_CODE_BITNET && c->divides)
             scale[g] = 1 / scale[g];
+        if (c->scale_by > 0)
+            scale[g] *= c->scale_by;
     }
     if (!c->piece[SH_PIECE_FACTORS])
         return;

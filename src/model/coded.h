@@ -55,6 +55,7 @@ struct sh_coded {
     size_t groups, row_step, group_step;
     int zero, zero_more;                /* zero: without ZEROS; zero_more is added to those stored */
     size_t scale_span;                  /* coded scales: so many share a scale of theirs          */
+    float scale_by;             /* scales are multiplied by it; 0: they are not                   */
     float scale_offset;                 /* … and this is added                                    */
     int divides;                /* scales are divided by FACTORS; BITNET: 1 is divided by the scale */
     enum sh_packing packing;            /* of its blocks (coded_blocks.h)                         */

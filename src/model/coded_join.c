@@ -405,6 +405,29 @@ static int join_mxfp4(struct sh_joining *j, const struct sh_stored *t, size_t st
     return use_scales(j, scales);
 }
 
+/* ---- bitsandbytes, 8 bits ---- */
+
+/* "<stem>weight" [rows, cols] of LLM.int8: the scales are the largest numbers of the rows, for codes of up to 127. */
+static int join_int8(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e)
+{
+    const struct sh_stored *scales, *order;
+    if (shape_of_codes(j, t, 2, 2, e) || sh_join_find(j, t->name, stem, "SCB", " F32 ", 1, &scales, e) ||
+        sh_join_shape(scales, j->shape, 1, "one scale a row", e) ||
+        sh_join_find(j, t->name, stem, "weight_format", NULL, 0, &order, e))
+        return -1;
+    for (size_t i = 0; order && i < order->bytes; i++)
+        if (order->at[i])
+            return sh_fail(e, "%s: tensor '%s': found %d, expected 0: rows after each other", order->file, order->name,
+                           order->at[i]);
+    j->c.order = SH_CODE_INT8;
+    j->c.bits = 8;
+    j->c.span_rows = j->c.row_step = j->c.groups = 1;
+    j->c.span_cols = j->c.cols;
+    j->c.scale_by = 1.0f / 127;
+    snprintf(j->format, sizeof j->format, "INT8");
+    return use_scales(j, scales);
+}
+
 /* ---- BitNet ---- */
 
 /* "<stem>weight" [rows / 4, cols] */
@@ -455,7 +478,8 @@ static const struct suffix {
     {SH_QUANT_AWQ, ".qweight", " I32 ", 0, 1, "weight", join_awq},
     {SH_QUANT_MXFP4, "_blocks", " U8 ", 0, 0, "", join_mxfp4},
     {SH_QUANT_BITNET, ".weight", " U8 ", 1, 1, "weight", join_bitnet},
-    {SH_QUANT_BNB, ".quant_map", " F32 ", 0, 0, "", sh_join_bnb}};
+    {SH_QUANT_BNB, ".quant_map", " F32 ", 0, 0, "", sh_join_bnb},
+    {SH_QUANT_BNB, ".weight", " I8 ", 1, 1, "weight", join_int8}};
 
 /* 1: a matrix begins with this tensor, and is made; 0: none does. */
 static int join(struct sh_joining *j, const struct sh_stored *t, struct sh_err *e)

@@ -126,9 +126,12 @@ static int bnb(const struct sh_config *c, struct sh_quant *q, struct sh_err *e)
             return -1;
     if (sh_config_choice(c, QUANT ".bnb_4bit_quant_type", types, &ignored, e))
         return -1;
-    if (is[1] || !is[0])
-        return sh_config_refuse(c, keys[!!is[1]], is[1] ? "false: bitsandbytes is supported with 4 bits only"
-                                                        : "true: bitsandbytes is supported with 4 bits only", e);
+    if (is[0] == is[1])
+        return sh_config_refuse(c, keys[is[1]], "true for load_in_4bit or for load_in_8bit", e);
+    if (is[1]) {
+        add(q, (struct sh_quant_scheme){.bits = 8, .span = SH_SPAN_CHANNEL});
+        return 0;
+    }
     q->is_double = is[2];
     add(q, (struct sh_quant_scheme){.bits = 4, .span = SH_SPAN_GROUP, .group = 64});
     return 0;

@@ -14,7 +14,7 @@ enum sh_quant_method {
     SH_QUANT_FP8,               /* "fp8", "fbgemm_fp8", modelopt's FP8: 8-bit floats               */
     SH_QUANT_GROUPS,            /* compressed-tensors                                             */
     SH_QUANT_AWQ, SH_QUANT_GPTQ,
-    SH_QUANT_BNB,               /* bitsandbytes, 4 bits                                           */
+    SH_QUANT_BNB,               /* bitsandbytes, 4 or 8 bits                                      */
     SH_QUANT_MXFP4,
     SH_QUANT_BITNET,            /* numbers -1, 0 and 1 in two bits                                 */
     SH_QUANT_MODELOPT           /* modelopt's NVFP4 and MXFP8, and several of its formats in one  */

@@ -137,6 +137,15 @@ def fp8_short():
     return {"quant_method": "compressed-tensors", "format": "mixed-precision", "config_groups": groups}, t, want
 
 
+def bnb8():
+    t, want = {"whole.weight": scales(4, 4)}, {}
+    for name, rows, cols in (("a", 17, 256), ("b", 6, 100)):
+        q, s = G.integers(-128, 128, (rows, cols)), scales(rows)
+        t |= {name + ".weight": q.astype(np.int8), name + ".SCB": s, name + ".weight_format": np.zeros((), np.uint8)}
+        want[name + ".weight"] = q.astype(f32) * (s * (f32(1) / f32(127)))[:, None]
+    return {"quant_method": "bitsandbytes", "load_in_8bit": True, "load_in_4bit": False, "llm_int8_threshold": 6.0}, t, want
+
+
 def bitnet_matrix(t, want, name, rows, cols, scale, divides):
     """As transformers packs it: the first quarter of the rows in the lowest two bits. scale: the numbers, and the tensor."""
     q = G.integers(0, 4, (rows, cols))                      # 3 stands for 2, which no checkpoint has
@@ -163,7 +172,7 @@ def bitnet_divides():
 
 
 def main(folder):
-    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed, bnb, fp8_short, bitnet, bitnet_divides):
+    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed, bnb, fp8_short, bitnet, bitnet_divides, bnb8):
         config, tensors, want = make()
         at = folder / f"blocks_{make.__name__}"
         at.mkdir(parents=True, exist_ok=True)

@@ -109,6 +109,7 @@ static void numbers(void)
     check_folder("blocks_fp8_short", "FP8 E4M3", 4, 0);
     check_folder("blocks_bitnet", "BitNet", 3, 1);
     check_folder("blocks_bitnet_divides", "BitNet", 2, 0);
+    check_folder("blocks_bnb8", "INT8", 2, 1);
 }
 
 /* ---- one thing wrong ---- */
@@ -299,6 +300,9 @@ static const struct wrong tensors[] = {
     {"compressed_fp4", "{}", "a.weight_packed", ZEROS("F32", "[19, 8]", "608"), "found dtype F32, expected I32"},
     {"compressed_fp4", "{}", "whole.weight", "\"a.weight\"", "'a.weight_packed': found 'a.weight' as well"},
     {"compressed_fp4", "{}", "whole.weight", "\"x.weight_global_scale\"", "'x.weight_global_scale': found scales"},
+    {"blocks_bnb8", "{}", "a.SCB", "null", "'a.SCB' is missing: the codes of 'a.weight'"},
+    {"blocks_bnb8", "{}", "a.SCB", ZEROS("F32", "[1]", "4"), "found shape [1], expected [17] (one scale a row)"},
+    {"blocks_bnb8", "{}", "a.SCB", ZEROS("F16", "[17]", "34"), "found dtype F16, expected F32"},
     {"blocks_bitnet", "{}", "a.weight_scale", "null", "is missing: the codes of 'a.weight'"},
     {"blocks_bitnet", "{}", "a.weight_scale", ZEROS("F32", "[20]", "80"), "found shape [20], expected [1] (one scale)"},
     {"blocks_bitnet", "{}", "a.weight_scale", ZEROS("U8", "[1]", "1"), "found dtype U8, expected one of F32 F16 BF16"},
@@ -341,7 +345,7 @@ static const struct wrong configs[] = {
      "\"tensor_group\""), "", "null", "g.weights'"},
     {"compressed_fp4", GROUPS("\"num_bits\": 4, \"type\": \"float\", \"group_size\": 16, \"symmetric\": false"), "",
      "null", "g.weights'"},
-    {"bnb", "{\"load_in_4bit\": false, \"load_in_8bit\": true}", "", "null", "'quantization_config.load_in_8bit'"},
+    {"bnb", "{\"load_in_8bit\": true}", "", "null", "'quantization_config.load_in_8bit': found true"},
     {"blocks_bitnet", "{\"linear_class\": \"linear\"}", "", "null", "'quantization_config.linear_class'"},
     {"blocks_bitnet", "{\"quantization_mode\": \"online\"}", "", "null", "_mode': found \"online\", expected offline"},
     {"blocks_bitnet", "{\"use_rms_norm\": true}", "", "null", "'quantization_config.use_rms_norm': found true"}};

@@ -30,7 +30,8 @@ static void packings(void)
         {"blocks_fp8_short", "b", SH_PACKED_OTHER}, {"blocks_fp8_short", "c", SH_PACKED_E4M3_32},
         {"blocks_fp8_short", "d", SH_PACKED_OTHER}, {"blocks_bitnet", "a", SH_PACKED_TQ2_0},
         {"blocks_bitnet", "b", SH_PACKED_INT8_128}, {"blocks_bitnet", "c", SH_PACKED_OTHER},
-        {"blocks_bitnet_divides", "a", SH_PACKED_INT8_128}, {"blocks_bitnet_divides", "b", SH_PACKED_TQ2_0}};
+        {"blocks_bitnet_divides", "a", SH_PACKED_INT8_128}, {"blocks_bitnet_divides", "b", SH_PACKED_TQ2_0},
+        {"blocks_bnb8", "a", SH_PACKED_INT8_128}, {"blocks_bnb8", "b", SH_PACKED_OTHER}};
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
         char *config = xstrdup(coded_golden(matrices[i].folder, "config.json")), name[20];
         struct sh_weights *w = coded_joined(config, coded_golden(matrices[i].folder, "model.safetensors"), &e);
