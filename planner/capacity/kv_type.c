@@ -17,6 +17,7 @@ static const struct sh_kv_type formats[] = {
     {.name = "f8", .bits = 8, .f8_math = 1},
     {.name = "int8", .bits = 8, .f8_math = 1},
     {.name = "int4", .bits = 4, .group = 64, .scale = 16, .zero = 16},
+    {.name = "int3", .bits = 3, .group = 64, .scale = 16, .zero = 16},
     {.name = "int2", .bits = 2, .group = 64, .scale = 16, .zero = 16},
     {.name = "q8_0", .bits = 8, .group = 32, .scale = 16, .whole_file = 1},
     {.name = "q4_0", .bits = 4, .group = 32, .scale = 16, .whole_file = 1},
@@ -67,8 +68,8 @@ int sh_kv_type_parse(const char *text, struct sh_kv_type *out, struct sh_err *e)
         *out = t;
         return 0;
     }
-    sh_misused(e, "number format \"%.60s\": expected f32, f16, bf16, f8, int8, int4, int2, q8_0, q4_0, mxfp4 or nvfp4",
-               text);
+    sh_misused(e, "number format \"%.60s\": expected f32, f16, bf16, f8, int8, int4, int3, int2, q8_0, q4_0, mxfp4 or "
+               "nvfp4", text);
     return sh_hint(e, "settings follow after colons: int4:group=64:scale=16:zero=16");
 }
 

@@ -99,7 +99,7 @@ const char *sh_format_spelled(const char *name, size_t length)
         {"f32", "fp32"}, {"f32", "float32"}, {"f32", "float"}, {"f16", "fp16"}, {"f16", "float16"}, {"f16", "half"},
         {"bf16", "bfloat16"}, {"f8", "fp8"}, {"f8", "float8"}, {"f8", "fp8_e4m3"}, {"f8", "fp8_e5m2"},
         {"f8", "float8_e4m3fn"}, {"f8", "float8_e5m2"}, {"int8", "i8"}, {"int4", "i4"}};
-    static const char *const own[] = {"f32", "f16", "bf16", "f8", "int8", "int4", "int2",
+    static const char *const own[] = {"f32", "f16", "bf16", "f8", "int8", "int4", "int3", "int2",
                                       "q8_0", "q4_0", "mxfp4", "nvfp4"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i][1]) == length && !strncasecmp(name, names[i][1], length))

@@ -61,6 +61,17 @@ static unsigned awq_shift(size_t row)
     return 4u * place[row % 8];
 }
 
+/* Code i of words that lie `step` apart, from word `first` on. */
+static uint32_t code_at(const struct sh_stored *t, size_t first, size_t step, unsigned bits, size_t i)
+{
+    size_t bit = i * bits, word = first + bit / 32 * step;
+    unsigned shift = (unsigned)(bit % 32);
+    uint32_t code = word_at(t, word) >> shift;
+    if (shift + bits > 32)
+        code |= word_at(t, word + step) << (32 - shift);
+    return code & ((1u << bits) - 1);
+}
+
 /* i: of its scale */
 static int zero_at(const struct sh_coded *c, size_t row, size_t group, size_t i)
 {
@@ -73,9 +84,10 @@ static int zero_at(const struct sh_coded *c, size_t row, size_t group, size_t i)
         return (int8_t)t->at[i];
     if (c->order == SH_CODE_ROWS)
         return (int)(word_at(t, row / per * c->groups + group) >> bits * (row % per) & mask);
-    unsigned shift = c->order == SH_CODE_AWQ ? awq_shift(row) : bits * (unsigned)(row % per);
-    uint32_t word = word_at(t, group * (c->rows / per) + row / per);
-    return (int)(((word >> shift) + (unsigned)c->zero_more) & mask);
+    size_t words = c->rows * bits / 32;
+    uint32_t code = c->order == SH_CODE_AWQ ? word_at(t, group * words + row / per) >> awq_shift(row)
+                                            : code_at(t, group * words, 1, bits, row);
+    return (int)((code + (unsigned)c->zero_more) & mask);
 }
 
 float sh_coded_factor(const struct sh_coded *c, size_t row)
@@ -181,10 +193,14 @@ static void tiled(const struct sh_coded *c, size_t first, size_t n, float *out, 
 
 static void fill_columns(const struct sh_coded *c, size_t first, size_t n, size_t col, float tile[SH_BLOCKS_ROWS][TILE])
 {
+    const struct sh_stored *t = c->piece[SH_PIECE_CODES];
     unsigned bits = (unsigned)c->bits, mask = (1u << bits) - 1, per = 32 / bits;
-    for (size_t k0 = 0; k0 < TILE && col + k0 < c->cols; k0 += per)
+    for (size_t k = 0; k < TILE && col + k < c->cols && bits == 3; k++)
+        for (size_t row = 0; row < n; row++)
+            tile[row][k] = (float)code_at(t, first + row, c->rows, bits, col + k);
+    for (size_t k0 = 0; k0 < TILE && col + k0 < c->cols && bits != 3; k0 += per)
         for (size_t row = 0; row < n; row++) {
-            uint32_t word = word_at(c->piece[SH_PIECE_CODES], (col + k0) / per * c->rows + first + row);
+            uint32_t word = word_at(t, (col + k0) / per * c->rows + first + row);
             for (size_t k = 0; k < per; k++, word >>= bits)
                 tile[row][k0 + k] = (float)(word & mask);
         }

@@ -22,7 +22,8 @@ enum sh_code_order {
     SH_CODE_FP8,                /* bytes [rows, cols]                                             */
     SH_CODE_INT8,               /* the same, signed                                               */
     SH_CODE_ROWS,               /* 32-bit words [rows, cols / per word], lowest bits first        */
-    SH_CODE_COLUMNS,            /* words [cols / per word, rows] (GPTQ)                           */
+    SH_CODE_COLUMNS,            /* words [cols * bits / 32, rows], lowest bits first (GPTQ); those of 3 bits may lie in
+                                 * two words */
     SH_CODE_AWQ,                /* words [cols, rows / 8], the outputs of a word interleaved      */
     SH_CODE_TABLE,              /* nibbles in a row, the first in the high one; values in `table` (bitsandbytes) */
     SH_CODE_MXFP4,              /* nibbles [rows, cols], the first in the low one; values are FP4, 32 to a scale */

@@ -336,7 +336,7 @@ void sh_coded_blocks(const struct sh_coded *c, enum sh_packing format, size_t fi
                 sorted[k] = own[c->columns[k]];
             own = c->columns ? sorted : own;
             sh_coded_spans(c, first + row + i, zero, zero + c->groups);
-            if (c->bits == 4)
+            if (format == SH_PACKED_INT4_32 || format == SH_PACKED_INT4_128)
                 put_short(c, (size_t)s.elements, own, zero, zero + c->groups, to);
             else
                 put_long(c, (size_t)s.elements, own, stored, zero, zero + c->groups, to);

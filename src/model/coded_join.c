@@ -310,7 +310,7 @@ static int column_scales(struct sh_joining *j, const char *name, size_t stem, st
 {
     struct sh_coded *c = &j->c;
     const struct sh_stored *scales, *zeros;
-    size_t per = 32 / (size_t)c->bits;
+    size_t bits = (size_t)c->bits, per = bits == 3 ? 32 : 32 / bits;
     char why[64];
     if (sh_join_find(j, name, stem, "scales", SCALE_DTYPES, 1, &scales, e) ||
         sh_join_find(j, name, stem, "qzeros", " I32 ", 1, &zeros, e))
@@ -324,7 +324,7 @@ static int column_scales(struct sh_joining *j, const char *name, size_t stem, st
         return sh_fail(e, "%s: tensor '%s': found %zu outputs, expected a multiple of %zu", scales->file, j->name,
                        c->rows, per);
     if (sh_join_shape(scales, (size_t[]){c->groups, c->rows}, 2, why, e) ||
-        sh_join_shape(zeros, (size_t[]){c->groups, c->rows / per}, 2, why, e))
+        sh_join_shape(zeros, (size_t[]){c->groups, c->rows / per * (bits == 3 ? 3 : 1)}, 2, why, e))
         return -1;
     c->matrix_rows = c->rows;
     c->span_rows = c->row_step = 1;
@@ -342,7 +342,17 @@ static void span_columns(struct sh_coded *c, const struct sh_quant_scheme *s)
     c->groups = up(c->cols, c->span_cols);
 }
 
-/* qweight [cols / per word, rows]; where the settings differ, the bits follow from the groups of the columns. */
+/* Of the codes of `cols` inputs in so many words. */
+static int bits_of(size_t words, size_t cols)
+{
+    static const int all[] = {2, 3, 8};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (cols % 32 == 0 ? words == cols / 32 * (size_t)all[i] : words == up(cols, 32 / (size_t)all[i]))
+            return all[i];
+    return 4;
+}
+
+/* qweight [cols * bits / 32, rows]; where the settings differ, the bits follow from the groups of the columns. */
 static int join_gptq(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e)
 {
     const struct sh_stored *groups;
@@ -352,10 +362,12 @@ static int join_gptq(struct sh_joining *j, const struct sh_stored *t, size_t ste
     size_t words = t->shape[0];
     j->c.bits = j->q->scheme[0].bits;
     if (j->q->varies && groups && groups->rank == 1 && groups->shape[0])
-        j->c.bits = words == up(groups->shape[0], 4) ? 8 : 4;
+        j->c.bits = bits_of(words, groups->shape[0]);
+    if (j->c.bits == 3 && words % 3)
+        return sh_fail(e, "%s: tensor '%s': found %zu words, expected a multiple of 3", t->file, t->name, words);
     j->c.order = SH_CODE_COLUMNS;
     j->c.rows = t->shape[1];
-    j->c.cols = words * (32 / (size_t)j->c.bits);
+    j->c.cols = words * 32 / (size_t)j->c.bits;
     j->c.zero_more = j->q->zero_less_one;
     snprintf(j->format, sizeof j->format, "GPTQ %d-bit", j->c.bits);
     span_columns(&j->c, &j->q->scheme[0]);

@@ -66,8 +66,9 @@ static int words(const struct sh_config *c, struct sh_quant *q, struct sh_err *e
         (q->method == SH_QUANT_GPTQ && sh_config_flag(c, QUANT ".desc_act", &ordered, e)) ||
         sh_config_at_least(c, QUANT ".group_size", -1, MOST_GROUP, &group, e))
         return -1;
-    if (bits != 4 && (bits != 8 || q->method == SH_QUANT_AWQ))
-        return sh_config_refuse(c, QUANT ".bits", q->method == SH_QUANT_AWQ ? "4" : "4 or 8", e);
+    int is_gptq = q->method == SH_QUANT_GPTQ && (bits == 2 || bits == 3 || bits == 8);
+    if (bits != 4 && !is_gptq)
+        return sh_config_refuse(c, QUANT ".bits", q->method == SH_QUANT_AWQ ? "4" : "2, 3, 4 or 8", e);
     if (!group)
         return sh_config_refuse(c, QUANT ".group_size", "a whole number from 1, or -1 for whole rows", e);
     add(q, (struct sh_quant_scheme){.bits = bits, .span = group < 0 ? SH_SPAN_CHANNEL : SH_SPAN_GROUP,

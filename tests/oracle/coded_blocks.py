@@ -137,6 +137,42 @@ def fp8_short():
     return {"quant_method": "compressed-tensors", "format": "mixed-precision", "config_groups": groups}, t, want
 
 
+def in_3_bits(codes):
+    """32 codes along the first axis in three words, as AutoGPTQ writes them (qlinear_cuda.pack)."""
+    out = []
+    for c in codes.reshape(-1, 32, codes.shape[1]).astype(np.uint64):
+        word = [sum(c[i] << np.uint64(3 * i) for i in range(10)) | c[10] << np.uint64(30),
+                c[10] >> np.uint64(2) & np.uint64(1) | sum(c[11 + i] << np.uint64(3 * i + 1) for i in range(10)) |
+                c[21] << np.uint64(31),
+                c[21] >> np.uint64(1) & np.uint64(3) | sum(c[22 + i] << np.uint64(3 * i + 2) for i in range(10))]
+        out += [w & np.uint64(0xffffffff) for w in word]
+    return np.array(out).astype(np.uint32).view(np.int32)
+
+
+def gptq_small(bits):
+    """a: groups in order; b: short ones, which have other blocks."""
+    pack = in_3_bits if bits == 3 else lambda q: words(q, bits, 0)
+    t, want = {}, {}
+    for name, rows, cols, group in (("a", 32, 256, 128), ("b", 64, 96, 32)):
+        n = cols // group
+        q, z = G.integers(0, 1 << bits, (rows, cols)), G.integers(1, 1 << bits, (n, rows))
+        s, of = scales(n, rows).astype(np.float16), np.arange(cols) // group
+        t |= {name + ".qweight": pack(q.T), name + ".scales": s,
+              name + ".qzeros": np.ascontiguousarray(pack((z - 1).T).T)}
+        want[name + ".weight"] = (q - z[of].T).astype(f32) * s[of].T.astype(f32)
+    return t, want
+
+
+def gptq2():
+    t, want = gptq_small(2)
+    return {"quant_method": "gptq", "bits": 2, "group_size": 128, "desc_act": False, "dynamic": {"b": {}}}, t, want
+
+
+def gptq3():
+    t, want = gptq_small(3)
+    return {"quant_method": "gptq", "bits": 3, "group_size": 128, "desc_act": False, "dynamic": {"b": {}}}, t, want
+
+
 def bnb8():
     t, want = {"whole.weight": scales(4, 4)}, {}
     for name, rows, cols in (("a", 17, 256), ("b", 6, 100)):
@@ -172,7 +208,8 @@ def bitnet_divides():
 
 
 def main(folder):
-    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed, bnb, fp8_short, bitnet, bitnet_divides, bnb8):
+    for make in (awq, gptq, gptq8, compressed, fp8, fp8_rows, nvfp4, nvfp4_packed, bnb, fp8_short, bitnet, bitnet_divides, bnb8,
+                 gptq2, gptq3):
         config, tensors, want = make()
         at = folder / f"blocks_{make.__name__}"
         at.mkdir(parents=True, exist_ok=True)

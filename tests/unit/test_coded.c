@@ -110,6 +110,8 @@ static void numbers(void)
     check_folder("blocks_bitnet", "BitNet", 3, 1);
     check_folder("blocks_bitnet_divides", "BitNet", 2, 0);
     check_folder("blocks_bnb8", "INT8", 2, 1);
+    check_folder("blocks_gptq2", "GPTQ 2-bit", 2, 0);
+    check_folder("blocks_gptq3", "GPTQ 3-bit", 2, 0);
 }
 
 /* ---- one thing wrong ---- */
@@ -300,6 +302,8 @@ static const struct wrong tensors[] = {
     {"compressed_fp4", "{}", "a.weight_packed", ZEROS("F32", "[19, 8]", "608"), "found dtype F32, expected I32"},
     {"compressed_fp4", "{}", "whole.weight", "\"a.weight\"", "'a.weight_packed': found 'a.weight' as well"},
     {"compressed_fp4", "{}", "whole.weight", "\"x.weight_global_scale\"", "'x.weight_global_scale': found scales"},
+    {"blocks_gptq3", "{}", "a.qweight", ZEROS("I32", "[25, 32]", "3200"), "found 25 words, expected a multiple of 3"},
+    {"blocks_gptq3", "{}", "a.qweight", ZEROS("I32", "[24, 30]", "2880"), "30 outputs, expected a multiple of 32"},
     {"blocks_bnb8", "{}", "a.SCB", "null", "'a.SCB' is missing: the codes of 'a.weight'"},
     {"blocks_bnb8", "{}", "a.SCB", ZEROS("F32", "[1]", "4"), "found shape [1], expected [17] (one scale a row)"},
     {"blocks_bnb8", "{}", "a.SCB", ZEROS("F16", "[17]", "34"), "found dtype F16, expected F32"},
@@ -331,7 +335,8 @@ static const struct wrong configs[] = {
     {"gptq", "{\"group_size\": 8}", "", "null", "'a.scales': found shape [3, 16], expected [6, 16]"},
     {"gptq", "{\"group_size\": -2}", "", "null", "'quantization_config.group_size': found -2"},
     {"gptq", "{\"bits\": 8}", "", "null", "'a.scales': found shape [3, 16], expected [2, 16]"},
-    {"gptq", "{\"bits\": 3}", "", "null", "'quantization_config.bits': found 3, expected 4 or 8"},
+    {"gptq", "{\"bits\": 5}", "", "null", "'quantization_config.bits': found 5, expected 2, 3, 4 or 8"},
+    {"blocks_gptq3", "{\"bits\": 4}", "", "null", "'a.qzeros': found shape [2, 3], expected [2, 4]"},
     {"awq", "{\"group_size\": 40}", "", "null", "'a.scales': found shape [3, 16], expected [1, 16]"},
     {"nvfp4", "{\"quant_algo\": \"NVFP4_AWQ\"}", "", "null", "'quantization_config.quant_algo': found \"NVFP4_AWQ\""},
     {"nvfp4", "{\"quant_algo\": \"FP8\"}", "", "null", "'a.weight_scale': found scales that belong to no coded matrix"},

@@ -31,7 +31,9 @@ static void packings(void)
         {"blocks_fp8_short", "d", SH_PACKED_OTHER}, {"blocks_bitnet", "a", SH_PACKED_TQ2_0},
         {"blocks_bitnet", "b", SH_PACKED_INT8_128}, {"blocks_bitnet", "c", SH_PACKED_OTHER},
         {"blocks_bitnet_divides", "a", SH_PACKED_INT8_128}, {"blocks_bitnet_divides", "b", SH_PACKED_TQ2_0},
-        {"blocks_bnb8", "a", SH_PACKED_INT8_128}, {"blocks_bnb8", "b", SH_PACKED_OTHER}};
+        {"blocks_bnb8", "a", SH_PACKED_INT8_128}, {"blocks_bnb8", "b", SH_PACKED_OTHER},
+        {"blocks_gptq2", "a", SH_PACKED_INT4_128}, {"blocks_gptq2", "b", SH_PACKED_INT4_32},
+        {"blocks_gptq3", "a", SH_PACKED_INT4_128}, {"blocks_gptq3", "b", SH_PACKED_INT4_32}};
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
         char *config = xstrdup(coded_golden(matrices[i].folder, "config.json")), name[20];
         struct sh_weights *w = coded_joined(config, coded_golden(matrices[i].folder, "model.safetensors"), &e);
