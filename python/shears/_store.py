@@ -22,13 +22,15 @@ class Store:
 
     def __init__(self, path: str | os.PathLike):
         self.path = os.fspath(path)
-        self._turn = threading.Lock()
+        self._turn, self._pid = threading.RLock(), os.getpid()
+        self._is_giving = False         # rows, to a function that must not ask again
         self._at = _lib.call("store_open", _lib.encode(path))
         self._close = weakref.finalize(self, _lib.library().shears_store_close, self._at)
 
     def close(self) -> None:
         """Closes the file; also done when nothing refers to the store any more."""
-        with self._turn:                # not while another thread is in the library
+        with self._turn_of_process():   # not while another thread is in the library
+            self._refuse_within()
             self._close()
             self._at = None
 
@@ -41,11 +43,30 @@ class Store:
     def __repr__(self):
         return "<shears store %r>" % self.path
 
+    def _turn_of_process(self):
+        """After fork() the lock may be held by a thread that this process does not have."""
+        if self._pid != os.getpid():
+            self._turn, self._pid = threading.RLock(), os.getpid()
+        return self._turn
+
+    def _refuse(self, found):
+        raise _lib.MisusedError("%s: %s" % (self.path, found), self.path, found, "", "", 2)
+
+    def _refuse_within(self):
+        """A signal's handler or a destructor can run at any place, also where the library is at work."""
+        if self._is_giving:
+            self._refuse("the store is giving rows to this thread")
+
     def _call(self, name, *arguments):
-        with self._turn:
+        with self._turn_of_process():
+            self._refuse_within()
             if self._at is None:
-                raise _lib.MisusedError("%s: the store is closed" % self.path, self.path, "the store is closed", "", "", 2)
-            return _lib.call("store_" + name, self._at, *arguments)
+                self._refuse("the store is closed")
+            try:
+                self._is_giving = name == "rows"
+                return _lib.call("store_" + name, self._at, *arguments)
+            finally:
+                self._is_giving = False
 
     # ---- what is in it ----
 

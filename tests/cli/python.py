@@ -236,6 +236,8 @@ def threads():
     refused(shears.MisusedError, lambda: store.scores(0, 0, 0), found="closed")
     for late in range(20):
         closed_meanwhile(store.path, late / 1000)
+    forked_meanwhile(store.path)
+    asked_within(store.path)
 
 
 def closed_meanwhile(path, after):
@@ -256,6 +258,49 @@ def closed_meanwhile(path, after):
     for one in readers:
         one.join()
     assert found == ["the store is closed"] * 3, found
+
+
+def forked_meanwhile(path):
+    """A child is refused, and does not wait for a thread that only its parent has."""
+    store = shears.open(path)
+    with store._turn:                   # as a thread that is in the library has it
+        child = multiprocessing.get_context("fork").Process(target=refused_in_child, args=(store,))
+        started = threading.Thread(target=child.start)
+        started.start()
+        started.join()
+        child.join(60)
+        status = child.exitcode
+        child.kill()
+    assert status == 0, status
+    store.close()
+
+
+def refused_in_child(store):
+    refused(shears.MisusedError, lambda: store.runs, message="fork()")
+    store.close()
+
+
+def asked_within(path):
+    """A signal's handler may ask, unless the library is giving rows to the thread that it interrupts."""
+    store, found = shears.open(path), []
+
+    def ask(*_):
+        try:
+            found.append(len(store.runs.rows()))
+        except shears.MisusedError as e:
+            found.append(e.found)
+    usual = shears._lib.ROW
+    before = signal.signal(signal.SIGALRM, ask)
+    shears._lib.ROW = lambda take: usual(lambda *row: signal.raise_signal(signal.SIGALRM) or take(*row))
+    try:
+        n = len(store.rows(1, 0, 0))
+        with store._turn:
+            signal.raise_signal(signal.SIGALRM)
+    finally:
+        shears._lib.ROW = usual
+        signal.signal(signal.SIGALRM, before)
+    assert n and found == ["the store is giving rows to this thread"] * n + [1], found
+    store.close()
 
 
 def hints():
