@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# SH_VECTORIZE: VECTORIZE_CFLAGS has loops vectorised at any -O, PEEL_CFLAGS has short ones unrolled wholly, and
-# UNTRACKED_CFLAGS leaves out which register has which variable where, which takes half of the time that unrolled loops
-# take to compile with -g. GCC 12 weighs the cost of vectors by -O unless it is told otherwise; Clang does not, and does
-# not know these flags.
+# SH_VECTORIZE: VECTORIZE_CFLAGS has loops vectorised at any -O, PEEL_CFLAGS has short ones unrolled wholly. With
+# UNTRACKED_CFLAGS, debuggers are not told which register a variable is in at each instruction: with -g, GCC spends half
+# of its time on this where loops are unrolled. GCC 12 weighs the cost of vectors by -O unless it is told otherwise;
+# Clang does not, and does not know these flags.
 AC_DEFUN([SH_IF_FLAG], [
     AC_MSG_CHECKING([whether the compiler takes $1])
     sh_save_CFLAGS=$CFLAGS

@@ -61,7 +61,7 @@ static void put_group(void *arg, int group)
     struct group_codes codes = group_codes(p->format);
     const unsigned char *block[GROUP_ROWS], *scale[GROUP_ROWS];
     int blocks = p->cols / s.elements, is_apart = p->format == SH_PACKED_MXFP4_APART;
-    /* Of the checkpoint's block, which begins with what is no word, or ends with it. */
+    /* Of the checkpoint's block: what is left over from whole words is its beginning or its end. */
     int own = s.bytes, words = own / 4, rest = own % 4, first = group_place(p->format, own - rest) ? rest : 0;
     int bytes = group_bytes(p->format);
     unsigned char *to = g->to + (size_t)group * GROUP_ROWS * (size_t)blocks * (size_t)bytes, *made = NULL;

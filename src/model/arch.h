@@ -229,8 +229,9 @@ void sh_arch_see_all(struct sh_arch *a, int layer);
 
 /* Does the layer attend? Others have no keys, no values and no attention to record. */
 int sh_arch_attends(const struct sh_arch *a, int layer);
-/* The number of a layer in the names of tensors; a number that no layer has: 0 if that was known. */
+/* The number of a layer in the names of tensors, which skips the numbers that are left out. */
 int sh_arch_number(const struct sh_arch *a, int layer);
+/* From now on no layer has this number. Returns 0 if it was left out already, else 1. */
 int sh_arch_leave_out(struct sh_arch *a, int number);
 /* Where its norms are; never SH_NORM_BY_KIND. */
 enum sh_norm_place sh_arch_norm_place(const struct sh_arch *a, int layer);

@@ -320,7 +320,7 @@ static int refuse_path(const char *path, int folder, struct sh_err *e)
     return -1;
 }
 
-/* Puts the text part where most models have it, and what is said next to it. */
+/* Moves the text part to where most models have it, with those keys next to it that concern it. */
 static void adopt_text(struct sh_config *c)
 {
     const struct sh_wrapped_part *w = sh_wrapped_parts;

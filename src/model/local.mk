@@ -49,6 +49,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_afmoe.c \
 	%D%/families/family_apertus.c \
 	%D%/families/family_arcee.c \
+	%D%/families/family_aria.c \
 	%D%/families/family_axk2.c \
 	%D%/families/family_bailing_hybrid.c \
 	%D%/families/family_bamba.c \
@@ -84,6 +85,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_hy_v3.c \
 	%D%/families/family_hy_v4.c \
 	%D%/families/family_hyperclovax.c \
+	%D%/families/family_internlm2.c \
 	%D%/families/family_jamba.c \
 	%D%/families/family_jetmoe.c \
 	%D%/families/family_kimi_linear.c \
@@ -100,6 +102,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_minimax_m3.c \
 	%D%/families/family_ministral.c \
 	%D%/families/family_mixtral.c \
+	%D%/families/family_mllama.c \
 	%D%/families/family_mpt.c \
 	%D%/families/family_nanochat.c \
 	%D%/families/family_nemotron.c \
@@ -112,7 +115,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_phi.c \
 	%D%/families/family_phi3.c \
 	%D%/families/family_qwen.c \
-	%D%/families/family_aria.c %D%/families/family_internlm2.c %D%/families/family_mllama.c %D%/families/family_qwen_vl.c \
+	%D%/families/family_qwen_vl.c \
 	%D%/families/family_qwen3_next.c \
 	%D%/families/family_sarvam.c \
 	%D%/families/family_smollm3.c \

@@ -551,9 +551,12 @@ def become_chat(place):
 
 
 def as_published(name, place):
-    {"mimo": become_mimo, "step3p7_published": become_step, "qwen2_vl": become_flat, "paddleocr_vl": become_flat, "qwen3_vl_moe": turn_stacks,
-     "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi, "qwen2_5_omni": become_thinker,
-     "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat, "internlm2": become_internlm2}.get(name, lambda place: None)(place)
+    change = {
+        "mimo": become_mimo, "step3p7_published": become_step, "qwen2_vl": become_flat, "paddleocr_vl": become_flat,
+        "qwen3_vl_moe": turn_stacks, "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi,
+        "qwen2_5_omni": become_thinker, "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat,
+        "internlm2": become_internlm2}
+    change.get(name, lambda place: None)(place)
 
 
 def show_sinks():

@@ -6,7 +6,7 @@
 
 A tensor of three rows of random blocks in each format of few bits: Q2_K, Q3_K, MXFP4, the IQ types, TQ1_0, TQ2_0 and
 Q1_0, and the numbers that the package `gguf` reads from them, one tensor after the other in the order of their names.
-It does not read Q1_0, which is a scale in f16 and 128 signs."""
+The package cannot read Q1_0: a scale in f16 and 128 signs."""
 import pathlib
 import sys
 

@@ -90,7 +90,7 @@ void sh_calibrate_clear(struct sh_calibrate *c)
     sh_capacity_names_close(&c->names);
 }
 
-/* Requests to simulate: of a benchmark that had more, as many have the same means. 0: not known. */
+/* Requests to simulate. However many more a benchmark had, the means would not move. 0: not known. */
 static uint64_t requests_of(const struct sh_serving_run *r)
 {
     int most = r->concurrency > ENOUGH / 10 ? 10 * r->concurrency : ENOUGH;

@@ -11,7 +11,7 @@
 #include "src/model/files/map.h"
 
 #define MOST_BYTES ((size_t)4 << 20)
-#define MOST_LINES ((size_t)4096)       /* names are compared with each other; the built-in ones are hundreds */
+#define MOST_LINES ((size_t)4096)       /* each is compared with all others; built-in ones have hundreds */
 
 static void free_lines(char **lines)
 {

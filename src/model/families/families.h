@@ -38,7 +38,8 @@ extern const char *const sh_llama_prefixes[];
 /* "architectures" of models whose text part is of another family, and how the names of its tensors begin; NULL ends. */
 extern const char *const sh_wrappers[], *const sh_wrapper_prefixes[];
 
-/* Those whose text part is not in text_config but in `part` of `outer`, NULL: of all. A NULL architecture ends. */
+/* Those whose text part is not in text_config: it is in `part` of the object `outer`, or of the whole config where
+ * outer is NULL. A NULL architecture ends. */
 struct sh_wrapped_part { const char *architecture, *outer, *part; };
 extern const struct sh_wrapped_part sh_wrapped_parts[];
 

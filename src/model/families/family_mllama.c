@@ -14,7 +14,7 @@ static const struct sh_param params[] = {
      .form = SH_WHOLE_NAME},
     SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_FEED, {.name = NULL}};
 
-/* As transformers does it, those past the end count for nothing. */
+/* Numbers past the last layer are ignored, as in transformers. */
 static int leave_out(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const char list[] = "cross_attention_layers";
