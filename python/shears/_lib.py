@@ -31,6 +31,24 @@ class AbsentError(ShearsError):
     """Something optional is missing: gnuplot, a GPU, a module."""
 
 
+class Turn:
+    """A lock for `with` that its owner may take again. After fork() it is a new one, because a thread that this process
+    does not have may hold the old one."""
+
+    def __init__(self):
+        self._lock, self._pid, self._taken = threading.RLock(), os.getpid(), []
+
+    def __enter__(self):
+        if self._pid != os.getpid():
+            self._lock, self._pid = threading.RLock(), os.getpid()
+        lock = self._lock
+        lock.acquire()
+        self._taken.append(lock)
+
+    def __exit__(self, *error):
+        self._taken.pop().release()
+
+
 class Option(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("value", c_char_p)]
 

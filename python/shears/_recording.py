@@ -2,7 +2,6 @@
 """The library's recordings: a run of a store, written while something else computes the attention. Arrays are passed by
 the address of their numbers; who has them keeps them until the call returns. `shears.record` is built on it."""
 import ctypes
-import threading
 import weakref
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
@@ -53,12 +52,12 @@ class Recording:
     def __init__(self, path):
         for name, (result, arguments) in FUNCTIONS.items():
             _lib.declare(name, result, arguments)
-        self.path, self._lock = path, threading.RLock()
+        self.path, self._turn = path, _lib.Turn()
         self._at = _lib.call("record_open", _lib.encode(path))
         self._end = weakref.finalize(self, _close, self._at)
 
     def _call(self, name, *arguments):
-        with self._lock:
+        with self._turn:
             if self._at is None:
                 raise _lib.MisusedError("%s: the recording has ended" % self.path, self.path, "the recording has ended", "",
                                         "", 2)
@@ -87,7 +86,7 @@ class Recording:
         self._call("finish", sequence, keep)
 
     def close(self):
-        with self._lock:
+        with self._turn:
             at, self._at = self._at, None
             if at is not None and self._end.detach():
                 _lib.call("record_close", at)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -22,14 +21,14 @@ class Store:
 
     def __init__(self, path: str | os.PathLike):
         self.path = os.fspath(path)
-        self._turn, self._pid = threading.RLock(), os.getpid()
+        self._turn = _lib.Turn()
         self._is_giving = False         # rows, to a function that must not ask again
         self._at = _lib.call("store_open", _lib.encode(path))
         self._close = weakref.finalize(self, _lib.library().shears_store_close, self._at)
 
     def close(self) -> None:
         """Closes the file; also done when nothing refers to the store any more."""
-        with self._turn_of_process():   # not while another thread is in the library
+        with self._turn:                # not while another thread is in the library
             self._refuse_within()
             self._close()
             self._at = None
@@ -43,12 +42,6 @@ class Store:
     def __repr__(self):
         return "<shears store %r>" % self.path
 
-    def _turn_of_process(self):
-        """After fork() the lock may be held by a thread that this process does not have."""
-        if self._pid != os.getpid():
-            self._turn, self._pid = threading.RLock(), os.getpid()
-        return self._turn
-
     def _refuse(self, found):
         raise _lib.MisusedError("%s: %s" % (self.path, found), self.path, found, "", "", 2)
 
@@ -58,7 +51,7 @@ class Store:
             self._refuse("the store is giving rows to this thread")
 
     def _call(self, name, *arguments):
-        with self._turn_of_process():
+        with self._turn:
             self._refuse_within()
             if self._at is None:
                 self._refuse("the store is closed")

@@ -318,7 +318,7 @@ def beside():
 def ends():
     """A forked child, an interpreter that ends, one that is killed: the store has the finished sequence, and is whole."""
     code = """
-import os, signal, sys
+import os, signal, sys, threading
 sys.path.insert(0, sys.argv[1])
 import record
 from shears._recording import Recording
@@ -331,7 +331,14 @@ for i in 0, 1:
         record.put(r, model, i, layer, s, 0, len(model.tokens[i]), "qkv")
     if i == 0:
         r.finish(s)
-if sys.argv[2] == "fork":
+if sys.argv[2] == "fork":           # while another thread has its turn, which the child must not wait for
+    held, forked = threading.Event(), threading.Event()
+    def hold():
+        with r._turn:
+            held.set()
+            forked.wait()
+    threading.Thread(target=hold).start()
+    held.wait()
     child = os.fork()
     if not child:
         try:
@@ -341,6 +348,7 @@ if sys.argv[2] == "fork":
             sys.exit(7)             # ends as Python does, with finalizers
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    forked.set()
     r.finish(s)
     r.close()
 if sys.argv[2] == "kill":
