@@ -83,7 +83,7 @@ static int zero_at(const struct sh_coded *c, size_t row, size_t group, size_t i)
     if (c->order == SH_CODE_INT8)
         return (int8_t)t->at[i];
     if (c->order == SH_CODE_ROWS)
-        return (int)(word_at(t, row / per * c->groups + group) >> bits * (row % per) & mask);
+        return (int)code_at(t, group, c->groups, bits, row);
     size_t words = c->rows * bits / 32;
     uint32_t code = c->order == SH_CODE_AWQ ? word_at(t, group * words + row / per) >> awq_shift(row)
                                             : code_at(t, group * words, 1, bits, row);

@@ -111,7 +111,15 @@ int sh_join_find(struct sh_joining *j, const char *stem, size_t n, const char *s
 /* Checks the shape of a tensor; last dimensions of 1 may be missing. why: what the expected one follows from. */
 int sh_join_shape(const struct sh_stored *t, const size_t *shape, int rank, const char *why, struct sh_err *e);
 
+/* Takes the shape of codes [..., rows, cols], of least to most dimensions, for the matrix. */
+int sh_join_codes(struct sh_joining *j, const struct sh_stored *t, int least, int most, struct sh_err *e);
+
+/* The scales, with the type that their tensor has; 0. */
+int sh_join_scales(struct sh_joining *j, const struct sh_stored *t);
+
 /* A 4-bit matrix of bitsandbytes by its table "<stem>.quant_map" (coded_bnb.c). */
 int sh_join_bnb(struct sh_joining *j, const struct sh_stored *table, size_t stem, struct sh_err *e);
+/* One of 8 bits (LLM.int8) by its codes "<stem>weight" [rows, cols] (coded_bnb.c). */
+int sh_join_int8(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tensors of a 4-bit matrix of bitsandbytes: "X.weight" has the codes in a row; absmax the scales, one for a run of
  * codes, F32 or themselves coded in 8 bits (double quantisation); quant_map the numbers that codes stand for; and
- * quant_state.bitsandbytes__TYPE a JSON object with the matrix's shape. */
+ * quant_state.bitsandbytes__TYPE a JSON object with the matrix's shape. Of 8 bits (LLM.int8): SCB has the largest
+ * number of each row, for which the code is 127. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -93,4 +94,24 @@ int sh_join_bnb(struct sh_joining *j, const struct sh_stored *table, size_t stem
     json_decref(facts);
     bad = bad || sh_join_shape(scales, &j->c.groups, 1, "blocks of codes", e) || find_nested(j, name, stem, e);
     return bad ? -1 : 0;
+}
+
+int sh_join_int8(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e)
+{
+    const struct sh_stored *scales, *order;
+    if (sh_join_codes(j, t, 2, 2, e) || sh_join_find(j, t->name, stem, "SCB", " F32 ", 1, &scales, e) ||
+        sh_join_shape(scales, j->shape, 1, "one scale a row", e) ||
+        sh_join_find(j, t->name, stem, "weight_format", NULL, 0, &order, e))
+        return -1;
+    for (size_t i = 0; order && i < order->bytes; i++)
+        if (order->at[i])
+            return sh_fail(e, "%s: tensor '%s': found %d, expected 0: rows after each other", order->file, order->name,
+                           order->at[i]);
+    j->c.order = SH_CODE_INT8;
+    j->c.bits = 8;
+    j->c.span_rows = j->c.row_step = j->c.groups = 1;
+    j->c.span_cols = j->c.cols;
+    j->c.scale_by = 1.0f / 127;
+    snprintf(j->format, sizeof j->format, "INT8");
+    return sh_join_scales(j, scales);
 }

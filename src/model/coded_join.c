@@ -79,15 +79,14 @@ static enum sh_scale_type scale_type(const struct sh_stored *t)
            : !strcmp(t->dtype, "F8_E4M3") ? SH_SCALE_E4M3 : SH_SCALE_E8M0;
 }
 
-static int use_scales(struct sh_joining *j, const struct sh_stored *t)
+int sh_join_scales(struct sh_joining *j, const struct sh_stored *t)
 {
     j->c.piece[SH_PIECE_SCALES] = t;
     j->c.scale = scale_type(t);
     return 0;
 }
 
-/* The codes are [..., rows, cols]: the matrix has their shape. */
-static int shape_of_codes(struct sh_joining *j, const struct sh_stored *t, int least, int most, struct sh_err *e)
+int sh_join_codes(struct sh_joining *j, const struct sh_stored *t, int least, int most, struct sh_err *e)
 {
     char shape[200];
     int bad = t->rank < least || t->rank > most;
@@ -188,7 +187,7 @@ static int join_bytes(struct sh_joining *j, const struct sh_stored *t, struct sh
     j->c.order = is_float ? SH_CODE_FP8 : SH_CODE_INT8;
     j->c.is_e5m2 = !strcmp(t->dtype, "F8_E5M2");
     j->c.bits = 8;
-    if (shape_of_codes(j, t, 2, 3, e) ||
+    if (sh_join_codes(j, t, 2, 3, e) ||
         sh_join_find(j, t->name, n, "_scale_inv", dtypes, 0, &scales, e) ||
         (!scales && sh_join_find(j, t->name, n, "_scale", dtypes, 1, &scales, e)))
         return -1;
@@ -201,7 +200,7 @@ static int join_bytes(struct sh_joining *j, const struct sh_stored *t, struct sh
     for (int i = 0; i < 2; i++)
         if (sh_join_find(j, t->name, end, aside[i], NULL, 0, &spare, e))
             return -1;
-    return use_scales(j, scales);
+    return sh_join_scales(j, scales);
 }
 
 /* The group of each column, all below `groups`; columns in the order of their groups need no list. */
@@ -248,7 +247,7 @@ static int declared_shape(struct sh_joining *j, const struct sh_stored *t, const
 static int join_packed(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e)
 {
     const struct sh_stored *scales, *shape, *zeros, *groups;
-    if (shape_of_codes(j, t, 2, 2, e) || sh_join_find(j, t->name, stem, "weight_shape", " I64 I32 ", 1, &shape, e) ||
+    if (sh_join_codes(j, t, 2, 2, e) || sh_join_find(j, t->name, stem, "weight_shape", " I64 I32 ", 1, &shape, e) ||
         declared_shape(j, shape, t, e) || sh_join_find(j, t->name, stem, "weight_scale", SCALE_DTYPES, 1, &scales, e))
         return -1;
     int bits = t->shape[1] == up(j->c.cols, 8) ? 4 : t->shape[1] == up(j->c.cols, 4) ? 8 : 0;
@@ -270,7 +269,7 @@ static int join_packed(struct sh_joining *j, const struct sh_stored *t, size_t s
     j->c.zero = 1 << (bits - 1);
     j->c.piece[SH_PIECE_ZEROS] = zeros;
     snprintf(j->format, sizeof j->format, "INT%d", bits);
-    return use_scales(j, scales);
+    return sh_join_scales(j, scales);
 }
 
 /* "<stem>weight" of modelopt, "<stem>weight_packed" of compressed-tensors: two codes a byte. */
@@ -279,7 +278,7 @@ static int join_fp4(struct sh_joining *j, const struct sh_stored *t, size_t stem
     static const size_t one = 1;
     int is_modelopt = j->q->method == SH_QUANT_MODELOPT;
     const struct sh_stored *scales, *spare;
-    if (shape_of_codes(j, t, 2, 2, e) ||
+    if (sh_join_codes(j, t, 2, 2, e) ||
         sh_join_find(j, t->name, stem, "weight_scale", " F8_E4M3 U8 F8_E8M0 ", 1, &scales, e))
         return -1;
     j->c.cols *= 2;
@@ -300,7 +299,7 @@ static int join_fp4(struct sh_joining *j, const struct sh_stored *t, size_t stem
         return -1;
     if (sh_join_find(j, t->name, stem, is_modelopt ? "input_scale" : "input_global_scale", NULL, 0, &spare, e))
         return -1;
-    return use_scales(j, scales);
+    return sh_join_scales(j, scales);
 }
 
 /* ---- words in columns: GPTQ, AWQ ---- */
@@ -333,7 +332,7 @@ static int column_scales(struct sh_joining *j, const char *name, size_t stem, st
     j->rank = 2;
     j->shape[0] = c->rows;
     j->shape[1] = c->cols;
-    return use_scales(j, scales);
+    return sh_join_scales(j, scales);
 }
 
 static void span_columns(struct sh_coded *c, const struct sh_quant_scheme *s)
@@ -356,7 +355,7 @@ static int bits_of(size_t words, size_t cols)
 static int join_gptq(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e)
 {
     const struct sh_stored *groups;
-    if (shape_of_codes(j, t, 2, 2, e) ||
+    if (sh_join_codes(j, t, 2, 2, e) ||
         sh_join_find(j, t->name, stem, "g_idx", " I32 ", j->q->scheme[0].ordered, &groups, e))
         return -1;
     size_t words = t->shape[0];
@@ -381,7 +380,7 @@ static int join_gptq(struct sh_joining *j, const struct sh_stored *t, size_t ste
 /* qweight [cols, rows / 8] */
 static int join_awq(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e)
 {
-    if (shape_of_codes(j, t, 2, 2, e))
+    if (sh_join_codes(j, t, 2, 2, e))
         return -1;
     j->c.bits = 4;
     j->c.order = SH_CODE_AWQ;
@@ -404,7 +403,7 @@ static int join_mxfp4(struct sh_joining *j, const struct sh_stored *t, size_t st
         return sh_fail(e, "%s: tensor '%s': found shape %s, expected blocks of 16 bytes", t->file, t->name,
                        sh_stored_shape(t, shape, sizeof shape));
     blocks.rank--;
-    if (shape_of_codes(j, &blocks, 2, 3, e) ||
+    if (sh_join_codes(j, &blocks, 2, 3, e) ||
         sh_join_find(j, t->name, stem, "_scales", " U8 F8_E8M0 ", 1, &scales, e) ||
         sh_join_shape(scales, blocks.shape, blocks.rank, "one scale a block", e))
         return -1;
@@ -414,30 +413,7 @@ static int join_mxfp4(struct sh_joining *j, const struct sh_stored *t, size_t st
     j->c.cols *= 32;
     j->shape[j->rank - 1] = j->c.cols;
     snprintf(j->format, sizeof j->format, "MXFP4");
-    return use_scales(j, scales);
-}
-
-/* ---- bitsandbytes, 8 bits ---- */
-
-/* "<stem>weight" [rows, cols] of LLM.int8: the scales are the largest numbers of the rows, for codes of up to 127. */
-static int join_int8(struct sh_joining *j, const struct sh_stored *t, size_t stem, struct sh_err *e)
-{
-    const struct sh_stored *scales, *order;
-    if (shape_of_codes(j, t, 2, 2, e) || sh_join_find(j, t->name, stem, "SCB", " F32 ", 1, &scales, e) ||
-        sh_join_shape(scales, j->shape, 1, "one scale a row", e) ||
-        sh_join_find(j, t->name, stem, "weight_format", NULL, 0, &order, e))
-        return -1;
-    for (size_t i = 0; order && i < order->bytes; i++)
-        if (order->at[i])
-            return sh_fail(e, "%s: tensor '%s': found %d, expected 0: rows after each other", order->file, order->name,
-                           order->at[i]);
-    j->c.order = SH_CODE_INT8;
-    j->c.bits = 8;
-    j->c.span_rows = j->c.row_step = j->c.groups = 1;
-    j->c.span_cols = j->c.cols;
-    j->c.scale_by = 1.0f / 127;
-    snprintf(j->format, sizeof j->format, "INT8");
-    return use_scales(j, scales);
+    return sh_join_scales(j, scales);
 }
 
 /* ---- BitNet ---- */
@@ -447,7 +423,7 @@ static int join_bitnet(struct sh_joining *j, const struct sh_stored *t, size_t s
 {
     static const size_t one = 1;
     const struct sh_stored *scale;
-    if (shape_of_codes(j, t, 2, 2, e) ||
+    if (sh_join_codes(j, t, 2, 2, e) ||
         sh_join_find(j, t->name, stem, "weight_scale", SCALE_DTYPES, 1, &scale, e) ||
         sh_join_shape(scale, &one, 1, "one scale", e))
         return -1;
@@ -460,7 +436,7 @@ static int join_bitnet(struct sh_joining *j, const struct sh_stored *t, size_t s
     j->c.groups = 1;
     j->c.divides = j->q->divides;
     snprintf(j->format, sizeof j->format, "BitNet");
-    return use_scales(j, scale);
+    return sh_join_scales(j, scale);
 }
 
 /* ---- all ---- */
@@ -491,7 +467,7 @@ static const struct suffix {
     {SH_QUANT_MXFP4, "_blocks", " U8 ", 0, 0, "", join_mxfp4},
     {SH_QUANT_BITNET, ".weight", " U8 ", 1, 1, "weight", join_bitnet},
     {SH_QUANT_BNB, ".quant_map", " F32 ", 0, 0, "", sh_join_bnb},
-    {SH_QUANT_BNB, ".weight", " I8 ", 1, 1, "weight", join_int8}};
+    {SH_QUANT_BNB, ".weight", " I8 ", 1, 1, "weight", sh_join_int8}};
 
 /* 1: a matrix begins with this tensor, and is made; 0: none does. */
 static int join(struct sh_joining *j, const struct sh_stored *t, struct sh_err *e)
