@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SH_SANITIZERS: --enable-sanitizers builds with the address and undefined-behaviour sanitizers,
-# --enable-sanitizers=thread with the thread sanitizer (tests/cli/thread.sh says how that is run).
+# --enable-sanitizers=thread with the thread sanitizer (tests/cli/thread.sh says how that is run). SH_EMU_SAN_FLAGS is
+# for the emulation of CUDA, whose own accesses are not looked at: those of the kernels that it runs are, and it would
+# take half of their time.
 AC_DEFUN([SH_SANITIZERS], [
     AC_ARG_ENABLE([sanitizers],
         [AS_HELP_STRING([--enable-sanitizers@<:@=thread@:>@], [build with the address and undefined-behaviour
@@ -8,11 +10,15 @@ AC_DEFUN([SH_SANITIZERS], [
     sh_sanitizers=no
     AS_CASE([$enable_sanitizers],
         [yes], [sh_sanitizers="address, undefined"
-            SH_SAN_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"],
+            SH_SAN_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+            SH_EMU_SAN_FLAGS="-fsanitize=address -fno-omit-frame-pointer --param asan-instrument-reads=0 dnl
+--param asan-instrument-writes=0 --param asan-globals=0 --param asan-stack=0"],
         [thread], [sh_sanitizers="thread"
-            SH_SAN_FLAGS="-fsanitize=thread -fno-omit-frame-pointer"],
+            SH_SAN_FLAGS="-fsanitize=thread -fno-omit-frame-pointer"
+            SH_EMU_SAN_FLAGS=$SH_SAN_FLAGS],
         [no|""], [],
         [AC_MSG_ERROR([--enable-sanitizers=$enable_sanitizers: expected yes, no or thread])])
     AC_SUBST([SH_SAN_FLAGS])
+    AC_SUBST([SH_EMU_SAN_FLAGS])
     AM_CONDITIONAL([SANITIZED], [test -n "$SH_SAN_FLAGS"])
 ])

@@ -36,7 +36,7 @@ void make_ready(unsigned warp, uint32_t lanes)
 {
     for (uint32_t left = lanes; left; left &= left - 1)
         block.thread[warp * WARP + (unsigned)__builtin_ctz(left)].state = GOES;
-    block.ready[warp] |= lanes;
+    block.warp[warp].ready |= lanes;
     block.ready_warps |= lanes ? 1u << warp : 0;
 }
 
@@ -51,9 +51,9 @@ static Thread *take_ready()
 {
     if (!block.ready_warps)
         return nullptr;
-    unsigned warp = bit_of(block.ready_warps), lane = bit_of(block.ready[warp]);
-    block.ready[warp] &= ~(1u << lane);
-    if (!block.ready[warp])
+    unsigned warp = bit_of(block.ready_warps), lane = bit_of(block.warp[warp].ready);
+    block.warp[warp].ready &= ~(1u << lane);
+    if (!block.warp[warp].ready)
         block.ready_warps &= ~(1u << warp);
     return &block.thread[warp * WARP + lane];
 }
@@ -66,7 +66,7 @@ static void thread_gone()
              block.barrier.file, block.barrier.line);
     check_lanes_left();
     block.thread[own].state = GONE;
-    block.gone[own / WARP] |= 1u << own % WARP;
+    block.warp[own / WARP].gone |= 1u << own % WARP;
     block.n_gone++;
 }
 
@@ -93,7 +93,7 @@ static void run_new_thread()
         at[1] = at[0];
     const char *name[2];
     for (int i = 0; i < 2; i++)
-        name[i] = at[i]->state == AT_BARRIER ? "__syncthreads" : collective_name(at[i]->kind);
+        name[i] = at[i]->state == AT_BARRIER ? "__syncthreads" : waits_in((unsigned)(at[i] - block.thread));
     fail("no thread can go on: thread %td waits in %s (%s:%d), thread %td in %s (%s:%d)", at[0] - block.thread, name[0],
          at[0]->site.file, at[0]->site.line, at[1] - block.thread, name[1], at[1]->site.file, at[1]->site.line);
 }
@@ -165,7 +165,8 @@ static void run_block(unsigned x, unsigned y, unsigned z)
     blockIdx = {x, y, z};
     block.n_begun = block.n_gone = block.n_at_barrier = 0;
     block.is_backward = running.block % 2;
-    memset(block.gone, 0, sizeof block.gone);
+    for (unsigned warp = 0; warp * WARP < block.n; warp++)
+        block.warp[warp].gone = 0;
     current = fiber_of_host();
     go_to(idle_fiber());
 }

@@ -17,21 +17,25 @@ struct Thread {
     Fiber *fiber;
     State state;
     Site site;                          /* where it waits                                          */
-    Collective kind;                    /* AT_WARP: for what, for whom, with what                  */
-    unsigned mask;
-    uint64_t value, result;
-    int from;
+};
+
+/* Lanes of a warp: threads as bits, and what each has brought to the others, side by side. */
+struct Warp {
+    uint32_t ready, waiting, gone;      /* can go on; wait in warp.cpp; have returned              */
+    uint32_t mask[WARP];                /* for whom each waits or waited last, and for what        */
+    Collective kind[WARP];
+    int from[WARP];                     /* the lane whose value it gets                            */
+    uint64_t value[WARP], result[WARP];
 };
 
 struct Block {
     Thread thread[MOST_THREADS];
+    Warp warp[MOST_THREADS / WARP];
     unsigned n, n_begun, n_gone, n_at_barrier;
     bool is_backward;                   /* threads take their turns from the last to the first     */
     Site barrier;                       /* where those at the barrier are, and the first of them   */
     unsigned first_at_barrier;
-    /* Threads as bits, a word a warp: that can go on, that wait in warp.cpp, that have returned. */
-    uint32_t ready[WARP], waiting[WARP], gone[WARP];
-    uint32_t ready_warps;               /* with a bit in `ready`                                   */
+    uint32_t ready_warps;               /* with a lane that can go on                              */
 };
 
 extern Block block;
@@ -41,7 +45,8 @@ void wait_for_others(State state);
 void make_ready(unsigned warp, uint32_t lanes);
 /* warp.cpp: fails when a lane waits for the running thread, which returns. */
 void check_lanes_left();
-const char *collective_name(Collective kind);
+/* The warp function that a thread waits in. */
+const char *waits_in(unsigned thread);
 
 }
 

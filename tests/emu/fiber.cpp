@@ -35,6 +35,8 @@ enum { STACK_BYTES = 256 << 10 };
 #else
 enum { STACK_BYTES = 64 << 10 };
 #endif
+/* Stacks begin at different places in their pages: else their first lines would all share one set of the caches. */
+enum { COLOURS = 64, COLOUR_BYTES = 64 };
 
 static Fiber *leaving, *arriving;       /* one host thread at a time switches                      */
 
@@ -118,9 +120,10 @@ Fiber *fiber_new(void (*main)())
     char *at = (char *)mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED || mprotect(at, page, PROT_NONE))      /* a stack that is too small faults */
         fail("no memory for a thread's stack");
+    static unsigned n;
     Fiber *f = new Fiber();
     f->stack = at + page;
-    f->bytes = bytes;
+    f->bytes = bytes - n++ % COLOURS * COLOUR_BYTES;
     f->main = main;
     prepare(f);
     return f;

@@ -4,14 +4,15 @@
 # contraction: the kernels' operations are rounded one by one, as __fmul_rn and its kin say.
 if HAVE_CXX
 emu_cppflags = -I$(srcdir)/%D%/include $(AM_CPPFLAGS) -D_GNU_SOURCE
-emu_cxxflags = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas $(SH_SAN_FLAGS) -fPIC -fvisibility=hidden -ffp-contract=off
+emu_plain    = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -fPIC -fvisibility=hidden -ffp-contract=off
+emu_cxxflags = $(emu_plain) $(SH_SAN_FLAGS)
 emu_headers  = \
 	%D%/include/cublas_v2.h %D%/include/cuda_bf16.h %D%/include/cuda_fp16.h %D%/include/cuda_runtime.h \
 	%D%/include/emu/device.h %D%/include/emu/launch.h %D%/include/emu/shared.h
 
 check_LIBRARIES += libemu.a
 libemu_a_CPPFLAGS = $(emu_cppflags)
-libemu_a_CXXFLAGS = $(emu_cxxflags) -ftree-vectorize -fvect-cost-model=dynamic
+libemu_a_CXXFLAGS = $(emu_plain) $(SH_EMU_SAN_FLAGS) -ftree-vectorize -fvect-cost-model=dynamic
 libemu_a_SOURCES  = $(emu_headers) \
 	%D%/blas.cpp %D%/blas.h \
 	%D%/block.cpp %D%/block.h \

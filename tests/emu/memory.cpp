@@ -212,10 +212,7 @@ void check_edges(const char *) {}       /* the sanitizer watches them */
 #else
 static bool is_edge(const char *at, size_t bytes)
 {
-    size_t i = 0;
-    while (i < bytes && (unsigned char)at[i] == EDGE_BYTE)
-        i++;
-    return i == bytes;
+    return !bytes || ((unsigned char)*at == EDGE_BYTE && !memcmp(at, at + 1, bytes - 1));
 }
 
 void check_edges(const char *what)

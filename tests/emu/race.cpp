@@ -17,37 +17,38 @@ static bool has_met(uint32_t thread, uint32_t clock)
 
 static const int NOBODY = -1;
 
-/* A thread of the crowd that the running one has not met since. */
-static int stranger(const Crowd &c)
+/* A thread of the crowd that the running one has not met since; clock: the lanes' at their accesses. */
+static int stranger(const Crowd &c, const uint32_t *clock)
 {
     if (c.epoch != running.epoch)
         return NOBODY;
-    if (c.is_many)
-        return (int)(c.first / WARP == running.thread / WARP ? c.other : c.first);
+    if (c.other != c.first)
+        return c.first / WARP == running.thread / WARP ? c.other : c.first;
     uint32_t warp = c.first / WARP;
     for (uint32_t left = c.lanes; left; left &= left - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(left), thread = warp * WARP + lane;
-        if (!has_met(thread, c.clock[lane]))
+        if (!has_met(thread, clock[lane]))
             return (int)thread;
     }
     return NOBODY;
 }
 
-static void join(Crowd &c)
+static void join(Crowd &c, uint32_t *clock)
 {
     uint32_t lane = running.thread % WARP;
     if (c.epoch != running.epoch) {
         c.epoch = running.epoch;
-        c.first = running.thread;
+        c.first = c.other = (uint16_t)running.thread;
         c.lanes = 0;
-        c.is_many = false;
     }
-    if (!c.is_many && c.first / WARP != running.thread / WARP) {
-        c.is_many = true;
-        c.other = running.thread;
+    if (c.other != c.first)
+        return;
+    if (c.first / WARP != running.thread / WARP) {
+        c.other = (uint16_t)running.thread;
+        return;
     }
-    c.lanes |= c.is_many ? 0 : 1u << lane;
-    c.clock[lane] = running.clock[running.thread][lane];
+    c.lanes |= 1u << lane;
+    clock[lane] = running.clock[running.thread][lane];
 }
 
 static void report(const Place &p, const char *now, int other, const char *before)
@@ -68,33 +69,39 @@ static void check_after_write(const Place &p, const char *now)
         report(p, now, (int)c.thread, "wrote");
 }
 
-static void check_after(const Place &p, const Crowd &c, const char *now, const char *before)
+static void check_after_reads(const Place &p, const char *now)
 {
-    int other = stranger(c);
+    int other = stranger(p.cells[p.index].readers, p.clocks[p.index].reader);
     if (other != NOBODY)
-        report(p, now, other, before);
+        report(p, now, other, "read");
 }
 
-void check_bounds(const Place &p)
+static void check_after_atomics(const Place &p, const char *now)
 {
-    if (p.index >= p.count)
-        fail("shared %s[%td]: the array has %zu elements", p.name, (ptrdiff_t)p.index, p.count);
+    int other = stranger(p.cells[p.index].atomics, p.clocks[p.index].atomic);
+    if (other != NOBODY)
+        report(p, now, other, "changed by an atomic");
+}
+
+void report_bounds(const char *name, size_t index, size_t count)
+{
+    fail("shared %s[%td]: the array has %zu elements", name, (ptrdiff_t)index, count);
 }
 
 void check_read(const Place &p)
 {
     check_written(p);
     check_after_write(p, "reads");
-    check_after(p, p.cells[p.index].atomics, "reads", "changed by an atomic");
-    join(p.cells[p.index].readers);
+    check_after_atomics(p, "reads");
+    join(p.cells[p.index].readers, p.clocks[p.index].reader);
 }
 
 void check_write(const Place &p)
 {
     Cell &c = p.cells[p.index];
     check_after_write(p, "overwrites");
-    check_after(p, c.readers, "overwrites", "read");
-    check_after(p, c.atomics, "overwrites", "changed by an atomic");
+    check_after_reads(p, "overwrites");
+    check_after_atomics(p, "overwrites");
     c.block = running.block;
     c.epoch = running.epoch;
     c.thread = running.thread;
@@ -106,8 +113,8 @@ void check_atomic(const Place &p)
 {
     check_written(p);
     check_after_write(p, "changes by an atomic");
-    check_after(p, p.cells[p.index].readers, "changes by an atomic", "read");
-    join(p.cells[p.index].atomics);
+    check_after_reads(p, "changes by an atomic");
+    join(p.cells[p.index].atomics, p.clocks[p.index].atomic);
 }
 
 void enter_array(Array *array, const char *name, size_t bytes)

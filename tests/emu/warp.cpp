@@ -5,33 +5,45 @@
 
 namespace emu {
 
-const char *collective_name(Collective kind)
+static const char *collective_name(Collective kind)
 {
     static const char *const name[] = {"__syncwarp",      "__shfl_sync",   "__shfl_up_sync", "__shfl_down_sync",
                                        "__shfl_xor_sync", "__ballot_sync", "__any_sync",     "__all_sync"};
     return name[kind];
 }
 
-static void check_same(const Thread *own, const Thread *other)
+const char *waits_in(unsigned thread)
 {
-    if (other->mask != own->mask || other->kind != own->kind)
-        fail("%s (%s:%d) of lanes %08x: thread %td waits in %s (%s:%d) of lanes %08x", collective_name(own->kind),
-             own->site.file, own->site.line, own->mask, other - block.thread, collective_name(other->kind),
-             other->site.file, other->site.line, other->mask);
+    return collective_name(block.warp[thread / WARP].kind[thread % WARP]);
 }
 
-static void check_mask(const Thread *own, unsigned warp)
+static unsigned lowest(unsigned lanes)
 {
-    const char *name = collective_name(own->kind);
-    unsigned left = block.n - warp * WARP, missing = left < WARP ? own->mask >> left : 0;
-    if (!(own->mask >> running.thread % WARP & 1))
-        fail("%s (%s:%d): the mask %08x leaves its own lane out", name, own->site.file, own->site.line, own->mask);
+    return (unsigned)__builtin_ctz(lanes);
+}
+
+static void check_same(const Warp &w, unsigned own, unsigned other)
+{
+    if (w.mask[other] == w.mask[own] && w.kind[other] == w.kind[own])
+        return;
+    unsigned first = running.thread / WARP * WARP;
+    const Site &here = block.thread[first + own].site, &there = block.thread[first + other].site;
+    fail("%s (%s:%d) of lanes %08x: thread %u waits in %s (%s:%d) of lanes %08x", collective_name(w.kind[own]), here.file,
+         here.line, w.mask[own], first + other, collective_name(w.kind[other]), there.file, there.line, w.mask[other]);
+}
+
+static void check_mask(const Warp &w, unsigned mask, Collective kind, Site site)
+{
+    const char *name = collective_name(kind);
+    unsigned warp = running.thread / WARP, left = block.n - warp * WARP, missing = left < WARP ? mask >> left : 0;
+    if (!(mask >> running.thread % WARP & 1))
+        fail("%s (%s:%d): the mask %08x leaves its own lane out", name, site.file, site.line, mask);
     if (missing)
-        fail("%s (%s:%d): the mask %08x names lanes that the block of %u threads does not have", name, own->site.file,
-             own->site.line, own->mask, block.n);
-    if (own->mask & block.gone[warp])
-        fail("%s (%s:%d): the mask %08x names thread %u, which has returned", name, own->site.file, own->site.line,
-             own->mask, warp * WARP + (unsigned)__builtin_ctz(own->mask & block.gone[warp]));
+        fail("%s (%s:%d): the mask %08x names lanes that the block of %u threads does not have", name, site.file, site.line,
+             mask, block.n);
+    if (mask & w.gone)
+        fail("%s (%s:%d): the mask %08x names thread %u, which has returned", name, site.file, site.line, mask,
+             warp * WARP + lowest(mask & w.gone));
 }
 
 /* After __syncwarp each lane knows what the others had done. */
@@ -39,61 +51,69 @@ static void share_clocks(unsigned first, unsigned mask)
 {
     uint32_t known[WARP] = {};
     for (unsigned left = mask; left; left &= left - 1) {
-        const uint32_t *clock = running.clock[first + (unsigned)__builtin_ctz(left)];
+        const uint32_t *clock = running.clock[first + lowest(left)];
         for (int l = 0; l < WARP; l++)
             known[l] = known[l] > clock[l] ? known[l] : clock[l];
     }
     for (unsigned left = mask; left; left &= left - 1) {
-        unsigned lane = (unsigned)__builtin_ctz(left);
+        unsigned lane = lowest(left);
         memcpy(running.clock[first + lane], known, sizeof known);
         running.clock[first + lane][lane]++;
     }
 }
 
-static void give_results(Thread *lane, const Thread *own)
+static unsigned votes_of(const Warp &w, unsigned mask)
 {
     unsigned votes = 0;
-    for (unsigned left = own->mask; left; left &= left - 1) {
-        unsigned l = (unsigned)__builtin_ctz(left);
-        check_same(own, &lane[l]);
-        votes |= (unsigned)(lane[l].value != 0) << l;
-    }
-    for (unsigned left = own->mask; left; left &= left - 1) {
-        Thread *to = &lane[__builtin_ctz(left)];
-        if (own->kind == SYNCWARP || own->kind >= BALLOT)
-            to->result = votes;
-        else if (own->mask >> to->from & 1)
-            to->result = lane[to->from].value;
-        else
-            fail("%s (%s:%d): thread %td reads lane %d, which the mask %08x leaves out", collective_name(own->kind),
-                 to->site.file, to->site.line, to - block.thread, to->from, own->mask);
+    for (unsigned left = mask; left; left &= left - 1)
+        votes |= (unsigned)(w.value[lowest(left)] != 0) << lowest(left);
+    return votes;
+}
+
+static void give_results(Warp &w, unsigned own)
+{
+    Collective kind = w.kind[own];
+    unsigned mask = w.mask[own], votes = kind >= BALLOT ? votes_of(w, mask) : 0;
+    for (unsigned left = mask; left; left &= left - 1) {
+        unsigned to = lowest(left);
+        check_same(w, own, to);
+        if (kind == SYNCWARP || kind >= BALLOT)
+            w.result[to] = votes;
+        else if (mask >> w.from[to] & 1)
+            w.result[to] = w.value[w.from[to]];
+        else {
+            unsigned thread = running.thread / WARP * WARP + to;
+            const Site &site = block.thread[thread].site;
+            fail("%s (%s:%d): thread %u reads lane %d, which the mask %08x leaves out", collective_name(kind), site.file,
+                 site.line, thread, w.from[to], mask);
+        }
     }
 }
 
 uint64_t collect(Collective kind, unsigned mask, uint64_t value, int from, Site site)
 {
-    unsigned warp = running.thread / WARP, bit = 1u << running.thread % WARP;
-    Thread *own = &block.thread[running.thread], *lane = &block.thread[warp * WARP];
-    own->kind = kind;
-    own->mask = mask;
-    own->value = value;
-    own->from = from;
-    own->site = site;
-    check_mask(own, warp);
-    unsigned here = block.waiting[warp] & mask;
+    unsigned warp = running.thread / WARP, own = running.thread % WARP, bit = 1u << own;
+    Warp &w = block.warp[warp];
+    w.kind[own] = kind;
+    w.mask[own] = mask;
+    w.value[own] = value;
+    w.from[own] = from;
+    block.thread[running.thread].site = site;
+    check_mask(w, mask, kind, site);
+    unsigned here = w.waiting & mask;
     if (here)                           /* the others are compared when all are here */
-        check_same(own, &lane[__builtin_ctz(here)]);
+        check_same(w, own, lowest(here));
     if ((here | bit) != mask) {
-        block.waiting[warp] |= bit;
+        w.waiting |= bit;
         wait_for_others(AT_WARP);
-        return own->result;
+        return w.result[own];
     }
-    give_results(lane, own);
+    give_results(w, own);
     if (kind == SYNCWARP)
         share_clocks(warp * WARP, mask);
-    block.waiting[warp] &= ~mask;
+    w.waiting &= ~mask;
     make_ready(warp, mask & ~bit);
-    return own->result;
+    return w.result[own];
 }
 
 int shuffle_from(Collective kind, int operand, int width, Site site)
@@ -114,12 +134,13 @@ int shuffle_from(Collective kind, int operand, int width, Site site)
 
 void check_lanes_left()
 {
-    unsigned warp = running.thread / WARP;
-    for (unsigned left = block.waiting[warp]; left; left &= left - 1) {
-        const Thread *other = &block.thread[warp * WARP + (unsigned)__builtin_ctz(left)];
-        if (other->mask >> running.thread % WARP & 1)
-            fail("it returns, and thread %td waits for it in %s (%s:%d)", other - block.thread,
-                 collective_name(other->kind), other->site.file, other->site.line);
+    const Warp &w = block.warp[running.thread / WARP];
+    for (unsigned left = w.waiting; left; left &= left - 1) {
+        unsigned lane = lowest(left), other = running.thread / WARP * WARP + lane;
+        const Site &site = block.thread[other].site;
+        if (w.mask[lane] >> running.thread % WARP & 1)
+            fail("it returns, and thread %u waits for it in %s (%s:%d)", other, collective_name(w.kind[lane]), site.file,
+                 site.line);
     }
 }
 

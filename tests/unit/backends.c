@@ -217,8 +217,10 @@ int matrix_gap_touched(const struct matrix *x)
 double rounded(enum sh_type type, double x)
 {
     static const struct { int digits, least, most; } format[] = {   /* bits; exponents of the ends */
-        [SH_F32] = {24, -149, 128}, [SH_F16] = {11, -24, 16}, [SH_BF16] = {8, -133, 128}};
+        [SH_F16] = {11, -24, 16}, [SH_BF16] = {8, -133, 128}};
     int exponent;
+    if (type == SH_F32)
+        return (double)(float)x;
     if (isnan(x) || isinf(x) || x == 0)
         return x;
     frexp(x, &exponent);

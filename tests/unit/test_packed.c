@@ -74,6 +74,7 @@ struct tried {
     const struct blocks *b;
     struct sh_weight *w;
     const float *numbers;
+    const double *rough;                /* how far each may be rounded; NULL: they are not         */
     enum sh_type type;
     int is_settled;
     double limit;                       /* of the sum of magnitudes                               */
@@ -99,7 +100,7 @@ static int is_whole(const struct tried *c, int rows)    /* whether x is rounded 
 
 /* Sanitizers look at accesses, which are the same whatever is compared; comparing all would take half of the time. */
 #ifdef __SANITIZE_ADDRESS__
-enum { SPARSER = 5 };
+enum { SPARSER = 11 };
 #else
 enum { SPARSER = 1 };
 #endif
@@ -121,15 +122,25 @@ static void read_row(const struct tried *c, const struct matrix *x, int row, dou
     }
 }
 
+static double sum_of_products(const double *factor, const double *rough, int n)
+{
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int k = 0; k < n; k++)
+        sum += fabs(factor[k]) * rough[k];
+    return sum;
+}
+
 static void check(const struct tried *c, const struct matrix *x, const struct matrix *bias, const struct matrix *out,
                   struct tally *all)
 {
-    int in = c->b->p.cols, n = c->b->p.rows, is_rounded = c->t->d->native_bf16 && c->type == SH_BF16;
+    int in = c->b->p.cols, n = c->b->p.rows;
     double *off = xcalloc((size_t)in, sizeof *off), *factor = xcalloc((size_t)in, sizeof *factor);
     struct tally own = {0};
     int step = SPARSER * (out->m.rows > 17 ? 3 : 1);   /* no multiple of the widths: all rows and columns have a turn */
     for (int i = 0, read = -1; i < out->m.rows * n; i += step) {
-        const float *w = c->numbers + (size_t)(i % n) * (size_t)in;
+        size_t first = (size_t)(i % n) * (size_t)in;
+        const float *w = c->numbers + first;
         double sum = matrix_at(bias, 0, i % n), size = fabs(sum), more = 0;
         if (i / n != read)
             read_row(c, x, read = i / n, factor, off);
@@ -140,8 +151,8 @@ static void check(const struct tried *c, const struct matrix *x, const struct ma
             size += fabs(term);
             more += off[k] * fabs((double)w[k]);
         }
-        for (int k = 0; k < in && is_rounded; k++)
-            more += fabs(factor[k]) * rounding(SH_BF16, (double)w[k]);
+        if (c->rough)
+            more += sum_of_products(factor, c->rough + first, in);
         compare(&own, matrix_at(out, i / n, i % n), sum, c->limit * size + more);
     }
     int touched = matrix_gap_touched(out);
@@ -208,9 +219,13 @@ static void try_blocks(const struct target *t, const struct target *alone, const
                        struct tally *all, int settles)
 {
     struct sh_err e = {.text = ""};
-    float *numbers = xcalloc((size_t)b->p.rows * (size_t)b->p.cols, sizeof *numbers);
+    size_t n = (size_t)b->p.rows * (size_t)b->p.cols;
+    float *numbers = xcalloc(n, sizeof *numbers);
+    double *rough = t->d->native_bf16 && type == SH_BF16 ? xcalloc(n, sizeof *rough) : NULL;
     blocks_unpack(b, 0, b->p.rows, numbers);
-    struct tried c = {t, alone, b, t->b->packed(t->d, &b->p, type, &e), numbers, type, 0, 1e-6};
+    for (size_t i = 0; i < n && rough; i++)
+        rough[i] = rounding(SH_BF16, (double)numbers[i]);
+    struct tried c = {t, alone, b, t->b->packed(t->d, &b->p, type, &e), numbers, rough, type, 0, 1e-6};
     CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
     if (settles) {
         c.is_settled = t->b->settle(t->d, c.w);
@@ -245,6 +260,7 @@ static void try_blocks(const struct target *t, const struct target *alone, const
     matrix_free(t, &bias);
     t->b->drop(t->d, c.w);
     free(numbers);
+    free(rough);
 }
 
 static void packed(const struct target *t)
@@ -435,7 +451,7 @@ static void largest_sums(const struct target *t)
         for (size_t i = 0; i < OUT * b.row_bytes && turn % 4 == 3 && b.p.format == SH_PACKED_Q6_K; i += b.type->bytes)
             memset(b.at + i + 192, 0x80, 16);           /* scales of -128 with codes of -32       */
         blocks_unpack(&b, 0, OUT, numbers);
-        struct tried c = {t, &alone, &b, t->b->packed(t->d, &b.p, SH_F32, &e), numbers, SH_F32, 0, 4e-6};
+        struct tried c = {t, &alone, &b, t->b->packed(t->d, &b.p, SH_F32, &e), numbers, NULL, SH_F32, 0, 4e-6};
         if (sh_packed_is_points(b.p.format) && !in_lanes(&c))
             c.limit = 1e-5;             /* in the order of the inputs                             */
         c.is_settled = t->b->settle(t->d, c.w);

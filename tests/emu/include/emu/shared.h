@@ -17,12 +17,10 @@ namespace emu {
 struct Crowd {
     uint64_t epoch;                     /* of these accesses; others are past a barrier            */
     uint32_t lanes;                     /* of the first accessor's warp                            */
-    uint32_t first, other;              /* threads; other: of another warp, when is_many           */
-    bool is_many;                       /* more warps than one                                     */
-    uint32_t clock[32];                 /* the lanes' clocks                                       */
+    uint16_t first, other;              /* threads; other: of another warp, or first if there is none */
 };
 
-/* What is known of an element. */
+/* What is known of an element: one line of a cache without the clocks, which few kernels need. */
 struct Cell {
     uint64_t block;                     /* the block that has written it                           */
     uint64_t epoch;                     /* when it was written last                                */
@@ -30,15 +28,19 @@ struct Cell {
     Crowd readers, atomics;             /* since then                                              */
 };
 
+/* The lanes' clocks at their accesses, while these are of one warp. */
+struct Clocks { uint32_t reader[32], atomic[32]; };
+
 struct Place {                          /* where an access goes, for checks and messages           */
     const char *name;
     size_t index, count;
     Cell *cells;
+    Clocks *clocks;
 };
 
 struct Array { uint64_t launch; };      /* the last launch that used it                            */
 
-void check_bounds(const Place &p);
+[[noreturn]] void report_bounds(const char *name, size_t index, size_t count);
 void check_read(const Place &p);
 void check_write(const Place &p);
 void check_atomic(const Place &p);
@@ -55,7 +57,10 @@ template <typename T> class Element {
     Place place;
 
 public:
-    Element(T *at_, const Place &place_) : at(at_), place(place_) {}
+    Element(T *at_, const char *name, size_t index, size_t count, Cell *cells, Clocks *clocks)
+        : at(at_), place{name, index, count, cells, clocks}
+    {
+    }
     Element(const Element &) = default;
     operator T() const
     {
@@ -81,6 +86,7 @@ template <typename T, size_t N> struct Store {
     static_assert(N * sizeof(T) <= 48 * 1024, "static shared memory ends at 48 KiB");
     Array array;
     Cell cells[N];
+    Clocks clocks[N];
     T values[N];
 };
 
@@ -96,9 +102,9 @@ public:
     Shared(const Shared &) = delete;
     Element<T> operator[](size_t i) const
     {
-        Place p = {name, i, N, store->cells};
-        check_bounds(p);
-        return Element<T>(&store->values[i], p);
+        if (i >= N)
+            report_bounds(name, i, N);
+        return Element<T>(&store->values[i], name, i, N, store->cells, store->clocks);
     }
 };
 
