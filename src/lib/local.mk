@@ -27,7 +27,7 @@ libshears.o: libapi.a $(lib_parts)
 	$(OBJCOPY) --wildcard --keep-global-symbol='shears_*' $@.part && mv $@.part $@
 libshears.a: libshears.o
 	$(AM_V_AR)rm -f $@ && $(AR) $(ARFLAGS) $@ libshears.o && $(RANLIB) $@
-lib_link = $(CC) -shared $(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) $(LIB_LDFLAGS) -Wl,-soname,libshears.so.0 \
+lib_link = $(CC) -shared $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) $(LIB_LDFLAGS) -Wl,-soname,libshears.so.0 \
 	-Wl,--version-script,$(srcdir)/%D%/shears.map libshears.o $(lib_outside)
 libshears.so.0: libshears.o $(srcdir)/%D%/shears.map
 	$(AM_V_CCLD)$(lib_link) -o $@
