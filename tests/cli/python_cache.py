@@ -361,7 +361,7 @@ def threads():
 def ends():
     """A forked child goes on by itself; Ctrl-C in a pass leaves a cache that reset() empties; the interpreter ends with a
     cache in use."""
-    done = torch_checks.child("python_cache", """
+    done = torch_checks.child("""
 import os, signal, threading
 folder, model, text = t.load("llama_gqa")
 cache = t.shears.Cache("h2o:recent=2", 8)

@@ -522,7 +522,7 @@ if how == "interrupt":
 """
     for how, status in (("exit", 0), ("fork", 0), ("interrupt", 9)):
         fresh(how + ".db")
-        done = torch_checks.child("record_torch", code, how)
+        done = torch_checks.child(code, how)
         assert done.returncode == status and not done.stderr, (how, done)
         run("verify", "-q", how + ".db")
         store = shears.open(how + ".db")
@@ -546,7 +546,7 @@ with t.torch.no_grad():
         t.recorded(model.model, "memory.db", lambda: model.model(text))
     print(most() - before)
 """
-    taken = {how: int(torch_checks.child("record_torch", code, how).stdout) for how in ("eager", "recorder")}
+    taken = {how: int(torch_checks.child(code, how).stdout) for how in ("eager", "recorder")}
     print("# 2048 tokens, 12 heads: eager %d KiB, recorder %d KiB" % (taken["eager"], taken["recorder"]))
     assert taken["recorder"] * 5 < taken["eager"]      # at 4096 tokens less than a tenth: bench/record_speed.py
 
