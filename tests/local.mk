@@ -347,7 +347,7 @@ tests_fake_trap_cuda_so_CFLAGS  = $(fake_cflags) -DFAKE_TRAP
 tests_fake_trap_cuda_so_LINK    = $(fake_link)
 
 EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py %D%/oracle/families.py %D%/oracle/families_plain.py \
-	%D%/oracle/families_modern.py %D%/oracle/families_variants.py %D%/oracle/wrappers.py
+	%D%/oracle/families_modern.py %D%/oracle/families_remote.py %D%/oracle/families_variants.py %D%/oracle/wrappers.py
 EXTRA_DIST += %D%/golden/rope.json %D%/oracle/rope.py
 EXTRA_DIST += %D%/golden/tokenizers %D%/oracle/tokenizer_models.py %D%/oracle/tokenizer_real.py \
 	%D%/oracle/tokenizer_unigram.py %D%/oracle/tokenizer_folders.py %D%/oracle/tokenizer_pre.py
@@ -355,7 +355,7 @@ EXTRA_DIST += %D%/golden/persistence %D%/oracle/persistence.py
 EXTRA_DIST += %D%/golden/plots
 EXTRA_DIST += %D%/golden/torch %D%/oracle/torch_files.py
 EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py %D%/oracle/gguf_llama_cpp.py %D%/oracle/gguf_hybrid.py \
-	%D%/oracle/gguf_modern.py
+	%D%/oracle/gguf_modern.py %D%/oracle/gguf_remote.py
 
 # Tests of the built program. `make check` runs the quick ones, which decide most changes; `make check-slow` those that
 # kill, starve, wait or do the same in many orders, and the demonstration (the longest first, so that no processor waits

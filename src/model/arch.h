@@ -54,6 +54,9 @@ enum sh_arch_flag {
     SH_EXPERT_LAYER = 1 << 30   /* of a layer (sh_arch_flags): its feed-forward block is a mixture */
 };
 
+/* What the rows or the columns of the output head are divided by as it is read: their lengths. */
+enum sh_head_norm { SH_HEAD_PLAIN, SH_HEAD_ROWS, SH_HEAD_COLUMNS };
+
 /* How the scores of experts are made of the router's products, and the chosen ones' weights of them. */
 enum sh_route {
     SH_ROUTE_SOFTMAX,           /* softmax over all experts                                       */
@@ -158,6 +161,7 @@ struct sh_arch {
     int n_layer, n_head, n_kv_head;         /* query head h uses KV head h / (n_head / n_kv_head) */
     int d_head, d_model, d_embed, d_ff;     /* d_embed: width of the token embedding              */
     int n_vocab;
+    enum sh_head_norm head_norm;
     int n_out;                              /* rows of the output head: of the first tokens alone; 0: n_vocab */
     int max_pos, pos_offset;                /* position p is row p + pos_offset of the table      */
     enum sh_norm_kind norm;

@@ -52,10 +52,12 @@ libmodel_a_SOURCES = \
 	%D%/families/family_aria.c \
 	%D%/families/family_axk2.c \
 	%D%/families/family_bailing_hybrid.c \
+	%D%/families/family_bailing_moe.c \
 	%D%/families/family_bamba.c \
 	%D%/families/family_biogpt.c \
 	%D%/families/family_bitnet.c \
 	%D%/families/family_bloom.c \
+	%D%/families/family_chatglm.c \
 	%D%/families/family_cohere.c \
 	%D%/families/family_cwm.c \
 	%D%/families/family_deepseek.c \
@@ -97,6 +99,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_longcat_flash.c \
 	%D%/families/family_mellum.c \
 	%D%/families/family_mimo_v2.c \
+	%D%/families/family_minicpm.c \
 	%D%/families/family_minicpm3.c \
 	%D%/families/family_minimax.c \
 	%D%/families/family_minimax_m3.c \
@@ -111,6 +114,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_olmo_hybrid.c \
 	%D%/families/family_olmoe.c \
 	%D%/families/family_opt.c \
+	%D%/families/family_orion.c \
 	%D%/families/family_persimmon.c \
 	%D%/families/family_phi.c \
 	%D%/families/family_phi3.c \

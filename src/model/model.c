@@ -162,6 +162,8 @@ static int own(const struct sh_model *m, struct bound *b, int layer, struct sh_e
         make(m, b, layer);
     if (sh_bound_is_pruned(m, b))
         sh_prune(b->own, b->type, (size_t)b->rows * (size_t)b->cols, m->pruned);
+    if (sh_bound_is_normed(m, b))
+        sh_norm_matrix(b->own, b->type, b->rows, b->cols, m->arch.head_norm == SH_HEAD_COLUMNS);
     return 0;
 }
 
@@ -189,7 +191,7 @@ int sh_model_numbered(struct sh_model *m, enum sh_role role, int layer, int numb
     size_t first = (b->slice + (size_t)b->layout.first * (size_t)b->layout.cols) * sh_type_bytes(b->type);
     int lies_well = b->stored && (uintptr_t)b->stored->at % sh_type_bytes(b->type) == 0 &&
                     sh_layout_is_plain(&b->layout) && !sh_stored_is_coded(b->stored) && !b->d_head &&
-                    !sh_bound_is_pruned(m, b);
+                    !sh_bound_is_changed(m, b);
     if (!lies_well && !b->own && own(m, b, layer, e))
         return -1;
     *out = (struct sh_tensor){.at = b->own ? b->own : b->stored->at + first, .type = b->type,

@@ -145,4 +145,7 @@ void sh_random_normal(float *out, size_t n, uint64_t seed, float std);
  * come first go first. Magnitudes are compared in the type that is stored. share in [0, 1). */
 void sh_prune(void *at, enum sh_type type, size_t n, double share);
 
+/* Each row, or each column, divided by its length. */
+void sh_norm_matrix(void *at, enum sh_type type, int rows, int cols, int by_column);
+
 #endif

@@ -77,6 +77,17 @@ static inline int sh_bound_is_pruned(const struct sh_model *m, const struct boun
     return m->pruned > 0 && b->param->role >= SH_LAYER_ROLE && b->param->rows != SH_ONE;
 }
 
+static inline int sh_bound_is_normed(const struct sh_model *m, const struct bound *b)
+{
+    return m->arch.head_norm != SH_HEAD_PLAIN && b->param->role == SH_HEAD;
+}
+
+/* Are its numbers others than those of the file? */
+static inline int sh_bound_is_changed(const struct sh_model *m, const struct bound *b)
+{
+    return sh_bound_is_pruned(m, b) || sh_bound_is_normed(m, b);
+}
+
 /* The layout with rows counted through all matrices of a stack. */
 static inline struct sh_layout sh_bound_in_stack(const struct bound *b)
 {

@@ -82,7 +82,7 @@ int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int 
         role = SH_TOK_EMBED;
     const struct bound *b = number < sh_model_count(m, role) ? sh_bound_at(m, role, layer, number) : NULL;
     if (!b || !b->stored || !sh_stored_is_coded(b->stored) || b->param->rows == SH_ONE || b->layout.is_transposed ||
-        sh_bound_is_pruned(m, b))
+        sh_bound_is_changed(m, b))
         return 0;
     const struct sh_gguf_type *type = b->stored->packed;
     *name = b->name;
@@ -139,7 +139,7 @@ int sh_model_halves(const struct sh_model *m, enum sh_role role, int layer, int 
 {
     const struct bound *b = number < sh_model_count(m, role) ? sh_bound_at(m, role, layer, number) : NULL;
     if (!b || !b->stored || b->type == SH_F32 || sh_stored_is_coded(b->stored) || b->param->rows == SH_ONE ||
-        b->layout.is_transposed || b->layout.n_rot || b->d_head || sh_bound_is_pruned(m, b))
+        b->layout.is_transposed || b->layout.n_rot || b->d_head || sh_bound_is_changed(m, b))
         return 0;
     *name = b->name;
     *out = (struct sh_packed){.rows = b->rows, .cols = b->cols, .unpack = unpack_halves, .from = b};

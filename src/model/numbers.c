@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See model.h: random numbers for weights, pruning, and the search for numbers that are not finite. */
+/* See model.h: random numbers for weights, pruning, a normed head, and the search for numbers that are not finite. */
 #include "src/model/model.h"
 
 #include <limits.h>
@@ -105,6 +105,40 @@ void sh_prune(void *at, enum sh_type type, size_t n, double share)
         else
             ((word16 *)at)[i] = 0;
     }
+}
+
+/* ---- a normed head ---- */
+
+typedef float float32 __attribute__((may_alias));
+
+static float number_at(const void *at, enum sh_type type, size_t i)
+{
+    return type == SH_F32 ? ((const float32 *)at)[i] : type == SH_F16 ? sh_f16_to_f32(((const word16 *)at)[i])
+                                                                      : sh_bf16_to_f32(((const word16 *)at)[i]);
+}
+
+static void put_number(void *at, enum sh_type type, size_t i, float x)
+{
+    if (type == SH_F32)
+        ((float32 *)at)[i] = x;
+    else
+        ((word16 *)at)[i] = type == SH_F16 ? sh_f32_to_f16(x) : sh_f32_to_bf16(x);
+}
+
+/* The floors of lengths are those of the models' own code. */
+void sh_norm_matrix(void *at, enum sh_type type, int rows, int cols, int by_column)
+{
+    size_t n = (size_t)(by_column ? cols : rows), width = (size_t)cols, all = (size_t)rows * width;
+    double *length = xcalloc(n, sizeof *length);
+    for (size_t i = 0; i < all; i++) {
+        double x = (double)number_at(at, type, i);
+        length[by_column ? i % width : i / width] += x * x;
+    }
+    for (size_t i = 0; i < n; i++)
+        length[i] = by_column ? sqrt(length[i]) + 1e-7 : fmax(sqrt(length[i]), 1e-12);
+    for (size_t i = 0; i < all; i++)
+        put_number(at, type, i, (float)((double)number_at(at, type, i) / length[by_column ? i % width : i / width]));
+    free(length);
 }
 
 /* ---- finite ----

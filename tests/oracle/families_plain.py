@@ -371,8 +371,8 @@ CASES = {"qwen3_5_moe": (QWEN, qwen3_5_moe, [1]), "sinks": (OSS, sinks, [0, 1]),
          "latent": (DEEPSEEK, latent, [0, 1, 2]), "chunks": (LLAMA4, chunks, [0, 1, 2, 3])}
 
 
-def make(folder):
-    for seed, (name, (config, run, attends)) in enumerate(CASES.items(), start=1):
+def make(folder, cases, first):
+    for seed, (name, (config, run, attends)) in enumerate(cases.items(), start=first):
         place = pathlib.Path(folder) / name
         place.mkdir(parents=True, exist_ok=True)
         w, random, tensors, sequences = Weights(seed), np.random.default_rng(100 + seed), {}, []
@@ -391,4 +391,4 @@ def make(folder):
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    make(sys.argv[1])
+    make(sys.argv[1], CASES, first=1)

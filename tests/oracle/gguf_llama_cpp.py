@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does llama.cpp read the GGUF files that gguf_modern.py and gguf_hybrid.py write, and as PyTorch reads the checkpoint?
+"""Does llama.cpp read the GGUF files that gguf_modern.py, gguf_hybrid.py and gguf_remote.py write, and as PyTorch reads the checkpoint?
 
     gguf_llama_cpp.py FOLDER...      each a fixture with its reference: how far llama.cpp's logits are from PyTorch's,
                                      and the largest of these; or what it says of the file
@@ -20,18 +20,19 @@ from safetensors.numpy import load_file
 
 import gguf_hybrid
 import gguf_modern
+import gguf_remote
 from gguf_files import STRING, U32, write
 
 
 def kind_of(config):
-    return next((c for c in (gguf_modern.File, gguf_hybrid.Hybrid) if config["model_type"] in c.arches), None)
+    return next((c for c in (gguf_modern.File, gguf_hybrid.Hybrid, gguf_remote.Remote) if config["model_type"] in c.arches), None)
 
 
 def logits(folder, config, tokens):
     tensors = {n: t.f32() if t.kind in ("F16", "BF16") else t for n, t in gguf_modern.read(folder).items()}
     f = kind_of(config)(config, tensors)
     f.describe()
-    f.values += [("tokenizer.ggml.model", STRING, "none"), (f.arch + ".vocab_size", U32, config["vocab_size"])]
+    f.values += [("tokenizer.ggml.model", STRING, "none"), (f.arch + ".vocab_size", U32, f.c["vocab_size"])]
     with tempfile.TemporaryDirectory() as place:
         path = pathlib.Path(place) / "model.gguf"
         write(path, f.values, f.out)

@@ -61,7 +61,9 @@
     X(glm4v_moe, glm4v_moe) X(qwen2_5_omni, qwen2_5_omni) X(qwen3_omni_moe, qwen3_omni_moe) \
     X(cohere2, cohere2_vision) X(qwen2, internvl_chat) X(mllama, mllama) \
     X(mistral4, mistral4) X(mistral4, mistral4_experts) X(aria, aria) X(internlm2, internlm2) \
-    X(ernie4_5_vl_moe, ernie4_5_vl_moe) X(glm_ocr, glm_ocr) X(paddleocr_vl, paddleocr_vl)
+    X(ernie4_5_vl_moe, ernie4_5_vl_moe) X(glm_ocr, glm_ocr) X(paddleocr_vl, paddleocr_vl) \
+    X(minicpm, minicpm) X(minicpm, minicpm_long) X(minicpm, minicpm_experts) X(orion, orion) X(xverse, xverse) \
+    X(chatglm, chatglm) X(qwen, qwen) X(bailing_moe, bailing_moe) X(bailing_moe, bailing_moe_v2)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

@@ -46,8 +46,8 @@ static int shape_ocr(struct sh_arch *a, const struct sh_config *c, struct sh_err
 const struct sh_family sh_family_glm = {
     .special = "partial rotation of neighbours, gate and up in one tensor",
     .name = "glm", .model_types = SH_WORDS("glm"), .architectures = SH_WORDS("GlmForCausalLM", "GlmModel"),
-    .prefixes = sh_llama_prefixes, .start = {START}, .keys = sh_llama_keys, .params = params, .shape = shape,
-    .finish = sh_config_classic_rope};
+    .prefixes = sh_llama_prefixes, .start = {START}, .keys = sh_llama_keys, .params = params,
+    .gguf = &sh_gguf_glm, .shape = shape, .finish = sh_config_classic_rope};
 
 const struct sh_family sh_family_glm4 = {
     .special = "norms around blocks, partial rotation of neighbours",

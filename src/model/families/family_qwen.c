@@ -159,3 +159,57 @@ const struct sh_family sh_family_qwen3_moe = {
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM}, .keys = sh_qwen_mixture_keys,
     .params = mixture_3,
     .gguf = &sh_gguf_qwen3_moe, .knows = KNOWS, .shape = mixture_shape_3, .finish = sh_config_whole_rope};
+
+/* ---- the first Qwen (Bai et al., 2023), whose code comes with its files ----
+ *
+ * Up to seq_length tokens, neither use_dynamic_ntk nor use_logn_attn changes anything; with one of them, longer texts are
+ * not read. (llama.cpp knows neither.) */
+static const struct sh_key keys_1[] = {
+    SH_REAL_KEY(norm_eps, 1, "layer_norm_epsilon"), SH_REAL_KEY(rope.base, 1e12, "rotary_emb_base"),
+    SH_REAL_KEY(rotary_share, 1, "rotary_pct"), {.json = {NULL}}};
+
+#define H "h.#."
+static const struct sh_param params_1[] = {
+    SH_MATRIX(TOK_EMBED, "wte.weight", VOCAB, EMBED, 0), SH_HEAD_PARAM("lm_head.weight"),
+    SH_NORM_WEIGHT(FINAL_NORM, "ln_f.weight", MODEL, 0), SH_NORM_WEIGHT(ATTN_NORM, H "ln_1.weight", MODEL, 0),
+    SH_NORM_WEIGHT(MLP_NORM, H "ln_2.weight", MODEL, 0), SH_LINEAR(Q, H "attn.c_attn", Q, MODEL, SH_HAS_BIAS, 0),
+    SH_LINEAR(K, H "attn.c_attn", KV, MODEL, SH_HAS_BIAS, 0), SH_LINEAR(V, H "attn.c_attn", KV, MODEL, SH_HAS_BIAS, 0),
+    SH_MATRIX(O_W, H "attn.c_proj.weight", MODEL, Q, 0), SH_MATRIX(UP_W, H "mlp.w1.weight", FF, MODEL, 0),
+    SH_MATRIX(GATE_W, H "mlp.w2.weight", FF, MODEL, 0), SH_MATRIX(DOWN_W, H "mlp.c_proj.weight", MODEL, FF, 0),
+    {.name = NULL}};
+
+/* intermediate_size is that of gate and up together. */
+static int shape_1(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int wide = a->d_model / a->n_head;
+    a->flags = (a->flags | SH_HAS_BIAS) & ~(unsigned)(SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS);
+    if (sh_config_count(c, "kv_channels", 100000, &wide, e))
+        return -1;
+    if (wide * (long long)a->n_head != a->d_model)
+        return sh_config_refuse(c, "kv_channels", "hidden_size / num_attention_heads", e);
+    if (a->d_ff % 2)
+        return sh_config_refuse(c, "intermediate_size", "an even number", e);
+    a->d_ff /= 2;
+    a->n_kv_head = a->n_head;
+    return 0;
+}
+
+static int finish_1(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int stretches = !sh_config_is_gguf(c), sharpens = stretches, most = 8192;
+    if (sh_config_flag(c, "use_dynamic_ntk", &stretches, e) || sh_config_flag(c, "use_logn_attn", &sharpens, e) ||
+        sh_config_count(c, "seq_length", (int)1e8, &most, e) || sh_config_classic_rope(a, c, e))
+        return -1;
+    if ((stretches || sharpens) && most < a->max_pos)
+        a->max_pos = most;
+    return 0;
+}
+
+const struct sh_family sh_family_qwen = {
+    .special = "biases on queries, keys and values, which are in one tensor",
+    .name = "qwen", .model_types = SH_WORDS("qwen"), .architectures = SH_WORDS("QWenLMHeadModel", "QWenModel"),
+    .prefixes = SH_WORDS("transformer.", ""),
+    .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_HAS_BIAS},
+    .keys = keys_1, .params = params_1, .gguf = &sh_gguf_qwen,
+    .only = SH_WORDS("no_bias=true", "scale_attn_weights=true", "use_cache_quantization=false", "rope_scaling=null",
+                     "rope_parameters=null", "num_key_value_heads=null"), .shape = shape_1, .finish = finish_1};

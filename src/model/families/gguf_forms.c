@@ -486,3 +486,42 @@ FORM(gemma4, .arch = "gemma4", .items = items_gemma4, .names = gemma4_names,
 
 static const struct sh_gguf_item items_exaone[] = {LLAMA, {.name = NULL}};
 FORM(exaone, .arch = "exaone", .items = items_exaone, .traits = ROTARY | SH_GGUF_FACTORS);
+
+/* Old files have no keys for the numbers that the first models had. */
+static const struct sh_gguf_item items_minicpm[] = {
+    LLAMA, SH_GGUF_IS("scale_emb", "12"), SH_GGUF_IS("scale_depth", "1.4"), SH_GGUF_IS("dim_model_base", "256"),
+    SH_GGUF_MAYBE(NUMBER, "embedding_scale", "scale_emb"),
+    SH_GGUF_MAYBE(NUMBER, "residual_scale", "gguf.residual_scale"),
+    SH_GGUF_MAYBE(NUMBER, "logit_scale", "gguf.logit_scale"),
+    {.name = "expert_count", .hub = "num_experts", .kind = SH_GGUF_COUNT, .optional = 2},
+    {.name = "expert_used_count", .hub = "num_experts_per_tok", .kind = SH_GGUF_COUNT, .optional = 2}, SOFTMAX,
+    {.name = NULL}};
+FORM(minicpm, .arch = "minicpm", .items = items_minicpm,
+     .traits = SH_GGUF_ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_LONG);
+
+static const struct sh_gguf_item items_orion[] = {
+    COMMON, FEED, EPSILON("rms_norm_eps"), {.name = NULL}};
+FORM(orion, .arch = "orion", .items = items_orion, .traits = SH_GGUF_ROTARY);
+FORM(xverse, .arch = "xverse", .items = items_llama, .traits = SH_GGUF_ROTARY | SH_GGUF_IN_PAIRS);
+FORM(glm, .arch = "chatglm", .items = items_glm4, .share_key = "partial_rotary_factor",
+     .traits = ROTARY | SH_GGUF_SHARE | SH_GGUF_QKV_BIAS);
+
+static const struct sh_gguf_item items_qwen[] = {
+    LAYERS, WIDTH, SH_GGUF_COUNT_ITEM("attention.head_count", "num_attention_heads"), POSITIONS, FEED,
+    SH_GGUF_NUMBER_ITEM("attention.layer_norm_rms_epsilon", "layer_norm_epsilon"), {.name = NULL}};
+const struct sh_gguf_form sh_gguf_qwen = {
+    .arch = "qwen", .items = items_qwen, .base_key = "rotary_emb_base", .share_key = "rotary_pct",
+    .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_QKV_BIAS};
+
+/* Ling's first models. Converters divide the head. */
+static const struct sh_gguf_name bailing_names[] = {
+    {SH_Q_W, "blk.#.attn_q.weight", 0}, {SH_K_W, "blk.#.attn_k.weight", 0}, {SH_V_W, "blk.#.attn_v.weight", 0},
+    {SH_Q_B, "blk.#.attn_q.bias", 0}, {SH_K_B, "blk.#.attn_k.bias", 0}, {SH_V_B, "blk.#.attn_v.bias", 0}, {0, NULL, 0}};
+static const struct sh_gguf_item items_bailing_moe[] = {
+    COMMON, RMS, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SOFTMAX,
+    SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"),
+    SH_GGUF_IS("norm_topk_prob", "false"), SH_GGUF_MAYBE(FLAG, "expert_weights_norm", "norm_topk_prob"),
+    SHARED("num_shared_experts"), SH_GGUF_IS("first_k_dense_replace", "0"), QKV_BIAS("use_qkv_bias"),
+    SH_GGUF_IF("blk.0.attn_output.bias", "use_bias", "true", "false"), {.name = NULL}};
+FORM(bailing_moe, .arch = "bailingmoe", .items = items_bailing_moe, .names = bailing_names,
+     .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_QKV_BIAS);

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny checkpoints of families whose code comes with their files, so that transformers has no class for them, with the
+numbers of a forward pass in plain numpy.
+
+    families_remote.py DIR          makes them in DIR
+
+One pass serves all: a family says where its weights are and what it does differently (class Model). gguf_remote.py
+writes the same as GGUF files, on which gguf_llama_cpp.py compares it with llama.cpp. Folders as families_plain.py makes
+them."""
+import sys
+
+import numpy as np
+
+from families_plain import attend, best, everything, make, mix, plain, rms, sigmoid, silu, softmax, turn
+
+SMALL = {"vocab_size": 64, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "intermediate_size": 20, "hidden_act": "silu", "rms_norm_eps": 1e-5,
+         "max_position_embeddings": 256, "tie_word_embeddings": False}
+
+
+class Model:
+    """LLaMA, in the names of transformers. Others replace what differs."""
+    stem, layer_stem = "model.", "model.layers.{}."
+    embed, final, head = "model.embed_tokens.weight", "model.norm", "lm_head.weight"
+    norms = ("input_layernorm", "post_attention_layernorm")
+    qkv, out = None, "self_attn.o_proj"
+    feed_names = ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+    qk_norm = None
+    layer_norm = in_pairs = False
+    by_embed = by_block = by_logit = by_turn = 1.0
+    qkv_bias = False
+
+    def __init__(self, config, w, t):
+        c = self.c = config
+        self.w, self.t = w, t
+        self.d, self.layers = c["hidden_size"], c.get("num_hidden_layers") or c["num_layers"]
+        self.heads = c["num_attention_heads"]
+        self.kv = c.get("num_key_value_heads", self.heads)
+        self.hd = c.get("head_dim") or self.d // self.heads
+        self.ff, self.vocab = c.get("intermediate_size"), c.get("vocab_size")
+        self.eps = c.get("rms_norm_eps")
+        self.f = plain(c.get("rope_theta", 10000.0), self.hd)
+        self.more()
+
+    def more(self):
+        pass
+
+    def linear(self, name, x, out, bias=False):
+        y = x @ self.w.make(name + ".weight", out, x.shape[-1]).T
+        return y + self.w.make(name + ".bias", out) if bias else y
+
+    def norm(self, name, x):
+        weight = self.w.make(name + ".weight", x.shape[-1], around=1.0)
+        if not self.layer_norm:
+            return rms(x, weight, self.eps)
+        x = x - x.mean(-1, keepdims=True)
+        return rms(x, weight, self.eps) + self.w.make(name + ".bias", x.shape[-1])
+
+    def queries(self, at, x):
+        sizes = [self.heads * self.hd, self.kv * self.hd, self.kv * self.hd]
+        if self.qkv:
+            parts = np.split(self.linear(at + self.qkv, x, sum(sizes), self.qkv_bias), np.cumsum(sizes)[:2], -1)
+        else:
+            parts = [self.linear(f"{at}self_attn.{p}_proj", x, n, self.qkv_bias) for p, n in zip("qkv", sizes)]
+        q, k, v = (p.reshape(self.t, -1, self.hd) for p in parts)
+        if self.qk_norm:
+            q, k = (self.norm(at + name, y) for name, y in zip(self.qk_norm, (q, k)))
+        return self.rotate(q), self.rotate(k), v
+
+    def rotate(self, x):
+        return turn(x, self.f, self.by_turn, self.in_pairs)
+
+    def attend(self, q, k, v):
+        return attend(q, k, v, self.hd ** -0.5, everything)
+
+    def gated(self, names, x, width):
+        gate, up, down = names
+        return self.linear(down, silu(self.linear(gate, x, width)) * self.linear(up, x, width), self.d)
+
+    def feed(self, at, i, x):
+        return self.gated([at + n for n in self.feed_names], x, self.ff)
+
+    def experts(self, chosen, weight, x, stem, width, parts=("gate_proj", "up_proj", "down_proj")):
+        def expert(number, y):
+            return self.gated([f"{stem}.{number}.{p}" for p in parts], y[None], width)[0]
+        for number in range(self.c["num_experts"]):     # all are in the file
+            expert(number, x[0])
+        return mix(x, chosen, weight, expert)
+
+    def head_matrix(self):
+        if self.c.get("tie_word_embeddings"):
+            return self.w[self.embed].astype(np.float64)
+        return self.w.make(self.head, self.vocab, self.d)
+
+    def run(self, tokens):
+        rows, hidden = [], []
+        h = self.w.make(self.embed, self.vocab, self.d, scale=1.0)[tokens] * self.by_embed
+        for i in range(self.layers):
+            at = self.layer_stem.format(i)
+            hidden.append(h)
+            p, y = self.attend(*self.queries(at, self.norm(at + self.norms[0], h)))
+            rows.append(p)
+            h = h + self.by_block * self.linear(at + self.out, y.reshape(self.t, -1), self.d)
+            h = h + self.by_block * self.feed(at, i, self.norm(at + self.norms[1], h))
+        final = self.norm(self.final, h)
+        return rows, hidden, final, final @ self.head_matrix().T * self.by_logit
+
+
+# ---- MiniCPM ----
+
+class MiniCPM(Model):
+    def more(self):
+        c = self.c
+        self.by_embed, self.by_block = c["scale_emb"], c["scale_depth"] / np.sqrt(self.layers)
+        self.by_logit = c["dim_model_base"] / self.d
+        r = c.get("rope_scaling") or {}
+        if "factor" in r:
+            self.f = self.f / r["factor"]
+        if "long_factor" in r:
+            n = r["original_max_position_embeddings"]
+            self.f = self.f / np.array(r["long_factor" if c["max_position_embeddings"] > n else "short_factor"])
+            self.by_turn = np.sqrt(1 + np.log(c["max_position_embeddings"] / n) / np.log(n))
+
+    def feed(self, at, i, x):
+        if not self.c.get("num_experts"):
+            return super().feed(at, i, x)
+        score = softmax(x @ self.w.make(at + "mlp.gate.weight", self.c["num_experts"], self.d, scale=1.0).T)
+        chosen = best(score, self.c["num_experts_per_tok"])
+        weight = np.take_along_axis(score, chosen, -1)
+        return self.experts(chosen, weight / weight.sum(-1, keepdims=True), x, at + "mlp.experts", self.ff,
+                            ("w1", "w3", "w2"))
+
+
+MINICPM = {"architectures": ["MiniCPMForCausalLM"], "model_type": "minicpm", **SMALL, "scale_emb": 3,
+           "scale_depth": 1.4, "dim_model_base": 8, "rope_theta": 5000.0}
+LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.5, 2.5], "long_factor": [1.0, 3.0, 8.0]}
+
+
+# ---- Orion, XVERSE ----
+
+class Orion(Model):
+    layer_norm = True
+
+
+ORION = {"architectures": ["OrionForCausalLM"], "model_type": "orion", **SMALL, "rope_theta": 2000.0,
+         "rope_scaling": None, "attention_bias": False}
+XVERSE = {"architectures": ["XverseForCausalLM"], "model_type": "xverse", **SMALL}
+
+
+# ---- ChatGLM ----
+
+class ChatGLM(Model):
+    stem, layer_stem = "transformer.", "transformer.encoder.layers.{}."
+    embed, final = "transformer.embedding.word_embeddings.weight", "transformer.encoder.final_layernorm"
+    head = "transformer.output_layer.weight"
+    qkv, out, in_pairs = "self_attention.query_key_value", "self_attention.dense", True
+
+    def more(self):
+        c = self.c
+        self.kv, self.hd, self.ff = c["multi_query_group_num"], c["kv_channels"], c["ffn_hidden_size"]
+        self.vocab, self.eps, self.qkv_bias = c["padded_vocab_size"], c["layernorm_epsilon"], c["add_qkv_bias"]
+        self.f = plain(10000.0 * c["rope_ratio"], self.hd // 2)
+
+    def feed(self, at, i, x):
+        gate, up = np.split(self.linear(at + "mlp.dense_h_to_4h", x, 2 * self.ff), 2, -1)
+        return self.linear(at + "mlp.dense_4h_to_h", silu(gate) * up, self.d)
+
+
+CHATGLM = {"architectures": ["ChatGLMModel"], "model_type": "chatglm", "add_bias_linear": False, "add_qkv_bias": True,
+           "apply_query_key_layer_scaling": True, "apply_residual_connection_post_layernorm": False,
+           "ffn_hidden_size": 20, "hidden_size": 32, "kv_channels": 8, "layernorm_epsilon": 1e-5,
+           "multi_query_attention": True, "multi_query_group_num": 2, "num_attention_heads": 4, "num_layers": 2,
+           "original_rope": True, "padded_vocab_size": 64, "post_layer_norm": True, "rmsnorm": True, "rope_ratio": 0.5,
+           "seq_length": 256, "tie_word_embeddings": False}
+
+
+# ---- the first Qwen ----
+
+class Qwen(Model):
+    stem, layer_stem = "transformer.", "transformer.h.{}."
+    embed, final, norms = "transformer.wte.weight", "transformer.ln_f", ("ln_1", "ln_2")
+    qkv, out, qkv_bias = "attn.c_attn", "attn.c_proj", True
+    feed_names = ("mlp.w2", "mlp.w1", "mlp.c_proj")
+
+    def more(self):
+        c = self.c
+        self.ff, self.eps = c["intermediate_size"] // 2, c["layer_norm_epsilon"]
+        self.f = plain(c["rotary_emb_base"], int(self.hd * c["rotary_pct"]))
+
+
+QWEN = {"architectures": ["QWenLMHeadModel"], "model_type": "qwen", "hidden_size": 24, "intermediate_size": 40,
+        "kv_channels": 6, "layer_norm_epsilon": 1e-6, "max_position_embeddings": 256, "no_bias": True,
+        "num_attention_heads": 4, "num_hidden_layers": 2, "rotary_emb_base": 3000, "rotary_pct": 1.0,
+        "scale_attn_weights": True, "seq_length": 256, "tie_word_embeddings": False, "use_dynamic_ntk": True,
+        "use_logn_attn": True, "vocab_size": 64}
+
+
+# ---- Ling, the first and the second ----
+
+class Ling(Model):
+    embed, qkv, out = "model.word_embeddings.weight", "attention.query_key_value", "attention.dense"
+
+    def choose(self, at, x):
+        c = self.c
+        score = softmax(x @ self.w.make(at + "mlp.gate.weight", c["num_experts"], self.d, scale=1.0).T)
+        return score, best(score, c["num_experts_per_tok"])
+
+    def feed(self, at, i, x):
+        c = self.c
+        if i < c["first_k_dense_replace"]:
+            return super().feed(at, i, x)
+        width = c["moe_intermediate_size"]
+        score, chosen = self.choose(at, x)
+        weight = np.take_along_axis(score, chosen, -1)
+        weight = weight / weight.sum(-1, keepdims=True) if c["norm_topk_prob"] else weight
+        out = self.experts(chosen, weight * c.get("routed_scaling_factor", 1.0), x, at + "mlp.experts", width)
+        names = [f"{at}mlp.shared_experts.{p}_proj" for p in ("gate", "up", "down")]
+        return out + self.gated(names, x, width * c["num_shared_experts"])
+
+    def head_matrix(self):
+        m = super().head_matrix()
+        return m / (np.sqrt((m * m).sum(0, keepdims=True)) + 1e-7) if self.c.get("norm_head") else m
+
+
+class Ling2(Ling):
+    qk_norm = ("attention.query_layernorm", "attention.key_layernorm")
+
+    def more(self):
+        self.f = plain(self.c["rope_theta"], int(self.hd * self.c["partial_rotary_factor"]))
+
+    def choose(self, at, x):
+        c = self.c
+        n, groups = c["num_experts"], c["n_group"]
+        score = sigmoid(x @ self.w.make(at + "mlp.gate.weight", n, self.d, scale=1.0).T)
+        rank = score + self.w.make(at + "mlp.gate.expert_bias", n)
+        kept = best(np.sort(rank.reshape(self.t, groups, -1), -1)[..., -2:].sum(-1), c["topk_group"])
+        open_to = np.zeros((self.t, groups), bool)
+        np.put_along_axis(open_to, kept, True, -1)
+        rank = np.where(np.repeat(open_to, n // groups, -1), rank, -np.inf)
+        return score, best(rank, c["num_experts_per_tok"])
+
+
+LING = {"architectures": ["BailingMoeForCausalLM"], "model_type": "bailing_moe", **SMALL, "head_dim": 8,
+        "rope_theta": 4000.0, "num_experts": 5, "num_experts_per_tok": 2, "num_shared_experts": 2,
+        "moe_intermediate_size": 8, "first_k_dense_replace": 0, "norm_topk_prob": True, "norm_head": True,
+        "use_bias": False, "use_qkv_bias": False, "rope_scaling": None}
+LING2 = {**LING, "architectures": ["BailingMoeV2ForCausalLM"], "hidden_size": 32, "num_experts": 8, "num_shared_experts": 1, "n_group": 4,
+         "topk_group": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 2.5, "score_function": "sigmoid",
+         "moe_router_enable_expert_bias": True, "use_qk_norm": True, "partial_rotary_factor": 0.5, "norm_head": False,
+         "num_nextn_predict_layers": 0}
+
+
+CASES = {
+    "minicpm": (MINICPM | {"rope_scaling": LONG | {"original_max_position_embeddings": 256}}, MiniCPM),
+    "minicpm_long": (MINICPM | {"rope_scaling": LONG | {"original_max_position_embeddings": 16},
+                                "tie_word_embeddings": True, "num_hidden_layers": 1}, MiniCPM),
+    "minicpm_experts": (MINICPM | {"rope_scaling": {"type": "linear", "factor": 2.0}, "num_experts": 4,
+                                   "num_experts_per_tok": 2, "intermediate_size": 8}, MiniCPM),
+    "orion": (ORION, Orion), "xverse": (XVERSE, Model), "chatglm": (CHATGLM, ChatGLM), "qwen": (QWEN, Qwen),
+    "bailing_moe": (LING, Ling), "bailing_moe_v2": (LING2, Ling2)}
+
+
+def run(config, model):
+    return lambda w, tokens: model(config, w, len(tokens)).run(tokens)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    make(sys.argv[1], {name: (config, run(config, model), list(range(config.get("num_hidden_layers") or 2)))
+                       for name, (config, model) in CASES.items()}, first=101)
