@@ -51,6 +51,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_arcee.c \
 	%D%/families/family_aria.c \
 	%D%/families/family_axk2.c \
+	%D%/families/family_baichuan.c \
 	%D%/families/family_bailing_hybrid.c \
 	%D%/families/family_bailing_moe.c \
 	%D%/families/family_bamba.c \
@@ -60,6 +61,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_chatglm.c \
 	%D%/families/family_cohere.c \
 	%D%/families/family_cwm.c \
+	%D%/families/family_dbrx.c \
 	%D%/families/family_deepseek.c \
 	%D%/families/family_diffllama.c \
 	%D%/families/family_doge.c \
@@ -118,6 +120,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_persimmon.c \
 	%D%/families/family_phi.c \
 	%D%/families/family_phi3.c \
+	%D%/families/family_plm.c \
 	%D%/families/family_qwen.c \
 	%D%/families/family_qwen_vl.c \
 	%D%/families/family_qwen3_next.c \

@@ -147,6 +147,14 @@ static int is_padded(const size_t *got, int rank, size_t n)
     return n == 1 && !others;
 }
 
+/* Are all slices one matrix, one after another? */
+static int are_stacked(const struct sh_model *m, const struct bound *b, const size_t shape[2])
+{
+    const struct sh_stored *t = b->stored;
+    return sh_bound_is_sliced(b->param) && t->rank == 2 && t->shape[1] == shape[1] &&
+           t->shape[0] == (size_t)sh_dim_size(&m->arch, b->param->count) * shape[0];
+}
+
 /* Of slices, each. Vectors may be stored as one row, and matrices of one row as vectors. */
 static int check_shape(const struct sh_model *m, const struct bound *b, int layer, struct sh_err *e)
 {
@@ -164,7 +172,7 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
         got = squeezed;
         rank = 2;
     }
-    if (p->rows == SH_DIM_ONE_ROW && rank == 1 && got[0] == shape[1])
+    if ((p->rows == SH_DIM_ONE_ROW && rank == 1 && got[0] == shape[1]) || are_stacked(m, b, shape))
         return 0;
     if (p->form & SH_WHOLE_NAME && !sliced && rank == 3 && got[0] * got[1] == shape[0] && got[2] == shape[1])
         return 0;                           /* parts one after another */

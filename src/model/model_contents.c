@@ -37,11 +37,17 @@ static int is_made(const struct bound *b)
     return b->stored->coded && b->stored->coded->packing;
 }
 
+/* Whether its numbers are others than those of the file. */
+static int changes(const struct sh_model *m, const struct bound *b, int layer)
+{
+    return layer < 0 ? b->param && sh_bound_is_normed(m, b) : m->pruned > 0;
+}
+
 /* What is kept of a tensor in codes: its share of what is stored, or blocks; 0: the parameter is kept as numbers. */
-static size_t code_bytes(const struct bound *b, int is_pruned)
+static size_t code_bytes(const struct bound *b, int is_changed)
 {
     size_t n = (size_t)b->rows * (size_t)b->cols, all = 1;
-    if (!b->name || !b->stored || !sh_stored_is_coded(b->stored) || b->param->rows == SH_ONE || is_pruned)
+    if (!b->name || !b->stored || !sh_stored_is_coded(b->stored) || b->param->rows == SH_ONE || is_changed)
         return 0;
     if (is_made(b)) {
         struct sh_packing_shape shape = sh_packing_shape(b->stored->coded->packing);
@@ -53,16 +59,16 @@ static size_t code_bytes(const struct bound *b, int is_pruned)
 }
 
 /* The share of a tensor in codes that stays as it is stored. */
-static size_t mapped_bytes(const struct bound *b, int is_pruned)
+static size_t mapped_bytes(const struct bound *b, int is_changed)
 {
-    size_t bytes = code_bytes(b, is_pruned);
+    size_t bytes = code_bytes(b, is_changed);
     return bytes && !is_made(b) ? bytes : 0;
 }
 
 /* On the processor numbers of 16 bits for products in f32 stay as they are, too. */
-static size_t host_bytes(const struct bound *b, enum sh_type dtype, int is_pruned)
+static size_t host_bytes(const struct bound *b, enum sh_type dtype, int is_changed)
 {
-    size_t n = (size_t)b->rows * (size_t)b->cols, codes = code_bytes(b, is_pruned);
+    size_t n = (size_t)b->rows * (size_t)b->cols, codes = code_bytes(b, is_changed);
     if (codes || !b->name)
         return codes;
     return n * sh_type_bytes(b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype);
@@ -130,7 +136,7 @@ size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dty
     size_t bytes = 0;
     const struct bound *b, *end = places(m, layer, &b);
     for (; b < end; b++)
-        bytes += is_host ? host_bytes(b, dtype, layer >= 0 && m->pruned > 0) : device_bytes(m, b, layer, dtype);
+        bytes += is_host ? host_bytes(b, dtype, changes(m, b, layer)) : device_bytes(m, b, layer, dtype);
     return bytes;
 }
 
@@ -139,14 +145,14 @@ size_t sh_model_mapped_bytes(const struct sh_model *m, int layer)
     size_t bytes = 0;
     const struct bound *b, *end = places(m, layer, &b);
     for (; b < end; b++)
-        bytes += mapped_bytes(b, layer >= 0 && m->pruned > 0);
+        bytes += mapped_bytes(b, changes(m, b, layer));
     return bytes;
 }
 
 int sh_model_has_codes(const struct sh_model *m, int layer)
 {
     const struct bound *b, *end = places(m, layer, &b);
-    while (b < end && !code_bytes(b, layer >= 0 && m->pruned > 0))
+    while (b < end && !code_bytes(b, changes(m, b, layer)))
         b++;
     return b < end;
 }

@@ -371,7 +371,7 @@ CASES = {"qwen3_5_moe": (QWEN, qwen3_5_moe, [1]), "sinks": (OSS, sinks, [0, 1]),
          "latent": (DEEPSEEK, latent, [0, 1, 2]), "chunks": (LLAMA4, chunks, [0, 1, 2, 3])}
 
 
-def make(folder, cases, first):
+def make(folder, cases, first, sparse=()):
     for seed, (name, (config, run, attends)) in enumerate(cases.items(), start=first):
         place = pathlib.Path(folder) / name
         place.mkdir(parents=True, exist_ok=True)
@@ -379,9 +379,11 @@ def make(folder, cases, first):
         for i, n in enumerate((9, 26)):
             tokens = random.integers(3, 64, n)
             rows, hidden, final, logits = run(w, tokens)
+            kept = {"rows": [1, n // 2, n - 1]} if name in sparse else {}
             for what, x in (("attn", rows), ("hidden", hidden), ("final", final), ("logits", logits)):
-                tensors[f"s{i}.{what}"] = np.asarray(x, np.float32)
-            sequences.append({"id": f"s{i}", "tokens": tokens.tolist()})
+                x = np.asarray(x, np.float32)
+                tensors[f"s{i}.{what}_rows" if kept else f"s{i}.{what}"] = x[..., kept["rows"], :] if kept else x
+            sequences.append({"id": f"s{i}", "tokens": tokens.tolist()} | kept)
         save(place / "model.safetensors", w)
         save(place / "ref.safetensors", tensors)
         (place / "config.json").write_text(json.dumps(config, indent=1) + "\n")

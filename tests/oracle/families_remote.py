@@ -251,6 +251,105 @@ LING2 = {**LING, "architectures": ["BailingMoeV2ForCausalLM"], "hidden_size": 32
          "num_nextn_predict_layers": 0}
 
 
+# ---- Baichuan ----
+
+class Baichuan(Model):
+    qkv = "self_attn.W_pack"
+
+    def more(self):
+        if "max_position_embeddings" not in self.c:
+            power = 2 ** int(np.log2(self.heads))
+            slopes = [2 ** (-8 * (h + 1) / power) for h in range(power)]
+            self.slopes = slopes + [2 ** (-4 * (2 * h + 1) / power) for h in range(self.heads - power)]
+            self.rotate = lambda x: x
+
+    def attend(self, q, k, v):
+        if "max_position_embeddings" in self.c:
+            return super().attend(q, k, v)
+        i = np.arange(self.t)
+        score = np.einsum("qhd,khd->hqk", q, k) * self.hd ** -0.5
+        score = score + np.array(self.slopes)[:, None, None] * (i[None, :] - i[:, None])
+        p = softmax(np.where(i[None, :] <= i[:, None], score, -np.inf))
+        return p, np.einsum("hqk,khd->qhd", p, v)
+
+    def head_matrix(self):
+        m = super().head_matrix()
+        return m / np.maximum(np.sqrt((m * m).sum(-1, keepdims=True)), 1e-12) if "z_loss_weight" in self.c else m
+
+
+BAICHUAN = {"architectures": ["BaichuanForCausalLM"], "model_type": "baichuan",
+            **{key: value for key, value in SMALL.items() if key != "num_key_value_heads"}}
+
+
+# ---- PLM ----
+
+class Plm(Model):
+    def more(self):
+        self.f = plain(self.c["rope_theta"], self.c["qk_rope_head_dim"])
+
+    def queries(self, at, x):
+        c, at = self.c, at + "self_attn."
+        nope, rope, rank, dv = (c[k] for k in ("qk_nope_head_dim", "qk_rope_head_dim", "kv_lora_rank", "v_head_dim"))
+        q = self.linear(at + "q_proj", x, self.heads * (nope + rope)).reshape(self.t, self.heads, -1)
+        a = self.linear(at + "kv_a_proj_with_mqa", x, rank + rope)
+        latent = rms(a[:, :rank], self.w.make(at + "kv_a_layernorm.weight", rank, around=1.0))
+        b = self.linear(at + "kv_b_proj", latent, self.heads * (nope + dv)).reshape(self.t, self.heads, -1)
+        shared = np.repeat(turn(a[:, None, rank:], self.f, in_pairs=True), self.heads, 1)
+        q = np.concatenate([q[..., :nope], turn(q[..., nope:], self.f, in_pairs=True)], -1)
+        return q, np.concatenate([b[..., :nope], shared], -1), b[..., nope:]
+
+    def attend(self, q, k, v):
+        return attend(q, k, v, q.shape[-1] ** -0.5, everything)
+
+    def feed(self, at, i, x):
+        return self.linear(at + "mlp.down_proj", np.maximum(self.linear(at + "mlp.up_proj", x, self.ff), 0) ** 2, self.d)
+
+
+PLM = {"architectures": ["PLMForCausalLM"], "model_type": "plm", **SMALL, "num_key_value_heads": 4,
+       "hidden_act": "relu2", "kv_lora_rank": 8, "q_lora_rank": None, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4,
+       "v_head_dim": 6, "rope_theta": 3000.0, "tie_word_embeddings": True, "attention_bias": False,
+       "rms_norm_eps": 1e-6}
+
+
+# ---- DBRX ----
+
+class Dbrx(Model):
+    layer_stem = "transformer.blocks.{}."
+    embed, final, head = "transformer.wte.weight", "transformer.norm_f", "lm_head.weight"
+    norms = ("norm_attn_norm.norm_1", "norm_attn_norm.norm_2")
+    qkv, out = "norm_attn_norm.attn.Wqkv", "norm_attn_norm.attn.out_proj"
+
+    def __init__(self, config, w, t):
+        names = {"d_model": "hidden_size", "n_heads": "num_attention_heads", "n_layers": "num_hidden_layers"}
+        super().__init__({names.get(key, key): value for key, value in config.items()} |
+                         {"num_key_value_heads": config["attn_config"]["kv_n_heads"]} | config["attn_config"], w, t)
+
+    def norm(self, name, x):
+        x = x - x.mean(-1, keepdims=True)
+        return rms(x, self.w.make(name + ".weight", x.shape[-1], around=1.0), 1e-5)
+
+    def linear(self, name, x, out, bias=False):
+        y = super().linear(name, x, out, bias)
+        return np.clip(y, -self.c["clip_qkv"], self.c["clip_qkv"]) if name.endswith("Wqkv") else y
+
+    def feed(self, at, i, x):
+        c = self.c["ffn_config"]
+        n, ff, stem = c["moe_num_experts"], c["ffn_hidden_size"], at + "ffn.experts.mlp."
+        score = softmax(x @ self.w.make(at + "ffn.router.layer.weight", n, self.d, scale=1.0).T)
+        chosen = best(score, c["moe_top_k"])
+        weight = np.take_along_axis(score, chosen, -1)
+        gate, up, down = (self.w.make(stem + name, n * ff, self.d).reshape(n, ff, -1) for name in ("w1", "v1", "w2"))
+        return mix(x, chosen, weight / weight.sum(-1, keepdims=True),
+                   lambda e, y: (silu(gate[e] @ y) * (up[e] @ y)) @ down[e])
+
+
+DBRX = {"architectures": ["DbrxForCausalLM"], "model_type": "dbrx", "vocab_size": 64, "d_model": 24, "n_layers": 2,
+        "n_heads": 4, "max_seq_len": 256, "tie_word_embeddings": False,
+        "attn_config": {"kv_n_heads": 2, "clip_qkv": 1.5, "rope_theta": 500.0},
+        "ffn_config": {"ffn_hidden_size": 10, "moe_num_experts": 4, "moe_top_k": 2, "moe_normalize_expert_weights": 1,
+                       "ffn_act_fn": {"name": "silu"}}}
+
+
 CASES = {
     "minicpm": (MINICPM | {"rope_scaling": LONG | {"original_max_position_embeddings": 256}}, MiniCPM),
     "minicpm_long": (MINICPM | {"rope_scaling": LONG | {"original_max_position_embeddings": 16},
@@ -258,15 +357,31 @@ CASES = {
     "minicpm_experts": (MINICPM | {"rope_scaling": {"type": "linear", "factor": 2.0}, "num_experts": 4,
                                    "num_experts_per_tok": 2, "intermediate_size": 8}, MiniCPM),
     "orion": (ORION, Orion), "xverse": (XVERSE, Model), "chatglm": (CHATGLM, ChatGLM), "qwen": (QWEN, Qwen),
-    "bailing_moe": (LING, Ling), "bailing_moe_v2": (LING2, Ling2)}
+    "bailing_moe": (LING, Ling), "bailing_moe_v2": (LING2, Ling2),
+    "baichuan": (BAICHUAN | {"z_loss_weight": 0}, Baichuan),
+    "baichuan_alibi": ({**{key: value for key, value in BAICHUAN.items() if key != "max_position_embeddings"},
+                        "num_attention_heads": 6, "model_max_length": 256}, Baichuan),
+    "baichuan_7b": (BAICHUAN | {"hidden_size": 4, "intermediate_size": 4, "num_attention_heads": 1,
+                                "num_hidden_layers": 32}, Baichuan),
+    "plm": (PLM, Plm), "dbrx": (DBRX, Dbrx)}
+SPARSE = {"baichuan_7b": [0, 15, 31]}       # of which only a few rows are kept, and attention of these layers
 
 
-def run(config, model):
-    return lambda w, tokens: model(config, w, len(tokens)).run(tokens)
+def attends(name):
+    config = CASES[name][0]
+    return SPARSE.get(name) or list(range(config.get("num_hidden_layers") or 2))
+
+
+def run(name):
+    config, model = CASES[name]
+
+    def forward(w, tokens):
+        rows, *others = model(config, w, len(tokens)).run(tokens)
+        return [rows[i] for i in attends(name)], *others
+    return forward
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    make(sys.argv[1], {name: (config, run(config, model), list(range(config.get("num_hidden_layers") or 2)))
-                       for name, (config, model) in CASES.items()}, first=101)
+    make(sys.argv[1], {name: (CASES[name][0], run(name), attends(name)) for name in CASES}, first=101, sparse=SPARSE)

@@ -21,24 +21,38 @@ QWEN = {"attn.c_attn": "attn_qkv", "mlp.w1": "ffn_up", "mlp.w2": "ffn_gate"}
 LING = {"attention.query_key_value": "attn_qkv", "attention.dense": "attn_output",
         "attention.query_layernorm": "attn_q_norm", "attention.key_layernorm": "attn_k_norm"}
 
+DBRX = {"norm_attn_norm.norm_1": "attn_norm", "norm_attn_norm.norm_2": "attn_output_norm",
+        "norm_attn_norm.attn.Wqkv": "attn_qkv", "norm_attn_norm.attn.out_proj": "attn_output",
+        "ffn.router.layer": "ffn_gate_inp"}
+APART = {"bailing_moe": "attention.query_key_value.", "baichuan": "self_attn.W_pack."}     # what converters divide
+
 
 class Remote(File):
     arches = {"minicpm": ("minicpm", True, {}), "orion": ("orion", False, {}), "xverse": ("xverse", True, {}),
               "chatglm": ("chatglm", False, CHATGLM), "qwen": ("qwen", False, QWEN),
-              "bailing_moe": ("bailingmoe", True, LING), "bailing_moe_v2": ("bailingmoe2", False, LING)}
+              "bailing_moe": ("bailingmoe", True, LING), "bailing_moe_v2": ("bailingmoe2", False, LING),
+              "baichuan": ("baichuan", True, {}), "plm": ("plm", False, {}), "dbrx": ("dbrx", False, DBRX)}
     same = {"num_layers": "num_hidden_layers", "padded_vocab_size": "vocab_size", "seq_length": "max_position_embeddings",
             "ffn_hidden_size": "intermediate_size", "multi_query_group_num": "num_key_value_heads",
-            "layernorm_epsilon": "rms_norm_eps", "num_shared_experts": "n_shared_experts"}
+            "layernorm_epsilon": "rms_norm_eps", "num_shared_experts": "n_shared_experts",
+            "model_max_length": "max_position_embeddings"}
 
     def __init__(self, config, tensors):
         config = {self.same.get(key, key): value for key, value in config.items()}
         if "BailingMoeV2ForCausalLM" in config["architectures"]:
             config["model_type"] = "bailing_moe_v2"
+        if config["model_type"] == "dbrx":
+            a, f = config["attn_config"], config["ffn_config"]
+            config |= {"num_key_value_heads": a["kv_n_heads"], "rope_theta": a["rope_theta"], "clip_qkv": a["clip_qkv"],
+                       "intermediate_size": f["ffn_hidden_size"], "num_experts": f["moe_num_experts"],
+                       "num_experts_per_tok": f["moe_top_k"], "layer_norm_epsilon": 1e-5}
         super().__init__(config, {re.sub(r"^transformer\.encoder\.", "model.", n): t for n, t in tensors.items()})
 
     @staticmethod
     def lacks_keys(config):
-        """Factors for long texts alone, with original positions that converters do not write."""
+        """Factors for long texts alone, with original positions that converters do not write; layers of Baichuan."""
+        if config["model_type"] == "baichuan":      # 32 say that the model rotates, 40 that it has ALiBi
+            return config["num_hidden_layers"] != (32 if "max_position_embeddings" in config else 40)
         r = config.get("rope_scaling") or {}
         return r.get("original_max_position_embeddings", config.get("max_position_embeddings")) != config.get(
             "max_position_embeddings")
@@ -53,7 +67,15 @@ class Remote(File):
         return super().take(name, t)
 
     def layer(self, i, name, t):
-        if self.kind == "bailing_moe" and name.startswith("attention.query_key_value."):
+        if self.kind == "plm" and name == "self_attn.kv_b_proj.weight":
+            return self.add(f"blk.{i}.attn_kv_b.weight", t)
+        if name.startswith("ffn.experts.mlp."):
+            n = self.c["num_experts"]
+            part = {"w1": "gate", "v1": "up", "w2": "down"}[name.rsplit(".", 1)[1]]
+            x = t.x.reshape(n, -1, t.x.shape[1])
+            x = np.ascontiguousarray(x.swapaxes(1, 2)) if part == "down" else x
+            return self.add(f"blk.{i}.ffn_{part}_exps.weight", Tensor(x, t.kind))
+        if name.startswith(APART.get(self.kind, "-")):
             end = name.rsplit(".", 1)[1]
             q, k, v = np.split(t.x, np.cumsum([self.heads * self.d, self.kv * self.d]))
             self.add(f"blk.{i}.attn_q.{end}", Tensor(permuted(q, self.heads), t.kind))
@@ -90,6 +112,14 @@ class Remote(File):
         if self.kind == "orion":
             self.put("attention.layer_norm_epsilon", FLOAT, c["rms_norm_eps"])
             self.put("attention.layer_norm_rms_epsilon", FLOAT, None)
+        if self.kind == "plm":
+            self.put("attention.head_count_kv", U32, self.heads)
+            self.put("attention.key_length", U32, c["qk_nope_head_dim"] + c["qk_rope_head_dim"])
+            self.put("attention.value_length", U32, c["v_head_dim"])
+            self.put("rope.dimension_count", U32, c["qk_rope_head_dim"])
+            for name in ("attention.key_length_mla", "attention.value_length_mla", "leading_dense_block_count",
+                         "expert_feed_forward_length", "expert_shared_count"):
+                self.put(name, U32, None)
         if self.kind == "qwen":
             self.put("attention.layer_norm_rms_epsilon", FLOAT, c["layer_norm_epsilon"])
             self.put("attention.layer_norm_epsilon", FLOAT, None)

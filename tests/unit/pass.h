@@ -7,7 +7,7 @@
 #include "src/model/layer.h"
 #include "tests/unit/backends.h"
 
-enum { MOST_SEQ = 8, MOST_LAYER = 8 };
+enum { MOST_SEQ = 8, MOST_LAYER = 32 };
 
 struct pass {
     const struct sh_arch *arch;

@@ -3,8 +3,8 @@
  * embeddings and what blocks add, and divide logits; some have experts. Where positions go beyond the original ones,
  * that code takes the factors for long texts always, whereas llama.cpp takes them for long texts, which the factors of
  * GGUF files are for. llama.cpp multiplies the logits of old GGUF files, which have no keys for the numbers, by what
- * the model divides them by; here they are divided. Attention to chosen blocks (InfLLM v2) begins at `dense_len` tokens:
- * only shorter texts are read, as its condition is that a text is long. */
+ * the model divides them by; here they are divided. Attention to chosen blocks (InfLLM v2) begins at `dense_len`
+ * tokens: only shorter texts are read. */
 #include <math.h>
 #include <string.h>
 

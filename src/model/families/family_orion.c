@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orion (OrionStar, 2024) and XVERSE (2023), whose code comes with their files: LLaMA, the first with layer norms. Neither
- * code scales the rotation. XVERSE's mixtures of experts have the same model type; they are refused. */
+/* Orion (OrionStar, 2024) and XVERSE (2023), whose code comes with their files: LLaMA, the first with layer norms.
+ * Scaled rotations are refused, and so are XVERSE's mixtures of experts, which have the same model type. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

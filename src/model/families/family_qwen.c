@@ -162,8 +162,8 @@ const struct sh_family sh_family_qwen3_moe = {
 
 /* ---- the first Qwen (Bai et al., 2023), whose code comes with its files ----
  *
- * Up to seq_length tokens, neither use_dynamic_ntk nor use_logn_attn changes anything; with one of them, longer texts are
- * not read. (llama.cpp knows neither.) */
+ * Up to seq_length tokens, neither use_dynamic_ntk nor use_logn_attn changes anything; with one of them, longer texts
+ * are not read. (llama.cpp knows neither.) */
 static const struct sh_key keys_1[] = {
     SH_REAL_KEY(norm_eps, 1, "layer_norm_epsilon"), SH_REAL_KEY(rope.base, 1e12, "rotary_emb_base"),
     SH_REAL_KEY(rotary_share, 1, "rotary_pct"), {.json = {NULL}}};

@@ -525,3 +525,31 @@ static const struct sh_gguf_item items_bailing_moe[] = {
     SH_GGUF_IF("blk.0.attn_output.bias", "use_bias", "true", "false"), {.name = NULL}};
 FORM(bailing_moe, .arch = "bailingmoe", .items = items_bailing_moe, .names = bailing_names,
      .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_QKV_BIAS);
+
+/* Converters take q, k and v apart. */
+static const struct sh_gguf_name apart_names[] = {
+    {SH_Q_W, "blk.#.attn_q.weight", 0}, {SH_K_W, "blk.#.attn_k.weight", 0}, {SH_V_W, "blk.#.attn_v.weight", 0},
+    {0, NULL, 0}};
+const struct sh_gguf_form sh_gguf_baichuan = {
+    .arch = "baichuan", .items = items_llama, .names = apart_names, .base_key = "gguf.rope_theta",
+    .traits = SH_GGUF_ROTARY | SH_GGUF_IN_PAIRS};
+
+static const struct sh_gguf_item items_plm[] = {
+    LLAMA, SH_GGUF_COUNT_ITEM("attention.kv_lora_rank", "kv_lora_rank"), SH_GGUF_IS("tie_word_embeddings", "true"),
+    {.name = NULL}};
+static const struct sh_gguf_name plm_names[] = {{SH_Q_B_W, "blk.#.attn_q.weight", 0}, {0, NULL, 0}};
+FORM(plm, .arch = "plm", .items = items_plm, .names = plm_names, .traits = SH_GGUF_ROTARY | SH_GGUF_LATENT);
+
+static const struct sh_gguf_item items_dbrx[] = {
+    LAYERS, WIDTH, SH_GGUF_COUNT_ITEM("attention.head_count", "num_attention_heads"),
+    SH_GGUF_COUNT_ITEM("context_length", "max_seq_len"),
+    SH_GGUF_MAYBE(COUNT, "attention.head_count_kv", "attn_config.kv_n_heads"),
+    SH_GGUF_COUNT_ITEM("feed_forward_length", "ffn_config.ffn_hidden_size"),
+    SH_GGUF_COUNT_ITEM("expert_count", "ffn_config.moe_num_experts"),
+    SH_GGUF_COUNT_ITEM("expert_used_count", "ffn_config.moe_top_k"), SOFTMAX,
+    SH_GGUF_NUMBER_ITEM("attention.clamp_kqv", "attn_config.clip_qkv"), EPSILON("gguf.layer_norm_epsilon"),
+    {.name = NULL}};
+static const struct sh_gguf_name dbrx_names[] = {{SH_MLP_NORM_W, "blk.#.attn_output_norm.weight", 0}, {0, NULL, 0}};
+const struct sh_gguf_form sh_gguf_dbrx = {
+    .arch = "dbrx", .items = items_dbrx, .names = dbrx_names, .base_key = "attn_config.rope_theta",
+    .traits = SH_GGUF_ROTARY};
