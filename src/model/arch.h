@@ -81,6 +81,7 @@ struct sh_mixture {
     int beside;                             /* next to a plain block in the same layer, normed each (Gemma 4) */
     int late;                               /* the same, and what they give is added at the end of the next layer, */
                                             /* which has none (LongCat)                           */
+    int early;                              /* the router reads what the layer reads, without a norm (SmallThinker) */
     float router_scale;                     /* factor of the router's products; 0: 1              */
     int weighs_input;                       /* they multiply what an expert reads, not what it gives */
     float scale, shared_scale;              /* factors of the weights, of the shared expert (0: 1) */

@@ -478,6 +478,8 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     struct sh_mat h = sh_streams_begin(l, a, hidden, n), x = sh_dense(a->x, a->dtype, n, c->d_model);
 
     a->hidden = hidden;
+    if (!attention_only)
+        sh_mixture_begin(l, a, x, h);
     if (bare)
         l->b->cast(l->d, x, h);
     else

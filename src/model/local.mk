@@ -125,6 +125,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_qwen_vl.c \
 	%D%/families/family_qwen3_next.c \
 	%D%/families/family_sarvam.c \
+	%D%/families/family_smallthinker.c \
 	%D%/families/family_smollm3.c \
 	%D%/families/family_solar_open.c \
 	%D%/families/family_stablelm.c \

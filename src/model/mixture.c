@@ -245,15 +245,30 @@ static void run_zero(const struct sh_layer *l, const struct sh_activations *a, s
     free(share);
 }
 
+static void run_router(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat by)
+{
+    const struct sh_mixture *m = &a->arch->mix;
+    struct sh_linear router = {.out = sh_dense(a->mix_logits, SH_F32, by.rows, m->n + m->zero), .x = by,
+                               .w = l->matrix[SH_ROUTER_W], .bias = l->vector[SH_ROUTER_B]};
+    l->b->linear(l->d, &router);
+}
+
+void sh_mixture_begin(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h)
+{
+    if (!a->arch->mix.early || !l->n_expert)
+        return;
+    l->b->cast(l->d, x, h);
+    run_router(l, a, x);
+}
+
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                     struct sh_mat by, int add)
 {
     const struct sh_mixture *m = &a->arch->mix;
     size_t all = (size_t)x.rows * (size_t)m->used, n_logit = (size_t)x.rows * (size_t)(m->n + m->zero);
     float *logits = xcalloc(n_logit, sizeof *logits);
-    struct sh_linear router = {.out = sh_dense(a->mix_logits, SH_F32, x.rows, m->n + m->zero), .x = by,
-                               .w = l->matrix[SH_ROUTER_W], .bias = l->vector[SH_ROUTER_B]};
-    l->b->linear(l->d, &router);
+    if (!m->early)
+        run_router(l, a, by);
     l->b->get(l->d, logits, a->mix_logits, n_logit * sizeof *logits);
     for (size_t i = 0; m->router_scale > 0 && i < n_logit; i++)
         logits[i] *= m->router_scale;

@@ -350,6 +350,52 @@ DBRX = {"architectures": ["DbrxForCausalLM"], "model_type": "dbrx", "vocab_size"
                        "ffn_act_fn": {"name": "silu"}}}
 
 
+# ---- SmallThinker ----
+
+class SmallThinker(Model):
+    def more(self):
+        self.ff, self.layer = self.c["moe_ffn_hidden_size"], -1
+
+    def queries(self, at, x):
+        self.layer += 1
+        return super().queries(at, x)
+
+    def norm(self, name, x):
+        if name.endswith("input_layernorm"):
+            self.read = x
+        return super().norm(name, x)
+
+    def rotate(self, x):
+        return super().rotate(x) if self.c["rope_layout"][self.layer] else x
+
+    def attend(self, q, k, v):
+        local = self.c["sliding_window_layout"][self.layer]
+        window = self.c["sliding_window_size"] if local else self.t
+        return attend(q, k, v, self.hd ** -0.5, lambda a, b: b > a - window)
+
+    def gated(self, names, x, width):
+        gate, up, down = names
+        return self.linear(down, np.maximum(self.linear(gate, x, width), 0) * self.linear(up, x, width), self.d)
+
+    def feed(self, at, i, x):
+        at += "block_sparse_moe."
+        n = self.c["moe_num_primary_experts"]
+        logits = self.read @ self.w.make(at + "primary_router.weight", n, self.d, scale=0.5).T
+        chosen = best(logits, self.c["moe_num_active_primary_experts"])
+        weight = np.take_along_axis(logits, chosen, -1)
+        weight = softmax(weight) if self.c["moe_primary_router_apply_softmax"] else sigmoid(weight)
+        self.c["num_experts"] = n
+        return self.experts(chosen, weight / weight.sum(-1, keepdims=True), x, at + "experts", self.ff,
+                            ("gate", "up", "down"))
+
+
+THINKER = {"architectures": ["SmallThinkerForCausalLM"], "model_type": "smallthinker",
+           **{key: value for key, value in SMALL.items() if key not in ("intermediate_size", "hidden_act")},
+           "head_dim": 8, "num_hidden_layers": 3, "rope_layout": [0, 1, 1], "sliding_window_layout": [0, 1, 1],
+           "sliding_window_size": 7, "rope_theta": 2000.0, "moe_num_primary_experts": 4,
+           "moe_num_active_primary_experts": 2, "moe_ffn_hidden_size": 8, "moe_primary_router_apply_softmax": False}
+
+
 CASES = {
     "minicpm": (MINICPM | {"rope_scaling": LONG | {"original_max_position_embeddings": 256}}, MiniCPM),
     "minicpm_long": (MINICPM | {"rope_scaling": LONG | {"original_max_position_embeddings": 16},
@@ -363,7 +409,11 @@ CASES = {
                         "num_attention_heads": 6, "model_max_length": 256}, Baichuan),
     "baichuan_7b": (BAICHUAN | {"hidden_size": 4, "intermediate_size": 4, "num_attention_heads": 1,
                                 "num_hidden_layers": 32}, Baichuan),
-    "plm": (PLM, Plm), "dbrx": (DBRX, Dbrx)}
+    "plm": (PLM, Plm), "dbrx": (DBRX, Dbrx),
+    "smallthinker": (THINKER, SmallThinker),
+    "smallthinker_plain": (THINKER | {"sliding_window_layout": [0], "rope_layout": [1], "num_hidden_layers": 1,
+                                      "moe_primary_router_apply_softmax": True, "tie_word_embeddings": True},
+                           SmallThinker)}
 SPARSE = {"baichuan_7b": [0, 15, 31]}       # of which only a few rows are kept, and attention of these layers
 
 
@@ -376,7 +426,7 @@ def run(name):
     config, model = CASES[name]
 
     def forward(w, tokens):
-        rows, *others = model(config, w, len(tokens)).run(tokens)
+        rows, *others = model(dict(config), w, len(tokens)).run(tokens)
         return [rows[i] for i in attends(name)], *others
     return forward
 

@@ -31,7 +31,8 @@ class Remote(File):
     arches = {"minicpm": ("minicpm", True, {}), "orion": ("orion", False, {}), "xverse": ("xverse", True, {}),
               "chatglm": ("chatglm", False, CHATGLM), "qwen": ("qwen", False, QWEN),
               "bailing_moe": ("bailingmoe", True, LING), "bailing_moe_v2": ("bailingmoe2", False, LING),
-              "baichuan": ("baichuan", True, {}), "plm": ("plm", False, {}), "dbrx": ("dbrx", False, DBRX)}
+              "baichuan": ("baichuan", True, {}), "plm": ("plm", False, {}), "dbrx": ("dbrx", False, DBRX),
+              "smallthinker": ("smallthinker", False, {"block_sparse_moe.primary_router": "ffn_gate_inp"})}
     same = {"num_layers": "num_hidden_layers", "padded_vocab_size": "vocab_size", "seq_length": "max_position_embeddings",
             "ffn_hidden_size": "intermediate_size", "multi_query_group_num": "num_key_value_heads",
             "layernorm_epsilon": "rms_norm_eps", "num_shared_experts": "n_shared_experts",
@@ -67,6 +68,9 @@ class Remote(File):
         return super().take(name, t)
 
     def layer(self, i, name, t):
+        m = re.match(r"block_sparse_moe\.experts\.(\d+)\.(gate|up|down)\.weight$", name)
+        if m:
+            return self.stack(i, f"ffn_{m[2]}_exps", int(m[1]), t)
         if self.kind == "plm" and name == "self_attn.kv_b_proj.weight":
             return self.add(f"blk.{i}.attn_kv_b.weight", t)
         if name.startswith("ffn.experts.mlp."):
@@ -112,6 +116,13 @@ class Remote(File):
         if self.kind == "orion":
             self.put("attention.layer_norm_epsilon", FLOAT, c["rms_norm_eps"])
             self.put("attention.layer_norm_rms_epsilon", FLOAT, None)
+        if self.kind == "smallthinker":
+            self.put("expert_count", U32, c["moe_num_primary_experts"])
+            self.put("expert_used_count", U32, c["moe_num_active_primary_experts"])
+            self.put("expert_feed_forward_length", U32, c["moe_ffn_hidden_size"])
+            self.put("feed_forward_length", U32, c["moe_ffn_hidden_size"])
+            self.put("expert_gating_func", U32, 1 if c["moe_primary_router_apply_softmax"] else 2)
+            self.put("attention.sliding_window", U32, c["sliding_window_size"] if any(c["sliding_window_layout"]) else None)
         if self.kind == "plm":
             self.put("attention.head_count_kv", U32, self.heads)
             self.put("attention.key_length", U32, c["qk_nope_head_dim"] + c["qk_rope_head_dim"])

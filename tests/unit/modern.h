@@ -64,7 +64,8 @@
     X(ernie4_5_vl_moe, ernie4_5_vl_moe) X(glm_ocr, glm_ocr) X(paddleocr_vl, paddleocr_vl) \
     X(minicpm, minicpm) X(minicpm, minicpm_long) X(minicpm, minicpm_experts) X(orion, orion) X(xverse, xverse) \
     X(chatglm, chatglm) X(qwen, qwen) X(bailing_moe, bailing_moe) X(bailing_moe, bailing_moe_v2) \
-    X(baichuan, baichuan) X(baichuan, baichuan_alibi) X(baichuan, baichuan_7b) X(plm, plm) X(dbrx, dbrx)
+    X(baichuan, baichuan) X(baichuan, baichuan_alibi) X(baichuan, baichuan_7b) X(plm, plm) X(dbrx, dbrx) \
+    X(smallthinker, smallthinker) X(smallthinker, smallthinker_plain)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

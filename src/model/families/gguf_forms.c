@@ -553,3 +553,11 @@ static const struct sh_gguf_name dbrx_names[] = {{SH_MLP_NORM_W, "blk.#.attn_out
 const struct sh_gguf_form sh_gguf_dbrx = {
     .arch = "dbrx", .items = items_dbrx, .names = dbrx_names, .base_key = "attn_config.rope_theta",
     .traits = SH_GGUF_ROTARY};
+
+static const struct sh_gguf_item items_smallthinker[] = {
+    COMMON, RMS, SH_GGUF_COUNT_ITEM("expert_count", "moe_num_primary_experts"),
+    SH_GGUF_COUNT_ITEM("expert_used_count", "moe_num_active_primary_experts"), EXPERT_WIDTH("moe_ffn_hidden_size"),
+    SH_GGUF_MAYBE(COUNT, "feed_forward_length", "feed_forward_length"),
+    {.name = "expert_gating_func", .hub = "gguf.gating", .kind = SH_GGUF_GATING, .optional = 1}, {.name = NULL}};
+FORM(smallthinker, .arch = "smallthinker", .items = items_smallthinker,
+     .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS);
