@@ -284,18 +284,23 @@ BAICHUAN = {"architectures": ["BaichuanForCausalLM"], "model_type": "baichuan",
 # ---- PLM ----
 
 class Plm(Model):
+    in_pairs = True
+
     def more(self):
         self.f = plain(self.c["rope_theta"], self.c["qk_rope_head_dim"])
+
+    def latent_queries(self, at, x, wide):
+        return self.linear(at + "q_proj", x, wide)
 
     def queries(self, at, x):
         c, at = self.c, at + "self_attn."
         nope, rope, rank, dv = (c[k] for k in ("qk_nope_head_dim", "qk_rope_head_dim", "kv_lora_rank", "v_head_dim"))
-        q = self.linear(at + "q_proj", x, self.heads * (nope + rope)).reshape(self.t, self.heads, -1)
+        q = self.latent_queries(at, x, self.heads * (nope + rope)).reshape(self.t, self.heads, -1)
         a = self.linear(at + "kv_a_proj_with_mqa", x, rank + rope)
         latent = rms(a[:, :rank], self.w.make(at + "kv_a_layernorm.weight", rank, around=1.0))
         b = self.linear(at + "kv_b_proj", latent, self.heads * (nope + dv)).reshape(self.t, self.heads, -1)
-        shared = np.repeat(turn(a[:, None, rank:], self.f, in_pairs=True), self.heads, 1)
-        q = np.concatenate([q[..., :nope], turn(q[..., nope:], self.f, in_pairs=True)], -1)
+        shared = np.repeat(self.rotate(a[:, None, rank:]), self.heads, 1)
+        q = np.concatenate([q[..., :nope], self.rotate(q[..., nope:])], -1)
         return q, np.concatenate([b[..., :nope], shared], -1), b[..., nope:]
 
     def attend(self, q, k, v):
@@ -309,6 +314,43 @@ PLM = {"architectures": ["PLMForCausalLM"], "model_type": "plm", **SMALL, "num_k
        "hidden_act": "relu2", "kv_lora_rank": 8, "q_lora_rank": None, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4,
        "v_head_dim": 6, "rope_theta": 3000.0, "tie_word_embeddings": True, "attention_bias": False,
        "rms_norm_eps": 1e-6}
+
+
+# ---- MiniCPM3, with the numbers that GGUF files take for granted, and DeepSeek-MoE ----
+
+class MiniCPM3(Plm):
+    in_pairs = False
+
+    def more(self):
+        super().more()
+        self.by_embed, self.by_block, self.by_logit = 12.0, 1.4 / np.sqrt(self.layers), 256 / self.d
+
+    def feed(self, at, i, x):
+        return Model.feed(self, at, i, x)
+
+    def latent_queries(self, at, x, wide):
+        rank = self.c["q_lora_rank"]
+        a = rms(self.linear(at + "q_a_proj", x, rank), self.w.make(at + "q_a_layernorm.weight", rank, around=1.0))
+        return self.linear(at + "q_b_proj", a, wide)
+
+
+MINICPM3 = {"architectures": ["MiniCPM3ForCausalLM"], "model_type": "minicpm3", **SMALL, "num_key_value_heads": 4,
+            "kv_lora_rank": 8, "q_lora_rank": 10, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4, "v_head_dim": 6,
+            "rope_theta": 3000.0, "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256}
+
+
+class DeepSeek(Ling):
+    """The first, in LLaMA's names."""
+    embed, qkv, out = Model.embed, None, Model.out
+
+    def more(self):
+        self.c = self.c | {"num_experts": self.c["n_routed_experts"], "num_shared_experts": self.c["n_shared_experts"]}
+
+
+DEEPSEEK = {"architectures": ["DeepseekForCausalLM"], "model_type": "deepseek", **SMALL, "n_routed_experts": 5,
+            "num_experts_per_tok": 2, "n_shared_experts": 2, "moe_intermediate_size": 8, "first_k_dense_replace": 1,
+            "moe_layer_freq": 1, "norm_topk_prob": False, "scoring_func": "softmax", "rope_theta": 4000.0,
+            "rope_scaling": None, "attention_bias": False}
 
 
 # ---- DBRX ----
@@ -413,7 +455,8 @@ CASES = {
     "smallthinker": (THINKER, SmallThinker),
     "smallthinker_plain": (THINKER | {"sliding_window_layout": [0], "rope_layout": [1], "num_hidden_layers": 1,
                                       "moe_primary_router_apply_softmax": True, "tie_word_embeddings": True},
-                           SmallThinker)}
+                           SmallThinker),
+    "minicpm3_gguf": (MINICPM3, MiniCPM3), "deepseek_moe": (DEEPSEEK, DeepSeek)}
 SPARSE = {"baichuan_7b": [0, 15, 31]}       # of which only a few rows are kept, and attention of these layers
 
 

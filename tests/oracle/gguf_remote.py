@@ -24,7 +24,10 @@ LING = {"attention.query_key_value": "attn_qkv", "attention.dense": "attn_output
 DBRX = {"norm_attn_norm.norm_1": "attn_norm", "norm_attn_norm.norm_2": "attn_output_norm",
         "norm_attn_norm.attn.Wqkv": "attn_qkv", "norm_attn_norm.attn.out_proj": "attn_output",
         "ffn.router.layer": "ffn_gate_inp"}
-APART = {"bailing_moe": "attention.query_key_value.", "baichuan": "self_attn.W_pack."}     # what converters divide
+INTERNLM2 = {"attention_norm": "attn_norm", "ffn_norm": "ffn_norm", "attention.wo": "attn_output",
+             "feed_forward.w1": "ffn_gate", "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down"}
+APART = {"bailing_moe": "attention.query_key_value.", "baichuan": "self_attn.W_pack.",      # what converters divide
+         "internlm2": "attention.wqkv."}
 
 
 class Remote(File):
@@ -32,6 +35,8 @@ class Remote(File):
               "chatglm": ("chatglm", False, CHATGLM), "qwen": ("qwen", False, QWEN),
               "bailing_moe": ("bailingmoe", True, LING), "bailing_moe_v2": ("bailingmoe2", False, LING),
               "baichuan": ("baichuan", True, {}), "plm": ("plm", False, {}), "dbrx": ("dbrx", False, DBRX),
+              "minicpm3": ("minicpm3", False, {}), "deepseek": ("deepseek", True, {}),
+              "internlm2": ("internlm2", True, INTERNLM2),
               "smallthinker": ("smallthinker", False, {"block_sparse_moe.primary_router": "ffn_gate_inp"})}
     same = {"num_layers": "num_hidden_layers", "padded_vocab_size": "vocab_size", "seq_length": "max_position_embeddings",
             "ffn_hidden_size": "intermediate_size", "multi_query_group_num": "num_key_value_heads",
@@ -52,6 +57,8 @@ class Remote(File):
     @staticmethod
     def lacks_keys(config):
         """Factors for long texts alone, with original positions that converters do not write; layers of Baichuan."""
+        if config["model_type"] == "minicpm3":
+            return (config["scale_emb"], config["scale_depth"], config["dim_model_base"]) != (12, 1.4, 256)
         if config["model_type"] == "baichuan":      # 32 say that the model rotates, 40 that it has ALiBi
             return config["num_hidden_layers"] != (32 if "max_position_embeddings" in config else 40)
         r = config.get("rope_scaling") or {}
@@ -59,7 +66,8 @@ class Remote(File):
             "max_position_embeddings")
 
     def take(self, name, t):
-        ends = {"transformer.embedding.word_embeddings.weight": "token_embd.weight",
+        ends = {"model.tok_embeddings.weight": "token_embd.weight", "output.weight": "output.weight",
+                "transformer.embedding.word_embeddings.weight": "token_embd.weight",
                 "transformer.output_layer.weight": "output.weight"}
         if name in ends:
             return self.add(ends[name], t)
@@ -71,7 +79,7 @@ class Remote(File):
         m = re.match(r"block_sparse_moe\.experts\.(\d+)\.(gate|up|down)\.weight$", name)
         if m:
             return self.stack(i, f"ffn_{m[2]}_exps", int(m[1]), t)
-        if self.kind == "plm" and name == "self_attn.kv_b_proj.weight":
+        if self.kind in ("plm", "minicpm3") and name == "self_attn.kv_b_proj.weight":
             return self.add(f"blk.{i}.attn_kv_b.weight", t)
         if name.startswith("ffn.experts.mlp."):
             n = self.c["num_experts"]
@@ -81,7 +89,11 @@ class Remote(File):
             return self.add(f"blk.{i}.ffn_{part}_exps.weight", Tensor(x, t.kind))
         if name.startswith(APART.get(self.kind, "-")):
             end = name.rsplit(".", 1)[1]
-            q, k, v = np.split(t.x, np.cumsum([self.heads * self.d, self.kv * self.d]))
+            if self.kind == "internlm2":        # KV head by KV head
+                x = t.x.reshape(self.kv, -1, self.d, *t.x.shape[1:])
+                q, k, v = (p.reshape(-1, *t.x.shape[1:]) for p in (x[:, :-2], x[:, -2], x[:, -1]))
+            else:
+                q, k, v = np.split(t.x, np.cumsum([self.heads * self.d, self.kv * self.d]))
             self.add(f"blk.{i}.attn_q.{end}", Tensor(permuted(q, self.heads), t.kind))
             self.add(f"blk.{i}.attn_k.{end}", Tensor(permuted(k, self.kv), t.kind))
             return self.add(f"blk.{i}.attn_v.{end}", Tensor(np.ascontiguousarray(v), t.kind))
@@ -123,14 +135,17 @@ class Remote(File):
             self.put("feed_forward_length", U32, c["moe_ffn_hidden_size"])
             self.put("expert_gating_func", U32, 1 if c["moe_primary_router_apply_softmax"] else 2)
             self.put("attention.sliding_window", U32, c["sliding_window_size"] if any(c["sliding_window_layout"]) else None)
-        if self.kind == "plm":
+        if self.kind in ("plm", "minicpm3"):
             self.put("attention.head_count_kv", U32, self.heads)
             self.put("attention.key_length", U32, c["qk_nope_head_dim"] + c["qk_rope_head_dim"])
-            self.put("attention.value_length", U32, c["v_head_dim"])
+            self.put("attention.value_length", U32, c["v_head_dim"] if self.kind == "plm" else None)
             self.put("rope.dimension_count", U32, c["qk_rope_head_dim"])
             for name in ("attention.key_length_mla", "attention.value_length_mla", "leading_dense_block_count",
                          "expert_feed_forward_length", "expert_shared_count"):
                 self.put(name, U32, None)
+        if self.kind == "deepseek":
+            self.put("expert_weights_scale", FLOAT, 1.0)
+            self.put("expert_weights_norm", BOOL, None)
         if self.kind == "qwen":
             self.put("attention.layer_norm_rms_epsilon", FLOAT, c["layer_norm_epsilon"])
             self.put("attention.layer_norm_epsilon", FLOAT, None)

@@ -22,7 +22,8 @@
     X(qwen2_vl) X(qwen3_vl) X(qwen3_vl_moe) X(qwen2_5_omni) X(qwen3_omni_moe) X(glm4v) X(glm4v_moe) \
     X(diffllama) X(apertus1p5) X(step3p7) X(hy_v4) X(hy_v4_vl) X(minimax_m3) X(doge) \
     X(mllama) X(mistral4) X(aria) X(internlm2) X(ernie4_5_vl_moe) X(glm_ocr) X(paddleocr_vl) \
-    X(minicpm) X(orion) X(xverse) X(chatglm) X(qwen) X(bailing_moe) X(baichuan) X(plm) X(dbrx) X(smallthinker)
+    X(minicpm) X(orion) X(xverse) X(chatglm) X(qwen) X(bailing_moe) X(baichuan) X(plm) X(dbrx) \
+    X(smallthinker) X(deepseek_moe)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -61,7 +62,8 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_q
     sh_gguf_hunyuan_v1_moe, sh_gguf_exaone_moe, sh_gguf_exaone, sh_gguf_sarvam_moe, sh_gguf_hy_v3, sh_gguf_mellum,
     sh_gguf_cohere2_moe, sh_gguf_deepseek_v32, sh_gguf_glm_moe_dsa, sh_gguf_granite_swa, sh_gguf_jais2,
     sh_gguf_falcon_h1, sh_gguf_minicpm, sh_gguf_orion, sh_gguf_xverse, sh_gguf_glm, sh_gguf_qwen, sh_gguf_bailing_moe,
-    sh_gguf_baichuan, sh_gguf_plm, sh_gguf_dbrx, sh_gguf_smallthinker;
+    sh_gguf_baichuan, sh_gguf_plm, sh_gguf_dbrx, sh_gguf_smallthinker, sh_gguf_deepseek_moe, sh_gguf_internlm2,
+    sh_gguf_minicpm3;
 /* eps: that of norms, if the file does not say */
 #define SH_LLAMA_START SH_LLAMA_START_EPS(1e-6f)
 #define SH_LLAMA_START_EPS(eps) SH_LLAMA_START_WITH(eps, 10000)

@@ -45,4 +45,4 @@ const struct sh_family sh_family_internlm2 = {
     .special = "LLaMA with queries, keys and values in one tensor",
     .name = "internlm2", .model_types = SH_WORDS("internlm2"), .architectures = SH_WORDS("InternLM2ForCausalLM"),
     .prefixes = sh_llama_prefixes, .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS}, .keys = keys, .params = params,
-    .only = SH_WORDS("head_dim=null"), .shape = shape, .finish = finish};
+    .gguf = &sh_gguf_internlm2, .only = SH_WORDS("head_dim=null"), .shape = shape, .finish = finish};

@@ -36,5 +36,5 @@ const struct sh_family sh_family_minicpm3 = {
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.1f, .max_pos = 32768, .rotary_share = 1, .rope = {.base = 10000},
               .latent = {.rank = 256, .d_rope = 32, .d_nope = 64}, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
-    .keys = sh_latent_keys, .params = sh_latent_params, .only = SH_WORDS("mlp_bias=false"),
+    .keys = sh_latent_keys, .params = sh_latent_params, .gguf = &sh_gguf_minicpm3, .only = SH_WORDS("mlp_bias=false"),
     .shape = shape, .finish = finish};

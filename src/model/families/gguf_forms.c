@@ -513,26 +513,37 @@ const struct sh_gguf_form sh_gguf_qwen = {
     .arch = "qwen", .items = items_qwen, .base_key = "rotary_emb_base", .share_key = "rotary_pct",
     .traits = SH_GGUF_ROTARY | SH_GGUF_SHARE | SH_GGUF_QKV_BIAS};
 
-/* Ling's first models. Converters divide the head. */
-static const struct sh_gguf_name bailing_names[] = {
+/* Converters take q, k and v apart. */
+static const struct sh_gguf_name apart_names[] = {
     {SH_Q_W, "blk.#.attn_q.weight", 0}, {SH_K_W, "blk.#.attn_k.weight", 0}, {SH_V_W, "blk.#.attn_v.weight", 0},
     {SH_Q_B, "blk.#.attn_q.bias", 0}, {SH_K_B, "blk.#.attn_k.bias", 0}, {SH_V_B, "blk.#.attn_v.bias", 0}, {0, NULL, 0}};
+
+/* Ling's first models. Converters divide the head. */
 static const struct sh_gguf_item items_bailing_moe[] = {
     COMMON, RMS, EXPERTS("num_experts"), EXPERT_WIDTH("moe_intermediate_size"), SOFTMAX,
     SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"),
     SH_GGUF_IS("norm_topk_prob", "false"), SH_GGUF_MAYBE(FLAG, "expert_weights_norm", "norm_topk_prob"),
     SHARED("num_shared_experts"), SH_GGUF_IS("first_k_dense_replace", "0"), QKV_BIAS("use_qkv_bias"),
     SH_GGUF_IF("blk.0.attn_output.bias", "use_bias", "true", "false"), {.name = NULL}};
-FORM(bailing_moe, .arch = "bailingmoe", .items = items_bailing_moe, .names = bailing_names,
+FORM(bailing_moe, .arch = "bailingmoe", .items = items_bailing_moe, .names = apart_names,
      .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_QKV_BIAS);
 
-/* Converters take q, k and v apart. */
-static const struct sh_gguf_name apart_names[] = {
-    {SH_Q_W, "blk.#.attn_q.weight", 0}, {SH_K_W, "blk.#.attn_k.weight", 0}, {SH_V_W, "blk.#.attn_v.weight", 0},
-    {0, NULL, 0}};
 const struct sh_gguf_form sh_gguf_baichuan = {
     .arch = "baichuan", .items = items_llama, .names = apart_names, .base_key = "gguf.rope_theta",
     .traits = SH_GGUF_ROTARY | SH_GGUF_IN_PAIRS};
+
+static const struct sh_gguf_item items_internlm2[] = {
+    LLAMA, QKV_BIAS("bias"), {.name = NULL}};
+FORM(internlm2, .arch = "internlm2", .items = items_internlm2, .names = apart_names,
+     .traits = SH_GGUF_ROTARY | SH_GGUF_IN_PAIRS);
+
+/* The numbers of the published model are in no key. */
+static const struct sh_gguf_item items_minicpm3[] = {
+    LLAMA, SH_GGUF_COUNT_ITEM("attention.kv_lora_rank", "kv_lora_rank"),
+    SH_GGUF_COUNT_ITEM("attention.q_lora_rank", "q_lora_rank"), SH_GGUF_IS("scale_emb", "12"),
+    SH_GGUF_IS("scale_depth", "1.4"), SH_GGUF_IS("dim_model_base", "256"), {.name = NULL}};
+FORM(minicpm3, .arch = "minicpm3", .items = items_minicpm3,
+     .traits = SH_GGUF_ROTARY | SH_GGUF_LATENT | SH_GGUF_LONG);
 
 static const struct sh_gguf_item items_plm[] = {
     LLAMA, SH_GGUF_COUNT_ITEM("attention.kv_lora_rank", "kv_lora_rank"), SH_GGUF_IS("tie_word_embeddings", "true"),
@@ -561,3 +572,8 @@ static const struct sh_gguf_item items_smallthinker[] = {
     {.name = "expert_gating_func", .hub = "gguf.gating", .kind = SH_GGUF_GATING, .optional = 1}, {.name = NULL}};
 FORM(smallthinker, .arch = "smallthinker", .items = items_smallthinker,
      .traits = ROTARY | SH_GGUF_WINDOW | SH_GGUF_LAYERS);
+
+static const struct sh_gguf_item items_deepseek_moe[] = {
+    LLAMA, EXPERTS("n_routed_experts"), EXPERT_WIDTH("moe_intermediate_size"), SHARED("n_shared_experts"), SOFTMAX,
+    DENSE("first_k_dense_replace"), {.name = NULL}};
+FORM(deepseek_moe, .arch = "deepseek", .items = items_deepseek_moe, .traits = SH_GGUF_ROTARY | SH_GGUF_IN_PAIRS);

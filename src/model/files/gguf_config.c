@@ -96,7 +96,7 @@ static int put_latent(struct sh_gguf_maker *m, int64_t key, int64_t value)
         return -1;
     if (!wide && one != 1) {            /* older files give the widths of what the latent is made into */
         wide = key;
-        out = value;
+        out = value || !m->n_head ? value : m->d_model / m->n_head;
     } else if (key != rank + turning || value != rank) {
         return sh_gguf_cannot(m, "attention.key_length", "kv_lora_rank + rope.dimension_count");
     }
