@@ -66,6 +66,10 @@ enum sh_route {
     SH_ROUTE_SPARSEMIXER        /* two, each by a softmax over those near it (arXiv 2409.12136)   */
 };
 
+/* Experts next to a plain block in the same layer: after attention, normed each (Gemma 4); or next to both, of what the
+ * layer reads (Arctic). */
+enum sh_beside { SH_BESIDE_NOTHING, SH_BESIDE_PLAIN, SH_BESIDE_ATTENTION };
+
 enum { SH_MOST_LAYERS = 10048 };            /* a multiple of 64                                   */
 
 /* A mixture of experts in place of a feed-forward block (mixture.c). */
@@ -78,7 +82,7 @@ struct sh_mixture {
     int others_are_0;                       /* … experts of other groups have a score of 0, and may be chosen */
     enum sh_route route;
     int attends;                            /* experts make queries and outputs, too (attention_experts.c) */
-    int beside;                             /* next to a plain block in the same layer, normed each (Gemma 4) */
+    enum sh_beside beside;
     int late;                               /* the same, and what they give is added at the end of the next layer, */
                                             /* which has none (LongCat)                           */
     int early;                              /* the router reads what the layer reads, without a norm (SmallThinker) */

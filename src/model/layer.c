@@ -446,8 +446,14 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
     int d_ff = c->late_ff && sh_arch_borrows(c, l->index) ? c->late_ff : c->d_ff;
     struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, d_ff), wide = sh_dense(a->gate, SH_F32, x.rows, d_ff);
     if (l->n_expert && c->mix.beside) {
+        struct sh_mat read = sh_dense(a->beside_x, a->dtype, h.rows, h.cols);
         sh_layer_feed(l, a, up, x, &w, SH_LIMITS_OTHERS);
-        add_both(l, a, h, up);
+        if (c->mix.beside == SH_BESIDE_ATTENTION) {
+            add_product(l, a, h, up, SH_ADDS_FEED);
+            sh_mixture_run(l, a, h, read, read, 1);
+        } else {
+            add_both(l, a, h, up);
+        }
         return;
     }
     if (c->mix.late) {

@@ -78,7 +78,8 @@ const struct sh_expert *sh_experts_get(const struct sh_layer *l, int number, int
 void sh_experts_done(const struct sh_layer *l, int number);
 void sh_experts_settle(const struct sh_layer *l, int settles);  /* each when it has been used (sh_layer_settle) */
 
-/* Where the router reads the layer's input h: its products, before all else; x is scratch. */
+/* Where the router, or all of the experts, read the layer's input h: its products, or their norm, before all else; x is
+ * scratch. */
 void sh_mixture_begin(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h);
 /* out (+)= what experts give of x, chosen by the rows `by`; add 0: the first of it replaces what was there. */
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,

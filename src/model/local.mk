@@ -49,6 +49,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_afmoe.c \
 	%D%/families/family_apertus.c \
 	%D%/families/family_arcee.c \
+	%D%/families/family_arctic.c \
 	%D%/families/family_aria.c \
 	%D%/families/family_axk2.c \
 	%D%/families/family_baichuan.c \

@@ -255,7 +255,10 @@ static void run_router(const struct sh_layer *l, const struct sh_activations *a,
 
 void sh_mixture_begin(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h)
 {
-    if (!a->arch->mix.early || !l->n_expert)
+    const struct sh_mixture *m = &a->arch->mix;
+    if (l->n_expert && m->beside == SH_BESIDE_ATTENTION)
+        sh_layer_norm(l, a->arch, sh_dense(a->beside_x, a->dtype, h.rows, h.cols), h, SH_EXPERT_NORM_W, SH_N_ROLE, 0);
+    if (!m->early || !l->n_expert)
         return;
     l->b->cast(l->d, x, h);
     run_router(l, a, x);

@@ -353,6 +353,34 @@ DEEPSEEK = {"architectures": ["DeepseekForCausalLM"], "model_type": "deepseek", 
             "rope_scaling": None, "attention_bias": False}
 
 
+# ---- Arctic ----
+
+class Arctic(Model):
+    norms = ("input_layernorm", "residual_layernorm")
+    feed_names = ("residual_mlp.w1", "residual_mlp.w3", "residual_mlp.w2")
+
+    def norm(self, name, x):
+        if name.endswith("input_layernorm"):
+            self.read = x
+        return super().norm(name, x)
+
+    def feed(self, at, i, x):
+        n = self.c["num_local_experts"]
+        plain_block = self.gated([at + name for name in self.feed_names], x, self.d)
+        x = self.norm(at + "post_attention_layernorm", self.read)
+        score = softmax(x @ self.w.make(at + "block_sparse_moe.gate.weight", n, self.d, scale=1.0).T)
+        chosen = best(score, self.c["num_experts_per_tok"])
+        weight = np.take_along_axis(score, chosen, -1)
+        self.c["num_experts"] = n
+        return plain_block + self.experts(chosen, weight / weight.sum(-1, keepdims=True), x,
+                                          at + "block_sparse_moe.experts", self.ff, ("w1", "w3", "w2"))
+
+
+ARCTIC = {"architectures": ["ArcticForCausalLM"], "model_type": "arctic", **SMALL, "intermediate_size": 10,
+          "num_local_experts": 4, "num_experts_per_tok": 2, "moe_layer_frequency": 1, "parallel_attn_mlp_res": True,
+          "use_residual": True, "rope_theta": 3000.0}
+
+
 # ---- DBRX ----
 
 class Dbrx(Model):
@@ -456,7 +484,8 @@ CASES = {
     "smallthinker_plain": (THINKER | {"sliding_window_layout": [0], "rope_layout": [1], "num_hidden_layers": 1,
                                       "moe_primary_router_apply_softmax": True, "tie_word_embeddings": True},
                            SmallThinker),
-    "minicpm3_gguf": (MINICPM3, MiniCPM3), "deepseek_moe": (DEEPSEEK, DeepSeek)}
+    "minicpm3_gguf": (MINICPM3, MiniCPM3), "deepseek_moe": (DEEPSEEK, DeepSeek),
+    "arctic": (ARCTIC, Arctic)}
 SPARSE = {"baichuan_7b": [0, 15, 31]}       # of which only a few rows are kept, and attention of these layers
 
 

@@ -26,6 +26,8 @@ DBRX = {"norm_attn_norm.norm_1": "attn_norm", "norm_attn_norm.norm_2": "attn_out
         "ffn.router.layer": "ffn_gate_inp"}
 INTERNLM2 = {"attention_norm": "attn_norm", "ffn_norm": "ffn_norm", "attention.wo": "attn_output",
              "feed_forward.w1": "ffn_gate", "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down"}
+ARCTIC = {"residual_layernorm": "ffn_norm", "post_attention_layernorm": "ffn_norm_exps", "residual_mlp.w1": "ffn_gate",
+          "residual_mlp.w3": "ffn_up", "residual_mlp.w2": "ffn_down"}
 APART = {"bailing_moe": "attention.query_key_value.", "baichuan": "self_attn.W_pack.",      # what converters divide
          "internlm2": "attention.wqkv."}
 
@@ -36,7 +38,7 @@ class Remote(File):
               "bailing_moe": ("bailingmoe", True, LING), "bailing_moe_v2": ("bailingmoe2", False, LING),
               "baichuan": ("baichuan", True, {}), "plm": ("plm", False, {}), "dbrx": ("dbrx", False, DBRX),
               "minicpm3": ("minicpm3", False, {}), "deepseek": ("deepseek", True, {}),
-              "internlm2": ("internlm2", True, INTERNLM2),
+              "internlm2": ("internlm2", True, INTERNLM2), "arctic": ("arctic", True, ARCTIC),
               "smallthinker": ("smallthinker", False, {"block_sparse_moe.primary_router": "ffn_gate_inp"})}
     same = {"num_layers": "num_hidden_layers", "padded_vocab_size": "vocab_size", "seq_length": "max_position_embeddings",
             "ffn_hidden_size": "intermediate_size", "multi_query_group_num": "num_key_value_heads",

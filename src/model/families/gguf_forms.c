@@ -577,3 +577,11 @@ static const struct sh_gguf_item items_deepseek_moe[] = {
     LLAMA, EXPERTS("n_routed_experts"), EXPERT_WIDTH("moe_intermediate_size"), SHARED("n_shared_experts"), SOFTMAX,
     DENSE("first_k_dense_replace"), {.name = NULL}};
 FORM(deepseek_moe, .arch = "deepseek", .items = items_deepseek_moe, .traits = SH_GGUF_ROTARY | SH_GGUF_IN_PAIRS);
+
+static const struct sh_gguf_item items_arctic[] = {
+    LLAMA, EXPERTS("num_local_experts"), SOFTMAX, SH_GGUF_IS("parallel_attn_mlp_res", "true"),
+    SH_GGUF_IS("moe_layer_frequency", "1"), {.name = NULL}};
+static const struct sh_gguf_name arctic_names[] = {
+    {SH_EXPERT_NORM_W, "blk.#.ffn_norm_exps.weight", 0}, {0, NULL, 0}};
+FORM(arctic, .arch = "arctic", .items = items_arctic, .names = arctic_names,
+     .traits = SH_GGUF_ROTARY | SH_GGUF_IN_PAIRS);
