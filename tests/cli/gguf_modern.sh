@@ -32,5 +32,5 @@ fixtures=${SH_FIXTURES:-nowhere}/modern
 if [ ! -d "$fixtures" ]; then skip "GGUF files of the shared fixtures" "they are not here"; finish; exit; fi
 folders=()
 for folder in "$fixtures"/*/; do [ -f "$folder/ref.json" ] && folders+=("$folder"); done
-compare gguf_modern.py 52 "${folders[@]}"
+compare gguf_modern.py 53 "${folders[@]}"
 finish

@@ -89,7 +89,8 @@ ARCHES = {
     "olmo": ("olmo", True, {}), "olmo2": ("olmo2", False, AFTER), "olmo3": ("olmo2", False, AFTER),
     "arcee": ("arcee", True, {}), "hunyuan_v1_dense": ("hunyuan-dense", False, {}), "ernie4_5": ("ernie4_5", False, {}),
     "gemma": ("gemma", False, {}), "exaone4": ("exaone4", False, AFTER), "smollm3": ("smollm3", True, {}),
-    "seed_oss": ("seed_oss", False, AFTER), "glm4": ("glm4", False, {}), "stablelm": ("stablelm", False, {}),
+    "seed_oss": ("seed_oss", False, AFTER), "glm4": ("glm4", False, {}), "glm": ("chatglm", False, {}),
+    "stablelm": ("stablelm", False, {}),
     "phi": ("phi2", False, {}), "starcoder2": ("starcoder2", False, {}), "gpt_bigcode": ("starcoder", False, {}),
     "qwen3_next": ("qwen3next", False, AFTER), "gemma3n_text": ("gemma3n", False, AFTER),
     "nemotron": ("nemotron", False, {}), "falcon": ("falcon", False, {}), "mpt": ("mpt", False, {}),
@@ -424,7 +425,7 @@ class File:
         share = self.get("partial_rotary_factor") or r.get("partial_rotary_factor")
         turning = int(self.d * share) if share else self.d
         turning = c.get("qk_rope_head_dim") or c.get("rotary_dim") or turning
-        if self.kind == "glm4":
+        if self.kind in ("glm", "glm4"):
             turning = self.d // 2
         if self.kind == "hunyuan_v1_dense" and r.get("alpha"):
             base, kind = base * r["alpha"] ** (self.d / (self.d - 2)), None
