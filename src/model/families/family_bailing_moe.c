@@ -32,7 +32,9 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     if (sh_config_flag(c, "use_qkv_bias", &biased, e) || sh_config_flag(c, "use_bias", &out, e) ||
         (second && sh_config_flag(c, "use_qk_norm", &normed, e)))
         return -1;
-    a->flags |= (biased ? SH_HAS_BIAS : 0u) | (out ? SH_HAS_OUT_BIAS : 0u) | (normed ? SH_HAS_QK_NORM : 0u);
+    if (out)                                /* no published file has it: programs differ in which products have one */
+        return sh_config_refuse(c, "use_bias", "false", e);
+    a->flags |= (biased ? SH_HAS_BIAS : 0u) | (normed ? SH_HAS_QK_NORM : 0u);
     a->flags |= second ? SH_HAS_CORRECTION : 0u;
     a->mix.route = second ? SH_ROUTE_SIGMOID : SH_ROUTE_SOFTMAX;
     if (!second) {
@@ -71,7 +73,7 @@ static const struct sh_param params[] = {
     SH_MATRIX(TOK_EMBED, "word_embeddings.weight", VOCAB, EMBED, 0), SH_HEAD_PARAM("lm_head.weight"),
     SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LINEAR(Q, QKV, Q, MODEL, SH_HAS_BIAS, 0),
     SH_LINEAR(K, QKV, KV, MODEL, SH_HAS_BIAS, 0), SH_LINEAR(V, QKV, KV, MODEL, SH_HAS_BIAS, 0),
-    SH_LINEAR(O, A "dense", MODEL, Q, SH_HAS_OUT_BIAS, 0),
+    SH_MATRIX(O_W, A "dense.weight", MODEL, Q, 0),
     SH_VECTOR(Q_NORM_W, A "query_layernorm.weight", HEAD, SH_HAS_QK_NORM, 0),
     SH_VECTOR(K_NORM_W, A "key_layernorm.weight", HEAD, SH_HAS_QK_NORM, 0), SH_LLAMA_FEED,
     SH_ROUTER("mlp.gate.weight"),

@@ -524,7 +524,7 @@ static const struct sh_gguf_item items_bailing_moe[] = {
     SH_GGUF_MAYBE(COUNT, "feed_forward_length", "intermediate_size"),
     SH_GGUF_IS("norm_topk_prob", "false"), SH_GGUF_MAYBE(FLAG, "expert_weights_norm", "norm_topk_prob"),
     SHARED("num_shared_experts"), SH_GGUF_IS("first_k_dense_replace", "0"), QKV_BIAS("use_qkv_bias"),
-    SH_GGUF_IF("blk.0.attn_output.bias", "use_bias", "true", "false"), {.name = NULL}};
+    SH_GGUF_IS("use_bias", "false"), {.name = NULL}};
 FORM(bailing_moe, .arch = "bailingmoe", .items = items_bailing_moe, .names = apart_names,
      .traits = ROTARY | SH_GGUF_IN_PAIRS | SH_GGUF_QKV_BIAS);
 
