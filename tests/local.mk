@@ -355,7 +355,7 @@ EXTRA_DIST += %D%/golden/persistence %D%/oracle/persistence.py
 EXTRA_DIST += %D%/golden/plots
 EXTRA_DIST += %D%/golden/torch %D%/oracle/torch_files.py
 EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py %D%/oracle/gguf_llama_cpp.py %D%/oracle/gguf_hybrid.py \
-	%D%/oracle/gguf_modern.py %D%/oracle/gguf_remote.py
+	%D%/oracle/gguf_modern.py %D%/oracle/gguf_remote.py %D%/oracle/gguf_more.py
 
 # Tests of the built program. `make check` runs the quick ones, which decide most changes; `make check-slow` those that
 # kill, starve, wait or do the same in many orders, and the demonstration (the longest first, so that no processor waits

@@ -45,13 +45,15 @@ int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
         for (size_t k = 0; k < n; k++)
             host[(size_t)i * n + k] = by * (sh_tensor_element(&t, k) + (less_one ? 1 : 0));
         for (size_t k = 0; k < n && role == SH_RECUR_LOG_A && sh_model_is_gguf(m); k++) {
-            float *x = &host[(size_t)i * n + k];                            /* GGUF has -exp of it */
-            if (*x > 0) {
-                sh_fail(e, "tensor '%s': found %g, expected no number above 0", t.name, (double)*x);
+            float *x = &host[(size_t)i * n + k];                            /* GGUF has -exp of it, bounded ones exp */
+            float sign = sh_model_arch(m)->recurrent.decay_bound < 0 ? 1 : -1;
+            if (sign * *x < 0) {
+                sh_fail(e, "tensor '%s': found %g, expected no number %s 0", t.name, (double)*x,
+                        sign < 0 ? "above" : "below");
                 free(host);
                 return -1;
             }
-            *x = logf(-*x);
+            *x = logf(sign * *x);
         }
     }
     if (!host)

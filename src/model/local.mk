@@ -135,7 +135,10 @@ libmodel_a_SOURCES = \
 	%D%/families/family_starcoder.c \
 	%D%/families/family_zamba2.c \
 	%D%/families/wrappers.c \
-	%D%/families/gguf_forms.c \
+	%D%/families/gguf_forms.h \
+	%D%/families/gguf_forms_dense.c \
+	%D%/families/gguf_forms_experts.c \
+	%D%/families/gguf_forms_recurrent.c \
 	%D%/files/checkpoint.c %D%/files/checkpoint.h \
 	%D%/files/gguf.c %D%/files/gguf.h \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \

@@ -162,13 +162,15 @@ static int check_shape(const struct sh_model *m, const struct bound *b, int laye
     const struct sh_stored *t = b->stored;
     const struct sh_layout *l = &b->layout;
     int sliced = sh_bound_is_sliced(p), rank = t->rank - sliced;
-    const size_t *got = t->shape + sliced, squeezed[2] = {rank == 3 ? got[0] : 0, rank == 3 ? got[2] : 0};
+    int padded = rank == 4 && t->shape[0] == 1;         /* [1, channels, 1, taps] in Kimi Linear's GGUF files */
+    const size_t *got = t->shape + sliced;
+    const size_t squeezed[2] = {rank > 2 ? got[padded] : 0, rank > 2 ? got[padded + 2] : 0};
     const char *cols = dim_name(m, p->cols);
     char found[200], rows[200];
     size_t shape[2] = {(size_t)(l->is_transposed ? l->cols : l->total),
                        (size_t)(l->is_transposed ? l->total : l->cols)};
     rows_in_words(m, p, layer, rows, sizeof rows);
-    if (is_conv(p->role) && rank == 3 && got[1] == 1) {                 /* a group's one channel */
+    if (is_conv(p->role) && (rank == 3 || padded) && got[padded + 1] == 1) {        /* a group's one channel */
         got = squeezed;
         rank = 2;
     }
@@ -202,7 +204,9 @@ static int is_in_halves(struct sh_model *m, const struct sh_param *p, int layer)
 {
     if (p->role == SH_K_B_W || p->role == SH_V_B_W)
         return sh_bound_at(m, SH_KV_B_W, layer, 0)->stored != NULL;
-    return p->role == SH_KV_B_W && sh_weights_find(m->file, "blk.0.attn_k_b.weight");
+    char half[40];
+    snprintf(half, sizeof half, "blk.%d.attn_k_b.weight", layer);
+    return p->role == SH_KV_B_W && sh_weights_find(m->file, half);
 }
 
 static int is_upright(const struct bound *b)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The newer families as GGUF files, which tests/oracle/gguf_modern.py writes of the shared fixtures and gguf_hybrid.py
-# and gguf_remote.py of the checkpoints in tests/golden: they give what PyTorch computed on the checkpoints.
+# The newer families as GGUF files, which tests/oracle/gguf_modern.py writes of the shared fixtures, gguf_hybrid.py and
+# gguf_remote.py of the checkpoints in tests/golden and gguf_more.py of both: they give what PyTorch or NumPy computed on
+# the checkpoints.
 . "$(dirname "$0")/lib.sh"
 
 test_modern=$(dirname "$SHEARS")/tests/unit/test_modern
@@ -28,9 +29,11 @@ folders=()
 for folder in "$SH_GOLDEN"/checkpoints/modern/*/; do folders+=("$folder"); done
 compare gguf_hybrid.py 29 "${folders[@]}"
 compare gguf_remote.py 17 "${folders[@]}"
+compare gguf_more.py 16 "${folders[@]}"
 fixtures=${SH_FIXTURES:-nowhere}/modern
 if [ ! -d "$fixtures" ]; then skip "GGUF files of the shared fixtures" "they are not here"; finish; exit; fi
 folders=()
 for folder in "$fixtures"/*/; do [ -f "$folder/ref.json" ] && folders+=("$folder"); done
 compare gguf_modern.py 53 "${folders[@]}"
+compare gguf_more.py 2 "${folders[@]}"
 finish

@@ -4,8 +4,8 @@
 
 Gemma 4 with what differs by layer (and with experts), Llama 4, Apertus with xIELU's numbers as metadata: models of a few
 numbers, as gguf_modern.py writes them. Layers with a state, latents and groups of experts: checkpoints of
-tests/golden, cut to their first layers and along every axis, as gguf_modern.py and gguf_hybrid.py write those. Needs
-numpy."""
+tests/golden, cut to their first layers and along every axis, as gguf_modern.py, gguf_hybrid.py and gguf_more.py write
+those. Needs numpy."""
 import json
 import pathlib
 import re
@@ -15,6 +15,7 @@ import numpy as np
 
 import gguf_hybrid
 import gguf_modern
+import gguf_more
 from gguf_files import write
 
 WIDTH, VOCAB, FF = 4, 8, 4
@@ -43,6 +44,9 @@ CUTS = {                                # layers that are left, and what an axis
     "nemotron_h": (3, SIZES), "nemotron_h_moe": (3, SIZES | {4: 4, 8: 2, 24: 12, 92: 32}),
     "glm4_moe_lite": (2, SIZES | {56: 14}), "exaone_moe": (3, SIZES | {24: 12}),
     "falcon_h1_gated_first": (1, SIZES | {6: 2, 12: 4, 24: 4, 76: 18}), "hunyuan_v1_moe": (1, SIZES | {6: 4, 12: 8, 24: 8}),
+    "kimi_linear": (2, SIZES | {18: 9, 56: 14}), "minicpm3": (1, SIZES | {56: 14}), "laguna": (2, SIZES | {16: 8}),
+    "mimo_v2_published": (2, SIZES | {16: 8, 24: 12}), "step3p7": (3, SIZES | {16: 8}),
+    "bailing_hybrid": (2, SIZES | {24: 6, 56: 14, 5: 5}), "internlm2": (1, SIZES | {32: 12}), "glm_ocr": (1, SIZES | {16: 8}),
     "qwen3_5_moe": (2, {4: 2, 6: 3, 10: 2, 12: 4, 20: 4, 24: 6, 32: 16, 48: 18, 64: 32})}
 
 
@@ -108,14 +112,17 @@ def cut(name):
     """A checkpoint's config and tensors, smaller: sizes in the config are those of axes."""
     layers, sizes = CUTS[name]
     c = json.loads((CHECKPOINTS / name / "config.json").read_text())
+    kind = c["model_type"]
     c = {k: sizes.get(v, v) if type(v) is int else v for k, v in c.get("text_config", c).items()}
     c |= {k: v[:layers] for k, v in c.items() if k in ("layer_types", "layers_block_type", "mlp_layer_types")}
     c |= {"num_hidden_layers": layers, "full_attention_interval": 2}    # the latter is read of Qwen 3.5 alone
+    c |= {"model_type": kind} if kind in gguf_more.More.arches else {}
+    experts = c.get("num_experts", sizes[4]) if kind in gguf_more.More.arches else sizes[4]
     tensors = {}
     for key, t in gguf_modern.read(CHECKPOINTS / name).items():
         expert = re.search(r"\.experts\.(\d+)\.", key)
-        no_name = re.search(r"self_attn\.\w+\.bias$", key)     # Qwen 3.5's, in such files
-        if not no_name and (not expert or int(expert[1]) < sizes[4]):
+        no_name = "qwen3_5" in name and re.search(r"self_attn\.\w+\.bias$", key)      # in such files
+        if not no_name and (not expert or int(expert[1]) < experts):
             part = tuple(slice(sizes.get(n, n)) for n in t.x.shape)
             tensors[key.replace("language_model.", "")] = t.map(lambda x: x[part])
     return c, tensors
@@ -130,7 +137,8 @@ def main(to):
         write(to / name, f.values, f.out)
     for name in CUTS:
         c, tensors = cut(name)
-        f = (gguf_hybrid.Hybrid if c["model_type"] in gguf_hybrid.ARCHES else gguf_modern.File)(c, tensors)
+        f = next(kind for kind in (gguf_more.More, gguf_hybrid.Hybrid, gguf_modern.File)
+                 if c["model_type"] in kind.arches)(c, tensors)
         f.describe()
         write(to / f"ok-{name}".replace("_", "-"), f.values, f.out)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does llama.cpp read the GGUF files that gguf_modern.py, gguf_hybrid.py and gguf_remote.py write, and as PyTorch reads the checkpoint?
-
+"""Does llama.cpp read the GGUF files that gguf_modern.py, gguf_hybrid.py, gguf_remote.py and gguf_more.py write, and as
+PyTorch reads the checkpoint?
     gguf_llama_cpp.py FOLDER...      each a fixture with its reference: how far llama.cpp's logits are from PyTorch's,
                                      and the largest of these; or what it says of the file
 
@@ -8,7 +8,9 @@ Not part of make check: it needs llama-cpp-python and safetensors. Weights are w
 what it multiplies by F16 and BF16. It reads GELU from a table of 16 bits (0.003), fixes numbers that files may say
 otherwise (layers of DeepSeek lite, streams of Gemma 3n, windows of EXAONE 4 and StarCoder 2, chunks and temperature of
 Llama 4), chooses groups of experts
-in one way, has no least step of Nemotron-H and no factor of LFM2-MoE's experts, and rounds the range of YaRN's correction; shapes that rest on these differ or are refused."""
+in one way, has no least step of Nemotron-H and no factor of LFM2-MoE's experts, and rounds the range of YaRN's correction; shapes that rest on these differ or are refused. It leaves out
+biases and the factor of experts of MiMo-V2, takes Laguna's windows from a period alone and Step's divisors of frequencies as if whole heads rotated, and
+may know no activation of BitNet but SiLU."""
 import json
 import pathlib
 import sys
@@ -20,13 +22,14 @@ from safetensors.numpy import load_file
 
 import gguf_hybrid
 import gguf_modern
+import gguf_more
 import gguf_remote
 from gguf_files import STRING, U32, write
 
 
 def kind_of(config):
-    return next((c for c in (gguf_modern.File, gguf_hybrid.Hybrid, gguf_remote.Remote) if config["model_type"] in c.arches), None)
-
+    kinds = gguf_modern.File, gguf_hybrid.Hybrid, gguf_remote.Remote, gguf_more.More
+    return next((c for c in kinds if config["model_type"] in c.arches), None)
 
 def logits(folder, config, tokens):
     tensors = {n: t.f32() if t.kind in ("F16", "BF16") else t for n, t in gguf_modern.read(folder).items()}

@@ -97,7 +97,7 @@ ARCHES = {
     "ministral3": ("mistral3", True, {}), "qwen3_5_text": ("qwen35", False, AFTER),
     "qwen3_5_moe_text": ("qwen35moe", False, AFTER), "gemma4_text": ("gemma4", False, AFTER),
     "llama4_text": ("llama4", False, {}), "apertus": ("apertus", False, {})}
-PLUS_ONE = ("gemma", "nemotron", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
+PLUS_ONE = ("gemma", "nemotron", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "step3p7")
 GEMMA = {"pre_feedforward_layernorm": "ffn_norm", "altup.router_norm": "altup_router_norm",
          "altup.modality_router": "altup_router", "altup.prediction_coefs": "altup_predict_coef",
          "altup.correction_coefs": "altup_correct_coef", "laurel.linear_left": "laurel_l",

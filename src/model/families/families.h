@@ -50,7 +50,7 @@ struct sh_wrapped_sizes { const char *family; int n_layer, d_model, n_head, n_kv
 extern const struct sh_wrapped_sizes sh_wrapped_sizes[];
 extern const struct sh_gguf_item sh_llama_items[];
 extern const struct sh_gguf_form sh_llama_gguf;
-/* Those of the newer families (gguf_forms.c). */
+/* Those of the newer families (gguf_forms_….c). */
 extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_qwen3_vl_moe, sh_gguf_olmoe,
     sh_gguf_phimoe, sh_gguf_gpt_oss, sh_gguf_glm4_moe, sh_gguf_dots1, sh_gguf_minimax_m2, sh_gguf_afmoe,
     sh_gguf_ernie4_5_moe, sh_gguf_deepseek, sh_gguf_granitemoe, sh_gguf_granite, sh_gguf_cohere, sh_gguf_cohere2,
@@ -63,7 +63,8 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_q
     sh_gguf_cohere2_moe, sh_gguf_deepseek_v32, sh_gguf_glm_moe_dsa, sh_gguf_granite_swa, sh_gguf_jais2,
     sh_gguf_falcon_h1, sh_gguf_minicpm, sh_gguf_orion, sh_gguf_xverse, sh_gguf_glm, sh_gguf_qwen, sh_gguf_bailing_moe,
     sh_gguf_baichuan, sh_gguf_plm, sh_gguf_dbrx, sh_gguf_smallthinker, sh_gguf_deepseek_moe, sh_gguf_internlm2,
-    sh_gguf_minicpm3, sh_gguf_arctic;
+    sh_gguf_minicpm3, sh_gguf_arctic, sh_gguf_paddleocr_vl, sh_gguf_bitnet, sh_gguf_kimi_linear, sh_gguf_mimo_v2,
+    sh_gguf_laguna, sh_gguf_step3p7, sh_gguf_mistral4, sh_gguf_bailing_hybrid;
 /* eps: that of norms, if the file does not say */
 #define SH_LLAMA_START SH_LLAMA_START_EPS(1e-6f)
 #define SH_LLAMA_START_EPS(eps) SH_LLAMA_START_WITH(eps, 10000)

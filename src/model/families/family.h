@@ -209,24 +209,38 @@ enum sh_gguf_trait {
     SH_GGUF_SPARSE = 65536,                 /* lists of counts have 0 for layers without the block */
     SH_GGUF_LONG = 131072,                  /* rope_factors_short.weight, …_long.weight scale them ("longrope") */
     SH_GGUF_VERSIONS = 262144,              /* tensors tell which of DeepSeek's versions it is    */
-    SH_GGUF_ROPES = 524288,                 /* layers with a window: a base of their own, no scaling; rope_parameters */
+    SH_GGUF_ROPES = 524288,                 /* layers with a window: a base (and with SHARE a share) of their own, no
+                                             * scaling; rope_parameters                           */
     SH_GGUF_UNCORRECTED = 1048576,          /* files without exp_probs_b choose experts by the scores alone */
-    SH_GGUF_INDEXED = 2097152               /* tensors of an index are left alone                 */
+    SH_GGUF_INDEXED = 2097152,              /* tensors of an index are left alone                 */
+    SH_GGUF_KV_BY_KIND = 4194304,           /* layers with a window have twice as many KV heads; values a width of */
+                                            /* their own                                          */
+    SH_GGUF_HALF_TURNS = 8388608            /* layers without a window rotate half of rope.dimension_count */
 };
 
 struct sh_gguf_item {                       /* a key that is taken over as it is                  */
     const char *name, *hub;                 /* without the architecture prefix; in config.json, maybe "a.b" */
     enum {
-        SH_GGUF_COUNT, SH_GGUF_NUMBER, SH_GGUF_FLAG,
+        SH_GGUF_COUNT,                      /* of at least `value`                                */
+        SH_GGUF_NUMBER, SH_GGUF_FLAG,
         SH_GGUF_GATING,                     /* 1 or none: "softmax", 2: "sigmoid"; without `hub` only `value` */
+        SH_GGUF_WORD,                       /* a text; without the key hub is `json`              */
         SH_GGUF_FIXED,                      /* no key: hub is always `json`                           */
         SH_GGUF_THERE,                      /* is there a tensor `name`? `json` if so, else `json_else` */
-        SH_GGUF_ROWS,                       /* rows of the tensor `name`; optional: if it is there */
+        SH_GGUF_ROWS,                       /* rows of the tensor `name`, '#' the first layer that
+                                             * has it; optional: if it is there                   */
         SH_GGUF_DEVIATIONS,                 /* a list of deviations above the mean: shares of normal numbers below */
         SH_GGUF_SHARE_OF,                   /* a number: the one of the key `json` by this one    */
         SH_GGUF_BLOCKS,                     /* a list of what tensors say: full_attention, `json` (recurrent) */
                                             /* or, with `value`, mlp and moe                      */
         SH_GGUF_FEEDS,                      /* the same: dense or sparse                          */
+        SH_GGUF_MUST,                       /* a flag that must be `value`, and there if not optional */
+        SH_GGUF_SAME,                       /* a count, if it is there that of the key `json`      */
+        SH_GGUF_BY_HEAD,                    /* has the tensor `name` a row for each head? the text `json`, else
+                                             * `json_else`                                        */
+        SH_GGUF_SECTIONS,                   /* true if there is a list whose first two numbers are not 0; without
+                                             * `hub` refused then                                 */
+        SH_GGUF_NUMBERS,                    /* if it is there, a number for each layer, or one for all: a list */
         SH_GGUF_LIST                        /* if it is there, a list of flags: `json` or `json_else`, or without
                                              * them the base of the rotation or 0                 */
     } kind;
@@ -256,9 +270,10 @@ struct sh_gguf_form {
     const char *mixed_arch;                 /* … of files with experts; NULL: the same            */
     const struct sh_gguf_item *items;       /* ends with name == NULL                             */
     unsigned traits;                        /* enum sh_gguf_trait                                 */
-    int period;                             /* CAPS: each so many layers one without a window     */
+    int period;                             /* each so many layers one without a window, the last; -n: the first */
     int large;                              /* CAPS: so many layers has the one that scales by the model's width */
     int window, cap, head_cap;              /* CAPS: the defaults                                 */
+    int local_base;                         /* ROPES: of layers with a window, unless the file says; 0: as others */
     const char *share_key, *base_key;       /* config.json's names for them                       */
     const char *windowed_type;              /* WINDOW: model_type of files with one; NULL: the family's */
     const char *mixed_type;                 /* model_type of files with experts; NULL: the family's */

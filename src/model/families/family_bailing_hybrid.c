@@ -96,7 +96,7 @@ const struct sh_family sh_family_bailing_hybrid = {
               .mix = {.n = 512, .used = 8, .width = 768, .groups = 8, .used_groups = 4, .scale = 2.5f,
                       .route = SH_ROUTE_SIGMOID, .by_best_two = 1},
               .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED | SH_ATTENTION_GATE},
-    .keys = keys, .params = params,
+    .keys = keys, .params = params, .gguf = &sh_gguf_bailing_hybrid,
     .only = SH_WORDS("hidden_act=\"silu\"", "mlp_bias=false", "rope_interleave=true", "use_mla_nope=false",
                      "no_kda_lora=true", "use_kda_lora=false", "kda_allow_neg_eigval=false", "use_bias=false",
                      "use_qkv_bias=false", "score_function=\"sigmoid\"", "moe_router_enable_expert_bias=true",

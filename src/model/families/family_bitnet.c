@@ -16,4 +16,4 @@ const struct sh_family sh_family_bitnet = {
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_RELU2, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
               .init_std = 0.02f, .max_pos = 2048, .rotary_share = 1, .rope = {.base = 500000},
               .flags = SH_LLAMA_FLAGS | SH_HAS_SUB_NORM},
-    .keys = sh_llama_keys, .params = params, .finish = sh_config_whole_rope};
+    .keys = sh_llama_keys, .params = params, .gguf = &sh_gguf_bitnet, .finish = sh_config_whole_rope};

@@ -240,8 +240,9 @@ const struct sh_family sh_family_mistral4 = {
     .architectures = SH_WORDS("Mistral4ForCausalLM", "Mistral4Model"), .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START, .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED,
               .mix = {.groups = 1, .used_groups = 1, .route = SH_ROUTE_SOFTMAX, .by_best_two = 1}},
-    .keys = sh_deepseek_keys, .params = params_mistral, .only = SH_WORDS("mlp_bias=false"), .facts = facts,
-    .shape = shape_mistral, .finish = finish_mistral, .count = count};
+    .keys = sh_deepseek_keys, .params = params_mistral, .gguf = &sh_gguf_mistral4,
+    .only = SH_WORDS("mlp_bias=false"), .facts = facts, .shape = shape_mistral, .finish = finish_mistral,
+    .count = count};
 
 /* ---- V3.2 and GLM-5: up to index_topk tokens, the index chooses all that there are ---- */
 

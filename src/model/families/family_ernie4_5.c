@@ -37,7 +37,8 @@ const struct sh_family sh_family_paddleocr_vl = {
     .name = "paddleocr_vl", .model_types = SH_WORDS("paddleocr_vl_text", "paddleocr_vl"),
     .architectures = SH_WORDS("PaddleOCRVLForConditionalGeneration"), .prefixes = sh_wrapper_prefixes,
     .start = {SH_LLAMA_START_WITH(1e-5f, 5e5f), .d_head = 128, .n_kv_head = 2, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
-    .keys = keys, .params = sh_llama_params, .shape = shape_ocr, .finish = sh_config_whole_rope};
+    .keys = keys, .params = sh_llama_params, .gguf = &sh_gguf_paddleocr_vl, .shape = shape_ocr,
+    .finish = sh_config_whole_rope};
 
 /* The mixtures: a softmax and a correction choose, the experts that every token uses are one. */
 static const struct sh_key keys_moe[] = {

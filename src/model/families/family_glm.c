@@ -28,6 +28,16 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return 0;
 }
 
+/* Neighbours rotate together, but for GGUF files whose rows are in another order. */
+static int finish_4(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int halves = 0;
+    if (sh_config_flag(c, "gguf.halves", &halves, e))
+        return -1;
+    a->flags &= halves ? ~(unsigned)SH_IN_PAIRS : ~0u;
+    return sh_config_classic_rope(a, c, e);
+}
+
 static int shape_ocr(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     (void)e;
@@ -54,7 +64,7 @@ const struct sh_family sh_family_glm4 = {
     .name = "glm4", .model_types = SH_WORDS("glm4"), .architectures = SH_WORDS("Glm4ForCausalLM", "Glm4Model"),
     .prefixes = sh_llama_prefixes, .start = {START, .norm_place = SH_NORM_BOTH}, .keys = sh_llama_keys,
     .params = params_4,
-    .gguf = &sh_gguf_glm4, .shape = shape, .finish = sh_config_classic_rope};
+    .gguf = &sh_gguf_glm4, .shape = shape, .finish = finish_4};
 
 /* The text part of GLM-4.1V and 4.6V, without what looks at pictures. */
 const struct sh_family sh_family_glm4v = {

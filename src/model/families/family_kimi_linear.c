@@ -112,7 +112,7 @@ const struct sh_family sh_family_kimi_linear = {
               .mix = {.n = 256, .used = 8, .width = 1024, .groups = 1, .used_groups = 1, .scale = 2.446f,
                       .route = SH_ROUTE_SIGMOID, .by_best_two = 1},
               .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED},
-    .keys = keys, .params = params,
+    .keys = keys, .params = params, .gguf = &sh_gguf_kimi_linear,
     /* Kimi K3's files, which call their text part kimi_linear, too, have more than this. */
     .only = SH_WORDS("hidden_act=\"silu\"", "mlp_bias=false", "moe_layer_freq=1", "mla_use_nope=true",
                      "moe_router_activation_func=\"sigmoid\"", "mla_use_output_gate=false",

@@ -74,6 +74,7 @@ const struct sh_family sh_family_laguna = {
               .gate_act = SH_ACT_SOFTPLUS,
               .mix = {.n = 256, .used = 8, .width = 512, .shared_width = 512, .scale = 1, .route = SH_ROUTE_SIGMOID},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_ATTENTION_GATE | SH_MIX_NORMED},
-    .keys = keys, .params = params, .only = SH_WORDS("moe_apply_router_weight_on_input=false"),
+    .keys = keys, .params = params, .gguf = &sh_gguf_laguna,
+    .only = SH_WORDS("moe_apply_router_weight_on_input=false"),
     .knows = " sliding_window layer_types mlp_layer_types first_k_dense_replace num_attention_heads_per_layer gating ",
     .shape = shape, .finish = finish};

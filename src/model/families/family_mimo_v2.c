@@ -162,7 +162,7 @@ const struct sh_family sh_family_mimo_v2 = {
               .mix = {.n = 256, .used = 8, .width = 2048, .groups = 1, .used_groups = 1, .scale = 1,
                       .route = SH_ROUTE_SIGMOID, .by_best_two = 1},
               .flags = SH_LLAMA_FLAGS | SH_HAS_SINKS | SH_MIX_NORMED},
-    .keys = keys, .params = params,
+    .keys = keys, .params = params, .gguf = &sh_gguf_mimo_v2,
     .only = SH_WORDS("add_swa_attention_sink_bias=true", "add_full_attention_sink_bias=false",
                      "attention_projection_layout=\"split\"", "scoring_func=\"sigmoid\"", "topk_method=\"noaux_tc\"",
                      "n_shared_experts=null", "first_k_dense_replace=1", "use_qk_norm=false", "mlp_bias=false"),

@@ -258,7 +258,7 @@ const struct sh_family sh_family_step3p7 = {
               .mix = {.n = 288, .used = 8, .width = 1280, .shared_width = 1280, .scale = 1,
                       .route = SH_ROUTE_SIGMOID},
               .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_ATTENTION_GATE | SH_MIX_NORMED | SH_NORM_PLUS_ONE},
-    .keys = keys, .params = params,
+    .keys = keys, .params = params, .gguf = &sh_gguf_step3p7,
     .only = SH_WORDS("hidden_act=\"silu\"", "mlp_bias=false", "gating=true", "use_bidirectional_attention=false",
                      "use_head_wise_attn_gate=true", "use_moe_router_bias=true", "moe_router_activation=\"sigmoid\"",
                      "norm_expert_weight=true", "use_rope_layers=[]", "tie_word_embeddings=false"),

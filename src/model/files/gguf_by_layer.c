@@ -105,6 +105,25 @@ int sh_gguf_put_two_heads(struct sh_gguf_maker *m)
     return 0;
 }
 
+int sh_gguf_put_kv_by_kind(struct sh_gguf_maker *m)
+{
+    static const char heads[] = "attention.head_count_kv";
+    const struct sh_gguf_value *local = list_of(m, pattern);
+    int64_t few = 0, all = 0;
+    int windowed = 0;
+    if (!local || local->n < (size_t)m->n_layer || (local->item != SH_GGUF_BOOL && !sh_gguf_is_whole(local->item)))
+        return sh_gguf_cannot(m, pattern, "one true or false for each layer");
+    if (number_of(m, heads, 1, &all) || number_of(m, heads, 0, &few))
+        return -1;
+    for (size_t i = 0; i < (size_t)m->n_layer; i++)
+        windowed += sh_gguf_whole_at(local, i) != 0;
+    few = windowed == m->n_layer ? all / 2 : few;
+    if (few < 1 || (windowed && all != 2 * few))
+        return sh_gguf_cannot(m, heads, "twice as many in layers with a window as in others");
+    sh_gguf_put(m, "num_key_value_heads", heads, json_integer(few));
+    return 0;
+}
+
 /* Pairs that do not turn have a frequency that is divided by more than any text is long. */
 static int share_that_turns(struct sh_gguf_maker *m, double *share)
 {

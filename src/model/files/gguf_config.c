@@ -86,7 +86,8 @@ static int put_choice(struct sh_gguf_maker *m)
     return 0;
 }
 
-/* Keys have the latent and rotary elements, values the latent; what they are made into has widths of its own. */
+/* Keys have the latent and rotary elements, values the latent; what they are made into has widths of its own. Files of
+ * Kimi Linear give another width of values, which nothing has. */
 static int put_latent(struct sh_gguf_maker *m, int64_t key, int64_t value)
 {
     int64_t rank = 0, turning = 0, wide = 0, out = 0, one = 0;
@@ -94,10 +95,10 @@ static int put_latent(struct sh_gguf_maker *m, int64_t key, int64_t value)
         sh_gguf_count(m, "attention.head_count_kv", &one) ||
         sh_gguf_count(m, "attention.key_length_mla", &wide) || sh_gguf_count(m, "attention.value_length_mla", &out))
         return -1;
-    if (!wide && one != 1) {            /* older files give the widths of what the latent is made into */
-        wide = key;
-        out = value || !m->n_head ? value : m->d_model / m->n_head;
-    } else if (key != rank + turning || value != rank) {
+    if (!wide && (one != 1 || sh_gguf_has_tensor(m, "blk.0.attn_kv_b.weight"))) {
+        wide = key;                     /* files with the whole product: the widths of what the latent is made into */
+        out = value ? value : m->n_head && m->d_model % m->n_head == 0 ? m->d_model / m->n_head : 0;
+    } else if (key != rank + turning || (value != rank && !(m->form->traits & SH_GGUF_SPARSE))) {
         return sh_gguf_cannot(m, "attention.key_length", "kv_lora_rank + rope.dimension_count");
     }
     if (wide <= turning)
@@ -109,7 +110,7 @@ static int put_latent(struct sh_gguf_maker *m, int64_t key, int64_t value)
     return m->form->traits & SH_GGUF_VERSIONS ? put_choice(m) : 0;
 }
 
-/* Keys and values have the same width in all other families that we know. */
+/* Keys and values have the same width in nearly all other families that we know. */
 static int put_head_width(struct sh_gguf_maker *m)
 {
     int64_t key = 0, value = 0;
@@ -125,7 +126,11 @@ static int put_head_width(struct sh_gguf_maker *m)
     m->d_head = key ? key : usual;
     if (m->n_head && !m->d_head)
         return sh_gguf_cannot(m, "attention.head_count", "a divisor of embedding_length, unless key_length is given");
-    if ((value ? value : usual) != m->d_head)
+    if (m->form->traits & SH_GGUF_KV_BY_KIND) {
+        sh_gguf_put(m, "v_head_dim", "attention.value_length", json_integer(value ? value : usual));
+        if (sh_gguf_put_kv_by_kind(m))
+            return -1;
+    } else if ((value ? value : usual) != m->d_head)
         return sh_gguf_cannot(m, "attention.value_length", "the same as key_length");
     if (m->form->traits & SH_GGUF_HEAD)
         sh_gguf_put(m, "head_dim", key ? "attention.key_length" : "attention.head_count", json_integer(m->d_head));
@@ -164,15 +169,17 @@ static int put_layers(struct sh_gguf_maker *m)
     const struct sh_gguf_value *v = sh_gguf_find(m->g, sh_gguf_key(m, name));
     int64_t period = m->form->period;
     int is_list = v && v->kind == SH_GGUF_ARRAY;
+    unsigned by_kind = SH_GGUF_ROPES | SH_GGUF_SHARE;
     if (!v && !period)                  /* the family has a rule */
-        return 0;
+        return (m->form->traits & by_kind) == by_kind ? sh_gguf_cannot(m, name, "one true or false for each layer") : 0;
     if (is_list && (v->n < (size_t)m->n_layer || (v->item != SH_GGUF_BOOL && !sh_gguf_is_whole(v->item))))
         return sh_gguf_cannot(m, name, "a number, or one true or false for each layer");
     if (!is_list && sh_gguf_count(m, name, &period))
         return -1;
     json_t *types = json_array();
+    int64_t each = period < 0 ? -period : period, at = m->form->period < 0 ? 0 : each - 1;
     for (int64_t i = 0; i < m->n_layer && i < SH_GGUF_MOST_LAYERS; i++) {
-        int is_local = is_list ? sh_gguf_whole_at(v, (size_t)i) != 0 : period > 0 && (i + 1) % period != 0;
+        int is_local = is_list ? sh_gguf_whole_at(v, (size_t)i) != 0 : !each || i % each != at;
         json_array_append_new(types, json_string(is_local ? "sliding_attention" : "full_attention"));
     }
     sh_gguf_put(m, "layer_types", name, types);
@@ -219,7 +226,8 @@ static int put_scale(struct sh_gguf_maker *m)
 {
     double usual = m->d_head ? 1 / sqrt((double)m->d_head) : 0, scale = usual;
     if (m->form->traits & SH_GGUF_SCALE)
-        return 0;
+        return m->form->traits & SH_GGUF_LATENT && sh_gguf_has(m, "attention.scale")
+                   ? sh_gguf_cannot(m, "attention.scale", "no such key for this family") : 0;
     if (m->form->traits & SH_GGUF_CAPS && m->n_layer == m->form->large && m->n_head)
         scale = 1 / sqrt((double)m->d_model / (double)m->n_head);
     if (sh_gguf_number(m, "attention.scale", &scale))
@@ -238,8 +246,7 @@ static int put_scale(struct sh_gguf_maker *m)
  * Of those of its architecture the ones about attention, rotation, experts and scales must be known; others (a chat
  * template, how pictures are cut) do not touch the layers. */
 
-/* Read above, or in gguf_rope.c and gguf_by_layer.c. Sections are for pictures: the positions of a text are the same in
- * all. */
+/* Read above, or in gguf_rope.c and gguf_by_layer.c. */
 static const char *const read_keys[] = {
     "attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length",
     "attention.layer_norm_epsilon", "attention.layer_norm_rms_epsilon", "attention.scale", "attention.sliding_window",
@@ -274,7 +281,8 @@ static int ends(struct sh_gguf_text text, const char *word)
 static int matters(struct sh_gguf_text name)
 {
     return begins(name, "attention.") || begins(name, "rope.") || begins(name, "expert") || begins(name, "ssm.") ||
-           begins(name, "attn_") || ends(name, "_scale") || ends(name, "softcapping");
+           begins(name, "attn_") || begins(name, "hidden_act") || begins(name, "swiglu") ||
+           begins(name, "kda.") || ends(name, "_scale") || ends(name, "softcapping");
 }
 
 static int check_neutral(struct sh_gguf_maker *m, const struct sh_gguf_value *v, const struct neutral *n)
@@ -293,6 +301,9 @@ static int check_key(struct sh_gguf_maker *m, const struct sh_gguf_value *v, str
     for (const char *const *known = read_keys; *known; known++)
         if (sh_gguf_text_is(name, *known))
             return 0;
+    unsigned by_kind = m->form->traits & (SH_GGUF_ROPES | SH_GGUF_SHARE);
+    if (by_kind == (SH_GGUF_ROPES | SH_GGUF_SHARE) && sh_gguf_text_is(name, "rope.dimension_count_swa"))
+        return 0;
     for (const char *const *known = by_layer_keys; *known && m->form->traits & SH_GGUF_BY_LAYER; known++)
         if (sh_gguf_text_is(name, *known))
             return 0;

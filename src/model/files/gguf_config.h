@@ -60,5 +60,7 @@ int sh_gguf_is_long(const struct sh_gguf_maker *m);
  * come first. */
 int sh_gguf_put_two_heads(struct sh_gguf_maker *m);
 int sh_gguf_put_two_ropes(struct sh_gguf_maker *m);
+/* The KV heads of layers without a window, if others have twice as many. */
+int sh_gguf_put_kv_by_kind(struct sh_gguf_maker *m);
 
 #endif

@@ -105,7 +105,8 @@ static unsigned paired(const struct sh_family *f, enum sh_role role)
 /* Do queries, keys and values have tensors of their own, and does nothing else have the name of one for all? */
 static int are_apart(const struct sh_family *f)
 {
-    if (!f->gguf || !find(f, SH_Q_W) || is_one_tensor(f, SH_Q_W, SH_K_W) || is_one_tensor(f, SH_Q_W, SH_ATTN_GATE_W))
+    const struct sh_param *q = find(f, SH_Q_W), *k = find(f, SH_K_W);
+    if (!f->gguf || !q || !k || !strcmp(name_of(f, q), name_of(f, k)) || is_one_tensor(f, SH_Q_W, SH_ATTN_GATE_W))
         return 0;
     for (const struct sh_gguf_name *own = f->gguf->names; own && own->name; own++)
         if (!strcmp(own->name, BLOCK "attn_qkv.weight"))

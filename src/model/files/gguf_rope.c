@@ -250,10 +250,18 @@ static int put_scaling(struct sh_gguf_maker *m)
 
 /* ---- bases and share ---- */
 
-/* The share is put a little higher than it is, so that its product with the width is never rounded down to
- * less than what turns. */
+/* It is put a little higher than it is, so that its product with the width is never rounded down to less than what
+ * turns. */
+static double turning_share(const struct sh_gguf_maker *m, int64_t turning)
+{
+    return turning == m->d_head ? 1 : ((double)turning + 0.25) / (double)m->d_head;
+}
+
 static int put_share(struct sh_gguf_maker *m, int64_t turning)
 {
+    static const unsigned by_kind = SH_GGUF_ROPES | SH_GGUF_SHARE;
+    if ((m->form->traits & by_kind) == by_kind)         /* put_shares does it                             */
+        return 0;
     if (turning == m->d_head || !m->d_head) {
         if (m->form->traits & SH_GGUF_COUNTS_TURNS)
             sh_gguf_put(m, m->form->share_key, "rope.dimension_count", json_integer(turning));
@@ -267,7 +275,7 @@ static int put_share(struct sh_gguf_maker *m, int64_t turning)
     }
     if (!(m->form->traits & SH_GGUF_SHARE) || turning > m->d_head)
         return sh_gguf_cannot(m, "rope.dimension_count", "the head width");
-    sh_gguf_put(m, m->form->share_key, "rope.dimension_count", json_real(((double)turning + 0.25) / (double)m->d_head));
+    sh_gguf_put(m, m->form->share_key, "rope.dimension_count", json_real(turning_share(m, turning)));
     return 0;
 }
 
@@ -286,20 +294,45 @@ static int put_local_base(struct sh_gguf_maker *m)
     return 0;
 }
 
-/* Layers with a window rotate without scaling. */
-static int put_ropes(struct sh_gguf_maker *m, double base)
+static int put_shares(struct sh_gguf_maker *m, int64_t turning, json_t *whole, json_t *local)
 {
-    double local = base;
-    if (sh_gguf_number(m, "rope.freq_base_swa", &local))
+    int64_t turning_too = turning, half = m->form->traits & SH_GGUF_HALF_TURNS ? turning / 2 : turning;
+    if (sh_gguf_count(m, "rope.dimension_count_swa", &turning_too))
+        return -1;
+    if (turning_too > m->d_head || half > m->d_head || half < 2 || turning_too < 2)
+        return sh_gguf_cannot(m, half < 2 || half > m->d_head ? "rope.dimension_count" : "rope.dimension_count_swa",
+                              "at most the head width, and at least one pair");
+    json_object_set_new(whole, "partial_rotary_factor", json_real(turning_share(m, half)));
+    json_object_set_new(local, "partial_rotary_factor", json_real(turning_share(m, turning_too)));
+    return 0;
+}
+
+/* Layers with a window rotate without scaling. */
+static int put_ropes(struct sh_gguf_maker *m, double base, int64_t turning)
+{
+    double own = m->form->local_base ? m->form->local_base : base;
+    if (sh_gguf_number(m, "rope.freq_base_swa", &own))
         return -1;
     json_t *scaling = json_object_get(m->root, "rope_scaling");
     json_t *whole = scaling ? json_copy(scaling) : json_pack("{s:s}", "rope_type", "default");
     json_object_set_new(whole, "rope_theta", json_real(base));
+    json_t *local = json_pack("{s:s, s:f}", "rope_type", "default", "rope_theta", own);
     json_object_del(m->root, "rope_scaling");
     sh_gguf_put(m, "rope_parameters", "rope.freq_base",
-                json_pack("{s:o, s:{s:s, s:f}}", "full_attention", whole, "sliding_attention", "rope_type", "default",
-                          "rope_theta", local));
-    return 0;
+                json_pack("{s:o, s:o}", "full_attention", whole, "sliding_attention", local));
+    return m->form->traits & SH_GGUF_SHARE ? put_shares(m, turning, whole, local) : 0;
+}
+
+/* Sections of a picture's positions: a text has the same in the first three, and none in the fourth. */
+static int check_sections(struct sh_gguf_maker *m)
+{
+    static const char name[] = "rope.dimension_sections";
+    const struct sh_gguf_value *v = sh_gguf_find(m->g, sh_gguf_key(m, name));
+    if (!v)
+        return 0;
+    if (v->kind != SH_GGUF_ARRAY || !sh_gguf_is_whole(v->item))
+        return sh_gguf_cannot(m, name, "a list of whole numbers");
+    return v->n > 3 && sh_gguf_whole_at(v, 3) ? sh_gguf_cannot(m, name, "0 as the fourth number") : 0;
 }
 
 int sh_gguf_put_rope(struct sh_gguf_maker *m)
@@ -312,15 +345,15 @@ int sh_gguf_put_rope(struct sh_gguf_maker *m)
         return 0;
     if (m->form->traits & SH_GGUF_BY_LAYER)
         return sh_gguf_put_two_ropes(m);
-    if (sh_gguf_number(m, name, &base) || sh_gguf_count(m, "rope.dimension_count", &turning) || put_share(m, turning) ||
-        put_local_base(m) || put_scaling(m))
+    if (check_sections(m) || sh_gguf_number(m, name, &base) || sh_gguf_count(m, "rope.dimension_count", &turning) ||
+        put_share(m, turning) || put_local_base(m) || put_scaling(m))
         return -1;
     if (!(base > 1) || base > 1e12)
         return sh_gguf_cannot(m, name, "a number above 1");
-    if (m->form->traits & SH_GGUF_ROPES)
-        return put_ropes(m, base);
-    sh_gguf_put(m, m->form->base_key, name, json_real(base));
     if (factors && put_factors(m, factors, base, turning))
         return -1;
+    if (m->form->traits & SH_GGUF_ROPES)
+        return put_ropes(m, base, turning);
+    sh_gguf_put(m, m->form->base_key, name, json_real(base));
     return sh_gguf_is_long(m) ? put_long(m, turning) : 0;
 }
