@@ -97,6 +97,10 @@ tests_unit_test_tokenizer_arrays_LDADD   = $(tests_unit_test_tokenizer_LDADD)
 tests_unit_test_tokenizer_real_SOURCES = %D%/unit/test_tokenizer_real.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_tokenizer_real_LDADD   = $(tests_unit_test_tokenizer_LDADD)
 
+tests_unit_test_tokenizer_ranks_SOURCES = %D%/unit/test_tokenizer_ranks.c $(tokenizer_golden) %D%/unit/scratch.c \
+	%D%/unit/scratch.h
+tests_unit_test_tokenizer_ranks_LDADD   = $(tests_unit_test_tokenizer_LDADD)
+unit_tests += %D%/unit/test_tokenizer_ranks
 tests_unit_test_tok_gguf_SOURCES = %D%/unit/test_tok_gguf.c $(tokenizer_golden) %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_tok_gguf_LDADD   = $(tests_unit_test_tokenizer_LDADD)
 unit_tests += %D%/unit/test_tok_gguf
@@ -350,7 +354,8 @@ EXTRA_DIST += %D%/golden/checkpoints %D%/oracle/checkpoint_bytes.py %D%/oracle/f
 	%D%/oracle/families_modern.py %D%/oracle/families_remote.py %D%/oracle/families_variants.py %D%/oracle/wrappers.py
 EXTRA_DIST += %D%/golden/rope.json %D%/oracle/rope.py
 EXTRA_DIST += %D%/golden/tokenizers %D%/oracle/tokenizer_models.py %D%/oracle/tokenizer_real.py \
-	%D%/oracle/tokenizer_unigram.py %D%/oracle/tokenizer_folders.py %D%/oracle/tokenizer_pre.py
+	%D%/oracle/tokenizer_unigram.py %D%/oracle/tokenizer_folders.py %D%/oracle/tokenizer_pre.py \
+	%D%/oracle/tokenizer_ranks.py
 EXTRA_DIST += %D%/golden/persistence %D%/oracle/persistence.py
 EXTRA_DIST += %D%/golden/plots
 EXTRA_DIST += %D%/golden/torch %D%/oracle/torch_files.py

@@ -18,7 +18,7 @@ libtokenizer_a_SOURCES = \
 	%D%/tok_model.h \
 	%D%/tok_normal.c \
 	%D%/tok_open.c \
-	%D%/tok_pre.c \
+	%D%/tok_pre.c %D%/tok_ranks.c \
 	%D%/tok_read.c \
 	%D%/tok_regex.c %D%/tok_regex.h \
 	%D%/tok_ruby.c \

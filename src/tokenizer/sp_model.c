@@ -237,20 +237,6 @@ static int finish(struct reader *r)
     return 0;
 }
 
-/* LLaMA-3's own folders have a list of "<base64> <rank>" lines under the same name. */
-static int is_rank_list(const char *file, size_t n)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
-    size_t i = 0, begin;
-    while (i < n && i < 100 && file[i] && strchr(digits, file[i]))
-        i++;
-    if (!i || i % 4 || i >= n || file[i] != ' ')
-        return 0;
-    for (begin = ++i; i < n && i < begin + 10 && file[i] >= '0' && file[i] <= '9'; i++)
-        ;
-    return i > begin && i < n && file[i] == '\n';
-}
-
 int sh_sp_model_open(struct sh_sp_model *m, const char *path, struct sh_err *e)
 {
     struct reader r = {.m = m, .model_type = MODEL_UNIGRAM, .bos = {"<s>", 3}, .eos = {"</s>", 4}, .e = e};
@@ -262,9 +248,6 @@ int sh_sp_model_open(struct sh_sp_model *m, const char *path, struct sh_err *e)
     int bad = 0;
     if (all.n > MOST_BYTES) {
         bad = sh_fail(e, "%s: file too large: expected at most %zu bytes", path, MOST_BYTES);
-    } else if (is_rank_list(all.at, all.n)) {
-        sh_fail(e, "%s: rank lists (tiktoken's format) are not supported", path);
-        bad = sh_hint(e, "use the tokenizer.json of the same model instead");
     } else if (read_message(&r, all) || finish(&r)) {
         bad = sh_err_prefix(e, "%s", path);
     }

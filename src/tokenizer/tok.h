@@ -187,6 +187,11 @@ json_t *sh_tok_optional(const char *folder, const char *name, int *bad, struct s
 /* The content of an equivalent tokenizer.json for a folder that has vocab.json and merges.txt. */
 json_t *sh_tok_gpt2(const char *folder, const json_t *config, struct sh_err *e);
 
+/* A rank list (tiktoken's format) that a folder has; NULL: none. The content of an equivalent tokenizer.json, with a
+ * model of type "Ranks"; config: tokenizer_config.json, may be NULL. */
+const char *sh_tok_ranks_file(const char *folder);
+json_t *sh_tok_ranks(const char *folder, const char *file, const json_t *config, struct sh_err *e);
+
 /* Fills a zeroed tokenizer from the (first) GGUF file of a model. On failure the caller frees it. */
 int sh_tok_open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e);
 

@@ -116,7 +116,7 @@ int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *mo
     return 0;
 }
 
-/* ---- merges from scores ----
+/* ---- merges from scores or ids ----
  *
  * As in SentencePiece's BPE: two neighbours (tokens or single characters) merge if their strings together are a token,
  * the highest score first, then the leftmost. So the merges of a token are its cuts into two such halves. */
@@ -126,7 +126,7 @@ int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *mo
 
 struct maker {
     struct sh_bpe *b;
-    const float *score;
+    const float *score;                 /* NULL: a token's rank is its id */
     const int32_t *type;
     float *sorted;                      /* scores of the tokens that can come out, highest first */
     size_t n_sorted;
@@ -136,7 +136,8 @@ struct maker {
 
 static int takes_part(const struct maker *m, size_t id)
 {
-    return m->type[id] == SH_TOK_NORMAL || m->type[id] == SH_TOK_UNUSED;
+    return m->score ? m->type[id] == SH_TOK_NORMAL || m->type[id] == SH_TOK_UNUSED
+                    : sh_vocab_has(m->b->vocab, (long long)id);
 }
 
 static int descending(const void *a, const void *b)
@@ -148,12 +149,14 @@ static int descending(const void *a, const void *b)
 }
 
 /* Equal scores have equal ranks. */
-static int32_t rank_of(const struct maker *m, float score)
+static int32_t rank_of(const struct maker *m, size_t id)
 {
     size_t low = 0, high = m->n_sorted;
+    if (!m->score)
+        return (int32_t)id;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (m->sorted[middle] > score)
+        if (m->sorted[middle] > m->score[id])
             low = middle + 1;
         else
             high = middle;
@@ -167,7 +170,7 @@ static int32_t half(struct maker *m, const char *text, size_t n)
     struct sh_bpe *b = m->b;
     uint32_t code;
     int32_t id = sh_vocab_find(b->vocab, text, n);
-    if (id >= 0 || (size_t)sh_utf8_get(text, &code) != n)
+    if (id >= 0 || !m->score || (size_t)sh_utf8_get(text, &code) != n)
         return id;
     id = sh_vocab_find(&b->lone, text, n);
     if (id < 0) {
@@ -189,7 +192,7 @@ static void cut_token(struct maker *m, size_t id)
         if (m->counting)
             m->n_merge++;
         else
-            sh_bpe_put(m->b, left, right, rank_of(m, m->score[id]), (int32_t)id);
+            sh_bpe_put(m->b, left, right, rank_of(m, id), (int32_t)id);
     }
 }
 
@@ -201,10 +204,11 @@ static int check(struct maker *m, struct sh_err *e)
     for (size_t i = 0; i < v->n_id; i++) {
         if (!takes_part(m, i))
             continue;
-        if (!isfinite(m->score[i]))
+        if (m->score && !isfinite(m->score[i]))
             return sh_fail(e, "token %zu, \"%.*s\", has score %f, expected a finite number", i,
                            v->at[i].n > 80 ? 80 : (int)v->at[i].n, v->text.at + v->at[i].at, (double)m->score[i]);
-        m->sorted[m->n_sorted++] = m->score[i];
+        if (m->score)
+            m->sorted[m->n_sorted++] = m->score[i];
         work += v->at[i].n * v->at[i].n;
     }
     if (work > MOST_WORK)
@@ -214,23 +218,30 @@ static int check(struct maker *m, struct sh_err *e)
     return 0;
 }
 
+/* Counts the cuts of all tokens, then puts them. */
+static int make(struct maker *m, struct sh_err *e)
+{
+    const struct sh_vocab *v = m->b->vocab;
+    int bad = check(m, e);
+    for (m->counting = 1; !bad && m->counting >= 0; m->counting--) {
+        if (!m->counting)
+            sh_bpe_room(m->b, m->n_merge);
+        for (size_t i = 0; i < v->n_id; i++)
+            if (takes_part(m, i) && v->at[i].n)
+                cut_token(m, i);
+    }
+    free(m->sorted);
+    return bad;
+}
+
 int sh_bpe_from_scores(struct sh_bpe *b, const struct sh_vocab *vocab, const float *score,
                        const int32_t *type, struct sh_err *e)
 {
-    struct maker m = {.b = b, .score = score, .type = type, .counting = 1};
+    struct maker m = {.b = b, .score = score, .type = type};
     *b = (struct sh_bpe){.vocab = vocab, .unknown = -1, .fuse_unknown = 1, .by_score = 1};
     b->lone_at = (int32_t)vocab->n_id;
     memset(b->byte_id, -1, sizeof b->byte_id);
-    int bad = check(&m, e);
-    for (; !bad && m.counting >= 0; m.counting--) {
-        if (!m.counting)
-            sh_bpe_room(b, m.n_merge);
-        for (size_t i = 0; i < vocab->n_id; i++)
-            if (takes_part(&m, i) && vocab->at[i].n)
-                cut_token(&m, i);
-    }
-    free(m.sorted);
-    if (bad)
+    if (make(&m, e))
         return -1;
     for (size_t i = 0; i < b->n_slot; i++) {
         if (b->merge[i].rank < 0 || m.type[b->merge[i].id] != SH_TOK_UNUSED)
@@ -239,6 +250,17 @@ int sh_bpe_from_scores(struct sh_bpe *b, const struct sh_vocab *vocab, const flo
             b->unused = xcalloc(b->vocab->n_id, 1);
         b->unused[b->merge[i].id] = 1;
     }
+    sh_bpe_ready(b);
+    return 0;
+}
+
+int sh_bpe_from_ranks(struct sh_bpe *b, const struct sh_vocab *vocab, struct sh_err *e)
+{
+    struct maker m = {.b = b};
+    *b = (struct sh_bpe){.vocab = vocab, .unknown = -1, .whole_first = 1};
+    memset(b->byte_id, -1, sizeof b->byte_id);
+    if (make(&m, e))
+        return -1;
     sh_bpe_ready(b);
     return 0;
 }

@@ -110,6 +110,8 @@ int sh_bpe_read(struct sh_bpe *b, const struct sh_vocab *vocab, const json_t *mo
  * The caller sets unknown, byte_id and byte_fallback. */
 int sh_bpe_from_scores(struct sh_bpe *b, const struct sh_vocab *vocab, const float *score,
                        const int32_t *type, struct sh_err *e);
+/* From ids, which are ranks (tok_ranks.c): the lowest of those that can come out first. */
+int sh_bpe_from_ranks(struct sh_bpe *b, const struct sh_vocab *vocab, struct sh_err *e);
 void sh_bpe_free(struct sh_bpe *b);
 
 /* Building: an empty table for n merges; one more merge (the last of a repeated pair wins); the final step. */

@@ -65,17 +65,20 @@ static int apply_config(struct sh_tokenizer *t, const json_t *config, struct sh_
     return 0;
 }
 
-/* tokenizer.json, or what vocab.json and merges.txt come to. */
-static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config, int whole, struct sh_err *e)
+/* tokenizer.json, or what a rank list or vocab.json and merges.txt come to. ranks: the list's file, or NULL. */
+static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config, int whole, const char *ranks,
+                     struct sh_err *e)
 {
-    json_t *root = whole ? sh_tok_load(folder, "tokenizer.json", 0, e) : sh_tok_gpt2(folder, config, e);
+    json_t *root = whole ? sh_tok_load(folder, "tokenizer.json", 0, e)
+                         : ranks ? sh_tok_ranks(folder, ranks, config, e) : sh_tok_gpt2(folder, config, e);
     if (!root || (whole && sh_tok_folder_more(folder, config, root, e))) {
         json_decref(root);
         return -1;
     }
     int bad = sh_tok_read(t, root, e);
     json_decref(root);
-    return bad ? sh_err_prefix(e, "%s/%s", folder, whole ? "tokenizer.json" : "vocab.json, merges.txt") : 0;
+    return bad ? sh_err_prefix(e, "%s/%s", folder, whole ? "tokenizer.json" : ranks ? ranks : "vocab.json, merges.txt")
+               : 0;
 }
 
 /* The special tokens named by the files next to tokenizer.model are cut out of texts. */
@@ -121,13 +124,14 @@ static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *
     return bad;
 }
 
-/* whole: there is a tokenizer.json; pair: vocab.json and merges.txt. */
-static int open_files(struct sh_tokenizer *t, const char *folder, int whole, int pair, struct sh_err *e)
+/* whole: there is a tokenizer.json; ranks: a rank list; pair: vocab.json and merges.txt. */
+static int open_files(struct sh_tokenizer *t, const char *folder, int whole, const char *ranks, int pair,
+                      struct sh_err *e)
 {
     json_t *config = NULL;
     if (sh_tok_has(folder, "tokenizer_config.json") && !(config = sh_tok_load(folder, "tokenizer_config.json", 1, e)))
         return -1;
-    int bad = whole || pair ? open_json(t, folder, config, whole, e) : open_model(t, folder, config, e);
+    int bad = whole || ranks || pair ? open_json(t, folder, config, whole, ranks, e) : open_model(t, folder, config, e);
     if (!bad && config && (!whole || heeds_flags(config)) && (bad = apply_config(t, config, e)))
         sh_err_prefix(e, "%s/tokenizer_config.json", folder);
     json_decref(config);
@@ -141,8 +145,8 @@ static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
     if (sh_gguf_path(path, &file, e))
         return -1;
     int bad = file ? sh_tok_open_gguf(t, file, e)
-                   : sh_fail(e, "%s: found no tokenizer, expected tokenizer.json, vocab.json with merges.txt, or "
-                             "tokenizer.model", path);
+                   : sh_fail(e, "%s: found no tokenizer, expected tokenizer.json, vocab.json with merges.txt, "
+                             "tokenizer.model, tiktoken.model or qwen.tiktoken", path);
     free(file);
     return bad;
 }
@@ -152,8 +156,9 @@ static struct sh_tokenizer *open_path(const char *path, struct sh_err *e)
     struct sh_tokenizer *t = xcalloc(1, sizeof *t);
     int whole = sh_tok_has(path, "tokenizer.json");
     int pair = sh_tok_has(path, "vocab.json") && sh_tok_has(path, "merges.txt");
-    int in_files = whole || pair || sh_tok_has(path, "tokenizer.model");
-    if (!(in_files ? open_files(t, path, whole, pair, e) : open_gguf(t, path, e)))
+    const char *ranks = whole ? NULL : sh_tok_ranks_file(path);
+    int in_files = whole || ranks || pair || sh_tok_has(path, "tokenizer.model");
+    if (!(in_files ? open_files(t, path, whole, ranks, pair, e) : open_gguf(t, path, e)))
         return t;
     sh_tokenizer_free(t);
     return NULL;

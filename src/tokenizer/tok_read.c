@@ -208,6 +208,9 @@ static int read_model(struct sh_tokenizer *t, const json_t *model, struct sh_err
     t->is_unigram = !strcmp(name, "Unigram");
     if (t->is_unigram)
         return sh_unigram_read(&t->unigram, &t->vocab, model, e);
+    if (!strcmp(name, "Ranks"))
+        return sh_vocab_read(&t->vocab, json_object_get(model, "vocab"), e) ||
+               sh_bpe_from_ranks(&t->bpe, &t->vocab, e) ? -1 : 0;
     if (strcmp(name, "BPE"))
         return sh_fail(e, "type: %.80s is not supported, only BPE and Unigram are", name);
     return sh_vocab_read(&t->vocab, json_object_get(model, "vocab"), e) ||

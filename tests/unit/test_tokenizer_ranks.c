@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/tokenizer/tok_ranks: rank lists as the tiktoken library reads them, and lists that are not. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/tokenizer/tokenizer.h"
+#include "tests/tap.h"
+#include "tests/unit/base64.h"
+#include "tests/unit/scratch.h"
+#include "tests/unit/tokenizer_golden.h"
+
+static void as_tiktoken(const char *name)
+{
+    char *folder = xasprintf("ranks/%s", name), *file = xasprintf("ranks/%s/cases.json", name);
+    char *path = tokenizer_golden(folder);
+    json_t *root = tokenizer_golden_json(file), *one;
+    struct sh_err e = {0};
+    struct sh_tokenizer *t = sh_tokenizer_open(path, &e);
+    if (!t)
+        printf("# %s\n", e.text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+    size_t i, wrong = 0;
+    json_array_foreach(json_object_get(root, "cases"), i, one) {
+        const char *b64 = json_string_value(json_object_get(one, "b64"));
+        char *text = xmalloc(strlen(b64) + 1);
+        size_t n = from_base64(b64, text);
+        text[n] = 0;
+        wrong += !tokenizer_agrees(t, text, n, one);
+        free(text);
+    }
+    CU_ASSERT(i > 100 && !wrong);
+    const json_t *start = json_object_get(root, "start");
+    const int32_t *got;
+    size_t n = (size_t)sh_tokenizer_start(t, &got);
+    CU_ASSERT(n == json_array_size(start));
+    for (i = 0; i < n && i < json_array_size(start); i++)
+        CU_ASSERT(got[i] == json_integer_value(json_array_get(start, i)));
+    sh_tokenizer_free(t);
+    json_decref(root);
+    free(path);
+    free(file);
+    free(folder);
+}
+
+static void kimi(void) { as_tiktoken("kimi"); }
+static void qwen(void) { as_tiktoken("qwen"); }
+static void glm(void) { as_tiktoken("glm"); }
+
+/* ---- faults ---- */
+
+static void write_text(const char *name, const char *text)
+{
+    scratch_write(name, text, strlen(text));
+}
+
+static int refuses(const char *why)
+{
+    struct sh_err e = {0};
+    struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
+    int fine = !t && strstr(e.text, why) && strstr(e.text, scratch_folder());
+    if (!fine)
+        printf("# expected \"%s\", found \"%s\"\n", why, t ? "an open tokenizer" : e.text);
+    sh_tokenizer_free(t);
+    return fine;
+}
+
+static const struct { const char *lines, *why; } bad[] = {
+    {"IQ== 0\nIg==\n", "line 2: found \"Ig==\", expected base64"},
+    {"IQ== 0\nIg== x\n", "line 2: found \"Ig== x\""},
+    {"IQ== 0\nIg== \n", "line 2: found"},
+    {"IQ== 0\nIg== -1\n", "line 2: found"},
+    {"IQ== 0\nIg== 4194304\n", "line 2: found"},
+    {"IQ== 0\nIg== 99999999999999999999\n", "line 2: found"},
+    {"IQ== 0\nI 1\n", "line 2: found"},
+    {"IQ== 0\n==== 1\n", "line 2: found"},
+    {"IQ== 0\nI=g= 1\n", "line 2: found"},
+    {"IQ== 0\nIh== 1\n", "line 2: found"},               /* bits left over */
+    {"IQ== 0\nI*== 1\n", "line 2: found"},
+    {"IQ== 0\nIg== 0\n", "line 2: the rank is also on an earlier line"},
+    {"IQ== 0\nIQ== 1\n", "line 2: the token is also on an earlier line"},
+    {"IQ== 0\n\nIg== 1\n", "no token is the byte 0x00 alone"}};
+
+static void refused_lines(void)
+{
+    write_text("tokenizer_config.json", "{\"tokenizer_class\":\"TikTokenTokenizer\"}");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_text("tiktoken.model", bad[i].lines);
+        CU_ASSERT(refuses(bad[i].why));
+    }
+    scratch_clear();
+}
+
+static void refused_classes(void)
+{
+    write_text("tiktoken.model", "IQ== 0\nIg== 1\n");
+    CU_ASSERT(refuses("tokenizer_class nothing is not known"));
+    write_text("tokenizer_config.json", "{\"tokenizer_class\":\"QWenTokenizer\"}");
+    CU_ASSERT(refuses("tokenizer_class QWenTokenizer is not known: expected TikTokenTokenizer with tiktoken.model"));
+    write_text("tokenizer_config.json", "{\"tokenizer_class\":7.5}");
+    CU_ASSERT(refuses("tokenizer_class a real number is not known"));
+    scratch_clear();
+}
+
+/* All bytes, and no [gMASK]. */
+static void refused_beginning(void)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char text[256 * 12], *to = text;
+    for (int i = 0; i < 256; i++)
+        to += snprintf(to, 12, "%c%c== %d\n", digits[i >> 2], digits[(i & 3) << 4], i);
+    write_text("tokenizer.model", text);
+    write_text("tokenizer_config.json", "{\"tokenizer_class\":\"ChatGLM4Tokenizer\"}");
+    CU_ASSERT(refuses("found no token [gMASK], which begins each text"));
+    write_text("tokenizer_config.json", "{\"tokenizer_class\":\"ChatGLM4Tokenizer\",\"added_tokens_decoder\":"
+                                        "{\"256\":{\"content\":\"[gMASK]\"},\"257\":{\"content\":\"<sop>\"}}}");
+    struct sh_err e = {0};
+    struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
+    CU_ASSERT_PTR_NOT_NULL(t);
+    CU_ASSERT(!t || tokenizer_bos(t) == 256);
+    sh_tokenizer_free(t);
+    scratch_clear();
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        {"Kimi's list: ids as tiktoken's", kimi},
+        {"Qwen's list: ids as tiktoken's", qwen},
+        {"GLM-4's list: ids as tiktoken's", glm},
+        {"faulty lines are refused", refused_lines},
+        {"lists of unknown classes are refused", refused_classes},
+        {"a class whose first tokens are missing is refused", refused_beginning},
+        {0}};
+    return tap_run("tokenizer_ranks", tests);
+}
