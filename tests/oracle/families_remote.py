@@ -244,7 +244,8 @@ class Ling2(Ling):
 LING = {"architectures": ["BailingMoeForCausalLM"], "model_type": "bailing_moe", **SMALL, "head_dim": 8,
         "rope_theta": 4000.0, "num_experts": 5, "num_experts_per_tok": 2, "num_shared_experts": 2,
         "moe_intermediate_size": 8, "first_k_dense_replace": 0, "norm_topk_prob": True, "norm_head": True,
-        "use_bias": False, "use_qkv_bias": False, "rope_scaling": None}
+        "use_bias": False, "use_qkv_bias": False, "rope_scaling": None, "sliding_window": 4096, "max_window_layers": 28,
+        "use_sliding_window": False}
 LING2 = {**LING, "architectures": ["BailingMoeV2ForCausalLM"], "hidden_size": 32, "num_experts": 8, "num_shared_experts": 1, "n_group": 4,
          "topk_group": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 2.5, "score_function": "sigmoid",
          "moe_router_enable_expert_bias": True, "use_qk_norm": True, "partial_rotary_factor": 0.5, "norm_head": False,
@@ -423,6 +424,8 @@ DBRX = {"architectures": ["DbrxForCausalLM"], "model_type": "dbrx", "vocab_size"
 # ---- SmallThinker ----
 
 class SmallThinker(Model):
+    router_scale = 0.5
+
     def more(self):
         self.ff, self.layer = self.c["moe_ffn_hidden_size"], -1
 
@@ -450,13 +453,18 @@ class SmallThinker(Model):
     def feed(self, at, i, x):
         at += "block_sparse_moe."
         n = self.c["moe_num_primary_experts"]
-        logits = self.read @ self.w.make(at + "primary_router.weight", n, self.d, scale=0.5).T
+        logits = self.read @ self.w.make(at + "primary_router.weight", n, self.d, scale=self.router_scale).T
         chosen = best(logits, self.c["moe_num_active_primary_experts"])
         weight = np.take_along_axis(logits, chosen, -1)
         weight = softmax(weight) if self.c["moe_primary_router_apply_softmax"] else sigmoid(weight)
         self.c["num_experts"] = n
         return self.experts(chosen, weight / weight.sum(-1, keepdims=True), x, at + "experts", self.ff,
                             ("gate", "up", "down"))
+
+
+class LoudThinker(SmallThinker):
+    """Sigmoids of many products are 1 in float32: only the products themselves say which are best."""
+    router_scale = 8.0
 
 
 THINKER = {"architectures": ["SmallThinkerForCausalLM"], "model_type": "smallthinker",
@@ -485,7 +493,9 @@ CASES = {
                                       "moe_primary_router_apply_softmax": True, "tie_word_embeddings": True},
                            SmallThinker),
     "minicpm3_gguf": (MINICPM3, MiniCPM3), "deepseek_moe": (DEEPSEEK, DeepSeek),
-    "arctic": (ARCTIC, Arctic)}
+    "arctic": (ARCTIC, Arctic),
+    "smallthinker_loud": (THINKER | {"num_hidden_layers": 1, "rope_layout": [1], "sliding_window_layout": [0]},
+                          LoudThinker)}
 SPARSE = {"baichuan_7b": [0, 15, 31]}       # of which only a few rows are kept, and attention of these layers
 
 

@@ -66,7 +66,8 @@
     X(chatglm, chatglm) X(qwen, qwen) X(bailing_moe, bailing_moe) X(bailing_moe, bailing_moe_v2) \
     X(baichuan, baichuan) X(baichuan, baichuan_alibi) X(baichuan, baichuan_7b) X(plm, plm) X(dbrx, dbrx) \
     X(smallthinker, smallthinker) X(smallthinker, smallthinker_plain) \
-    X(minicpm3, minicpm3_gguf) X(deepseek_moe, deepseek_moe) X(arctic, arctic)
+    X(minicpm3, minicpm3_gguf) X(deepseek_moe, deepseek_moe) X(arctic, arctic) \
+    X(smallthinker, smallthinker_loud)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

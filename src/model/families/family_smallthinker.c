@@ -63,7 +63,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     if (sh_config_flag(c, "moe_primary_router_apply_softmax", &softmax, e) || read_layers(a, c, e))
         return -1;
     softmax |= sh_config_has(c, "gguf.gating") && sh_config_is(c, "gguf.gating", "\"softmax\"");
-    a->mix.route = softmax ? SH_ROUTE_CHOSEN : SH_ROUTE_SIGMOID;
+    a->mix.route = softmax ? SH_ROUTE_CHOSEN : SH_ROUTE_CHOSEN_SIGMOID;     /* sigmoids may be 1 for several */
     a->flags |= softmax ? 0u : SH_MIX_NORMED;
     return 0;
 }
