@@ -67,6 +67,13 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return sh_config_classic_rope(a, c, e);
 }
 
+/* The code of some files reads a window, but none is published with one in use. */
+static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
+{
+    (void)f;
+    return sh_config_check_only(c, "use_sliding_window=false", e);
+}
+
 #define A SH_LAYER "attention."
 #define QKV A "query_key_value"
 static const struct sh_param params[] = {
@@ -88,4 +95,5 @@ const struct sh_family sh_family_bailing_moe = {
               .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED},
     .keys = keys, .params = params, .gguf = &sh_gguf_bailing_moe,
     .only = SH_WORDS("multi_gate=false", "moe_router_enable_expert_bias=true", "use_sliding_window=false"),
-    .knows = " first_k_dense_replace num_nextn_predict_layers num_shared_experts ", .shape = shape, .finish = finish};
+    .knows = " first_k_dense_replace num_nextn_predict_layers num_shared_experts sliding_window use_sliding_window "
+             "max_window_layers ", .shape = shape, .finish = finish, .count = count};
