@@ -131,7 +131,8 @@ static void lengths(void)
     CU_ASSERT(a.max_pos == 64 && sh_rope_length(&a.rope, 65) == sh_rope_length(&a.rope, 1));
 }
 
-/* Keys that are easily read otherwise; what stands here is what transformers 5.23 computes with. */
+/* Keys that are easily read otherwise; what stands here is what transformers 5.23 computes with (for
+ * Arctic, the code that comes with its files). */
 #define STRETCH "\"short_factor\":[1,1,1,1],\"long_factor\":[2,2,2,2]"
 
 enum { PLAIN = SH_ROPE_PLAIN, LONG = SH_ROPE_LONG };
@@ -140,7 +141,8 @@ static const char llama[] = "\"model_type\":\"llama\",\"num_hidden_layers\":1,\"
                             "\"max_position_embeddings\":64",
                   *const phi3 = "\"model_type\":\"phi3\"", *const neox = "\"model_type\":\"gpt_neox\"",
                   *const qwen2 = "\"model_type\":\"qwen2\"", *const gemma3 = "\"model_type\":\"gemma3_text\"",
-                  *const mistral = "\"model_type\":\"mistral\"", *const gemma2 = "\"model_type\":\"gemma2\"";
+                  *const mistral = "\"model_type\":\"mistral\"", *const gemma2 = "\"model_type\":\"gemma2\"",
+                  *const arctic = "\"model_type\":\"arctic\"";
 static const struct corner { const char *type, *more; double base; int kind, max_pos, original; } cases[] = {
     {"", "\"rope_theta\":77,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":500}", 500, PLAIN, 64, 64},
     {"", "\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"rope_theta\":123}", 123, SH_ROPE_LINEAR, 64, 64},
@@ -176,7 +178,8 @@ static const struct corner { const char *type, *more; double base; int kind, max
      3000, PLAIN, 64, 64},
     {gemma3, "\"num_key_value_heads\":1,\"rope_scaling\":null,\"rope_parameters\":{\"full_attention\":"
              "{\"rope_type\":\"dynamic\",\"factor\":4,\"rope_theta\":9}}", 9, SH_ROPE_DYNAMIC, 256, 64},
-    {gemma3, "\"attn_logit_softcapping\":50,\"num_key_value_heads\":1", 1e6, PLAIN, 64, 64}};
+    {gemma3, "\"attn_logit_softcapping\":50,\"num_key_value_heads\":1", 1e6, PLAIN, 64, 64},
+    {arctic, "\"parallel_attn_mlp_res\":true,\"moe_layer_frequency\":1", 1e6, PLAIN, 64, 64}};
 
 static void corners(void)
 {

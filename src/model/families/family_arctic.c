@@ -46,7 +46,7 @@ const struct sh_family sh_family_arctic = {
     .special = "experts that read what the layer reads, next to attention and a plain block",
     .name = "arctic", .model_types = SH_WORDS("arctic"), .architectures = SH_WORDS("ArcticForCausalLM", "ArcticModel"),
     .prefixes = sh_llama_prefixes,
-    .start = {SH_LLAMA_START_EPS(1e-5f),
+    .start = {SH_LLAMA_START_WITH(1e-5f, 1e6f),
               .mix = {.n = 8, .used = 1, .route = SH_ROUTE_CHOSEN, .beside = SH_BESIDE_ATTENTION},
               .flags = SH_LLAMA_FLAGS},
     .keys = keys, .params = params, .gguf = &sh_gguf_arctic,
