@@ -213,7 +213,8 @@ class Ling(Model):
         width = c["moe_intermediate_size"]
         score, chosen = self.choose(at, x)
         weight = np.take_along_axis(score, chosen, -1)
-        weight = weight / weight.sum(-1, keepdims=True) if c["norm_topk_prob"] else weight
+        if c["norm_topk_prob"] and c["num_experts_per_tok"] > 1:
+            weight = weight / weight.sum(-1, keepdims=True)
         out = self.experts(chosen, weight * c.get("routed_scaling_factor", 1.0), x, at + "mlp.experts", width)
         names = [f"{at}mlp.shared_experts.{p}_proj" for p in ("gate", "up", "down")]
         return out + self.gated(names, x, width * c["num_shared_experts"])
@@ -246,10 +247,10 @@ LING = {"architectures": ["BailingMoeForCausalLM"], "model_type": "bailing_moe",
         "moe_intermediate_size": 8, "first_k_dense_replace": 0, "norm_topk_prob": True, "norm_head": True,
         "use_bias": False, "use_qkv_bias": False, "rope_scaling": None, "sliding_window": 4096, "max_window_layers": 28,
         "use_sliding_window": False}
-LING2 = {**LING, "architectures": ["BailingMoeV2ForCausalLM"], "hidden_size": 32, "num_experts": 8, "num_shared_experts": 1, "n_group": 4,
-         "topk_group": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 2.5, "score_function": "sigmoid",
-         "moe_router_enable_expert_bias": True, "use_qk_norm": True, "partial_rotary_factor": 0.5, "norm_head": False,
-         "num_nextn_predict_layers": 0}
+LING2 = {**LING, "architectures": ["BailingMoeV2ForCausalLM"], "hidden_size": 32, "num_experts": 8,
+         "num_shared_experts": 1, "n_group": 4, "topk_group": 2, "first_k_dense_replace": 1,
+         "routed_scaling_factor": 2.5, "score_function": "sigmoid", "moe_router_enable_expert_bias": True, "use_qk_norm": True,
+         "partial_rotary_factor": 0.5, "norm_head": False, "num_nextn_predict_layers": 0}
 
 
 # ---- Baichuan ----
@@ -308,7 +309,8 @@ class Plm(Model):
         return attend(q, k, v, q.shape[-1] ** -0.5, everything)
 
     def feed(self, at, i, x):
-        return self.linear(at + "mlp.down_proj", np.maximum(self.linear(at + "mlp.up_proj", x, self.ff), 0) ** 2, self.d)
+        up = np.maximum(self.linear(at + "mlp.up_proj", x, self.ff), 0)
+        return self.linear(at + "mlp.down_proj", up ** 2, self.d)
 
 
 PLM = {"architectures": ["PLMForCausalLM"], "model_type": "plm", **SMALL, "num_key_value_heads": 4,
@@ -495,7 +497,8 @@ CASES = {
     "minicpm3_gguf": (MINICPM3, MiniCPM3), "deepseek_moe": (DEEPSEEK, DeepSeek),
     "arctic": (ARCTIC, Arctic),
     "smallthinker_loud": (THINKER | {"num_hidden_layers": 1, "rope_layout": [1], "sliding_window_layout": [0]},
-                          LoudThinker)}
+                          LoudThinker),
+    "deepseek_moe_one": (DEEPSEEK | {"num_experts_per_tok": 1, "norm_topk_prob": True}, DeepSeek)}
 SPARSE = {"baichuan_7b": [0, 15, 31]}       # of which only a few rows are kept, and attention of these layers
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does llama.cpp read the GGUF files that gguf_modern.py, gguf_hybrid.py, gguf_remote.py and gguf_more.py write, and as
 PyTorch reads the checkpoint?
+
     gguf_llama_cpp.py FOLDER...      each a fixture with its reference: how far llama.cpp's logits are from PyTorch's,
                                      and the largest of these; or what it says of the file
 
@@ -30,6 +31,8 @@ from gguf_files import STRING, U32, write
 def kind_of(config):
     kinds = gguf_modern.File, gguf_hybrid.Hybrid, gguf_remote.Remote, gguf_more.More
     return next((c for c in kinds if config["model_type"] in c.arches), None)
+
+
 
 def logits(folder, config, tokens):
     tensors = {n: t.f32() if t.kind in ("F16", "BF16") else t for n, t in gguf_modern.read(folder).items()}

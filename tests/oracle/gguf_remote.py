@@ -40,10 +40,10 @@ class Remote(File):
               "minicpm3": ("minicpm3", False, {}), "deepseek": ("deepseek", True, {}),
               "internlm2": ("internlm2", True, INTERNLM2), "arctic": ("arctic", True, ARCTIC),
               "smallthinker": ("smallthinker", False, {"block_sparse_moe.primary_router": "ffn_gate_inp"})}
-    same = {"num_layers": "num_hidden_layers", "padded_vocab_size": "vocab_size", "seq_length": "max_position_embeddings",
-            "ffn_hidden_size": "intermediate_size", "multi_query_group_num": "num_key_value_heads",
-            "layernorm_epsilon": "rms_norm_eps", "num_shared_experts": "n_shared_experts",
-            "model_max_length": "max_position_embeddings"}
+    same = {"num_layers": "num_hidden_layers", "padded_vocab_size": "vocab_size",
+            "seq_length": "max_position_embeddings", "ffn_hidden_size": "intermediate_size",
+            "multi_query_group_num": "num_key_value_heads", "layernorm_epsilon": "rms_norm_eps",
+            "num_shared_experts": "n_shared_experts", "model_max_length": "max_position_embeddings"}
 
     def __init__(self, config, tensors):
         config = {self.same.get(key, key): value for key, value in config.items()}
@@ -136,7 +136,8 @@ class Remote(File):
             self.put("expert_feed_forward_length", U32, c["moe_ffn_hidden_size"])
             self.put("feed_forward_length", U32, c["moe_ffn_hidden_size"])
             self.put("expert_gating_func", U32, 1 if c["moe_primary_router_apply_softmax"] else 2)
-            self.put("attention.sliding_window", U32, c["sliding_window_size"] if any(c["sliding_window_layout"]) else None)
+            window = c["sliding_window_size"] if any(c["sliding_window_layout"]) else None
+            self.put("attention.sliding_window", U32, window)
         if self.kind in ("plm", "minicpm3"):
             self.put("attention.head_count_kv", U32, self.heads)
             self.put("attention.key_length", U32, c["qk_nope_head_dim"] + c["qk_rope_head_dim"])

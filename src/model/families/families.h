@@ -150,6 +150,8 @@ int sh_mixture_after(struct sh_arch *a, const struct sh_config *c, const char *k
 int sh_mixture_listed(struct sh_arch *a, const struct sh_config *c, int usual, struct sh_err *e);
 /* Experts as wide as intermediate_size, in every layer. */
 sh_shape sh_mixture_shape;
+/* The weight of an expert is not divided by itself where a token uses one alone. */
+void sh_mixture_leave_one(struct sh_arch *a);
 
 /* Latent attention as DeepSeek has it (family_deepseek.c), also with experts whose choice is corrected. finish: what
  * the forward pass needs; still: the same where nothing rotates. */

@@ -64,6 +64,7 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
         return sh_config_refuse(c, "score_function", "\"sigmoid\"", e);
     if (!second)
         a->mix.scale = 1;
+    sh_mixture_leave_one(a);
     return sh_config_classic_rope(a, c, e);
 }
 

@@ -25,6 +25,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
+    sh_mixture_leave_one(a);
     if (sh_config_whole_rope(a, c, e))
         return -1;
     if (a->rope.kind != SH_ROPE_PLAIN && a->rope.kind != SH_ROPE_LINEAR && a->rope.kind != SH_ROPE_DYNAMIC)

@@ -56,6 +56,11 @@ int sh_mixture_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err
            sh_mixture_needs(c, a->mix.width, "intermediate_size", e) ? -1 : 0;
 }
 
+void sh_mixture_leave_one(struct sh_arch *a)
+{
+    a->flags &= a->mix.used > 1 ? ~0u : ~(unsigned)SH_MIX_NORMED;
+}
+
 #define COUNTS SH_COUNT_KEY(mix.n, 1e5, "num_local_experts"), SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok")
 #define KEYS \
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"), \
