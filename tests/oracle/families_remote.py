@@ -249,8 +249,8 @@ LING = {"architectures": ["BailingMoeForCausalLM"], "model_type": "bailing_moe",
         "use_sliding_window": False}
 LING2 = {**LING, "architectures": ["BailingMoeV2ForCausalLM"], "hidden_size": 32, "num_experts": 8,
          "num_shared_experts": 1, "n_group": 4, "topk_group": 2, "first_k_dense_replace": 1,
-         "routed_scaling_factor": 2.5, "score_function": "sigmoid", "moe_router_enable_expert_bias": True, "use_qk_norm": True,
-         "partial_rotary_factor": 0.5, "norm_head": False, "num_nextn_predict_layers": 0}
+         "routed_scaling_factor": 2.5, "score_function": "sigmoid", "moe_router_enable_expert_bias": True,
+         "use_qk_norm": True, "partial_rotary_factor": 0.5, "norm_head": False, "num_nextn_predict_layers": 0}
 
 
 # ---- Baichuan ----

@@ -154,6 +154,7 @@ class Remote(File):
             self.put("attention.layer_norm_epsilon", FLOAT, None)
             self.put("attention.head_count_kv", U32, None)
         if self.kind.startswith("bailing"):
+            self.put("attention.sliding_window", U32, None)     # which is not in use
             self.put("expert_shared_count", U32, c["n_shared_experts"])
             self.put("expert_weights_norm", BOOL, c["norm_topk_prob"])
             self.put("expert_weights_scale", FLOAT, c.get("routed_scaling_factor", 1.0))
