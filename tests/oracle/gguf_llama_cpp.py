@@ -33,7 +33,6 @@ def kind_of(config):
     return next((c for c in kinds if config["model_type"] in c.arches), None)
 
 
-
 def logits(folder, config, tokens):
     tensors = {n: t.f32() if t.kind in ("F16", "BF16") else t for n, t in gguf_modern.read(folder).items()}
     f = kind_of(config)(config, tensors)
