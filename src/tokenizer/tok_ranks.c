@@ -237,11 +237,11 @@ const char *sh_tok_ranks_file(const char *folder)
 static const struct class *class_of(const char *folder, const char *file, const json_t *config, struct sh_err *e)
 {
     const json_t *name = json_object_get(config, "tokenizer_class");
-    for (int i = 0; i < N_CLASS && json_is_string(name); i++)
-        if (!strcmp(classes[i].file, file) && !strcmp(classes[i].name, json_string_value(name)))
+    for (int i = 0; i < N_CLASS; i++)
+        if (json_is_string(name) && !strcmp(classes[i].name, json_string_value(name)) && !strcmp(classes[i].file, file))
             return &classes[i];
-    sh_fail(e, "%s/%s: a rank list (tiktoken's format) does not say how texts are cut, and tokenizer_class %.80s is not "
-            "known: expected TikTokenTokenizer with tiktoken.model, QWenTokenizer with qwen.tiktoken or "
+    sh_fail(e, "%s/%s: a rank list (tiktoken's format) does not say how texts are cut, and tokenizer_class %.80s is "
+            "not known: expected TikTokenTokenizer with tiktoken.model, QWenTokenizer with qwen.tiktoken or "
             "ChatGLM4Tokenizer with tokenizer.model", folder, file,
             json_is_string(name) ? json_string_value(name) : sh_json_kind(name));
     sh_hint(e, "use the tokenizer.json of the same model instead");
