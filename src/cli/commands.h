@@ -47,7 +47,7 @@ void sh_commands_list(FILE *to);
 /* The error for an unknown command, with similar names as a hint; returns -1. */
 int sh_command_unknown(const char *name, struct sh_err *e);
 
-/* man.c: the manual pages shears-COMMAND(1) and shears(1), in man(7) macros, from the tables behind --help. */
+/* man.c: the manual pages shears-COMMAND(1) and shears(1), in man(7) macros, from the tables that --help prints. */
 void sh_man_page(const struct sh_cmd *c, FILE *to);
 void sh_man_overview(FILE *to);
 

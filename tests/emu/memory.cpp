@@ -224,7 +224,7 @@ void check_edges(const char *what)
         if (!is_edge(r->at - EDGE, EDGE))
             fail("%s has written before an allocation of %zu bytes", what, r->bytes);
         if (!is_edge(end, (size_t)(r->map + r->map_bytes - end)))
-            fail("%s has written behind an allocation of %zu bytes", what, r->bytes);
+            fail("%s has written after an allocation of %zu bytes", what, r->bytes);
     }
 }
 #endif

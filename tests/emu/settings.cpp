@@ -12,7 +12,7 @@ namespace emu {
 static unsigned long launches;
 static cudaError_t lasting = cudaSuccess;
 
-/* A whole number, with K, M or G behind; `otherwise` when the variable is not set. */
+/* A whole number, with K, M or G after it; `otherwise` when the variable is not set. */
 static unsigned long long number_in(const char *name, unsigned long long otherwise)
 {
     const char *text = getenv(name);
@@ -22,7 +22,7 @@ static unsigned long long number_in(const char *name, unsigned long long otherwi
     unsigned long long n = strtoull(text, &end, 10);
     int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
     if (end == text || end[shift ? 1 : 0])
-        fail("%s=%s: a whole number is expected, with K, M or G behind", name, text);
+        fail("%s=%s: a whole number is expected, with K, M or G after it", name, text);
     return n << shift;
 }
 

@@ -4,7 +4,7 @@
  *     SH_EMU_DEVICES   how many devices there are (default 1, at most 8; 0: cudaErrorNoDevice),
  *                      or "driver": cudaErrorInsufficientDriver. All but the first have their
  *                      number in their name
- *     SH_EMU_MEMORY    bytes of each device, with K, M or G behind (default 1G); cudaMalloc beyond
+ *     SH_EMU_MEMORY    bytes of each device, with K, M or G after it (default 1G); cudaMalloc beyond
  *                      is refused
  *     SH_EMU_PINNED    bytes of pinned memory that there are (default: no limit); cudaHostAlloc beyond is refused
  *     SH_EMU_PAGEABLE  late (default): host memory that is not pinned is read when the stream comes to the copy,

@@ -275,10 +275,10 @@ const Case fault_cases[] = {
     {"warp: reads a lane outside the mask", RUN(reads_unnamed), "reads lane 20, which the mask 0000ffff leaves out"},
     {"warp: different functions meet", RUN(different_functions), "of lanes ffffffff|waits in"},
 #ifndef __SANITIZE_ADDRESS__            /* the sanitizer finds these by itself */
-    {"memory: a byte behind an allocation", write_at<1000>, "writes_at has written behind an allocation of 1000"},
+    {"memory: a byte after an allocation", write_at<1000>, "writes_at has written after an allocation of 1000"},
     {"memory: a byte before an allocation", write_at<-1>, "writes_at has written before an allocation of 1000"},
 #endif
-    {"memory: far behind an allocation", write_at<2000>, "writes_at, block (0, 0, 0), thread 7: it touches byte 2000"},
+    {"memory: far after an allocation", write_at<2000>, "writes_at, block (0, 0, 0), thread 7: it touches byte 2000"},
     {"memory: freed", touches_freed, "reads_holder|it touches byte 0 of freed device memory of 100 bytes"},
     {"memory: read by the host", host_reads, "it touches byte 5 of device memory|outside of all kernels"},
     {"an argument of the host's memory", host_argument, "kernel writes_at: argument 1"},

@@ -20,7 +20,7 @@ struct story {
 void story_tell(struct story *s);
 void story_free(struct story *s);
 
-/* What to change a story's rows, queries and vectors into behind token `from`: other numbers. */
+/* What to change a story's rows, queries and vectors into after token `from`: other numbers. */
 void story_change(struct story *s, int from);
 
 /* Mean over the group: what row t gives to key j (0 outside of the window), and what the rows from t on

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/: what every backend does besides its operations: devices, memory, errors, and weights that
- * are made beside the operations of another thread. */
+ * are made next to the operations of another thread. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -328,7 +328,7 @@ int main(void)
         LIST_BACKENDS("memory: a limit is kept", limited_memory),
         LIST_BACKENDS("device: counted, opened, described", described),
         LIST_BACKENDS("errors: the first one sticks and nothing runs after it", errors_stick),
-        LIST_BACKENDS("weights: made and dropped beside operations", weights_beside),
+        LIST_BACKENDS("weights: made and dropped next to operations", weights_beside),
         LIST_BACKENDS("weights: one dropped and the next made without a sync", weights_in_turn),
         LIST_BACKENDS("vectors: brought and given back during operations", vectors_beside),
         LIST_BACKENDS("vectors: likewise, as late as can be", vectors_late),

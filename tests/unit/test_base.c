@@ -112,7 +112,7 @@ static void writer_renders_one_tree(void)
     sh_out_free(o);
 }
 
-/* Groups are objects in JSON and columns in tables, at the top and in items, with scalars behind them. */
+/* Groups are objects in JSON and columns in tables, at the top and in items, with scalars after them. */
 static void writer_groups(void)
 {
     struct sh_out *o = sh_out_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plots: axes that have numbers beside them however far they reach, and captions that say what is drawn. */
+/* plots: axes that have numbers next to them however far they reach, and captions that say what is drawn. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

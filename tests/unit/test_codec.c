@@ -29,7 +29,7 @@ struct log8_fault {
     int side, percent, zero;                            /* wrong decisions                        */
 };
 
-/* Codes of `count` scores in a row of n keys behind its largest one, as logits around `shift` that are as
+/* Codes of `count` scores in a row of n keys after its largest one, as logits around `shift` that are as
  * inexact as a sum of floats; and what is read. The row is filled up with zeros. */
 static void code_row(float *read, int n, float most, const float *p, int count, double shift)
 {
@@ -71,7 +71,7 @@ static void judge(struct log8_fault *f, int n, const float *p, const float *read
     }
 }
 
-/* Scores from the largest down beyond 1e-8, and those on and beside every threshold. The largest is below one
+/* Scores from the largest down beyond 1e-8, and those on and next to every threshold. The largest is below one
  * half: above it a row must sum to 1. */
 static int scores_below(float *to, int n, float most, uint64_t seed)
 {
@@ -230,7 +230,7 @@ static void dense_round_trips(void)
 }
 
 /* A row that sums to about 1: a few large scores, many small ones, exact zeros, and scores at K/n and
- * right beside it. */
+ * right next to it. */
 static void make_row(float *row, int n, uint64_t seed)
 {
     double sum = 0;
@@ -451,7 +451,7 @@ static void damaged_sparse_blocks(void)
     CU_ASSERT(refuses_part(0, "", 0, "0 rows"));
     CU_ASSERT(refuses_part(1, "", 0, "counts"));
     CU_ASSERT(refuses_part(2, "\0\3" "\1" "\0\0\4", 6, NULL) == 0);            /* up to the last key  */
-    CU_ASSERT(refuses_part(2, "\0\4" "\1" "\0\0\4", 6, "row 4"));              /* and one behind it   */
+    CU_ASSERT(refuses_part(2, "\0\4" "\1" "\0\0\4", 6, "row 4"));              /* and one after it    */
     CU_ASSERT(refuses_part(2, "\0\2" "\1" "\0\0\5", 6, "row 6"));
     CU_ASSERT(refuses_part(2, "\0\2" "\1" "\0\0\377", 6, "row 6"));            /* ends in a long gap  */
     CU_ASSERT(refuses_part(2, "\377\377\377\377\377\377", 6, "row 4"));

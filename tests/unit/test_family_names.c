@@ -67,7 +67,7 @@ static void free_file(struct file *f)
     free(f->at);
 }
 
-/* The file with this header, beside the checkpoint's config, into the scratch folder. */
+/* The file with this header, next to the checkpoint's config, into the scratch folder. */
 static void write_copy(const char *checkpoint, const struct file *f, const json_t *header)
 {
     size_t bytes;

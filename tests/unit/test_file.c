@@ -58,7 +58,7 @@ static void whole_or_as_before(void)
     free(beside);
 }
 
-/* A longer text of a killed program must not show behind ours. */
+/* A longer text of a killed program must not show after ours. */
 static void left_over_is_taken_over(void)
 {
     char *path = path_of("taken"), *beside = path_of("taken.shears-new");

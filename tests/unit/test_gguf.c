@@ -437,7 +437,7 @@ static void scale_of_scores(void)
     char *count = memmem(all, n, name, strlen(name));
     CU_ASSERT_PTR_NOT_NULL_FATAL(count);
     for (int large = 0; large <= 1; large++) {
-        count[strlen(name) + 4] = large ? 46 : 2;       /* behind the key and the kind */
+        count[strlen(name) + 4] = large ? 46 : 2;       /* after the key and the kind */
         struct sh_config *c = sh_config_open(scratch_write("m.gguf", all, n), &e);
         CU_ASSERT_FATAL(c != NULL && !sh_config_arch(c, &a, &e) && a.n_layer == (large ? 46 : 2));
         CU_ASSERT(fabsf(a.scale - (large ? 0.5f : 0.35355339f)) < 1e-7f);

@@ -160,7 +160,7 @@ static void ample_budget(void)
     each(ample);
 }
 
-/* Nobody protected leaves, at most the budget stays behind the prompt, and something leaves at all. */
+/* Nobody protected leaves, at most the budget stays after the prompt, and something leaves at all. */
 static void protects(const struct story *s, const struct sh_policy_spec *p)
 {
     int leaves[LONGEST], at_least = sh_policy_protected(p) + 1, keeps = !strcmp(p->policy->name, "full");

@@ -94,7 +94,7 @@ static double turned(const struct rotary_case *c, const struct matrix *x, int ro
 {
     int half = c->n_rot / 2, first = head * c->d_head;
     double own = matrix_at(x, row, first + i);
-    *size = 0;                                          /* behind n_rot nothing changes */
+    *size = 0;                                          /* after n_rot nothing changes */
     if (i >= c->n_rot)
         return own;
     int pair = i % half, second = i >= half;

@@ -230,7 +230,7 @@ static void bootstrap_tells_laws_apart(void)
     }
     CU_ASSERT(n_plausible >= 7);                        /* 9 of 10 on average */
 
-    /* A short tail behind a long body: replicas must have both. */
+    /* A short tail after a long body: replicas must have both. */
     double *x = xcalloc(n, sizeof *x);
     n_plausible = 0;
     for (uint64_t seed = 0; seed < 5; seed++) {

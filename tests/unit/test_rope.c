@@ -217,7 +217,7 @@ int main(void)
         {"rope: frequencies and tables of every scaling equal transformers'", frequencies},
         {"rope: configs that make no sense are refused by the key", refusals},
         {"rope: what depends on a sequence's length", lengths},
-        {"rope: keys in corners, of it and beside it", corners},
+        {"rope: keys in corners, of it and next to it", corners},
         {0}};
     return tap_run("rope", tests);
 }

@@ -119,7 +119,7 @@ EACH_BACKEND(norms_layer)
 EACH_BACKEND(norms_rms)
 
 /* All that rounding to a 16-bit type can meet: every value of it and of the other one, the middle to the
- * next, and the f32 numbers beside that middle. Returns how many. */
+ * next, and the f32 numbers next to that middle. Returns how many. */
 static int hard_numbers(float *to, int every)
 {
     int n = 0;

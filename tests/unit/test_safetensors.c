@@ -40,7 +40,7 @@ static int folder_refused(const char *part)
     return says(part) && s == NULL;
 }
 
-/* A header, the bytes of data behind it, and what the refusal must say. */
+/* A header, the bytes of data after it, and what the refusal must say. */
 static const struct lie { const char *header; size_t bytes; const char *says; } lies[] = {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 4,
      "data_offsets [0, 8] extend past the 4 bytes"},

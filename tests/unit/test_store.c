@@ -355,7 +355,7 @@ static void writer_holds_back(void)
     CU_ASSERT(ask_store(db, "SELECT count(*) FROM done") == 3);
 }
 
-/* The first failure stops everything behind it and comes back from push and end. */
+/* The first failure stops everything after it and comes back from push and end. */
 static void writer_passes_failures_on(void)
 {
     fresh();

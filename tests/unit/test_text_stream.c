@@ -12,7 +12,7 @@ static struct sh_err e;
 
 struct tally { int cases, other, torn; };
 
-/* Ids [0, cut) are the prompt. The pieces must make what the tokens decode to behind it. */
+/* Ids [0, cut) are the prompt. The pieces must make what the tokens decode to after it. */
 static void play(const struct sh_tokenizer *t, const int32_t *ids, size_t n, size_t cut, struct tally *tally)
 {
     struct sh_text_stream s;

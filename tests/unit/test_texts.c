@@ -222,7 +222,7 @@ static void bad_ids(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        {"text: consecutive whole sequences behind the start token", text_with_start},
+        {"text: consecutive whole sequences after the start token", text_with_start},
         {"text: the same without a start token", text_without_start},
         {"text: sequences of one token", one_token},
         {"text: missing, empty, not UTF-8", bad_texts},

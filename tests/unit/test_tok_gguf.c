@@ -313,7 +313,7 @@ static void write_story(const struct story *s)
     written("m.gguf");
 }
 
-/* The ids of "ab<s>a" with what is put in front and behind; the list ends with -1. */
+/* The ids of "ab<s>a" with what is put before and after it; the list ends with -1. */
 static int gives(const struct story *s, const int32_t *wanted)
 {
     struct sh_ids ids = {0};

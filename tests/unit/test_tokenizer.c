@@ -134,7 +134,7 @@ static void opt_end_to_end(void)
     json_decref(root);
 }
 
-/* With the tokens in front and behind. */
+/* With the tokens before and after. */
 static int agrees_special(const struct sh_tokenizer *t, const json_t *text, const json_t *ids)
 {
     struct sh_ids got = {0};

@@ -310,7 +310,7 @@ static void holes_and_missing_characters(void)
     scratch_clear();
 }
 
-/* What the classes of transformers 4.46.3 do with the flags beside a tokenizer.json. */
+/* What the classes of transformers 4.46.3 do with the flags next to a tokenizer.json. */
 static void flags_by_class(void)
 {
     static const struct { const char *class; int heeds; } cases[] = {

@@ -271,7 +271,7 @@ static void damaged(void)
 
 /* ---- folders ---- */
 
-/* Files beside tokenizer.model: the start token, tokens that are cut out of the text, new ones. */
+/* Files next to tokenizer.model: the start token, tokens that are cut out of the text, new ones. */
 static void beside(void)
 {
     static const char config[] =
@@ -346,8 +346,8 @@ int main(void)
         {"specifications: each fault has its sentence", refused_specs},
         {"pieces: each fault has its sentence", refused_pieces},
         {"damaged files", damaged},
-        {"the files beside tokenizer.model", beside},
-        {"the space in front of a text, and behind special tokens", space_in_front},
+        {"the files next to tokenizer.model", beside},
+        {"the space before a text, and after special tokens", space_in_front},
         {0}};
     return tap_run("tokenizer_model", tests);
 }

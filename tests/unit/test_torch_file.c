@@ -266,7 +266,7 @@ static void opcodes_are_refused(void)
     scratch_clear();
 }
 
-/* `unit` n times behind `head`. */
+/* `unit` n times after `head`. */
 static int bomb_refused(const char *head, size_t head_bytes, const char *unit, size_t unit_bytes, size_t n,
                         const char *part)
 {
@@ -394,7 +394,7 @@ static void load_archive(void)
     sh_map_close(&map);
 }
 
-/* The header, local or central, of the entry whose name ends so; its name begins `name_at` behind. */
+/* The header, local or central, of the entry whose name ends so; its name begins `name_at` after it. */
 static unsigned char *find_header(const char *signature, size_t name_at, const char *end)
 {
     size_t n = strlen(end);

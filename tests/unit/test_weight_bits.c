@@ -249,7 +249,7 @@ EACH_BACKEND(products_f32)
 EACH_BACKEND(products_f16)
 EACH_BACKEND(products_bf16)
 
-/* Numbers kept whole beside codes; numbers that f16 cannot hold are not quietly something else. */
+/* Numbers kept whole next to codes; numbers that f16 cannot hold are not quietly something else. */
 static void beside_each_other(const struct target *t)
 {
     enum { ROWS = 70, COLS = 90 };
@@ -306,7 +306,7 @@ static void long_rows(const struct target *t)
 static void long_rows_cpu(void) { target_run(ON_CPU, long_rows); }
 static void long_rows_module(void) { target_run(ON_MODULE, long_rows); }
 
-/* Codes take what they should, and a product no more beside them than it said. */
+/* Codes take what they should, and a product no more next to them than it said. */
 static void memory(const struct target *t)
 {
     enum { ROWS = 9, IN = 333, OUT = 129, ROUNDING = 512 };
@@ -342,7 +342,7 @@ int main(void)
         LIST_BACKENDS("weight bits: products of f32 operands", products_f32),
         LIST_BACKENDS("weight bits: products of f16 operands", products_f16),
         LIST_BACKENDS("weight bits: products of bf16 operands", products_bf16),
-        LIST_BACKENDS("weight bits: beside whole numbers, and beyond f16", beside_each_other),
+        LIST_BACKENDS("weight bits: next to whole numbers, and beyond f16", beside_each_other),
         {"weight bits: rows of two million inputs", long_rows_cpu},
         {"weight bits: rows of two million inputs (module)", long_rows_module},
         {"weight bits: memory (module)", memory_module},

@@ -161,7 +161,7 @@ static const struct sh_metric simulate_prefix[SH_N_SIM_PREFIX] = {
     [SH_SP_ROOM] = {"prefix_cache_blocks", "room", 0, COUNT}};
 METRICS_WITH(sh_simulate_prefix_metrics, simulate_prefix, ~(1u << SH_SP_SHARE | 1u << SH_SP_HIT));
 
-/* What stands behind a name, a file or a row of a catalogue, is in "costs" and "requests_hash". Sorted. */
+/* What a name, a file or a row of a catalogue stands for is in "costs" and "requests_hash". Sorted. */
 static const struct sh_setting simulate_setting[] = {
     TEXT("allocator"), REAL("bandwidth"), WHOLE("block"), TEXT("calibrate"), HASH("costs"), REAL("disk_bandwidth"),
     REAL("disk_cache_bytes"), TEXT("efficiency"), TEXT("engine"), WHOLE("ep"), TEXT("evict"), TEXT("evidence"),

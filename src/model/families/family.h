@@ -48,7 +48,7 @@ enum sh_role {
     SH_OWN_GATE_W, SH_OWN_OUT_W, SH_OWN_POST_W, SH_LAYER_SCALE,                             /* streams.c */
     SH_ALTUP_NORM_W, SH_ALTUP_ROUTER_W, SH_ALTUP_PREDICT, SH_ALTUP_CORRECT, SH_ALTUP_SCALE,
     SH_LAUREL_LEFT_W, SH_LAUREL_RIGHT_W, SH_LAUREL_NORM_W,
-    SH_EXPERT_NORM_W, SH_ROUTER_NORM_W, SH_EXPERT_SCALE, SH_MLP_POST_1_W, SH_MLP_POST_2_W,  /* beside */
+    SH_EXPERT_NORM_W, SH_ROUTER_NORM_W, SH_EXPERT_SCALE, SH_MLP_POST_1_W, SH_MLP_POST_2_W,  /* next to a plain block */
     SH_ATTN_ROUTER_W, SH_Q_EXPERT_W, SH_O_EXPERT_W, SH_ATTN_MIX_B, SH_MIX_B,    /* attention_experts.c */
     SH_K_B_W, SH_V_B_W,                     /* KV_B head by head: [rank, d_nope] and [d_v, rank]; GGUF */
     SH_RECUR_CONV_K, SH_RECUR_CONV_V,       /* … then RECUR_CONV is the first part of three       */

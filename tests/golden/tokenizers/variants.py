@@ -85,7 +85,7 @@ def variants():
     yield "replace then lowercase", "gpt2_bpe", {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Lowercase"}, {"type": "Replace", "pattern": {"String": "the"}, "content": "re "}]}}
     yield "roberta", "gpt2_bpe", {"post_processor": {"type": "RobertaProcessing", "sep": ["b", 65], "cls": ["a", 64], "trim_offsets": True, "add_prefix_space": False}}
     yield "bert", "gpt2_bpe", {"post_processor": {"type": "BertProcessing", "sep": ["b", 65], "cls": ["a", 64]}}
-    yield "template behind", "gpt2_bpe", {"post_processor": template([{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "a", "type_id": 0}}])}
+    yield "template after", "gpt2_bpe", {"post_processor": template([{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "a", "type_id": 0}}])}
     yield "template around", "gpt2_bpe", {"post_processor": template([{"SpecialToken": {"id": "b", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "a", "type_id": 0}}])}
     yield "unigram without bytes", "unigram_sp", {"model": {"byte_fallback": False}}
     yield "unigram, no pre-tokenizer", "unigram_sp", {"pre_tokenizer": None}
