@@ -323,6 +323,8 @@ no "catalogue: two rows of a name" 1 "twice.txt: line 3: MINE: found twice, befo
 echo 'mine gb=1 gbps=1 gb=2 f16=1' >twice.txt
 no "catalogue: two values of a key" 1 "twice.txt: line 1: mine: gb: found twice" "${base[@]}" --length 9 \
     --gpus twice.txt
+printf 'mine gb=1 gbps=1 f16=1\0 f16=2\n' >nul.txt
+no "catalogue: a NUL byte" 1 "nul.txt: found a NUL byte, expected text" "${base[@]}" --length 9 --gpus nul.txt
 seq -f 'g%.0f gb=1 gbps=1 f16=1' 5000 >many.txt
 no "catalogue: more rows than can be compared" 1 "many.txt: found more than 4096 lines" "${base[@]}" --length 9 \
     --gpus many.txt

@@ -30,6 +30,11 @@ static char **read_lines(const char *path, struct sh_err *e)
         sh_map_close(&m);
         return NULL;
     }
+    if (m.bytes && memchr(m.at, '\0', m.bytes)) {       /* it would hide the rest of its line */
+        sh_fail(e, "%s: found a NUL byte, expected text", path);
+        sh_map_close(&m);
+        return NULL;
+    }
     char **lines = xcalloc(1, sizeof *lines);
     size_t n = 0;
     for (const char *at = (const char *)m.at, *end = at + m.bytes; at && at < end && n <= MOST_LINES; n++) {
@@ -37,7 +42,7 @@ static char **read_lines(const char *path, struct sh_err *e)
         size_t len = (size_t)((stop ? stop : end) - at);
         lines = xreallocarray(lines, n + 2, sizeof *lines);
         lines[n] = xcalloc(len + 1, 1);
-        memcpy(lines[n], at, len);      /* a NUL byte ends the line early; the row is then too short */
+        memcpy(lines[n], at, len);
         lines[n + 1] = NULL;
         at += len + 1;
     }
