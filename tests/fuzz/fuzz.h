@@ -29,8 +29,9 @@ void fuzz_names(const struct sh_err *e, const char *path);
  * then the data (so that a mutated header keeps a length that fits); else the file as it is. */
 void fuzz_safetensors(const char *name, const uint8_t *data, size_t size);
 
-/* A tokenizer's file in the scratch folder: opened; when that works, a text is encoded and decoded. Always 0. */
-int fuzz_tokenizer_file(const char *name, const uint8_t *data, size_t size);
+/* A tokenizer's file in the scratch folder, with this tokenizer_config.json (NULL: none): opened; when that works, a
+ * text is encoded and decoded. Always 0. */
+int fuzz_tokenizer_file(const char *name, const uint8_t *data, size_t size, const char *config);
 
 /* The rows of a trace block: described by the first 14 bytes (first_row, n_rows, window: int32; codec,
  * how: a byte each), which are taken off. */

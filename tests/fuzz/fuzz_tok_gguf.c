@@ -4,5 +4,5 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    return fuzz_tokenizer_file("m.gguf", data, size);
+    return fuzz_tokenizer_file("m.gguf", data, size, NULL);
 }
