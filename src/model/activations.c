@@ -24,7 +24,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     size_t hidden = n * (size_t)c->d_model, reach = (size_t)a->positions;
     size_t turns = c->pos == SH_POS_ROTARY ? reach * (size_t)(widest_turn(c) / 2) : 0;
     const struct sh_streams *s = &c->streams;
-    size_t own = n * (size_t)s->d_own, streams = s->n > 1 ? (size_t)s->n : 0, beside = c->mix.beside ? hidden : 0;
+    size_t own = n * (size_t)s->d_own, streams = s->n > 1 ? (size_t)s->n : 0, plain = c->mix.next_to ? hidden : 0;
     size_t late = c->mix.late ? hidden : 0;
     size_t local = c->local_rope.base > 0 ? turns : 0, f32 = sizeof(float);
     const struct sh_latent *t = &c->latent;
@@ -61,8 +61,8 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->stream_h, streams ? hidden * f32 : 0}, {&a->stream_was, streams * hidden * f32},
         {&a->stream_share, streams * streams * n * f32}, {&a->laurel, s->laurel ? hidden * f32 : 0},
         {&a->laurel_y, n * (size_t)s->laurel * operand}, {&a->own_gate, own * f32}, {&a->own_in, own * f32},
-        {&a->own_y, own * operand}, {&a->beside, (beside + late) * f32}, {&a->beside_x, beside * operand},
-        {&a->beside_by, beside * operand},
+        {&a->own_y, own * operand}, {&a->next_to, (plain + late) * f32}, {&a->next_to_x, plain * operand},
+        {&a->next_to_by, plain * operand},
         {&a->query_row, n * sets * sizeof(int)}, {&a->query_share, n * sets * f32}, {&a->query_x, set * operand},
         {&a->query_y, set * f32},
         {&a->recur_x, channels * f32}, {&a->recur_z, values * f32}, {&a->recur_out, values * f32},

@@ -19,7 +19,7 @@ int sh_arch_attends(const struct sh_arch *a, int layer)
 {
     if (a->shared.n)
         return sh_arch_shares(a, layer);
-    uint64_t linear = a->recurrent.beside ? 0 : a->linear[layer / 64];
+    uint64_t linear = a->recurrent.next_to ? 0 : a->linear[layer / 64];
     return !((linear | a->feeds[layer / 64]) >> layer % 64 & 1);
 }
 

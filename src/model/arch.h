@@ -68,7 +68,7 @@ enum sh_route {
 
 /* Experts next to a plain block in the same layer: after attention, normed each (Gemma 4); or next to both, of what the
  * layer reads (Arctic). */
-enum sh_beside { SH_BESIDE_NOTHING, SH_BESIDE_PLAIN, SH_BESIDE_ATTENTION };
+enum sh_next_to { SH_NEXT_TO_NOTHING, SH_NEXT_TO_PLAIN, SH_NEXT_TO_ATTENTION };
 
 enum { SH_MOST_LAYERS = 10048 };            /* a multiple of 64                                   */
 
@@ -82,7 +82,7 @@ struct sh_mixture {
     int others_are_0;                       /* … experts of other groups have a score of 0, and may be chosen */
     enum sh_route route;
     int attends;                            /* experts make queries and outputs, too (attention_experts.c) */
-    enum sh_beside beside;
+    enum sh_next_to next_to;
     int late;                               /* the same, and what they give is added at the end of the next layer, */
                                             /* which has none (LongCat)                           */
     int early;                              /* the router reads what the layer reads, without a norm (SmallThinker) */
@@ -138,7 +138,7 @@ struct sh_recurrent {
     int has_bias, has_out_bias, has_conv_bias;      /* its products of x; the last one; its convolution */
     float least, most;                      /* … limits of the steps; most 0: none                */
     float factor[5];                        /* Mamba-2: of z, x, b, c and steps as they leave their products; 0: 1 */
-    int beside;                             /* its layers attend, too, and add what both give     */
+    int next_to;                            /* its layers attend, too, and add what both give     */
 };
 
 /* What adds to the hidden states. */
@@ -225,7 +225,7 @@ struct sh_arch {
     struct sh_mixture mix;
     struct sh_latent latent;
     struct sh_recurrent recurrent;
-    uint64_t linear[SH_MOST_LAYERS / 64];   /* bit of a layer: it is recurrent (recurrent.beside: and attends) */
+    uint64_t linear[SH_MOST_LAYERS / 64];   /* bit of a layer: it is recurrent (recurrent.next_to: and attends) */
     struct sh_shared shared;
     int one_block;                          /* a layer is one block: attention, recurrence or feed-forward */
     uint64_t feeds[SH_MOST_LAYERS / 64];    /* bit of a layer: then it is the last of these       */

@@ -426,9 +426,9 @@ static void add_both(const struct sh_layer *l, const struct sh_activations *a, s
 {
     const struct sh_arch *c = a->arch;
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols), mixed = block;
-    struct sh_mat x = sh_dense(a->beside_x, a->dtype, h.rows, h.cols), by = x;
-    mixed.at = a->beside;
-    by.at = a->beside_by;
+    struct sh_mat x = sh_dense(a->next_to_x, a->dtype, h.rows, h.cols), by = x;
+    mixed.at = a->next_to;
+    by.at = a->next_to_by;
     sh_layer_linear(l, block, up, SH_DOWN_W, SH_DOWN_B, SH_ACT_NONE, 0);
     sh_layer_norm(l, c, block, block, SH_MLP_POST_1_W, SH_N_ROLE, 0);
     sh_layer_norm(l, c, x, h, SH_EXPERT_NORM_W, SH_N_ROLE, 0);
@@ -445,10 +445,10 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
                                 .up = l->matrix[SH_UP_W], .up_bias = l->vector[SH_UP_B]};
     int d_ff = c->late_ff && sh_arch_borrows(c, l->index) ? c->late_ff : c->d_ff;
     struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, d_ff), wide = sh_dense(a->gate, SH_F32, x.rows, d_ff);
-    if (l->n_expert && c->mix.beside) {
-        struct sh_mat read = sh_dense(a->beside_x, a->dtype, h.rows, h.cols);
+    if (l->n_expert && c->mix.next_to) {
+        struct sh_mat read = sh_dense(a->next_to_x, a->dtype, h.rows, h.cols);
         sh_layer_feed(l, a, up, x, &w, SH_LIMITS_OTHERS);
-        if (c->mix.beside == SH_BESIDE_ATTENTION) {
+        if (c->mix.next_to == SH_NEXT_TO_ATTENTION) {
             add_product(l, a, h, up, SH_ADDS_FEED);
             sh_mixture_run(l, a, h, read, read, 1);
         } else {

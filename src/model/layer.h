@@ -80,7 +80,7 @@ struct sh_activations {
      * twice; of dtype: [rows, d_own], [rows, rank]. Of mixtures next to a block: [rows, d_model] f32, and of dtype
      * twice. */
     void *stream_h, *laurel, *stream_was, *stream_share, *own_gate, *own_in, *own_y, *laurel_y;
-    void *beside, *beside_x, *beside_by;
+    void *next_to, *next_to_x, *next_to_by;
     void *pair, *adapted;               /* of shared blocks, of dtype: [rows, 2 d_model], [rows, rank] */
     void *norm_y, *norm_gate, *norm_low;    /* of norms with a gate, [rows, d_model] f32 twice; [rows, norm_rank] */
     /* Of experts of attention: int32, f32 [rows * used]; [rows, the wider of d_model and a set of heads] dtype and f32;

@@ -256,8 +256,8 @@ static void run_router(const struct sh_layer *l, const struct sh_activations *a,
 void sh_mixture_begin(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h)
 {
     const struct sh_mixture *m = &a->arch->mix;
-    if (l->n_expert && m->beside == SH_BESIDE_ATTENTION)
-        sh_layer_norm(l, a->arch, sh_dense(a->beside_x, a->dtype, h.rows, h.cols), h, SH_EXPERT_NORM_W, SH_N_ROLE, 0);
+    if (l->n_expert && m->next_to == SH_NEXT_TO_ATTENTION)
+        sh_layer_norm(l, a->arch, sh_dense(a->next_to_x, a->dtype, h.rows, h.cols), h, SH_EXPERT_NORM_W, SH_N_ROLE, 0);
     if (!m->early || !l->n_expert)
         return;
     l->b->cast(l->d, x, h);
@@ -297,7 +297,7 @@ void sh_mixture_late(const struct sh_layer *l, const struct sh_activations *a, s
 {
     const struct sh_arch *c = a->arch;
     struct sh_mat late = sh_layer_part(c, a->hidden, x.rows, sh_arch_late_at(c), c->d_model);
-    struct sh_mat mixed = sh_dense(a->beside, SH_F32, x.rows, x.cols);
+    struct sh_mat mixed = sh_dense(a->next_to, SH_F32, x.rows, x.cols);
     struct sh_scatter add = {.out = h, .x = late, .by = 1};
     if (l->n_expert) {
         sh_mixture_run(l, a, mixed, x, x, 0);

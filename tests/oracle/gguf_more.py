@@ -104,7 +104,7 @@ class More(Hybrid):
         if stem == "moe" and end == "router_bias":
             return self.add(blk + "exp_probs_b.bias", t)
         if self.kind == "step3p7" and stem == "self_attn.q_norm" and self.c.get("query_pre_attn_scalar"):
-            by = np.float32((self.d / self.c["query_pre_attn_scalar"]) ** 0.5)      # there is no key for it
+            by = np.float32((self.d / self.c["query_pre_attn_scalar"]) ** 0.5)      # files have no key for this
             return self.add(f"{blk}attn_q_norm.{end}", Tensor((t.f32().x + 1) * by, "F32"))
         if name == "self_attn.A_log":
             return self.add(blk + "ssm_a", Tensor(-np.exp(t.f32().x), "F32"))

@@ -58,13 +58,7 @@ static void write_text(const char *name, const char *text)
 
 static int refuses(const char *why)
 {
-    struct sh_err e = {0};
-    struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
-    int fine = !t && strstr(e.text, why) && strstr(e.text, scratch_folder());
-    if (!fine)
-        printf("# expected \"%s\", found \"%s\"\n", why, t ? "an open tokenizer" : e.text);
-    sh_tokenizer_free(t);
-    return fine;
+    return tokenizer_refuses(scratch_folder(), why);
 }
 
 static const struct { const char *lines, *why; } bad[] = {

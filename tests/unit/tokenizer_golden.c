@@ -55,3 +55,14 @@ int tokenizer_agrees(const struct sh_tokenizer *t, const char *text, size_t n, c
     free(ids.at);
     return fine;
 }
+
+int tokenizer_refuses(const char *folder, const char *why)
+{
+    struct sh_err e = {0};
+    struct sh_tokenizer *t = sh_tokenizer_open(folder, &e);
+    int fine = !t && strstr(e.text, why) && strstr(e.text, folder);
+    if (!fine)
+        printf("# expected \"%s\", found \"%s\"\n", why, t ? "an open tokenizer" : e.text);
+    sh_tokenizer_free(t);
+    return fine;
+}

@@ -21,12 +21,12 @@ static const struct sh_param params[] = {
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    int beside = 0, every = 2;
+    int parallel = 0, every = 2;
     a->flags &= ~(unsigned)(SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS);
-    if (sh_config_flag(c, "parallel_attn_mlp_res", &beside, e) ||
+    if (sh_config_flag(c, "parallel_attn_mlp_res", &parallel, e) ||
         sh_config_count(c, "moe_layer_frequency", (int)1e8, &every, e) || sh_mixture_shape(a, c, e))
         return -1;
-    if (!beside)
+    if (!parallel)
         return sh_config_refuse(c, "parallel_attn_mlp_res", "true", e);
     if (every != 1)
         return sh_config_refuse(c, "moe_layer_frequency", "1: experts in every layer", e);
@@ -47,7 +47,7 @@ const struct sh_family sh_family_arctic = {
     .name = "arctic", .model_types = SH_WORDS("arctic"), .architectures = SH_WORDS("ArcticForCausalLM", "ArcticModel"),
     .prefixes = sh_llama_prefixes,
     .start = {SH_LLAMA_START_WITH(1e-5f, 1e6f),
-              .mix = {.n = 8, .used = 1, .route = SH_ROUTE_CHOSEN, .beside = SH_BESIDE_ATTENTION},
+              .mix = {.n = 8, .used = 1, .route = SH_ROUTE_CHOSEN, .next_to = SH_NEXT_TO_ATTENTION},
               .flags = SH_LLAMA_FLAGS},
     .keys = keys, .params = params, .gguf = &sh_gguf_arctic,
     .only = SH_WORDS("use_residual=true", "rope_scaling=null", "rope_parameters=null", "sliding_window=null",

@@ -16,7 +16,7 @@ static const struct sh_param params[] = {
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;     /* mlp_bias is no key of it */
+    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;     /* the family has no mlp_bias */
     return sh_mixture_needs(c, a->mix.n, "n_routed_experts", e) ||
            sh_mixture_needs(c, a->mix.used, "num_experts_per_tok", e) ||
            sh_mixture_shared(a, c, "n_shared_experts", 0, e) || sh_mixture_after(a, c, "first_k_dense_replace", 0, e)

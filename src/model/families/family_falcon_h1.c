@@ -107,6 +107,6 @@ const struct sh_family sh_family_falcon_h1 = {
     .start = {.n_kv_head = 8, .max_pos = 8192, .norm = SH_NORM_RMS, .act = SH_ACT_SILU,
               .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f, .init_std = 0.02f, .rotary_share = 1,
               .rope = {.base = 10000}, .flags = SH_LLAMA_FLAGS,
-              .recurrent = {.kind = SH_STATE_SPACE, .n_v = 128, .n_k = 1, .d_k = 256, .kernel = 4, .beside = 1}},
+              .recurrent = {.kind = SH_STATE_SPACE, .n_v = 128, .n_k = 1, .d_k = 256, .kernel = 4, .next_to = 1}},
     .keys = keys, .params = params, .gguf = &sh_gguf_falcon_h1, .only = SH_WORDS("hidden_act=\"silu\""),
     .shape = shape, .finish = finish};

@@ -190,7 +190,7 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     a->late_ff = doubles && a->borrows_from && a->d_ff <= 50000000 ? 2 * a->d_ff : 0;
     a->scale = 1;
     a->embed_scale = (float)sqrt((double)a->d_model);
-    a->mix.beside = a->mix.n ? SH_BESIDE_PLAIN : SH_BESIDE_NOTHING;
+    a->mix.next_to = a->mix.n ? SH_NEXT_TO_PLAIN : SH_NEXT_TO_NOTHING;
     a->mix.router_scale = 1 / sqrtf((float)a->d_model);
     a->rope.kind = SH_ROPE_PROPORTIONAL;
     a->rope.factor = 1;

@@ -23,7 +23,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     float depth = 1, base = 1, divisor;
     a->embed_scale = 1;
-    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;     /* mlp_bias is no key of it */
+    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;     /* the family has no mlp_bias */
     if (sh_config_real(c, "scale_emb", 1e6, &a->embed_scale, e) ||
         sh_config_real(c, "scale_depth", 1e6, &depth, e) || sh_config_real(c, "dim_model_base", 1e8, &base, e))
         return -1;

@@ -10,7 +10,7 @@ static const struct sh_param params[] = {
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;     /* mlp_bias is no key of it */
+    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;     /* the family has no mlp_bias */
     return sh_latent_shape(a, c, e);
 }
 
