@@ -93,16 +93,28 @@ class Model:
             return self.w[self.embed].astype(np.float64)
         return self.w.make(self.head, self.vocab, self.d)
 
+    def enter(self, i):
+        """Layers may have numbers of heads and widths of their own."""
+
+    def attention(self, at, i, h):
+        """Rows, if there are any, and what the block adds."""
+        p, y = self.attend(*self.queries(at, self.norm(at + self.norms[0], h)))
+        return p, self.linear(at + self.out, y.reshape(self.t, -1), self.d)
+
+    def second(self, at, i, h):
+        return self.feed(at, i, self.norm(at + self.norms[1], h))
+
     def run(self, tokens):
         rows, hidden = [], []
         h = self.w.make(self.embed, self.vocab, self.d, scale=1.0)[tokens] * self.by_embed
         for i in range(self.layers):
             at = self.layer_stem.format(i)
+            self.enter(i)
             hidden.append(h)
-            p, y = self.attend(*self.queries(at, self.norm(at + self.norms[0], h)))
+            p, y = self.attention(at, i, h)
             rows.append(p)
-            h = h + self.by_block * self.linear(at + self.out, y.reshape(self.t, -1), self.d)
-            h = h + self.by_block * self.feed(at, i, self.norm(at + self.norms[1], h))
+            h = h + self.by_block * y
+            h = h + self.by_block * self.second(at, i, h)
         final = self.norm(self.final, h)
         return rows, hidden, final, final @ self.head_matrix().T * self.by_logit
 
@@ -476,6 +488,132 @@ THINKER = {"architectures": ["SmallThinkerForCausalLM"], "model_type": "smallthi
            "moe_num_active_primary_experts": 2, "moe_ffn_hidden_size": 8, "moe_primary_router_apply_softmax": False}
 
 
+# ---- OpenELM ----
+
+def divisible(x, by):
+    """The multiple of by that is nearest to x, or the next where that is less than nine tenths of it."""
+    n = max(by, int(x + by / 2) // by * by)
+    return n + by if n < 0.9 * x else n
+
+
+class OpenELM(Model):
+    layer_stem = "transformer.layers.{}."
+    embed, final = "transformer.token_embeddings.weight", "transformer.norm"
+    norms, qkv, out = ("attn_norm", "ffn_norm"), "attn.qkv_proj", "attn.out_proj"
+
+    def __init__(self, config, w, t):
+        c = config
+        n, groups, d, hd = c["num_transformer_layers"], c.get("num_gqa_groups", 1), c["model_dim"], c["head_dim"]
+        by_layer = [int(divisible(d * by, hd * groups)) // hd for by in self.spread(c.get("qkv_multipliers", 1.0), n)]
+        self.all_heads = c.get("num_query_heads") or by_layer
+        self.all_kv = c.get("num_kv_heads") or [heads // groups for heads in by_layer]
+        self.widths = [int(divisible(by * d, c.get("ffn_dim_divisor", 256)))
+                       for by in self.spread(c.get("ffn_multipliers", 4.0), n)]
+        if c.get("normalize_qk_projections"):
+            self.qk_norm = "attn.q_norm", "attn.k_norm"
+        super().__init__(c | {
+            "hidden_size": d, "num_hidden_layers": n, "num_attention_heads": max(self.all_heads), "rms_norm_eps": 1e-6,
+            "rope_theta": c.get("rope_freq_constant", 10000), "tie_word_embeddings": c.get("share_input_output_layers")},
+            w, t)
+
+    @staticmethod
+    def spread(by, n):
+        """A number for each layer, of one for all, of the first and the last, or of all of them."""
+        if not isinstance(by, list):
+            return [by] * n
+        return [round(float(x), 2) for x in np.linspace(*by, n)] if len(by) == 2 else by
+
+    def enter(self, i):
+        self.heads, self.kv, self.ff = self.all_heads[i], self.all_kv[i], self.widths[i]
+
+    def feed(self, at, i, x):
+        gate, up = np.split(self.linear(at + "ffn.proj_1", x, 2 * self.ff), 2, -1)
+        return self.linear(at + "ffn.proj_2", silu(gate) * up, self.d)
+
+
+OPENELM = {"architectures": ["OpenELMForCausalLM"], "model_type": "openelm", "activation_fn_name": "swish",
+           "ffn_dim_divisor": 8, "ffn_multipliers": [0.5, 0.75, 1.0], "ffn_with_glu": True, "head_dim": 4,
+           "max_context_length": 256, "model_dim": 32, "normalization_layer_name": "rms_norm",
+           "normalize_qk_projections": True, "num_gqa_groups": 2, "num_kv_heads": [2, 3, 4],
+           "num_query_heads": [4, 6, 8], "num_transformer_layers": 3, "qkv_multipliers": [0.5, 1.0],
+           "rope_freq_constant": 500, "rope_max_length": 512, "share_input_output_layers": True, "vocab_size": 64}
+# Rounded to two digits, the third multipliers give 6 heads and a width of 24; as they are, 8 and 32.
+UNLISTED = {**{key: value for key, value in OPENELM.items() if key not in ("num_kv_heads", "num_query_heads")},
+            "num_transformer_layers": 4, "qkv_multipliers": [0.503, 1.0], "ffn_multipliers": [0.35, 0.85],
+            "normalize_qk_projections": False, "share_input_output_layers": False}
+# One number for all layers, and what a file takes for granted that does not say more.
+EVEN = {key: OPENELM[key] for key in ("architectures", "model_type", "head_dim", "ffn_dim_divisor", "vocab_size")} | {
+    "model_dim": 16, "num_transformer_layers": 2, "ffn_multipliers": 1.3}
+
+
+# ---- DeciLM ----
+
+class Deci(Model):
+    def more(self):
+        r = self.c.get("rope_scaling") or {}
+        if r.get("rope_type") == "llama3":
+            turns = r["original_max_position_embeddings"] * self.f / (2 * np.pi)
+            keep = np.clip((turns - r["low_freq_factor"]) / (r["high_freq_factor"] - r["low_freq_factor"]), 0, 1)
+            self.f = self.f * (keep + (1 - keep) / r["factor"])
+        self.qkv_bias = self.c.get("attention_bias", False)
+
+    def linear(self, name, x, out, bias=False):
+        biased = {"o_proj": self.qkv_bias, "gate_proj": self.c.get("mlp_bias"), "up_proj": self.c.get("mlp_bias"),
+                  "down_proj": self.c.get("mlp_bias")}
+        return super().linear(name, x, out, bias or biased.get(name.rsplit(".", 1)[1], False))
+
+    def enter(self, i):
+        if "block_configs" not in self.c:
+            self.block = {"attention": {}, "ffn": {}}
+            self.kv = self.c["num_key_value_heads_per_layer"][i]
+            return
+        self.block = self.c["block_configs"][i]
+        group, by = self.block["attention"]["n_heads_in_group"], self.block["ffn"]["ffn_mult"]
+        self.kv = self.heads // group if group else None
+        self.ff = -(-int(2 * by * self.d / 3) // 256) * 256 if by else None
+
+    def attention(self, at, i, h):
+        own = self.block["attention"]
+        if own.get("no_op"):
+            return None, 0
+        if own.get("replace_with_linear"):
+            return None, self.linear(at + "self_attn.linear_attn", self.norm(at + self.norms[0], h), self.d)
+        return super().attention(at, i, h)
+
+    def second(self, at, i, h):
+        own = self.block["ffn"]
+        if own.get("no_op"):
+            return 0
+        if own.get("replace_with_linear"):
+            return self.linear(at + "mlp.linear_mlp", self.norm(at + self.norms[1], h), self.d)
+        return super().second(at, i, h)
+
+
+def block(attention, ffn):
+    """A layer's: heads in a group or a width's multiplier; "linear" in their place, or None for nothing."""
+    def part(key, x, more):
+        known = isinstance(x, (int, float))
+        return {key: x if known else None, "no_op": x is None, "replace_with_linear": x == "linear"} | more
+
+    return {"attention": part("n_heads_in_group", attention, {
+                "num_sink_tokens": None, "sparsify": None, "unshifted_sink": False,
+                "use_prefill_window_in_sink_attention": False, "window_length": None}),
+            "ffn": part("ffn_mult", ffn, {"sparsify": None})}
+
+
+NEMOTRON = {"architectures": ["DeciLMForCausalLM"], "model_type": "nemotron-nas", **SMALL, "attention_bias": False,
+            "mlp_bias": False, "hidden_size": 8, "head_dim": 4, "intermediate_size": None, "num_key_value_heads": None,
+            "num_hidden_layers": 5, "block_configs": [
+                block(1, 28.0), block(None, 50.0), block(2, None), block("linear", "linear"), block(4, "linear")],
+            "rope_theta": 300.0, "rope_scaling": {
+                "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
+                "original_max_position_embeddings": 16}}
+DECI = {"architectures": ["DeciLMForCausalLM"], "model_type": "deci",
+        **{key: value for key, value in SMALL.items() if key != "num_key_value_heads"}, "num_hidden_layers": 3,
+        "num_key_value_heads_per_layer": [4, 1, 2], "rope_theta": 2000.0,
+        "rope_scaling": {"type": "dynamic", "factor": 2.0}}
+
+
 CASES = {
     "minicpm": (MINICPM | {"rope_scaling": LONG | {"original_max_position_embeddings": 256}}, MiniCPM),
     "minicpm_long": (MINICPM | {"rope_scaling": LONG | {"original_max_position_embeddings": 16},
@@ -498,13 +636,30 @@ CASES = {
     "arctic": (ARCTIC, Arctic),
     "smallthinker_loud": (THINKER | {"num_hidden_layers": 1, "rope_layout": [1], "sliding_window_layout": [0]},
                           LoudThinker),
-    "deepseek_moe_one": (DEEPSEEK | {"num_experts_per_tok": 1, "norm_topk_prob": True}, DeepSeek)}
-SPARSE = {"baichuan_7b": [0, 15, 31]}       # of which only a few rows are kept, and attention of these layers
+    "deepseek_moe_one": (DEEPSEEK | {"num_experts_per_tok": 1, "norm_topk_prob": True}, DeepSeek),
+    "openelm": (OPENELM, OpenELM), "openelm_unlisted": (UNLISTED, OpenELM), "openelm_even": (EVEN, OpenELM),
+    "deci": (NEMOTRON, Deci),
+    "deci_plain": ({**{key: value for key, value in NEMOTRON.items() if key != "head_dim"},
+                    "num_attention_heads": 2, "num_hidden_layers": 4, "attention_bias": True, "mlp_bias": True,
+                    "tie_word_embeddings": True, "rope_scaling": None, "block_configs": [
+                        block(None, None), block("linear", 20.0), block(2, 48.5), block(1, None)]}, Deci),
+    "deci_7b": (DECI, Deci)}
+# Of which only a few rows are kept, and attention of these layers.
+SPARSE = {"baichuan_7b": [0, 15, 31], "openelm_unlisted": [0, 1, 2, 3]}
 
 
 def attends(name):
     config = CASES[name][0]
-    return SPARSE.get(name) or list(range(config.get("num_hidden_layers") or 2))
+    blocks = config.get("block_configs")
+    if blocks:
+        return [i for i, one in enumerate(blocks) if one["attention"]["n_heads_in_group"]]
+    return SPARSE.get(name) or list(range(config.get("num_hidden_layers") or config.get("num_transformer_layers") or 2))
+
+
+def stacked(rows):
+    """Of all layers as one array: after a layer's own heads, zeros up to the most heads of any."""
+    most = max(map(len, rows))
+    return [np.concatenate([p, np.zeros((most - len(p), *p.shape[1:]))]) for p in rows]
 
 
 def run(name):
@@ -512,7 +667,7 @@ def run(name):
 
     def forward(w, tokens):
         rows, *others = model(dict(config), w, len(tokens)).run(tokens)
-        return [rows[i] for i in attends(name)], *others
+        return stacked([rows[i] for i in attends(name)]), *others
     return forward
 
 

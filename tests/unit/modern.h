@@ -67,7 +67,9 @@
     X(baichuan, baichuan) X(baichuan, baichuan_alibi) X(baichuan, baichuan_7b) X(plm, plm) X(dbrx, dbrx) \
     X(smallthinker, smallthinker) X(smallthinker, smallthinker_plain) \
     X(minicpm3, minicpm3_gguf) X(deepseek_moe, deepseek_moe) X(arctic, arctic) \
-    X(smallthinker, smallthinker_loud) X(deepseek_moe, deepseek_moe_one)
+    X(smallthinker, smallthinker_loud) X(deepseek_moe, deepseek_moe_one) \
+    X(openelm, openelm) X(openelm, openelm_unlisted) X(openelm, openelm_even) \
+    X(deci, deci) X(deci, deci_plain) X(deci, deci_7b)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)
