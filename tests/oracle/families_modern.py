@@ -75,6 +75,12 @@ STEP = {key: value for key, value in SMALL.items() if key != "num_key_value_head
     swiglu_limits_shared=[0, 0, 0, 0.4, 0], use_head_wise_attn_gate=True, use_moe_router_bias=True,
     moe_router_activation="sigmoid", norm_expert_weight=True, attention_other_setting={
         "attention_type": "sliding_attention", "num_attention_heads": 4, "num_attention_groups": 2, "head_dim": 8})
+STEP_HEADS = STEP | dict(
+    num_hidden_layers=3, moe_num_experts=4, moe_intermediate_size=6, share_expert_dim=10, moe_layers_enum="2",
+    layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+    rope_theta=[500.0, 100.0, 100.0, 500.0], partial_rotary_factors=[0.5, 1.0, 1.0, 0.5],
+    swiglu_limits=[0, 0, 0.3, 0], swiglu_limits_shared=[0, 0, 0.4, 0],
+    attention_other_setting=STEP["attention_other_setting"] | {"num_attention_heads": 6})
 
 
 def cases():
@@ -290,7 +296,8 @@ def cases():
             head_dim=12, v_head_dim=8, sliding_window=10),
         "gemma4_unified": make_config(
             "gemma4_unified_text", **SMALL, head_dim=6, global_head_dim=8, num_hidden_layers=3, sliding_window=10,
-            layer_types=IN_TURNS, attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=4.0),
+            layer_types=list(IN_TURNS),         # which Gemma changes
+            attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=4.0),
         "gemma4_unified_lent": make_config(
             "gemma4_unified_text", **SMALL, head_dim=6, global_head_dim=8, num_hidden_layers=4, sliding_window=10,
             layer_types=["sliding_attention", "full_attention"] * 2, num_kv_shared_layers=2, use_double_wide_mlp=True,
@@ -408,7 +415,22 @@ def cases():
             num_hidden_layers=2, head_dim=8, rope_parameters=ROPE | {
                 "mrope_section": [1, 1, 0], "partial_rotary_factor": 0.5})),
         "paddleocr_vl": make_config("paddleocr_vl", vision_config=EYES | dict(spatial_merge_size=1), text_config=SMALL |
-            dict(num_hidden_layers=2, head_dim=8, use_bias=True, rope_parameters=THREE))}
+            dict(num_hidden_layers=2, head_dim=8, use_bias=True, rope_parameters=THREE)),
+        "laguna_heads": make_config(
+            "laguna", **SMALL, **EXPERTS, head_dim=8, num_hidden_layers=3, num_experts=4, sliding_window=10,
+            shared_expert_intermediate_size=10, layer_types=IN_TURNS, num_attention_heads_per_layer=[6, 4, 6]),
+        "laguna_heads_each": make_config(
+            "laguna", **SMALL, **EXPERTS, head_dim=4, num_hidden_layers=3, num_experts=4, sliding_window=10,
+            shared_expert_intermediate_size=10, gating="per-element", attention_bias=True,
+            layer_types=["full_attention", "sliding_attention", "full_attention"],
+            num_attention_heads_per_layer=[2, 8, 6]),
+        "step3p7_heads": make_config("step3p7", vision_config=STEP_EYES, text_config=SMALL | EXPERTS | dict(
+            head_dim=8, num_hidden_layers=3, n_routed_experts=4, share_expert_dim=10, sliding_window=10,
+            layer_types=IN_TURNS, mlp_layer_types=["dense", "sparse", "dense"], num_sliding_attention_heads=2,
+            attention_bias=True, rope_parameters={
+                "full_attention": ROPE | {"rope_theta": 5000.0, "partial_rotary_factor": 0.5},
+                "sliding_attention": ROPE | {"rope_theta": 100.0}})),
+        "step3p7_heads_published": make_config("step3p7", vision_config=STEP_EYES, text_config=dict(STEP_HEADS))}
 
 
 def run(model, tokens):
@@ -426,6 +448,8 @@ def run(model, tokens):
     for hook in hooks:
         hook.remove()
     scores = [a[0] for a in out.attentions if a is not None and a.shape[-1] == tokens.shape[1]]  # minimax: states, too
+    most = max(map(len, scores))            # after a layer's own heads, zeros up to the most heads of any
+    scores = [torch.cat([a, a.new_zeros(most - len(a), *a.shape[1:])]) for a in scores]
     inputs = [x[:, 0] if x.dim() == 3 else x for x in inputs]       # the first of several streams
     return {"attn": torch.stack(scores), "hidden": torch.stack(inputs),
             "final": out.hidden_states[-1][0], "logits": out.logits[0]}
@@ -451,11 +475,11 @@ def forget_layer_types(place):
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
-def become_step(place):
+def become_step(place, text=STEP):
     """The text part's config as the first files have it."""
     path = place / "config.json"
     config = json.loads(path.read_text())
-    config["text_config"] = STEP | {"model_type": "step3p5", "architectures": ["Step3p5ForCausalLM"]}
+    config["text_config"] = text | {"model_type": "step3p5", "architectures": ["Step3p5ForCausalLM"]}
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
@@ -552,7 +576,8 @@ def become_chat(place):
 
 def as_published(name, place):
     change = {
-        "mimo": become_mimo, "step3p7_published": become_step, "qwen2_vl": become_flat, "paddleocr_vl": become_flat,
+        "mimo": become_mimo, "step3p7_published": become_step,
+        "step3p7_heads_published": lambda place: become_step(place, STEP_HEADS), "qwen2_vl": become_flat, "paddleocr_vl": become_flat,
         "qwen3_vl_moe": turn_stacks, "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi,
         "qwen2_5_omni": become_thinker, "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat,
         "internlm2": become_internlm2}

@@ -513,8 +513,8 @@ class OpenELM(Model):
             self.qk_norm = "attn.q_norm", "attn.k_norm"
         super().__init__(c | {
             "hidden_size": d, "num_hidden_layers": n, "num_attention_heads": max(self.all_heads), "rms_norm_eps": 1e-6,
-            "rope_theta": c.get("rope_freq_constant", 10000), "tie_word_embeddings": c.get("share_input_output_layers")},
-            w, t)
+            "rope_theta": c.get("rope_freq_constant", 10000),
+            "tie_word_embeddings": c.get("share_input_output_layers")}, w, t)
 
     @staticmethod
     def spread(by, n):
@@ -653,7 +653,8 @@ def attends(name):
     blocks = config.get("block_configs")
     if blocks:
         return [i for i, one in enumerate(blocks) if one["attention"]["n_heads_in_group"]]
-    return SPARSE.get(name) or list(range(config.get("num_hidden_layers") or config.get("num_transformer_layers") or 2))
+    n = config.get("num_hidden_layers") or config.get("num_transformer_layers") or 2
+    return SPARSE.get(name) or list(range(n))
 
 
 def stacked(rows):
