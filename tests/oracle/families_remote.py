@@ -604,7 +604,7 @@ def block(attention, ffn):
 NEMOTRON = {"architectures": ["DeciLMForCausalLM"], "model_type": "nemotron-nas", **SMALL, "attention_bias": False,
             "mlp_bias": False, "hidden_size": 8, "head_dim": 4, "intermediate_size": None, "num_key_value_heads": None,
             "num_hidden_layers": 5, "block_configs": [
-                block(1, 28.0), block(None, 50.0), block(2, None), block("linear", "linear"), block(4, "linear")],
+                block(1, 28.0), block(None, 50.0), block("linear", 20.0), block(None, None), block(4, 30.0)],
             "rope_theta": 300.0, "rope_scaling": {
                 "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
                 "original_max_position_embeddings": 16}}
@@ -639,10 +639,13 @@ CASES = {
     "deepseek_moe_one": (DEEPSEEK | {"num_experts_per_tok": 1, "norm_topk_prob": True}, DeepSeek),
     "openelm": (OPENELM, OpenELM), "openelm_unlisted": (UNLISTED, OpenELM), "openelm_even": (EVEN, OpenELM),
     "deci": (NEMOTRON, Deci),
+    "deci_matrices": (NEMOTRON | {
+        "rope_scaling": None, "num_hidden_layers": 4, "block_configs": [
+            block(None, None), block("linear", "linear"), block(2, "linear"), block(1, None)]}, Deci),
     "deci_plain": ({**{key: value for key, value in NEMOTRON.items() if key != "head_dim"},
-                    "num_attention_heads": 2, "num_hidden_layers": 4, "attention_bias": True, "mlp_bias": True,
+                    "num_attention_heads": 2, "num_hidden_layers": 3, "attention_bias": True, "mlp_bias": True,
                     "tie_word_embeddings": True, "rope_scaling": None, "block_configs": [
-                        block(None, None), block("linear", 20.0), block(2, 48.5), block(1, None)]}, Deci),
+                        block(None, 28.0), block(1, None), block(2, 48.5)]}, Deci),
     "deci_7b": (DECI, Deci)}
 # Of which only a few rows are kept, and attention of these layers.
 SPARSE = {"baichuan_7b": [0, 15, 31], "openelm_unlisted": [0, 1, 2, 3]}

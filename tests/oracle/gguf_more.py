@@ -162,6 +162,15 @@ class More(Hybrid):
         self.put("attention.value_length", U32, self.c["v_head_dim"])
         self.put("attention.value_scale", FLOAT, self.c["attention_value_scale"])
 
+    def by_layer(self):
+        """Query heads of Laguna's and Step's layers."""
+        c = self.c
+        if c.get("num_attention_heads_per_layer"):
+            return c["num_attention_heads_per_layer"]
+        own = c.get("num_sliding_attention_heads") or c.get("attention_other_setting", c)["num_attention_heads"]
+        kinds = c["layer_types"][:self.layers]
+        return [own if kind == "sliding_attention" else self.heads for kind in kinds]
+
     def describe_gates(self):
         """Laguna and Step."""
         c = self.c
@@ -171,7 +180,7 @@ class More(Hybrid):
         self.put("expert_weights_norm", BOOL, True)
         self.put("expert_weights_scale", FLOAT, self.get("moe_routed_scaling_factor", "moe_router_scaling_factor"))
         self.put("expert_shared_feed_forward_length", U32, self.get("shared_expert_intermediate_size", "share_expert_dim"))
-        self.put("attention.head_count", ARRAY, (U32, [self.heads] * self.layers))
+        self.put("attention.head_count", ARRAY, (U32, self.by_layer()))
         for theirs, ours in (("exp", "swiglu_limits"), ("shexp", "swiglu_limits_shared")):
             if c.get(ours):
                 self.put("swiglu_clamp_" + theirs, ARRAY, (FLOAT, [x or 0.0 for x in c[ours][:self.layers]]))

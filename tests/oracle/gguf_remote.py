@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from gguf_files import BOOL, FLOAT, STRING, U32, permuted  # noqa: E402
+from gguf_files import ARRAY, BOOL, FLOAT, STRING, U32, permuted, rope_factors  # noqa: E402
 from gguf_modern import File, Tensor, make  # noqa: E402
 
 CHATGLM = {"self_attention.query_key_value": "attn_qkv", "self_attention.dense": "attn_output",
@@ -28,6 +28,9 @@ INTERNLM2 = {"attention_norm": "attn_norm", "ffn_norm": "ffn_norm", "attention.w
              "feed_forward.w1": "ffn_gate", "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down"}
 ARCTIC = {"residual_layernorm": "ffn_norm", "post_attention_layernorm": "ffn_norm_exps", "residual_mlp.w1": "ffn_gate",
           "residual_mlp.w3": "ffn_up", "residual_mlp.w2": "ffn_down"}
+OPENELM = {"attn.qkv_proj": "attn_qkv", "attn.out_proj": "attn_output", "attn.q_norm": "attn_q_norm",
+           "attn.k_norm": "attn_k_norm", "attn_norm": "attn_norm", "ffn_norm": "ffn_norm", "ffn.proj_2": "ffn_down"}
+DECI = {"self_attn.linear_attn": "attn_output"}
 APART = {"bailing_moe": "attention.query_key_value.", "baichuan": "self_attn.W_pack.",      # what converters divide
          "internlm2": "attention.wqkv."}
 
@@ -39,11 +42,14 @@ class Remote(File):
               "baichuan": ("baichuan", True, {}), "plm": ("plm", False, {}), "dbrx": ("dbrx", False, DBRX),
               "minicpm3": ("minicpm3", False, {}), "deepseek": ("deepseek", True, {}),
               "internlm2": ("internlm2", True, INTERNLM2), "arctic": ("arctic", True, ARCTIC),
+              "openelm": ("openelm", False, OPENELM), "deci": ("deci", True, DECI), "nemotron-nas": ("deci", True, DECI),
               "smallthinker": ("smallthinker", False, {"block_sparse_moe.primary_router": "ffn_gate_inp"})}
     same = {"num_layers": "num_hidden_layers", "padded_vocab_size": "vocab_size",
             "seq_length": "max_position_embeddings", "ffn_hidden_size": "intermediate_size",
             "multi_query_group_num": "num_key_value_heads", "layernorm_epsilon": "rms_norm_eps",
-            "num_shared_experts": "n_shared_experts", "model_max_length": "max_position_embeddings"}
+            "num_shared_experts": "n_shared_experts", "model_max_length": "max_position_embeddings",
+            "model_dim": "hidden_size", "num_transformer_layers": "num_hidden_layers",
+            "max_context_length": "max_position_embeddings", "rope_freq_constant": "rope_theta"}
 
     def __init__(self, config, tensors):
         config = {self.same.get(key, key): value for key, value in config.items()}
@@ -54,6 +60,11 @@ class Remote(File):
             config |= {"num_key_value_heads": a["kv_n_heads"], "rope_theta": a["rope_theta"], "clip_qkv": a["clip_qkv"],
                        "intermediate_size": f["ffn_hidden_size"], "num_experts": f["moe_num_experts"],
                        "num_experts_per_tok": f["moe_top_k"], "layer_norm_epsilon": 1e-5}
+        if config["model_type"] == "openelm":
+            config |= {"rms_norm_eps": 1e-6, "num_attention_heads": max(config["num_query_heads"])}
+        groups = [one["attention"]["n_heads_in_group"] for one in config.get("block_configs", ())]
+        self.by_layer = config.get("num_key_value_heads_per_layer") or [
+            config["num_attention_heads"] // n if n else 0 for n in groups]
         super().__init__(config, {re.sub(r"^transformer\.encoder\.", "model.", n): t for n, t in tensors.items()})
 
     @staticmethod
@@ -61,6 +72,12 @@ class Remote(File):
         """Factors for long texts alone, with original positions that converters do not write; layers of Baichuan."""
         if config["model_type"] == "minicpm3":
             return (config["scale_emb"], config["scale_depth"], config["dim_model_base"]) != (12, 1.4, 256)
+        if config["model_type"] == "openelm":       # whose norms of queries and keys and tied head go without saying
+            return not (config.get("normalize_qk_projections") and config.get("share_input_output_layers"))
+        if "block_configs" in config:
+            return any(one["ffn"]["replace_with_linear"] for one in config["block_configs"])
+        if config["model_type"] == "deci":
+            return False
         if config["model_type"] == "baichuan":      # 32 say that the model rotates, 40 that it has ALiBi
             return config["num_hidden_layers"] != (32 if "max_position_embeddings" in config else 40)
         r = config.get("rope_scaling") or {}
@@ -68,7 +85,7 @@ class Remote(File):
             "max_position_embeddings")
 
     def take(self, name, t):
-        ends = {"model.tok_embeddings.weight": "token_embd.weight", "output.weight": "output.weight",
+        ends = {"transformer.token_embeddings.weight": "token_embd.weight", "model.tok_embeddings.weight": "token_embd.weight", "output.weight": "output.weight",
                 "transformer.embedding.word_embeddings.weight": "token_embd.weight",
                 "transformer.output_layer.weight": "output.weight"}
         if name in ends:
@@ -78,6 +95,12 @@ class Remote(File):
         return super().take(name, t)
 
     def layer(self, i, name, t):
+        if self.by_layer:
+            self.kv = self.by_layer[i]
+        if name == "ffn.proj_1.weight":
+            half = t.x.shape[0] // 2
+            self.add(f"blk.{i}.ffn_gate.weight", t.map(lambda x: x[:half]))
+            return self.add(f"blk.{i}.ffn_up.weight", t.map(lambda x: x[half:]))
         m = re.match(r"block_sparse_moe\.experts\.(\d+)\.(gate|up|down)\.weight$", name)
         if m:
             return self.stack(i, f"ffn_{m[2]}_exps", int(m[1]), t)
@@ -115,14 +138,35 @@ class Remote(File):
         key("rope.freq_base", FLOAT, float(base))
         key("rope.dimension_count", U32, int(self.d * (share if self.kind != "bailing_moe" else 1)))
         kind = r.get("rope_type", r.get("type"))
+        if kind == "llama3":
+            return self.add("rope_freqs.weight", Tensor(rope_factors(dict(r, rope_theta=base), self.d), "F32"))
+        if kind == "dynamic":                           # which converters do not write
+            return None
         key("rope.scaling.type", STRING, kind)
         key("rope.scaling.factor", FLOAT, r.get("factor"))
         for which in ("short", "long") if kind == "longrope" else ():
             self.add(f"rope_factors_{which}.weight", Tensor(np.array(r[which + "_factor"], "<f4"), "F32"))
+        return None
+
+    def each(self):
+        """Heads, KV heads and widths of OpenELM's and DeciLM's layers; no KV heads: one matrix in place of attention."""
+        c, shapes = self.c, {name: shape for name, shape, *_ in self.out}
+        if self.kind == "deci":
+            return self.put("attention.head_count_kv", ARRAY, (U32, self.by_layer))
+        heads, kv = c.get("num_query_heads"), c.get("num_kv_heads") or self.by_layer
+        heads = heads or [self.heads * (f"blk.{i}.attn_output.weight" in shapes) for i in range(self.layers)]
+        widths = [shapes.get(f"blk.{i}.ffn_gate.weight", (0,))[0] for i in range(self.layers)]
+        for name, numbers in (("attention.head_count", heads), ("attention.head_count_kv", kv),
+                              ("feed_forward_length", widths)):
+            self.put(name, ARRAY, (U32, numbers))
+        self.put("attention.key_length", U32, self.d)
+        return self.put("attention.value_length", U32, self.d)
 
     def describe(self):
         super().describe()
         c = self.c
+        if self.kind in ("openelm", "deci", "nemotron-nas"):
+            self.each()
         if self.kind == "minicpm":
             self.key("embedding_scale", FLOAT, float(c["scale_emb"]))
             self.key("residual_scale", FLOAT, c["scale_depth"] / self.layers ** 0.5)

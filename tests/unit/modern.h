@@ -69,7 +69,8 @@
     X(minicpm3, minicpm3_gguf) X(deepseek_moe, deepseek_moe) X(arctic, arctic) \
     X(smallthinker, smallthinker_loud) X(deepseek_moe, deepseek_moe_one) \
     X(openelm, openelm) X(openelm, openelm_unlisted) X(openelm, openelm_even) \
-    X(deci, deci) X(deci, deci_plain) X(deci, deci_7b) X(laguna, laguna_heads) X(laguna, laguna_heads_each) \
+    X(deci, deci) X(deci, deci_matrices) X(deci, deci_plain) X(deci, deci_7b) \
+    X(laguna, laguna_heads) X(laguna, laguna_heads_each) \
     X(step3p7, step3p7_heads) X(step3p7, step3p7_heads_published)
 
 /* Is the family among them? */
