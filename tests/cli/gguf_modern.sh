@@ -29,7 +29,7 @@ folders=()
 for folder in "$SH_GOLDEN"/checkpoints/modern/*/; do folders+=("$folder"); done
 compare gguf_hybrid.py 29 "${folders[@]}"
 compare gguf_remote.py 23 "${folders[@]}"
-compare gguf_more.py 16 "${folders[@]}"
+compare gguf_more.py 20 "${folders[@]}"
 fixtures=${SH_FIXTURES:-nowhere}/modern
 if [ ! -d "$fixtures" ]; then skip "GGUF files of the shared fixtures" "they are not here"; finish; exit; fi
 folders=()

@@ -417,8 +417,9 @@ def cases():
         "paddleocr_vl": make_config("paddleocr_vl", vision_config=EYES | dict(spatial_merge_size=1), text_config=SMALL |
             dict(num_hidden_layers=2, head_dim=8, use_bias=True, rope_parameters=THREE)),
         "laguna_heads": make_config(
-            "laguna", **SMALL, **EXPERTS, head_dim=8, num_hidden_layers=3, num_experts=4, sliding_window=10,
-            shared_expert_intermediate_size=10, layer_types=IN_TURNS, num_attention_heads_per_layer=[6, 4, 6]),
+            "laguna", **SMALL, **EXPERTS | {"moe_intermediate_size": 8}, head_dim=8, num_hidden_layers=4, num_experts=4,
+            sliding_window=10, shared_expert_intermediate_size=10, gating="per-head",
+            layer_types=["full_attention"] + ["sliding_attention"] * 3, num_attention_heads_per_layer=[4, 6, 6, 6]),
         "laguna_heads_each": make_config(
             "laguna", **SMALL, **EXPERTS, head_dim=4, num_hidden_layers=3, num_experts=4, sliding_window=10,
             shared_expert_intermediate_size=10, gating="per-element", attention_bias=True,
@@ -426,8 +427,8 @@ def cases():
             num_attention_heads_per_layer=[2, 8, 6]),
         "step3p7_heads": make_config("step3p7", vision_config=STEP_EYES, text_config=SMALL | EXPERTS | dict(
             head_dim=8, num_hidden_layers=3, n_routed_experts=4, share_expert_dim=10, sliding_window=10,
-            layer_types=IN_TURNS, mlp_layer_types=["dense", "sparse", "dense"], num_sliding_attention_heads=2,
-            attention_bias=True, rope_parameters={
+            layer_types=IN_TURNS, mlp_layer_types=["dense", "sparse", "sparse"], num_sliding_attention_heads=2,
+            rope_parameters={
                 "full_attention": ROPE | {"rope_theta": 5000.0, "partial_rotary_factor": 0.5},
                 "sliding_attention": ROPE | {"rope_theta": 100.0}})),
         "step3p7_heads_published": make_config("step3p7", vision_config=STEP_EYES, text_config=dict(STEP_HEADS))}
