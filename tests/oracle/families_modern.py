@@ -434,6 +434,12 @@ def cases():
         "step3p7_heads_published": make_config("step3p7", vision_config=STEP_EYES, text_config=dict(STEP_HEADS))}
 
 
+def stack_heads(rows):
+    """Of all layers in one tensor: after a layer's own heads, zeros up to the most heads of any."""
+    most = max(map(len, rows))
+    return torch.stack([torch.cat([a, a.new_zeros(most - len(a), *a.shape[1:])]) for a in rows])
+
+
 def run(model, tokens):
     inputs = []
     body = getattr(model, "model", None)
@@ -449,10 +455,8 @@ def run(model, tokens):
     for hook in hooks:
         hook.remove()
     scores = [a[0] for a in out.attentions if a is not None and a.shape[-1] == tokens.shape[1]]  # minimax: states, too
-    most = max(map(len, scores))            # after a layer's own heads, zeros up to the most heads of any
-    scores = [torch.cat([a, a.new_zeros(most - len(a), *a.shape[1:])]) for a in scores]
     inputs = [x[:, 0] if x.dim() == 3 else x for x in inputs]       # the first of several streams
-    return {"attn": torch.stack(scores), "hidden": torch.stack(inputs),
+    return {"attn": stack_heads(scores), "hidden": torch.stack(inputs),
             "final": out.hidden_states[-1][0], "logits": out.logits[0]}
 
 

@@ -606,7 +606,7 @@ NEMOTRON = {"architectures": ["DeciLMForCausalLM"], "model_type": "nemotron-nas"
             "num_hidden_layers": 5, "block_configs": [
                 block(1, 28.0), block(None, 50.0), block("linear", 20.0), block(None, None), block(4, 30.0)],
             "rope_theta": 300.0, "rope_scaling": {
-                "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
+                "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                 "original_max_position_embeddings": 16}}
 DECI = {"architectures": ["DeciLMForCausalLM"], "model_type": "deci",
         **{key: value for key, value in SMALL.items() if key != "num_key_value_heads"}, "num_hidden_layers": 3,

@@ -19,7 +19,7 @@ import warnings
 import torch
 from safetensors.torch import save_file
 
-from families_modern import show_sinks
+from families_modern import show_sinks, stack_heads
 
 LENGTHS = (9, 44)
 ASIDE = set("""architectures torch_dtype dtype transformers_version bos_token_id eos_token_id pad_token_id use_cache
@@ -99,6 +99,15 @@ def changes(base):
             yield "kv", i, {"num_key_value_heads": kv}
         yield "wide", 0, {"hidden_size": 6 * base["hidden_size"] // heads, "num_attention_heads": 6,
                           "num_key_value_heads": 3, "vocab_size": 101}
+    if "num_attention_heads_per_layer" in base:
+        n, kv = base["num_hidden_layers"], base["num_key_value_heads"]
+        for i, every in enumerate(((3, 2), (1, 4, 3), (5,))):
+            yield "heads", i, {"num_attention_heads_per_layer": [kv * every[k % len(every)] for k in range(n)]}
+    if "num_sliding_attention_heads" in base or "attention_other_setting" in base:
+        own = base.get("attention_other_setting")
+        for i, local in enumerate((2, 6, 8)):
+            yield "heads", i, {"attention_other_setting": own | {"num_attention_heads": local}} if own else {
+                "num_sliding_attention_heads": local, "per_layer_config": ...}
     # What is left out takes its default.
     for key in base:
         if key not in ASIDE | NEEDED:
@@ -132,7 +141,7 @@ def reference(model, vocab):
         scores = [a for a in out.attentions if a is None or a.shape[-1] == n]       # minimax: states, too
         attn = [(k, a) for k, a in zip(attends, scores) if a is not None and a.dim() == 4]
         layers = [k for k, _ in attn]
-        tensors[f"s{i}.attn"] = torch.stack([a[0] for _, a in attn]).contiguous()
+        tensors[f"s{i}.attn"] = stack_heads([a[0] for _, a in attn]).contiguous()
         hidden = [h[0] for h in out.hidden_states[:-1]]
         if hidden[0].dim() == 2 and len(hidden) == len(kinds):
             tensors[f"s{i}.hidden"] = torch.stack(hidden).contiguous()
