@@ -582,7 +582,8 @@ def become_chat(place):
 def as_published(name, place):
     change = {
         "mimo": become_mimo, "step3p7_published": become_step,
-        "step3p7_heads_published": lambda place: become_step(place, STEP_HEADS), "qwen2_vl": become_flat, "paddleocr_vl": become_flat,
+        "step3p7_heads_published": lambda place: become_step(place, STEP_HEADS),
+        "qwen2_vl": become_flat, "paddleocr_vl": become_flat,
         "qwen3_vl_moe": turn_stacks, "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi,
         "qwen2_5_omni": become_thinker, "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat,
         "internlm2": become_internlm2}

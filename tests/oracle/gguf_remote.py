@@ -42,7 +42,8 @@ class Remote(File):
               "baichuan": ("baichuan", True, {}), "plm": ("plm", False, {}), "dbrx": ("dbrx", False, DBRX),
               "minicpm3": ("minicpm3", False, {}), "deepseek": ("deepseek", True, {}),
               "internlm2": ("internlm2", True, INTERNLM2), "arctic": ("arctic", True, ARCTIC),
-              "openelm": ("openelm", False, OPENELM), "deci": ("deci", True, DECI), "nemotron-nas": ("deci", True, DECI),
+              "openelm": ("openelm", False, OPENELM), "deci": ("deci", True, DECI),
+              "nemotron-nas": ("deci", True, DECI),
               "smallthinker": ("smallthinker", False, {"block_sparse_moe.primary_router": "ffn_gate_inp"})}
     same = {"num_layers": "num_hidden_layers", "padded_vocab_size": "vocab_size",
             "seq_length": "max_position_embeddings", "ffn_hidden_size": "intermediate_size",
@@ -85,7 +86,8 @@ class Remote(File):
             "max_position_embeddings")
 
     def take(self, name, t):
-        ends = {"transformer.token_embeddings.weight": "token_embd.weight", "model.tok_embeddings.weight": "token_embd.weight", "output.weight": "output.weight",
+        ends = {"transformer.token_embeddings.weight": "token_embd.weight",
+                "model.tok_embeddings.weight": "token_embd.weight", "output.weight": "output.weight",
                 "transformer.embedding.word_embeddings.weight": "token_embd.weight",
                 "transformer.output_layer.weight": "output.weight"}
         if name in ends:
@@ -149,7 +151,7 @@ class Remote(File):
         return None
 
     def each(self):
-        """Heads, KV heads and widths of OpenELM's and DeciLM's layers; no KV heads: one matrix in place of attention."""
+        """Heads, KV heads and widths of layers; heads without KV heads: one matrix in place of attention."""
         c, shapes = self.c, {name: shape for name, shape, *_ in self.out}
         if self.kind == "deci":
             return self.put("attention.head_count_kv", ARRAY, (U32, self.by_layer))
