@@ -154,9 +154,9 @@ static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
     if (application != SH_STORE_APPLICATION)
         return sh_fail(e, "%s: a database of another program (application id 0x%08x, expected 0x%08x)", s->path,
                        (unsigned)application, (unsigned)SH_STORE_APPLICATION);
-    if (version != SH_STORE_VERSION && version != SH_STORE_ORDERLESS)
-        return sh_fail(e, "%s: store version %d, expected %d or %d: it was written by %s "
-                       "shears", s->path, version, SH_STORE_VERSION, SH_STORE_ORDERLESS,
+    if (version < SH_STORE_VERSION || version > SH_STORE_UNEVEN)
+        return sh_fail(e, "%s: store version %d, expected %d to %d: it was written by %s "
+                       "shears", s->path, version, SH_STORE_VERSION, SH_STORE_UNEVEN,
                        version > SH_STORE_VERSION ? "a newer" : "an older");
     return sh_untrusted_check(s, e);
 }

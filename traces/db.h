@@ -51,7 +51,7 @@ int sh_db_end(struct sh_store *s, int bad, const char *doing, struct sh_err *e);
 /* ---- store.c ---- */
 
 /* Programs that support only earlier versions must refuse this file from now on. */
-int sh_store_set_version(struct sh_store *s, int version, struct sh_err *e);
+int sh_store_raise_version(struct sh_store *s, int version, struct sh_err *e);
 
 /* The id of the run just inserted, or -1; *first: the id for the first of its sequences. */
 int sh_store_new_run(struct sh_store *s, int *first, struct sh_err *e);

@@ -440,15 +440,11 @@ static int note_parts(struct sh_merge *m, struct sh_store *in, int anything_new,
     return sh_db_end(m->out, bad, doing, e);
 }
 
-/* Rows that are not causal need the store version of their file. */
+/* Rows that are not causal, and layers with fewer heads, need the store version of their file. */
 static int raise_version(struct sh_merge *m, struct sh_store *in, struct sh_err *e)
 {
-    static const char ask[] = "PRAGMA user_version";
-    int theirs = sh_one_number(in, sh_db_query(in, e, ask, ""), "", 0, doing, e);
-    int ours = theirs < 0 ? -1 : sh_one_number(m->out, sh_db_query(m->out, e, ask, ""), "", 0, doing, e);
-    if (ours < 0 || ours >= theirs)
-        return ours < 0 ? -1 : 0;
-    return sh_store_set_version(m->out, theirs, e);
+    int theirs = sh_one_number(in, sh_db_query(in, e, "PRAGMA user_version", ""), "", 0, doing, e);
+    return theirs < 0 ? -1 : sh_store_raise_version(m->out, theirs, e);
 }
 
 int sh_merge_add(struct sh_merge *m, const char *path, struct sh_err *e)

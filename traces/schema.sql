@@ -76,7 +76,8 @@ CREATE TABLE vectors (                          -- queries, keys, values that th
     layer       INTEGER NOT NULL,
     kind        TEXT    NOT NULL,               -- "q", "k", "v"; "s": what a sink takes of each row, which then sums to
                                                 -- 1 less that; "n", empty: the layer does not attend, it has no rows;
-                                                -- "h", empty: the layer has only `head` KV heads
+                                                -- "h", empty: the layer has only `head` KV heads; "a", empty: only
+                                                -- `head` query heads
     head        INTEGER NOT NULL,               -- query head for q and s, KV head for k and v
     codec       INTEGER NOT NULL,               -- 0 f32, 1 f16
     blob        BLOB    NOT NULL,               -- zstd of [n_tokens, d_head]; of s: f32 [n_tokens]

@@ -472,11 +472,11 @@ static int number(sqlite3 *db, const char *sql)
 static int check_version(sqlite3 *db, char **message)
 {
     int version = number(db, "PRAGMA user_version");
-    if (number(db, "PRAGMA application_id") != SH_STORE_APPLICATION || version == SH_STORE_VERSION ||
-        version == SH_STORE_ORDERLESS)
+    if (number(db, "PRAGMA application_id") != SH_STORE_APPLICATION ||
+        (version >= SH_STORE_VERSION && version <= SH_STORE_UNEVEN))
         return SQLITE_OK;
-    *message = sqlite3_mprintf("store version %d, shears_sql reads versions %d and %d", version, SH_STORE_VERSION,
-                               SH_STORE_ORDERLESS);
+    *message = sqlite3_mprintf("store version %d, shears_sql reads versions %d to %d", version, SH_STORE_VERSION,
+                               SH_STORE_UNEVEN);
     return SQLITE_ERROR;
 }
 

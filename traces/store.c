@@ -27,9 +27,12 @@ static int put_model(struct sh_store *s, const struct sh_trace_model *m, struct 
     return id ? id : sh_fail(e, "%s: damaged: the model was not recorded", s->path);
 }
 
-int sh_store_set_version(struct sh_store *s, int version, struct sh_err *e)
+int sh_store_raise_version(struct sh_store *s, int version, struct sh_err *e)
 {
     char sql[48];
+    int ours = sh_one_number(s, sh_db_query(s, e, "PRAGMA user_version", ""), "", 0, noting, e);
+    if (ours < 0 || ours >= version)
+        return ours < 0 ? -1 : 0;
     snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
     return sh_db_exec(s, sql, noting, e);
 }
@@ -74,7 +77,8 @@ static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char
         r->statistics, r->weight_bits, r->first_layer, r->last_layer, r->seed, r->command, started))
         return -1;
     int first, id = sh_store_new_run(s, &first, e);
-    int bad = id < 0 || (r->orderless && sh_store_set_version(s, SH_STORE_ORDERLESS, e));
+    int version = r->uneven ? SH_STORE_UNEVEN : r->orderless ? SH_STORE_ORDERLESS : SH_STORE_VERSION;
+    int bad = id < 0 || sh_store_raise_version(s, version, e);
     for (int i = 0; i < n && !bad; i++)
         bad = put_sequence(s, id, first + i, &sequence[i], e);
     return bad ? -1 : id;

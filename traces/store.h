@@ -14,7 +14,8 @@
 /* A file identifies itself: application id "SHRS", and the version of its content. Version 1 had another log8. New
  * files have version 2; version 3 also allows rows that are not causal, and a file changes to it when the first of
  * them is written. */
-enum { SH_STORE_APPLICATION = 0x53485253, SH_STORE_VERSION = 2, SH_STORE_ORDERLESS = 3 };
+/* The last two: with a run that is not causal; with one whose layers differ in their query heads. */
+enum { SH_STORE_APPLICATION = 0x53485253, SH_STORE_VERSION = 2, SH_STORE_ORDERLESS = 3, SH_STORE_UNEVEN = 4 };
 
 struct sh_store;
 
@@ -154,9 +155,10 @@ int sh_store_is_done(struct sh_store *s, int sequence, int layer, struct sh_err 
 enum sh_layer_state { SH_LAYER_UNFINISHED, SH_LAYER_DONE, SH_LAYER_SILENT };
 int sh_store_layer(struct sh_store *s, int sequence, int layer, struct sh_err *e);
 
-/* The KV heads of a finished layer that attends, of a run that says it has n_kv_head for n_head query heads: that many,
- * or fewer if the layer says so. -1: the number is not possible. */
-int sh_store_kv_heads(struct sh_store *s, int sequence, int layer, int n_head, int n_kv_head, struct sh_err *e);
+/* The query and KV heads of a finished layer that attends: as many as the run has, or fewer if the layer says so; the
+ * first are a multiple of the second. */
+int sh_store_heads(struct sh_store *s, int sequence, int layer, const struct sh_stored_run *run,
+                   struct sh_layer_heads *out, struct sh_err *e);
 
 /* The results of a command (NULL: of all), grouped by settings, or (settings not NULL) those of these settings. Strings
  * are valid during the callback. */

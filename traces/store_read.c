@@ -251,21 +251,27 @@ int sh_store_layer(struct sh_store *s, int sequence, int layer, struct sh_err *e
     return silent < 0 ? -1 : silent ? SH_LAYER_SILENT : SH_LAYER_DONE;
 }
 
-int sh_store_kv_heads(struct sh_store *s, int sequence, int layer, int n_head, int n_kv_head, struct sh_err *e)
+int sh_store_heads(struct sh_store *s, int sequence, int layer, const struct sh_stored_run *run,
+                   struct sh_layer_heads *out, struct sh_err *e)
 {
-    static const char own[] = "SELECT head FROM vectors WHERE sequence = ? AND layer = ? AND kind = 'h'";
+    static const char own[] = "SELECT head, kind = 'a' FROM vectors WHERE sequence = ? AND layer = ? AND kind IN "
+                              "('a', 'h')";
     sqlite3_stmt *q = sh_db_query(s, e, own, "ii", sequence, layer);
-    struct sh_columns c = sh_columns_of(s, q, "vectors", "looking for the KV heads of a layer", e);
-    int n = 0;
+    struct sh_columns c = sh_columns_of(s, q, "vectors", "looking for the heads of a layer", e);
+    int n[2] = {0, 0}, most[2] = {run->n_kv_head, run->n_head};
     while (sh_columns_next(&c)) {
-        int found = sh_column_int(&c, 0, 1, n_kv_head - 1);
-        if (!c.bad && (n || n_head % found))
-            c.bad = sh_fail(e, "%s: damaged: sequence %d, layer %d: found %d KV heads, expected %s%d", s->path,
-                            sequence, layer, found, n ? "no other number than " : "a divisor of the query heads, ",
-                            n ? n : n_head);
-        n = found;
+        int query = sh_column_int(&c, 1, 0, 1), found = sh_column_int(&c, 0, 1, c.bad ? 1 : most[query] - 1);
+        if (!c.bad && n[query])
+            c.bad = sh_fail(e, "%s: damaged: sequence %d, layer %d: found %d and %d %s heads, expected one number",
+                            s->path, sequence, layer, n[query], found, query ? "query" : "KV");
+        n[query] = c.bad ? 0 : found;
     }
-    return sh_columns_end(&c) ? -1 : n ? n : n_kv_head;
+    if (sh_columns_end(&c))
+        return -1;
+    *out = (struct sh_layer_heads){.query = n[1] ? n[1] : most[1], .kv = n[0] ? n[0] : most[0]};
+    return out->query % out->kv
+               ? sh_fail(e, "%s: damaged: sequence %d, layer %d: found %d query heads and %d KV heads, expected a "
+                         "multiple", s->path, sequence, layer, out->query, out->kv) : 0;
 }
 
 int sh_store_is_empty(struct sh_store *s)

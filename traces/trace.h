@@ -48,6 +48,9 @@ struct sh_trace_model {
     int n_layer, n_head, n_kv_head, d_head, d_model, n_vocab, max_pos;
 };
 
+/* Query and KV heads, of a layer or of a model. */
+struct sh_layer_heads { int query, kv; };
+
 struct sh_trace_run {
     struct sh_trace_model model;
     const char *program, *backend, *device, *dtype, *vectors, *statistics, *command;
@@ -56,6 +59,7 @@ struct sh_trace_run {
     int weight_bits;                    /* 16, 8 or 4: of the layers' matrices, as run */
     int first_layer, last_layer;
     int orderless;                      /* not causal: every row sees the same keys                    */
+    int uneven;                         /* some layers have fewer query heads than the model           */
     long long seed;
 };
 
@@ -70,7 +74,7 @@ struct sh_block {                       /* block of scores, vectors or head_stat
     enum { SH_BLOCK_SCORES, SH_BLOCK_VECTORS, SH_BLOCK_STATS } kind;
     int head, first_row, n_rows, window;
     int codec;                          /* enum sh_codec, plus SH_CODEC_SPARSE                     */
-    char vector;                        /* 'q', 'k', 'v'; 's': what the sink takes of each row; 'n', 'h': schema.sql */
+    char vector;                        /* 'q', 'k', 'v'; 's': what the sink takes of each row; else see schema.sql */
     unsigned char *blob;                /* owned                                                   */
     size_t bytes;
 };

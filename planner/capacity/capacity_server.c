@@ -17,9 +17,9 @@ enum { PADDED_WIDTH = 256 };
 static double widest_layer(const struct sh_capacity_ask *a)
 {
     const struct sh_kv_facts *f = &a->shape->f;
-    int queries = f->heads > f->window_heads ? f->heads : f->window_heads;
-    double heads = (double)(queries + f->kv_heads) * (a->shape->d_k + a->shape->d_v);
-    double plain = f->ffn * (f->gated ? 3.0 : 2.0);
+    const struct sh_kv_layer most = sh_kv_shape_most(a->shape);
+    double heads = (double)(most.heads + f->kv_heads) * (a->shape->d_k + a->shape->d_v);
+    double plain = most.ffn * (f->gated ? 3.0 : 2.0);
     double experts = f->used * (f->expert_ffn * 3.0 + f->hidden) + f->shared_ffn * 3.0;
     return fmax(heads, fmax(plain, experts)) / a->tp + 2.0 * f->hidden;
 }

@@ -88,13 +88,12 @@ struct sh_roofline sh_capacity_roofline(const struct sh_capacity_ask *a, int sta
 static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
 {
     const struct sh_kv_facts *f = &s->f;
-    enum sh_mix mix = (enum sh_mix)s->layer[layer].mix;
-    switch (mix) {
+    const struct sh_kv_layer *l = &s->layer[layer];
+    switch ((enum sh_mix)l->mix) {
     case SH_MIX_FULL:
     case SH_MIX_WINDOW:
     case SH_MIX_CHUNK:
-    case SH_MIX_BLOCKS:
-        return 2.0 * sh_kv_shape_queries(s, mix) * (sh_kv_shape_width(s, mix) + sh_kv_shape_values(s, mix)) / tp;
+    case SH_MIX_BLOCKS: return 2.0 * l->heads * (l->width + l->values) / tp;
     case SH_MIX_LATENT:
     case SH_MIX_INDEXED: return 2.0 * f->heads * (2.0 * f->latent + f->rope_dim) / tp;
     default: return 0;

@@ -98,18 +98,17 @@ uint64_t sh_kv_index_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *
 uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, int tp)
 {
     const struct sh_kv_facts *f = &s->f;
-    enum sh_mix mix = (enum sh_mix)s->layer[layer].mix;
-    uint64_t heads = ((uint64_t)sh_kv_shape_heads(s, mix) + (uint64_t)tp - 1) / (uint64_t)tp;
-    uint64_t width = (uint64_t)sh_kv_shape_width(s, mix), values = (uint64_t)sh_kv_shape_values(s, mix);
-    if (s->layer[layer].borrows)        /* the lender has them */
+    const struct sh_kv_layer *l = &s->layer[layer];
+    uint64_t heads = ((uint64_t)l->kv_heads + (uint64_t)tp - 1) / (uint64_t)tp;
+    if (l->borrows)                     /* the lender has them */
         return 0;
-    switch (mix) {
+    switch ((enum sh_mix)l->mix) {
     case SH_MIX_FULL:
     case SH_MIX_WINDOW:
     case SH_MIX_CHUNK:
     case SH_MIX_BLOCKS:
-        return heads * (sh_kv_type_bytes(&r->k, width) + sh_kv_type_bytes(&r->v, values) + r->state) +
-               sh_kv_index_cell(s, r, layer);
+        return heads * (sh_kv_type_bytes(&r->k, (uint64_t)l->width) + sh_kv_type_bytes(&r->v, (uint64_t)l->values) +
+                        r->state) + sh_kv_index_cell(s, r, layer);
     case SH_MIX_LATENT:
     case SH_MIX_INDEXED:
         return sh_kv_type_bytes(&r->k, (uint64_t)f->latent) + sh_kv_type_bytes(&r->k, (uint64_t)f->rope_dim) +
@@ -127,9 +126,9 @@ static void add_layers(const struct sh_kv_shape *s, const struct sh_kv_rule *r, 
     uint64_t held = sh_kv_held(s, r, layer, length), all = sh_kv_mul(cell, held);
     if (r->k.residual && (mix == SH_MIX_FULL || mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK ||
                           mix == SH_MIX_BLOCKS)) {
-        uint64_t width = (uint64_t)sh_kv_shape_width(s, (enum sh_mix)mix);
-        uint64_t values = (uint64_t)sh_kv_shape_values(s, (enum sh_mix)mix);
-        uint64_t heads = ((uint64_t)sh_kv_shape_heads(s, (enum sh_mix)mix) + (uint64_t)tp - 1) / (uint64_t)tp;
+        const struct sh_kv_layer *l = &s->layer[layer];
+        uint64_t width = (uint64_t)l->width, values = (uint64_t)l->values;
+        uint64_t heads = ((uint64_t)l->kv_heads + (uint64_t)tp - 1) / (uint64_t)tp;
         all = sh_kv_mul(heads, sh_kv_mul(held, sh_kv_type_bytes(&r->v, values) + r->state));
         all = sh_kv_add(all, sh_kv_mul(heads, sh_kv_type_channels(&r->k, held, width)));
         all = sh_kv_add(all, sh_kv_mul(sh_kv_index_cell(s, r, layer), held));
@@ -145,21 +144,14 @@ struct sh_kv_bytes sh_kv_bytes(const struct sh_kv_shape *s, const struct sh_kv_r
                                uint64_t length)
 {
     struct sh_kv_bytes b = {0, 0, 0, 0};
-    uint64_t n[2 * SH_N_MIX] = {0};
-    int like[2 * SH_N_MIX] = {0};
-    for (int i = first; i < last; i++)
-        if (s->layer[i].borrows) {
-            continue;
-        } else if (r->budget == SH_BUDGET_LAYERS || r->budget == SH_BUDGET_PLAN) {
-            add_layers(s, r, i, 1, tp, length, &b);
-        } else {
-            int kind = 2 * s->layer[i].mix + s->layer[i].state;
-            n[kind]++;
-            like[kind] = i;
-        }
-    for (int kind = 0; kind < 2 * SH_N_MIX; kind++)
-        if (n[kind])
-            add_layers(s, r, like[kind], n[kind], tp, length, &b);
+    int each = r->budget == SH_BUDGET_LAYERS || r->budget == SH_BUDGET_PLAN;
+    for (int i = first; i < last;) {
+        struct sh_kv_alike alike[SH_MOST_ALIKE] = {{.layer = i, .n = 1}};
+        int groups = each ? i++, 1 : sh_kv_shape_alike(s, &i, last, alike);
+        for (int k = 0; k < groups; k++)
+            if (!s->layer[alike[k].layer].borrows)
+                add_layers(s, r, alike[k].layer, (uint64_t)alike[k].n, tp, length, &b);
+    }
     b.sequence = sh_kv_add(b.sequence, b.states);
     return b;
 }

@@ -7,15 +7,17 @@
 
 #include "src/base/mem.h"
 
+enum { WIDEST = 100000000 };            /* of what a layer computes; products of widths stay ints below it */
+
 /* The kind of layer that a letter of the pattern means; -1: none. */
 static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
 {
-    static const char letters[] = "GLCSM*-EIHB";
+    static const char letters[] = "GLCSM*-EIHB.";
     static const struct { uint8_t mix, feed; } kinds[] = {
         {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_WINDOW, SH_FEED_PLAIN}, {SH_MIX_CHUNK, SH_FEED_PLAIN},
         {SH_MIX_STATE, SH_FEED_PLAIN}, {SH_MIX_STATE, SH_FEED_NONE}, {SH_MIX_FULL, SH_FEED_NONE},
         {SH_MIX_NONE, SH_FEED_PLAIN}, {SH_MIX_NONE, SH_FEED_EXPERTS}, {SH_MIX_INDEXED, SH_FEED_PLAIN},
-        {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_BLOCKS, SH_FEED_PLAIN}};
+        {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_BLOCKS, SH_FEED_PLAIN}, {SH_MIX_NONE, SH_FEED_NONE}};
     const char *at = c ? strchr(letters, c) : NULL;
     if (!at)
         return -1;
@@ -26,6 +28,32 @@ static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
     return 0;
 }
 
+/* Heads and widths: of its kind, or its own. */
+static int size_layer(const struct sh_kv_shape *s, int layer, struct sh_err *e)
+{
+    const struct sh_kv_facts *f = &s->f;
+    struct sh_kv_layer *l = &s->layer[layer];
+    int is_full = l->mix == SH_MIX_FULL;
+    l->heads = l->mix == SH_MIX_WINDOW && f->window_heads ? f->window_heads : f->heads;
+    l->kv_heads = is_full && f->global_kv_heads ? f->global_kv_heads : f->kv_heads;
+    l->width = is_full && f->global_head_dim ? f->global_head_dim : s->d_k;
+    l->values = f->v_dim ? f->v_dim : l->width;
+    l->ffn = l->borrows && f->late_ffn ? f->late_ffn : f->ffn;
+    if (layer < f->n_own) {
+        const struct sh_layer_facts *own = &f->own[layer];
+        l->heads = own->heads ? own->heads : l->heads;
+        l->kv_heads = own->kv_heads ? own->kv_heads : l->kv_heads;
+        l->ffn = own->ffn ? own->ffn : l->ffn;
+        l->products = own->products;
+    }
+    if (l->heads % l->kv_heads)
+        return sh_fail(e, "%s: layer %d: found %d heads and %d KV heads, expected a multiple", f->name, layer, l->heads,
+                       l->kv_heads);
+    return (double)l->heads * l->width > WIDEST
+               ? sh_fail(e, "%s: layer %d: found %d heads of %d, expected a product of at most %d", f->name, layer,
+                         l->heads, l->width, WIDEST) : 0;
+}
+
 static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
 {
     const struct sh_kv_facts *f = &s->f;
@@ -33,7 +61,7 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
     for (int i = 0; i < f->layers; i++) {
         struct sh_kv_layer *l = &s->layer[i];
         if (letter(f->pattern[(size_t)i % n], f, l))
-            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I H B", f->name,
+            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I H B .", f->name,
                            f->pattern[(size_t)i % n]);
         l->borrows = i >= f->layers - f->borrowed;
         if (n_feed)
@@ -54,6 +82,8 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
             return sh_fail(e, "%s: layer %d has a state, but ssm is missing", f->name, i);
         if (l->feed == SH_FEED_PLAIN && !f->ffn)
             return sh_fail(e, "%s: layer %d has a plain feed-forward block, but ffn is missing", f->name, i);
+        if (size_layer(s, i, e))
+            return -1;
     }
     return 0;
 }
@@ -91,8 +121,6 @@ static const char *missing(const struct sh_kv_facts *f)
             return keys[i].key;
     return NULL;
 }
-
-enum { WIDEST = 100000000 };            /* of what a layer computes; products of widths stay ints below it */
 
 /* Widths that are products of two facts. */
 static int check_widths(const struct sh_kv_facts *f, struct sh_err *e)
@@ -161,12 +189,10 @@ static uint64_t state_elements(const struct sh_kv_facts *f)
 static int check_size(const struct sh_kv_shape *s, struct sh_err *e)
 {
     const struct sh_kv_facts *f = &s->f;
-    double heads = f->heads > f->window_heads ? f->heads : f->window_heads, width = f->hidden;
-    double wide = s->d_k > f->global_head_dim ? s->d_k : f->global_head_dim;
-    wide = s->d_v > wide ? s->d_v : wide;
-    double cell = 2.0 * (f->kv_heads > f->global_kv_heads ? f->kv_heads : f->global_kv_heads) * wide +
-                  f->latent + f->index_dim;
-    double layer = width * (heads * wide * 4 + (double)f->ffn * 3) +
+    const struct sh_kv_layer most = sh_kv_shape_most(s);
+    double heads = most.heads, width = f->hidden, wide = most.width > most.values ? most.width : most.values;
+    double cell = 2.0 * most.kv_heads * wide + f->latent + f->index_dim;
+    double layer = width * (heads * wide * 4 + (double)most.ffn * 3 + 2 * width) +
                    (double)f->experts * f->expert_ffn * width * 3 + width * f->shared_ffn * 3.0 +
                    (double)f->index_heads * f->index_dim * (f->q_latent + width) +
                    (double)f->ssm_inner * (width * 4 + f->ssm_state) +
@@ -212,24 +238,40 @@ void sh_kv_shape_clear(struct sh_kv_shape *s)
     s->stored = NULL;
 }
 
-int sh_kv_shape_queries(const struct sh_kv_shape *s, enum sh_mix mix)
+int sh_kv_shape_alike(const struct sh_kv_shape *s, int *first, int last, struct sh_kv_alike out[SH_MOST_ALIKE])
 {
-    return mix == SH_MIX_WINDOW && s->f.window_heads ? s->f.window_heads : s->f.heads;
+    int n = 0, i = *first;
+    for (; i < last; i++) {
+        int k = 0;
+        while (k < n && memcmp(&s->layer[out[k].layer], &s->layer[i], sizeof *s->layer))
+            k++;
+        if (k == SH_MOST_ALIKE)
+            break;
+        if (k == n)
+            out[n++] = (struct sh_kv_alike){.layer = i};
+        out[k].n++;
+    }
+    *first = i;
+    return n;
 }
 
-int sh_kv_shape_heads(const struct sh_kv_shape *s, enum sh_mix mix)
+static int larger(int a, int b)
 {
-    return mix == SH_MIX_FULL && s->f.global_kv_heads ? s->f.global_kv_heads : s->f.kv_heads;
+    return a > b ? a : b;
 }
 
-int sh_kv_shape_width(const struct sh_kv_shape *s, enum sh_mix mix)
+struct sh_kv_layer sh_kv_shape_most(const struct sh_kv_shape *s)
 {
-    return mix == SH_MIX_FULL && s->f.global_head_dim ? s->f.global_head_dim : s->d_k;
-}
-
-int sh_kv_shape_values(const struct sh_kv_shape *s, enum sh_mix mix)
-{
-    return s->f.v_dim ? s->f.v_dim : sh_kv_shape_width(s, mix);
+    struct sh_kv_layer most = {0};
+    for (int i = 0; i < s->f.layers; i++) {
+        const struct sh_kv_layer *l = &s->layer[i];
+        most.heads = larger(most.heads, l->heads);
+        most.kv_heads = larger(most.kv_heads, l->kv_heads);
+        most.width = larger(most.width, l->width);
+        most.values = larger(most.values, l->values);
+        most.ffn = larger(most.ffn, l->ffn);
+    }
+    return most;
 }
 
 int sh_kv_shape_states(const struct sh_kv_shape *s)

@@ -27,6 +27,9 @@ enum sh_feed { SH_FEED_NONE, SH_FEED_PLAIN, SH_FEED_EXPERTS, SH_N_FEED };
 enum { SH_SHAPE_LAYERS = 10000 };
 
 struct sh_kv_layer {
+    int heads, kv_heads, width, values; /* if it attends; widths of a head's keys and of its values */
+    int ffn;                            /* SH_FEED_PLAIN: its width                               */
+    int products;                       /* facts.h                                                */
     uint8_t mix, feed;                  /* enum sh_mix, enum sh_feed                              */
     uint8_t borrows;                    /* it attends over another layer's keys and values        */
     uint8_t state;                      /* it keeps a state of fixed size: SH_MIX_STATE, or next to attention */
@@ -40,8 +43,7 @@ enum sh_kv_part {                          /* part of a model's weights         
 struct sh_kv_shape {
     struct sh_kv_facts f;               /* completed: kv_heads, head_dim, embed_width are set      */
     struct sh_kv_layer *layer;          /* [f.layers]; owned                                      */
-    int d_k, d_v;                       /* elements of a key and a value of one head; of layers that see all
-                                         * tokens see sh_kv_shape_width                           */
+    int d_k, d_v;                       /* elements of a key and a value of one head, unless a layer says otherwise */
     uint64_t state;                     /* elements of a state layer's fixed state                 */
     uint64_t (*stored)[SH_N_PART];      /* bytes that a file of the weights has: of each layer, then of what is
                                          * before them, then after: [layers + 2]; owned; NULL: no file was read */
@@ -58,12 +60,14 @@ int sh_row_word(const char **at, char *to, size_t bytes, struct sh_err *e);
 int sh_kv_shape_build(const struct sh_kv_facts *f, struct sh_kv_shape *out, struct sh_err *e);
 void sh_kv_shape_clear(struct sh_kv_shape *s);          /* NULL and zeros are fine */
 
-/* Query heads of a kind of layers. KV heads, and the widths of a head's keys and values there: layers that see all
- * tokens may have their own. */
-int sh_kv_shape_queries(const struct sh_kv_shape *s, enum sh_mix mix);
-int sh_kv_shape_heads(const struct sh_kv_shape *s, enum sh_mix mix);
-int sh_kv_shape_width(const struct sh_kv_shape *s, enum sh_mix mix);
-int sh_kv_shape_values(const struct sh_kv_shape *s, enum sh_mix mix);
+/* Groups of layers from *first on, before `last`, that are equal: one of each, and how many. At most SH_MOST_ALIKE
+ * groups; *first becomes the layer after all of them. Returns their number. */
+enum { SH_MOST_ALIKE = 32 };
+struct sh_kv_alike { int layer, n; };
+int sh_kv_shape_alike(const struct sh_kv_shape *s, int *first, int last, struct sh_kv_alike out[SH_MOST_ALIKE]);
+
+/* The most that a layer has of each count and width; else 0. */
+struct sh_kv_layer sh_kv_shape_most(const struct sh_kv_shape *s);
 
 /* Layers of a kind; those that keep a state. */
 int sh_kv_shape_count(const struct sh_kv_shape *s, enum sh_mix mix);

@@ -58,13 +58,11 @@ static void norm(struct sum *s, const struct sh_kv_facts *f, int n, int width)
     vector(s, SH_PART_NORM, n * width * (f->norm == SH_KEPT_LAYER ? 2 : 1));
 }
 
-/* borrows: without keys and values of its own. */
-static void attention(struct sum *s, const struct sh_kv_shape *m, enum sh_mix mix, int borrows)
+/* One that borrows has no keys and values of its own. */
+static void attention(struct sum *s, const struct sh_kv_facts *f, const struct sh_kv_layer *l)
 {
-    const struct sh_kv_facts *f = &m->f;
-    int heads = sh_kv_shape_queries(m, mix), width = sh_kv_shape_width(m, mix), q = heads * width;
-    int kv = sh_kv_shape_heads(m, mix) * width;
-    int values = sh_kv_shape_values(m, mix), kv_values = sh_kv_shape_heads(m, mix) * values;
+    int heads = l->heads, width = l->width, q = heads * width, mix = l->mix, borrows = l->borrows;
+    int kv = l->kv_heads * width, values = l->values, kv_values = l->kv_heads * values;
     matrix(s, SH_PART_MIX, 1, f->query_gate ? 2 * q : q, f->hidden);
     if (f->head_gate)
         matrix(s, SH_PART_MIX, 1, heads, f->hidden);
@@ -225,17 +223,22 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
     if (l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED)
         latent_attention(&s, m);
     else if (l->mix != SH_MIX_STATE && l->mix != SH_MIX_NONE)
-        attention(&s, m, (enum sh_mix)l->mix, l->borrows);
+        attention(&s, f, l);
+    if (l->products & 1)
+        matrix(&s, SH_PART_MIX, 1, f->hidden, f->hidden);
+    if (l->products & 2)
+        matrix(&s, SH_PART_FEED, 1, f->hidden, f->hidden);
     if (l->state)
         state(&s, f);
     plain(&s, SH_PART_FEED, (uint64_t)f->layer_more, s.small);
     plain(&s, SH_PART_NORM, (uint64_t)f->vectors_more, s.vector);
     if (l->feed == SH_FEED_PLAIN)
-        feed(&s, f, SH_PART_FEED, 1, l->borrows && f->late_ffn ? f->late_ffn : f->ffn);
+        feed(&s, f, SH_PART_FEED, 1, l->ffn);
     else if (l->feed == SH_FEED_EXPERTS)
         experts(&s, f);
     /* A layer that is a mixer alone or a feed-forward block alone has one norm. */
-    norm(&s, f, l->mix == SH_MIX_NONE || l->feed == SH_FEED_NONE ? 1 : f->norms, f->hidden);
+    int blocks = (l->mix != SH_MIX_NONE || l->products & 1) + (l->feed != SH_FEED_NONE || l->products & 2);
+    norm(&s, f, blocks == 2 ? f->norms : blocks, f->hidden);
 }
 
 /* Add a sum of the layers [first, last), its bytes as the file has them where that counts. The ends come after the
@@ -256,22 +259,17 @@ void sh_kv_weights_layers(const struct sh_kv_shape *m, int first, int last, cons
                           struct sh_kv_parts *p)
 {
     struct sh_kv_parts sum = {{0}, {0}};
-    uint64_t n[SH_N_MIX * SH_N_FEED * 4] = {0};
-    int like[SH_N_MIX * SH_N_FEED * 4] = {0};
-    for (int i = first; i < last; i++) {
-        const struct sh_kv_layer *l = &m->layer[i];
-        int kind = ((l->mix * SH_N_FEED + l->feed) * 2 + l->state) * 2 + l->borrows;
-        n[kind]++;
-        like[kind] = i;
-    }
-    for (int kind = 0; kind < SH_N_MIX * SH_N_FEED * 4; kind++) {
-        struct sh_kv_parts one = {{0}, {0}};
-        if (!n[kind])
-            continue;
-        one_layer(m, like[kind], t, &one);
-        for (int i = 0; i < SH_N_PART; i++) {
-            sum.parameters[i] += n[kind] * one.parameters[i];
-            sum.bytes[i] += n[kind] * one.bytes[i];
+    for (int i = first; i < last;) {
+        struct sh_kv_alike alike[SH_MOST_ALIKE];
+        int groups = sh_kv_shape_alike(m, &i, last, alike);
+        for (int k = 0; k < groups; k++) {
+            struct sh_kv_parts one = {{0}, {0}};
+            uint64_t n = (uint64_t)alike[k].n;
+            one_layer(m, alike[k].layer, t, &one);
+            for (int part = 0; part < SH_N_PART; part++) {
+                sum.parameters[part] += n * one.parameters[part];
+                sum.bytes[part] += n * one.bytes[part];
+            }
         }
     }
     put(m, t, first, last, &sum, p);

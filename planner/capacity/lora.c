@@ -15,16 +15,14 @@ static uint64_t block(const struct sh_kv_facts *f, int width, int tp)
     return width ? (f->gated ? 3 : 2) * (hidden + here) : 0;
 }
 
-static uint64_t attention(const struct sh_kv_shape *s, const struct sh_kv_layer *l, int tp)
+static uint64_t attention(const struct sh_kv_facts *f, const struct sh_kv_layer *l, int tp)
 {
-    const struct sh_kv_facts *f = &s->f;
-    enum sh_mix mix = (enum sh_mix)l->mix;
-    uint64_t hidden = (uint64_t)f->hidden, width = (uint64_t)sh_kv_shape_width(s, mix), n = 0;
-    uint64_t values = (uint64_t)sh_kv_shape_values(s, mix), heads = part(sh_kv_shape_queries(s, mix), tp);
-    uint64_t out = heads * values, q = heads * width, kv = part(sh_kv_shape_heads(s, mix), tp);
+    uint64_t hidden = (uint64_t)f->hidden, width = (uint64_t)l->width, n = 0;
+    uint64_t values = (uint64_t)l->values, heads = part(l->heads, tp);
+    uint64_t out = heads * values, q = heads * width, kv = part(l->kv_heads, tp);
     n += hidden + (f->query_gate ? 2 : 1) * q;
     if (!l->borrows)
-        n += hidden + kv * width + (f->keys_are_values && mix == SH_MIX_FULL ? 0 : hidden + kv * values);
+        n += hidden + kv * width + (f->keys_are_values && l->mix == SH_MIX_FULL ? 0 : hidden + kv * values);
     return n + out + hidden;
 }
 
@@ -35,9 +33,9 @@ uint64_t sh_lora_parameters(const struct sh_kv_shape *s, int first, int last, co
     for (int i = first; i < last && l->adapters; i++) {
         const struct sh_kv_layer *at = &s->layer[i];
         if (at->mix != SH_MIX_NONE)
-            n += attention(s, at, tp);
+            n += attention(f, at, tp);
         if (at->feed == SH_FEED_PLAIN)
-            n += block(f, at->borrows && f->late_ffn ? f->late_ffn : f->ffn, tp);
+            n += block(f, at->ffn, tp);
         else if (at->feed == SH_FEED_EXPERTS)
             n += block(f, f->shared_ffn, tp);
     }

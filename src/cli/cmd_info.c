@@ -187,6 +187,26 @@ static void info_shape(struct sh_out *o, const struct sh_model *m)
     free(local);
 }
 
+/* Layers that attend by other heads, or have another feed-forward width, than others. */
+static void info_layers(struct sh_out *o, const struct sh_arch *c)
+{
+    int differ = sh_arch_heads_differ(c);
+    for (int l = 0; l < c->n_layer && c->sizes; l++)
+        differ |= sh_arch_mixer(c, l) || sh_arch_feed(c, l) || sh_arch_d_ff(c, l) != c->d_ff;
+    if (!differ)
+        return;
+    sh_out_list(o, "layer_sizes", "layers, which differ (0: the layer does not have it)");
+    for (int l = 0; l < c->n_layer; l++) {
+        sh_out_item(o);
+        sh_out_int(o, "layer", "layer", l);
+        sh_out_int(o, "heads", "heads", sh_arch_query_heads(c, l));
+        sh_out_int(o, "kv_heads", "KV heads", sh_arch_kv_heads(c, l));
+        sh_out_int(o, "head_dim", "head width", sh_arch_attends(c, l) ? sh_arch_d_head(c, l) : 0);
+        sh_out_int(o, "ffn_dim", "feed-forward width", sh_arch_feeds(c, l) ? sh_arch_d_ff(c, l) : 0);
+    }
+    sh_out_end(o);
+}
+
 /* What the CPU backend keeps of the weights for products in f32, by format, and what a step reads. */
 static void info_resident(struct sh_out *o, const struct sh_model *m)
 {
@@ -250,6 +270,7 @@ static int info_model(const char *folder, const struct sh_common *common, struct
     info_shape(o, m);
     info_sizes(o, m);
     info_resident(o, m);
+    info_layers(o, sh_model_arch(m));
     int bad = sh_common_write(common, o, 0, e);
     sh_model_close(m);
     return bad;

@@ -62,6 +62,8 @@ static void write_heads(struct sh_out *o, const struct sh_theory_request *q, con
 {
     sh_out_list(o, "heads", "fitted laws per head");
     for (int h = 0; h < r->n_head; h++) {
+        if (!sh_theory_has(r, l, h))
+            continue;
         sh_out_item(o);
         sh_out_int(o, "head", "head", h);
         write_figures(o, r, l, h);
@@ -77,7 +79,8 @@ static void write_layers(struct sh_out *o, const struct sh_theory_request *q, co
         int rejected = sh_theory_verdicts(r, l, SH_POWERLAW_REJECTED),
             plausible = sh_theory_verdicts(r, l, SH_POWERLAW_PLAUSIBLE);
         char *verdict = !rejected && !plausible ? xstrdup(q->replicas ? "nothing to fit" : "not tested")
-                                                : xasprintf("rejected in %d of %d heads", rejected, r->n_head);
+                                                : xasprintf("rejected in %d of %d heads", rejected,
+                                                            sh_theory_heads(r, l));
         sh_out_item(o);
         sh_out_int(o, "layer", "layer", r->first_layer + l);
         write_figures(o, r, l, -1);
@@ -109,7 +112,7 @@ static void write_budgets(struct sh_out *o, const struct sh_theory_request *q, c
     sh_out_list(o, "layer_budgets", per_head ? "the same per head" : "the same per layer");
     for (int l = 0; l < r->n_layer; l++)
         for (int h = per_head ? 0 : -1; h < (per_head ? r->n_head : 0); h++)
-            for (int i = 0; i < r->n_rho; i++) {
+            for (int i = 0; i < r->n_rho && (!per_head || sh_theory_has(r, l, h)); i++) {
                 sh_out_item(o);
                 sh_out_int(o, "layer", "layer", r->first_layer + l);
                 if (per_head)
@@ -124,7 +127,7 @@ static void write_budgets(struct sh_out *o, const struct sh_theory_request *q, c
 
 static void tell_power_law(struct sh_out *o, const struct sh_theory_request *q, const struct sh_theory_result *r)
 {
-    int rejected = sh_theory_verdicts(r, -1, SH_POWERLAW_REJECTED), n = r->n_layer * r->n_head,
+    int rejected = sh_theory_verdicts(r, -1, SH_POWERLAW_REJECTED), n = sh_theory_heads(r, -1),
         plausible = sh_theory_verdicts(r, -1, SH_POWERLAW_PLAUSIBLE), no_mean = 0, no_fit = 0, zeros = 0;
     if (!q->replicas)
         sh_out_note(o, "Whether scores follow a power law was not tested (--replicas 0).");
@@ -138,7 +141,7 @@ static void tell_power_law(struct sh_out *o, const struct sh_theory_request *q, 
         for (int h = 0; h < r->n_head; h++) {
             double k = sh_theory_figure(r, l, h, SH_T_LOMAX_K);
             no_mean += k <= 2;
-            no_fit += isnan(k);
+            no_fit += isnan(k) && sh_theory_has(r, l, h);
             zeros += sh_theory_figure(r, l, h, SH_T_ZEROS) > 0.5;
         }
     if (zeros)

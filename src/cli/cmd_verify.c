@@ -26,6 +26,7 @@ static const struct sh_opt opts[] = {
 /* One (sequence, layer) while its blocks pass by. */
 struct layer_check {
     const struct sh_stored_run *run;
+    struct sh_layer_heads heads;        /* of the layer                                            */
     int n_tokens;
     int head, next_row;                 /* scores: what must come next */
     float *sink;                        /* [n_head, n_tokens]: what sinks take of each row; NULL: nothing */
@@ -108,7 +109,7 @@ static int check_mark(struct layer_check *c, const struct sh_block *b, struct sh
     unsigned char *plain;
     size_t n;
     if (b->codec != SH_CODEC_F32 || sh_codec_unbytes(b->blob, b->bytes, 0, &plain, &n, e))
-        return sh_fail(e, "the row with the number of KV heads: found codec %d and %zu bytes, expected codec 0 and an "
+        return sh_fail(e, "the row with the number of heads: found codec %d and %zu bytes, expected codec 0 and an "
                        "empty block", b->codec, b->bytes);
     free(plain);
     c->blocks++;
@@ -119,9 +120,9 @@ static int check_vectors(void *to, const struct sh_block *b, struct sh_err *e)
 {
     struct layer_check *c = to;
     unsigned char *plain;
-    if (b->vector == 'h')
+    if (b->vector == 'h' || b->vector == 'a')
         return check_mark(c, b, e);
-    int is_sink = b->vector == 's', n_head = b->vector == 'q' || is_sink ? c->run->n_head : c->run->n_kv_head;
+    int is_sink = b->vector == 's', n_head = b->vector == 'q' || is_sink ? c->heads.query : c->run->n_kv_head;
     if (!b->vector || (!is_sink && !strchr(c->run->vectors, b->vector)) || b->head < 0 || b->head >= n_head ||
         (b->codec != SH_CODEC_F32 && b->codec != SH_CODEC_F16))
         return sh_fail(e, "found vectors '%c' of head %d in codec %d, expected one of \"%s\", %d heads, codec 0 or 1",
@@ -145,10 +146,10 @@ static int take_sinks(void *to, const struct sh_block *b, struct sh_err *e)
     size_t n = (size_t)c->n_tokens;
     if (b->vector != 's')
         return 0;
-    if (b->head < 0 || b->head >= c->run->n_head)
-        return sh_fail(e, "found a sink of head %d, expected 0 to %d", b->head, c->run->n_head - 1);
+    if (b->head < 0 || b->head >= c->heads.query)
+        return sh_fail(e, "found a sink of head %d, expected 0 to %d", b->head, c->heads.query - 1);
     if (!c->sink)
-        c->sink = xcalloc((size_t)c->run->n_head * n, sizeof *c->sink);
+        c->sink = xcalloc((size_t)c->heads.query * n, sizeof *c->sink);
     return sh_codec_floats(b, c->sink + (size_t)b->head * n, n, e);
 }
 
@@ -163,23 +164,24 @@ static int check_layer(struct sh_store *s, const struct sh_stored_run *run, cons
     c->n_vectors = 0;
     int scores = run->record != SH_RECORD_SUMMARY, stats = run->record != SH_RECORD_FULL;
     long long vectors = 0;
+    if (sh_store_heads(s, q->id, layer, run, &c->heads, e))
+        return -1;
     for (const char *v = run->vectors; *v; v++)
-        vectors += *v == 'q' ? run->n_head : run->n_kv_head;
+        vectors += *v == 'q' ? c->heads.query : run->n_kv_head;
     c->sink = NULL;
-    int bad = sh_store_kv_heads(s, q->id, layer, run->n_head, run->n_kv_head, e) < 0 ||
-              sh_store_blocks(s, SH_BLOCK_VECTORS, q->id, layer, -1, take_sinks, c, e) ||
+    int bad = sh_store_blocks(s, SH_BLOCK_VECTORS, q->id, layer, -1, take_sinks, c, e) ||
               sh_store_blocks(s, SH_BLOCK_SCORES, q->id, layer, -1, check_scores, c, e);
-    vectors += c->sink ? run->n_head : 0;
+    vectors += c->sink ? c->heads.query : 0;
     free(c->sink);
     if (bad ||
         sh_store_blocks(s, SH_BLOCK_STATS, q->id, layer, -1, check_stats, c, e) ||
         sh_store_blocks(s, SH_BLOCK_VECTORS, q->id, layer, -1, check_vectors, c, e))
         return -1;
-    if (scores && (c->head != run->n_head - 1 || c->next_row != q->n_tokens))
+    if (scores && (c->head != c->heads.query - 1 || c->next_row != q->n_tokens))
         return sh_fail(e, "scores end at head %d, row %d, expected %d heads of %d rows", c->head, c->next_row,
-                       run->n_head, q->n_tokens);
-    if ((stats || c->n_stats) && c->n_stats != run->n_head)
-        return sh_fail(e, "found statistics of %d heads, expected %d", c->n_stats, run->n_head);
+                       c->heads.query, q->n_tokens);
+    if ((stats || c->n_stats) && c->n_stats != c->heads.query)
+        return sh_fail(e, "found statistics of %d heads, expected %d", c->n_stats, c->heads.query);
     if (c->n_vectors != vectors)
         return sh_fail(e, "found vectors of %lld heads, expected %lld", c->n_vectors, vectors);
     return 0;

@@ -147,6 +147,8 @@ static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setu
     }
     most += panel;
     for (int l = 0; l < a->n_layer && s->policy.rule == SH_SLOTS_OLDEST && s->bits == 32; l++) {
+        if (!sh_arch_attends(a, l))
+            continue;
         struct sh_attend w = sh_layer_attend(a, l, rows, u->dtype);
         w.out.at = r->act.mixed;        /* wanted: what it gives, not the probabilities alone */
         w.n_seq = 1;

@@ -22,10 +22,14 @@ static int find(struct place *p, struct shears_store *s, int sequence, int layer
     if (!(p->sequence = sh_lib_sequence(s, sequence, &p->run, e)))
         return -1;
     const struct sh_stored_run *r = p->run;
-    int n_head = is_kv ? r->n_kv_head : r->n_head;
+    struct sh_layer_heads own = {r->n_head, r->n_kv_head};
     if (layer < r->first_layer || layer > r->last_layer)
         return sh_misused(e, "%s: sequence %d: found layer %d, expected %d to %d", sh_store_path(s->store), sequence,
                           layer, r->first_layer, r->last_layer);
+    int done = sh_store_is_done(s->store, sequence, layer, e);
+    if (done < 0 || (done && sh_store_heads(s->store, p->sequence->id, layer, r, &own, e)))
+        return -1;
+    int n_head = is_kv ? r->n_kv_head : own.query;
     if (head < 0 || head >= n_head)
         return sh_misused(e, "%s: sequence %d, layer %d: found head %d, expected 0 to %d", sh_store_path(s->store),
                           sequence, layer, head, n_head - 1);

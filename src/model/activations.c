@@ -259,7 +259,7 @@ static void turn(struct sh_activations *a, int layer, int n_rows, struct sh_rota
 {
     const struct sh_arch *c = a->arch;
     for (int i = 0; i < 2 - sh_arch_borrows(c, layer); i++) {
-        int cols = (i ? sh_arch_kv_heads(c, layer) : c->n_head) * r->d_head;
+        int cols = (i ? sh_arch_kv_heads(c, layer) : sh_arch_query_heads(c, layer)) * r->d_head;
         r->x = sh_dense(i ? a->k : a->q, SH_F32, n_rows, cols);
         r->factor = !i && sh_arch_tempers(c, layer) ? factors(a) : NULL;
         if (r->n_rot || r->factor)

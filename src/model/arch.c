@@ -15,8 +15,26 @@ void sh_arch_see_all(struct sh_arch *a, int layer)
     a->whole[layer / 64] |= (uint64_t)1 << layer % 64;
 }
 
+static const struct sh_layer_sizes *sizes_of(const struct sh_arch *a, int layer)
+{
+    static const struct sh_layer_sizes none = {0};
+    return a->sizes && layer >= 0 && layer < a->n_layer ? &a->sizes[layer] : &none;
+}
+
+enum sh_block_kind sh_arch_mixer(const struct sh_arch *a, int layer)
+{
+    return sizes_of(a, layer)->attention;
+}
+
+enum sh_block_kind sh_arch_feed(const struct sh_arch *a, int layer)
+{
+    return sizes_of(a, layer)->feed;
+}
+
 int sh_arch_attends(const struct sh_arch *a, int layer)
 {
+    if (sh_arch_mixer(a, layer))
+        return 0;
     if (a->shared.n)
         return sh_arch_shares(a, layer);
     uint64_t linear = a->recurrent.next_to ? 0 : a->linear[layer / 64];
@@ -39,7 +57,7 @@ int sh_arch_feeds(const struct sh_arch *a, int layer)
 {
     if (a->shared.n)
         return sh_arch_shares(a, layer);
-    return !a->one_block || (a->feeds[layer / 64] >> layer % 64 & 1);
+    return !sh_arch_feed(a, layer) && (!a->one_block || (a->feeds[layer / 64] >> layer % 64 & 1));
 }
 
 void sh_arch_make_feed(struct sh_arch *a, int layer)
@@ -58,24 +76,39 @@ static int kind_of(const struct sh_arch *a, int layer)
     return !sh_arch_window(a, layer);
 }
 
+int sh_arch_query_heads(const struct sh_arch *a, int layer)
+{
+    int own = sizes_of(a, layer)->n_head;
+    return !sh_arch_attends(a, layer) ? 0 : own ? own : a->n_head;
+}
+
 int sh_arch_kv_heads(const struct sh_arch *a, int layer)
 {
-    int own = a->kv_head_of[kind_of(a, layer)];
+    int own = sizes_of(a, layer)->n_kv_head;
     return !sh_arch_attends(a, layer) ? 0 : own ? own : a->n_kv_head;
 }
 
 int sh_arch_widest_group(const struct sh_arch *a)
 {
-    int least = a->n_kv_head;
-    for (int kind = 0; kind < 2; kind++)
-        least = a->kv_head_of[kind] && a->kv_head_of[kind] < least ? a->kv_head_of[kind] : least;
-    return a->n_head / least;
+    int most = a->sizes ? 1 : a->n_head / a->n_kv_head;
+    for (int layer = 0; layer < a->n_layer && a->sizes; layer++)
+        if (sh_arch_attends(a, layer)) {
+            int group = sh_arch_query_heads(a, layer) / sh_arch_kv_heads(a, layer);
+            most = group > most ? group : most;
+        }
+    return most;
 }
 
 int sh_arch_d_head(const struct sh_arch *a, int layer)
 {
-    int own = a->head_of[kind_of(a, layer)];
+    int own = sizes_of(a, layer)->d_head;
     return own ? own : a->d_head;
+}
+
+int sh_arch_d_ff(const struct sh_arch *a, int layer)
+{
+    int own = sizes_of(a, layer)->d_ff;
+    return own ? own : a->d_ff;
 }
 
 int sh_arch_n_rot(const struct sh_arch *a, int layer)
@@ -91,7 +124,24 @@ size_t sh_arch_kept(const struct sh_arch *a, int layer)
 
 int sh_arch_heads_differ(const struct sh_arch *a)
 {
-    return a->head_of[0] != a->head_of[1] || a->kv_head_of[0] != a->kv_head_of[1];
+    for (int layer = 0, first = -1; layer < a->n_layer && a->sizes; layer++) {
+        if (!sh_arch_attends(a, layer))
+            continue;
+        first = first < 0 ? layer : first;
+        if (sh_arch_query_heads(a, layer) != sh_arch_query_heads(a, first) ||
+            sh_arch_kv_heads(a, layer) != sh_arch_kv_heads(a, first) ||
+            sh_arch_d_head(a, layer) != sh_arch_d_head(a, first))
+            return 1;
+    }
+    return 0;
+}
+
+int sh_arch_is_uneven(const struct sh_arch *a)
+{
+    int uneven = 0;
+    for (int layer = 0; layer < a->n_layer && a->sizes; layer++)
+        uneven |= sh_arch_attends(a, layer) && sh_arch_query_heads(a, layer) < a->n_head;
+    return uneven;
 }
 
 int sh_arch_borrows(const struct sh_arch *a, int layer)
@@ -111,21 +161,23 @@ int sh_arch_lends(const struct sh_arch *a, int layer)
 
 const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_arch *copy)
 {
-    if (layer < 0 || (!sh_arch_heads_differ(a) && !a->late_ff))
+    if (layer < 0 || !a->sizes)
         return a;
     *copy = *a;
-    copy->d_head = sh_arch_d_head(a, layer);
+    copy->n_head = sh_arch_query_heads(a, layer);
     copy->n_kv_head = sh_arch_kv_heads(a, layer);
-    copy->d_ff = a->late_ff && sh_arch_borrows(a, layer) ? a->late_ff : a->d_ff;
+    copy->d_head = sh_arch_d_head(a, layer);
+    copy->d_ff = sh_arch_d_ff(a, layer);
     return copy;
 }
 
-/* Numbers of the keys of a kind of layers. */
+/* Numbers of the keys that layers of a kind borrow: they are alike. */
 static size_t lent(const struct sh_arch *a, int kind)
 {
-    int heads = a->kv_head_of[kind] ? a->kv_head_of[kind] : a->n_kv_head, d = a->head_of[kind] ? a->head_of[kind]
-                                                                                              : a->d_head;
-    return a->borrows_from ? (size_t)heads * (size_t)d : 0;
+    int layer = 0;
+    while (layer < a->borrows_from - 1 && kind_of(a, layer) != kind)
+        layer++;
+    return a->borrows_from ? (size_t)sh_arch_kv_heads(a, layer) * (size_t)sh_arch_d_head(a, layer) : 0;
 }
 
 size_t sh_arch_own_at(const struct sh_arch *a, int layer)
@@ -280,7 +332,7 @@ void sh_arch_keep_dense(struct sh_arch *a, int layer)
 
 int sh_arch_widest_ff(const struct sh_arch *a)
 {
-    int dense = a->late_ff > a->d_ff ? a->late_ff : a->d_ff, most = dense > a->mix.width ? dense : a->mix.width;
+    int most = a->d_ff > a->mix.width ? a->d_ff : a->mix.width;
     return most > a->mix.shared_width ? most : a->mix.shared_width;
 }
 

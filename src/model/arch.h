@@ -162,9 +162,22 @@ struct sh_shared {
     uint64_t at[SH_MOST_LAYERS / 64];       /* bit of a layer: it has a block                     */
 };
 
+/* What a layer has in the place of attention or of its feed-forward block: that, nothing, or a product with a matrix
+ * [d_model, d_model] of what the block would read. */
+enum sh_block_kind { SH_BLOCK_USUAL, SH_BLOCK_NONE, SH_BLOCK_PRODUCT };
+
+/* What a layer has of its own; 0: as the model. */
+struct sh_layer_sizes {
+    int n_head, n_kv_head, d_head, d_ff;
+    enum sh_block_kind attention, feed;
+};
+
 struct sh_arch {
     int n_layer, n_head, n_kv_head;         /* query head h uses KV head h / (n_head / n_kv_head) */
     int d_head, d_model, d_embed, d_ff;     /* d_embed: width of the token embedding              */
+    /* [n_layer], if layers differ: then n_head, n_kv_head, d_head and d_ff are the largest. The config that this was
+     * read from owns it (sh_config_sizes). NULL: all are alike. */
+    const struct sh_layer_sizes *sizes;
     int n_vocab;
     enum sh_head_norm head_norm;
     int n_out;                              /* rows of the output head: of the first tokens alone; 0: n_vocab */
@@ -199,9 +212,6 @@ struct sh_arch {
     uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: full attention despite the window  */
     uint64_t still[SH_MOST_LAYERS / 64];    /* bit of a layer: it does not rotate                 */
     uint64_t left_out[SH_MOST_LAYERS / 64]; /* bit of a number that no layer has in the names of tensors */
-    /* Heads of layers with a window and of those without; d_head and n_kv_head are then the largest; 0: all alike */
-    int head_of[2], kv_head_of[2];
-    int n_local_head;                       /* query heads of layers with a window, for counting alone; 0: n_head */
     int local_n_rot;                        /* n_rot of layers with a window; 0: the same         */
     int values_are_keys;                    /* of layers without a window: the product of keys gives values, too */
     int norms_values;                       /* values are normed per head, without weights        */
@@ -217,7 +227,6 @@ struct sh_arch {
     enum sh_act gate_act;                   /* … and what is made of it; SH_ACT_NONE: a sigmoid    */
     int borrows_from;                       /* layers from this one on take keys and values from the last */
                                             /* before of their kind (with or without a window); 0: none */
-    int late_ff;                            /* d_ff of these layers; 0: the same                  */
     float cut;                              /* of a gate: what is below the row's mean + cut deviations becomes */
     uint64_t cuts[SH_MOST_LAYERS / 64];     /* 0, the rest less by that; bit of a layer: there    */
     struct sh_limits limits[SH_N_LIMITED];
@@ -247,22 +256,28 @@ enum sh_norm_place sh_arch_norm_place(const struct sh_arch *a, int layer);
 /* Is it recurrent? Does it have a feed-forward block? */
 int sh_arch_recurs(const struct sh_arch *a, int layer);
 int sh_arch_feeds(const struct sh_arch *a, int layer);
+/* What it has in the place of attention, and of the feed-forward block. */
+enum sh_block_kind sh_arch_mixer(const struct sh_arch *a, int layer);
+enum sh_block_kind sh_arch_feed(const struct sh_arch *a, int layer);
 void sh_arch_make_linear(struct sh_arch *a, int layer);
 void sh_arch_make_feed(struct sh_arch *a, int layer);
-/* KV heads whose keys and values the layer keeps, at most n_kv_head; 0: it does not attend. */
+/* Query heads; KV heads whose keys and values the layer keeps. At most n_head and n_kv_head; 0: it does not attend. */
+int sh_arch_query_heads(const struct sh_arch *a, int layer);
 int sh_arch_kv_heads(const struct sh_arch *a, int layer);
 /* Numbers of the keys and values that the layer has for a token. */
 size_t sh_arch_kept(const struct sh_arch *a, int layer);
 /* The most query heads that share a KV head, in any layer. */
 int sh_arch_widest_group(const struct sh_arch *a);
 int sh_arch_d_head(const struct sh_arch *a, int layer);
+int sh_arch_d_ff(const struct sh_arch *a, int layer);
 int sh_arch_n_rot(const struct sh_arch *a, int layer);
-/* Do layers differ in their heads? */
+/* Do layers that attend differ in their heads? In their query heads? */
 int sh_arch_heads_differ(const struct sh_arch *a);
+int sh_arch_is_uneven(const struct sh_arch *a);
 /* Does the layer take keys and values from another; is it one that others take them from? */
 int sh_arch_borrows(const struct sh_arch *a, int layer);
 int sh_arch_lends(const struct sh_arch *a, int layer);
-/* `a`, or a copy of it in which d_head, n_kv_head and d_ff are the layer's. */
+/* `a`, or a copy of it in which n_head, n_kv_head, d_head and d_ff are the layer's. */
 const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_arch *copy);
 
 /* Numbers of a token between layers: its streams [n, d_model], the layers' own embeddings [n_layer, d_own], the lent

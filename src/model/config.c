@@ -26,6 +26,13 @@ struct sh_config {
     json_t *names;                      /* of GGUF: the file's own key for each; else NULL        */
     char *text;                         /* of GGUF: root in writing; else NULL                    */
     int is_wrapped;                     /* see sh_config_is_wrapped                               */
+    struct sizes **sizes;               /* those that were asked for, the last first              */
+};
+
+/* A link of a list, and the sizes themselves. */
+struct sizes {
+    struct sizes *next;
+    struct sh_layer_sizes layer[];
 };
 
 /* The value at a path of keys and indices. */
@@ -397,7 +404,18 @@ struct sh_config *sh_config_open(const char *path, struct sh_err *e)
     char *folder = sh_checkpoint_folder(path);
     struct sh_config *c = open_path(folder ? folder : path, e);
     free(folder);
+    if (c)
+        c->sizes = xcalloc(1, sizeof *c->sizes);
     return c;
+}
+
+struct sh_layer_sizes *sh_config_sizes(const struct sh_config *c, struct sh_arch *a)
+{
+    struct sizes *s = xcalloc(1, sizeof *s + (size_t)a->n_layer * sizeof *s->layer);
+    s->next = *c->sizes;
+    *c->sizes = s;
+    a->sizes = s->layer;
+    return s->layer;
 }
 
 void sh_config_close(struct sh_config *c)
@@ -408,6 +426,11 @@ void sh_config_close(struct sh_config *c)
     json_decref(c->names);
     free(c->text);
     sh_map_close(&c->map);
+    for (struct sizes *next, *s = c->sizes ? *c->sizes : NULL; s; s = next) {
+        next = s->next;
+        free(s);
+    }
+    free(c->sizes);
     free(c->path);
     free(c);
 }

@@ -32,6 +32,16 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
 /* The same without what only the forward pass needs. Counts that neither the config nor the family gives stay 0, as
  * does max_pos if the config has none. */
 int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct sh_arch *out, struct sh_err *e);
+/* New sizes of the layers, all 0, which a->sizes points to from now on; freed with the config. */
+struct sh_layer_sizes *sh_config_sizes(const struct sh_config *c, struct sh_arch *a);
+/* config_sizes.c: afterwards n_head, n_kv_head, d_head and d_ff are the most that a layer has. -1: query heads that are
+ * no multiple of the KV heads, in a layer or of the most; `key` is to blame. */
+int sh_config_sized(const struct sh_config *c, const char *key, struct sh_arch *a, struct sh_err *e);
+/* The same after reading num_attention_heads_per_layer, num_key_value_heads_per_layer and intermediate_size_per_layer,
+ * which may be absent. may_lack: as in GGUF files, 0 query heads mean no attention, 0 KV heads alone a product in its
+ * place, and a width of 0 no feed-forward block; else numbers are at least 1. */
+int sh_config_listed_sizes(const struct sh_config *c, struct sh_arch *a, int may_lack, struct sh_err *e);
+#define SH_WIDEST_HEADS ((size_t)100000000)     /* query heads times their width                      */
 /* The config.json key of the count at `field`, an offset in struct sh_arch; NULL: no key gives it. */
 const char *sh_config_count_name(const struct sh_config *c, const struct sh_family *f, size_t field);
 

@@ -76,6 +76,8 @@ static char kind_letter(const struct sh_arch *a, int layer)
 {
     if (sh_arch_shares(a, layer))
         return 'H';
+    if (sh_arch_mixer(a, layer) || sh_arch_feed(a, layer))
+        return sh_arch_attends(a, layer) ? '*' : sh_arch_feeds(a, layer) ? '-' : '.';
     if (a->one_block)
         return sh_arch_recurs(a, layer) ? 'M' : sh_arch_attends(a, layer) ? '*' : has_experts(a, layer) ? 'E' : '-';
     if (sh_arch_recurs(a, layer) && sh_arch_attends(a, layer))
@@ -137,8 +139,12 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     long long last = numbers_of(family, &a, SH_FINAL_NORM_W, -1);
     long long norm_more = 0;
     f->norms = 0;
-    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
-        f->norms += numbers_of(family, &a, norms[i], 0) > 0;
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
+        int there = numbers_of(family, &a, norms[i], 0) > 0;
+        for (int l = 1; l < a.n_layer && a.sizes && !there; l++)        /* the first may lack the block */
+            there = numbers_of(family, &a, norms[i], l) > 0;
+        f->norms += there;
+    }
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         norm_more += numbers_of(family, &a, more[i], attends);
     f->norm = biases ? SH_KEPT_LAYER : SH_KEPT_RMS;
@@ -199,6 +205,19 @@ static void from_recurrent(const struct sh_family *family, const struct sh_arch 
     f->ssm_biases = at_most_int(all);
 }
 
+/* Layers that differ in their heads, widths or blocks. */
+static int from_sizes(const struct sh_config *c, const struct sh_arch *a, struct sh_kv_facts *f, struct sh_err *e)
+{
+    if (a->sizes && a->n_layer >= SH_FACTS_PATTERN)
+        return sh_config_refuse(c, "num_hidden_layers", "fewer than 1024 layers if they differ", e);
+    f->n_own = a->sizes ? a->n_layer : 0;
+    for (int i = 0; i < f->n_own; i++)
+        f->own[i] = (struct sh_layer_facts){
+            .heads = sh_arch_query_heads(a, i), .kv_heads = sh_arch_kv_heads(a, i), .ffn = sh_arch_d_ff(a, i),
+            .products = (sh_arch_mixer(a, i) == SH_BLOCK_PRODUCT) + 2 * (sh_arch_feed(a, i) == SH_BLOCK_PRODUCT)};
+    return 0;
+}
+
 static int from_shape(const struct sh_config *c, const struct sh_family *family, const struct sh_arch *a,
                       struct sh_kv_facts *f, struct sh_err *e)
 {
@@ -215,12 +234,13 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
     snprintf(f->family, sizeof f->family, "%s", family->model_types[0]);
     if (family->params)
         from_table(family, a, f);
-    f->window_heads = a->n_local_head;
     f->latent = a->latent.rank;
     f->q_latent = a->latent.q_rank;
     f->rope_dim = a->latent.d_rope;
     f->nope_dim = a->latent.d_nope;
     f->v_dim = a->d_value ? a->d_value : a->latent.d_v;
+    if (from_sizes(c, a, f, e))
+        return -1;
     if (family->params && a->recurrent.n_v)
         from_recurrent(family, a, f);
     if (family->params && a->mix.n && !a->one_block && pattern(c, a, feed_letter, f->feeds, e))

@@ -10,8 +10,6 @@
 #include "src/model/config_quant.h"
 #include "src/model/families/families.h"
 
-#define MAX_WIDTH ((size_t)100000000)
-
 enum { MOST_ARCHITECTURES = 64 };
 
 static const struct sh_word acts[] = {
@@ -322,9 +320,9 @@ static int complete(const struct sh_config *c, const struct sh_family *f, struct
     if (a->n_head % a->n_kv_head)
         return sh_fail(e, "%s: key '%s': found %d, expected a divisor of '%s', which is %d", sh_config_path(c),
                        sh_config_count_name(c, f, offsetof(struct sh_arch, n_kv_head)), a->n_kv_head, heads, a->n_head);
-    if ((size_t)a->n_head * (size_t)a->d_head > MAX_WIDTH)
+    if ((size_t)a->n_head * (size_t)a->d_head > SH_WIDEST_HEADS)
         return sh_fail(e, "%s: key '%s': found %d heads of %d, expected a product of at most %zu",
-                       sh_config_path(c), heads, a->n_head, a->d_head, MAX_WIDTH);
+                       sh_config_path(c), heads, a->n_head, a->d_head, SH_WIDEST_HEADS);
     a->d_embed = a->d_embed ? a->d_embed : a->d_model;
     a->scale = a->scale > 0 ? a->scale : 1 / sqrtf((float)a->d_head);
     a->embed_scale = a->embed_scale > 0 ? a->embed_scale : 1;

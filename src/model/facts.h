@@ -8,6 +8,10 @@ enum sh_norm_kind_kept { SH_KEPT_RMS, SH_KEPT_LAYER, SH_KEPT_SCALE };   /* 1, 2,
 
 enum { SH_FACTS_PATTERN = 1024, SH_FACTS_NAME = 96 };
 
+/* What a layer has of its own; 0: as others. products: matrices [hidden, hidden] in the place of attention (1), of the
+ * feed-forward block (2). */
+struct sh_layer_facts { int heads, kv_heads, ffn, products; };
+
 struct sh_kv_facts {
     char name[SH_FACTS_NAME], family[SH_FACTS_NAME], pattern[SH_FACTS_PATTERN];
     char feeds[SH_FACTS_PATTERN];       /* -: plain, E: experts, as pattern; empty: dense_first and so on say it */
@@ -20,6 +24,8 @@ struct sh_kv_facts {
     int norm_more;                      /* numbers of a layer's further norms and activations     */
     int global_kv_heads, global_head_dim, keys_are_values, router_scale;
     int window_heads;                   /* query heads of layers with a window; 0: heads           */
+    int n_own;                          /* layers, if configs say how they differ; 0: they do not  */
+    struct sh_layer_facts own[SH_FACTS_PATTERN];
     int experts, used, expert_ffn, latent_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;
     int latent, rope_dim, nope_dim, v_dim, q_latent, index_dim, index_heads, index_topk;
     int ssm, ssm_inner, ssm_heads, ssm_head_dim, ssm_state, ssm_groups, ssm_conv, ssm_rank, ssm_key_heads, ssm_key_dim;

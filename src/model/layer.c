@@ -87,7 +87,7 @@ static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_LAUREL_RIGHT_W] = 1, [SH_ATTN_ROUTER_W] = 1, [SH_RECUR_A_IN_W] = 1, [SH_RECUR_Z_IN_W] = 1,
     [SH_BLOCK_OUT_W] = 1, [SH_Q_ADAPT_IN_W] = 1, [SH_Q_ADAPT_W] = 1, [SH_K_ADAPT_IN_W] = 1, [SH_K_ADAPT_W] = 1,
     [SH_V_ADAPT_IN_W] = 1, [SH_V_ADAPT_W] = 1, [SH_FEED_ADAPT_W] = 1, [SH_GATE_ADAPT_W] = 1, [SH_UP_ADAPT_W] = 1,
-    [SH_KEY_BIAS_W] = 1,
+    [SH_KEY_BIAS_W] = 1, [SH_ATTN_PRODUCT_W] = 1, [SH_FEED_PRODUCT_W] = 1,
     [SH_ATTN_NORM_IN_W] = 1, [SH_ATTN_NORM_OUT_W] = 1, [SH_MLP_NORM_IN_W] = 1, [SH_MLP_NORM_OUT_W] = 1};
 
 /* What is loaded by other ways. */
@@ -208,11 +208,12 @@ void sh_layer_norm(const struct sh_layer *l, const struct sh_arch *c, struct sh_
 
 struct sh_attend sh_layer_attend(const struct sh_arch *c, int layer, int rows, enum sh_type dtype)
 {
-    int d = sh_arch_d_head(c, layer), n_kv = sh_arch_kv_heads(c, layer), q = c->n_head * d, kv = n_kv * d;
+    int n_head = sh_arch_query_heads(c, layer), n_kv = sh_arch_kv_heads(c, layer);
+    int d = sh_arch_d_head(c, layer), q = n_head * d, kv = n_kv * d;
     return (struct sh_attend){
         .q = sh_dense(NULL, SH_F32, rows, q), .k = sh_dense(NULL, SH_F32, rows, kv),
         .v = sh_dense(NULL, SH_F32, rows, kv), .out = sh_dense(NULL, sh_arch_mixes_f32(c) ? SH_F32 : dtype, rows, q),
-        .n_head = c->n_head, .n_kv_head = n_kv, .d_head = d,
+        .n_head = n_head, .n_kv_head = n_kv, .d_head = d,
         .window = sh_arch_window(c, layer), .scale = sh_arch_scale(c, layer), .softcap = c->softcap,
         .rounds_slopes = (c->flags & SH_ROUNDS_SLOPES) != 0,
         .chunk = c->flags & SH_CHUNKED ? sh_arch_window(c, layer) : 0};
@@ -284,7 +285,8 @@ static void gate_values(const struct sh_layer *l, const struct sh_activations *a
 {
     const struct sh_arch *c = a->arch;
     struct sh_gate gate = {.out = out, .up = values, .act = c->gate_act ? c->gate_act : SH_ACT_SIGMOID};
-    gate.gate = sh_dense(a->attn_gate, SH_F32, x.rows, c->gates_heads ? c->n_head : values.cols);
+    gate.gate = sh_dense(a->attn_gate, SH_F32, x.rows, c->gates_heads ? sh_arch_query_heads(c, l->index)
+                                                                         : values.cols);
     sh_layer_linear(l, gate.gate, x, SH_ATTN_GATE_W, SH_ATTN_GATE_B, SH_ACT_NONE, 0);
     l->b->gate(l->d, &gate);
 }
@@ -348,7 +350,7 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
         l->b->cast(l->d, v, attend.k);
     sh_streams_exchange(l, a, &attend);
     if (a->sink && !l->sinks)           /* which only other layers have */
-        sh_layer_fill(l, sh_dense(a->sink, SH_F32, x.rows, a->arch->n_head), NULL);
+        sh_layer_fill(l, sh_dense(a->sink, SH_F32, x.rows, attend.n_head), NULL);
     if (own)
         own->attend(own->to, l->index, &attend);
     else
@@ -375,17 +377,17 @@ static void add_block(const struct sh_layer *l, const struct sh_activations *a, 
         l->b->scatter(l->d, &add);
 }
 
-/* hidden += what the block's last product gives of x */
+/* hidden += what the block's last product, or the one in the block's place, gives of x */
 static void add_product(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x,
                         enum sh_adding what)
 {
-    static const enum sh_role roles[SH_N_ADDING][3] = {
-        [SH_ADDS_ATTENTION] = {SH_O_W, SH_O_B, SH_ATTN_POST_W},
-        [SH_ADDS_RECURRENCE] = {SH_RECUR_OUT_W, SH_RECUR_OUT_B, SH_ATTN_POST_W},
-        [SH_ADDS_FEED] = {SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W}};
-    const enum sh_role *r = roles[what];
+    static const enum sh_role roles[SH_N_ADDING][4] = {
+        [SH_ADDS_ATTENTION] = {SH_O_W, SH_O_B, SH_ATTN_POST_W, SH_ATTN_PRODUCT_W},
+        [SH_ADDS_RECURRENCE] = {SH_RECUR_OUT_W, SH_RECUR_OUT_B, SH_ATTN_POST_W, SH_RECUR_OUT_W},
+        [SH_ADDS_FEED] = {SH_DOWN_W, SH_DOWN_B, SH_MLP_POST_W, SH_FEED_PRODUCT_W}};
+    const enum sh_role *r = roles[what], w = l->matrix[r[3]] ? r[3] : r[0];
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
-    sh_layer_linear(l, a->block ? block : h, x, r[0], r[1], SH_ACT_NONE, !a->block);
+    sh_layer_linear(l, a->block ? block : h, x, w, r[1], SH_ACT_NONE, !a->block);
     if (a->block)
         add_block(l, a, h, what, r[2]);
 }
@@ -443,7 +445,7 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
     const struct sh_arch *c = a->arch;
     const struct sh_expert w = {.gate = l->matrix[SH_GATE_W], .gate_bias = l->vector[SH_GATE_B],
                                 .up = l->matrix[SH_UP_W], .up_bias = l->vector[SH_UP_B]};
-    int d_ff = c->late_ff && sh_arch_borrows(c, l->index) ? c->late_ff : c->d_ff;
+    int d_ff = sh_arch_d_ff(c, l->index);
     struct sh_mat up = sh_dense(a->up, a->dtype, x.rows, d_ff), wide = sh_dense(a->gate, SH_F32, x.rows, d_ff);
     if (l->n_expert && c->mix.next_to) {
         struct sh_mat read = sh_dense(a->next_to_x, a->dtype, h.rows, h.cols);
@@ -474,6 +476,19 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
     add_product(l, a, h, up, SH_ADDS_FEED);
 }
 
+/* The feed-forward block, or what is in its place. */
+static void second_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x)
+{
+    enum sh_block_kind kind = sh_arch_feed(a->arch, l->index);
+    if (kind == SH_BLOCK_NONE)
+        return;
+    sh_block_between(l, a, x, h);
+    if (kind == SH_BLOCK_PRODUCT)
+        add_product(l, a, h, x, SH_ADDS_FEED);
+    else
+        feed_forward(l, a, h, x);
+}
+
 void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidden, int n_seq, const int *start,
                   const struct sh_tap *tap, int attention_only, const struct sh_own_attention *own)
 {
@@ -486,9 +501,10 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     a->hidden = hidden;
     if (!attention_only)
         sh_mixture_begin(l, a, x, h);
+    enum sh_block_kind mixer = sh_arch_mixer(c, l->index);
     if (bare)
         l->b->cast(l->d, x, h);
-    else
+    else if (mixer != SH_BLOCK_NONE)
         sh_block_norm(l, a, x, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B);
     int attends = sh_arch_attends(c, l->index), recurs = sh_arch_recurs(c, l->index);
     if (c->streams.laurel && !attention_only)
@@ -519,6 +535,8 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     }
     if (recurs)
         add_product(l, a, h, moved, SH_ADDS_RECURRENCE);
+    if (mixer == SH_BLOCK_PRODUCT)
+        add_product(l, a, h, x, SH_ADDS_ATTENTION);
     if (c->one_block) {
         if (sh_arch_feeds(c, l->index) && !shares)
             feed_forward(l, a, h, x);
@@ -528,8 +546,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
         sh_laurel_join(l, a, h);
     if (c->streams.hyper)
         h = sh_hyper_begin(l, a, hidden, n, 1);
-    sh_block_between(l, a, x, h);
-    feed_forward(l, a, h, x);
+    second_block(l, a, h, x);
     if (post)
         sh_layer_norm(l, c, h, h, SH_MLP_NORM_W, SH_MLP_NORM_B, 0);
     sh_streams_end(l, a, hidden, h);

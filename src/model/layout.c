@@ -130,6 +130,15 @@ static int is_of_streams(enum sh_role role, const struct sh_streams *s)
                         role != SH_OWN_OUT_W && role != SH_OWN_POST_W);
 }
 
+/* The norm before a block that the layer lacks, or the product of a block that is none. */
+static int is_of_none(enum sh_role role, const struct sh_arch *a, int layer)
+{
+    if (role == SH_ATTN_PRODUCT_W || role == SH_FEED_PRODUCT_W)
+        return (role == SH_ATTN_PRODUCT_W ? sh_arch_mixer(a, layer) : sh_arch_feed(a, layer)) != SH_BLOCK_PRODUCT;
+    return ((role == SH_ATTN_NORM_W || role == SH_ATTN_NORM_B) && sh_arch_mixer(a, layer) == SH_BLOCK_NONE) ||
+           ((role == SH_MLP_NORM_W || role == SH_MLP_NORM_B) && sh_arch_feed(a, layer) == SH_BLOCK_NONE);
+}
+
 /* What only layers with a shared block have, where some have one. */
 static int is_of_shared(enum sh_role role, const struct sh_arch *a, int layer)
 {
@@ -143,7 +152,8 @@ int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer
     if (p->role >= SH_LAYER_ROLE && !is_of_shared(p->role, a, layer))
         return 0;
     if (!is_of_streams(p->role, &a->streams) ||
-        (p->role >= SH_LAYER_ROLE && (is_lent(p->role, a, layer) || is_misplaced(p->role, a, layer))))
+        (p->role >= SH_LAYER_ROLE && (is_lent(p->role, a, layer) || is_misplaced(p->role, a, layer) ||
+                                      is_of_none(p->role, a, layer))))
         return 0;
     if (p->role == SH_SINKS && a->local_sinks && !sh_arch_window(a, layer))
         return 0;

@@ -17,6 +17,7 @@ libmodel_a_SOURCES = \
 	%D%/config_quant.c %D%/config_quant.h \
 	%D%/config_quant_files.c %D%/config_quant_files.h \
 	%D%/config_rope.c \
+	%D%/config_sizes.c \
 	%D%/config_whole.c \
 	%D%/recurrent.c \
 	%D%/embed.c \
@@ -64,6 +65,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_cwm.c \
 	%D%/families/family_dbrx.c \
 	%D%/families/family_deepseek.c \
+	%D%/families/family_deci.c \
 	%D%/families/family_deepseek_moe.c \
 	%D%/families/family_diffllama.c \
 	%D%/families/family_doge.c \
@@ -117,6 +119,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_olmo.c \
 	%D%/families/family_olmo_hybrid.c \
 	%D%/families/family_olmoe.c \
+	%D%/families/family_openelm.c \
 	%D%/families/family_opt.c \
 	%D%/families/family_orion.c \
 	%D%/families/family_persimmon.c \

@@ -25,7 +25,8 @@ void sh_values_widen(const struct sh_layer *l, const struct sh_activations *a, s
 struct sh_mat sh_values_narrow(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat mixed)
 {
     const struct sh_arch *c = a->arch;
-    struct sh_mat sub = sh_dense(a->sub, a->dtype, mixed.rows, c->n_head * c->d_value);
-    l->b->cast(l->d, sh_columns_of(sub, c->n_head, 0, c->d_value), sh_columns_of(mixed, c->n_head, 0, c->d_value));
+    int n = sh_arch_query_heads(c, l->index);
+    struct sh_mat sub = sh_dense(a->sub, a->dtype, mixed.rows, n * c->d_value);
+    l->b->cast(l->d, sh_columns_of(sub, n, 0, c->d_value), sh_columns_of(mixed, n, 0, c->d_value));
     return sub;
 }

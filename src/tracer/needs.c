@@ -72,14 +72,16 @@ static size_t one_expert_bytes(const struct sh_sweep *s)
     return n ? all_expert_bytes(s) / (size_t)n : 0;
 }
 
-/* A layer with a window, or without one; the last layer if there is no such layer. */
+/* Of the layers that attend with a window, or without one, that with the most heads; -1: there is none. */
 static int layer_like(const struct sh_sweep *s, int has_window)
 {
     const struct sh_arch *c = sh_model_arch(s->model);
+    int like = -1;
     for (int l = 0; l <= s->last_layer; l++)
-        if (!sh_arch_window(c, l) == !has_window)
-            return l;
-    return s->last_layer;
+        if (sh_arch_attends(c, l) && !sh_arch_window(c, l) == !has_window &&
+            (like < 0 || sh_arch_query_heads(c, l) > sh_arch_query_heads(c, like)))
+            like = l;
+    return like;
 }
 
 /* Of a layer's attends of all chunks, the most. */
@@ -88,7 +90,10 @@ static size_t layer_attend_bytes(const struct sh_sweep *s, const struct sh_chunk
     const struct sh_arch *c = sh_model_arch(s->model);
     struct sh_recorder_options options = s->record;
     size_t most = 0;
+    if (layer < 0)
+        return 0;
     options.window = sh_arch_window(c, layer);
+    options.n_head = sh_arch_query_heads(c, layer);
     for (int i = 0; i < chunks->n; i++) {
         const struct sh_chunk *k = &chunks->at[i];
         int *n_tokens = xcalloc((size_t)k->n, sizeof *n_tokens);

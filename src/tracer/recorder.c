@@ -60,9 +60,12 @@ void sh_recorder_say_silent(struct sh_batch *b)
     say(b, 'n', 0);
 }
 
-void sh_recorder_say_kv_heads(struct sh_batch *b, int n)
+void sh_recorder_say_heads(struct sh_batch *b, const struct sh_layer_heads *layer, const struct sh_layer_heads *model)
 {
-    say(b, 'h', n);
+    if (layer->query < model->query)
+        say(b, 'a', layer->query);
+    if (layer->kv < model->kv)
+        say(b, 'h', layer->kv);
 }
 
 static struct sh_lanes *lanes_of(const struct sh_recorder *r)

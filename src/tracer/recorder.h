@@ -18,8 +18,8 @@ void sh_recorder_thresholds(enum sh_record record, enum sh_codec codec, int name
 /* Says in the batch that the layer does not attend. */
 void sh_recorder_say_silent(struct sh_batch *b);
 
-/* Says that the layer has n KV heads, which are fewer than the model's. */
-void sh_recorder_say_kv_heads(struct sh_batch *b, int n);
+/* Says which of the layer's heads are fewer than the model's. */
+void sh_recorder_say_heads(struct sh_batch *b, const struct sh_layer_heads *layer, const struct sh_layer_heads *model);
 
 struct sh_recorder_options {
     enum sh_record record;

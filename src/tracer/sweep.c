@@ -80,13 +80,14 @@ static int embed_chunk(struct state *st, const struct sh_chunk *c, struct sh_err
 
 /* One of q, k, v of one sequence, head by head; 's': what the sink took of each row, a number of a query head. Where
  * layers differ in their heads, vectors are as wide as the widest, with zeros, and a KV head stands for all that other
- * layers have in its place. */
+ * layers have in its place; of queries there are as many as the layer has. */
 static void take_vectors(const struct lane *lane, const struct sh_chunk *c, int i, char kind, struct sh_batch *b)
 {
     const struct sh_sweep *s = lane->st->s;
     const struct sh_arch *a = lane->st->arch;
-    int is_sink = kind == 's', is_query = kind == 'q' || is_sink, n_head = is_query ? a->n_head : a->n_kv_head;
-    int own_head = is_query ? n_head : sh_arch_kv_heads(a, b->layer), d = is_sink ? 1 : a->d_head;
+    int is_sink = kind == 's', is_query = kind == 'q' || is_sink, d = is_sink ? 1 : a->d_head;
+    int own_head = is_query ? sh_arch_query_heads(a, b->layer) : sh_arch_kv_heads(a, b->layer);
+    int n_head = is_query ? own_head : a->n_kv_head;
     int own_d = is_sink ? 1 : sh_arch_d_head(a, b->layer), n = c->start[i + 1] - c->start[i];
     const float *from = kind == 'q' ? lane->act.q : kind == 'k' ? lane->act.k : is_sink ? lane->act.sink : lane->act.v;
     size_t width = (size_t)own_head * (size_t)own_d, count = (size_t)n * width;
@@ -146,7 +147,12 @@ static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, con
     }
     if (any || layer != lane->st->last) {
         struct sh_recorder_options options = s->record;
-        options.window = sh_arch_window(lane->st->arch, layer);
+        const struct sh_arch *a = lane->st->arch;
+        int attends = sh_arch_attends(a, layer);
+        const struct sh_layer_heads model = {a->n_head, a->n_kv_head};
+        const struct sh_layer_heads own = {sh_arch_query_heads(a, layer), sh_arch_kv_heads(a, layer)};
+        options.window = sh_arch_window(a, layer);
+        options.n_head = attends ? own.query : model.query;
         options.stages = s->stages;
         options.n_threads = s->n_threads;
         struct sh_recorder *r = sh_recorder_new(&options, c->n, n_tokens, wanted);
@@ -156,13 +162,11 @@ static int run_chunk(struct lane *lane, const struct sh_layer *l, int layer, con
             struct sh_batch b = {.sequence = s->first_sequence + c->first + i, .layer = layer};
             if (!wanted[i])
                 continue;
-            const struct sh_arch *a = lane->st->arch;
-            int attends = sh_arch_attends(a, layer);
             sh_recorder_take(r, i, &b);
-            if (!attends)
+            if (attends)
+                sh_recorder_say_heads(&b, &own, &model);
+            else
                 sh_recorder_say_silent(&b);
-            else if (sh_arch_kv_heads(a, layer) < a->n_kv_head)
-                sh_recorder_say_kv_heads(&b, sh_arch_kv_heads(a, layer));
             for (const char *v = s->vectors; *v && attends; v++)
                 take_vectors(lane, c, i, *v, &b);
             if (a->flags & SH_HAS_SINKS && attends)

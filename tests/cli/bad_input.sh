@@ -137,7 +137,7 @@ P
 yes "This is no database." | head -n 999 >text.db
 store "another program's" "other.db: .*application id 0x" other.db
 store "another program's that set no id" "plain.db: .*application id 0x" plain.db
-store "a newer version's" "newer.db: .*version 99, expected 2 or 3: .*newer" newer.db
+store "a newer version's" "newer.db: .*version 99, expected 2 to 4: .*newer" newer.db
 store "a text file" "text.db: not a SQLite database" text.db
 refuse "store: no such file" 1 "none.db: cannot be opened: No such file" verify --db none.db
 refuse "store: a folder" 1 "out: not a file" persistence --db out

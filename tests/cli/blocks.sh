@@ -106,15 +106,11 @@ refuses step3p7 '{"swiglu_limits": [2.0, null, 3.0]}' "key 'swiglu_limits.2': fo
 refuses step3p7 '{"swiglu_limits_shared": [1, 1]}' "key 'swiglu_limits_shared': .*a list with a number or null"
 refuses step3p7 '{"swiglu_limits": [-1, 0, 0]}' "key 'swiglu_limits.0': found -1"
 refuses step3p7 '{"query_pre_attn_scalar": 0}' "key 'query_pre_attn_scalar': found 0, expected a number above 0"
-refuses step3p7 '{"per_layer_config": {"1": {"num_attention_heads": 6}}}' \
-    "key 'per_layer_config.1.num_attention_heads': found 6, expected as many as num_attention_heads"
-refuses step3p7 '{"per_layer_config": {"0": {"num_attention_heads": 6}}}' \
-    "key 'per_layer_config.2.num_attention_heads': .*as many as in other layers with a window"
+refuses step3p7 '{"per_layer_config": {"1": {"num_attention_heads": 5}}}' \
+    "key 'per_layer_config': layer 1: found 5 query heads and 2 KV heads, expected a multiple"
 refuses step3p7 '{"per_layer_config": {"1": {"head_dim": 6}}}' "key 'per_layer_config.1': .*num_attention_heads alone"
-refuses step3p7 '{"per_layer_config": "-", "num_sliding_attention_heads": 6}' \
-    "key 'num_attention_heads': found 4, expected as many query heads in layers with a window"
 refuses step3p7 '{"per_layer_config": "-", "num_sliding_attention_heads": 5}' \
-    "key 'num_sliding_attention_heads': found 5, expected a multiple of num_key_value_heads"
+    "key 'num_sliding_attention_heads': layer 0: found 5 query heads and 2 KV heads, expected a multiple"
 refuses step3p7 '{"sliding_window": null}' "key 'sliding_window': found nothing, expected a number of tokens"
 refuses step3p7 '{"rope_parameters": {"rope_theta": 1e6}}' "key 'rope_parameters': .*full_attention and sliding"
 refuses step3p7_published '{"moe_layers_enum": "1,x"}' "key 'moe_layers_enum': found \"1,x\", expected numbers of layers"
@@ -151,9 +147,26 @@ refuses doge '{"is_moe": true}' "key 'is_moe': found true, expected false"
 refuses doge '{"keep_window_size": 0}' "key 'keep_window_size': found 0, expected a whole number from 1"
 with doge '{"keep_window_size": 6}'
 expect "doge: a text longer than keep_window_size" 1 "" "line 1: found 7 tokens, expected at most 6"
-refuses laguna '{"num_attention_heads_per_layer": [6, 4, 6]}' "key 'num_attention_heads_per_layer': .*the capacity can"
-refuses laguna '{"num_attention_heads_per_layer": [4, 6, 4]}' "key 'num_attention_heads_per_layer.1': found 6"
-refuses laguna '{"num_attention_heads_per_layer": [4, 4, 6]}' "key 'num_attention_heads_per_layer.2': found 6, expected as"
+refuses laguna '{"num_attention_heads_per_layer": [4, 3, 4]}' "key '.*': layer 1: found 3 query heads and 2 KV heads"
+refuses laguna '{"num_attention_heads_per_layer": [4, 4]}' "key 'num_attention_heads_per_layer.2': found nothing, expected"
+refuses laguna '{"num_attention_heads_per_layer": [4, 0, 4]}' "key 'num_attention_heads_per_layer': .*numbers from 1 on"
+refuses openelm '{"num_kv_heads": [2, 3]}' "key 'num_kv_heads': .*a number for each layer"
+refuses openelm '{"num_query_heads": [4, 5, 8]}' "key 'num_query_heads': layer 1: found 5 query heads and 3 KV heads"
+refuses openelm '{"ffn_with_glu": false}' "key 'ffn_with_glu': found false, expected true"
+refuses openelm '{"ffn_multipliers": [0.5, 0.75, 1.0, 2.0]}' "key 'ffn_multipliers': .*two numbers or one for each layer"
+refuses openelm_unlisted '{"qkv_multipliers": [0.5, -1]}' "key 'qkv_multipliers.1': found -1"
+refuses openelm_unlisted '{"qkv_multipliers": 1e4, "model_dim": 1000000}' "key 'qkv_multipliers': .*1 to 10.5 heads"
+refuses deci '{"block_configs": []}' "key 'intermediate_size' is missing"
+one='{"attention": {"n_heads_in_group": 1}, "ffn": {"ffn_mult": 1}}'
+for block in "window_length 8 attention" "num_sink_tokens 4 attention" "n_heads_in_group 3 attention" "moe 1 ffn" "ffn_mult 0 ffn" \
+    "ffn_mult 100000 ffn" "gated false ffn"; do
+    read -r key value part <<<"$block"
+    other=$(sed "s/\"$part\": {/&\"$key\": $value, /; s/\(\"$key\": $value\), \"$key\": 1/\1/" <<<"$one")
+    refuses deci "{\"block_configs\": [$one, $one, $one, $one, $other]}" "key 'block_configs.4.$part.$key': found $value"
+done
+refuses deci '{"block_configs": [{}]}' "key 'block_configs': .*an object for each layer"
+refuses deci_7b '{"num_key_value_heads_per_layer": [4, 3, 2]}' "key '.*': layer 1: found 4 query heads and 3 KV heads"
+refuses deci_7b '{"num_key_value_heads_per_layer": [4, 0, 2]}' "key 'num_key_value_heads_per_layer': .*numbers from 1 on"
 refuses jamba '{"attn_layer_offset": 2}' "key 'attn_layer_offset': found 2, expected less than the period"
 refuses jamba '{"mamba_dt_rank": "many"}' "key 'mamba_dt_rank': found \"many\""
 refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*", "num_hidden_layers": 4}' \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Models whose layers differ in the number of their KV heads: traces say so, and replay, drift and plans have the heads
-# that a live cache has.
+# Models whose layers differ in the number of their KV heads, or of their query heads: traces say so, and replay, drift
+# and plans have the heads that a live cache has.
 . "$(dirname "$0")/lib.sh"
 
 python -c 'import random
@@ -9,14 +9,30 @@ random.seed(1)
 for _ in range(3):
     print([random.randrange(3, 46) for _ in range(60)])' >ids
 
-# What the checkpoint's config says: KV heads of each layer; the first layers up to one in which nothing is yet evicted
-# by what another layer lost.
-for case in mimo_v2_published:1,2,2:0 gemma4_kv_heads:4,1,4,1:0,1; do
-    IFS=: read -r name heads exact <<<"$case"
+# What the checkpoint's config says: KV heads of each layer, and query heads; the first layers up to one in which nothing
+# is yet evicted by what another layer lost.
+for case in mimo_v2_published:1,2,2:4,4,4:0 openelm:2,3,4:4,6,8:0 laguna_heads:2,2,2,2:4,6,6,6:0 deci_7b:4,1,2:4,4,4:0 \
+    gemma4_kv_heads:4,1,4,1:4,4,4,4:0,1; do
+    IFS=: read -r name heads queries exact <<<"$case"
     model=$checkpoints/modern/$name
     run trace --model "$model" --db $name.db --tokens ids --record full --codec f32 --vectors qkv -q
     run verify $name.db
     expect "$name: the trace is sound" 0 "rows checked" ""
+    holds "$name: it has the query heads of each layer, and says so in its version" python - $name.db "$queries" <<'E'
+import sqlite3, sys
+db, queries = sqlite3.connect(sys.argv[1]), [int(x) for x in sys.argv[2].split(",")]
+for table, kind in ("scores", ""), ("vectors", " AND kind = 'q'"):
+    for layer, n in enumerate(queries):
+        found = {h for h, in db.execute(f"SELECT head FROM {table} WHERE layer = {layer}{kind}")}
+        assert found == set(range(n)), (table, layer, found)
+assert db.execute("PRAGMA user_version").fetchone() == (4 if len(set(queries)) > 1 else 2,)
+E
+    run persistence --db $name.db --json -q
+    holds "  persistence is of these heads" python - "$queries" <<'E'
+import json, sys
+layers = json.load(open("log/out"))["layers"]
+assert [[h["head"] for h in l["heads"]] for l in layers] == [list(range(int(n))) for n in sys.argv[1].split(",")], layers
+E
 
     run eval --model "$model" --tokens ids --policy h2o --budget 8 --dump-kept live.jsonl -q
     run replay --db $name.db --policy h2o --budget 8 --dump-kept replay.jsonl --json -q
@@ -63,7 +79,7 @@ for name in "uniform", "pyramid", "entropy", "persistence", "adakv", "greedy":
     budgets, own = plan["budgets"], sum(plan["budgets"], [])
     assert [len(row) for row in budgets] == [len(row) for row in plan["shares"]] == heads, (name, budgets)
     assert plan["total_tokens"] == sum(own) == 12 * sum(heads) and plan["mean_tokens"] == 12, (name, budgets)
-    assert name in ("uniform", "adakv") or len(set(own)) > 1, (name, budgets)
+    assert name in ("uniform", "adakv", "persistence") or len(set(own)) > 1, (name, budgets)
 E
     run eval --model "$model" --tokens ids --plan greedy.json --dump-kept live.jsonl -q
     holds "  the engine takes them" python - "$heads" <<'E'
@@ -107,6 +123,19 @@ done
 run eval --model "$hybrid" --tokens ids --plan hybrid.json -q
 expect "  the engine takes such a plan" 0 "perplexity" ""
 
+# Sums alone, of the same heads.
+run trace --model "$checkpoints/modern/openelm" --db summary.db --tokens ids --record summary -q
+run verify summary.db
+expect "a summary of layers that differ in their query heads is sound" 0 "layers finished *9" ""
+run persistence --db summary.db --json -q
+cp log/out summary.json
+run persistence --db openelm.db --json -q
+holds "  it gives the persistence of the rows" python - <<'E'
+import json
+a, b = (json.load(open(path))["layers"] for path in ("summary.json", "log/out"))
+assert a == b and sum(len(layer["heads"]) for layer in a) == 18, (a, b)
+E
+
 sql() { python -c 'import sqlite3, sys
 db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()' "$@"; }
 while IFS=: read -r what change sentence; do
@@ -119,9 +148,21 @@ done <<'E'
 no heads:UPDATE vectors SET head = 0 WHERE kind = 'h':head is 0, expected a whole number from 1 to 3
 less than none:UPDATE vectors SET head = -4 WHERE kind = 'h':head is -4, expected
 more than the model:UPDATE vectors SET head = 5 WHERE kind = 'h':head is 5, expected
-no divisor:UPDATE vectors SET head = 3 WHERE kind = 'h':found 3 KV heads, expected a divisor of the query heads, 4
+no divisor:UPDATE vectors SET head = 3 WHERE kind = 'h':found 4 query heads and 3 KV heads, expected a multiple
 not fewer:UPDATE vectors SET head = 4 WHERE kind = 'h':head is 4, expected a whole number from 1 to 3
-two numbers:INSERT INTO vectors (sequence, layer, kind, head, codec, blob) SELECT sequence, layer, kind, 2, codec, blob FROM vectors WHERE kind = 'h':found 2 KV heads, expected no other number than 1
+two numbers:INSERT INTO vectors (sequence, layer, kind, head, codec, blob) SELECT sequence, layer, kind, 2, codec, blob FROM vectors WHERE kind = 'h':found 1 and 2 KV heads, expected one number
+E
+
+while IFS=: read -r what change sentence; do
+    cp openelm.db damaged.db
+    sql damaged.db "$change"
+    refuse "$what" 1 "$sentence" verify damaged.db
+done <<'E'
+more query heads than the model:UPDATE vectors SET head = 9 WHERE kind = 'a':head is 9, expected a whole number from 1 to 7
+query heads that are no multiple:UPDATE vectors SET head = 5 WHERE kind = 'a' AND layer = 0:found 5 query heads and 2 KV heads, expected a multiple
+fewer query heads than rows:UPDATE vectors SET head = 2 WHERE kind = 'a' AND layer = 0:found vectors 'q' of head 2 .*, 2 heads
+query heads that are not said:DELETE FROM vectors WHERE kind = 'a' AND layer = 0:scores end at head 3, row 60, expected 8 heads of 60 rows
+a query head without queries:DELETE FROM vectors WHERE kind = 'q' AND layer = 1 AND head = 5:found vectors of 13 heads, expected 14
 E
 
 cp gemma4_kv_heads.db damaged.db

@@ -112,7 +112,7 @@ verdict "what is no block is an SQL error or NULL, never a crash" "$(
 cp out/full.db older.db
 query older.db "PRAGMA user_version = 1" >/dev/null
 query older.db ".load $module" >/dev/null
-verdict "a store of an older version is refused" "$(grep -q 'version 1, shears_sql reads versions 2 and 3' log/err || sed 's/^/# /' log/err)"
+verdict "a store of an older version is refused" "$(grep -q 'version 1, shears_sql reads versions 2 to 4' log/err || sed 's/^/# /' log/err)"
 
 run persistence --db out/full.db -q
 verdict "the views answer" "$(

@@ -189,7 +189,7 @@ class Store:
         self.db.execute("PRAGMA query_only = 1")
         number = lambda name: self.db.execute("PRAGMA " + name).fetchone()[0]
         need(number("application_id") == 0x53485253, "%s is no trace store" % path)
-        need(number("user_version") in (2, 3), "%s has a version that is not known" % path)
+        need(number("user_version") in (2, 3, 4), "%s has a version that is not known" % path)
         self.sequences = [(i, run, source, np.frombuffer(tokens, "<i4")) for i, run, source, tokens in
                           self.db.execute("SELECT id, run, source, tokens FROM sequence ORDER BY id")]
 

@@ -143,7 +143,7 @@ static void foreign_files(void)
     make_with("PRAGMA application_id = 1; PRAGMA user_version = 1; PRAGMA journal_mode = WAL; CREATE TABLE t (x)");
     CU_ASSERT(refused("another program"));              /* not even its journal mode changes      */
     fresh();
-    make_with("PRAGMA application_id = 0x53485253; PRAGMA user_version = 4; CREATE TABLE t (x)");
+    make_with("PRAGMA application_id = 0x53485253; PRAGMA user_version = 5; CREATE TABLE t (x)");
     CU_ASSERT(refused("newer"));
     fresh();
     make_with("PRAGMA application_id = 0x53485253; PRAGMA user_version = 1; CREATE TABLE t (x)");

@@ -187,10 +187,18 @@ int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_se
     return 0;
 }
 
+int sh_capacity_odd_heads(const struct sh_kv_shape *s, int tp)
+{
+    int odd = s->f.heads % tp ? s->f.heads : 0;
+    for (int i = 0; i < s->f.layers && !odd; i++)
+        odd = s->layer[i].heads % tp ? s->layer[i].heads : 0;
+    return odd;
+}
+
 int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e)
 {
     int states = sh_kv_shape_states(s) && s->f.ssm >= 2 ? s->f.ssm_heads : 0;
-    int odd = s->f.heads % tp ? s->f.heads : s->f.window_heads % tp ? s->f.window_heads : states % tp ? states : 0;
+    int heads = sh_capacity_odd_heads(s, tp), odd = heads ? heads : states % tp ? states : 0;
     if (!odd)
         return 0;
     sh_misused(e, "%s: %d heads are not divisible by --tp %d", s->f.name, odd, tp);

@@ -62,6 +62,8 @@ struct sh_server sh_capacity_server(const struct sh_capacity_args *a, const stru
 /* tp must divide the number of query heads, or of heads of a state layer: servers refuse other shapes. 0: it does;
  * else the error names the number. */
 int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e);
+/* The query heads of a layer that tp does not divide; 0: it divides those of all. */
+int sh_capacity_odd_heads(const struct sh_kv_shape *s, int tp);
 
 /* ---- plans: capacity_plan.c ---- */
 

@@ -57,7 +57,7 @@ static uint64_t mean_tokens(const struct sh_kv_planned *at, int layer, uint64_t 
 int sh_capacity_plan(const struct sh_plan *p, const char *path, const struct sh_kv_shape *s, int tp,
                      struct sh_kv_rule *r, struct sh_err *e)
 {
-    int heads = s->f.global_kv_heads > s->f.kv_heads ? s->f.global_kv_heads : s->f.kv_heads;
+    int heads = sh_kv_shape_most(s).kv_heads;
     if (sh_plan_check_model(p, path, s->f.name, NULL, s->f.layers, heads, NULL, e))
         return -1;
     r->budget = SH_BUDGET_PLAN;

@@ -125,13 +125,14 @@ int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e)
     return 0;
 }
 
-/* Of a sequence; 0: the layer does not attend; -2: it is not finished. */
+/* Its KV heads in a sequence; 0: the layer does not attend; -2: it is not finished. */
 static int heads_in(const struct sh_stored_run *r, const struct sh_stored_sequence *q, int layer, struct sh_store *s,
                     struct sh_err *e)
 {
+    struct sh_layer_heads n;
     int state = sh_store_layer(s, q->id, layer, e);
-    return state == SH_LAYER_SILENT ? 0 : state == SH_LAYER_UNFINISHED ? -2 : state < 0 ? -1
-           : sh_store_kv_heads(s, q->id, layer, r->n_head, r->n_kv_head, e);
+    return state == SH_LAYER_SILENT ? 0 : state == SH_LAYER_UNFINISHED ? -2
+           : state < 0 || sh_store_heads(s, q->id, layer, r, &n, e) ? -1 : n.kv;
 }
 
 /* The same of all sequences; -2: it is not finished in any. */
@@ -175,7 +176,7 @@ static const char kinds[] = "qkv";
 
 static int heads_of(const struct sh_recorded *r, int kind)
 {
-    return kind ? r->run->n_kv_head : r->run->n_head;
+    return kind ? r->run->n_kv_head : r->n_head;
 }
 
 struct taking {
@@ -189,7 +190,7 @@ static int take(void *to, const struct sh_block *b, struct sh_err *e)
     const char *at = b->vector ? strchr(kinds, b->vector) : NULL;
     if (b->vector == 's')
         t->r->has_sinks = 1;
-    if (b->vector == 's' || b->vector == 'h')
+    if (b->vector == 's' || b->vector == 'h' || b->vector == 'a')
         return 0;
     if (!at)
         return sh_fail(e, "found vectors of kind %d, expected q, k or v", b->vector);
@@ -222,10 +223,19 @@ static int read_vectors(struct sh_recorded *r, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
+int sh_recorded_heads(struct sh_recorded *r, struct sh_err *e)
+{
+    struct sh_layer_heads n;
+    if (sh_store_heads(r->store, r->sequence->id, r->layer, r->run, &n, e))
+        return -1;
+    r->n_head = n.query;
+    r->n_kv_head = n.kv;
+    return 0;
+}
+
 int sh_recorded_read(struct sh_recorded *r, int with_vectors, struct sh_err *e)
 {
-    r->n_kv_head = sh_store_kv_heads(r->store, r->sequence->id, r->layer, r->run->n_head, r->run->n_kv_head, e);
-    if (r->n_kv_head < 0 ||
+    if (sh_recorded_heads(r, e) ||
         sh_store_blocks(r->store, SH_BLOCK_SCORES, r->sequence->id, r->layer, -1, sh_store_keep, &r->scores, e))
         return -1;
     return with_vectors ? read_vectors(r, e) : 0;
@@ -245,7 +255,7 @@ int sh_recorded_end(struct sh_recorded *r, int bad, struct sh_err *e)
 
 int sh_recorded_group(const struct sh_recorded *r)
 {
-    return r->run->n_head / r->n_kv_head;
+    return r->n_head / r->n_kv_head;
 }
 
 const float *sh_recorded_vectors(const struct sh_recorded *r, char kind, int head)

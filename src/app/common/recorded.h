@@ -44,12 +44,15 @@ struct sh_recorded {                    /* set the first four, the rest zero    
     const struct sh_stored_sequence *sequence;
     int layer;
     struct sh_batch scores;             /* the blocks of all heads, in order of head and row      */
-    int n_kv_head;                      /* KV heads of this layer: the run's, or fewer            */
+    int n_head, n_kv_head;              /* query and KV heads of this layer: the run's, or fewer  */
     int has_sinks;                      /* rows sum to less than 1; known if vectors were asked for */
     float *vector[3];                   /* q, k, v: [heads][n_tokens][d_head], f32; NULL: not read    */
 };
 
-/* Reads the scores and, if requested, all vectors that the run recorded. */
+/* Finds n_head and n_kv_head. */
+int sh_recorded_heads(struct sh_recorded *r, struct sh_err *e);
+
+/* The same, and reads the scores and, if requested, all vectors that the run recorded. */
 int sh_recorded_read(struct sh_recorded *r, int with_vectors, struct sh_err *e);
 
 /* Frees what was read. bad: the work failed, so e is prefixed with the place. -1 also after an interrupt. */

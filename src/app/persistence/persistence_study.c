@@ -14,7 +14,7 @@ struct layer {                          /* the blocks of one (sequence, layer), 
     struct sh_batch stats;
     const struct sh_stats_spec *spec;
     int by_rows;                        /* from the rows, not from the stored statistics */
-    struct sh_stats **s;                /* [n_head] */
+    struct sh_stats **s;                /* [r.n_head] */
 };
 
 struct feed {
@@ -124,9 +124,9 @@ static int work_layer(struct sh_collect *g, struct layer *l, struct sh_err *e)
     l->by_rows = run->record == SH_RECORD_FULL || (run->record == SH_RECORD_SPARSE && l->spec->n_alpha);
     for (int i = 0; i < l->spec->n_alpha && run->record == SH_RECORD_SPARSE; i++)
         l->by_rows &= sh_stats_sparse_can(&l->spec->alpha[i]);
-    l->s = xcalloc((size_t)run->n_head, sizeof(struct sh_stats *));
-    int bad = sh_each_head(run->n_head, g->threads, take_head, l, e);
-    for (int h = 0; h < run->n_head; h++) {
+    l->s = xcalloc((size_t)l->r.n_head, sizeof(struct sh_stats *));
+    int bad = sh_each_head(l->r.n_head, g->threads, take_head, l, e);
+    for (int h = 0; h < l->r.n_head; h++) {
         if (!bad)
             bad = sh_persistence_add(g->p, l->r.sequence->id, l->r.layer, h, l->s[h], e);
         sh_stats_free(l->s[h]);
@@ -154,7 +154,7 @@ static int gather_run(struct sh_collect *g, struct sh_store *s, const struct sh_
                 g->n_unfinished += done <= 0;
                 continue;
             }
-            bad = (run->record != SH_RECORD_SUMMARY && sh_recorded_read(&l.r, 0, e)) ||
+            bad = (run->record == SH_RECORD_SUMMARY ? sh_recorded_heads(&l.r, e) : sh_recorded_read(&l.r, 0, e)) ||
                   sh_store_blocks(s, SH_BLOCK_STATS, q[i].id, layer, -1, sh_store_keep, &l.stats, e) ||
                   work_layer(g, &l, e);
             sh_batch_clear(&l.stats);
@@ -323,6 +323,11 @@ const double *sh_study_layer(const struct sh_study *y, int cell, int i_layer)
 const double *sh_study_head(const struct sh_study *y, int cell, int i_layer, int i_head)
 {
     return sh_persistence_figures(of(y, cell), y->index_of[cell], i_layer, i_head);
+}
+
+int sh_study_n_head(const struct sh_study *y, int cell, int i_layer)
+{
+    return sh_persistence_n_head(of(y, cell), i_layer);
 }
 
 int sh_study_min_head(const struct sh_study *y, int cell, int i_layer)

@@ -57,6 +57,7 @@ void sh_study_free(struct sh_study *y);
 const double *sh_study_all(const struct sh_study *y, int cell);
 const double *sh_study_layer(const struct sh_study *y, int cell, int i_layer);
 const double *sh_study_head(const struct sh_study *y, int cell, int i_layer, int i_head);
+int sh_study_n_head(const struct sh_study *y, int cell, int i_layer);
 int sh_study_min_head(const struct sh_study *y, int cell, int i_layer);
 
 #endif

@@ -61,7 +61,7 @@ static int measure_curve(struct sh_allot *a, const struct sh_replay_request *q, 
     return bad;
 }
 
-static void take_study(struct sh_allot *a, const struct sh_study *y, int cell, int n_query)
+static void take_study(struct sh_allot *a, const struct sh_study *y, int cell)
 {
     if (a->spec.allocator->needs & SH_EVIDENCE_PERSISTENCE)
         a->persistence = xcalloc((size_t)a->n_layer, sizeof *a->persistence);
@@ -70,15 +70,13 @@ static void take_study(struct sh_allot *a, const struct sh_study *y, int cell, i
     for (int l = 0; l < a->n_layer; l++) {
         if (a->persistence)
             a->persistence[l] = sh_study_layer(y, cell, l)[SH_RATIO];
-        int group = a->heads[l] ? n_query / a->heads[l] : n_query;
+        int n_query = sh_study_n_head(y, cell, l), group = n_query / (a->heads[l] ? a->heads[l] : 1);
         for (int h = 0; h < n_query && a->entropy; h++)
             a->entropy[l * a->n_head + h / group] += sh_study_head(y, cell, l, h)[SH_ENTROPY] / group;
     }
 }
 
-/* n_query: query heads. */
-static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, int n_query, struct sh_store *s,
-                         struct sh_err *e)
+static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, struct sh_store *s, struct sh_err *e)
 {
     int by_ratio = a->spec.allocator->needs & SH_EVIDENCE_PERSISTENCE;
     struct sh_alpha alpha = {SH_ALPHA_ROW, by_ratio ? sh_allocator_knob(&a->spec, "alpha") : 1};
@@ -93,7 +91,7 @@ static int measure_study(struct sh_allot *a, const struct sh_replay_request *q, 
         bad = sh_fail(e, "%s: found %d finished layers, expected %d: run the same trace command again to finish them",
                       sh_store_path(s), sh_persistence_n_layer(p), a->n_layer);
     if (!bad)
-        take_study(a, y, cell, n_query);
+        take_study(a, y, cell);
     sh_study_free(y);
     free(y);
     return bad;
@@ -168,7 +166,7 @@ int sh_allot_open_live(struct sh_allot *a, const struct sh_allocator_spec *spec,
     int missing = bad ? -1 : sh_allot_missing(spec, a->heads, a->n_layer);
     bad = bad || (missing >= 0 && sh_allot_refuse(spec, a->first_layer + missing, e));
     if (!bad && needs & (SH_EVIDENCE_PERSISTENCE | SH_EVIDENCE_ENTROPY))
-        bad = measure_study(a, q, run->n_head, s, e);
+        bad = measure_study(a, q, s, e);
     if (!bad && needs & SH_EVIDENCE_CURVE)
         bad = measure_curve(a, q, s, e);
     if (!bad && needs & SH_EVIDENCE_SCORE)

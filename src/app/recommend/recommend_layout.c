@@ -38,16 +38,18 @@ static int is_odd(const char *what, int width, int block, int tp, char why[SH_RE
 
 static int has_odd_heads(const struct sh_kv_shape *s, int tp, char why[SH_REASON])
 {
-    static const enum sh_mix mixes[] = {SH_MIX_FULL, SH_MIX_WINDOW, SH_MIX_CHUNK, SH_MIX_BLOCKS};
     struct sh_err e;
     if (sh_capacity_divides(s, tp, &e)) {
-        int own = s->f.heads % tp ? s->f.heads : s->f.window_heads % tp ? s->f.window_heads : 0;
+        int own = sh_capacity_odd_heads(s, tp);
         snprintf(why, SH_REASON, "%d heads %sare not divisible by %d", own ? own : s->f.ssm_heads,
                  own ? "" : "of state layers ", tp);
         return 1;
     }
-    for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++) {
-        int heads = sh_kv_shape_count(s, mixes[i]) ? sh_kv_shape_heads(s, mixes[i]) : tp;
+    for (int i = 0; i < s->f.layers; i++) {
+        int mix = s->layer[i].mix, heads = s->layer[i].kv_heads;
+        int keeps = mix == SH_MIX_FULL || mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK || mix == SH_MIX_BLOCKS;
+        if (!keeps)
+            continue;
         if (heads > tp ? heads % tp : tp % heads) {
             snprintf(why, SH_REASON, "%d KV heads can neither be divided by %d nor copied evenly", heads, tp);
             return 1;
@@ -59,7 +61,10 @@ static int has_odd_heads(const struct sh_kv_shape *s, int tp, char why[SH_REASON
 static int refuses(const struct sh_kv_shape *s, const struct sh_weight_types *t, int tp, char why[SH_REASON])
 {
     int block = t->matrices.block;
-    return has_odd_heads(s, tp, why) || is_odd("the feed-forward block", s->f.ffn, block, tp, why) ||
+    int odd = has_odd_heads(s, tp, why);
+    for (int i = 0; i < s->f.layers && !odd; i++)
+        odd = is_odd("the feed-forward block", s->layer[i].ffn, block, tp, why);
+    return odd ||
            is_odd("the shared experts", s->f.shared_ffn, block, tp, why);
 }
 

@@ -463,7 +463,8 @@ int sh_record_layer_take(struct sh_record_layer *l, int n_tokens, struct sh_batc
     if (!bad && l->vector_rows[3])
         bad = take_vectors(l, 3, n_tokens, b, e);
     int own = l->own_heads[1] ? l->own_heads[1] : l->own_heads[2];      /* k or v */
-    if (!bad && own && own < l->s->n_kv_head)
-        sh_recorder_say_kv_heads(b, own);
+    const struct sh_layer_heads model = {l->s->n_head, l->s->n_kv_head};
+    if (!bad && own)
+        sh_recorder_say_heads(b, &(struct sh_layer_heads){model.query, own}, &model);
     return bad;
 }

@@ -294,7 +294,11 @@ int sh_replay_walk_layer(const struct sh_replay_walk *w, int i, struct sh_replay
     int n = l.r.run->n_kv_head;
     struct heads heads = {&l, sums, xcalloc((size_t)n, sizeof(char *)), xcalloc((size_t)n, sizeof(size_t))};
     memset(sums, 0, (size_t)sh_replay_walk_sums(w) * sizeof *sums);
-    int bad = sh_recorded_read(&l.r, 1, e) || sh_each_head(l.r.n_kv_head, w->q->threads, replay_head, &heads, e);
+    int bad = sh_recorded_read(&l.r, 1, e);
+    if (!bad && sh_recorded_group(&l.r) > MOST_GROUP)
+        bad = sh_fail(e, "found %d query heads for each KV head, expected at most %d", sh_recorded_group(&l.r),
+                      MOST_GROUP);
+    bad = bad || sh_each_head(l.r.n_kv_head, w->q->threads, replay_head, &heads, e);
     for (int h = 0; h < n; h++) {
         if (heads.text[h] && !bad)
             fwrite(heads.text[h], 1, heads.bytes[h], w->q->dump);

@@ -21,7 +21,9 @@ static int count_done(struct sh_store *s, const struct sh_stored_run *r, long lo
             int state = sh_store_layer(s, q[i].id, layer, e);
             bad = state < 0;
             *tokens += state > 0 ? q[i].n_tokens : 0;
-            *scores += state == SH_LAYER_DONE ? (long long)q[i].n_tokens * (q[i].n_tokens + 1) / 2 * r->n_head : 0;
+            struct sh_layer_heads heads = {0, 0};
+            bad = bad || (state == SH_LAYER_DONE && sh_store_heads(s, q[i].id, layer, r, &heads, e));
+            *scores += (long long)q[i].n_tokens * (q[i].n_tokens + 1) / 2 * heads.query;
         }
     sh_stored_sequences_free(q, n);
     if (!bad && r->orderless)

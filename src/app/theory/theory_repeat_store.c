@@ -38,10 +38,11 @@ static float *transposed(const struct sh_tensor *t, int row, int rows, int col, 
     return w;
 }
 
-static int head_weights(const struct sh_tensor t[4], const struct sh_arch *a, int h, struct sh_repeat_weights *out,
-                        struct sh_err *e)
+/* group: query heads that share a KV head */
+static int head_weights(const struct sh_tensor t[4], const struct sh_arch *a, int group, int h,
+                        struct sh_repeat_weights *out, struct sh_err *e)
 {
-    int d = a->d_head, kv = h / (a->n_head / a->n_kv_head);
+    int d = a->d_head, kv = h / group;
     float *q = transposed(&t[0], h * d, d, 0, t[0].cols), *k = transposed(&t[1], kv * d, d, 0, t[1].cols),
           *v = transposed(&t[2], kv * d, d, 0, t[2].cols), *o = transposed(&t[3], 0, t[3].rows, h * d, d);
     int bad = sh_repeat_weights_set(out, q, k, v, o, a->d_model, d, e);
@@ -60,8 +61,9 @@ static int layer_weights(struct sh_model *m, int layer, struct sh_repeat_weights
     int bad = 0;
     for (int i = 0; i < 4 && !bad; i++)
         bad = sh_model_tensor(m, role[i], layer, &t[i], e);
-    for (int h = 0; h < a->n_head && !bad; h++)
-        bad = head_weights(t, a, h, &w[h], e);
+    int n = sh_arch_query_heads(a, layer);
+    for (int h = 0; h < n && !bad; h++)
+        bad = head_weights(t, a, n / sh_arch_kv_heads(a, layer), h, &w[h], e);
     sh_model_drop(m, layer);
     return bad;
 }
@@ -122,12 +124,12 @@ static int check_head(void *to, int h, struct sh_err *e)
 
 static int check_sequence(struct work *w, struct sh_err *e)
 {
-    int n = w->r.run->n_head, done = sh_store_layer(w->r.store, w->r.sequence->id, w->r.layer, e);
+    int done = sh_store_layer(w->r.store, w->r.sequence->id, w->r.layer, e);
     if (done != SH_LAYER_DONE || w->r.sequence->n_tokens < 2)
         return done < 0 ? -1 : 0;
-    w->each = xcalloc((size_t)n, sizeof *w->each);
-    int bad = sh_recorded_read(&w->r, 1, e) || sh_each_head(n, w->q->threads, check_head, w, e);
-    for (int h = 0; h < n && !bad; h++)
+    w->each = xcalloc((size_t)w->r.run->n_head, sizeof *w->each);
+    int bad = sh_recorded_read(&w->r, 1, e) || sh_each_head(w->r.n_head, w->q->threads, check_head, w, e);
+    for (int h = 0; h < w->r.n_head && !bad; h++)
         add(w->sum, &w->each[h]);
     free(w->each);
     return sh_recorded_end(&w->r, bad, e);

@@ -168,7 +168,7 @@ static int feed_piece(struct layer *l, struct source *src, int run, int i, struc
         return done < 0 ? -1 : 0;
     }
     int bad = sh_recorded_read(&p.r, strchr(p.r.run->vectors, 'v') != NULL, e) ||
-              sh_each_head(l->out->n_head, l->q->threads, feed_head, &p, e);
+              sh_each_head(p.r.n_head, l->q->threads, feed_head, &p, e);
     for (int b = 0; b < scores->n_block; b++)
         l->n_score += (long long)sh_rows_scores(scores->block[b].first_row, scores->block[b].n_rows,
                                                 scores->block[b].window);
@@ -319,6 +319,20 @@ double sh_theory_figure(const struct sh_theory_result *r, int i_layer, int head,
 double sh_theory_at(const struct sh_theory_result *r, int i_layer, int head, int i_rho, enum sh_theory_at f)
 {
     return figure_of(r, r->at + (size_t)i_rho * SH_N_THEORY_AT + f, (size_t)r->n_rho * SH_N_THEORY_AT, i_layer, head);
+}
+
+int sh_theory_has(const struct sh_theory_result *r, int i_layer, int head)
+{
+    return !isnan(sh_theory_figure(r, i_layer, head, SH_T_VALUES));
+}
+
+int sh_theory_heads(const struct sh_theory_result *r, int i_layer)
+{
+    int n = 0;
+    for (int l = i_layer < 0 ? 0 : i_layer; l < (i_layer < 0 ? r->n_layer : i_layer + 1); l++)
+        for (int h = 0; h < r->n_head; h++)
+            n += sh_theory_has(r, l, h);
+    return n;
 }
 
 int sh_theory_verdicts(const struct sh_theory_result *r, int i_layer, enum sh_powerlaw_verdict v)

@@ -65,7 +65,11 @@ void sh_theory_result_free(struct sh_theory_result *r);         /* zeroed memory
 double sh_theory_figure(const struct sh_theory_result *r, int i_layer, int head, enum sh_theory_figure f);
 double sh_theory_at(const struct sh_theory_result *r, int i_layer, int head, int i_rho, enum sh_theory_at f);
 
-/* Heads of the layer (-1: of all) with this verdict. */
+/* Does the head have rows? The layer may have fewer heads than others, or none. */
+int sh_theory_has(const struct sh_theory_result *r, int i_layer, int head);
+
+/* Heads of the layer (-1: of all) that have rows; those with this verdict. */
+int sh_theory_heads(const struct sh_theory_result *r, int i_layer);
 int sh_theory_verdicts(const struct sh_theory_result *r, int i_layer, enum sh_powerlaw_verdict v);
 
 /* "0.1,0.2,0.5": at most SH_THEORY_BUDGETS shares, sorted; -1 with what is wrong. */

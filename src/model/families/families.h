@@ -23,7 +23,7 @@
     X(diffllama) X(apertus1p5) X(step3p7) X(hy_v4) X(hy_v4_vl) X(minimax_m3) X(doge) \
     X(mllama) X(mistral4) X(aria) X(internlm2) X(ernie4_5_vl_moe) X(glm_ocr) X(paddleocr_vl) \
     X(minicpm) X(orion) X(xverse) X(chatglm) X(qwen) X(bailing_moe) X(baichuan) X(plm) X(dbrx) \
-    X(smallthinker) X(deepseek_moe) X(arctic)
+    X(smallthinker) X(deepseek_moe) X(arctic) X(openelm) X(deci)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -64,7 +64,7 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_q
     sh_gguf_falcon_h1, sh_gguf_minicpm, sh_gguf_orion, sh_gguf_xverse, sh_gguf_glm, sh_gguf_qwen, sh_gguf_bailing_moe,
     sh_gguf_baichuan, sh_gguf_plm, sh_gguf_dbrx, sh_gguf_smallthinker, sh_gguf_deepseek_moe, sh_gguf_internlm2,
     sh_gguf_minicpm3, sh_gguf_arctic, sh_gguf_paddleocr_vl, sh_gguf_bitnet, sh_gguf_kimi_linear, sh_gguf_mimo_v2,
-    sh_gguf_laguna, sh_gguf_step3p7, sh_gguf_mistral4, sh_gguf_bailing_hybrid;
+    sh_gguf_laguna, sh_gguf_step3p7, sh_gguf_mistral4, sh_gguf_bailing_hybrid, sh_gguf_openelm, sh_gguf_deci;
 /* eps: that of norms, if the file does not say */
 #define SH_LLAMA_START SH_LLAMA_START_EPS(1e-6f)
 #define SH_LLAMA_START_EPS(eps) SH_LLAMA_START_WITH(eps, 10000)

@@ -58,6 +58,7 @@ enum sh_role {
     SH_ATTN_NORM_IN_W, SH_ATTN_NORM_OUT_W, SH_MLP_NORM_IN_W, SH_MLP_NORM_OUT_W,     /* block_norm.c */
     SH_LAMBDA_Q_1, SH_LAMBDA_K_1, SH_LAMBDA_Q_2, SH_LAMBDA_K_2,             /* differential.c */
     SH_KEY_BIAS_W, SH_KEY_BIAS_B, SH_KEY_DECAY,                             /* key_bias.c         */
+    SH_ATTN_PRODUCT_W, SH_FEED_PRODUCT_W,   /* SH_BLOCK_PRODUCT: [d_model, d_model]               */
     SH_ATTN_KEEP, SH_MLP_KEEP,              /* [1, d_model]: factors of what a block is added to  */
     SH_HYPER_ATTN_W, SH_HYPER_ATTN_BASE, SH_HYPER_ATTN_SCALE, SH_HYPER_MLP_W, SH_HYPER_MLP_BASE, SH_HYPER_MLP_SCALE,
     SH_N_ROLE
@@ -215,7 +216,8 @@ enum sh_gguf_trait {
     SH_GGUF_INDEXED = 2097152,              /* tensors of an index are left alone                 */
     SH_GGUF_KV_BY_KIND = 4194304,           /* layers with a window have twice as many KV heads; values a width of */
                                             /* their own                                          */
-    SH_GGUF_HALF_TURNS = 8388608            /* layers without a window rotate half of rope.dimension_count */
+    SH_GGUF_HALF_TURNS = 8388608,           /* layers without a window rotate half of rope.dimension_count */
+    SH_GGUF_UNEVEN = 16777216               /* layers may differ in their heads and feed-forward widths */
 };
 
 struct sh_gguf_item {                       /* a key that is taken over as it is                  */

@@ -144,8 +144,22 @@ static int shape_unified(struct sh_arch *a, const struct sh_config *c, struct sh
     return sh_config_window(c, 1024, a, e) || sh_config_windows(c, sh_but_each, 6, a, e) ? -1 : 0;
 }
 
+/* Feed-forward blocks of layers that borrow may be twice as wide. */
+static int read_feeds(struct sh_arch *a, const struct sh_config *c, struct sh_layer_sizes *sizes, struct sh_err *e)
+{
+    int doubles = 0, d_ff = a->d_ff;
+    if (sh_config_flag(c, "use_double_wide_mlp", &doubles, e))
+        return -1;
+    if (!doubles || !a->borrows_from || d_ff > 50000000)
+        return 0;
+    a->d_ff = 2 * d_ff;
+    for (int i = 0; i < a->borrows_from; i++)
+        sizes[i].d_ff = d_ff;
+    return 0;
+}
+
 /* Heads of layers that see all tokens. */
-static int read_heads(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+static int read_heads(struct sh_arch *a, const struct sh_config *c, struct sh_layer_sizes *sizes, struct sh_err *e)
 {
     struct sh_kv_facts f = {.layers = a->n_layer, .global_head_dim = 512};
     if (a->n_layer >= SH_FACTS_PATTERN)
@@ -156,18 +170,19 @@ static int read_heads(struct sh_arch *a, const struct sh_config *c, struct sh_er
         : sh_facts_count(c, "global_head_dim", 1, &f.global_head_dim, e) ||
               (a->values_are_keys && sh_facts_count(c, "num_global_key_value_heads", 1, &f.global_kv_heads, e)))
         return -1;
-    a->head_of[0] = a->d_head;
-    a->head_of[1] = f.global_head_dim ? f.global_head_dim : a->d_head;
-    a->kv_head_of[0] = a->n_kv_head;
-    a->kv_head_of[1] = f.global_kv_heads ? f.global_kv_heads : a->n_kv_head;
-    if (a->head_of[0] % 2 || a->head_of[1] % 2 || (long long)a->n_head * a->head_of[1] > 100000000)
+    const struct sh_layer_sizes local = {.n_kv_head = a->n_kv_head, .d_head = a->d_head};
+    const struct sh_layer_sizes global = {.n_kv_head = f.global_kv_heads ? f.global_kv_heads : a->n_kv_head,
+                                          .d_head = f.global_head_dim ? f.global_head_dim : a->d_head};
+    for (int i = 0; i < a->n_layer; i++)
+        sizes[i] = sh_arch_window(a, i) ? local : global;
+    if (local.d_head % 2 || global.d_head % 2 || (long long)a->n_head * global.d_head > 100000000)
         return sh_config_refuse(c, "global_head_dim", "an even width, with all heads at most 10^8", e);
-    if (a->n_head % a->kv_head_of[1])
+    if (a->n_head % global.n_kv_head)
         return sh_config_refuse(c, "num_global_key_value_heads", "a divisor of num_attention_heads", e);
-    a->local_n_rot = a->head_of[0];
-    a->n_rot = a->head_of[1];
-    a->d_head = a->head_of[0] > a->head_of[1] ? a->head_of[0] : a->head_of[1];
-    a->n_kv_head = a->kv_head_of[0] > a->kv_head_of[1] ? a->kv_head_of[0] : a->kv_head_of[1];
+    a->local_n_rot = local.d_head;
+    a->n_rot = global.d_head;
+    a->d_head = local.d_head > global.d_head ? local.d_head : global.d_head;
+    a->n_kv_head = local.n_kv_head > global.n_kv_head ? local.n_kv_head : global.n_kv_head;
     return 0;
 }
 
@@ -175,19 +190,18 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
 {
     static const char *const whole[] = {"rope_parameters.full_attention", NULL};
     static const char *const local[] = {"rope_parameters.sliding_attention", NULL};
-    int doubles = 0;
+    struct sh_layer_sizes *sizes = sh_config_sizes(c, a);
     if (!a->window)
         return sh_config_refuse(c, "sliding_window", "a number of tokens", e);
     sh_arch_see_all(a, a->n_layer - 1);                             /* whatever layer_types says */
-    if (sh_config_flag(c, "attention_k_eq_v", &a->values_are_keys, e) || read_heads(a, c, e) ||
-        sh_gemma_borrows(a, c, 0, e) || sh_config_flag(c, "use_double_wide_mlp", &doubles, e) ||
+    if (sh_config_flag(c, "attention_k_eq_v", &a->values_are_keys, e) || read_heads(a, c, sizes, e) ||
+        sh_gemma_borrows(a, c, 0, e) || read_feeds(a, c, sizes, e) ||
         sh_config_at_least(c, "hidden_size_per_layer_input", 0, 100000, &a->streams.d_own, e) ||
         sh_gemma_cap(c, "final_logit_softcapping", &a->head_softcap, e) ||
         sh_config_rope(c, local, a, &a->local_rope, e))
         return -1;
     if ((long long)a->n_layer * a->streams.d_own > 10000000)
         return sh_config_refuse(c, "hidden_size_per_layer_input", "embeddings of a total width of at most 10^7", e);
-    a->late_ff = doubles && a->borrows_from && a->d_ff <= 50000000 ? 2 * a->d_ff : 0;
     a->scale = 1;
     a->embed_scale = (float)sqrt((double)a->d_model);
     a->mix.next_to = a->mix.n ? SH_NEXT_TO_PLAIN : SH_NEXT_TO_NOTHING;

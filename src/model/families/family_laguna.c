@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Laguna (Poolside, 2026): a gate by softplus for each head or element, windows that rotate by parameters of their own,
  * experts by corrected sigmoids after the first layer and one for all tokens. */
-#include <stdio.h>
-
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -20,43 +18,18 @@ static const struct sh_param params[] = {
     SH_CHOICE("mlp.gate.e_score_correction_bias"), SH_LLAMA_EXPERTS, SH_SHARED("mlp.shared_expert"),
     SH_SHARED("mlp.shared_experts"), {.name = NULL}};
 
-/* A number of query heads for all layers with a window, and num_attention_heads for others. */
-static int read_heads(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
-{
-    int n = sh_config_length(c, "num_attention_heads_per_layer");
-    a->n_local_head = a->n_head;
-    for (int i = 0, first = 1; i < n && i < a->n_layer; i++) {
-        char key[48];
-        int heads = a->n_head, local = sh_arch_window(a, i) > 0;
-        snprintf(key, sizeof key, "num_attention_heads_per_layer.%d", i);
-        if (sh_config_count(c, key, 100000, &heads, e))
-            return -1;
-        if (!local && heads != a->n_head)
-            return sh_config_refuse(c, key, "as many as num_attention_heads in a layer without a window", e);
-        if (local && ((!first && heads != a->n_local_head) || heads % a->n_kv_head))
-            return sh_config_refuse(c, key, "as many in all layers with a window, and a multiple of "
-                                    "num_key_value_heads", e);
-        a->n_local_head = local ? heads : a->n_local_head;
-        first = first && !local;
-    }
-    return 0;
-}
-
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     a->gates_heads = sh_config_is(c, "gating", "true") || sh_config_is(c, "gating", "\"per-head\"");
     if (!a->gates_heads && !sh_config_is(c, "gating", "\"per-element\""))
         return sh_config_refuse(c, "gating", "true, per-head or per-element", e);
-    return sh_config_window(c, 512, a, e) || sh_config_windows(c, sh_but_each, 1, a, e) || read_heads(a, c, e) ||
-           sh_mixture_listed(a, c, 1, e) ? -1 : 0;
+    return sh_config_window(c, 512, a, e) || sh_config_windows(c, sh_but_each, 1, a, e) ||
+           sh_config_listed_sizes(c, a, 0, e) || sh_mixture_listed(a, c, 1, e) ? -1 : 0;
 }
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     float cap = 0;
-    if (a->n_local_head != a->n_head)
-        return sh_config_refuse(c, "num_attention_heads_per_layer", "as many query heads in layers with a window as in "
-                                "others; for such models only the capacity can be computed", e);
     if (sh_config_real(c, "moe_router_logit_softcapping", 1e6, &cap, e) || sh_config_ropes_by_kind(a, c, e))
         return -1;
     if (!sh_config_is_filled(c, "rope_parameters"))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Step-3.5-Flash and the text part of Step-3.7-Flash (StepFun, 2026): a gate for each head, windows that rotate by
  * parameters of their own, experts by corrected sigmoids and one for all tokens, limits of the factors in some layers.
- * In the published models layers with a window have more query heads than others: only their memory is counted. */
+ * In the published models layers with a window have more query heads than others. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,35 +33,30 @@ static const struct sh_param params[] = {
 
 /* ---- layers ---- */
 
-/* Query heads of layers with a window: one number for all, which per_layer_config repeats. */
+/* Query heads: those of layers with a window by a key of their own, or of all layers by per_layer_config. */
 static int read_heads(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const char other[] = "attention_other_setting.num_attention_heads", own[] = "num_sliding_attention_heads";
     int listed = sh_config_has(c, "per_layer_config") && !sh_config_is_null(c, "per_layer_config");
-    int local = a->n_head, n = sh_config_is_set(c, own) ? 0 : 1;
-    if (sh_config_count(c, n ? other : own, 100000, &local, e))
+    int local = a->n_head;
+    const char *by = listed ? "per_layer_config" : sh_config_is_set(c, own) ? own : other;
+    if (sh_config_is_gguf(c))
+        return sh_config_listed_sizes(c, a, 0, e);
+    struct sh_layer_sizes *sizes = sh_config_sizes(c, a);
+    if (sh_config_count(c, sh_config_is_set(c, own) ? own : other, 100000, &local, e))
         return -1;
-    for (int i = 0, first = 1; i < a->n_layer; i++) {
+    for (int i = 0; i < a->n_layer; i++) {
         char key[64];
-        int heads = a->n_head;
+        sizes[i].n_head = sh_arch_window(a, i) && !listed ? local : a->n_head;
         snprintf(key, sizeof key, "per_layer_config.%d", i);
         for (int k = 0; sh_config_key_at(c, key, k); k++)
             if (strcmp(sh_config_key_at(c, key, k), "num_attention_heads"))
                 return sh_config_refuse(c, key, "num_attention_heads alone", e);
         snprintf(key, sizeof key, "per_layer_config.%d.num_attention_heads", i);
-        if (sh_config_count(c, key, 100000, &heads, e))
+        if (sh_config_count(c, key, 100000, &sizes[i].n_head, e))
             return -1;
-        if (listed && !sh_arch_window(a, i) && heads != a->n_head)
-            return sh_config_refuse(c, key, "as many as num_attention_heads in a layer without a window", e);
-        if (listed && sh_arch_window(a, i) && !first && heads != local)
-            return sh_config_refuse(c, key, "as many as in other layers with a window", e);
-        local = listed && sh_arch_window(a, i) ? heads : local;
-        first = first && !sh_arch_window(a, i);
     }
-    if (local % a->n_kv_head)
-        return sh_config_refuse(c, n ? other : own, "a multiple of num_key_value_heads", e);
-    a->n_local_head = local;
-    return 0;
+    return sh_config_sized(c, by, a, e);
 }
 
 /* Layers with experts as a list or as numbers between commas; bits that are set are they. */
@@ -233,9 +228,6 @@ static int read_limits(struct sh_arch *a, const struct sh_config *c, const char 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     float by = (float)a->d_head;
-    if (a->n_local_head != a->n_head)
-        return sh_config_refuse(c, "num_attention_heads", "as many query heads in layers with a window as in others; "
-                                "for such models only the capacity can be computed", e);
     if (!sh_config_is(c, "yarn_only_types", "[\"full_attention\"]"))
         return sh_config_refuse(c, "yarn_only_types", "[\"full_attention\"]", e);
     if (sh_config_real(c, "query_pre_attn_scalar", 1e6, &by, e))

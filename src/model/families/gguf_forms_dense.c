@@ -232,3 +232,17 @@ static const struct sh_gguf_item items_plm[] = {
     {.name = NULL}};
 static const struct sh_gguf_name plm_names[] = {{SH_Q_B_W, "blk.#.attn_q.weight", 0}, {0, NULL, 0}};
 FORM(plm, .arch = "plm", .items = items_plm, .names = plm_names, .traits = SH_GGUF_ROTARY | SH_GGUF_LATENT);
+
+/* ---- layers that differ ---- */
+
+static const struct sh_gguf_item items_openelm[] = {
+    LLAMA, SH_GGUF_IS("normalize_qk_projections", "true"), {.name = NULL}};
+static const struct sh_gguf_name openelm_names[] = {
+    {SH_GATE_W, "blk.#.ffn_gate.weight", 0}, {SH_UP_W, "blk.#.ffn_up.weight", 0}, {0, NULL, 0}};
+const struct sh_gguf_form sh_gguf_openelm = {
+    .arch = "openelm", .items = items_openelm, .names = openelm_names, .base_key = "rope_freq_constant",
+    .traits = ROTARY | SH_GGUF_UNEVEN};
+
+static const struct sh_gguf_name deci_names[] = {{SH_ATTN_PRODUCT_W, "blk.#.attn_output.weight", 0}, {0, NULL, 0}};
+FORM(deci, .arch = "deci", .items = items_llama, .names = deci_names,
+     .traits = ROTARY | SH_GGUF_FACTORS | SH_GGUF_IN_PAIRS | SH_GGUF_UNEVEN);

@@ -246,7 +246,7 @@ static const struct sh_gguf_item items_laguna[] = {
     {.name = "blk.0.attn_gate.weight", .hub = "gating", .kind = SH_GGUF_BY_HEAD, .json = "per-head",
      .json_else = "per-element"}, {.name = NULL}};
 FORM(laguna, .arch = "laguna", .items = items_laguna, .period = -4,
-     .traits = ROTARY | SH_GGUF_SHARE | SH_GGUF_ROPES | SH_GGUF_WINDOW | SH_GGUF_LAYERS);
+     .traits = ROTARY | SH_GGUF_SHARE | SH_GGUF_ROPES | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_UNEVEN);
 
 /* Layers without a window rotate half of what others do. */
 static const struct sh_gguf_item items_step[] = {
@@ -260,4 +260,4 @@ static const struct sh_gguf_item items_step[] = {
     {.name = "swiglu_clamp_shexp", .hub = "swiglu_limits_shared", .kind = SH_GGUF_NUMBERS}, {.name = NULL}};
 FORM(step3p7, .arch = "step35", .items = items_step, .local_base = 10000,
      .traits = ROTARY | SH_GGUF_SHARE | SH_GGUF_ROPES | SH_GGUF_WINDOW | SH_GGUF_LAYERS | SH_GGUF_FACTORS |
-               SH_GGUF_HALF_TURNS | SH_GGUF_UNCORRECTED);
+               SH_GGUF_HALF_TURNS | SH_GGUF_UNCORRECTED | SH_GGUF_UNEVEN);

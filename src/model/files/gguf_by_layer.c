@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What GGUF metadata say of layers with a window and of those without one where the two differ (gguf_config.h): widths
- * of heads, KV heads and rotation of Gemma 4; and lists with a number for each layer. */
+ * of heads, KV heads and rotation of Gemma 4; and lists with a number of heads or a width for each layer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -102,6 +102,41 @@ int sh_gguf_put_two_heads(struct sh_gguf_maker *m)
     if (all)
         sh_gguf_put(m, "num_global_key_value_heads", heads, json_integer(all));
     sh_gguf_put(m, "attention_k_eq_v", NULL, json_boolean(keys_are_values(m)));
+    return 0;
+}
+
+static const struct { const char *name, *hub; } uneven[] = {
+    {"attention.head_count", "num_attention_heads_per_layer"},
+    {"attention.head_count_kv", "num_key_value_heads_per_layer"},
+    {"feed_forward_length", "intermediate_size_per_layer"}};
+
+int sh_gguf_is_uneven(const struct sh_gguf_maker *m, const char *name)
+{
+    for (size_t i = 0; i < sizeof uneven / sizeof *uneven && m->form->traits & SH_GGUF_UNEVEN; i++)
+        if (!strcmp(name, uneven[i].name))
+            return 1;
+    return 0;
+}
+
+int sh_gguf_put_uneven(struct sh_gguf_maker *m)
+{
+    for (size_t k = 0; k < sizeof uneven / sizeof *uneven && m->form->traits & SH_GGUF_UNEVEN; k++) {
+        const struct sh_gguf_value *v = list_of(m, uneven[k].name);
+        int differs = 0;
+        if (!v)
+            continue;
+        if (v->n < (size_t)m->n_layer || m->n_layer > SH_GGUF_MOST_LAYERS || !sh_gguf_is_whole(v->item))
+            return sh_gguf_cannot(m, uneven[k].name, "a whole number for each layer");
+        json_t *list = json_array();
+        for (size_t i = 0; i < (size_t)m->n_layer; i++) {
+            differs |= sh_gguf_whole_at(v, i) != sh_gguf_whole_at(v, 0);
+            json_array_append_new(list, json_integer(sh_gguf_whole_at(v, i)));
+        }
+        if (differs)
+            sh_gguf_put(m, uneven[k].hub, uneven[k].name, list);
+        else
+            json_decref(list);
+    }
     return 0;
 }
 

@@ -50,6 +50,17 @@ int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out)
         return sh_gguf_whole(m->g, m->key, 0, INT32_MAX, out, m->e);
     if (!v->n || !sh_gguf_is_whole(v->item))
         return sh_gguf_cannot(m, name, "a whole number");
+    int64_t most = 0;
+    for (size_t i = 0; i < v->n && sh_gguf_is_uneven(m, name); i++) {
+        int64_t n = sh_gguf_whole_at(v, i);
+        if (n < 0 || n > INT32_MAX)
+            return sh_gguf_cannot(m, name, "whole numbers from 0 on");
+        most = n > most ? n : most;
+    }
+    if (most) {
+        *out = most;
+        return 0;
+    }
     size_t first = 0;
     int skips = (m->form->traits & SH_GGUF_SPARSE) != 0;
     while (skips && first + 1 < v->n && !sh_gguf_whole_at(v, first))
@@ -143,15 +154,16 @@ static int put_head_width(struct sh_gguf_maker *m)
 static int put_from_tensors(struct sh_gguf_maker *m)
 {
     const struct sh_stored *words = sh_weights_find(m->w, "token_embd.weight");
-    int out = sh_gguf_has_tensor(m, "blk.0.attn_output.bias");
-    int in = sh_gguf_has_tensor(m, "blk.0.attn_q.bias") || sh_gguf_has_tensor(m, "blk.0.attn_qkv.bias");
+    int64_t n = m->form->traits & SH_GGUF_UNEVEN ? m->n_layer : 1;      /* where the first may lack the block */
+    int out = sh_gguf_first(m, "blk.#.attn_output.bias", n) != NULL;
+    int in = sh_gguf_first(m, "blk.#.attn_q.bias", n) || sh_gguf_first(m, "blk.#.attn_qkv.bias", n);
     if (!words || words->rank != 2)
         return sh_fail(m->e, "%s: tensor 'token_embd.weight' (the token embedding) is missing or not two-dimensional",
                        m->g->path);
     sh_gguf_put(m, "vocab_size", NULL, json_integer((json_int_t)(words->shape[0] < INT32_MAX ? words->shape[0]
                                                                                              : INT32_MAX)));
     sh_gguf_put(m, "tie_word_embeddings", NULL, json_boolean(!sh_gguf_has_tensor(m, "output.weight")));
-    sh_gguf_put(m, "mlp_bias", NULL, json_boolean(sh_gguf_has_tensor(m, "blk.0.ffn_up.bias")));
+    sh_gguf_put(m, "mlp_bias", NULL, json_boolean(sh_gguf_first(m, "blk.#.ffn_up.bias", n) != NULL));
     if (in == out)
         sh_gguf_put(m, "attention_bias", NULL, json_boolean(in));
     else if (!(m->form->traits & SH_GGUF_QKV_BIAS))
@@ -379,8 +391,8 @@ static int take_over(struct sh_gguf_maker *m, const struct sh_gguf_item *items)
     for (; items->name || items->hub; items++)
         if (sh_gguf_put_item(m, items))
             return -1;
-    return put_types(m) || put_kv_heads(m) || put_head_width(m) || put_from_tensors(m) || sh_gguf_put_rope(m) ||
-           put_windows(m) || put_cap(m, "attn_logit_softcapping", m->form->cap) ||
+    return put_types(m) || sh_gguf_put_uneven(m) || put_kv_heads(m) || put_head_width(m) || put_from_tensors(m) ||
+           sh_gguf_put_rope(m) || put_windows(m) || put_cap(m, "attn_logit_softcapping", m->form->cap) ||
            put_cap(m, "final_logit_softcapping", m->form->head_cap) || put_scale(m) || check_keys(m) ? -1 : 0;
 }
 

@@ -43,13 +43,16 @@ void sh_gguf_put(struct sh_gguf_maker *m, const char *hub, const char *name, jso
 /* -1 with what was found under the key. */
 int sh_gguf_cannot(struct sh_gguf_maker *m, const char *name, const char *expected);
 
-/* A value of 0 or more; *out is unchanged if it is absent. A list with the same number for all layers is accepted. */
+/* A value of 0 or more; *out is unchanged if it is absent. A list with the same number for all layers is accepted; of
+ * one of heads or widths in an UNEVEN form it is the largest. */
 int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out);
 int sh_gguf_number(struct sh_gguf_maker *m, const char *name, double *out);
 
 /* gguf_items.c: one item of the form. */
 int sh_gguf_put_item(struct sh_gguf_maker *m, const struct sh_gguf_item *item);
 int sh_gguf_has_tensor(const struct sh_gguf_maker *m, const char *name);
+/* The tensor, in whose name '#' is the number of the first layer that has it; NULL: none has. */
+const struct sh_stored *sh_gguf_first(const struct sh_gguf_maker *m, const char *name, int64_t layers);
 
 /* gguf_rope.c: the base, the share of a head that turns, and scaling. */
 int sh_gguf_put_rope(struct sh_gguf_maker *m);
@@ -60,6 +63,9 @@ int sh_gguf_is_long(const struct sh_gguf_maker *m);
  * come first. */
 int sh_gguf_put_two_heads(struct sh_gguf_maker *m);
 int sh_gguf_put_two_ropes(struct sh_gguf_maker *m);
+/* UNEVEN: lists of heads and widths whose numbers differ. */
+int sh_gguf_is_uneven(const struct sh_gguf_maker *m, const char *name);
+int sh_gguf_put_uneven(struct sh_gguf_maker *m);
 /* The KV heads of layers without a window, if others have twice as many. */
 int sh_gguf_put_kv_by_kind(struct sh_gguf_maker *m);
 

@@ -47,8 +47,7 @@ static int put_word(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
     return 0;
 }
 
-/* '#' is the number of the first layer that has it. */
-static const struct sh_stored *first_of(const struct sh_gguf_maker *m, const char *name, int64_t layers)
+const struct sh_stored *sh_gguf_first(const struct sh_gguf_maker *m, const char *name, int64_t layers)
 {
     const char *at = strchr(name, '#');
     const struct sh_stored *t = at ? NULL : sh_weights_find(m->w, name);
@@ -65,7 +64,7 @@ static int put_rows(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
     int64_t layers = 0;
     if (sh_gguf_count(m, "block_count", &layers))
         return -1;
-    const struct sh_stored *t = first_of(m, item->name, layers);
+    const struct sh_stored *t = sh_gguf_first(m, item->name, layers);
     if (!t && item->optional)
         return 0;
     if (!t || t->rank != 2 || t->shape[0] > INT32_MAX)
@@ -185,9 +184,12 @@ static int check_same(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
 static int put_by_head(struct sh_gguf_maker *m, const struct sh_gguf_item *item)
 {
     const struct sh_stored *t = sh_weights_find(m->w, item->name);
+    const struct sh_gguf_value *v = sh_gguf_find(m->g, sh_gguf_key(m, "attention.head_count"));
     int64_t heads = 0;
     if (sh_gguf_count(m, "attention.head_count", &heads))
         return -1;
+    if (v && v->kind == SH_GGUF_ARRAY)          /* the tensor is of the first layer                   */
+        heads = sh_gguf_whole_at(v, 0);
     if (!t || t->rank != 2)
         return sh_fail(m->e, "%s: tensor '%s' is missing or not two-dimensional", m->g->path, item->name);
     sh_gguf_put(m, item->hub, NULL, json_string(t->shape[0] == (size_t)heads ? item->json : item->json_else));
