@@ -77,8 +77,7 @@ static int make_run(struct sh_store *s, const struct sh_trace_run *r, const char
         r->statistics, r->weight_bits, r->first_layer, r->last_layer, r->seed, r->command, started))
         return -1;
     int first, id = sh_store_new_run(s, &first, e);
-    int version = r->uneven ? SH_STORE_UNEVEN : r->orderless ? SH_STORE_ORDERLESS : SH_STORE_VERSION;
-    int bad = id < 0 || sh_store_raise_version(s, version, e);
+    int bad = id < 0 || (r->orderless && sh_store_raise_version(s, SH_STORE_ORDERLESS, e));
     for (int i = 0; i < n && !bad; i++)
         bad = put_sequence(s, id, first + i, &sequence[i], e);
     return bad ? -1 : id;
@@ -156,7 +155,8 @@ int sh_store_put_block(struct sh_store *s, int sequence, int layer, const struct
                        " blob) VALUES (?,?,?,?,?,?,?,?)", "iiiiiiib", sequence, layer, b->head, b->first_row, b->n_rows,
                        b->window, b->codec, blob, (int)b->bytes);
     else if (b->kind == SH_BLOCK_VECTORS)
-        bad = sh_db_do(s, e, writing, "INSERT INTO vectors (sequence, layer, kind, head, codec, blob)"
+        bad = (b->vector == 'a' && sh_store_raise_version(s, SH_STORE_UNEVEN, e)) ||
+              sh_db_do(s, e, writing, "INSERT INTO vectors (sequence, layer, kind, head, codec, blob)"
                        " VALUES (?,?,?,?,?,?)", "iitiib", sequence, layer, (char[]){b->vector, 0}, b->head, b->codec,
                        blob, (int)b->bytes);
     else

@@ -59,7 +59,6 @@ struct sh_trace_run {
     int weight_bits;                    /* 16, 8 or 4: of the layers' matrices, as run */
     int first_layer, last_layer;
     int orderless;                      /* not causal: every row sees the same keys                    */
-    int uneven;                         /* some layers have fewer query heads than the model           */
     long long seed;
 };
 

@@ -254,17 +254,30 @@ class record:
         where = str(device) if device.type != "cuda" else torch.cuda.get_device_name(device)
         kind = self.attention if self.attention == "causal" else "%s attention of %s" % (self.attention, where)
         source = getattr(self.model.config, "_name_or_path", "") or ""
+        said = self._said_heads()
+        kv_heads = [kv for _, kv in said] or [n_head // groups for groups in self._all("num_key_value_groups")]
+        self._n_head = max([n_head] + [queries for queries, _ in said])
         self._recording.begin(
             model=self.name or os.path.basename(source.rstrip("/")) or type(self.model).__name__,
             family=str(getattr(c, "model_type", "") or type(self.model).__name__), weights="checkpoint",
-            fingerprint=fingerprint(self.model), n_layer=n_layer, n_head=n_head,
-            n_kv_head=max([n_kv_head] + [n_head // groups for groups in self._all("num_key_value_groups")]),
+            fingerprint=fingerprint(self.model), n_layer=n_layer, n_head=self._n_head, n_kv_head=max([n_kv_head] + kv_heads),
             d_head=max([d_head] + self._all("head_dim")), d_model=number(c, "hidden_size", "n_embd", "d_model"),
             n_vocab=number(c, "vocab_size"), max_pos=number(c, "max_position_embeddings", "n_positions", "max_seq_len"),
             backend="torch", device=where if self.attention == "causal" else kind, dtype=_DTYPES.get(dtype, "f32"),
             command="record %s" % self.path, attention=self.attention, record=self.record, codec=self.codec,
             vectors=self.vectors)
-        self._begun, self._n_head, self._n_layer = True, n_head, n_layer
+        self._begun, self._n_layer = True, n_layer
+
+    def _said_heads(self):
+        """Query and KV heads of all attention modules that are recorded and say them."""
+        found = []
+        for module in self.model.modules():
+            groups, width = getattr(module, "num_key_value_groups", None), getattr(module, "head_dim", None)
+            keys = getattr(getattr(module, "k_proj", None), "out_features", None)
+            if "Attention" in type(module).__name__ and self._is_text(getattr(module, "config", None)) and \
+                    all(isinstance(n, int) and n > 0 for n in (groups, width, keys)):
+                found.append((groups * (keys // width), keys // width))
+        return found
 
     def _all(self, name):
         """Of all attention modules that are recorded: layers differ."""
@@ -409,9 +422,9 @@ class record:
         n_key, n_query = key.shape[2], query.shape[2]
         if not self._begun:
             self._begin_run(query.shape[1], key.shape[1], query.shape[3], query.device, query.dtype)
-        if query.shape[1] != self._n_head:
-            raise failed("layer %d" % layer, "found %d query heads, expected %d as in the first layer" % (
-                query.shape[1], self._n_head), "a store has the same number of query heads in all layers")
+        if query.shape[1] > self._n_head:
+            raise failed("layer %d" % layer, "found %d query heads, expected at most the %d of the layers before" % (
+                query.shape[1], self._n_head), "its modules do not say how many query heads they have")
         seen = seen_of(s.mask) if s.mask is not None else None
         if current.group is None:
             self._start(current, self._real(s, seen, query, n_key))
@@ -527,7 +540,7 @@ class record:
     def _put_rows(self, current, layer, tile, rows, columns, where):
         device = tile.scores.device
         scores = self._select(tile.scores, rows, columns)
-        sink = None
+        where, sink = dict(where, n_head=scores.shape[0]), None
         if tile.sink is not None:
             sink = self._select(tile.sink[..., None], rows, None)[..., 0].float().cpu().contiguous()
         codes = logits = None

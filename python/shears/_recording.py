@@ -18,7 +18,8 @@ class Recorded(ctypes.Structure):
 
 class Rows(ctypes.Structure):
     _fields_ = [("sequence", c_int64), ("layer", c_int), ("first_row", c_int), ("n_row", c_int), ("first_key", c_int),
-                ("n_key", c_int), ("window", c_int), ("score", c_void_p), ("logit", c_void_p), ("log8", c_void_p), ("sink", c_void_p)]
+                ("n_key", c_int), ("window", c_int), ("n_head", c_int), ("score", c_void_p), ("logit", c_void_p),
+                ("log8", c_void_p), ("sink", c_void_p)]
 
 
 class Vectors(ctypes.Structure):

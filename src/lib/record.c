@@ -172,7 +172,7 @@ int shears_record_rows(struct shears_recording *r, const struct shears_rows *row
                               "%d", r->path, rows->first_row, rows->first_key, rows->window, INT_MIN);
     const struct sh_recording_rows mine = {
         .sequence = number_of(rows->sequence), .layer = rows->layer, .first_row = rows->first_row, .n_row = rows->n_row,
-        .first_key = rows->first_key, .n_key = rows->n_key, .window = rows->window,
+        .first_key = rows->first_key, .n_key = rows->n_key, .window = rows->window, .n_head = rows->n_head,
         .form = rows->score ? SH_RECORDING_F32 : SH_RECORDING_LOG8,
         .at = rows->score ? (const void *)rows->score : rows->log8, .logit = rows->score ? rows->logit : NULL,
         .sink = rows->sink};

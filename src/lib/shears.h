@@ -215,14 +215,15 @@ SHEARS_API int64_t shears_record_sequence(struct shears_recording *r, const char
 SHEARS_API int shears_record_more(struct shears_recording *r, int64_t sequence, const int32_t *token, size_t n,
                                   struct shears_error **e);
 
-/* Rows [first_row, first_row + n_row) of all query heads of a layer, which follow those that came before. Row t sees
+/* Rows [first_row, first_row + n_row) of all query heads of a layer, which follow those that came before; n_head is 0
+ * unless the layer has fewer than the model. Row t sees
  * the keys max(0, t - window + 1) to t (window 0: from 0 on), or, if window < 0, as in attention that is not causal,
  * the keys 0 to -window - 1. */
 struct shears_rows {
     int64_t sequence;
     int layer, first_row, n_row;
     int first_key, n_key;               /* the columns: all keys that one of the rows sees, or more */
-    int window;
+    int window, n_head;
     const float *score;                 /* [n_head, n_row, n_key] f32, the softmax; or NULL, and then */
     const float *logit;                 /* with score: what the softmax was taken of, up to a constant in each row; */
                                         /* or NULL: log8 needs more time without it                */
@@ -231,8 +232,8 @@ struct shears_rows {
 };
 SHEARS_API int shears_record_rows(struct shears_recording *r, const struct shears_rows *rows, struct shears_error **e);
 
-/* Queries 'q', keys 'k' or values 'v' of a layer's next n_row tokens. n_head may be a divisor of the model's KV heads,
- * and width less than its d_head: zeros follow. */
+/* Queries 'q', keys 'k' or values 'v' of a layer's next n_row tokens. n_head: the layer's query heads; of its KV heads
+ * the model's or a divisor. width may be less than the model's d_head: zeros follow. */
 struct shears_vectors {
     int64_t sequence;
     int layer;

@@ -136,14 +136,6 @@ int sh_arch_heads_differ(const struct sh_arch *a)
     return 0;
 }
 
-int sh_arch_is_uneven(const struct sh_arch *a)
-{
-    int uneven = 0;
-    for (int layer = 0; layer < a->n_layer && a->sizes; layer++)
-        uneven |= sh_arch_attends(a, layer) && sh_arch_query_heads(a, layer) < a->n_head;
-    return uneven;
-}
-
 int sh_arch_borrows(const struct sh_arch *a, int layer)
 {
     return a->borrows_from && layer >= a->borrows_from;

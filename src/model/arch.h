@@ -271,9 +271,8 @@ int sh_arch_widest_group(const struct sh_arch *a);
 int sh_arch_d_head(const struct sh_arch *a, int layer);
 int sh_arch_d_ff(const struct sh_arch *a, int layer);
 int sh_arch_n_rot(const struct sh_arch *a, int layer);
-/* Do layers that attend differ in their heads? In their query heads? */
+/* Do layers that attend differ in their heads? */
 int sh_arch_heads_differ(const struct sh_arch *a);
-int sh_arch_is_uneven(const struct sh_arch *a);
 /* Does the layer take keys and values from another; is it one that others take them from? */
 int sh_arch_borrows(const struct sh_arch *a, int layer);
 int sh_arch_lends(const struct sh_arch *a, int layer);

@@ -64,6 +64,7 @@ static void print_recording(void)
     AT(shears_rows, first_key);
     AT(shears_rows, n_key);
     AT(shears_rows, window);
+    AT(shears_rows, n_head);
     AT(shears_rows, score);
     AT(shears_rows, logit);
     AT(shears_rows, log8);

@@ -190,6 +190,40 @@ def silent():
         raise AssertionError("layer 0 has rows")
 
 
+def uneven():
+    """A layer with fewer query heads than the model, in pieces, in each record; its number stays the same."""
+    model = Model()
+    n, own = len(model.tokens[0]), model.n_head // 2
+    a = np.ascontiguousarray(model.attention[0][0][:own])
+    q = np.ascontiguousarray(model.vectors[0]["q"][0][:own])
+    for record in "full", "sparse", "summary":
+        recording = Recording(record + "-uneven.db")
+        recording.begin(**model.facts(vectors="q", codec="f32" if record == "full" else "log8", record=record))
+        s = recording.sequence("golden:0", model.tokens[0])
+        put(recording, model, 0, 0, s, 0, n, "q")
+        for first, last in pieces(n, 7):
+            part, queries = (np.ascontiguousarray(x) for x in (a[:, first:last, :last], q[:, first:last]))
+            recording.vectors(sequence=s, layer=1, kind="q", n_head=own, n_row=last - first, width=model.d_head,
+                              at=queries.ctypes.data)
+            recording.rows(sequence=s, layer=1, first_row=first, n_row=last - first, first_key=0, n_key=last, window=0,
+                           n_head=own, score=part.ctypes.data)
+        recording.finish(s)
+        recording.close()
+        run("verify", "-q", record + "-uneven.db")
+        store = shears.open(record + "-uneven.db")
+        assert abs(store.vectors(0, 1, "q", own - 1) - q[own - 1]).max() < 2e-3
+        if record == "full":
+            assert (store.scores(0, 1, own - 1) == np.tril(a[own - 1])).all()
+        layers = json.loads(run("persistence", "--db", record + "-uneven.db", "--json", "-q"))["layers"]
+        assert [len(layer["heads"]) for layer in layers] == [model.n_head, own], layers
+        try:
+            store.scores(0, 1, own)
+        except shears.ShearsError as e:
+            assert "found head %d, expected 0 to %d" % (own, own - 1) in str(e), e
+        else:
+            raise AssertionError("layer 1 has more heads")
+
+
 def orderless():
     """Attention that is not causal: square, and over another sequence."""
     rng = np.random.default_rng(3)
@@ -257,7 +291,8 @@ def errors():
                           ({"n_key": n - 1}, "keys from 0"), ({"window": -n}, "0 or more"), ({"first_key": 2}, "keys from 2"),
                           ({"score": None}, "neither"), ({"log8": a.ctypes.data}, "both"), ({"n_row": 0}, "at least one"),
                           ({"n_row": 1 << 30, "n_key": 1 << 30}, "at most"),
-                          ({"score": None, "log8": a.ctypes.data}, "codes require"), ({"window": -1 << 31}, "window")):
+                          ({"score": None, "log8": a.ctypes.data}, "codes require"), ({"window": -1 << 31}, "window"),
+                          ({"n_head": 5}, "found rows of 5 query heads, expected 1 to 4"), ({"n_head": -1}, "of -1 query")):
         fails(what, recording.rows, **dict(dict(rows, sequence=s), **changed))
     fails("found vectors 'q'", recording.vectors, sequence=s, layer=0, kind="q", n_head=4, n_row=n, width=4, at=a.ctypes.data)
     fails("complete", recording.more, s, [1])
@@ -274,6 +309,12 @@ def errors():
     b = np.ascontiguousarray(a[:, :-1])
     recording.rows(**dict(rows, sequence=s, layer=1, n_row=n - 1, score=b.ctypes.data))
     fails("layer 1: found %d rows" % (n - 1), recording.finish, s)
+    s = recording.sequence("x", model.tokens[0])
+    b = np.ascontiguousarray(a[:3, :9, :9])
+    recording.rows(**dict(rows, sequence=s, n_row=9, n_key=9, n_head=3, score=b.ctypes.data))
+    fails("found rows of 4 query heads, expected 3 as before", recording.rows,
+          **dict(rows, sequence=s, first_row=9, n_row=n - 9))
+    recording.finish(s, keep=False)
     recording.close()
     fails("has ended", recording.finish, 0)
     assert not os.path.exists("bad.db"), "an empty store is left"

@@ -11,6 +11,7 @@ asked() { "$numeric" "$cli/record.py" "$1"; }
 holds "content: as shears import writes it" asked content
 holds "codes from logits" asked logits
 holds "layers that do not attend, narrow vectors, sinks" asked silent
+holds "a layer with fewer query heads" asked uneven
 holds "attention that is not causal" asked orderless
 holds "what makes no sense" asked errors
 finish

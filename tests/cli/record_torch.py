@@ -144,14 +144,17 @@ def compare_trace(model, name, folder, sequences, calls):
     off = [np.abs(a[p].astype(int) - b[p]) for p in a]
     other, far = sum((x > 0).sum() for x in off), sum((x > 1).sum() for x in off)
     trace = shears.open("trace.db")
-    heads, kv = int(trace.runs["heads"][0]), int(trace.runs["kv_heads"][0])
+    kv, heads = int(trace.runs["kv_heads"][0]), {}
+    for _, layer, head, _ in a:
+        heads[layer] = max(heads.get(layer, 0), head + 1)
+    assert max(heads.values()) == int(trace.runs["heads"][0]) == int(store.runs["heads"][0]), (name, heads)
     if has and kv == int(store.runs["kv_heads"][0]):
         for i, layer, kind in {(p[0], p[1], k) for p in a for k in has}:
-            for head in range(heads if kind == "q" else kv):
+            for head in range(heads[layer] if kind == "q" else kv):
                 x, y = trace.vectors(i, layer, kind, head), store.vectors(i, layer, kind, head)
                 assert x.shape == y.shape, (name, layer, kind, head)
                 if kind == "q":                     # families order the numbers of rotated vectors in their own way
-                    x, y = (s.vectors(i, layer, "k", head * kv // heads) @ v.T for s, v in ((trace, x), (store, y)))
+                    x, y = (s.vectors(i, layer, "k", head * kv // heads[layer]) @ v.T for s, v in ((trace, x), (store, y)))
                 if kind != "k":
                     assert abs(x - y).max() <= 4e-3 * max(1, abs(x).max()), (name, layer, kind, head, abs(x - y).max())
     return n, int(other), int(far)

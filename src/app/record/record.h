@@ -17,6 +17,7 @@ struct sh_recording_rows {
     int sequence, layer, first_row, n_row;
     int first_key, n_key;               /* the columns; at least the keys that one of the rows sees  */
     int window;                         /* width as in a block: > 0 a window, 0 none, < 0 not causal */
+    int n_head;                         /* query heads of the layer; 0: as many as the model          */
     enum sh_recording_form form;
     const void *at;                     /* [n_head, n_row, n_key]; what a row does not see is not looked at */
     const float *logit;                 /* logits of scores, up to a constant in each row; NULL: not known */
@@ -35,7 +36,7 @@ int sh_recording_sequence(struct sh_recording *r, const char *source, const int3
                           struct sh_err *e);
 int sh_recording_more(struct sh_recording *r, int sequence, const int32_t *token, int n, struct sh_err *e);
 
-/* Queries 'q', keys 'k' or values 'v' of a layer's next n_row tokens. n_head: the model's query heads, or at most its
+/* Queries 'q', keys 'k' or values 'v' of a layer's next n_row tokens. n_head: the layer's query heads, or at most the
  * KV heads, of which each then stands for several; width: numbers of each, at most the model's, which are then followed
  * by zeros. */
 struct sh_recording_vectors {

@@ -36,6 +36,7 @@ struct sh_record_layer {
     int grows, window, rows, n_tokens;
     int is_broken;                      /* rows of some heads only have come                       */
     struct sh_recorder *recorder;       /* NULL: no row has come                                   */
+    int n_head;                         /* query heads, once a row has come                        */
     struct sh_recorder_options options; /* the recorder's                                          */
     struct sh_tap tap;
     struct kept *kept;
@@ -69,14 +70,15 @@ static int repacks(const struct sh_record_layer *l)
     return l->grows && l->s->record.record != SH_RECORD_FULL;
 }
 
-static void begin(struct sh_record_layer *l, int window, int n_tokens)
+static void begin(struct sh_record_layer *l, int window, int n_head, int n_tokens)
 {
     static const unsigned char wanted = 1;
     l->window = window;
+    l->n_head = n_head;
     l->n_tokens = l->grows ? INT_MAX : n_tokens;
     l->options = l->s->record;
     l->options.window = window;
-    l->options.n_head = l->s->n_head;
+    l->options.n_head = l->n_head;
     l->options.block_bytes = BLOCK_BYTES;
     if (repacks(l)) {
         l->options.record = SH_RECORD_FULL;
@@ -96,6 +98,10 @@ static int check_rows(const struct sh_record_layer *l, const struct sh_recording
     if (r->n_row < 1 || r->first_row != l->rows || r->n_row > n_tokens - l->rows)
         return sh_misused(e, "found %d rows from %d on, expected rows from %d on, at most %d", r->n_row, r->first_row,
                           l->rows, n_tokens - l->rows);
+    int most = l->s->n_head, n_head = r->n_head ? r->n_head : most, queries = l->recorder ? l->n_head : l->own_heads[0];
+    if (n_head < 1 || n_head > most || (queries && n_head != queries))
+        return sh_misused(e, "found rows of %d query heads, expected %s%d%s", n_head, queries ? "" : "1 to ",
+                          queries ? queries : most, queries ? " as before" : "");
     if (l->recorder && r->window != l->window)
         return sh_misused(e, "found the window %d, expected %d as before", r->window, l->window);
     if (l->s->orderless ? r->window >= 0 : r->window < 0)
@@ -251,15 +257,15 @@ int sh_record_layer_rows(struct sh_record_layer *l, const struct sh_recording_ro
     if (check_rows(l, r, n_tokens, e))
         return -1;
     if (!l->recorder)
-        begin(l, r->window, n_tokens);
+        begin(l, r->window, r->n_head ? r->n_head : l->s->n_head, n_tokens);
     struct putting p = {.l = l, .r = r, .lock = PTHREAD_MUTEX_INITIALIZER, .bad_head = -1, .e = e};
-    sh_team_each(l->s->n_threads, l->s->n_head, put_head, &p);
+    sh_team_each(l->s->n_threads, l->n_head, put_head, &p);
     if (p.bad_head >= 0) {
         l->is_broken = 1;
         return -1;
     }
-    l->own_heads[3] = l->s->n_head;
-    size_t bytes = (size_t)l->s->n_head * (size_t)r->n_row * sizeof *r->sink;
+    l->own_heads[3] = l->n_head;
+    size_t bytes = (size_t)l->n_head * (size_t)r->n_row * sizeof *r->sink;
     l->rows += r->n_row;
     return spool_blocks(l, e) || (r->sink && keep_piece(l, 3, r->n_row, r->sink, bytes, e)) ? -1 : 0;
 }
@@ -277,14 +283,15 @@ static int check_vectors(const struct sh_record_layer *l, const struct sh_record
     const struct sh_record_setup *s = l->s;
     if (kind < 0)
         return sh_misused(e, "found vectors '%c', expected those of the run: \"%s\"", v->kind, s->vectors);
-    int most = v->kind == 'q' ? s->n_head : s->n_kv_head, before = l->own_heads[kind];
+    int is_query = v->kind == 'q', most = is_query ? s->n_head : s->n_kv_head;
+    int before = is_query && l->recorder ? l->n_head : l->own_heads[kind];
     if (v->n_row < 1 || v->n_row > n_tokens - l->vector_rows[kind])
         return sh_misused(e, "%c: found vectors of %d tokens, expected 1 to %d", v->kind, v->n_row,
                           n_tokens - l->vector_rows[kind]);
-    if (v->n_head < 1 || v->n_head > most || (v->kind == 'q' && v->n_head != most) || most % v->n_head ||
-        (before && v->n_head != before))
-        return sh_misused(e, "%c: found %d heads, expected %d%s", v->kind, v->n_head, before ? before : most,
-                          before || v->kind == 'q' ? "" : " or a divisor");
+    if (v->n_head < 1 || v->n_head > most || (!is_query && most % v->n_head) || (before && v->n_head != before))
+        return sh_misused(e, "%c: found %d heads, expected %s%d%s", v->kind, v->n_head,
+                          before || !is_query ? "" : "1 to ", before ? before : most,
+                          before ? " as before" : is_query ? "" : " or a divisor");
     if (v->width < 1 || v->width > s->d_head)
         return sh_misused(e, "%c: found %d numbers in each vector, expected at most %d", v->kind, v->width, s->d_head);
     size_t n = (size_t)v->n_head * (size_t)v->n_row * (size_t)v->width;
@@ -321,12 +328,21 @@ int sh_record_layer_is_empty(const struct sh_record_layer *l)
     return !l || (!l->rows && !l->n_piece && !l->is_broken);
 }
 
+/* Those of its keys or values; without these the model's. */
+static int kv_heads(const struct sh_record_layer *l)
+{
+    int own = l->own_heads[1] ? l->own_heads[1] : l->own_heads[2];
+    return own ? own : l->s->n_kv_head;
+}
+
 int sh_record_layer_check(const struct sh_record_layer *l, int n_tokens, struct sh_err *e)
 {
     if (l->is_broken)
         return sh_misused(e, "rows of this layer were refused, expected all rows of the sequence");
     if (l->rows != n_tokens)
         return sh_misused(e, "found %d rows, expected %d: one for each token", l->rows, n_tokens);
+    if (l->n_head % kv_heads(l))
+        return sh_misused(e, "found %d query heads and %d KV heads, expected a multiple", l->n_head, kv_heads(l));
     for (const char *v = l->s->vectors; *v; v++) {
         int have = l->vector_rows[strchr(kinds, *v) - kinds];
         if (have != n_tokens)
@@ -339,7 +355,7 @@ int sh_record_layer_check(const struct sh_record_layer *l, int n_tokens, struct 
 static int take_vectors(const struct sh_record_layer *l, int kind, int n_tokens, struct sh_batch *b, struct sh_err *e)
 {
     enum sh_codec codec = codec_of(l, kind);
-    int n_own = l->own_heads[kind], n_head = kinds[kind] == 'k' || kinds[kind] == 'v' ? l->s->n_kv_head : l->s->n_head;
+    int n_own = l->own_heads[kind], n_head = kinds[kind] == 'k' || kinds[kind] == 'v' ? l->s->n_kv_head : n_own;
     size_t row_bytes = sh_codec_width(codec) * (size_t)(kinds[kind] == 's' ? 1 : l->s->d_head);
     size_t head_bytes = (size_t)n_tokens * row_bytes, row = 0;
     unsigned char *all = xmalloc((size_t)n_own * head_bytes), *part = xmalloc((size_t)n_own * head_bytes);
@@ -424,11 +440,11 @@ static int repack(struct sh_record_layer *l, int n_tokens, struct sh_batch *b, s
     static const unsigned char wanted = 1;
     struct sh_recorder_options options = l->s->record;
     options.window = l->window;
-    options.n_head = l->s->n_head;
+    options.n_head = l->n_head;
     struct sh_recorder *recorder = sh_recorder_new(&options, 1, &n_tokens, &wanted);
     struct repack a = {.p = {.l = l, .lock = PTHREAD_MUTEX_INITIALIZER, .bad_head = -1, .e = e},
                        .tap = sh_recorder_tap(recorder), .n_tokens = n_tokens};
-    sh_team_each(l->s->n_threads, l->s->n_head, repack_head, &a);
+    sh_team_each(l->s->n_threads, l->n_head, repack_head, &a);
     sh_recorder_end(recorder, 0);
     if (a.p.bad_head < 0)
         sh_recorder_take(recorder, 0, b);
@@ -462,9 +478,8 @@ int sh_record_layer_take(struct sh_record_layer *l, int n_tokens, struct sh_batc
         bad = take_vectors(l, (int)(strchr(kinds, *v) - kinds), n_tokens, b, e);
     if (!bad && l->vector_rows[3])
         bad = take_vectors(l, 3, n_tokens, b, e);
-    int own = l->own_heads[1] ? l->own_heads[1] : l->own_heads[2];      /* k or v */
-    const struct sh_layer_heads model = {l->s->n_head, l->s->n_kv_head};
-    if (!bad && own)
-        sh_recorder_say_heads(b, &(struct sh_layer_heads){model.query, own}, &model);
+    const struct sh_layer_heads model = {l->s->n_head, l->s->n_kv_head}, own = {l->n_head, kv_heads(l)};
+    if (!bad)
+        sh_recorder_say_heads(b, &own, &model);
     return bad;
 }

@@ -57,7 +57,7 @@ static void describe_run(struct sh_trace_job *t)
         .program = PACKAGE_VERSION, .backend = t->devices.backend->name, .device = t->chips, .dtype = t->a->dtype,
         .vectors = t->a->vectors, .statistics = t->statistics, .command = t->common->line, .record = t->run.record,
         .codec = t->run.codec, .weight_bits = t->sweep.weight_bits, .first_layer = t->sweep.first_layer,
-        .last_layer = t->sweep.last_layer, .uneven = sh_arch_is_uneven(c), .seed = t->common->seed};
+        .last_layer = t->sweep.last_layer, .seed = t->common->seed};
 }
 
 static int say_needs(struct sh_trace_job *t, struct sh_err *e)
