@@ -15,7 +15,9 @@ emulated_module = $(abs_top_builddir)/%D%/emu/modules/cuda.so
 endif
 # Tests run at the same time: a thread that waits long for another one would take the processor from it.
 # At a wait the emulation lets the other streams run first here, and runs them last in tests/cli/cuda.sh.
+# Where undefined behaviour is a trap, AddressSanitizer says where it was.
 AM_TESTS_ENVIRONMENT = \
+	ASAN_OPTIONS="$${ASAN_OPTIONS:+$$ASAN_OPTIONS:}handle_sigill=1"; export ASAN_OPTIONS; \
 	SH_EMU_STREAMS="$${SH_EMU_STREAMS-others}"; export SH_EMU_STREAMS; \
 	GOMP_SPINCOUNT="$${GOMP_SPINCOUNT-2000}"; export GOMP_SPINCOUNT; \
 	SH_TEST_FULL="$${SH_TEST_FULL-1}"; export SH_TEST_FULL; \

@@ -4,7 +4,8 @@
 # contraction: the kernels' operations are rounded one by one, as __fmul_rn and its kin say.
 if HAVE_CXX
 emu_cppflags = -I$(srcdir)/%D%/include $(AM_CPPFLAGS) -D_GNU_SOURCE
-emu_plain    = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -fPIC -fvisibility=hidden -ffp-contract=off
+emu_plain    = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -fPIC -fvisibility=hidden -ffp-contract=off \
+	$(UNTRACKED_CFLAGS)
 emu_cxxflags = $(emu_plain) $(SH_SAN_FLAGS)
 emu_headers  = \
 	%D%/include/cublas_v2.h %D%/include/cuda_bf16.h %D%/include/cuda_fp16.h %D%/include/cuda_runtime.h \
