@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # timed.sh DRIVER... : the driver of one test, and how long it took: "wall cpu" in seconds, in a file next to its log.
+# Unit tests that SH_MODULE_LATER names run without the module here (.ci/run: they run with it under sanitizers).
 # timed.sh --table N [FILE...] : the N slowest of those files, as a table.
 set -u
 if [ "${1-}" = --table ]; then
@@ -16,7 +17,9 @@ if [ "${1-}" = --table ]; then
 fi
 log=
 for ((i = 1; i < $#; i++)); do
-    [ "${!i}" = --log-file ] && j=$((i + 1)) && log=${!j}
+    j=$((i + 1))
+    [ "${!i}" = --log-file ] && log=${!j}
+    [ "${!i}" = --test-name ] && [[ " ${SH_MODULE_LATER-} " == *" ${!j#tests/unit/} "* ]] && export SH_TEST_MODULE=
 done
 TIMEFORMAT='%R %U %S'
 run() {
