@@ -33,14 +33,16 @@ struct sh_slots_head {                  /* a KV head of a layer                 
 enum { SH_SLOTS_WIDEST = 256, SH_SLOTS_MOST_GROUP = 128 };
 
 struct sh_slots_setup {
-    int n_seq, n_layer, n_head, n_kv_head;  /* query heads of a KV head: at most SH_SLOTS_MOST_GROUP */
+    /* Heads: the most of any layer; the steps of a layer say how many it has, at most SH_SLOTS_MOST_GROUP query heads
+     * of a KV head. */
+    int n_seq, n_layer, n_head, n_kv_head;
     int d_head;                         /* at most SH_SLOTS_WIDEST                                */
     int bits, group;                    /* 32, 16, or codes of 8 or 4 in groups (a multiple of 8) */
     enum sh_type meta;                  /* type of scales and minima: SH_F16 or SH_F32            */
     int prefill;                        /* the first tokens see everything                        */
     int block;                          /* rows of a prompt's block, at most; 0: there are none   */
     int keep_rows;                      /* looks may ask for rows                                 */
-    const struct sh_slots_head *head;   /* host, [n_layer * n_kv_head]                            */
+    const struct sh_slots_head *head;   /* host, [n_layer * n_kv_head]; one that a layer does not have: capacity 1 */
     const float *slopes;                /* host, [n_head] (ALiBi); NULL: none                     */
     struct sh_slots_policy policy;
 };

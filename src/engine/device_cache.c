@@ -89,6 +89,17 @@ static int is_too_large(const struct sh_session_setup *s, const struct sh_slots_
     return slots > INT_MAX || words > INT_MAX || s->n_seq > MOST_SEQUENCES;
 }
 
+static int widths_differ(const struct sh_arch *a)
+{
+    int width = 0, differ = 0;
+    for (int l = 0; l < a->n_layer; l++)
+        if (sh_arch_attends(a, l)) {
+            differ |= width && sh_arch_d_head(a, l) != width;
+            width = sh_arch_d_head(a, l);
+        }
+    return differ;
+}
+
 const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_session_setup *s,
                                     char text[SH_DEVICE_WHY])
 {
@@ -106,8 +117,8 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
         why = "its heads are too wide or too many";
     else if (a->flags & (SH_HAS_SINKS | SH_CHUNKED | SH_ROUNDS_SLOPES))
         why = "its scores have sinks, chunks or rounded slopes";
-    else if (sh_arch_heads_differ(a))
-        why = "its layers differ in their heads";
+    else if (widths_differ(a))
+        why = "its layers differ in the width of their heads";
     else if (too_large)
         why = "it has more sequences, slots or rows to remember than the device can number";
     else if (s->positions != SH_POSITIONS_ORIGINAL)
@@ -436,7 +447,7 @@ static void show(const struct sh_device_cache *c, int layer, int number)
 {
     const struct sh_resident_setup *r = &c->r->setup;
     for (int i = 0; i < c->setup.n_seq; i++)
-        for (int h = 0; h < c->setup.n_kv_head && number < c->start[i + 1] - c->start[i]; h++) {
+        for (int h = 0; h < sh_arch_kv_heads(c->r->arch, layer) && number < c->start[i + 1] - c->start[i]; h++) {
             struct sh_slots_look look = {.pos = c->pos, .row = c->row};
             r->backend->slots->look(r->device, c->slots, i, layer - c->first_layer, h, &look);
             show_row(c, i, layer, h, c->first[i] + number, &look);

@@ -136,6 +136,27 @@ blocks --policy window --budget 14 --prefill-block 8 --kv-bits 4 --kv-group 8
 blocks --policy h2o --budget 14 --prefill-mode once
 blocks --policy window --budget 40 --prefill-mode once
 
+# ---- layers that differ in their heads: query heads, KV heads, layers that do not attend ----
+
+whole=$model
+python -c 'print([(5 + 3 * j * j) % 43 for j in range(30)])' >prompt.ids
+for name in openelm laguna_heads deci deci_7b; do
+    model=$checkpoints/modern/$name
+    blocks --policy h2o --budget 14 --prefill-block 7
+    blocks --policy scissorhands:window=12,recent=3,drop=4 --budget 14 --prefill-block 9 --kv-bits 16
+done
+for backend in cpu cuda; do
+    run eval --model "$checkpoints/modern/openelm" --tokens prompt.ids --policy full window h2o --budget 14 --stream --json \
+        --backend $backend -q
+    cp log/out $backend.json
+done
+holds "layers that differ in their heads: the CPU's figures, on the device" same_evals 1e-5
+run eval --model "$checkpoints/modern/gemma4_kv_heads" --tokens prompt.ids --policy h2o --budget 14 --stream --json \
+    --backend cuda -q
+holds "  widths that differ keep the cache on the host" rows "h2o=host,its layers differ in the width of their heads"
+model=$whole
+python -c 'print([(5 + 3 * j * j) % 128 for j in range(30)])' >prompt.ids
+
 run generate --model "$model" --tokens prompt.ids --max-tokens 4 --policy tova --budget 14 --backend cuda
 expect "blocks: what is on the host for its policy says so" 0 "^[0-9 ]+$" "cache is in host memory.*tova: it needs more"
 

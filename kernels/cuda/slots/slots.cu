@@ -15,7 +15,6 @@ static void measure(const struct sh_slots_setup *a, struct slots *s, struct slot
     s->n_layer = a->n_layer;
     s->n_head = a->n_head;
     s->n_kv_head = a->n_kv_head;
-    s->group = a->n_head / a->n_kv_head;
     s->d = a->d_head;
     s->units = (a->d_head + SLOTS_UNIT - 1) / SLOTS_UNIT;
     s->chunks = (s->units * a->bits + SLOTS_CHUNK - 1) / SLOTS_CHUNK;
@@ -208,9 +207,19 @@ static void copy(struct sh_dev *d, struct sh_slots *s, int to, const struct sh_s
     cuda_end(d, "slots");
 }
 
-static void store(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a)
+/* A layer may have fewer heads than others; what is kept has room for as many as any has. */
+static int begin_layer(struct sh_dev *d, struct sh_slots *s, const struct sh_attend *what)
 {
     if (cuda_begin(d, "slots"))
+        return -1;
+    s->at.n_own = what->n_kv_head;
+    s->at.group = what->n_head / what->n_kv_head;
+    return 0;
+}
+
+static void store(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a)
+{
+    if (begin_layer(d, s, a->what))
         return;
     cuda_stage_begin(d, SH_STAGE_EVICTION);
     cuda_slots_admit(d, s, a);
@@ -220,7 +229,7 @@ static void store(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_st
 
 static void attend(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a)
 {
-    if (cuda_begin(d, "slots"))
+    if (begin_layer(d, s, a->what))
         return;
     cuda_stage_begin(d, SH_STAGE_EVICTION);
     cuda_slots_admit(d, s, a);
@@ -236,7 +245,7 @@ static void attend(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_s
 
 static void block(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_block *a)
 {
-    if (cuda_begin(d, "slots"))
+    if (begin_layer(d, s, a->what))
         return;
     cuda_slots_block(d, s, a);
     cuda_end(d, "slots");

@@ -54,7 +54,8 @@ struct slots_state {                    /* of a head of a sequence              
 };
 
 struct slots {                          /* passed to kernels by value                              */
-    int n_seq, n_layer, n_head, n_kv_head, group, d, units, chunks;
+    int n_seq, n_layer, n_head, n_kv_head, d, units, chunks;
+    int n_own, group;                   /* of the layer at work: its KV heads, at most n_kv_head; queries of each */
     int code_group, n_code_group, meta_is_f32;
     int slots_each, ring_each, most_slots;      /* of a sequence; of the largest head              */
     int split, n_split;                 /* slots of a block; blocks of a head, at most             */
@@ -104,7 +105,7 @@ struct slots_block {                    /* one at work                          
 };
 
 struct sh_slots {
-    struct slots at;
+    struct slots at;                    /* n_own and group are set by what begins a layer          */
     struct slots_wide wide;
     int bits, block;                    /* block: rows of one, at most; 0: nothing of `wide` is there */
     struct slots_head *host_head;       /* what at.head has                                        */

@@ -360,7 +360,7 @@ template <int BITS, int G> struct widest {
 template <int BITS, int G> static void launch_group(struct sh_dev *d, const struct sh_slots *s, const struct query *a)
 {
     enum { N = widest<BITS, G>::N };
-    dim3 grid((unsigned)s->at.n_split, (unsigned)(s->at.n_kv_head * a->n_part), (unsigned)s->at.n_seq);
+    dim3 grid((unsigned)s->at.n_split, (unsigned)(s->at.n_own * a->n_part), (unsigned)s->at.n_seq);
     if (s->at.units * SLOTS_UNIT % N == 0 && s->at.code_group % N == 0)
         SH_LAUNCH((slots_scores<BITS, G, N>), grid, dim3(SLOTS_THREADS), d->compute, s->at, *a);
     else
@@ -560,7 +560,7 @@ void cuda_slots_see(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_
 {
     const struct sh_attend *w = a->what;
     struct seeing seeing = {a->layer, a->first, w->window, (int)w->out.stride, a->start, a->position, d->fault};
-    dim3 grid((unsigned)s->at.n_kv_head, (unsigned)s->at.n_seq);
+    dim3 grid((unsigned)s->at.n_own, (unsigned)s->at.n_seq);
     BY_TYPE(w->out.type, T,
             SH_LAUNCH((slots_observe<T>), grid, dim3(SLOTS_THREADS), d->compute, s->at, seeing, (T *)w->out.at));
 }

@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(SLOTS_THREADS) slots_floats(struct slots s, st
 static void open_cache(struct sh_dev *d, const struct sh_slots *s, const struct slots_block *b)
 {
     const struct slots *at = &s->at;
-    unsigned heads = (unsigned)at->n_kv_head, columns = (unsigned)(b->cached + b->n);
+    unsigned heads = (unsigned)at->n_own, columns = (unsigned)(b->cached + b->n);
     SH_LAUNCH(slots_open, dim3((columns + SLOTS_THREADS - 1) / SLOTS_THREADS, heads), dim3(SLOTS_THREADS), d->compute,
               *at, s->wide, *b);
     if (s->wide.ring)
@@ -158,7 +158,7 @@ static void show(struct sh_dev *d, const struct sh_slots *s, const struct sh_slo
     float *row = (float *)malloc(used * sizeof *row);
     if (!pos || !row)
         cuda_fail(d, "slots: out of memory");
-    for (size_t h = 0; h < (size_t)s->at.n_kv_head && !cuda_has_failed(d); h++) {
+    for (size_t h = 0; h < (size_t)s->at.n_own && !cuda_has_failed(d); h++) {
         int live = 0;
         cuda_get(d, pos, s->wide.pos + h * columns, used * sizeof *pos);
         for (size_t j = 0; j < used && !cuda_has_failed(d); j++) {
@@ -182,7 +182,7 @@ static void show(struct sh_dev *d, const struct sh_slots *s, const struct sh_slo
 static int slots_in_use(const struct sh_slots *s, int layer, int n_token)
 {
     int most = 0;
-    for (int h = 0; h < s->at.n_kv_head; h++) {
+    for (int h = 0; h < s->at.n_own; h++) {
         int capacity = s->host_head[layer * s->at.n_kv_head + h].capacity;
         most = capacity > most ? capacity : most;
     }

@@ -138,7 +138,7 @@ __global__ void slots_admit(struct slots s, struct slots_tokens tokens, int laye
 
 void cuda_slots_admit(struct sh_dev *d, struct sh_slots *s, const struct sh_slots_step *a)
 {
-    dim3 grid((unsigned)s->at.n_kv_head, (unsigned)s->at.n_seq);
+    dim3 grid((unsigned)s->at.n_own, (unsigned)s->at.n_seq);
     BY_BITS(s->bits, BITS,
             SH_LAUNCH((slots_admit<BITS>), grid, dim3(SLOTS_THREADS), d->compute, s->at, slots_tokens_of(a->what),
                       a->layer, a->start, a->position, a->first, a->end));
@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(SLOTS_THREADS) slots_close_ring(struct slots s
 void cuda_slots_settle(struct sh_dev *d, const struct sh_slots *s, const struct sh_slots_block *a,
                        const struct slots_block *b)
 {
-    unsigned heads = (unsigned)s->at.n_kv_head, look_back = (unsigned)s->at.policy.look_back, n = (unsigned)b->n;
+    unsigned heads = (unsigned)s->at.n_own, look_back = (unsigned)s->at.policy.look_back, n = (unsigned)b->n;
     SH_LAUNCH(slots_settle, dim3(heads), dim3(SLOTS_THREADS), d->compute, s->at, s->wide, *b);
     if (s->wide.ring)
         SH_LAUNCH(slots_close_ring, dim3(n < look_back ? n : look_back, heads), dim3(SLOTS_THREADS), d->compute, s->at,

@@ -40,7 +40,7 @@ static void multiply_keys(struct sh_dev *d, const struct sh_slots *s, const stru
     for (int g = 0; g < s->at.group && keys->n; g++) {
         struct cuda_product p = {CUBLAS_OP_T, keys->n, n, s->at.d, w->scale, 0, keys->rows,
                                  member(s, q, w->q.stride, (size_t)g), scores_of(s, keys, (size_t)g)};
-        if (cuda_multiply(d, "slots", &p, s->at.n_kv_head))
+        if (cuda_multiply(d, "slots", &p, s->at.n_own))
             return;
     }
 }
@@ -52,7 +52,7 @@ static void multiply_values(struct sh_dev *d, const struct sh_slots *s, float *o
     for (int g = 0; g < s->at.group && values->n; g++) {
         struct cuda_product p = {CUBLAS_OP_N, s->at.d, n, values->n, 1, beta, values->rows,
                                  scores_of(s, values, (size_t)g), member(s, out, stride, (size_t)g)};
-        if (cuda_multiply(d, "slots", &p, s->at.n_kv_head))
+        if (cuda_multiply(d, "slots", &p, s->at.n_own))
             return;
     }
 }
@@ -219,7 +219,7 @@ void cuda_slots_rows(struct sh_dev *d, const struct sh_slots *s, const struct sh
     if (cuda_has_failed(d))
         return;
     cuda_stage_begin(d, SH_STAGE_SOFTMAX);
-    SH_LAUNCH(slots_softmax, dim3((unsigned)n, (unsigned)s->at.n_head), dim3(SLOTS_THREADS), d->compute, s->at, s->wide,
+    SH_LAUNCH(slots_softmax, dim3((unsigned)n, (unsigned)w->n_head), dim3(SLOTS_THREADS), d->compute, s->at, s->wide,
               *b, t, w->softcap, d->fault);
     cuda_stage_end(d);
     cuda_stage_begin(d, SH_STAGE_ATTENTION);
@@ -230,7 +230,7 @@ void cuda_slots_rows(struct sh_dev *d, const struct sh_slots *s, const struct sh
         return;
     if (to.type != SH_F32)
         cuda_convert(d, &to, &from, d->compute);
-    dim3 columns((unsigned)((t.columns + SLOTS_THREADS - 1) / SLOTS_THREADS), (unsigned)s->at.n_kv_head);
+    dim3 columns((unsigned)((t.columns + SLOTS_THREADS - 1) / SLOTS_THREADS), (unsigned)s->at.n_own);
     if (!learns)
         return;
     cuda_stage_begin(d, SH_STAGE_EVICTION);
