@@ -27,7 +27,7 @@ static const struct sh_opt opts[] = {
     {"output", SH_OPT_TEXT, F(out), "FILE", SH_FIGURE_FILES, 0, 0, 'o'},
     SH_FLAG("script", F(script), "write the gnuplot script, with its data, instead: -o FILE.pdf writes\n"
         "FILE.pdf.gp, which draws FILE.pdf"),
-    SH_TEXT("layer", F(layer), "L,...", "heatmap: layers (default: the middle one)"),
+    SH_TEXT("layer", F(layer), "L,...", "heatmap: layers (default: the middle one that attends)"),
     SH_TEXT("head", F(head), "H,...", "heatmap: heads, one per layer or several of one layer (default: 0)"),
     SH_TEXT("rows", F(rows), "Q,...", "heatmap: queries whose rows are plotted individually"),
     SH_INT("sequence", F(sequence), "S", 0, 1e9, "heatmap: sequence, counted within --run if given (default: 0)"),

@@ -55,6 +55,8 @@ static int count_row(void *to, const struct sh_row *row)
 static int check_scores(void *to, const struct sh_block *b, struct sh_err *e)
 {
     struct layer_check *c = to;
+    if (b->head >= c->heads.query)
+        return sh_fail(e, "found scores of head %d, expected %d heads", b->head, c->heads.query);
     if (b->head != c->head || b->first_row != c->next_row) {
         if (c->next_row != c->n_tokens || b->head != c->head + 1 || b->first_row != 0)
             return sh_fail(e, "head %d, row %d: rows before it are missing", b->head, b->first_row);

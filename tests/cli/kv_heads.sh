@@ -160,10 +160,21 @@ while IFS=: read -r what change sentence; do
 done <<'E'
 more query heads than the model:UPDATE vectors SET head = 9 WHERE kind = 'a':head is 9, expected a whole number from 1 to 7
 query heads that are no multiple:UPDATE vectors SET head = 5 WHERE kind = 'a' AND layer = 0:found 5 query heads and 2 KV heads, expected a multiple
-fewer query heads than rows:UPDATE vectors SET head = 2 WHERE kind = 'a' AND layer = 0:found vectors 'q' of head 2 .*, 2 heads
+fewer query heads than rows:UPDATE vectors SET head = 2 WHERE kind = 'a' AND layer = 0:found scores of head 2, expected 2 heads
 query heads that are not said:DELETE FROM vectors WHERE kind = 'a' AND layer = 0:scores end at head 3, row 60, expected 8 heads of 60 rows
 a query head without queries:DELETE FROM vectors WHERE kind = 'q' AND layer = 1 AND head = 5:found vectors of 13 heads, expected 14
 E
+
+# Rows of heads that the layer lacks have no sinks.
+run trace --model "$checkpoints/modern/sinks" --db sinks.db --tokens ids --count 1 --record full --codec f32 -q
+sql sinks.db "INSERT INTO scores (sequence, layer, head, first_row, n_rows, window, codec, blob)
+    SELECT sequence, layer, head + 4, first_row, n_rows, window, codec, blob FROM scores"
+refuse "rows of more query heads than the model has" 1 "found scores of head 4, expected 4 heads" verify sinks.db
+
+# The middle layer has a product in the place of attention.
+run trace --model "$checkpoints/modern/deci" --db product.db --tokens ids --record full -q
+run plot heatmap --db product.db --script -o map.svg -q
+holds "a map of scores is of a layer that attends" grep -q "layer [04], head 0" map.svg.gp
 
 cp gemma4_kv_heads.db damaged.db
 sql damaged.db "DELETE FROM vectors WHERE kind = 'h' AND sequence = 1"

@@ -74,13 +74,31 @@ static int one_map(struct sh_figure_data *d, const struct source *from, int laye
     return 0;
 }
 
-static int choose(const struct sh_figure_request *q, int n_layer, int layer[MOST], int head[MOST], int *n,
-                  struct sh_err *e)
+/* The finished layer that attends and is next to the middle; without one, the middle. -1: an error. */
+static int middle(const struct source *from, struct sh_err *e)
+{
+    int n = from->run->n_layer;
+    for (int i = 0; i < 2 * n; i++) {
+        int layer = n / 2 + (i % 2 ? -(i + 1) / 2 : i / 2), state;
+        if (layer < 0 || layer >= n)
+            continue;
+        if ((state = sh_store_layer(from->store, from->sequence, layer, e)) < 0)
+            return -1;
+        if (state == SH_LAYER_DONE)
+            return layer;
+    }
+    return n / 2;
+}
+
+static int choose(const struct sh_figure_request *q, const struct source *from, int layer[MOST], int head[MOST],
+                  int *n, struct sh_err *e)
 {
     int n_head = 1;
     *n = 1;
-    layer[0] = n_layer / 2;
+    layer[0] = q->layer ? 0 : middle(from, e);
     head[0] = 0;
+    if (layer[0] < 0)
+        return -1;
     if (q->layer && sh_read_ints("--layer", q->layer, layer, MOST, n, e))
         return -1;
     if (q->head && sh_read_ints("--head", q->head, head, MOST, &n_head, e))
@@ -159,7 +177,7 @@ static int add_store(struct sh_figure_data *d, struct source *from, const struct
                      struct sh_fig_maps *all, struct sh_fig_map *map, struct sh_err *e)
 {
     int layer[MOST], head[MOST], more = 0;
-    if (choose(q, from->run->n_layer, layer, head, &more, e))
+    if (choose(q, from, layer, head, &more, e))
         return -1;
     if (all->n + more > MOST)
         return sh_misused(e, "figure heatmap shows 1 to %d score maps: give fewer stores, or fewer of --layer and "
