@@ -382,7 +382,7 @@ static void splits(void)
 /* ---- models ---- */
 
 /* What a model is made to say besides, and what must come of it. */
-struct claim { const char *key; enum { NONE, WORD, NUMBER, REAL, FLAG, LIST } kind; const char *word; double x;
+struct claim { const char *key; enum { NONE, WORD, NUMBER, REAL, FLAG, LIST, LONG } kind; const char *word; double x;
                const char *says; };
 
 static void say(const struct claim *c)
@@ -394,6 +394,7 @@ static void say(const struct claim *c)
     case REAL: real(c->key, (float)c->x); break;
     case FLAG: key(c->key, SH_GGUF_BOOL); put(&flag, 1); break;
     case LIST: array(c->key, SH_GGUF_U32, 2); u32(4); u32((uint32_t)c->x); break;
+    case LONG: array(c->key, SH_GGUF_U32, 3); u32(2); u32(2); u32((uint32_t)c->x); break;
     case NONE: break;
     }
 }
@@ -514,6 +515,9 @@ static void windows(void)
     CU_ASSERT(sh_arch_window(&a, 0) == 0);
     config_says("qwen3", &(struct claim){"qwen3.rope.dimension_count", NUMBER, NULL, 6, ""}, &a);
     CU_ASSERT(a.n_rot == 6 && a.d_head == 8);
+    /* Numbers after those of the model's layers are of none. */
+    config_says("deci", &(struct claim){"deci.attention.head_count_kv", LONG, NULL, 8, ""}, &a);
+    CU_ASSERT(says("(accepted)") && a.n_layer == 2 && a.n_kv_head == 2);
 }
 
 static int factors_refused(uint32_t type, uint64_t n, const float *by, const char *part)

@@ -43,6 +43,16 @@ int sh_gguf_cannot(struct sh_gguf_maker *m, const char *name, const char *expect
     return sh_gguf_refuse(m->g, sh_gguf_key(m, name), expected, m->e);
 }
 
+/* The numbers of a list that are of layers which run: those of layers that predict further tokens follow. */
+static size_t running(struct sh_gguf_maker *m, size_t n)
+{
+    int64_t layers = 0, more = 0;
+    struct sh_err ignored;
+    sh_gguf_whole(m->g, sh_gguf_key(m, "block_count"), 0, INT32_MAX, &layers, &ignored);
+    sh_gguf_whole(m->g, sh_gguf_key(m, "nextn_predict_layers"), 0, INT32_MAX, &more, &ignored);
+    return layers > more && (size_t)(layers - more) < n ? (size_t)(layers - more) : n;
+}
+
 int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out)
 {
     const struct sh_gguf_value *v = sh_gguf_find(m->g, sh_gguf_key(m, name));
@@ -51,7 +61,8 @@ int sh_gguf_count(struct sh_gguf_maker *m, const char *name, int64_t *out)
     if (!v->n || !sh_gguf_is_whole(v->item))
         return sh_gguf_cannot(m, name, "a whole number");
     int64_t most = 0;
-    for (size_t i = 0; i < v->n && sh_gguf_is_uneven(m, name); i++) {
+    size_t n_uneven = sh_gguf_is_uneven(m, name) ? running(m, v->n) : 0;
+    for (size_t i = 0; i < n_uneven; i++) {
         int64_t n = sh_gguf_whole_at(v, i);
         if (n < 0 || n > INT32_MAX)
             return sh_gguf_cannot(m, name, "whole numbers from 0 on");
