@@ -415,7 +415,7 @@ int sh_eval_sweep(struct sh_reading *r, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
-/* The layer in which the run's cache has the most tokens. */
+/* The layer in which the run's cache is largest, by the heads that it has. */
 static int largest_layer(const struct sweep *s, int run)
 {
     const struct sh_arch *a = s->on->arch;
@@ -423,8 +423,8 @@ static int largest_layer(const struct sweep *s, int run)
     int largest = 0;
     for (int l = 0; l < a->n_layer; l++) {
         long long sum = 0;
-        for (int h = 0; h < a->n_kv_head; h++)
-            sum += s->run[run].budget[l * a->n_kv_head + h];
+        for (int h = 0; h < sh_arch_kv_heads(a, l); h++)
+            sum += (long long)s->run[run].budget[l * a->n_kv_head + h] * sh_arch_d_head(a, l);
         largest = sum > most ? l : largest;
         most = sum > most ? sum : most;
     }
