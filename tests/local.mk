@@ -366,7 +366,7 @@ EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py
 
 # Tests of the built program. `make check` runs the quick ones, which decide most changes; `make check-slow` those that
 # kill, starve, wait or do the same in many orders, and the demonstration (the longest first, so that no processor waits
-# for the last one), after those that MORE_TESTS names; `make check-full` both. Built with sanitizers, `make check` leaves the scripts to hostile input and
+# for the last one); `make check-full` both. Built with sanitizers, `make check` leaves the scripts to hostile input and
 # one run of every command.
 quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/cli/calibrate.sh %D%/cli/capacity.sh \
 	%D%/cli/capacity_engine.sh %D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
@@ -393,7 +393,7 @@ else
 TESTS += $(quick_scripts)
 endif
 check-slow:
-	$(MAKE) check TESTS="$(MORE_TESTS) $(slow_scripts)"
+	$(MAKE) check TESTS="$(slow_scripts)"
 check-full:
 	$(MAKE) check TESTS="$(sort $(TESTS) $(quick_scripts) $(slow_scripts))"
 .PHONY: check-slow check-full
