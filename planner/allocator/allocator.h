@@ -21,14 +21,14 @@ struct sh_allocation {
     int floor;                          /* tokens that the policy protects, and one more          */
     int n_token;                        /* tokens of the sequence                                 */
     const double *persistence;          /* [n_layer]: ratios in [0, 1], planner/theory/persistence.h     */
-    const double *entropy;              /* [head]: of a head's rows, mean, nats, >= 0             */
+    const double *entropy;              /* [head]: mean entropy of a head's rows, nats, >= 0      */
     const double *curve;                /* [head][n_point]: kept mass at each point               */
     const int *point;                   /* [n_point]: budgets, ascending, from floor to n_token   */
     int n_point;
     const double *score;                /* [head][n_token]: attention that a head's               */
-                                        /* keys get, without protected, largest first             */
-    const double *loss;                 /* [n_layer][n_loss]: of the model's output when the heads of this layer  */
-                                        /* alone have loss_point tokens on average and others keep all; nats, >= 0 */
+                                        /* keys get, protected ones left out, largest first */
+    const double *loss;                 /* [n_layer][n_loss]: loss of the model's output if the heads of this layer */
+                                        /* have loss_point tokens on average and all others keep all; nats, >= 0 */
     const int *loss_point;              /* [n_loss]: ascending, from floor to below n_token, where nothing is lost */
     int n_loss;
 };
@@ -70,10 +70,11 @@ double sh_allocator_knob(const struct sh_allocator_spec *s, const char *name);
 /* budget [head]. -1: evidence is missing or no number, or the mean is out of its range. */
 int sh_allocate(const struct sh_allocator_spec *s, const struct sh_allocation *a, int *budget, struct sh_err *e);
 
-/* The heads of one layer, budget [n_head], have `total` tokens: as greedy divides them. Needs the curves. */
+/* Divides `total` tokens among the heads of one layer, as greedy does: budget [n_head]. Needs the curves. */
 void sh_greedy_layer(const struct sh_allocation *a, int layer, long long total, int *budget);
 
-/* Heads of a layer; the place of its first in arrays over heads (of layer n_layer: the number of all heads). */
+/* The number of heads of a layer; the index of its first head in arrays over heads (layer n_layer: the number of all
+ * heads). */
 int sh_allocation_heads(const struct sh_allocation *a, int layer);
 int sh_allocation_first(const struct sh_allocation *a, int layer);
 
@@ -89,16 +90,16 @@ struct sh_slope {
 /* The least concave curve above the points x [n] ascending, y [n], as at most n - 1 pieces. Returns their number. */
 int sh_concave_pieces(const int *x, const double *y, int n, int of, struct sh_slope *to);
 
-/* Gives out `left` tokens, the steepest pieces first, of equal ones the first `of`: taken[of] += up to piece.tokens.
- * Sorts the pieces. */
+/* Gives out `left` tokens, the steepest pieces first, of equally steep ones that with the smallest `of`: taken[of] +=
+ * up to piece.tokens. Sorts the pieces. */
 void sh_fill_steepest(struct sh_slope *piece, int n, long long left, long long *taken);
 
 /* ---- for allocators: apportion.c ---- */
 
 /* Real shares as whole tokens that sum to a total. Head i should get base + lambda * weight[i], not below `floor`, not
- * above `most`; lambda is what makes the sum right: what the limits take from one head goes to the others by their
- * weights. Then each share is rounded down, and the tokens that are left go to the largest remainders, of equal ones to
- * the first. */
+ * above `most`; lambda is chosen so that the sum is right: tokens that the limits take from one head go to the others
+ * by their weights. Then each share is rounded down, and the tokens that are left go to the largest remainders, of
+ * equal remainders to the first. */
 
 /* weight [n] >= 0 (a zero is a billionth of the largest; all 0: equal shares); n * floor <= total <= n * most. */
 void sh_apportion(const double *weight, int n, double base, int floor, int most, long long total, int *out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* More to layers where the persistence of importance was measured to be lower: a layer's budget is mean * (c + 1 -
- * ratio) / (mean over layers of c + 1 - ratio), within the limits. What Scissorhands says in words (arXiv 2305.17118,
- * section 4.1), with the ratios of this very model. The literal ratio (alpha 1/t, every pair) is the paper's; alpha and
- * recent choose another of planner/theory/persistence.h. */
+ * ratio) / (mean over layers of c + 1 - ratio), within the limits. The rule is the one that Scissorhands states in
+ * words (arXiv 2305.17118, section 4.1), with the measured ratios of this model. The literal ratio (alpha 1/t, every
+ * pair) is the paper's; alpha and recent choose another of planner/theory/persistence.h. */
 #include <stdlib.h>
 
 #include "planner/allocator/allocator.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same for every head. */
+/* The same budget for every head. */
 #include "planner/allocator/allocator.h"
 
 static void share(const struct sh_allocation *a, const double *knob, int *budget)

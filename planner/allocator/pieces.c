@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concave curves in pieces, and tokens where they gain most. For concave curves that is the best division there is. */
+/* Cuts concave curves into pieces and gives tokens to the pieces that gain most. For concave curves no division is
+ * better. */
 #include <stdlib.h>
 
 #include "planner/allocator/allocator.h"

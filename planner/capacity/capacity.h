@@ -51,7 +51,7 @@ struct sh_step_work {
     double logits;                      /* the number of these whose next token is needed          */
     double cache_bytes;                 /* read by attention on this GPU                          */
     double attention_flops;             /* FLOPs of scores and their products with values, this GPU */
-    double prompt_tokens, prompt_flops; /* tokens of prompts among these, and their part of attention_flops */
+    double prompt_tokens, prompt_flops; /* tokens of prompts among `tokens`, and their part of attention_flops */
     double prompts;                     /* prompts that these tokens belong to                    */
 };
 
@@ -79,8 +79,8 @@ struct sh_capacity_ask {
     uint64_t memory, overhead;          /* bytes of one GPU                                       */
     double util;                        /* share of the memory that may be used                    */
     double bandwidth, peak, link;       /* bytes/s, FLOP/s, bytes/s one way of one GPU; link 0: not counted  */
-    uint64_t length, batch;             /* tokens of a sequence; batch 0: asked for                */
-    uint64_t chunk;                     /* tokens of a prompt at once; 0: all                      */
+    uint64_t length, batch;             /* tokens of a sequence; batch 0: find the largest        */
+    uint64_t chunk;                     /* tokens of a prompt that a step reads; 0: all           */
 };
 
 struct sh_capacity_stage {
@@ -100,7 +100,7 @@ struct sh_capacity {
     uint64_t max_budget;                /* tokens for each layer and KV head with which the batch that was asked for
                                          * fits; the length: no budget is needed; 0: none does, or no batch */
     uint64_t beside_prompt;             /* sequences within their budget while one more is still a whole prompt */
-    uint64_t fixed, further;            /* bytes of a sequence that do not grow with it; of one further token */
+    uint64_t fixed, further;            /* bytes of a sequence that do not depend on its length; of one further token */
     uint64_t uniform;                   /* bytes of a sequence if every layer is given the largest budget */
     uint64_t scattered;                 /* bytes of a sequence if nothing compacts pages that hold evicted tokens */
     double decode_s, decode_rate;       /* time for one token of each sequence; tokens/s of the group */
@@ -110,10 +110,10 @@ struct sh_capacity {
     double cache_share;                 /* the cache's part of the bytes that a decoding step reads */
 };
 
-/* -1: the request makes no sense (tp, pp or ep out of range); what does not fit is an answer. */
+/* -1: the request makes no sense (tp, pp or ep out of range). A model that does not fit is an answer, not an error. */
 int sh_capacity(const struct sh_capacity_ask *a, struct sh_capacity *out, struct sh_err *e);
 
-/* The roofline of a stage, and what a token that sees `length` others costs it. For simulators. */
+/* The roofline of a stage, and the work of a token there that sees `length` others. For simulators. */
 struct sh_roofline sh_capacity_roofline(const struct sh_capacity_ask *a, int stage);
 struct sh_step_work sh_capacity_decode_work(const struct sh_capacity_ask *a, int stage, uint64_t length);
 struct sh_step_work sh_capacity_prompt_work(const struct sh_capacity_ask *a, int stage, uint64_t length);
@@ -123,7 +123,7 @@ struct sh_step_work sh_capacity_prompt_work(const struct sh_capacity_ask *a, int
 /* First layer of stage i of pp; i = pp: one past the last. */
 int sh_split_first(int n_layer, int pp, int i);
 
-/* All that a stage's GPUs hold at a length. */
+/* Everything that a stage's GPUs hold at a length. */
 void sh_split_stage(const struct sh_capacity_ask *a, int i, uint64_t length, struct sh_capacity_stage *out);
 
 /* The cache alone, for searches over lengths: what one sequence takes, the draft's included. */
@@ -149,7 +149,7 @@ struct sh_server_term {
 
 enum { SH_SERVER_TERMS = 8 };
 
-/* Of a stage. Returns how many terms there are. */
+/* The terms of a stage. Returns their number. */
 int sh_server_terms(const struct sh_capacity_ask *a, const struct sh_server *s, int stage,
                     struct sh_server_term out[SH_SERVER_TERMS]);
 

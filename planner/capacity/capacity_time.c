@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See capacity.h: the roofline, and that of a group's stages. */
+/* See capacity.h: the roofline of one GPU, and of a group's stages. */
 #include "planner/capacity/capacity.h"
 
 #include <math.h>

@@ -64,13 +64,14 @@ uint64_t sh_kv_held(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
 uint64_t sh_kv_shared(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length);
 
 /* Bytes that one token adds to a layer's cache on a rank of tp, policy state included; 0 without a cache. */
-/* Of it, the key of the index in layers that have one: f8 and an f32 scale for each 128 numbers, whatever the format of
- * the cache (inference/model.py of DeepSeek-V3.2-Exp; vLLM and SGLang keep the same 132 bytes for 128 numbers). */
+/* The part of these bytes that is the key of the index, in layers that have one: f8 and an f32 scale for each 128
+ * numbers, whatever the format of the cache (inference/model.py of DeepSeek-V3.2-Exp; vLLM and SGLang keep the same 132
+ * bytes for 128 numbers). */
 uint64_t sh_kv_index_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer);
 uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, int tp);
 
-/* Of the layers [first, last) on one rank. token: of a token that every layer keeps. sequence: all of one sequence, its
- * states included, its shared prefix not; prefix: that of the shared prefix, once. */
+/* Bytes of the layers [first, last) on one rank. token: of a token that every layer keeps. sequence: of one sequence,
+ * with its states, without the shared prefix. prefix: of the shared prefix, once. */
 struct sh_kv_bytes { uint64_t token, states, sequence, prefix; };
 struct sh_kv_bytes sh_kv_bytes(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int first, int last, int tp,
                                uint64_t length);

@@ -16,8 +16,8 @@ enum sh_mix {
     SH_MIX_WINDOW,                      /* attention to the last `window` tokens                  */
     SH_MIX_CHUNK,                       /* attention to the current chunk of `window` tokens      */
     SH_MIX_LATENT,                      /* one latent and one rotary key a token, for all heads    */
-    SH_MIX_INDEXED,                     /* the same, chosen by an index key of each token (DeepSeek-V3.2) */
-    SH_MIX_BLOCKS,                      /* keys and values in blocks that such a key chooses (MiniMax-M3) */
+    SH_MIX_INDEXED,                     /* latent attention to tokens that an index key chooses (DeepSeek-V3.2) */
+    SH_MIX_BLOCKS,                      /* attention to blocks of tokens that an index key chooses (MiniMax-M3) */
     SH_MIX_STATE,                       /* a state of fixed size alone                            */
     SH_N_MIX
 };
@@ -66,10 +66,10 @@ enum { SH_MOST_ALIKE = 32 };
 struct sh_kv_alike { int layer, n; };
 int sh_kv_shape_alike(const struct sh_kv_shape *s, int *first, int last, struct sh_kv_alike out[SH_MOST_ALIKE]);
 
-/* The most that a layer has of each count and width; else 0. */
+/* The largest of each count and width over the layers; 0 if no layer has one. */
 struct sh_kv_layer sh_kv_shape_most(const struct sh_kv_shape *s);
 
-/* Layers of a kind; those that keep a state. */
+/* The number of layers of a kind; of layers that keep a state. */
 int sh_kv_shape_count(const struct sh_kv_shape *s, enum sh_mix mix);
 int sh_kv_shape_states(const struct sh_kv_shape *s);
 

@@ -31,7 +31,7 @@ struct sh_kv_type {
     int residual;                       /* newest keys that stay whole; 0: keys are grouped along a token */
     int block;                          /* side of a matrix's tiles that have an f32 scale; 0: none */
     int whole_file;                     /* weights only: embeddings too, vectors as f32 (GGUF)    */
-    int f8_math;                        /* products of it run at the f8 rate, where there is one  */
+    int f8_math;                        /* products in it run at the f8 rate if the GPU has one   */
 };
 
 /* -1: unknown format or setting, named. */

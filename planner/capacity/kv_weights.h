@@ -22,18 +22,18 @@ struct sh_weight_types {
     int stored;                         /* bytes are those of the shape's file, where it has one  */
 };
 
-/* The format of the published files: f16, but where the facts say otherwise. */
+/* The format of the published files: f16 unless the facts say otherwise. */
 int sh_weight_types_published(const struct sh_kv_facts *f, struct sh_weight_types *out, struct sh_err *e);
 
-/* Each adds to `p`. A tied head has no bytes of its own; `copied`: it has, because it is not where the embedding is
- * (the last stage of a pipeline). */
+/* Each adds to `p`. A tied head has no bytes of its own unless it is `copied`: then it is in another stage than the
+ * embedding (the last stage of a pipeline). */
 void sh_kv_weights_layers(const struct sh_kv_shape *s, int first, int last, const struct sh_weight_types *t,
                           struct sh_kv_parts *p);
 void sh_kv_weights_first(const struct sh_kv_shape *s, const struct sh_weight_types *t, struct sh_kv_parts *p);
 void sh_kv_weights_last(const struct sh_kv_shape *s, const struct sh_weight_types *t, int copied,
                         struct sh_kv_parts *p);
 
-/* All of it, on one device. */
+/* All weights, on one device. */
 struct sh_kv_parts sh_kv_weights_all(const struct sh_kv_shape *s, const struct sh_weight_types *t);
 
 uint64_t sh_kv_parts_sum(const uint64_t part[SH_N_PART]);

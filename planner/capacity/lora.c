@@ -8,7 +8,7 @@ static uint64_t part(int n, int tp)
     return (uint64_t)((n + tp - 1) / tp);
 }
 
-/* A gated block has two matrices that lead into it. */
+/* A gated block has two input matrices. */
 static uint64_t block(const struct sh_kv_facts *f, int width, int tp)
 {
     uint64_t hidden = (uint64_t)f->hidden, here = part(width, tp);

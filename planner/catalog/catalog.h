@@ -27,8 +27,9 @@ struct sh_catalog {
 /* The row of that name, or NULL; *at is filled with words that name the place of the row, for errors. */
 const char *sh_catalog_find(const struct sh_catalog *c, const char *name, char at[256]);
 
-/* The row that a name in another of its usual forms means: "meta-llama/Llama-3.1-8B-Instruct", "NVIDIA A100-SXM4-80GB",
- * "rtx 4090", or one of its aka=. NULL: there is none, or there are several, whose names are then listed. */
+/* The row of a model or board by another usual form of its name: "meta-llama/Llama-3.1-8B-Instruct", "NVIDIA
+ * A100-SXM4-80GB", "rtx 4090", or one of the row's aka=. NULL: there is none, or there are several, whose names are
+ * then listed. */
 enum { SH_CATALOG_SEVERAL = 400 };
 const char *sh_catalog_spelled(const struct sh_catalog *c, const char *name, char at[256],
                                char several[SH_CATALOG_SEVERAL]);
@@ -52,7 +53,7 @@ struct sh_gpu {
     double gbps, f16, f8, f4, link, watts;      /* 10^9 bytes/s, dense TFLOP/s (f8, f4 0: none), 10^9 bytes/s both
                                          * ways                                                   */
     char generation[16];                /* "hopper"; empty: not known                             */
-    int dies;                           /* devices that it is seen as; at least 1                  */
+    int dies;                           /* devices that it appears as; at least 1                 */
 };
 
 /* `at` names the row in errors. */

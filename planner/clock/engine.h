@@ -72,14 +72,14 @@ enum sh_engine_rule {
     SH_RULE_SEQUENCES,                  /* the most sequences that run at once                     */
     SH_RULE_MEMORY,                     /* share of the GPU's memory that it takes                 */
     SH_RULE_POLL,                       /* it looks for new requests every so many decoding steps  */
-    SH_RULE_POLL_BUSY,                  /* the same with 16 clients and more                       */
+    SH_RULE_POLL_BUSY,                  /* SH_RULE_POLL with 16 clients and more                  */
     SH_N_RULE
 };
 extern const struct sh_clock_key sh_engine_rules[SH_N_RULE];
 
 enum { SH_ENGINE_ERRORS = 32, SH_ENGINE_TEXT = 320 };
 
-struct sh_engine_error {                /* mean absolute relative error of what is predicted       */
+struct sh_engine_error {                /* mean absolute relative error of predictions            */
     enum sh_generation generation;
     char kind[32];                      /* sh_clock_kind of the model                             */
     int runs;
@@ -101,7 +101,7 @@ int sh_engine_read(const char *const *rows, const char *path, struct sh_engine *
 /* The built-in engine of that name; -1: none, or its rows are wrong. */
 int sh_engine_built_in(const char *name, struct sh_engine *out, struct sh_err *e);
 
-/* The same text, with `remark` as its first line. */
+/* The engine as this text, with `remark` as its first line. */
 void sh_engine_write(const struct sh_engine *g, const char *remark, FILE *to);
 
 /* The error where a kind of model was measured on a generation; NULL: it was not. */

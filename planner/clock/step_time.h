@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a step of a server takes: a model on a group of GPUs, with the constants of an engine (engine.h). The
- * time of one GPU; all are alike. A step decodes one token of each of B sequences and reads P tokens of prompts. Each
- * line below is a sum over the layers; `a | b` is sqrt(a^2 + b^2), since moving and computing overlap in part; eff is a
- * share of the engine's:
+/* How long a step of a server takes: a model on a group of GPUs, with the constants of an engine (engine.h). The time
+ * of one GPU; all are alike. A step decodes one token of each of B sequences and reads P tokens of prompts. Each line
+ * below is a sum over the layers; `a | b` is sqrt(a^2 + b^2), since moving and computing overlap in part; eff is the
+ * engine's efficiency for this kind of work, a share:
  *
  *     dense     bytes / (eff bandwidth) | FLOP / (eff peak of the format); with adapters (planner/capacity/lora.h),
  *               those that the sequences have
@@ -84,15 +84,15 @@ struct sh_clock_sequence sh_clock_sequence_at(const struct sh_capacity_ask *ask,
  * values of each head, and not on the latent, as decoding does and as prompts do whose tokens an index chooses. */
 double sh_clock_prompt_share(const struct sh_kv_shape *s);
 
-/* The tp whose share of the heads a prompt's attention computes. That of tokens chosen by an index computes 64 heads at
- * least: engines pad queries for FlashMLA's sparse kernels to 64 (Hopper) or 128 (Blackwell; the measured servers there
- * behave like 64). */
+/* The tp whose share of the heads a prompt's attention computes. Attention to tokens chosen by an index computes at
+ * least 64 heads: engines pad queries for FlashMLA's sparse kernels to 64 (Hopper) or 128 (Blackwell; the measured
+ * servers there behave like 64). */
 int sh_clock_prompt_tp(const struct sh_kv_shape *s, int tp);
 
 /* "dense", "experts", "latent", "linear", "index": the kind of model that an error is known for. */
 const char *sh_clock_kind(const struct sh_kv_shape *s);
 
-/* Is this GPU of a generation that was measured? The constants of other GPUs are those of the nearest one. */
+/* Is this GPU of a generation that was measured? Other GPUs get the constants of the nearest generation. */
 int sh_clock_generation(const struct sh_gpu *b, enum sh_generation *out);
 
 #endif

@@ -27,7 +27,7 @@ struct sh_kept_setup {
 
 struct sh_kept;
 
-/* What such an object keeps to, and the slots that it has. */
+/* For an object with this setup: the most tokens that it keeps, and the number of its slots. */
 int sh_kept_room(const struct sh_kept_setup *setup);
 int sh_kept_slots(const struct sh_kept_setup *setup);
 
@@ -36,7 +36,8 @@ struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup);
 void sh_kept_free(struct sh_kept *k);                   /* NULL is fine */
 void sh_kept_restart(struct sh_kept *k, const float *keys, const float *values);    /* for another sequence */
 
-/* Slots of `dropped` (room for its capacity; NULL: not wanted) are free now; their number. */
+/* Makes room for token t. dropped (room for the capacity; NULL: not wanted): the slots that are now free. Returns their
+ * number. */
 int sh_kept_make_room(struct sh_kept *k, int t, const float *future, int *dropped);
 int sh_kept_admit(struct sh_kept *k, int t);
 void sh_kept_observe(struct sh_kept *k, const struct sh_step *step);
@@ -54,10 +55,10 @@ void sh_kept_move(struct sh_kept *to, const struct sh_kept *from, const int *fro
 /* `to`, with the same setup, becomes `from`, slot by slot. */
 void sh_kept_copy(struct sh_kept *to, const struct sh_kept *from);
 
-/* How many there will be when token t has been admitted. */
+/* The number of kept tokens after token t has been admitted. */
 int sh_kept_count_at(const struct sh_kept *k, int t);
 
-/* Its head has the budget and the capacity. */
+/* The cache; its head has the budget and the capacity. */
 const struct sh_cache *sh_kept_cache(const struct sh_kept *k);
 size_t sh_kept_policy_bytes(const struct sh_kept *k);   /* resident bytes of the policy's state */
 size_t sh_kept_all_bytes(const struct sh_kept *k);      /* bytes that it takes now, scratch included */

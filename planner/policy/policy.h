@@ -76,7 +76,7 @@ struct sh_cache {                       /* the tokens kept at the moment        
                                         /* the next multiple of 32 slots                          */
     const float *k, *v;                 /* [.., d_head], row of a slot: sh_cache_row; may be NULL. */
                                         /* The newest token's are there in observe, not in admit  */
-    int d_head, rows_by_slot;           /* 0: rows by position                                    */
+    int d_head, rows_by_slot;           /* rows_by_slot 0: rows of k and v are by position        */
 };
 
 static inline const float *sh_cache_row(const struct sh_cache *c, const float *rows, int slot)
@@ -101,9 +101,9 @@ struct sh_step {
 enum sh_array_kind {
     SH_ARRAY_END,
     SH_PER_SLOT,                        /* [rows, capacity]: 0 when a token comes, moves with it  */
-    SH_PER_SLOT_UNCLEARED,              /* the same, but a token that comes finds what was there  */
-    SH_PER_SLOT_BITS,                   /* the same in bits: [rows, words of 32 slots]            */
-    SH_PER_CHANNEL,                     /* [rows, d_head]: moves as it is                         */
+    SH_PER_SLOT_UNCLEARED,              /* as PER_SLOT, but a new token finds the old content     */
+    SH_PER_SLOT_BITS,                   /* as PER_SLOT, in bits: [rows, words of 32 slots]        */
+    SH_PER_CHANNEL,                     /* [rows, d_head]: copied as it is when tokens move       */
     SH_SLOT_SCRATCH,                    /* [rows, capacity]: neither cleared nor moved            */
     SH_CHANNEL_SCRATCH                  /* [rows, d_head]: neither cleared nor moved              */
 };
@@ -138,7 +138,7 @@ struct sh_move {
 
 struct sh_policy {
     const char *name, *summary;         /* summary: what it drops or keeps, as the rest of a sentence   */
-    const struct sh_knob *knobs;        /* knobs named sinks, recent, drop are kept_slots.c's business: */
+    const struct sh_knob *knobs;        /* kept_slots.c reads knobs named sinks, recent and drop  */
     unsigned needs;                     /* enum sh_needs                                          */
     /* Is a token's score on recorded rows independent of the other kept tokens? Then one pass over the full cache gives
      * every budget (replay_stack.c). NULL: never. */
@@ -158,8 +158,8 @@ struct sh_policy {
     const float *(*score)(void *s, const struct sh_cache *c, const struct sh_step *t, float *scratch);
 };
 
-/* Shared by many policies: the knobs that kept_slots.c reads, "always" for is_stack, and the device's rule of those
- * that go by position. */
+/* Shared by many policies: the knobs that kept_slots.c reads, "always" for is_stack, and the device's rule for policies
+ * that evict by position. */
 #define SH_KNOB_SINKS(default_value) {"sinks", default_value, 0, 1 << 20, NULL, "first tokens, never evicted", 1}
 #define SH_KNOB_RECENT(default_value) {"recent", default_value, 0, 1 << 20, NULL, "newest tokens, never evicted", 1}
 #define SH_KNOB_DROP(default_value) \
@@ -177,7 +177,7 @@ extern const struct sh_policy *const sh_policies[];             /* NULL ends */
 /* "streaming:sinks=4,recent=10". Unknown names are errors that name the nearest ones. */
 int sh_policy_parse(const char *text, struct sh_policy_spec *out, struct sh_err *e);
 
-/* The same for a policy that is not in the list; NULL: it is. */
+/* As above, for the policy `own`, which is not in the list; NULL: search the list. */
 int sh_policy_parse_own(const char *text, const struct sh_policy *own, struct sh_policy_spec *out, struct sh_err *e);
 
 /* Knobs in text (knob_text.c), for all that have them. Values are in the order of `knobs` (NULL: none), defaults where

@@ -17,7 +17,7 @@ size_t sh_state_resident_bytes(const struct sh_policy *p, const struct sh_policy
 void *sh_state_new(const struct sh_policy *p, const struct sh_policy_head *h);
 void sh_state_restart(void *s, const struct sh_policy *p, const struct sh_policy_head *h);
 
-/* Another token has come into a slot that one has left; the first token of a slot finds it cleared. */
+/* Clears a slot for a new token after another one has left it; for the first token of a slot it is already clear. */
 void sh_state_clear(void *s, const struct sh_policy *p, const struct sh_policy_head *h, int slot);
 
 /* The score of every slot, as policy.h has it; NULL: a token's position. */
@@ -32,7 +32,7 @@ static inline const float *sh_state_score(void *s, const struct sh_policy *p, co
     return first;
 }
 
-/* What `from` knows of its tokens goes to `to`, whose head is the same but for its capacity. */
+/* Moves the state of the tokens in `from` to `to`, whose head is the same except for its capacity. */
 struct sh_state_end { void *s; const struct sh_policy_head *h; };
 void sh_state_move(const struct sh_policy *p, struct sh_state_end to, struct sh_state_end from,
                    const struct sh_move *m);

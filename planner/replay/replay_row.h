@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ways to replay do with a row: the loops over slots that replay spends its time in. */
+/* The loops over the slots of a row, which all ways of replay share and in which replay spends its time. */
 #ifndef SH_PLANNER_REPLAY_ROW_H
 #define SH_PLANNER_REPLAY_ROW_H
 
@@ -20,10 +20,10 @@ void sh_row_scale(float *x, float factor, int n);
 /* The sum of n scores, and how many are > limit. */
 double sh_row_sum(const float *score, int n, float limit, int *above);
 
-/* What the scores of one recorded row are shares of (the figures of replay.h). */
+/* The denominators of one recorded row's figures (replay.h). */
 struct sh_row_shares {
-    double mass;                        /* sum of the whole row: 1, but for what the codec did to it */
-    double no_sink;                     /* on neither sinks nor the query's own token; 0: nothing to speak of */
+    double mass;                        /* sum of the whole row: 1 except for the codec's rounding */
+    double no_sink;                     /* on neither sinks nor the query's own token; 0: negligible */
     int above;                          /* scores > limit                                         */
 };
 

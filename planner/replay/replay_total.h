@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What many heads' replays say together. A head's figure is the mean over the rows of all its sequences, a layer's the
- * mean over its heads, the whole's the mean over its layers; NaN where no row has it. Memory grows with cells times
- * (heads + sequences), not with the trace's length. */
+/* The figures of many heads' replays together. A head's figure is the mean over the rows of all its sequences, a
+ * layer's the mean over its heads, the whole's the mean over its layers; NaN where no row has it. Memory grows with
+ * cells times (heads + sequences), not with the trace's length. */
 #ifndef SH_PLANNER_REPLAY_TOTAL_H
 #define SH_PLANNER_REPLAY_TOTAL_H
 
@@ -13,7 +13,7 @@ struct sh_replay_total;
 struct sh_replay_total *sh_replay_total_new(int n_cell, int n_layer, const int *heads, int n_head, int n_sequence);
 void sh_replay_total_free(struct sh_replay_total *t);   /* NULL is fine */
 
-/* Of one (cell, sequence, layer): the sums of its heads, s[0], s[step], ... */
+/* Adds one (cell, sequence, layer): the sums of its heads, s[0], s[step], ... */
 void sh_replay_total_add(struct sh_replay_total *t, int cell, int sequence, int layer, const struct sh_replay_sums *s,
                          int step);
 

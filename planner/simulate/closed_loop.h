@@ -59,7 +59,7 @@ struct sh_loop_result {
     uint64_t requests, steps, tokens_in, tokens_out, most_running;      /* most_running: on one replica */
     uint64_t good, tokens_reused;       /* good: requests within the limits                        */
     struct sh_prefix_count prefix;
-    double seconds, busy_s;             /* until the last answer; of it in steps, mean of replicas  */
+    double seconds, busy_s;             /* time until the last answer; time in steps, mean of replicas */
     double pool;                        /* bytes of a GPU for caches                              */
     struct sh_quantile ttft, tpot;      /* tpot: of answers of two tokens and more                 */
 };

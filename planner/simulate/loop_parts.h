@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the loops with a fixed number of clients have in common (closed_loop.c, split_loop.c): the time of a server's
- * decoding steps, and heaps. */
+/* Shared by the loops with a fixed number of clients (closed_loop.c, split_loop.c): the time of a server's decoding
+ * steps, and heaps. */
 #ifndef SH_PLANNER_SIMULATE_LOOP_PARTS_H
 #define SH_PLANNER_SIMULATE_LOOP_PARTS_H
 
@@ -25,7 +25,7 @@ struct sh_loop_pace {
     const struct sh_clock *clock;
     const struct sh_capacity_ask *ask;
     uint32_t checked;                   /* tokens of a sequence that a decoding step checks        */
-    double gained;                      /* the part of them that it has in the mean                */
+    double gained;                      /* how many of these it gains on average                  */
     struct sh_clock_sequence *grid;     /* [n_grid] at lengths in steps; free it at the end        */
     size_t n_grid;
 };
@@ -37,11 +37,11 @@ struct sh_loop_pace sh_loop_pace(const struct sh_clock *c, const struct sh_capac
 /* What attention costs a sequence of this length, linear between computed ones. */
 struct sh_clock_sequence sh_loop_at(struct sh_loop_pace *p, double length);
 
-/* Adds what decoding of `batch` sequences of all ranks is, `checked` tokens of each. */
+/* Adds the work of decoding `batch` sequences of all ranks, `checked` tokens of each. */
 void sh_loop_decode_work(const struct sh_clock *c, const struct sh_clock_sequence *q, double batch, uint32_t checked,
                          struct sh_clock_work *w);
 
-/* A pipeline passes parts of the batch, no smaller than a sequence, at once: the work of one of them. */
+/* A pipeline processes parts of the batch at the same time, none smaller than a sequence: the work of one part. */
 void sh_loop_pipeline(const struct sh_clock *c, double batch, struct sh_clock_work *w);
 
 /* The time of a step's work for `batch` sequences. */

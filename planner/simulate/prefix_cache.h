@@ -32,7 +32,7 @@ struct sh_prefix_count {
     uint64_t room;                      /* blocks that nobody holds, at most, of the GPU           */
 };
 
-/* Adds what became of another one. */
+/* Adds the counts of another prefix cache. */
 void sh_prefix_add(struct sh_prefix_count *to, const struct sh_prefix_count *from);
 
 struct sh_prefix_list { uint32_t first, last, n; };     /* first: held most recently */
@@ -62,21 +62,21 @@ struct sh_prefix_use {
 void sh_prefix_name(struct sh_prefix_use *u, const uint64_t *key, uint32_t n);
 void sh_prefix_drop(struct sh_prefix_use *u);
 
-/* What a request could take. */
+/* The blocks that a request could take. */
 struct sh_prefix_match {
     uint32_t n, fresh;                  /* blocks; of them, those that nobody holds                */
     uint32_t at[SH_N_TIER];
 };
 struct sh_prefix_match sh_prefix_match(const struct sh_prefix_cache *c, const struct sh_prefix_use *u, uint32_t prompt);
 
-/* Takes it, nothing held so far: the seconds for what comes from host and disk. */
+/* Takes the blocks, for a request that holds none yet. Returns the seconds to load those from host and disk. */
 double sh_prefix_take(struct sh_prefix_cache *c, struct sh_prefix_use *u, uint32_t prompt,
                       const struct sh_prefix_match *m);
 
 /* The first `tokens` of its text are computed: it holds their full blocks. */
 void sh_prefix_reach(struct sh_prefix_cache *c, struct sh_prefix_use *u, uint32_t tokens);
 
-/* It holds nothing any more. */
+/* The request lets go of all its blocks. */
 void sh_prefix_release(struct sh_prefix_cache *c, struct sh_prefix_use *u);
 
 /* Forgets blocks until those that nobody holds are within the limits, and all take at most `bytes`, less those held. */

@@ -37,7 +37,7 @@ struct sh_sim_cost {
     struct sh_sim_efficiency efficiency;
     uint64_t plain_states;              /* bytes of a sequence's states; with a clock              */
     int prompt_tp;                      /* sh_clock_prompt_tp with a clock, else tp               */
-    const struct sh_clock *clock;       /* not owned; its time and not that of the line; NULL: none */
+    const struct sh_clock *clock;       /* not owned; gives the times in place of `line`; NULL: none */
     uint64_t pool;                      /* bytes for caches on this GPU                           */
     struct sh_sim_size *size;           /* [n]; grows                                             */
     size_t n;
@@ -99,7 +99,7 @@ struct sh_sim_fit {
  * points, or invalid values. */
 int sh_sim_fit(struct sh_sim_cost *c, const struct sh_sim_point *p, int n, struct sh_sim_fit *out, struct sh_err *e);
 
-/* What the model says of a point. */
+/* The seconds that the model predicts for a point. */
 double sh_sim_point_seconds(struct sh_sim_cost *c, const struct sh_sim_point *p);
 
 #endif

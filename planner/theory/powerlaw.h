@@ -25,9 +25,9 @@ struct sh_powerlaw {
     double xmin, exponent, sigma, ks;
 };
 
-/* With the best xmin. max_candidate 0: every distinct value; else at most that many, from the smallest on, so that the
- * number of distinct values above them falls by equal factors: near the end, where tails are short, they are close
- * together. 1000 cost a fraction of the sort. */
+/* The fit with the best xmin. max_candidate 0: every distinct value is tried; else at most that many, from the smallest
+ * on, so that the number of distinct values above them falls by equal factors: near the end, where tails are short,
+ * they are close together. 1000 cost a fraction of the sort. */
 void sh_powerlaw_scan(const double *x, size_t n, size_t max_candidate, struct sh_powerlaw *out);
 
 /* ---- is the fit believable? (powerlaw_goodness.c) ---- */

@@ -444,7 +444,7 @@ const struct sh_cmd sh_cmd_eval = {
              "Standard errors are over the texts; with fewer than six texts, over blocks of 512 tokens; with fewer\n"
              "than six blocks, over tokens, as if tokens were independent. 95 % bound: one-sided upper confidence\n"
              "bound of the increase of the perplexity. slots: tokens that a head has room for; peak: the most that\n"
-             "one held; cache (for devices with their own memory): device, host or both, and why if on the host. A\n"
+             "one held; cache (for devices with their own memory): device, host or both, and the reason if host. A\n"
              "dash marks values that are not known, for instance in results read from the store.\n"
              "\n"
              "With --task: accuracy on multiple-choice questions, with eviction from the cache as the prompt is read.\n"

@@ -36,7 +36,7 @@ static const struct sh_opt opts[] = {
     SH_RUN_OPT(F(run), 1),
     SH_MEASURED_ON_OPT(F(measured_on), "results: "),
     SH_TEXT("data", F(data), "FILE.tsv", "also write the plotted data to this file"),
-    SH_LIST("name", F(names), "FILE=TEXT...", "what a store is called in the figure"),
+    SH_LIST("name", F(names), "FILE=TEXT...", "name of a store in the figure"),
     SH_PAGE_OPTS(F),
     {0}};
 

@@ -267,11 +267,12 @@ const struct sh_cmd sh_cmd_recommend = {
     .usage = "--model NAME --rate R --prompt N --output N --slo-ttft S --slo-tpot S [--gpu LIST] [options]",
     .summary = "find the cheapest deployment that serves a load within limits on its times",
     .about = "Goes through GPUs, layouts (tensor, expert, data and pipeline parallelism), numbers of replicas, and\n"
-             "caches with and without eviction. Arithmetic rules out what cannot keep up; what remains is simulated\n"
-             "in the order of its cost (one replica, with its part of the arrivals), until the fewest replicas are\n"
-             "found with which --goal of the requests meet both limits. Shows the best deployment of each GPU and\n"
-             "cache with its margins, the error of the expected times, the reason why the next smaller one fails,\n"
-             "and the commands that start the cheapest and the smallest with vLLM and SGLang (doc/recommend.md).\n"
+             "caches with and without eviction. Arithmetic rules out deployments that cannot keep up; the others are\n"
+             "simulated in the order of their cost (one replica, with its part of the arrivals), until the fewest\n"
+             "replicas are found with which --goal of the requests meet both limits. Shows the best deployment of\n"
+             "each GPU and cache with its margins, the error of the expected times, the reason why the next smaller\n"
+             "one fails, and the commands that start the cheapest and the smallest with vLLM and SGLang\n"
+             "(doc/recommend.md).\n"
              "\n"
              "  shears recommend --model llama-3.1-70b --weights f8 --rate 8 --prompt 2000 --output 300 \\\n"
              "      --slo-ttft 2 --slo-tpot 50ms --gpu H100-SXM,H200-SXM --price H100-SXM=2.5,H200-SXM=3.2\n"

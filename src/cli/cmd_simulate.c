@@ -35,7 +35,7 @@ static const struct sh_opt opts[] = {
     SH_TEXT("output", F(output), "N", "output tokens of generated requests, in the same form"),
     SH_INT("prefix-tokens", F(prefix_tokens), "N", 1, 1 << 19, "begin each generated prompt with N tokens that it "
         "shares with\nothers"),
-    SH_INT("prefixes", F(prefixes), "N", 1, 1e6, "choose that beginning at random from N (default: 1)"),
+    SH_INT("prefixes", F(prefixes), "N", 1, 1e6, "choose these tokens at random from N beginnings (default: 1)"),
     SH_TEXT("prefix-cache", F(prefix_cache), "SIZE", "keep blocks of prompts for later prompts that begin with the "
         "same\ntext: all (what sequences leave free), none (default), BYTES per GPU,\nor a share of the memory for "
         "caches"),
@@ -67,15 +67,16 @@ static const struct sh_opt opts[] = {
                                           "requests (default: the engine's)"),
     SH_INT("speculate", F(draft), "N", 1, 64, "with --concurrency: tokens proposed per sequence in each decoding\n"
         "step, each at the cost of one layer (multi-token prediction)"),
-    SH_REAL("accept", F(accept), "F", 0, 1, "probability that such a token is accepted if those before it are"),
+    SH_REAL("accept", F(accept), "F", 0, 1, "probability that a proposed token is accepted if all before it are"),
     SH_INT("prefill-workers", F(prefill_workers), "N", 1, 4096, "with --concurrency: read prompts on N workers of "
-        "their own, and\nsend their caches to those that decode"),
+        "their own, and\nsend their caches to the workers that decode"),
     SH_INT("prefill-tp", F(prefill_tp), "N", 1, 1024, "tensor parallelism of a prefill worker (default: that of --tp)"),
     SH_INT("prefill-ep", F(prefill_ep), "N", 1, 1024, "ranks that its experts are spread over (default: 1)"),
     SH_INT("prefill-dp", F(prefill_dp), "N", 1, 1024, "copies of its attention (default: 1)"),
     SH_INT("decode-workers", F(decode_workers), "N", 1, 4096, "workers that decode, each of --tp x --dp GPUs (default: "
         "1)"),
-    SH_REAL("transfer", F(transfer), "BYTES_PER_S", 1, 1e18, "bandwidth from each GPU of a prefill worker to them"),
+    SH_REAL("transfer", F(transfer), "BYTES_PER_S", 1, 1e18, "bandwidth from each GPU of a prefill worker to the\n"
+        "decode workers"),
     SH_SECONDS("slo-ttft", F(slo_ttft), 0, 1e9, "limit on the time to first token: 0.5, 500ms"),
     SH_SECONDS("slo-tpot", F(slo_tpot), 0, 1e9, "limit on the mean time per output token after the first"),
     SH_FLAG("max-rate", F(max_rate), "find the highest rate that meets the limits, to within 1 %"),

@@ -22,8 +22,8 @@ static const struct sh_opt opts[] = {
                                        "f16, f32: to that format's precision"),
     SH_TEXT("vectors", F(vectors), "KINDS", "also record queries, keys, values: any letters of qkv"),
     SH_WEIGHT_OPTS(F),
-    SH_BYTES("memory", F(memory), "BYTES", 0, 0, "keep hidden states larger than this in a temporary file next to the\n"
-                                                 "store, and no more of a layer's experts (default: half of the\n"
+    SH_BYTES("memory", F(memory), "BYTES", 0, 0, "limit for hidden states, which go to a temporary file next to the\n"
+                                                 "store if larger, and for a layer's experts (default: half of the\n"
                                                  "memory)"),
     SH_DEVICE_MEMORY_OPT(F(device_memory)),
     SH_FLAG("random-weights", F(random_weights), "use random weights seeded by --seed: the untrained control"),

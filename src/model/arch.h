@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decoder-only transformer as numbers: all parameters of the forward pass, for every family. Filled from config.json
- * (config.h). The facts for the capacity arithmetic (facts.h) are derived from it and, in families whose memory is only
- * counted, from further keys of their configs. */
+/* The architecture of a decoder-only transformer: all parameters of the forward pass, for every family. Filled from
+ * config.json (config.h). The facts for the capacity arithmetic (facts.h) are derived from it and, in families whose
+ * memory is only counted, from further keys of their configs. */
 #ifndef SH_MODEL_ARCH_H
 #define SH_MODEL_ARCH_H
 
@@ -13,11 +13,11 @@ enum sh_norm_place {
     SH_NORM_PRE,                /* before each block                                              */
     SH_NORM_POST,               /* after each block's residual sum                                */
     SH_NORM_BOTH,               /* before each block, and on its output before the residual sum   */
-    SH_NORM_OUT,                /* on the output of each block before the residual sum alone      */
-    SH_NORM_TAKEN,              /* before each block, and what it adds is added to the norm's output */
+    SH_NORM_OUT,                /* only on the output of each block, before the residual sum      */
+    SH_NORM_TAKEN,              /* before each block, whose output is added to the norm's output  */
     SH_NORM_BY_KIND             /* SH_NORM_OUT in layers that attend, SH_NORM_PRE in others       */
 };
-/* SH_POS_WAVES: rows of sines and cosines (Vaswani et al., 2017) that are computed, used like learned ones. */
+/* SH_POS_WAVES: computed rows of sines and cosines (Vaswani et al., 2017), which are added like learned positions. */
 enum sh_pos_kind { SH_POS_LEARNED, SH_POS_ROTARY, SH_POS_ALIBI, SH_POS_NONE, SH_POS_WAVES };
 
 enum sh_arch_flag {
@@ -26,147 +26,149 @@ enum sh_arch_flag {
     SH_HAS_NORM_AFFINE = 4,     /* norms have weights (and biases)                                */
     SH_HAS_FINAL_NORM = 8,      /* a norm after the last layer                                    */
     SH_HAS_PROJECTION = 16,     /* d_embed != d_model: projections before and after the layers    */
-    SH_HAS_OUT_BIAS = 32,       /* so has the product after attention                             */
-    SH_HAS_MLP_BIAS = 64,       /* so have those of the feed-forward block                        */
+    SH_HAS_OUT_BIAS = 32,       /* the product after attention has a bias                         */
+    SH_HAS_MLP_BIAS = 64,       /* the products of the feed-forward block have biases             */
     SH_GATED = 128,             /* feed-forward: act(gate x) * (up x), in place of act(up x)      */
     SH_PARALLEL = 256,          /* both blocks of a layer read the layer's input                  */
     SH_NORM_PLUS_ONE = 512,     /* the weights of norms are stored less 1                         */
     SH_HAS_QK_NORM = 1024,      /* queries and keys are normed per head, before the rotation      */
-    SH_SCALED_BY_LAYER = 2048,  /* the scores of layer l are divided by l + 1, too                */
-    SH_QK_NORM_WIDE = 1 << 12,  /* … that norm is one over all heads together                     */
+    SH_SCALED_BY_LAYER = 2048,  /* the scores of layer l are also divided by l + 1                */
+    SH_QK_NORM_WIDE = 1 << 12,  /* … one norm over all heads together                             */
     SH_QK_NORM_EACH = 1 << 13,  /* … each head has its own weights                                */
     SH_QK_NORM_LATE = 1 << 14,  /* … and it comes after the rotation, in layers that have one     */
     SH_ONE_NORM = 1 << 15,      /* parallel: both blocks read one norm's output                   */
     SH_HAS_HEAD_BIAS = 1 << 16, /* the output head has a bias                                     */
     SH_HAS_EMBED_NORM = 1 << 17,/* a norm on the embedding, even without weights                  */
     SH_HAS_SUB_NORM = 1 << 18,  /* a norm before the last product of each block                   */
-    SH_IN_PAIRS = 1 << 19,      /* rotary pairs are neighbours (2i, 2i + 1): layout.c parts them  */
+    SH_IN_PAIRS = 1 << 19,      /* rotary pairs are neighbours (2i, 2i + 1): layout.c separates them */
     SH_HAS_TWO_NORMS = 1 << 20, /* parallel: each block reads a norm of its own                   */
-    SH_ATTENTION_GATE = 1 << 21,/* what attention gives is multiplied by sigmoid(gate x) or such  */
-    SH_TEMPER_STILL = 1 << 22,  /* queries are scaled by position only in layers that do not turn */
+    SH_ATTENTION_GATE = 1 << 21,/* attention's output is multiplied by a gate: gate_act(gate x)   */
+    SH_TEMPER_STILL = 1 << 22,  /* queries are scaled by position only in layers without rotation */
     SH_MIX_NORMED = 1 << 23,    /* the weights of a token's experts are divided by their sum      */
-    SH_Q_LATENT = 1 << 25,      /* queries come from a latent of their own                        */
+    SH_Q_LATENT = 1 << 25,      /* latent attention: queries come from a latent of their own      */
     SH_HAS_CORRECTION = 1 << 24,/* the choice of experts is corrected (SH_ROUTER_CHOICE)          */
     SH_HAS_SINKS = 1 << 26,     /* each head has a score without a key (sh_attend)                */
     SH_CHUNKED = 1 << 27,       /* windows are chunks: sh_attend's `chunk`                        */
     SH_ROUNDS_SLOPES = 1 << 28, /* ALiBi in Falcon's form                                         */
-    SH_SHARED_LAYER = 1 << 29,  /* of a layer (sh_arch_flags): its mixture has a shared expert    */
-    SH_EXPERT_LAYER = 1 << 30   /* of a layer (sh_arch_flags): its feed-forward block is a mixture */
+    SH_SHARED_LAYER = 1 << 29,  /* only in sh_arch_flags: the layer's mixture has a shared expert */
+    SH_EXPERT_LAYER = 1 << 30   /* only in sh_arch_flags: the layer's feed-forward block is a mixture */
 };
 
-/* What the rows or the columns of the output head are divided by as it is read: their lengths. */
+/* Whether the rows or the columns of the output head are divided by their lengths when it is read. */
 enum sh_head_norm { SH_HEAD_PLAIN, SH_HEAD_ROWS, SH_HEAD_COLUMNS };
 
-/* How the scores of experts are made of the router's products, and the chosen ones' weights of them. */
+/* How the scores of experts follow from the router's products, and the weights of the chosen experts from the
+ * scores. */
 enum sh_route {
     SH_ROUTE_SOFTMAX,           /* softmax over all experts                                       */
-    SH_ROUTE_CHOSEN,            /* softmax over the chosen ones                                   */
+    SH_ROUTE_CHOSEN,            /* softmax over the chosen experts                                */
     SH_ROUTE_SIGMOID,
-    SH_ROUTE_CHOSEN_SIGMOID,    /* chosen by the products themselves, weighed by sigmoids         */
-    SH_ROUTE_SPARSEMIXER        /* two, each by a softmax over those near it (arXiv 2409.12136)   */
+    SH_ROUTE_CHOSEN_SIGMOID,    /* chosen by the products themselves, weighted by their sigmoids  */
+    SH_ROUTE_SPARSEMIXER        /* two experts, each by a softmax over the scores near its own (arXiv 2409.12136) */
 };
 
-/* Experts next to a plain block in the same layer: after attention, normed each (Gemma 4); or next to both, of what the
- * layer reads (Arctic). */
+/* Layers with both experts and a plain feed-forward block. SH_NEXT_TO_PLAIN: both come after attention, each with norms
+ * of its own (Gemma 4). SH_NEXT_TO_ATTENTION: the experts read the layer's input, parallel to attention and the plain
+ * block (Arctic). */
 enum sh_next_to { SH_NEXT_TO_NOTHING, SH_NEXT_TO_PLAIN, SH_NEXT_TO_ATTENTION };
 
 enum { SH_MOST_LAYERS = 10048 };            /* a multiple of 64                                   */
 
 /* A mixture of experts in place of a feed-forward block (mixture.c). */
 struct sh_mixture {
-    int n, used, width;                     /* experts; of a token; feed-forward width of each; n 0: none */
-    int zero;                               /* so many more may be chosen, which give what they read */
-    int shared_width;                       /* width of one that every token uses; 0: none        */
-    int groups, used_groups;                /* only the best groups of experts are chosen from; 0: all are */
+    int n, used, width;                     /* experts; experts per token; width of each; n 0: no mixture */
+    int zero;                               /* number of further experts that return their input  */
+    int shared_width;                       /* width of the expert that every token uses; 0: none */
+    int groups, used_groups;                /* experts are chosen only from the best groups; 0: from all */
     int by_best_two;                        /* … a group ranks by the sum of its two best scores, else by its best */
-    int others_are_0;                       /* … experts of other groups have a score of 0, and may be chosen */
+    int others_are_0;                       /* … experts of other groups get a score of 0 and may still be chosen */
     enum sh_route route;
-    int attends;                            /* experts make queries and outputs, too (attention_experts.c) */
+    int attends;                            /* attention has experts, too (attention_experts.c)   */
     enum sh_next_to next_to;
-    int late;                               /* the same, and what they give is added at the end of the next layer, */
-                                            /* which has none (LongCat)                           */
-    int early;                              /* the router reads what the layer reads, without a norm (SmallThinker) */
+    int late;                               /* as SH_NEXT_TO_PLAIN, but added at the end of the next layer, */
+                                            /* which has no experts (LongCat)                     */
+    int early;                              /* the router reads the layer's input, without a norm (SmallThinker) */
     float router_scale;                     /* factor of the router's products; 0: 1              */
-    int weighs_input;                       /* they multiply what an expert reads, not what it gives */
+    int weighs_input;                       /* the weights multiply an expert's input, not its output */
     float scale, shared_scale;              /* factors of the weights, of the shared expert (0: 1) */
-    float jitter;                           /* sparsemixer: how near                              */
+    float jitter;                           /* SH_ROUTE_SPARSEMIXER: how near                     */
     uint64_t dense[SH_MOST_LAYERS / 64];    /* bit of a layer: it has a plain feed-forward block  */
 };
 
-/* Limits of the factors of gated feed-forward blocks: the activated gate is at most `gate`, what it multiplies within
- * [-up, up] (limits.c). */
-enum sh_limited { SH_LIMITS_EXPERTS, SH_LIMITS_OTHERS, SH_N_LIMITED };     /* of experts that are chosen; of others */
+/* Limits in gated feed-forward blocks: the activated gate is at most `gate`, its other factor within [-up, up]
+ * (limits.c). */
+enum sh_limited { SH_LIMITS_EXPERTS, SH_LIMITS_OTHERS, SH_N_LIMITED };     /* of routed experts; of other blocks */
 struct sh_limits {
     float gate, up;
-    uint64_t at[SH_MOST_LAYERS / 64];       /* bit of a layer: there                              */
+    uint64_t at[SH_MOST_LAYERS / 64];       /* bit of a layer: the limits apply in it             */
 };
 
-/* Latent attention (latent.c): queries maybe from a latent of their own, one latent for keys and values. Then d_head is
- * d_rope + rank, n_kv_head 1. */
+/* Latent attention (latent.c): one latent for keys and values, and possibly another for queries. With it, d_head is
+ * d_rope + rank and n_kv_head is 1. */
 struct sh_latent {
-    int rank, q_rank;                       /* widths of the latents; rank 0: no such attention, q_rank 0: none */
+    int rank, q_rank;                       /* widths of the latents; 0: no latent attention, no latent of queries */
     int d_rope, d_nope, d_v;                /* a head's widths: rotary and other elements of queries and keys; values */
-    float by;                               /* factor of the normed latent of keys and values; 0: 1 */
+    float by;                               /* factor of the latent of keys and values after its norm; 0: 1 */
     float eps;                              /* of the norms of latents; 0: 1e-6                   */
-    int both;                               /* queries, and a gate of values, come from the latent normed and bare */
+    int both;                               /* queries and a gate of values read the latent normed and unnormed */
 };
 
-/* What some layers do in place of attention, or next to it (recurrent.c): a text's state, of fixed size, goes from
- * token to token. */
+/* What recurrent layers compute in place of attention, or next to it (recurrent.c): each text has a state of fixed
+ * size, which every token updates. */
 enum sh_recurrence {
-    SH_DELTA_RULE,             /* the gated delta rule, after a convolution                      */
-    SH_STATE_SPACE,              /* a selective state space (Mamba), after a convolution           */
+    SH_DELTA_RULE,             /* the gated delta rule, after a convolution                       */
+    SH_STATE_SPACE,              /* a selective state space (Mamba), after a convolution          */
     SH_SHORT_CONV,              /* a short convolution alone                                      */
     SH_LIGHTNING                /* linear attention with a decay for each head and layer (2401.04658) */
 };
 struct sh_recurrent {
     enum sh_recurrence kind;
-    /* Delta rule: heads of queries and keys, of values; their widths. State space: groups, heads, numbers of a
-     * channel's state, channels of a head. Convolution: n_v 1, d_v channels. Linear attention: as the delta rule, with
-     * kernel 1. n_v 0: no layer does this. */
+    /* Delta rule: numbers of heads of queries and keys, and of values; their widths. State space: groups, heads, size
+     * of a channel's state, channels of a head. Convolution: n_v is 1, d_v the number of channels. Linear attention: as
+     * for the delta rule, with kernel 1. n_v 0: no layer is recurrent. */
     int n_k, n_v, d_k, d_v;
-    int kernel;                             /* tokens of the convolution                          */
+    int kernel;                             /* width of the convolution in tokens                 */
     int in_turns;                           /* kernels/backend.h's struct sh_delta                */
-    float strength;                         /* the same; 0: 1                                     */
-    int own_decays;                         /* the same                                           */
-    float decay_bound;                      /* the same as `least`, 0: none                       */
-    int gate_rank;                          /* delta rule: a and z come from so many numbers of x; 0: from x */
-    enum sh_act z_act;                      /* … what is made of z; SH_ACT_NONE: SiLU              */
-    float norm_eps;                         /* of the norm of what it gives; 0: the model's       */
-    int rank;                               /* state space: numbers that steps come from (Mamba); 0: x (Mamba-2) */
-    int normed, gated_last;                 /* … what it gives is normed in n_k parts: after the gate, or before it */
-    int has_bias, has_out_bias, has_conv_bias;      /* its products of x; the last one; its convolution */
+    float strength;                         /* as in struct sh_delta; 0: 1                        */
+    int own_decays;                         /* as in struct sh_delta                              */
+    float decay_bound;                      /* `least` of struct sh_delta; 0: none                */
+    int gate_rank;                          /* delta rule: rank of the products that make a and z from x; 0: full */
+    enum sh_act z_act;                      /* … activation of z; SH_ACT_NONE: SiLU               */
+    float norm_eps;                         /* of the norm of its output; 0: the model's          */
+    int rank;                               /* state space: rank of the steps' product (Mamba); 0: full (Mamba-2) */
+    int normed, gated_last;                 /* … its output is normed in n_k parts: after the gate, or before it */
+    int has_bias, has_out_bias, has_conv_bias;      /* biases of its products of x, its last product, its convolution */
     float least, most;                      /* … limits of the steps; most 0: none                */
-    float factor[5];                        /* Mamba-2: of z, x, b, c and steps as they leave their products; 0: 1 */
-    int next_to;                            /* its layers attend, too, and add what both give     */
+    float factor[5];                        /* Mamba-2: factors of z, x, b, c and steps after their products; 0: 1 */
+    int next_to;                            /* recurrent layers also attend, and add both outputs */
 };
 
-/* What adds to the hidden states. */
+/* The blocks whose output is added to the hidden states. */
 enum sh_adding { SH_ADDS_ATTENTION, SH_ADDS_RECURRENCE, SH_ADDS_FEED, SH_N_ADDING };
 
 /* What a token carries from layer to layer besides d_model numbers, and what is done with it (streams.c). */
 struct sh_streams {
-    int n, active;                          /* residual streams; the one that layers work on; n below 2: one */
-    int scales;                             /* what the active one became is scaled before embeddings see it */
+    int n, active;                          /* number of residual streams; the one that layers work on; n < 2: one */
+    int scales;                             /* the active stream is scaled before the layers' own embeddings read it */
     int laurel;                             /* rank of the path next to attention; 0: none        */
     int d_own, n_own;                       /* width of a layer's own embedding; rows of its table; 0: none */
-    int hyper;                              /* blocks read a sum of all and add to each (hyper.c)  */
-    float most, least;                      /* … by weights of up to most + least, of what is read 1 + least */
+    int hyper;                              /* blocks read a weighted sum of all streams and add to each (hyper.c) */
+    float most, least;                      /* … weights of outputs are up to most + least, of inputs 1 + least */
 };
 
-/* Transformer blocks that some layers put before their recurrence, in turn (shared_block.c): they read the token's
- * embedding, too. Each of these layers has low-rank adapters of its own. */
+/* Transformer blocks that several layers share (shared_block.c): some recurrent layers run one of them first, in turn.
+ * The blocks also read the token's embedding. Each of these layers has low-rank adapters of its own. */
 struct sh_shared {
-    int n;                                  /* blocks; 0: no layer does this                      */
-    int rank, adapts;                       /* of the adapters; queries, keys and values have some, too */
-    uint64_t at[SH_MOST_LAYERS / 64];       /* bit of a layer: it has a block                     */
+    int n;                                  /* number of blocks; 0: no layer uses one             */
+    int rank, adapts;                       /* rank of the adapters; whether queries, keys and values have them, too */
+    uint64_t at[SH_MOST_LAYERS / 64];       /* bit of a layer: it uses a block                    */
 };
 
-/* What a layer has in the place of attention or of its feed-forward block: that, nothing, or a product with a matrix
- * [d_model, d_model] of what the block would read. */
+/* What a layer has in the place of attention, or of its feed-forward block: the usual block, nothing, or the product of
+ * the block's input with a matrix [d_model, d_model]. */
 enum sh_block_kind { SH_BLOCK_USUAL, SH_BLOCK_NONE, SH_BLOCK_PRODUCT };
 
-/* What a layer has of its own; 0: as the model. */
+/* Sizes of one layer; a size of 0 is that of the model. */
 struct sh_layer_sizes {
     int n_head, n_kv_head, d_head, d_ff;
     enum sh_block_kind attention, feed;
@@ -180,28 +182,30 @@ struct sh_arch {
     const struct sh_layer_sizes *sizes;
     int n_vocab;
     enum sh_head_norm head_norm;
-    int n_out;                              /* rows of the output head: of the first tokens alone; 0: n_vocab */
+    int n_out;                              /* rows of the output head, for the first n_out tokens; 0: n_vocab */
     int max_pos, pos_offset;                /* position p is row p + pos_offset of the table      */
     enum sh_norm_kind norm;
     enum sh_norm_place norm_place;
     enum sh_act act;
     enum sh_pos_kind pos;
-    enum sh_type type;                      /* type, as declared; each tensor has its own         */
-    float final_eps;                        /* norm_eps of the norm after the last layer; 0: the same */
+    enum sh_type type;                      /* type that the config states; each tensor has its own */
+    float final_eps;                        /* norm_eps of the norm after the last layer; 0: norm_eps */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
     int norm_rank;                          /* rank of the gates of norms before blocks (block_norm.c); 0: none */
     float softcap, head_softcap;            /* caps of scores and of logits, see sh_attend; 0: none */
     float embed_scale;                      /* factor of the token embedding                      */
     float residual_scale, logit_scale;      /* factors of what a block adds; of the logits before their cap */
-    float own_scale[SH_N_ADDING];           /* one more of what each adds; 0: 1                   */
-    float kept_scale[SH_N_ADDING];          /* SH_NORM_TAKEN: of what each is added to; 0: 1      */
+    float own_scale[SH_N_ADDING];           /* a further factor of each block's output; 0: 1      */
+    float kept_scale[SH_N_ADDING];          /* SH_NORM_TAKEN: factor of what each block's output is added to; 0: 1 */
     float gate_scale;                       /* factor of a feed-forward block's gate before its activation; 0: 1 */
-    /* Factors of the biases of attention's products, and of a recurrent layer's products of x; 0: 1. A factor of what a
-     * product reads is applied to what it gives, within other factors; here its bias is divided by it. */
+    /* Factors of the biases of attention's products, and of those of a recurrent layer's products of x; 0: 1. If a
+     * model multiplies the input of a product by a number, this number becomes part of another factor, which multiplies
+     * the output; the bias is divided by it here. */
     float attention_bias_scale, recurrent_bias_scale;
-    float knob[2];                          /* numbers of an activation that has some (kernels/backend.h) */
+    float knob[2];                          /* parameters of the activation, if it has any (kernels/backend.h) */
     float clip;                             /* queries, keys and values lie within [-clip, clip]; 0: anywhere */
-    /* Position p scales queries by 1 + temper * ln(1 + floor((p + temper_offset) / temper_length)); temper 0: not */
+    /* Queries at position p are multiplied by 1 + temper * ln(1 + floor((p + temper_offset) / temper_length)); they are
+     * not if temper is 0. */
     float temper, temper_length;
     int temper_offset;
     float init_std;                         /* deviation of fresh weights, for random models      */
@@ -211,24 +215,24 @@ struct sh_arch {
     int window;                             /* 0: no layer has one                                */
     uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: full attention despite the window  */
     uint64_t still[SH_MOST_LAYERS / 64];    /* bit of a layer: it does not rotate                 */
-    uint64_t left_out[SH_MOST_LAYERS / 64]; /* bit of a number that no layer has in the names of tensors */
-    int local_n_rot;                        /* n_rot of layers with a window; 0: the same         */
-    int values_are_keys;                    /* of layers without a window: the product of keys gives values, too */
+    uint64_t left_out[SH_MOST_LAYERS / 64]; /* bit of a layer number that the names of tensors skip */
+    int local_n_rot;                        /* n_rot of layers with a window; 0: n_rot            */
+    int values_are_keys;                    /* in layers without a window, the product of keys also gives the values */
     int norms_values;                       /* values are normed per head, without weights        */
-    /* Width of a head's values where their product makes them, at most d_head: kept and attended as wide as keys, with
-     * zeros (values.c); 0: as wide as keys. The factor of these values. */
+    /* Width of a head's values after their product, at most d_head: in the cache and in attention they are padded with
+     * zeros to the width of keys (values.c); 0: as wide as keys. value_scale: the factor of these values. */
     int d_value;
     float value_scale;
     int d_key;                              /* differential attention: width of a head's queries and keys, half of */
                                             /* d_head (differential.c); 0: none                   */
     int has_key_bias;                       /* keys have d_key numbers and one that is added to scores (key_bias.c) */
     int local_sinks;                        /* SH_HAS_SINKS: only layers with a window have them  */
-    int gates_heads;                        /* SH_ATTENTION_GATE: one number for each head        */
-    enum sh_act gate_act;                   /* … and what is made of it; SH_ACT_NONE: a sigmoid    */
-    int borrows_from;                       /* layers from this one on take keys and values from the last */
-                                            /* before of their kind (with or without a window); 0: none */
-    float cut;                              /* of a gate: what is below the row's mean + cut deviations becomes */
-    uint64_t cuts[SH_MOST_LAYERS / 64];     /* 0, the rest less by that; bit of a layer: there    */
+    int gates_heads;                        /* SH_ATTENTION_GATE: the gate has one number for each head */
+    enum sh_act gate_act;                   /* … activation of the gate; SH_ACT_NONE: a sigmoid   */
+    int borrows_from;                       /* from this layer on, keys and values are those of the last layer */
+                                            /* before it of the same kind (with or without a window); 0: none */
+    float cut;                              /* of a gate: let c = the row's mean + cut deviations; x becomes */
+    uint64_t cuts[SH_MOST_LAYERS / 64];     /* max(x - c, 0); bit of a layer: it applies there    */
     struct sh_limits limits[SH_N_LIMITED];
     struct sh_streams streams;
     struct sh_mixture mix;
@@ -237,7 +241,7 @@ struct sh_arch {
     uint64_t linear[SH_MOST_LAYERS / 64];   /* bit of a layer: it is recurrent (recurrent.next_to: and attends) */
     struct sh_shared shared;
     int one_block;                          /* a layer is one block: attention, recurrence or feed-forward */
-    uint64_t feeds[SH_MOST_LAYERS / 64];    /* bit of a layer: then it is the last of these       */
+    uint64_t feeds[SH_MOST_LAYERS / 64];    /* bit of a layer: with one_block, it is feed-forward */
     unsigned flags;                         /* enum sh_arch_flag                                  */
 };
 
@@ -251,57 +255,60 @@ int sh_arch_attends(const struct sh_arch *a, int layer);
 int sh_arch_number(const struct sh_arch *a, int layer);
 /* From now on no layer has this number. Returns 0 if it was left out already, else 1. */
 int sh_arch_leave_out(struct sh_arch *a, int number);
-/* Where its norms are; never SH_NORM_BY_KIND. */
+/* Where the layer's norms are; never SH_NORM_BY_KIND. */
 enum sh_norm_place sh_arch_norm_place(const struct sh_arch *a, int layer);
-/* Is it recurrent? Does it have a feed-forward block? */
+/* Is the layer recurrent? Does it have a feed-forward block? */
 int sh_arch_recurs(const struct sh_arch *a, int layer);
 int sh_arch_feeds(const struct sh_arch *a, int layer);
-/* What it has in the place of attention, and of the feed-forward block. */
+/* What the layer has in the place of attention, and of the feed-forward block. */
 enum sh_block_kind sh_arch_mixer(const struct sh_arch *a, int layer);
 enum sh_block_kind sh_arch_feed(const struct sh_arch *a, int layer);
 void sh_arch_make_linear(struct sh_arch *a, int layer);
 void sh_arch_make_feed(struct sh_arch *a, int layer);
-/* Query heads; KV heads whose keys and values the layer keeps. At most n_head and n_kv_head; 0: it does not attend. */
+/* The layer's query heads, at most n_head; the KV heads that it caches, at most n_kv_head. 0: it does not attend. */
 int sh_arch_query_heads(const struct sh_arch *a, int layer);
 int sh_arch_kv_heads(const struct sh_arch *a, int layer);
-/* Numbers of the keys and values that the layer has for a token. */
+/* How many numbers a token's keys and values have in the layer. */
 size_t sh_arch_kept(const struct sh_arch *a, int layer);
 /* The most query heads that share a KV head, in any layer. */
 int sh_arch_widest_group(const struct sh_arch *a);
 int sh_arch_d_head(const struct sh_arch *a, int layer);
 int sh_arch_d_ff(const struct sh_arch *a, int layer);
 int sh_arch_n_rot(const struct sh_arch *a, int layer);
-/* Do layers that attend differ in their heads? */
+/* Do the layers that attend differ in their heads? */
 int sh_arch_heads_differ(const struct sh_arch *a);
-/* Does the layer take keys and values from another; is it one that others take them from? */
+/* Does the layer use the keys and values of another layer? Do other layers use those of this layer? */
 int sh_arch_borrows(const struct sh_arch *a, int layer);
 int sh_arch_lends(const struct sh_arch *a, int layer);
 /* `a`, or a copy of it in which n_head, n_kv_head, d_head and d_ff are the layer's. */
 const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_arch *copy);
 
-/* Numbers of a token between layers: its streams [n, d_model], the layers' own embeddings [n_layer, d_own], the lent
- * keys and values of layers with a window, then of those without, and [d_model] what experts gave that is added late
- * or, for layers with a shared block, the token's embedding again. d_model where there is one stream alone. Where in it
- * are the layer's embedding, the keys (then values) that it lends or borrows, and what is late or again. */
+/* How many numbers a token carries from layer to layer: its streams [n, d_model]; the layers' own embeddings [n_layer,
+ * d_own]; the lent keys and values of layers with a window, then of those without; and [d_model] the experts' output
+ * that is added late or, for layers with a shared block, the token's embedding again. It is d_model if there is only
+ * one stream. The next three give the offsets, in this row, of the layer's own embedding, of the keys (then values)
+ * that it lends or borrows, and of the last part. */
 size_t sh_arch_row(const struct sh_arch *a);
 size_t sh_arch_own_at(const struct sh_arch *a, int layer);
 size_t sh_arch_lent_at(const struct sh_arch *a, int layer);
 size_t sh_arch_late_at(const struct sh_arch *a);
-/* Has the layer a shared block? The layer whose tensors it is made of; the layers before that have one. */
+/* Does the layer use a shared block? The layer that has the block's tensors; the number of layers before that use
+ * one. */
 int sh_arch_shares(const struct sh_arch *a, int layer);
 int sh_arch_block_layer(const struct sh_arch *a, int layer);
 int sh_arch_block_number(const struct sh_arch *a, int layer);
 void sh_arch_make_shared(struct sh_arch *a, int layer);
 
-/* Channels that pass the convolution of a recurrent layer; numbers of a text's state there: the last rows before the
- * convolution [kernel - 1, channels], then what the rule or the state space keeps, n_v * d_k * d_v. */
+/* The number of channels that pass through the convolution of a recurrent layer; the size of a text's state there: the
+ * last rows before the convolution [kernel - 1, channels], then the state of the rule or of the state space, n_v * d_k
+ * * d_v. */
 int sh_recurrent_channels(const struct sh_recurrent *r);
 size_t sh_recurrent_state(const struct sh_recurrent *r);
 
 /* Does the layer rotate its queries and keys? */
 int sh_arch_turns(const struct sh_arch *a, int layer);
 void sh_arch_keep_still(struct sh_arch *a, int layer);
-/* The factors of the layer's queries by position: do they differ? */
+/* Are the layer's queries multiplied by factors that depend on their positions? */
 int sh_arch_tempers(const struct sh_arch *a, int layer);
 
 void sh_arch_keep_dense(struct sh_arch *a, int layer);
@@ -310,20 +317,20 @@ void sh_arch_make_cut(struct sh_arch *a, int layer);
 /* The limits of the layer's blocks of a kind; NULL: none. */
 const struct sh_limits *sh_arch_limits(const struct sh_arch *a, int layer, enum sh_limited what);
 void sh_arch_limit(struct sh_arch *a, int layer, enum sh_limited what);
-/* The widest feed-forward block, experts among them. */
+/* The width of the widest feed-forward block, experts included. */
 int sh_arch_widest_ff(const struct sh_arch *a);
 
-/* Is what a block adds multiplied by a number? By which? */
+/* Is a block's output multiplied by a number before it is added? By which number? */
 int sh_arch_scales(const struct sh_arch *a);
 float sh_arch_added_by(const struct sh_arch *a, enum sh_adding what);
 
-/* Attention gives f32 whatever the operands' type: a norm or a product of numbers follows. */
+/* Whether attention's output is f32 whatever the operands' type, because a norm or an elementwise product follows. */
 int sh_arch_mixes_f32(const struct sh_arch *a);
 
-/* The output product reads something else than what attention gives. */
+/* Whether the output product reads something other than attention's output. */
 int sh_arch_has_sub(const struct sh_arch *a);
 
-/* enum sh_arch_flag, with what the layer is. */
+/* The bits of enum sh_arch_flag, with SH_SHARED_LAYER and SH_EXPERT_LAYER as they apply to the layer. */
 unsigned sh_arch_flags(const struct sh_arch *a, int layer);
 
 /* The factor of the layer's products of queries and keys. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention whose queries come from experts (JetMoe, arXiv 2404.07413): a token's e-th expert, in the order of their
- * scores, makes the queries of the e-th set of heads, and takes what these give to the output, with its weight. Keys
- * and values are the same for each set: each head has a copy of them. */
+ * scores, makes the queries of the e-th set of heads and projects their output, multiplied by the expert's weight. All
+ * sets share the same keys and values: each head has a copy of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The norms before blocks. In A.X-K2 the output y of a norm has a gate: y sigmoid(W_out silu(W_in y)), where W_in gives
- * norm_rank numbers. In MiniMax-Text-01 y, times a factor, takes the place of the hidden states. */
+/* The norms before blocks. In A.X-K2 the output y of a norm has a gate: y sigmoid(W_out silu(W_in y)), where the output
+ * of W_in has norm_rank numbers. In MiniMax-Text-01 y, times a factor, replaces the hidden states. */
 #include "src/model/layer_parts.h"
 
 void sh_block_norm(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h,

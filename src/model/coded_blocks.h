@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Coded matrices (coded.h) in blocks that products read (kernels/packed.h). Codes, scales and zero points, which a
- * checkpoint keeps in matrices of their own, lie together there:
+/* Coded matrices (coded.h) in blocks that products read (kernels/packed.h). A block holds codes together with their
+ * scale and zero point, which a checkpoint keeps in separate matrices:
  *
  *     INT4_32   a word w, 16 bytes of nibbles q: low ones first                  x = scale * (q - zero)
  *     INT4_128  a word w; for 64 numbers 32 bytes of nibbles q: low ones first   x = scale * (q - zero)
@@ -19,14 +19,13 @@
 #include "kernels/backend.h"
 #include "src/model/coded.h"
 
-/* Columns in the order of their groups, where these are as large as each other: a new list [cols], else NULL. */
+/* The columns sorted by group, as a new list [cols], if all groups have the same size; otherwise NULL. */
 int *sh_coded_columns(const struct sh_coded *c);
 
-/* The format whose blocks have exactly the matrix's numbers; SH_PACKED_OTHER: none has. */
+/* The format whose blocks can hold exactly the matrix's numbers; SH_PACKED_OTHER: none. */
 enum sh_packing sh_coded_packing(const struct sh_coded *c);
 
-/* Whether rows [first, first + n) of a matrix that has blocks are known to be finite, from codes and scales; 0: they
- * may be, too. */
+/* Whether codes and scales show that rows [first, first + n) of a matrix that has blocks are finite; 0: not shown. */
 int sh_coded_is_finite(const struct sh_coded *c, size_t first, size_t n);
 
 /* Rows [first, first + n), [n, cols / elements, bytes]. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the tensors of a checkpoint with a quantization_config to coded matrices (coded.h). A matrix that is left whole
- * is there under its own name, so nothing is done for it. */
+/* From the tensors of a checkpoint with a quantization_config to coded matrices (coded.h). A matrix that is not
+ * quantised is stored under its own name, so nothing is done for it. */
 #include "src/model/coded.h"
 
 #include <stdio.h>

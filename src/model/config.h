@@ -23,23 +23,24 @@ void sh_config_close(struct sh_config *c);                          /* NULL is f
  * run. */
 const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e);
 
-/* Is it of a model that a text part of another family is wrapped in (families/wrappers.c)? */
+/* Does the config belong to a model whose text part is of another family (families/wrappers.c)? */
 int sh_config_is_wrapped(const struct sh_config *c);
 
 /* Fields that the family's tables leave 0 are completed: n_kv_head = n_head, d_head = d_model /
  * n_head, d_embed = d_model, scale = 1 / sqrt(d_head), embed_scale = 1, n_rot = rotary_share of d_head. */
 int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err *e);
-/* The same without what only the forward pass needs. Counts that neither the config nor the family gives stay 0, as
- * does max_pos if the config has none. */
+/* As sh_config_arch, but without the fields that only the forward pass needs. Counts that neither the config nor the
+ * family gives stay 0, as does max_pos if the config has none. */
 int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct sh_arch *out, struct sh_err *e);
-/* New sizes of the layers, all 0, which a->sizes points to from now on; freed with the config. */
+/* New sizes of the layers, all 0. From then on a->sizes points to them; they are freed with the config. */
 struct sh_layer_sizes *sh_config_sizes(const struct sh_config *c, struct sh_arch *a);
-/* config_sizes.c: afterwards n_head, n_kv_head, d_head and d_ff are the most that a layer has. -1: query heads that are
- * no multiple of the KV heads, in a layer or of the most; `key` is to blame. */
+/* config_sizes.c: sets n_head, n_kv_head, d_head and d_ff to the largest that a layer has. -1: the number of query
+ * heads is no multiple of the number of KV heads, in a layer or for the largest numbers; the error names `key`. */
 int sh_config_sized(const struct sh_config *c, const char *key, struct sh_arch *a, struct sh_err *e);
-/* The same after reading num_attention_heads_per_layer, num_key_value_heads_per_layer and intermediate_size_per_layer,
- * which may be absent. may_lack: as in GGUF files, 0 query heads mean no attention, 0 KV heads alone a product in its
- * place, and a width of 0 no feed-forward block; else numbers are at least 1. */
+/* As sh_config_sized, after reading num_attention_heads_per_layer, num_key_value_heads_per_layer and
+ * intermediate_size_per_layer, which may be absent. may_lack: as in GGUF files, 0 query heads mean no attention, 0 KV
+ * heads with query heads mean a product in its place, and a width of 0 means no feed-forward block; otherwise all
+ * numbers must be at least 1. */
 int sh_config_listed_sizes(const struct sh_config *c, struct sh_arch *a, int may_lack, struct sh_err *e);
 #define SH_WIDEST_HEADS ((size_t)100000000)     /* query heads times their width                      */
 /* The config.json key of the count at `field`, an offset in struct sh_arch; NULL: no key gives it. */
@@ -48,7 +49,7 @@ const char *sh_config_count_name(const struct sh_config *c, const struct sh_fami
 /* The facts that determine the memory of a model, even of one that cannot run. -1: not readable, an unknown model type,
  * or a key that is missing, out of range, or of unknown effect on the memory. `path`: as for sh_config_open. */
 int sh_config_facts(const char *path, struct sh_kv_facts *out, struct sh_err *e);
-/* The family of a model whose memory may be only counted: by model_type alone. */
+/* The family of a model that may have no forward pass, so that only its memory can be computed: by model_type alone. */
 const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_err *e);
 
 /* Reads the value of a key, such as "rope_scaling.factor" or "layer_types.3". *out is unchanged if the key is absent or
@@ -57,15 +58,16 @@ int sh_config_count(const struct sh_config *c, const char *key, int max, int *ou
                     struct sh_err *e);                              /* 1 to max                   */
 int sh_config_at_least(const struct sh_config *c, const char *key, int min, int max, int *out, struct sh_err *e);
 int sh_config_real(const struct sh_config *c, const char *key, double max, float *out, struct sh_err *e);
-/* The same for a number below 0, of `least` or more. */
+/* A number from `least` to below 0. */
 int sh_config_below(const struct sh_config *c, const char *key, double least, float *out, struct sh_err *e);
-/* A list of n numbers above 0. -1 also when it is absent. */
+/* A list of n numbers above 0. -1 also if the key is absent. */
 int sh_config_reals(const struct sh_config *c, const char *key, double max, float *out, int n, struct sh_err *e);
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
-/* The same outside of text_config. */
+/* A flag outside text_config. */
 int sh_config_outer_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
 int sh_config_has_text(const struct sh_config *c);                  /* is there a text_config?    */
-/* Is one of the words (NULL ends; none: anything) among the first of the list of that key, outside of text_config? */
+/* Is one of the words (the list ends with NULL; empty: any word) among the first of the list of that key, outside
+ * text_config? */
 int sh_config_outer_has(const struct sh_config *c, const char *key, const char *const *words);
 int sh_config_word(const struct sh_config *c, const char *key, const char **out, struct sh_err *e);
 
@@ -77,7 +79,7 @@ int sh_config_choice(const struct sh_config *c, const char *key, const struct sh
 /* A count from 1, or "auto", which leaves *out as it is. */
 int sh_config_auto(const struct sh_config *c, const char *key, int max, int *out, struct sh_err *e);
 
-/* One of the words, which must be there, as entry i of a list that has one for each layer. */
+/* Entry i of a list with one entry for each layer: it must be there and be one of the words. */
 int sh_config_choice_at(const struct sh_config *c, const char *list, int i, const struct sh_word *words, int *out,
                         struct sh_err *e);
 
@@ -86,7 +88,7 @@ int sh_config_is_null(const struct sh_config *c, const char *key);  /* … and i
 int sh_config_is_filled(const struct sh_config *c, const char *key); /* an object with keys        */
 int sh_config_is_set(const struct sh_config *c, const char *key);   /* … more than null, false, 0 or an empty list */
 int sh_config_is(const struct sh_config *c, const char *key, const char *json); /* absent, null, or this value */
-int sh_config_check_only(const struct sh_config *c, const char *only, struct sh_err *e); /* of a family's `only` */
+int sh_config_check_only(const struct sh_config *c, const char *only, struct sh_err *e); /* checks a family's `only` */
 int sh_config_length(const struct sh_config *c, const char *key);   /* of a list; -1: not a list */
 /* The name of key i of an object; NULL: there are fewer. */
 const char *sh_config_key_at(const struct sh_config *c, const char *key, int i);
@@ -95,7 +97,7 @@ const char *sh_config_first(const struct sh_config *c, const char *const *names,
 
 /* -1 with "key: found …, expected …". */
 int sh_config_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e);
-/* The same of a key outside of text_config. */
+/* The same for a key outside text_config. */
 int sh_config_outer_refuse(const struct sh_config *c, const char *key, const char *expected, struct sh_err *e);
 
 /* Fills `r` from the first of these objects that has keys; without one, frequencies are not scaled. Its rope_theta
@@ -104,17 +106,19 @@ int sh_config_rope(const struct sh_config *c, const char *const *objects, struct
                    struct sh_err *e);
 /* Lengthens max_pos if dynamic scaling or YaRN in `r` extends it. */
 void sh_config_lengthen(struct sh_arch *a, const struct sh_rope *r);
-/* Both, from the keys of LLaMA and its descendants. */
+/* sh_config_rope and sh_config_lengthen, from the keys of LLaMA and its descendants. */
 int sh_config_classic_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
-/* The same for families that rotate whole heads: a partial_rotary_factor is refused, except in GGUF. */
+/* As sh_config_classic_rope, for families that rotate whole heads: a partial_rotary_factor is refused, except in
+ * GGUF. */
 int sh_config_whole_rope(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
-/* rope_parameters with one object for full_attention and one for sliding_attention, maybe with shares of each head. */
+/* rope_parameters with one object for full_attention and one for sliding_attention, either possibly with the share of
+ * each head that is rotated. */
 int sh_config_ropes_by_kind(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
-/* The same for families that rotate whole heads. */
+/* As sh_config_ropes_by_kind, for families that rotate whole heads. */
 int sh_config_whole_ropes_by_kind(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
-/* Does the file have any such object? Without one, some families have a scaling of their own. */
+/* Does the file have any object with rotary parameters? Without one, some families have a scaling of their own. */
 int sh_config_says_rope(const struct sh_config *c);
-/* -1: a part of each head alone turns. */
+/* -1: only a part of each head is rotated. */
 int sh_config_turns_whole(const struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
 /* The window from sliding_window; null means none, `fallback` is used if the key is absent. */
@@ -135,15 +139,18 @@ int sh_config_blocks(const struct sh_config *c, const char *list, const struct s
 void sh_config_set_block(struct sh_arch *a, int layer, enum sh_layer_block block);
 /* The layers in the list attend; all others are recurrent. 1: the key is absent or null. */
 int sh_config_attending(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);
-/* Whether there is a layer that attends; -1: none, which `key` says. */
+/* -1: no layer attends; the error names `key`. */
 int sh_config_check_attends(const struct sh_config *c, const char *key, const struct sh_arch *a, struct sh_err *e);
-/* The delta rule with heads that fit each other and a bound on their sizes, once all of a->recurrent is known. */
+/* Checks the delta rule's heads: their numbers must fit each other, and their sizes are bounded. All of a->recurrent
+ * must be set. */
 int sh_config_check_delta(const struct sh_config *c, const struct sh_arch *a, struct sh_err *e);
-/* A state space with a bound on its sizes, once all of a->recurrent is known; `key` says the number of its heads. */
+/* Checks the sizes of a state space, which are bounded. All of a->recurrent must be set; `key` has the number of
+ * heads. */
 int sh_config_check_scan(const struct sh_config *c, const char *key, const struct sh_arch *a, struct sh_err *e);
 
-/* For families whose memory is only counted: a count up to 10^8; the rows of a table; the pattern of layers from a list
- * of strings, one letter each (models.txt); the same from layer_types, 1: there is no such list. */
+/* For families whose memory is only computed. count: a count up to 10^8; read: the rows of a table; pattern: the
+ * pattern of layers from a list of strings, one letter each (models.txt); the last one: the pattern from layer_types,
+ * 1: there is no such list. */
 int sh_facts_count(const struct sh_config *c, const char *key, int min, int *field, struct sh_err *e);
 int sh_facts_read(const struct sh_config *c, const struct sh_fact_key *k, struct sh_kv_facts *f, struct sh_err *e);
 int sh_facts_pattern(const struct sh_config *c, const char *list, const struct sh_word *words, struct sh_kv_facts *f,

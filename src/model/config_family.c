@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The families' tables over config.json (config.h): which family it is, and what its keys say. */
+/* Reads config.json (config.h) by the families' tables: finds the family, and takes the values of its keys. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

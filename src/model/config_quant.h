@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The quantization_config of a config.json: how the matrices of a checkpoint are stored (coded.h reads them). What it
- * says is checked against the tensors when these are joined; which matrices are left whole is seen from the tensors. */
+/* The quantization_config of a config.json: how the matrices of a checkpoint are stored (coded.h reads them). These
+ * settings are checked against the tensors when the pieces are joined; the tensors themselves show which matrices are
+ * not quantised. */
 #ifndef SH_MODEL_CONFIG_QUANT_H
 #define SH_MODEL_CONFIG_QUANT_H
 
@@ -17,7 +18,7 @@ enum sh_quant_method {
     SH_QUANT_BNB,               /* bitsandbytes, 4 or 8 bits                                      */
     SH_QUANT_MXFP4,
     SH_QUANT_BITNET,            /* numbers -1, 0 and 1 in two bits                                 */
-    SH_QUANT_MODELOPT           /* modelopt's NVFP4 and MXFP8, and several of its formats in one  */
+    SH_QUANT_MODELOPT           /* modelopt's NVFP4 and MXFP8, and its MIXED_PRECISION            */
 };
 
 enum sh_quant_span {            /* the numbers that share a scale                                 */
@@ -49,19 +50,19 @@ struct sh_quant {
  * range. */
 int sh_config_quant(const struct sh_config *c, struct sh_quant *out, struct sh_err *e);
 
-/* Which matrices a list, `ignore` or `exclude_modules`, leaves whole in all layers (config_whole.c); the output head
- * always is. */
+/* Which matrices a list, `ignore` or `exclude_modules`, leaves unquantised in all layers (config_whole.c). The output
+ * head is always unquantised. */
 struct sh_left_whole {
-    int attention;              /* what mixes tokens                                              */
-    int feed;                   /* feed-forward blocks, but for experts                           */
+    int attention;              /* attention, or a recurrence in its place                        */
+    int feed;                   /* feed-forward blocks except experts                             */
 };
 
 /* -1: a name that is not known, the head is missing, or the layers differ. */
 int sh_config_left_whole(const struct sh_config *c, const char *list, const struct sh_kv_facts *f,
                          struct sh_left_whole *out, struct sh_err *e);
 
-/* The formats for capacity (planner/capacity/kv_type.h): of all matrices, or of some kinds if the others are left
- * whole. `f` has all else already. */
+/* Sets the formats for capacity (planner/capacity/kv_type.h): of all matrices, or of some kinds if the others are not
+ * quantised. All other fields of `f` must be set. */
 int sh_config_quant_published(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e);
 
 #endif

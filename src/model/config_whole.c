@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list `ignore` of compressed-tensors and modelopt, or `exclude_modules` of modelopt's own file: names, expressions
- * after "re:", or patterns with '*'. It is read for the capacity, as far as it leaves out kinds of matrices in every
- * layer; how it spells them is free, so the spellings in use are known here. */
+ * after "re:", or patterns with '*'. It is read for the capacity if it leaves out whole kinds of matrices in every
+ * layer. Their spelling is not standardised, so this file lists the spellings in use. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

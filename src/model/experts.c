@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The experts of a layer. Each is read when the first token asks for it, in the order of the file, and stays as long as
- * there is room for it: then all sequences that go through the layer read it once. Those beyond the room are given back
- * after each use; the first ones stay, because the next rows ask in the same order again. Where the backend multiplies
- * by codes, an expert is not copied unless it is settled (sh_layer_settle), or the checkpoint does not have blocks
- * (coded_blocks.h): room is then that of its pages. */
+/* The experts of a layer. Each is read when the first token needs it, in the order of the file, and stays if there is
+ * room for it, so that it is read once for all sequences that go through the layer. Experts for which there is no room
+ * are released after each use; the first ones stay, because the next rows need them in the same order. Where the
+ * backend multiplies by codes, an expert is not copied unless it is settled (sh_layer_settle), or the checkpoint does
+ * not have blocks (coded_blocks.h): room is then that of its pages. */
 #include <stdlib.h>
 
 #include "src/base/mem.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hyper-connections (arXiv 2409.19606) in the form of Hy4: a token carries n residual streams. What a block reads is a
- * sum of them, and what it gives is added to each; the weights of both are sigmoids of products of all streams, normed
- * together. The output head reads such a sum, too. */
+/* Hyper-connections (arXiv 2409.19606) in the form of Hy4: a token carries n residual streams. A block's input is a
+ * weighted sum of the streams, and its output is added to each of them with another weight. All weights are sigmoids of
+ * products of all streams, normed together. The output head reads such a sum, too. */
 #include <math.h>
 #include <stdlib.h>
 

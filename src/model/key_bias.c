@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys that bring a number to add to all scores of theirs (Doge's dynamic mask, arXiv 2412.11834): of a token's values
- * v, KV head h has exp(decay_h softplus(W_h v + b_h)). It follows the key, where every query has 1 / scale, written
- * once (sh_activations_new); then come zeros up to a width that all attention takes. Queries, keys and values are as
- * wide as their products make them before that. */
+/* Keys with a number that is added to all their scores (Doge's dynamic mask, arXiv 2412.11834): for a token's values v,
+ * the number of KV head h is exp(decay_h softplus(W_h v + b_h)). It follows the key's elements; at the same place every
+ * query has 1 / scale, written once (sh_activations_new). Then come zeros up to a width that all attention accepts.
+ * Before that, queries, keys and values have the widths of their products. */
 #include <math.h>
 #include <stdlib.h>
 

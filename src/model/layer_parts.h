@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What layer.c and the files of its parts share: the weights of a layer, its products and norms. */
+/* What layer.c shares with the files that compute parts of a layer: its weights, products and norms. */
 #ifndef SH_MODEL_LAYER_PARTS_H
 #define SH_MODEL_LAYER_PARTS_H
 
@@ -24,28 +24,28 @@ struct sh_layer {
     int weight_bits;
     struct sh_weight *matrix[SH_N_ROLE];
     float *vector[SH_N_ROLE];
-    float knob[4];                      /* numbers of an activation that has some                 */
-    struct sh_experts *experts;         /* NULL: it has none                                      */
+    float knob[4];                      /* parameters of the activation, if it has any            */
+    struct sh_experts *experts;         /* NULL: the layer has none                               */
     int n_expert;
     struct sh_latent_head { struct sh_weight *key, *value; } *latent;   /* [n_latent]: of each head */
     int n_latent;
-    struct sh_weight **query_expert;    /* [n_query_expert, 2]: of queries, of outputs            */
+    struct sh_weight **query_expert;    /* [n_query_expert, 2]: matrices of queries, of outputs   */
     int n_query_expert;
     float *attention_bias, *mixture_bias;       /* host, [d_model]: SH_ATTN_MIX_B, SH_MIX_B; NULL: none */
     float *sinks;                       /* host, [n_head]; NULL: none                             */
     float lambda, *differential;        /* device, [d_head]; NULL: no differential attention      */
     float *choice, *expert_scale;       /* host, [n_expert]: SH_ROUTER_CHOICE, SH_EXPERT_SCALE; NULL: none */
     float *predict, *correct;           /* host: SH_ALTUP_PREDICT, SH_ALTUP_CORRECT; NULL: none   */
-    float scale;                        /* factor of what the layer gives: SH_LAYER_SCALE, or 1   */
+    float scale;                        /* factor of the layer's output: SH_LAYER_SCALE, or 1     */
     struct sh_hyper hyper[2];           /* before attention, before the feed-forward block        */
 };
 
-/* sh_layer_matrix for one of a numbered role. is_sound: it need not be looked at for NaN. *is_mapped: products read it
- * where the file is mapped; may be NULL. */
+/* sh_layer_matrix for one tensor of a numbered role. is_sound: it need not be checked for NaN. *is_mapped: products
+ * read the tensor in the mapped file; may be NULL. */
 int sh_layer_numbered(const struct sh_layer *l, enum sh_role role, int number, int is_sound, struct sh_weight **out,
                       int *is_mapped, struct sh_err *e);
 
-/* Whether a numbered role is one of those: codes, or numbers of 16 bits for products in f32. */
+/* Whether products read a numbered role in the mapped file: codes, or 16-bit numbers for products in f32. */
 int sh_layer_maps(const struct sh_layer *l, enum sh_role role);
 
 /* Each column of x, f32, times its factor (device); NULL: nothing. */
@@ -57,35 +57,39 @@ void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n
 /* x = the norm of h that a block reads, maybe with a gate (norm_rank). */
 void sh_block_norm(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h,
                    enum sh_role w, enum sh_role bias);
-/* SH_NORM_TAKEN: h = its norm, as what the block adds is added to; with SH_ATTN_KEEP, SH_MLP_KEEP h times that. */
+/* SH_NORM_TAKEN: replaces h by its norm, to which the block's output will be added; with SH_ATTN_KEEP or SH_MLP_KEEP,
+ * by the norm times these factors. */
 void sh_block_take(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, enum sh_adding what);
-/* From h, to which attention has been added, x as the feed-forward block reads it. */
+/* x = the input of the feed-forward block, from h, to which attention has been added. */
 void sh_block_between(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h);
 
 /* out = act(gate x) * (up x), or act(up x); the factors are kept in a->gate and a->gated. */
 void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                    const struct sh_expert *w, enum sh_limited what);
-/* The gate's activation, and the limits of both factors: what is left is their product. */
+/* Applies the gate's activation and the limits of both factors; only their product is left to do. */
 void sh_limits_apply(const struct sh_layer *l, const struct sh_limits *limits, struct sh_gate *gate);
 
-/* The experts of a layer that has some, none of them read yet, and what routing needs; 0 also where it has none. */
+/* Prepares the experts of a layer, none of them read yet, and what routing needs. Returns 0 also if it has no
+ * experts. */
 int sh_experts_new(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
 void sh_experts_drop(struct sh_layer *l);
-/* Their numbers in the order of the file, in which they should be asked for. */
+/* The numbers of the experts in the order of the file, in which callers should ask for them. */
 const int *sh_experts_order(const struct sh_layer *l);
-/* One for use until sh_experts_done; NULL: it cannot be read (sh_layer_failed). next: asked for after it, or -1. */
+/* An expert for use until sh_experts_done; NULL: it cannot be read (sh_layer_failed). next: the expert that the caller
+ * will ask for next, or -1. */
 const struct sh_expert *sh_experts_get(const struct sh_layer *l, int number, int next);
 void sh_experts_done(const struct sh_layer *l, int number);
-void sh_experts_settle(const struct sh_layer *l, int settles);  /* each when it has been used (sh_layer_settle) */
+void sh_experts_settle(const struct sh_layer *l, int settles);  /* each after its use (sh_layer_settle) */
 
-/* Where the router, or all of the experts, read the layer's input h: its products, or their norm, before all else; x is
- * scratch. */
+/* For mixtures whose router, or whose experts, read the layer's input h: computes the router's products, or the
+ * experts' norm, before h changes; x is scratch. */
 void sh_mixture_begin(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h);
-/* out (+)= what experts give of x, chosen by the rows `by`; add 0: the first of it replaces what was there. */
+/* out (+)= the experts' output for x; the router reads the rows `by`. add 0: the first output replaces the content of
+ * out. */
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                     struct sh_mat by, int add);
 
-/* A layer with experts keeps what they give of x for the next one, which adds it to h. */
+/* Of two layers, the one with experts keeps their output for x; the next one, without experts, adds it to h. */
 void sh_mixture_late(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x);
 
 /* A part of the rows that go from layer to layer (sh_arch_row): `cols` numbers from `at` on. */
@@ -94,11 +98,11 @@ struct sh_mat sh_layer_part(const struct sh_arch *c, void *hidden, int rows, siz
 /* The `used` experts of each row, the best first, and their weights, [rows, used]; choice: SH_ROUTER_CHOICE or NULL. */
 void sh_mixture_choose(const struct sh_arch *c, const float *choice, const float *logits, int rows, int *chosen,
                        float *weight);
-/* Each row of `out`, f32 and dense: `row` (host), NULL: zeros. */
+/* Sets each row of `out`, f32 and dense, to `row` (host); NULL: to zeros. */
 void sh_layer_fill(const struct sh_layer *l, struct sh_mat out, const float *row);
 /* A vector of the layer on the host, for free(); *out is NULL if the model has none. */
 int sh_layer_read(struct sh_layer *l, struct sh_model *m, enum sh_role role, float **out, struct sh_err *e);
-/* The numbers of an activation. */
+/* Reads the parameters of the activation. */
 int sh_layer_read_knobs(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
 
 /* out (+)= act(x w^T + bias) with the layer's own w and bias (SH_N_ROLE: none). */
@@ -122,24 +126,26 @@ static inline struct sh_mat sh_columns_of(struct sh_mat m, int parts, int col, i
                            (size_t)width};
 }
 
-/* Values narrower than keys: where their product writes them; from there to `v`, as wide as keys; back to their own
- * width, in a->sub, from what attention gave. Of other models: v itself, and nothing to do. */
+/* Values narrower than keys. made: where their product writes them; widen: pads them into `v`, as wide as keys; narrow:
+ * cuts attention's output `mixed` back to their width, in a->sub. In other models made returns v, and widen does
+ * nothing. */
 struct sh_mat sh_values_made(const struct sh_activations *a, struct sh_mat v);
 void sh_values_widen(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat v);
 struct sh_mat sh_values_narrow(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat mixed);
 
-/* Differential attention: what the layer has for it; queries, keys and values of x, not yet turned; what the output
- * product reads, from what attention gave, which is overwritten. */
+/* Differential attention. load: the layer's tensors for it; project: queries, keys and values of x, not yet rotated;
+ * finish: the input of the output product, from attention's output `mixed`, which is overwritten. */
 int sh_differential_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
 void sh_differential_project(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend,
                              struct sh_mat x);
 struct sh_mat sh_differential_finish(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat mixed);
 
-/* Keys that bring a number to add to their scores: queries, keys and values of x, not yet turned. */
+/* Keys with a number that is added to their scores: queries, keys and values of x, not yet rotated. */
 void sh_key_bias_project(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend,
                          struct sh_mat x);
 
-/* Attention whose queries come from experts: queries, keys and values of x; then out = what experts make of `mixed`. */
+/* Attention whose queries come from experts. project: queries, keys and values of x; finish: out = the experts' output
+ * for attention's output `mixed`. */
 int sh_attention_experts_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
 void sh_attention_experts_drop(struct sh_layer *l);
 void sh_attention_experts_project(const struct sh_layer *l, const struct sh_activations *a,
@@ -147,23 +153,24 @@ void sh_attention_experts_project(const struct sh_layer *l, const struct sh_acti
 void sh_attention_experts_finish(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out,
                                  struct sh_mat mixed);
 
-/* Several streams, and embeddings of layers. begin: what the layer works on, which end hands over to all of them; undo:
- * they are as they were before. */
+/* Several streams, and the layers' own embeddings. begin returns the stream that the layer works on; end spreads the
+ * result h over all streams; undo restores the streams as they were before begin. */
 int sh_streams_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
 void sh_streams_drop(struct sh_layer *l);
 struct sh_mat sh_streams_begin(const struct sh_layer *l, const struct sh_activations *a, void *hidden, int rows);
 void sh_streams_undo(const struct sh_layer *l, const struct sh_activations *a, void *hidden, int rows);
 void sh_streams_end(const struct sh_layer *l, const struct sh_activations *a, void *hidden, struct sh_mat h);
-/* The path next to attention: of x, which attention reads, too; then onto h, to which attention has been added. */
+/* The path next to attention. run: computes it from x, attention's input; join: adds it to h, to which attention has
+ * been added. */
 void sh_laurel_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x);
 void sh_laurel_join(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h);
 
-/* Hyper-connections: their three roles from `first` on. */
+/* Loads the tensors of hyper-connections: the three roles from `first` on. */
 int sh_hyper_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role first, int layer,
                   struct sh_hyper *out, struct sh_err *e);
 void sh_hyper_drop(const struct sh_backend *b, struct sh_dev *d, struct sh_hyper *h);
-/* out = the sum of the streams [rows, n * d_model], which stay; weights in `share`, with `both` also of what a block
- * adds. */
+/* out = the weighted sum of the streams [rows, n * d_model], which do not change. The weights are left in `share`; with
+ * `both`, also those of the block's output. */
 struct sh_hyper_place {
     const struct sh_backend *b;
     struct sh_dev *d;
@@ -172,16 +179,17 @@ struct sh_hyper_place {
 };
 void sh_hyper_join(const struct sh_hyper *y, const struct sh_hyper_place *p, struct sh_mat out, struct sh_mat streams,
                    int both);
-/* What a block of the layer reads; what it gives, to all streams. */
+/* begin: the input of a block of the layer; add: adds the block's output to all streams. */
 struct sh_mat sh_hyper_begin(const struct sh_layer *l, const struct sh_activations *a, void *hidden, int rows,
                              int is_feed);
 void sh_hyper_add(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat block);
 
-/* Keys and values from the layer that lends them, or for those that borrow them. */
+/* Takes the keys and values that the layer borrows from the row of each token, or stores those that it lends there. */
 void sh_streams_exchange(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend);
 
-/* Shared blocks. begin: what attention reads, [rows, 2 d_model]; end: of what attention gave, x as the recurrence reads
- * it. What adapters add to queries, keys and values of x; to a feed-forward block's factors. */
+/* Shared blocks. begin: attention's input, [rows, 2 d_model]; end: x, the input of the recurrence, from attention's
+ * output `mixed`. adapt: adds the adapters' part to queries, keys and values of x; adapt_feed: to the factors of a
+ * feed-forward block. */
 struct sh_mat sh_shared_begin(const struct sh_layer *l, const struct sh_activations *a, int rows);
 void sh_shared_end(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x,
                    struct sh_mat mixed);
@@ -190,20 +198,20 @@ void sh_shared_adapt(const struct sh_layer *l, const struct sh_activations *a, c
 void sh_shared_adapt_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat gate,
                           struct sh_mat up, struct sh_mat x);
 
-/* What is not loaded as its other tensors are: the convolution. */
+/* Loads the only tensor of a recurrent layer that is not loaded like the others: the convolution. */
 int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
-/* What the last product of a recurrent layer reads, [rows, n_v * d_v]. state: device, of each sequence
- * (sh_recurrent_state), read and written; NULL: they begin here. */
+/* Returns the input of a recurrent layer's last product, [rows, n_v * d_v]. state: the state of each sequence
+ * (sh_recurrent_state), on the device, read and written; NULL: all sequences begin here. */
 struct sh_mat sh_recurrent_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, int n_seq,
                                const int *start, float *state);
 
-/* The same of latent attention: what makes its keys and values. */
+/* Loads the tensors of latent attention that are not loaded like the others: those that make its keys and values. */
 int sh_latent_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e);
 void sh_latent_drop(struct sh_layer *l);
-/* Queries [rows, n_head * d_head] and keys [rows, d_head] of x, not yet turned. */
+/* Queries [rows, n_head * d_head] and keys [rows, d_head] of x, not yet rotated. */
 void sh_latent_project(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat q, struct sh_mat k,
                        struct sh_mat x);
-/* out [rows, n_head * d_v]: the heads' values of what attention gave. */
+/* out [rows, n_head * d_v]: the heads' values, from attention's output `mixed`. */
 void sh_latent_values(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out,
                       struct sh_mat mixed);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits of the factors of a gated feed-forward block. SiLU gives nothing below -0.28, so that a clip from both sides,
- * by a limit above that, is one from above. */
+/* Limits of the factors of a gated feed-forward block. SiLU is never below -0.28, so clipping to [-limit, limit] with a
+ * larger limit is clipping from above only. */
 #include "src/model/layer_parts.h"
 
 void sh_limits_apply(const struct sh_layer *l, const struct sh_limits *limits, struct sh_gate *gate)

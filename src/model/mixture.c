@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mixture of experts: the router's products come to the host, which chooses; then each expert that some token has
- * chosen, in the order of the file (experts.c), multiplies the rows of its tokens, gathered, and its results go back to
- * their rows with their weights. */
+/* A mixture of experts. The router's products are copied to the host, which chooses the experts. Then each chosen
+ * expert, in the order of the file (experts.c), multiplies the gathered rows of its tokens, and its results are added
+ * to these rows with their weights. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -58,49 +58,50 @@ const struct sh_arch *sh_model_arch(const struct sh_model *m);
  * on. SH_HEAD of a tied model is its token embedding. */
 int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out, struct sh_err *e);
 
-/* The same of a role that is numbered (struct sh_param), and how many there are. */
+/* As sh_model_tensor, for tensor `number` of a numbered role (struct sh_param); the number of tensors of such a
+ * role. */
 int sh_model_numbered(struct sh_model *m, enum sh_role role, int layer, int number, struct sh_tensor *out,
                       struct sh_err *e);
 int sh_model_count(const struct sh_model *m, enum sh_role role);
 
-/* Whether the tensor is packed and not unpacked yet. Then *out is complete except for `at`, and sh_model_rows unpacks n
- * of its rows into out [n, cols]. */
+/* Whether the tensor is packed and not unpacked yet. If so, *out is complete except for `at`, and sh_model_rows unpacks
+ * n of its rows into out [n, cols]. */
 int sh_model_is_packed(const struct sh_model *m, enum sh_role role, int layer, struct sh_tensor *out);
 void sh_model_rows(const struct sh_model *m, enum sh_role role, int layer, const int32_t *row, int n, float *out);
 
-/* A matrix in its checkpoint's own code, as backends keep it: nothing is read yet, and it is here until the model is
- * closed, also after a drop. 0: it is stored in another way, or it is pruned. */
+/* A matrix in the packed format of its checkpoint, as backends keep it. Nothing is read yet, and it stays valid until
+ * the model is closed, also after a drop. 0: the matrix is stored in another way, or it is pruned. */
 int sh_model_packed(const struct sh_model *m, enum sh_role role, int layer, int number, struct sh_packed *out,
                     const char **name);
 
-/* The same for numbers of 16 bits that lie in rows in the checkpoint: products widen them. */
+/* The same for 16-bit numbers that are stored row by row in the checkpoint: products widen them. */
 int sh_model_halves(const struct sh_model *m, enum sh_role role, int layer, int number, struct sh_packed *out,
                     const char **name);
 
-/* The numbers of a numbered role as they follow each other in the files, into order [sh_model_count]. */
+/* The numbers of the tensors of a numbered role in the order of the files, into order [sh_model_count]. */
 void sh_model_file_order(const struct sh_model *m, enum sh_role role, int layer, int *order);
 
 /* The layer's weights are not needed for now: their memory is released. -1: the weights outside the layers. */
 void sh_model_drop(struct sh_model *m, int layer);
 
-/* The same for one of a numbered role. */
+/* The same for one tensor of a numbered role. */
 void sh_model_drop_numbered(struct sh_model *m, enum sh_role role, int layer, int number);
 
-/* It will soon be read: the system may begin to. */
+/* Announces that the tensor will soon be read, so that the system may begin to read it. */
 void sh_model_ask_numbered(const struct sh_model *m, enum sh_role role, int layer, int number);
 
 size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outside the layers     */
-/* Bytes that the processor, or a device, keeps of a layer's weights for products of `dtype`: packed and coded matrices
- * as they are stored or in blocks (a device only those in formats of kernels/packed.h), on the processor numbers of 16
- * bits as such.
- * -1: of the output matrix. */
+/* Bytes that the processor, or a device, keeps of a layer's weights for products of `dtype`. Packed and coded matrices
+ * are kept as they are stored or in blocks (on a device only the formats of kernels/packed.h), 16-bit numbers as they
+ * are on the processor. Layer -1: the output matrix. */
 size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype, int is_host);
-/* Those of them that are not copied: they stay where the file is mapped. */
+/* The part of these bytes that is not copied: it stays in the mapped file. */
 size_t sh_model_mapped_bytes(const struct sh_model *m, int layer);
 int sh_model_has_codes(const struct sh_model *m, int layer);        /* is a matrix of a layer kept in codes? */
-/* All of that by the format that weights are kept in, most bytes first; returns how many formats (at most `most`). The
- * token embedding counts only where it is the output matrix, too: else its rows are read from the file as they are
- * asked for. `step` is what one token reads, with a mixture the share of the experts that it uses. */
+/* The bytes of all layers by the format in which weights are kept, most bytes first; returns the number of formats (at
+ * most `most`). The token embedding counts only if it is also the output matrix: otherwise its rows are read from the
+ * file when they are needed. `step` counts what one token reads; in a mixture this is the share of the experts that it
+ * uses. */
 struct sh_kept_format {
     const char *name;                   /* "f16", "Q4_K"                                          */
     size_t parameters, bytes, mapped;
@@ -108,14 +109,15 @@ struct sh_kept_format {
     double step;                        /* bytes                                                  */
 };
 int sh_model_kept_formats(const struct sh_model *m, enum sh_type dtype, struct sh_kept_format *out, int most);
-/* What sh_model_kept_bytes counts of one of a numbered role; 0: the layer has none. */
+/* The bytes that sh_model_kept_bytes counts for one tensor of a numbered role; 0: the layer has none. */
 size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype, int is_host);
 size_t sh_model_layer_parameters(const struct sh_model *m, int layer);      /* numbers, whatever type each has */
 size_t sh_model_bytes(const struct sh_model *m);        /* of all tensors; what is shared counts once */
 size_t sh_model_parameters(const struct sh_model *m);   /* numbers in all tensors; what is shared counts once */
 enum sh_type sh_model_type(const struct sh_model *m);               /* of most weights, by bytes  */
 const char *sh_model_stored_as(const struct sh_model *m);           /* the same in the file: "f32", "Q4_K" */
-/* All of them, most numbers first: "INT4, FP8 E4M3, bf16"; for free(). NULL: each tensor has a plain type. */
+/* The names of all stored formats, that of most weights first: "INT4, FP8 E4M3, bf16"; for free(). NULL: each tensor
+ * has a plain type. */
 char *sh_model_formats(const struct sh_model *m);
 const char *sh_model_name(const struct sh_model *m);                /* for people                 */
 const char *sh_model_family(const struct sh_model *m);              /* "opt"                      */
@@ -132,7 +134,7 @@ float sh_tensor_element(const struct sh_tensor *t, size_t i);
 /* An error for the first element that is NaN or infinite. Reads the whole tensor. */
 int sh_model_check_finite(const struct sh_tensor *t, struct sh_err *e);
 
-/* The same for a matrix in its code, read some rows at a time. */
+/* The same for a matrix in its packed format, read some rows at a time. */
 int sh_packed_check_finite(const struct sh_packed *p, const char *name, struct sh_err *e);
 
 /* ---- the numbers of a weight (numbers.c) ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's tensors as model.c binds them to a checkpoint, for the files that tell what a model consists of
- * (model_contents.c) and how its tensors lie there (model_mapped.c). No other file includes it. */
+/* A model's tensors as model.c binds them to a checkpoint. Only model.c and its parts include this header:
+ * model_contents.c, which lists what a model consists of, and model_mapped.c, which says where its tensors are in the
+ * files. */
 #ifndef SH_MODEL_MODEL_BOUND_H
 #define SH_MODEL_MODEL_BOUND_H
 
@@ -17,11 +18,11 @@ struct bound {
     char *name;
     const struct sh_param *param;
     const struct sh_stored *stored;     /* NULL in a random model                                 */
-    void *own;                          /* made, or copied because it does not lie as it is wanted */
+    void *own;                          /* random numbers, or a copy in the layout that is needed */
     enum sh_type type;
     int rows, cols;
     struct sh_layout layout;            /* place of the parameter within `stored`, or within its slice */
-    size_t slice;                       /* elements before it                                     */
+    size_t slice;                       /* elements of `stored` before the slice                  */
     int d_head;                         /* 0, or the width of heads whose rows are paired (gguf_tensors.h) */
     int number;                         /* number of a numbered role                              */
 };
@@ -30,24 +31,24 @@ struct sh_model {
     char *path, *name;                  /* path as given, for messages; name for people           */
     struct sh_config *config;
     const struct sh_family *family;
-    struct sh_family *gguf_family;      /* the same with GGUF's names, else NULL                  */
+    struct sh_family *gguf_family;      /* `family` with GGUF's names, else NULL                  */
     struct sh_arch arch;
     struct sh_weights *file;            /* NULL in a random model                                 */
     uint64_t seed;
-    double pruned;                      /* share of each matrix of a layer                         */
+    double pruned;                      /* share of each matrix of a layer that is set to 0       */
     struct bound *bound;
     size_t n_bound, per_layer;          /* places of a layer                                      */
     size_t first[N_LAYER_ROLE + 1];     /* starts of a layer's places, by role                    */
     pthread_mutex_t lock;               /* sh_model_enter                                         */
 };
 
-/* In arithmetic. */
+/* Bytes in the type for arithmetic. */
 static inline size_t sh_bound_bytes(const struct bound *b)
 {
     return (size_t)b->rows * (size_t)b->cols * sh_type_bytes(b->type);
 }
 
-/* `number`: 0, or of a numbered role. */
+/* `number`: of a tensor of a numbered role; otherwise 0. */
 static inline struct bound *sh_bound_at(const struct sh_model *m, enum sh_role role, int layer, int number)
 {
     if (role < SH_LAYER_ROLE)
@@ -56,13 +57,13 @@ static inline struct bound *sh_bound_at(const struct sh_model *m, enum sh_role r
     return &m->bound[SH_LAYER_ROLE + (size_t)layer * m->per_layer + in_layer];
 }
 
-/* One tensor holds all of a numbered role. */
+/* Does one tensor of the file hold all numbers of a numbered role? */
 static inline int sh_bound_is_sliced(const struct sh_param *p)
 {
     return p->count != SH_ONE && !strchr(p->name, '@');
 }
 
-/* Of a shared block that an earlier layer has, too. */
+/* Is it a tensor of a shared block that an earlier layer already has? */
 static inline int sh_bound_is_again(const struct sh_model *m, const struct bound *b, int layer)
 {
     int first = sh_arch_block_layer(&m->arch, layer);
@@ -82,13 +83,13 @@ static inline int sh_bound_is_normed(const struct sh_model *m, const struct boun
     return m->arch.head_norm != SH_HEAD_PLAIN && b->param->role == SH_HEAD;
 }
 
-/* Are its numbers others than those of the file? */
+/* Do its numbers differ from those of the file? */
 static inline int sh_bound_is_changed(const struct sh_model *m, const struct bound *b)
 {
     return sh_bound_is_pruned(m, b) || sh_bound_is_normed(m, b);
 }
 
-/* The layout with rows counted through all matrices of a stack. */
+/* The layout with rows numbered through all matrices of a stack. */
 static inline struct sh_layout sh_bound_in_stack(const struct bound *b)
 {
     struct sh_layout l = b->layout;
@@ -97,7 +98,7 @@ static inline struct sh_layout sh_bound_in_stack(const struct bound *b)
 }
 
 /* Finds the place of every tensor of the model, whose family, arch and file are set (model_bind.c). -1: a tensor is
- * missing, is not as the config says, or means another model. */
+ * missing, differs from the config, or belongs to another kind of model. */
 int sh_model_bind(struct sh_model *m, struct sh_err *e);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers, most of them without attention, that carry a state from token to token: the gated delta rule (Yang et al.,
  * 2024; Qwen3-Next), selective state spaces (Gu and Dao, 2023: Mamba; Dao and Gu, 2024: Mamba-2), short convolutions
- * (LFM2), and linear attention (MiniMax-Text-01). Products of x, which pass a causal convolution, feed the backend's
- * operation that moves the state (backend.h); what it gives meets a gate. */
+ * (LFM2), and linear attention (MiniMax-Text-01). Products of x pass through a causal convolution into the backend's
+ * operation that updates the state (backend.h), and its output is multiplied by a gate. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scalars are computed in double and rounded once, as Python's are when they meet a
- * tensor of f32; whatever is an element of a tensor there is f32 here. */
+/* Scalars are computed in double and rounded once, like Python's scalars when they are combined with an f32 tensor;
+ * numbers that are elements of a tensor in transformers are f32 here. */
 #include "src/model/rope.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Zamba2's transformer blocks (arXiv 2411.15242), which several layers share: before its recurrence such a layer sends
- * its input and the token's embedding, together and normed, through attention and a feed-forward block; what a matrix
- * of the layer makes of that is added to what the recurrence reads, and to nothing else. Adapters of low rank make each
- * use of a block another one. */
+ * its input and the token's embedding, together and normed, through attention and a feed-forward block; the result,
+ * multiplied by a matrix of the layer, is added to the input of the recurrence, and to nothing else. Low-rank adapters
+ * make each use of a block different. */
 #include "src/model/layer_parts.h"
 
 /* The embedding follows the hidden state in a token's row. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Gemma 3n and 4 add to a layer. Several residual streams (AltUp, arXiv 2301.13310): each layer predicts all of
- * them from the token itself, works on one, and corrects all by what that one became. A low-rank path next to attention
- * (LAuReL, arXiv 2411.07501). An embedding of the token that is the layer's own. */
+/* What Gemma 3n and 4 add to a layer. Several residual streams (AltUp, arXiv 2301.13310): each layer predicts all
+ * streams with weights that the token determines, works on one, and corrects all by the result. A low-rank path next to
+ * attention (LAuReL, arXiv 2411.07501). An embedding of the token that is the layer's own. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that are narrower than keys. Everything that keeps and attends has one width for both, so each head's values
- * are followed by zeros: the rest of what attention gives is then zero, too, and is left out before the last product.
- * The zeros are written once (sh_activations_new): where they are does not depend on the number of heads. */
+/* Values that are narrower than keys. Caches and attention have one width for both, so each head's values are padded
+ * with zeros. The same part of attention's output is then zero, too, and is left out before the last product. The zeros
+ * are written once (sh_activations_new): where they are does not depend on the number of heads. */
 #include "src/model/layer_parts.h"
 
 struct sh_mat sh_values_made(const struct sh_activations *a, struct sh_mat v)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See weights.h. A checkpoint is a list of parts (files) and one table of their tensors, sorted by name. The formats
- * differ in their file names and in who reads a part; the index of shards is the same JSON for all. */
+ * differ in their file names and in the reader of a part; the index of shards is the same JSON for all. */
 #include "src/model/weights.h"
 
 #include <dirent.h>

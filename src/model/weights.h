@@ -15,9 +15,9 @@
 
 #define SH_MAX_RANK 8
 
-struct sh_stored {                          /* one tensor as the file has it                      */
+struct sh_stored {                          /* one tensor as the file stores it                   */
     char *name;
-    const char *file;                       /* path of the file that it is in                     */
+    const char *file;                       /* path of its file                                   */
     const unsigned char *at;                /* row-major, little-endian, at any address           */
     size_t bytes;
     size_t shape[SH_MAX_RANK];
@@ -25,7 +25,7 @@ struct sh_stored {                          /* one tensor as the file has it    
     char dtype[16];                         /* "F32", "BF16", …; also types that cannot be read   */
     const struct sh_gguf_type *packed;      /* the format of packed blocks (gguf_tensors.h); NULL: not packed */
     const struct sh_coded *coded;           /* made from several tensors (coded.h), `at` is its codes; else NULL */
-    void *copy;                             /* `at`, where the file has another order; else NULL  */
+    void *copy;                             /* what `at` points to if the file has another order; else NULL */
 };
 
 struct sh_weights;
@@ -36,7 +36,7 @@ struct sh_gguf_type;
 /* One file: .safetensors, .gguf or .npy by its name, else PyTorch's. The first file of a split GGUF model opens all. */
 struct sh_weights *sh_weights_open(const char *path, struct sh_err *e);
 
-/* The first of these in a folder: model.safetensors, the shards that model.safetensors.index.json
+/* Opens the first of these that is in the folder: model.safetensors, the shards that model.safetensors.index.json
  * names, pytorch_model.bin, the shards that pytorch_model.bin.index.json names. */
 struct sh_weights *sh_weights_open_folder(const char *folder, struct sh_err *e);
 
@@ -45,7 +45,7 @@ void sh_weights_close(struct sh_weights *w);                        /* NULL is f
 size_t sh_weights_count(const struct sh_weights *w);
 size_t sh_weights_file_bytes(const struct sh_weights *w);           /* all files together         */
 
-/* In the order of their names; the one of that name, or NULL. */
+/* Tensor i in the order of names; the tensor with a name, or NULL. */
 const struct sh_stored *sh_weights_at(const struct sh_weights *w, size_t i);
 const struct sh_stored *sh_weights_find(const struct sh_weights *w, const char *name);
 
@@ -59,14 +59,14 @@ int sh_stored_type(const struct sh_stored *t, enum sh_type *out, struct sh_err *
 /* "[128, 32]" in `text`, cut to `bytes`. Returns text. */
 const char *sh_stored_shape(const struct sh_stored *t, char *text, size_t bytes);
 
-/* Its pages may leave memory; they come back when touched. */
+/* The tensor's pages may leave memory; they are read again when touched. */
 void sh_stored_drop(const struct sh_stored *t);
 
-/* The same of part `i` of `n` equal ones along the first dimension; ask 1: it will soon be read. */
+/* The same for part `i` of `n` equal parts along the first dimension; ask 1: the part will soon be read. */
 void sh_stored_part(const struct sh_stored *t, size_t i, size_t n, int ask);
 
-/* Takes this table [n] in place of its own, whose tensors stay where they are: those in the new one that are coded own
- * their names and what `coded` points to. */
+/* Replaces the table of tensors by this one, [n]; the data of the tensors stay where they are. Coded tensors of the new
+ * table own their names and what `coded` points to. */
 void sh_weights_replace(struct sh_weights *w, struct sh_stored *tensors, size_t n);
 
 /* ---- for the readers of file formats ---- */
@@ -79,11 +79,13 @@ struct sh_part {                            /* one file                         
     struct sh_gguf *gguf;                   /* the header of a GGUF file, else NULL               */
 };
 
-/* Fill `tensors` from the mapped file. The caller puts the path in front of an error, and frees what is there then. */
+/* Fills `tensors` from the mapped file. After an error, the caller puts the path before the message and frees what was
+ * filled. */
 typedef int sh_read_part(struct sh_part *p, struct sh_err *e);
 sh_read_part sh_safetensors_read, sh_torch_file_read, sh_npy_read;      /* GGUF's: gguf_tensors.h */
 
-/* By name, each name once, or an error; by place, for readers that check the bytes between. */
+/* Sorts the tensors by name (-1: a name occurs twice); by place in the file, for readers that check the bytes between
+ * tensors. */
 int sh_part_sort(struct sh_part *p, struct sh_err *e);
 void sh_part_sort_by_place(struct sh_part *p);
 

@@ -29,8 +29,8 @@ struct sh_calibrate {
     int has_engine[SH_N_SCHED];
 };
 
-/* Files as serving_runs.h reads them, engines by name or file (at most one of each scheduler; without any the built-in
- * ones), and files with more GPUs and models, or NULL. Clear in any case. */
+/* Reads files of benchmarks (serving_runs.h), engines by name or file (at most one for each scheduler; none: the
+ * built-in ones), and files with more GPUs and models, or NULL. Clear in any case. */
 int sh_calibrate_open(struct sh_calibrate *c, const struct sh_list *files, const char *engines,
                       const struct sh_serving_run *server, const char *gpus, const char *models, struct sh_err *e);
 void sh_calibrate_clear(struct sh_calibrate *c);
@@ -38,7 +38,7 @@ void sh_calibrate_clear(struct sh_calibrate *c);
 /* Simulates every run. -1: a run cannot be simulated, and e says why; with `skip`, its times are NaN instead. */
 int sh_calibrate_predict(struct sh_calibrate *c, int skip, struct sh_err *e);
 
-/* Mean absolute relative error of the times of the runs, those without a time left out; NaN if there are none. */
+/* Mean absolute relative error of the predicted times. Runs without a time are left out; NaN if there are no others. */
 struct sh_calibrate_error { int tpot_n, ttft_n; double tpot, ttft; };
 struct sh_calibrate_error sh_calibrate_error(const struct sh_calibrate *c);
 
@@ -51,8 +51,8 @@ extern const char *const sh_calibrate_group_names[SH_N_GROUP];
 
 /* Fits a factor of the *time* of each group, such that the sum of the logarithmic errors, large ones counted less, and
  * of the factors' own distance from 1 is least: Gauss-Newton steps from 1, the same for the same runs. A factor about
- * which the runs say nothing stays near 1. All runs are of one engine and one generation. c->engine is then the fitted
- * one, the predictions are its own. */
+ * which the runs say nothing stays near 1. All runs are of one engine and one generation. Afterwards c->engine is the
+ * fitted engine, and the predictions are those of this engine. */
 int sh_calibrate_fit(struct sh_calibrate *c, double factor[SH_N_GROUP], struct sh_err *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Benchmarks of real servers: a closed loop of clients each, and its mean times. Read from
+/* Benchmarks of real servers, each with a fixed number of clients, and their mean times. Read from
  *
  *     a table        columns separated by tabs, named in the first line: model gpu engine concurrency isl osl tpot_ms,
  *                    and, if they are there, id version weights attn kv isl_min osl_min tp ep dp pp chunk recv client
@@ -31,7 +31,8 @@ struct sh_serving_runs {
     char *folder;                       /* folder of the file, where configs/MODEL.json may be; owned */
 };
 
-/* `server`: what a JSON file does not say; words of a table win. Appends to `out`. Errors name file and line. */
+/* `server`: what a JSON file does not say; what a table says takes precedence. Appends to `out`. Errors name file and
+ * line. */
 int sh_serving_read(const char *path, const struct sh_serving_run *server, struct sh_serving_runs *out,
                     struct sh_err *e);
 void sh_serving_runs_clear(struct sh_serving_runs *r);
@@ -41,7 +42,7 @@ int sh_serving_read_json(const char *path, const char *text, size_t bytes, const
                          struct sh_serving_runs *out, struct sh_err *e);
 void sh_serving_append(struct sh_serving_runs *out, const struct sh_serving_run *run);
 
-/* The values are within what a simulation takes; fills in what is 0. */
+/* Checks that a simulation accepts the values, and fills in those that are 0. */
 int sh_serving_check(struct sh_serving_run *r, struct sh_err *e);
 
 #endif

@@ -25,7 +25,7 @@ struct sh_capacity_args {
     size_t memory, overhead;            /* memory 0: the board's                                  */
     double util, reserve, bandwidth, flops, price;      /* below 0: not given                      */
     int link, uneven;
-    int has_plan;                       /* budgets come from a plan or a store, not from `budget`  */
+    int has_plan;                       /* budgets come from a plan or a store, not from `budget` */
 };
 
 /* Comma-separated lists; empty items are refused. *n items, at most SH_CAPACITY_MOST. */
@@ -56,13 +56,13 @@ int sh_capacity_ask_fill(const struct sh_capacity_args *a, const struct sh_capac
                          const struct sh_capacity_question *q, struct sh_capacity_ask *out, uint64_t **layers,
                          struct sh_err *e);
 
-/* What a server on the board takes. */
+/* The terms of a server's own memory on the board. */
 struct sh_server sh_capacity_server(const struct sh_capacity_args *a, const struct sh_gpu *b);
 
-/* tp must divide the number of query heads, or of heads of a state layer: servers refuse other shapes. 0: it does;
- * else the error names the number. */
+/* Checks that tp divides the number of query heads, or of heads of a state layer: servers refuse other values. If it
+ * does not, the error names the number of heads. */
 int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e);
-/* The query heads of a layer that tp does not divide; 0: it divides those of all. */
+/* The number of query heads of a layer whose heads tp does not divide; 0: it divides those of all layers. */
 int sh_capacity_odd_heads(const struct sh_kv_shape *s, int tp);
 
 /* ---- plans: capacity_plan.c ---- */

@@ -24,9 +24,9 @@ int sh_capacity_model(const struct sh_capacity_names *n, const char *name, int i
 int sh_capacity_board(const struct sh_capacity_names *n, const char *name, int i, struct sh_gpu *out,
                       struct sh_err *e);
 
-/* What the tensors of a GGUF file take, by part and layer: such files mix formats, so only the file says how large the
- * weights are. Fills s->stored if the path is a GGUF file, else leaves it NULL. -1: the file cannot be read, or has a
- * tensor of no known part of a model. */
+/* The bytes of the tensors of a GGUF file, by part and layer: such files mix formats, so only the file says how large
+ * the weights are. Fills s->stored if the path is a GGUF file, else leaves it NULL. -1: the file cannot be read, or has
+ * a tensor of no known part of a model. */
 int sh_capacity_stored(const char *path, struct sh_kv_shape *s, struct sh_err *e);
 
 #endif

@@ -15,15 +15,15 @@ enum { SH_OWN_FORMATS = 16 };
 struct sh_capacity_own {
     const char *model;                  /* not owned                                              */
     struct sh_kept_format format[SH_OWN_FORMATS];
-    struct sh_model *of;                /* names of formats are its                               */
+    struct sh_model *of;                /* owns the names of formats                              */
     int n_format, rows;                 /* rows: tokens that go through a layer together          */
-    uint64_t weights, mapped, copied;   /* bytes: all; where the file is mapped; copies, in another order or type */
+    uint64_t weights, mapped, copied;   /* bytes: all; in the mapped file; copies in another order or type */
     uint64_t length, batch, token, sequence, cache;     /* bytes of a token, of a sequence, of the batch */
-    uint64_t activations, most;         /* most: all but what is mapped                           */
+    uint64_t activations, most;         /* most: everything except mapped pages                   */
     char kv[SH_CAPACITY_WORD];
 };
 
-/* Is it this that --engine names? */
+/* Does --engine name this program? */
 int sh_capacity_is_own(const struct sh_capacity_args *a);
 
 /* -1: an option that belongs to a GPU or a server, or the checkpoint cannot be read. Clear it in any case. */

@@ -20,30 +20,30 @@ struct sh_quality_point {
     char policy[48], knobs[192], allocator[64], budget[32];     /* budget: as capacity takes it, "0.2" or "64" */
     struct sh_measured on;              /* the texts                                               */
     char model[160];                    /* its name in the store, else its fingerprint             */
-    char settings[SH_QUALITY_SETTINGS]; /* the others, "key=value\n" each                          */
+    char settings[SH_QUALITY_SETTINGS]; /* the other settings, "key=value\n" each                 */
     enum sh_quality kind;
     int bits;                           /* size of the cache's numbers                            */
     int is_over;                        /* it kept more than its budget                           */
     int is_plan;                        /* does it belong to a plan, whose heads keep `budget` on average? */
     int is_judged;                      /* a plan that met its target on texts that its search did not use */
-    double value, low, high;            /* PPL: increase as a share; RECALL: kept mass with its 95 %, or NaN */
+    double value, low, high;            /* PPL: increase as a share; RECALL: kept mass with its 95 % interval, or NaN */
     double bound;                       /* PPL: one-sided 95 % bound of the increase; NaN: not known */
     int sequences;                      /* sequences that the bound is over; 0: over tokens, as if independent */
     double tokens, length;              /* measured on; mean tokens of a text, NaN: not known       */
 };
 
-/* All measured budgets, also those of plans; without policies that cannot run (they see the future) or kept more than
- * their budget, and without full caches. *out for free(). -1: the store cannot be read. */
+/* All measured budgets, including those of plans. Policies that cannot run (because they see the future), results that
+ * kept more than their budget, and full caches are left out. *out for free(). -1: the store cannot be read. */
 int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struct sh_err *e);
 
 struct sh_quality_ask {
     enum sh_quality kind;
     double limit;                       /* increase at most, or mass at least                      */
     const char *policy;                 /* only this one; NULL: any                               */
-    const char *model;                  /* whose: others count only where the store has nothing of it; NULL: any */
-    int own_model;                      /* the store has something of it (sh_quality_narrow)      */
-    const char *measured_on;            /* the text; NULL: the only one                           */
-    int bits;                           /* only caches of such numbers                            */
+    const char *model;                  /* others count only if the store has no results of this one; NULL: any */
+    int own_model;                      /* the store has results of `model` (sh_quality_narrow)   */
+    const char *measured_on;            /* name of the text; NULL: the store's only one           */
+    int bits;                           /* only caches with so many bits per number               */
     uint64_t length;                    /* tokens at which budgets are compared                   */
 };
 
@@ -63,22 +63,22 @@ void sh_quality_narrow(const struct sh_quality_point *p, int n, struct sh_qualit
 /* What a limit is compared with: the bound of an increase, kept mass itself. */
 double sh_quality_judged(const struct sh_quality_point *p);
 
-/* The smallest budget that meets the limit, of equal ones the best. NULL: none does, and e names the best; or they were
- * measured on several texts. */
+/* The smallest budget that meets the limit; among equal budgets, the best result. NULL: none does, and e names the best
+ * one; or the results were measured on several texts. */
 const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
                                                 const struct sh_quality_ask *a, struct sh_err *e);
 
 /* Sets the hint: the command that measures more of this kind, for a policy and bits. */
 void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_err *e);
 
-/* The evidence as a line, which begins with the model if that is another one. For free(). */
+/* The evidence as a line. If it is of another model, the line begins with that model's name. For free(). */
 char *sh_quality_text(const struct sh_quality_point *p, const char *db, const char *model, uint64_t length);
 
 /* "+0.64 %, at most +1.19 % over 24 sequences", "kept mass 0.9512": the value in few words. For free(). */
 char *sh_quality_cost(const struct sh_quality_point *p);
 
-/* "h2o:recent=10": the policy and the knobs without their default; and the same with the settings in which the points
- * `all`, of which p is one, differ: "h2o:recent=10, prefill 64". Both for free(). */
+/* "h2o:recent=10": the policy and the knobs that are not at their defaults. The second function adds the settings in
+ * which the points `all` differ, p among them: "h2o:recent=10, prefill 64". Both for free(). */
 char *sh_quality_policy(const struct sh_quality_point *p);
 char *sh_quality_name(const struct sh_quality_point *const *all, int n, const struct sh_quality_point *p);
 void sh_quality_settings(const json_t *settings, int bits, char *to, size_t bytes);

@@ -18,23 +18,23 @@ struct sh_capacity_row {
     char weights[176];
     int tp, pp, ep, fits, max_pos, priced;
     int order;                          /* place in the order in which rows were asked for        */
-    double sort;                        /* key: of rows that fit alike the smaller comes first     */
+    double sort;                        /* sort key: of two rows that both fit, the smaller comes first */
     uint64_t memory, limit, weights_bytes, overhead, room, shortfall, length, batch, max_batch, max_length;
     uint64_t token, sequence, prefix, states, lora, fixed, further, max_budget, beside_prompt, uniform, scattered;
     uint64_t parameters, page;
     const char *unfit;
     double util, decode_s, decode_rate, prefill_s, prefill_rate, usd, cache_share;
     const char *bound, *prefill_bound;
-    double room_low, room_high;         /* what a server's own terms leave of the room             */
+    double room_low, room_high;         /* room that a server's own memory leaves                 */
     uint64_t batch_low, batch_high;
-    const char *engine;                 /* engine of what is expected; NULL: nothing is            */
+    const char *engine;                 /* engine of the expected times; NULL: none               */
     double expected_s, expected_rate, expected_first_s; /* time per token, tokens/s, time to the first token */
     double expected_rest_s;             /* seconds from shared prefix to first token; NaN: none, or not reused  */
-    double error, first_error;          /* mean relative error of such servers; NaN: none was measured */
+    double error, first_error;          /* mean relative error for such servers; NaN: none was measured */
     int error_runs;
 };
 
-/* What a row is made of. */
+/* The question that a row answers. */
 struct sh_capacity_answer {
     const struct sh_capacity_ask *ask;
     const struct sh_gpu *board;
@@ -66,7 +66,7 @@ struct sh_capacity_study {
     struct sh_capacity_ask ask;         /* its question                                           */
     uint64_t *layers;                   /* and what its budget points at                           */
     struct sh_plan plan;
-    struct sh_engine engine;            /* where args->engine                                     */
+    struct sh_engine engine;            /* set if args->engine is given                           */
     struct sh_quality_point *point;     /* measured budgets of the store                          */
     int n_point;
     char **evidence;                    /* lines that rows point at                                */

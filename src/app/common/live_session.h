@@ -52,12 +52,12 @@ int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format 
 int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struct sh_common *c, const char *command,
                  struct sh_err *e);
 
-/* Opens devices and model; then, once the texts are known, loads the weights: for texts of that many positions, with
- * that many rows at a time if that suits the device, and at least `block`. */
+/* Opens devices and model. load, once the texts are known, loads the weights for texts of `positions` tokens, with
+ * `rows` rows at a time if that suits the device, but at least `block`. */
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e);
 int sh_live_load(struct sh_live *l, int positions, int rows, int block, struct sh_err *e);
-/* For whole texts, of `longest` tokens at most and `all` together, that go through one layer after another
- * (engine/eval.h): weights that do not fit stay on disk, but for one layer. */
+/* As sh_live_load, for whole texts that go through one layer after another (engine/eval.h): texts of at most `longest`
+ * tokens, `all` tokens together. Weights that do not fit stay on disk, except those of one layer. */
 int sh_live_load_texts(struct sh_live *l, int longest, long long all, struct sh_err *e);
 void sh_live_close(struct sh_live *l);                  /* {0} is fine */
 
@@ -78,7 +78,7 @@ struct sh_live_shape {
     int length;                         /* tokens in all, if the policy depends on them; else 0   */
     int angles;                         /* sh_rope_length of the prompt, if they depend on it; 0  */
     int prefill, block;                 /* block 0: token after token                             */
-    int block_asked;                    /* the same, not limited by the prompt                    */
+    int block_asked;                    /* block, if the prompt did not limit it                  */
 };
 
 /* Does the policy keep all tokens in each of these layers, whatever the budget? */
@@ -95,12 +95,12 @@ int sh_live_shape(const struct sh_live *l, const struct sh_live_cache *c, int n_
  * number of tokens kept, rotary angles and code layout. 1: s is now for both; 0: s is unchanged. */
 int sh_live_shape_join(struct sh_live_shape *s, const struct sh_live_shape *other);
 
-/* sh_session_check of it; before sh_live_load, too. */
+/* sh_session_check for a session of this shape; also valid before sh_live_load. */
 int sh_live_check(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape,
                   struct sh_err *e);
 struct sh_session *sh_live_session(const struct sh_live *l, const struct sh_live_cache *c,
                                    const struct sh_live_shape *shape, int n_seq, struct sh_err *e);
-/* sh_session_fit of it. */
+/* sh_session_fit for a session of this shape. */
 int sh_live_fit(const struct sh_live *l, const struct sh_live_cache *c, const struct sh_live_shape *shape, int most,
                 int *on_host, struct sh_err *e);
 

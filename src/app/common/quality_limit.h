@@ -8,7 +8,7 @@
 /* "1%", "0.01" */
 int sh_quality_share(const char *option, const char *text, double *out, struct sh_err *e);
 
-/* The same without shares of 1 and more, which are mostly meant as per cent: those need the sign. */
+/* As above, but a number of 1 or more needs the % sign, because it is mostly meant as per cent. */
 int sh_quality_increase(const char *option, const char *text, double *out, struct sh_err *e);
 
 #endif

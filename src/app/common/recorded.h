@@ -14,7 +14,7 @@ int sh_runs_choose(struct sh_store *s, int run, struct sh_stored_run **out, int 
 /* In a store of several models, *run 0 becomes the only run of this checkpoint, if there is just one. */
 int sh_runs_fit(struct sh_store *s, const char *model, int *run, struct sh_err *e);
 
-/* The same with the sequences of each. */
+/* The runs, with the sequences of each. */
 struct sh_runs {
     struct sh_stored_run *run;
     struct sh_stored_sequence **sequence;       /* [n]                                                */
@@ -25,11 +25,11 @@ struct sh_runs {
 int sh_runs_open(struct sh_runs *r, struct sh_store *s, int run, struct sh_err *e);     /* -1: r is {0} */
 void sh_runs_close(struct sh_runs *r);                                                 /* {0} is fine  */
 
-/* -1: they do not all hold the same layers and number of KV heads; the hint is to select one. */
+/* -1: the runs do not all hold the same layers and number of KV heads; the hint is to select one run. */
 int sh_runs_agree(const struct sh_runs *r, struct sh_store *s, struct sh_err *e);
 
-/* heads [n_layer of the runs]: the KV heads that each layer has; 0: it does not attend. Runs that agree. A layer that
- * no sequence has finished counts as one with the model's number. -1: sequences differ. */
+/* heads [n_layer of the runs]: the number of KV heads of each layer; 0: it does not attend. The runs must agree (see
+ * above). A layer that no sequence has finished counts as having the model's number. -1: sequences differ. */
 int sh_runs_layer_heads(const struct sh_runs *r, struct sh_store *s, int *heads, struct sh_err *e);
 
 /* Sets the hint for a run that was recorded without what is needed: `how` to trace it, "with --record full". It
@@ -55,7 +55,8 @@ int sh_recorded_heads(struct sh_recorded *r, struct sh_err *e);
 /* The same, and reads the scores and, if requested, all vectors that the run recorded. */
 int sh_recorded_read(struct sh_recorded *r, int with_vectors, struct sh_err *e);
 
-/* Frees what was read. bad: the work failed, so e is prefixed with the place. -1 also after an interrupt. */
+/* Frees what was read. bad: the work failed, so the place is put before the message in e. -1 also after an
+ * interrupt. */
 int sh_recorded_end(struct sh_recorded *r, int bad, struct sh_err *e);
 
 /* Query heads of a KV head of this layer. */
@@ -72,7 +73,7 @@ int sh_each_head(int n, int threads, int (*work)(void *to, int head, struct sh_e
 struct sh_head_rows {
     const struct sh_batch *blocks;
     int head;
-    int i_block;                        /* the block in hand                                      */
+    int i_block;                        /* the block that is being read                           */
     struct sh_codec_reader reader;      /* reader of its scores                                   */
 };
 

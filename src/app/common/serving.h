@@ -23,14 +23,14 @@ struct sh_serving {
     enum sh_scheduler scheduler;
 };
 
-/* `a`: formats, memory, chunk and the most sequences; `q`: model, board, format of the cache. Clear it after success.
- * sequences, poll 0: the engine's. */
+/* `a`: formats, memory, chunk and the largest number of sequences; `q`: model, board, format of the cache. sequences
+ * and poll 0: the engine's. Clear the server after success. */
 int sh_serving_open(const struct sh_capacity_args *a, const struct sh_capacity_settings *t,
                     const struct sh_capacity_question *q, const struct sh_engine *g, const struct sh_clock_layout *l,
                     struct sh_serving *out, struct sh_err *e);
 void sh_serving_clear(struct sh_serving *s);
 
-/* The loop on it; requests 0: ten for each client. */
+/* The closed loop of clients on this server; requests 0: ten for each client. */
 struct sh_loop_ask sh_serving_loop(const struct sh_serving *s, uint32_t concurrency, uint64_t requests);
 
 #endif

@@ -14,14 +14,14 @@ struct sh_text_source {
     const struct sh_list *text;
     const char *jsonl, *field, *tokens;
     int length, count;                  /* 0: the model's positions; all                          */
-    int least;                          /* tokens; what has fewer is left out                     */
+    int least;                          /* texts with fewer tokens are left out                   */
     double prune;                       /* share of each matrix of the layers; 0: none            */
-    struct sh_model *model;             /* these are opened                                       */
+    struct sh_model *model;             /* this and the next fields are filled by opening         */
     struct sh_tokenizer *tokenizer;     /* NULL: only ids are read                                */
     struct sh_texts texts;
 };
 
-/* Fills what is opened. -1: sh_text_source_close is still due. */
+/* Opens the model, the tokenizer and the texts. sh_text_source_close is due even after -1. */
 int sh_text_source_open(struct sh_text_source *s, struct sh_err *e);
 void sh_text_source_close(struct sh_text_source *s);    /* {0} is fine */
 

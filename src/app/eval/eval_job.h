@@ -26,7 +26,8 @@ struct sh_eval_answers {                /* start with {0} */
     int texts, all, cut;                /* cut: answers beyond the tokens that are read           */
 };
 
-/* For the opened source's texts, which come from its jsonl file alone. Errors name file, line and number. */
+/* Reads the answers for the texts of the opened source, which must all come from its jsonl file. Errors name file, line
+ * and number. */
 int sh_eval_answers_read(struct sh_eval_answers *a, const struct sh_text_source *s, const char *field,
                          struct sh_err *e);
 void sh_eval_answers_free(struct sh_eval_answers *a);
@@ -78,10 +79,10 @@ struct sh_eval_job {
     struct sh_host_note note;
 };
 
-/* The cells that need a run of their own, in order, of all or of this shard: of[]; returns how many. */
+/* of[]: the cells that need a run of their own, in order, of the whole job or of this shard. Returns their number. */
 int sh_eval_own_cells(const struct sh_eval_job *w, int *of);
 
-/* Fills the results that the store (NULL: none) does not know, and keeps them there. */
+/* Computes the results that the store (NULL: none) does not have, and keeps them there. */
 int sh_evaluate(struct sh_eval_job *w, struct sh_store *store, struct sh_err *e);
 
 /* ---- few-shot tasks ---- */

@@ -26,14 +26,14 @@ enum sh_part_metric {                   /* figures of a part of the texts       
     SH_P_TOKENS, SH_P_NLL, SH_P_NLL_STDERR, SH_P_CHANGE, SH_P_CHANGE_STDERR, SH_P_ANSWERS, SH_P_EXACT, SH_N_PART_METRIC
 };
 
-struct sh_eval_scene {                  /* what else decides the figures                          */
+struct sh_eval_scene {                  /* the other settings that determine the figures          */
     uint64_t model;                     /* fingerprint                                            */
     struct sh_measured on;              /* the texts or the task's items                          */
     const char *dtype, *task;           /* task NULL: texts are read                              */
     long long prefill, prefill_block, weight_bits, shots;
     uint64_t seed, answers;             /* answers: hash of where they are; 0: none are scored    */
     double weight_prune;                /* 0: none                                                */
-    uint64_t unpruned;                  /* fingerprint of the whole weights                       */
+    uint64_t unpruned;                  /* fingerprint of the weights before pruning              */
 };
 
 struct sh_eval_result {
@@ -106,7 +106,7 @@ struct sh_task_row {
     int is_known;                       /* found in the store                                     */
 };
 
-/* full: the same item's scores over the full cache; NULL: these are they. */
+/* full: the scores of the same item with the full cache; NULL: these are the full cache's scores. */
 void sh_task_sums_add(struct sh_task_sums *s, const struct sh_task *task, const struct sh_task_prompt *p,
                       const struct sh_task_score *score, const struct sh_task_score *full);
 

@@ -19,10 +19,10 @@ struct sh_written {                     /* one text */
     const char *name;                   /* name for messages; NULL: it has none                   */
     const int32_t *prompt;              /* [n_prompt], at least one                               */
     int n_prompt, most;                 /* tokens to write, 1 at least                            */
-    struct sh_live_shape shape, again;  /* again: when it is read anew (sh_write); n_token 0: never */
+    struct sh_live_shape shape, again;  /* again: that of a second reading (sh_write); n_token 0: none */
     int32_t *made;                      /* [n_made]; owned: sh_written_free                       */
     int n_made, at_end;                 /* at_end: the last one ends a text                       */
-    int n_again;                        /* tokens of it that were read anew; 0: none              */
+    int n_again;                        /* its tokens that were read again; 0: none               */
     struct sh_row_likeness likeness;    /* over all heads, of the written tokens' rows            */
 };
 
@@ -48,8 +48,8 @@ struct sh_writing {
     int peak, length, at_once;          /* slots, tokens of its first sequence, texts side by side */
 };
 
-/* Fills shape and again of a text; between sh_live_open and sh_live_load. -1: impossible, which no session reports
- * later. */
+/* Fills shape and again of a text; call it between sh_live_open and sh_live_load. -1: impossible settings, which no
+ * session would report later. */
 int sh_writing_shape(const struct sh_live *l, const struct sh_live_cache *c, struct sh_written *t, struct sh_err *e);
 
 /* Writes the n texts and fills the figures. -1 also on Ctrl-C: what was written until then remains.

@@ -47,7 +47,7 @@ int sh_allot_open_live(struct sh_allot *a, const struct sh_allocator_spec *spec,
                        struct sh_store *s, struct sh_err *e);
 void sh_allot_losses(struct sh_allot *a, const int *point, const double *loss, int n);
 
-/* Budgets of a layer's heads, which have so many tokens on average, divided as greedy does. */
+/* Budgets of a layer's heads, with `mean` tokens on average, divided as the allocator greedy does. */
 void sh_allot_layer(const struct sh_allot *a, int layer, int mean, int n_token, int *budget);
 
 /* Budgets [n_layer][n_head] of one problem. If the mean is below the floor, all get the mean; so do heads that a layer

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the evictions of a layer cost, for a target of perplexity. */
+/* The loss that evictions in a layer cause, for a target of perplexity. */
 #ifndef SH_APP_PLAN_LAYER_LOSSES_H
 #define SH_APP_PLAN_LAYER_LOSSES_H
 
 /* loss [n_layer][n] >= 0: divergences of the output, nats, of each layer at n budgets; change [n_layer][n]: of the nll,
- * nats; both means over so many tokens. loss becomes a layer's divergence times what it raises the nll by.
+ * nats; both are means over `tokens` tokens. Each divergence in loss is multiplied by the layer's ratio of change to
+ * divergence.
  *
  * That ratio is about 1, but far from it if the model predicts some texts badly with the full cache: evictions then
  * change much and can even help. The change is too noisy to be taken point by point: its variance over T tokens is

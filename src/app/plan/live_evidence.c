@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an allocator needs to know: recorded rows of some of the searched texts, in a temporary store, as a trace has
- * them; and losses of layers in the live model. */
+/* The evidence that an allocator needs: recorded rows of some of the searched texts, in a temporary store like a
+ * trace's; and losses of layers in the live model. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>

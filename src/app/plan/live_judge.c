@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk on the judged texts, with the setting that the search chose: down from large budgets, as long as the bound
- * holds. The order is fixed by what the search found: down from half as many tokens again, close together from a fifth
- * above. Nothing is tried between two budgets after one of them has failed: that would be another chance to be wrong.
- * Nothing is tried above the first, either: an increase need not fall with every token, and a single text that loses
- * much under a large budget would end the walk before it has begun. */
+/* The walk on the judged texts, with the setting that the search chose: from large budgets to small ones, as long as
+ * the bound meets the target. The mean that the search found fixes the order: from one and a half times that mean down,
+ * in small steps from 1.2 times on. Nothing is tried between two budgets after one of them has failed: that would be
+ * another chance to be wrong. Nothing is tried above the first, either: an increase need not fall with every token, and
+ * a single text that loses much under a large budget would end the walk before it has begun. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan that keeps its promise: the smallest budgets found that hold a target in the live model, judged on texts that
- * the search did not use.
+/* A plan with a promise: the smallest budgets found that meet a target in the live model, judged on texts that the
+ * search did not use.
  *
  * Texts are shuffled by the seed. On one part layers are probed, budgets divided, policies and allocators compared, and
- * the mean is found with which each of them would hold the target. On the other part the best of them is judged, from
- * large budgets to small ones, until a bound over its sequences no longer holds.
+ * the mean budget is found with which each combination would meet the target. On the other part the best combination is
+ * judged, from large budgets to small ones, until the bound over the sequences exceeds the target.
  *
  * The order of the budgets is fixed before the second part is read, and the first that fails ends the walk: so the
- * probability that any budget too small passes is that of one test (fixed-sequence testing, Maurer 1995), however many
- * budgets are judged, and it is chosen on the judged texts themselves. */
+ * probability that any budget that is too small passes is that of a single test (fixed-sequence testing, Maurer 1995),
+ * however many budgets are judged, although the budget is chosen on the judged texts themselves. */
 #ifndef SH_APP_PLAN_LIVE_H
 #define SH_APP_PLAN_LIVE_H
 
@@ -25,8 +25,8 @@ enum sh_live_target { SH_TARGET_PPL, SH_TARGET_KL, SH_TARGET_ANSWERS };
 
 enum { SH_LIVE_LEAST = 12,              /* judged sequences that a promise requires               */
        SH_LIVE_JUDGED = 24,             /* judged by default, or if texts are short               */
-       SH_LIVE_TOKENS = 24 * 512,       /* or so many that they have these tokens; more where losses vary much */
-       SH_LIVE_WIDER = 4 };             /* then at most so many times as many                     */
+       SH_LIVE_TOKENS = 24 * 512,       /* or as many as have so many tokens; more if losses vary much */
+       SH_LIVE_WIDER = 4 };             /* then at most so many times the default                 */
 
 struct sh_live_plan_args {
     struct sh_live_options live;
@@ -34,7 +34,7 @@ struct sh_live_plan_args {
     const char *jsonl, *field, *tokens, *answers, *db;
     const char *judged;                 /* a file for the judged sequences; NULL: none             */
     long long length, least, sequences, run;            /* length 0: 512, or the model's positions */
-    long long known;                    /* the first of the texts, which are searched, never judged */
+    long long known;                    /* number of first texts that are searched and never judged */
     const struct sh_budget *budget;     /* given, instead of a target; NULL: the least that holds the target */
     enum sh_live_target target;
     double value;                       /* an increase of the perplexity, nats, or a share of answers */
@@ -56,10 +56,10 @@ struct sh_live_setting {
     struct sh_allocator_spec allocator;
     struct sh_allot allot;
     int is_tried, meets;
-    int may_lack;                       /* its allocator came with "all": without what it needs it is left out */
-    char *left_out;                     /* why it was; owned                                      */
-    int mean;                           /* the least that holds on the searched texts, else the largest tried */
-    struct sh_mean_bound goal;               /* there                                                  */
+    int may_lack;                       /* its allocator came with "all": it is left out if its evidence is missing */
+    char *left_out;                     /* why it was left out; owned                             */
+    int mean;                           /* smallest that meets the target on the searched texts, else the largest */
+    struct sh_mean_bound goal;               /* at this mean, on the searched texts               */
     struct sh_seen_budget *seen;        /* [n_seen]: all that were tried; owned                   */
     int n_seen;
 };
@@ -106,7 +106,8 @@ void sh_candidates_free(struct sh_candidate *c, int n);
 /* live_read.c: fills at and goal of n candidates on n_text texts, from the store or by reading. what: "probing". */
 int sh_live_read_candidates(struct sh_live_plan *w, const struct sh_policy_spec *policy, struct sh_candidate *c, int n,
                             const int *text, int n_text, const char *what, struct sh_err *e);
-/* One of the sums over each of n texts, and what the mean is over: bounds in nats; of answers, as a share. */
+/* The bound of the mean, per token or per answer, of the sum that the target `of` limits, over n texts: in nats, or for
+ * answers as a share. */
 struct sh_mean_bound sh_live_bound(const struct sh_live_plan *w, enum sh_live_target of, const struct sh_text_sums *at,
                               int n);
 
@@ -125,7 +126,7 @@ int sh_live_meets(const struct sh_live_plan *w, const struct sh_mean_bound *b);
 int sh_live_judge(struct sh_live_plan *w, struct sh_err *e);
 /* The judged texts as ids, a line each, to args.judged: they repeat the measurement. */
 int sh_live_write_judged(const struct sh_live_plan *w, struct sh_err *e);
-/* The plan's figures on the judged texts, for the store: others find them as they find an evaluation. */
+/* Keeps the plan's figures on the judged texts in the store, where other commands find them like an evaluation. */
 int sh_live_keep_judged(struct sh_live_plan *w, const struct sh_candidate *c, struct sh_err *e);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidates on texts: read in the live model, all of them together, or found in the store. One call's sums are stored
- * in one transaction, so that what was killed is read again in the same company and gives the same bits. */
+/* Sums of candidates on texts: the live model reads the texts for all candidates together, or the sums are found in the
+ * store. The sums of one call are stored in one transaction, so that after a kill the same candidates are read together
+ * again and give the same bits. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mean with which a setting holds the target on the searched texts, by the bound that will judge it: a few budgets
- * together, from large to small, then some between the last that holds and the first that does not. A setting that does
- * not hold where another one does has lost: it is read once. */
+/* The smallest mean with which a setting meets the target on the searched texts, by the bound that will judge it: a few
+ * budgets together, from large to small, then some between the last that meets it and the first that does not. A
+ * setting that fails at the smallest mean found so far has lost and is read only once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -70,8 +70,8 @@ struct sh_evictor_moved {
     const int *from;                    /* [n_kv_head, n_slot]: the slot that a slot's token was in; -1: free */
 };
 
-/* When exactly the prefill has been read, room is made as for the next token. Heads with more slots than their budget
- * then give these up. */
+/* When exactly the prefill has been read, makes room as for the next token. Heads with more slots than their budget
+ * then give up the extra slots. */
 int sh_evictor_settle(struct sh_evictor *x, int layer, struct sh_evictor_moved *out, struct sh_err *e);
 
 /* Tokens that the head may keep, at most SH_EVICTOR_MOST; how many it keeps, and their positions in order (to: room for

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layouts that servers take. What they refuse: query heads that tp does not divide; KV heads of which neither tp
- * nor their number divides the other; widths of feed-forward blocks that tp does not divide or whose parts are not
- * whole blocks of f8 weights ("is not divisible by weight quantization block_n" in vLLM and SGLang). */
+/* The layouts that servers accept. They refuse: query heads that tp does not divide; KV heads of which neither tp nor
+ * their number divides the other; widths of feed-forward blocks that tp does not divide or whose parts are not whole
+ * blocks of f8 weights ("is not divisible by weight quantization block_n" in vLLM and SGLang). */
 #include <stdio.h>
 #include <string.h>
 

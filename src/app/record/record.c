@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See record.h. The run is made when its first sequence is complete, so that a store without one is as before. */
+/* See record.h. The run is created when its first sequence is complete, so that a recording without sequences leaves
+ * the store unchanged. */
 #include "src/app/record/record.h"
 
 #include <inttypes.h>

@@ -19,16 +19,16 @@ struct sh_recording_rows {
     int window;                         /* width as in a block: > 0 a window, 0 none, < 0 not causal */
     int n_head;                         /* query heads of the layer; 0: as many as the model          */
     enum sh_recording_form form;
-    const void *at;                     /* [n_head, n_row, n_key]; what a row does not see is not looked at */
+    const void *at;                     /* [n_head, n_row, n_key]; entries that a row does not see are ignored */
     const float *logit;                 /* logits of scores, up to a constant in each row; NULL: not known */
-    const float *sink;                  /* [n_head, n_row]: what the sink takes of each row; NULL: no sink  */
+    const float *sink;                  /* [n_head, n_row]: the sink's share of each row; NULL: no sink */
 };
 
-/* Opens or makes the store and claims it. n_threads: that pack and compress. NULL: e says why. */
+/* Opens or makes the store and claims it. n_threads: threads that pack and compress. NULL: e says why. */
 struct sh_recording *sh_recording_open(const char *path, int n_threads, struct sh_err *e);
 
 /* What is recorded; everything is copied. Once, before the first sequence. run: all but statistics, layers (all are
- * recorded), program and command, which is as given. Rejects what makes no run. */
+ * recorded), program and command, which is as given. -1: the settings are not those of a run. */
 int sh_recording_begin(struct sh_recording *r, const struct sh_trace_run *run, struct sh_err *e);
 
 /* Begins a sequence, whose number is returned; -1: e says why. grows: more tokens may come. Unknown tokens are -1. */
@@ -49,8 +49,8 @@ struct sh_recording_vectors {
 int sh_recording_vectors(struct sh_recording *r, const struct sh_recording_vectors *v, struct sh_err *e);
 int sh_recording_rows(struct sh_recording *r, const struct sh_recording_rows *rows, struct sh_err *e);
 
-/* Ends a sequence and writes it: layers that got no rows do not attend, each other one has as many as there are tokens.
- * keep 0: forgets it. -1: nothing of it is in the store, or writing failed. */
+/* Ends a sequence and writes it. Layers without rows count as layers that do not attend; each other layer must have a
+ * row for each token. keep 0: the sequence is dropped. -1: nothing of it is in the store, or writing failed. */
 int sh_recording_finish(struct sh_recording *r, int sequence, int keep, struct sh_err *e);
 
 /* Number of sequences that were written or wait for the writer. */

@@ -9,7 +9,7 @@
 #include "src/tracer/recorder.h"
 
 struct sh_record_setup {                /* what all layers share */
-    struct sh_recorder_options record;  /* but for the window                                      */
+    struct sh_recorder_options record;  /* all but the window                                     */
     char vectors[4];                    /* any of "qkv"                                            */
     int n_head, n_kv_head, d_head, orderless;
     int n_threads;
@@ -22,7 +22,7 @@ struct sh_record_layer;
 struct sh_record_layer *sh_record_layer_new(const struct sh_record_setup *s, int grows);
 void sh_record_layer_free(struct sh_record_layer *l);   /* NULL is fine */
 
-/* n_tokens: that the sequence has so far. */
+/* n_tokens: the number of tokens that the sequence has so far. */
 int sh_record_layer_rows(struct sh_record_layer *l, const struct sh_recording_rows *rows, int n_tokens,
                          struct sh_err *e);
 int sh_record_layer_vectors(struct sh_record_layer *l, const struct sh_recording_vectors *v, int n_tokens,
@@ -30,10 +30,10 @@ int sh_record_layer_vectors(struct sh_record_layer *l, const struct sh_recording
 
 int sh_record_layer_is_empty(const struct sh_record_layer *l);     /* nothing has come, or l is NULL */
 
-/* Is everything there that a sequence of n_tokens has? */
+/* Has the layer all rows and vectors of a sequence of n_tokens? */
 int sh_record_layer_check(const struct sh_record_layer *l, int n_tokens, struct sh_err *e);
 
-/* All of it, in the form in which it is stored, to the end of the batch. Afterwards only to be freed. */
+/* Appends the layer, in the form in which it is stored, to the batch. Afterwards the layer can only be freed. */
 int sh_record_layer_take(struct sh_record_layer *l, int n_tokens, struct sh_batch *b, struct sh_err *e);
 
 #endif

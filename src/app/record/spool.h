@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What waits until its sequence is complete: bytes at the end of a temporary file, which has no name and lies in the
- * store's folder. The file begins anew when nothing waits. Reading is possible from several threads. */
+/* Data that wait until their sequence is complete: bytes at the end of a temporary file without a name in the store's
+ * folder. The file starts again from its beginning when nothing waits. Reading is possible from several threads. */
 #ifndef SH_APP_RECORD_SPOOL_H
 #define SH_APP_RECORD_SPOOL_H
 

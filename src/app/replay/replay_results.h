@@ -7,7 +7,7 @@
 
 enum sh_replay_metric {
     SH_M_KEPT_MASS, SH_M_KEPT_MASS_NO_SINK, SH_M_PIVOTAL_RECALL, SH_M_OUTPUT_ERROR, SH_M_STABILITY, SH_M_MEAN_TOKENS,
-    SH_M_LAYER_METRICS,                 /* the ones before are also there for every layer         */
+    SH_M_LAYER_METRICS,                 /* the metrics before this one also exist for every layer */
     SH_M_KEPT_MASS_LOW = SH_M_LAYER_METRICS, SH_M_KEPT_MASS_HIGH,      /* bootstrap, 95 %         */
     SH_M_OUTPUT_ERROR_LOW, SH_M_OUTPUT_ERROR_HIGH,
     SH_M_PEAK_TOKENS, SH_M_BUDGET_TOKENS,
@@ -30,8 +30,8 @@ char *sh_replay_row_settings(const struct sh_replay_row *row, const struct sh_re
 
 void sh_replay_row_fill(struct sh_replay_row *row, const struct sh_replay_result *r, int cell, uint64_t seed);
 
-/* Mean height of a policy's curve of kept mass over its budgets, row[n_budget], by their mean size in tokens; without
- * those that were left out. */
+/* Mean height of a policy's curve of kept mass against budget (mean size in tokens), from row[n_budget]; budgets that
+ * were left out are skipped. */
 double sh_replay_rows_area(const struct sh_replay_row *row, int n_budget);
 
 /* Fills the rows that are not known yet from the store, and marks them as known unless they are new. */

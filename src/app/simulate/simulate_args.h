@@ -63,7 +63,7 @@ int sh_workload_open(struct sh_workload_file *w, const char *path, struct sh_err
 int sh_workload_again(struct sh_workload_file *w, struct sh_err *e);    /* reads it again from its beginning */
 void sh_workload_close(struct sh_workload_file *w);
 
-/* FNV-1a over all its bytes: identifies the requests, whatever the file's name. A pipe is refused. */
+/* FNV-1a over all bytes of the file: identifies the requests, whatever the file's name. A pipe is refused. */
 int sh_workload_hash(struct sh_workload_file *w, uint64_t *out, struct sh_err *e);
 
 /* Measured steps: the columns prefill_tokens, decode_sequences, context_tokens, seconds in this order, under a header.
@@ -98,7 +98,7 @@ void sh_sim_source_close(struct sh_sim_source *s);
 int sh_sim_prefix(const struct sh_simulate_args *a, const struct sh_sim_source *s, struct sh_prefix_ask *out,
                   struct sh_err *e);
 
-/* A prefix cache is simulated of models all of whose layers keep all tokens: -1: another one. */
+/* A prefix cache can be simulated only for models in which all layers keep all tokens. -1: another model. */
 int sh_sim_prefix_suits(const struct sh_capacity_ask *ask, struct sh_err *e);
 
 /* --router, which needs --replicas; by prefixes also --prefix-cache. */
@@ -107,7 +107,7 @@ int sh_sim_router(const struct sh_simulate_args *a, enum sh_router *out, struct 
 /* Steps, memory, limits. Refuses options that exclude each other. */
 int sh_sim_settings(const struct sh_simulate_args *a, struct sh_sim_ask *out, struct sh_err *e);
 
-/* The steps of an engine, where the options do not say; refuses options that it excludes. */
+/* The step settings of an engine, where no option sets them; refuses options that the engine excludes. */
 int sh_sim_engine_settings(const struct sh_simulate_args *a, const struct sh_engine *g, const struct sh_gpu *b,
                            struct sh_sim_ask *out, struct sh_err *e);
 

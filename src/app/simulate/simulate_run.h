@@ -86,7 +86,7 @@ struct sh_sim_study {
 int sh_sim_study_open(struct sh_sim_study *s, struct sh_err *e);
 void sh_sim_study_clear(struct sh_sim_study *s);
 
-/* The least measured budget for each cache format, as shears capacity chooses it for the longest request. */
+/* The smallest measured budget for each cache format, as shears capacity chooses it for the longest request. */
 int sh_sim_quality(struct sh_sim_study *s, struct sh_err *e);
 
 /* A server with that cache is set up. */
@@ -97,7 +97,7 @@ void sh_sim_server_close(struct sh_sim_server *server);
 /* Shows progress: this share of a reading of the workload is over. */
 void sh_sim_moved(void *study, double share);
 
-/* Rows [first, first + n), of one cache, that are not known: about how many runs they take; run them. */
+/* For the rows [first, first + n) of one cache that are not known: about how many runs they take; runs them. */
 double sh_sim_runs(const struct sh_sim_study *s, int first, int n);
 int sh_sim_run(struct sh_sim_study *s, int first, int n, struct sh_err *e);
 
@@ -115,7 +115,7 @@ int sh_sim_find(struct sh_sim_study *s, int are_new, struct sh_store *store, str
 int sh_sim_keep(const struct sh_sim_study *s, int first, int n, struct sh_store *store, struct sh_err *e);
 int sh_sim_forget(const struct sh_sim_study *s, struct sh_store *store, struct sh_err *e);
 
-/* What became of a prefix cache, of `tokens` of prompts. */
+/* The figures of a prefix cache; tokens: those of all prompts. */
 void sh_sim_prefix_fill(const struct sh_prefix_count *c, uint64_t reused, uint64_t tokens, double to[SH_N_SIM_PREFIX]);
 
 /* Hash of what steps cost. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each command keeps (results.h). The order and the form of settings are what stored results are found by: those
- * that came later are left out where they are not used, so that results of before keep their names. */
+/* What each command keeps (results.h). Stored results are found by the order and the form of their settings. So
+ * settings that were added later are left out where they are not used, and older results are still found. */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>

@@ -90,8 +90,8 @@ enum sh_repetition_metric {
     SH_N_REPETITION_METRIC
 };
 
-/* Of a plan that met its target on unseen texts: increases of the perplexity as shares, divergences in nats, and their
- * one-sided bounds with the settings' confidence. */
+/* Figures of a plan that met its target on unseen texts: increases of the perplexity as shares, divergences in nats,
+ * and their one-sided bounds with the settings' confidence. */
 enum sh_judged_metric {
     SH_J_SEQUENCES, SH_J_TOKENS, SH_J_INCREASE, SH_J_BOUND, SH_J_KL, SH_J_KL_BOUND, SH_N_JUDGED_METRIC
 };
@@ -182,7 +182,7 @@ char *sh_result_group(const struct sh_result_row *r, const char *const *apart);
 
 /* ---- writing ---- */
 
-/* A figure more; layer -1: of the whole model. */
+/* Adds a figure; layer -1: of the whole model. */
 __attribute__((format(printf, 4, 5)))
 void sh_result_add(struct sh_result_row *r, int layer, double value, const char *metric, ...);
 void sh_result_add_all(struct sh_result_row *r, const struct sh_metrics *m, int layer, const double *at);

@@ -77,11 +77,11 @@ int sh_theory_shares(const char *text, double *rho, int *n, struct sh_err *e);
 
 /* Theorem 3.1 (planner/theory/theory_repeat.h) on a trace with queries, keys and values and the checkpoint that it was
  * made with. A trace does not contain x_{t+1}, so the theorem's premise on it is not checked: a violation shows that
- * the premise fails. Models that rotate or normalise queries and keys are refused: theirs are not the x W of the
- * theorem.
+ * the premise fails. Models that rotate or normalise queries and keys are refused, because these are then not the x W
+ * of the theorem.
  *
- * layer [r->n_layer], to be freed: counts are sums over heads and sequences, `mean_eps` and `step` means over
- * their positive pairs, `least_eps` the least, `lemma` the largest. r: the result of sh_theory_run. */
+ * layer [r->n_layer], to be freed: counts are sums over heads and sequences, `mean_eps` and `step` means over their
+ * positive pairs, `least_eps` the least, `lemma` the largest. r: the result of sh_theory_run. */
 int sh_theory_repeat_run(const struct sh_theory_request *q, const struct sh_theory_result *r, const char *model,
                          struct sh_store *s, struct sh_repeat **layer, struct sh_err *e);
 

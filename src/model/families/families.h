@@ -37,15 +37,15 @@ extern const struct sh_key sh_llama_keys[];
 extern const struct sh_param sh_llama_params[];
 extern const char *const sh_llama_prefixes[];
 
-/* "architectures" of models whose text part is of another family, and how the names of its tensors begin; NULL ends. */
+/* `architectures` of models whose text part is of a family here, and the prefixes of its tensors' names; NULL ends. */
 extern const char *const sh_wrappers[], *const sh_wrapper_prefixes[];
 
-/* Those whose text part is not in text_config: it is in `part` of the object `outer`, or of the whole config where
- * outer is NULL. A NULL architecture ends. */
+/* Models whose text part is not in text_config: it is in `part` of the object `outer`, or of the whole config if outer
+ * is NULL. A NULL architecture ends. */
 struct sh_wrapped_part { const char *architecture, *outer, *part; };
 extern const struct sh_wrapped_part sh_wrapped_parts[];
 
-/* Sizes that their text_config leaves out where they are those of transformers' class; a NULL family ends. */
+/* Sizes that a text_config leaves out if they are the defaults of transformers' class; a NULL family ends. */
 struct sh_wrapped_sizes { const char *family; int n_layer, d_model, n_head, n_kv_head, d_ff, n_vocab; };
 extern const struct sh_wrapped_sizes sh_wrapped_sizes[];
 extern const struct sh_gguf_item sh_llama_items[];
@@ -110,7 +110,7 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_q
 #define SH_LLAMA_PLAIN_FEED SH_DENSE(UP, "mlp.up_proj", FF, MODEL), SH_DENSE(DOWN, "mlp.down_proj", MODEL, FF)
 #define SH_LLAMA_FEED SH_DENSE(GATE, "mlp.gate_proj", FF, MODEL), SH_LLAMA_PLAIN_FEED
 
-/* A mixture of experts: its router, its experts one by one and the one that every token uses. */
+/* The tensors of a mixture of experts: its router, its experts one by one, and its shared expert. */
 #define SH_EXPERT_PART(part, tensor, out, in, how) \
     {.role = SH_EXPERT_##part##_W, .name = SH_LAYER tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, \
      .needs = SH_EXPERT_LAYER, .form = how, .count = SH_DIM_EXPERTS}
@@ -140,21 +140,22 @@ extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_q
     SH_COUNT_KEY(mix.used_groups, 1e5, "topk_group"), SH_FLAG_KEY(SH_MIX_NORMED, "norm_topk_prob", "route_norm"), \
     SH_REAL_KEY(mix.scale, 1e6, "routed_scaling_factor", "route_scale")
 
-/* -1: the count, which this key gives, is missing. */
+/* Checks that the count, which this key gives, is there. -1: it is missing. */
 int sh_mixture_needs(const struct sh_config *c, int count, const char *key, struct sh_err *e);
-/* As many shared experts as the key says, or as usual, as one. */
+/* The key (absent: `usual`) gives the number of shared experts, which are computed as one. */
 int sh_mixture_shared(struct sh_arch *a, const struct sh_config *c, const char *key, int usual, struct sh_err *e);
-/* The first so many layers are plain. */
+/* The key (absent: `usual`) gives the number of first layers without experts. */
 int sh_mixture_after(struct sh_arch *a, const struct sh_config *c, const char *key, int usual, struct sh_err *e);
-/* Plain layers: those that mlp_layer_types calls dense or, without it, the first first_k_dense_replace. */
+/* Layers without experts: those that mlp_layer_types calls dense or, without it, the first first_k_dense_replace
+ * layers. */
 int sh_mixture_listed(struct sh_arch *a, const struct sh_config *c, int usual, struct sh_err *e);
 /* Experts as wide as intermediate_size, in every layer. */
 sh_shape sh_mixture_shape;
-/* The weight of an expert is not divided by itself where a token uses one alone. */
+/* If a token uses only one expert, its weight is not divided by the sum of weights, which would make it 1. */
 void sh_mixture_leave_one(struct sh_arch *a);
 
-/* Latent attention as DeepSeek has it (family_deepseek.c), also with experts whose choice is corrected. finish: what
- * the forward pass needs; still: the same where nothing rotates. */
+/* DeepSeek's latent attention (family_deepseek.c), also with experts whose choice is corrected. finish: what the
+ * forward pass needs; still: the same for models without rotation. */
 #define SH_LATENT_KEYS \
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"), \
     SH_COUNT_KEY(latent.rank, 1e6, "kv_lora_rank"), SH_COUNT_KEY(latent.q_rank, 1e6, "q_lora_rank"), \
@@ -179,13 +180,13 @@ void sh_mixture_leave_one(struct sh_arch *a);
     SH_VECTOR(O_B, stem out ".bias", MODEL, SH_HAS_OUT_BIAS, 0)
 extern const struct sh_key sh_latent_keys[], sh_deepseek_keys[];
 extern const struct sh_param sh_latent_params[], sh_deepseek_params[];
-/* … and where an index chooses: in texts of which it chooses all. */
+/* … indexed_finish: with an index, for texts so short that it chooses all tokens. */
 sh_shape sh_latent_shape, sh_latent_finish, sh_latent_still, sh_indexed_finish;
 /* The base of the rotation stretched by alpha (family_hunyuan.c); windows with rotation, other layers without
  * (family_exaone4.c). */
 sh_shape sh_hunyuan_finish, sh_exaone4_shape;
 
-/* The same as Qwen's mixtures, and which layers have one (family_qwen.c). */
+/* The shapes of Qwen 2 (with biases), of Qwen 3, and of Qwen's mixtures: which layers have experts (family_qwen.c). */
 sh_shape sh_qwen2_shape, sh_qwen_plain_shape, sh_qwen_mixture_shape;
 extern const struct sh_key sh_qwen_mixture_keys[];
 
@@ -216,19 +217,19 @@ extern const struct sh_key sh_qwen_mixture_keys[];
     SH_MAMBA_2(SH_LAYER "mamba."), SH_DENSE(GATE, "feed_forward.gate_proj", FF, MODEL), \
     SH_DENSE(UP, "feed_forward.up_proj", FF, MODEL), SH_DENSE(DOWN, "feed_forward.down_proj", MODEL, FF)
 int sh_mamba_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
-/* The same for heads that are `inner` wide together, as `key` says. */
+/* As sh_mamba_shape, for heads that are together `inner` wide; `key` gives this width. */
 int sh_mamba_wide(struct sh_arch *a, const struct sh_config *c, long long inner, const char *key, struct sh_err *e);
-/* The limits of the steps from "time_step_limit"; none in the file: none. */
+/* The limits of the steps from "time_step_limit"; without this key there are none. */
 int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
 
-/* The names that Kimi Linear's and Ling's files have for counts of DeepSeek's, besides its own. */
+/* Keys of DeepSeek's counts, with the names in Kimi Linear's and Ling's files besides DeepSeek's own. */
 #define SH_KIMI_MIXTURE \
     SH_DEEPSEEK_MIXTURE, SH_COUNT_KEY(mix.n, 1e5, "num_experts", "num_local_experts"), \
     SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_token", "num_experts_per_tok"), \
     SH_COUNT_KEY(mix.groups, 1e5, "num_expert_group", "n_group"), \
     SH_FLAG_KEY(SH_MIX_NORMED, "moe_renormalize", "norm_topk_prob"), \
     SH_COUNT_KEY(max_pos, 1e8, "model_max_length", "max_position_embeddings")
-/* Kimi Delta Attention (family_kimi_linear.c): its convolutions and what else is alike in all files that have it. */
+/* Kimi Delta Attention (family_kimi_linear.c): its convolutions and the other tensors that all its files have. */
 #define SH_KDA_IN(part, tensor, out) SH_MATRIX(RECUR_##part##_W, tensor ".weight", out, MODEL, 0)
 #define SH_KDA(stem, out) \
     SH_KDA_IN(Q, stem "q_proj", RECUR_KEYS), SH_KDA_IN(K, stem "k_proj", RECUR_KEYS), \
@@ -240,9 +241,9 @@ int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err 
     SH_VECTOR(RECUR_STEP, stem "dt_bias", RECUR_DECAYS, 0, 0), \
     SH_VECTOR(RECUR_NORM_W, stem "o_norm.weight", RECUR_HEAD, 0, 0), \
     SH_MATRIX(RECUR_OUT_W, stem out ".weight", MODEL, RECUR_VALUES, 0)
-/* Heads of queries, keys and values that are alike, with decays of their own. */
+/* Equal numbers and widths of heads of queries, keys and values, and a decay for each element of a key. */
 sh_shape sh_kda_shape;
-/* Shared experts of a mixture whose keys are these. */
+/* The shared experts of a mixture with SH_KIMI_MIXTURE's keys. */
 sh_shape sh_kimi_shared;
 
 /* Gemma 3n and 4: a layer's own embedding of each token. */
@@ -258,9 +259,9 @@ sh_shape sh_kimi_shared;
     SH_NORM_WEIGHT(ATTN_POST, SH_LAYER "post_attention_layernorm.weight", MODEL, 0), \
     SH_NORM_WEIGHT(MLP_NORM, SH_LAYER "pre_feedforward_layernorm.weight", MODEL, 0), \
     SH_NORM_WEIGHT(MLP_POST, SH_LAYER "post_feedforward_layernorm.weight", MODEL, 0)
-/* num_kv_shared_layers: the last so many layers borrow keys and values. */
+/* num_kv_shared_layers: how many of the last layers use keys and values of earlier ones. */
 int sh_gemma_borrows(struct sh_arch *a, const struct sh_config *c, int usual, struct sh_err *e);
-/* A cap that is null is none, one that is absent is the family's. */
+/* A cap that is null means none; if the key is absent, the cap is the family's. */
 int sh_gemma_cap(const struct sh_config *c, const char *key, float *cap, struct sh_err *e);
 
 /* Layer norms and rotary positions. */

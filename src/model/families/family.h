@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model family as constant tables: the config key for each field of sh_arch, the names and dimensions of the tensors
- * or, for models whose memory is only counted, what else they keep. One reader (config_family.c) and one binder
- * (model.c) serve all families. */
+/* A model family as constant tables: the config key for each field of sh_arch, and the names and dimensions of the
+ * tensors or, for models whose memory is only computed, the facts that determine it. One reader (config_family.c) and
+ * one binder (model.c) serve all families. */
 #ifndef SH_MODEL_FAMILIES_FAMILY_H
 #define SH_MODEL_FAMILIES_FAMILY_H
 
@@ -25,22 +25,22 @@ enum sh_role {
     SH_MLP_NORM_W, SH_MLP_NORM_B, SH_UP_W, SH_UP_B, SH_DOWN_W, SH_DOWN_B,
     SH_GATE_W, SH_GATE_B,
     SH_Q_NORM_W, SH_K_NORM_W,               /* [1, d_head]                                        */
-    SH_ATTN_POST_W, SH_MLP_POST_W,          /* norms of what the blocks add                       */
+    SH_ATTN_POST_W, SH_MLP_POST_W,          /* norms of the blocks' outputs                       */
     SH_Q_NORM_B, SH_K_NORM_B,
     SH_O_NORM_W, SH_DOWN_NORM_W,            /* before the last product of each block              */
     SH_ATTN_GATE_W,                         /* [query heads x head width, d_model]                */
-    SH_Q_A_W, SH_Q_A_NORM_W, SH_Q_B_W, SH_KV_A_W, SH_KV_A_NORM_W, SH_KV_B_W,    /* latent attention; Q_B: also alone */
+    SH_Q_A_W, SH_Q_A_NORM_W, SH_Q_B_W, SH_KV_A_W, SH_KV_A_NORM_W, SH_KV_B_W,    /* latent attention; Q_B may be alone */
     SH_Q_A_B, SH_KV_A_B,
     SH_SINKS,                               /* [1, n_head]                                        */
     SH_ROUTER_W, SH_ROUTER_B,               /* [experts, d_model], [1, experts]                   */
-    SH_ROUTER_CHOICE,                       /* [1, experts]: added to scores to choose, not to weigh */
+    SH_ROUTER_CHOICE,                       /* [1, experts]: added to scores for the choice, not for weights */
     SH_EXPERT_GATE_W, SH_EXPERT_GATE_B, SH_EXPERT_UP_W, SH_EXPERT_UP_B, SH_EXPERT_DOWN_W, SH_EXPERT_DOWN_B,
                                             /* numbered                                           */
     SH_SHARED_GATE_W, SH_SHARED_UP_W, SH_SHARED_DOWN_W, SH_SHARED_SCALE_W,  /* the last: [1, d_model] */
     SH_ACT_AP, SH_ACT_AN, SH_ACT_BETA, SH_ACT_EPS,  /* [1]: of xIELU                              */
     SH_ATTN_GATE_B,
     SH_RECUR_Q_W, SH_RECUR_K_W, SH_RECUR_V_W, SH_RECUR_Z_W, SH_RECUR_B_W, SH_RECUR_A_W,     /* recurrent.c */
-    SH_RECUR_X_W, SH_RECUR_X_B, SH_RECUR_Z_B, SH_RECUR_B_B, SH_RECUR_A_B,       /* X: all that the convolution reads */
+    SH_RECUR_X_W, SH_RECUR_X_B, SH_RECUR_Z_B, SH_RECUR_B_B, SH_RECUR_A_B,       /* X: the convolution's input */
     SH_RECUR_MIX_W, SH_RECUR_STEP_W,        /* Mamba: the rank of steps, b and c; steps of their rank */
     SH_RECUR_STEP_NORM_W, SH_RECUR_B_NORM_W, SH_RECUR_C_NORM_W,
     SH_RECUR_CONV, SH_RECUR_CONV_B, SH_RECUR_LOG_A, SH_RECUR_STEP, SH_RECUR_SKIP, SH_RECUR_NORM_W, SH_RECUR_OUT_W,
@@ -50,9 +50,9 @@ enum sh_role {
     SH_LAUREL_LEFT_W, SH_LAUREL_RIGHT_W, SH_LAUREL_NORM_W,
     SH_EXPERT_NORM_W, SH_ROUTER_NORM_W, SH_EXPERT_SCALE, SH_MLP_POST_1_W, SH_MLP_POST_2_W,  /* next to a plain block */
     SH_ATTN_ROUTER_W, SH_Q_EXPERT_W, SH_O_EXPERT_W, SH_ATTN_MIX_B, SH_MIX_B,    /* attention_experts.c */
-    SH_K_B_W, SH_V_B_W,                     /* KV_B head by head: [rank, d_nope] and [d_v, rank]; GGUF */
+    SH_K_B_W, SH_V_B_W,                     /* GGUF: KV_B head by head: [rank, d_nope] and [d_v, rank] */
     SH_RECUR_CONV_K, SH_RECUR_CONV_V,       /* … then RECUR_CONV is the first part of three       */
-    SH_RECUR_A_IN_W, SH_RECUR_Z_IN_W,       /* [gate_rank, d_model]: what RECUR_A_W, RECUR_Z_W read of x */
+    SH_RECUR_A_IN_W, SH_RECUR_Z_IN_W,       /* [gate_rank, d_model]: x to the inputs of RECUR_A_W, RECUR_Z_W */
     SH_PAIR_NORM_W, SH_BLOCK_OUT_W, SH_Q_ADAPT_IN_W, SH_Q_ADAPT_W, SH_K_ADAPT_IN_W, SH_K_ADAPT_W, SH_V_ADAPT_IN_W,
     SH_V_ADAPT_W, SH_FEED_ADAPT_W, SH_GATE_ADAPT_W, SH_UP_ADAPT_W,                  /* shared_block.c */
     SH_ATTN_NORM_IN_W, SH_ATTN_NORM_OUT_W, SH_MLP_NORM_IN_W, SH_MLP_NORM_OUT_W,     /* block_norm.c */
@@ -131,29 +131,30 @@ struct sh_key {
 enum sh_form {
     SH_WHOLE_NAME = 1,                      /* `name` has no prefix                               */
     SH_TRANSPOSED = 2,                      /* the whole tensor is [cols, rows]                   */
-    SH_INTERLEAVED = 4,                     /* for each KV head its rows of every part            */
-    SH_IN_FOURTHS = 8,                      /* for each fourth of the heads the same              */
+    SH_INTERLEAVED = 4,                     /* KV head by KV head: its rows of every part         */
+    SH_IN_FOURTHS = 8,                      /* fourth by fourth of the heads: its rows of every part */
     SH_ALTERNATING = 16,                    /* one row of every part in turn                      */
-    SH_BY_HEAD = 32,                        /* for each query head its rows of every part         */
-    SH_BY_RECUR_HEAD = 64,                  /* the same for each key head of the delta rule       */
+    SH_BY_HEAD = 32,                        /* query head by query head: its rows of every part   */
+    SH_BY_RECUR_HEAD = 64,                  /* key head by key head of the delta rule: the same   */
     SH_OPTIONAL = 128,                      /* a file without it is whole: it would change nothing */
     SH_CUT_ANYWHERE = 512,                  /* a part of a matrix: only all parts together have a number of rows */
     SH_OF_BLOCK = 1024,                     /* of a shared block: '%' is its sh_arch_block_number */
     SH_FIRST_ROW = 4096,                    /* a vector: it may be the first of two rows          */
-    SH_EITHER_WAY = 2048                    /* SH_TRANSPOSED, unless the shape is that of what is not */
+    SH_EITHER_WAY = 2048                    /* SH_TRANSPOSED unless the shape shows that it is not */
 };
 
-/* Where a role has several that exist, they are names that it has in the wild: the first that is in the file counts. */
+/* If several entries of a role exist, they are its names in different files: the first one that is in the file
+ * counts. */
 struct sh_param {
     enum sh_role role;
     const char *name;                       /* after the prefix; '#' is the layer number, '%' sh_family.parts */
     enum sh_dim rows, cols;
     unsigned needs, unless;                 /* exists when all of `needs` and none of `unless` are among the flags */
     unsigned form;                          /* enum sh_form                                       */
-    enum sh_dim count;                      /* so many, numbered: '@' of the name, else slices of one tensor */
+    enum sh_dim count;                      /* how many, numbered: by '@' in the name, else slices of one tensor */
 };
 
-/* Rows of such a table. how: enum sh_form; needs, bias: the flags that a tensor, or its bias, exists with. */
+/* Entries of such a table. how: enum sh_form; needs, bias: the flags with which a tensor, or its bias, exists. */
 #define SH_MATRIX(part, tensor, out, in, how) \
     {.role = SH_##part, .name = tensor, .rows = SH_DIM_##out, .cols = SH_DIM_##in, .form = how}
 #define SH_VECTOR(part, tensor, width, flags, how) \
@@ -163,7 +164,7 @@ struct sh_param {
     SH_VECTOR(part##_B, stem ".bias", out, bias, (how) & ~SH_TRANSPOSED)
 #define SH_NORM_PAIR(part, stem, flags) \
     SH_VECTOR(part##_W, stem ".weight", MODEL, flags, 0), SH_VECTOR(part##_B, stem ".bias", MODEL, flags, 0)
-/* A vector for each of so many, the tensors one by one. */
+/* A numbered role: a vector for each of `many`, in tensors of their own. */
 #define SH_VECTORS(part, tensor, width, many, flags) \
     {.role = SH_##part, .name = tensor, .rows = SH_ONE, .cols = SH_DIM_##width, .needs = flags, \
      .count = SH_DIM_##many}
@@ -176,7 +177,7 @@ struct sh_param {
 struct sh_fact_key {
     const char *json[2];                    /* the first of these names that is present           */
     size_t field;                           /* of an int in struct sh_kv_facts                    */
-    int min, usual, needed;                 /* usual: the value where there is none, 0: as it was */
+    int min, usual, needed;                 /* usual: the value if the key is absent, 0: unchanged */
 };
 
 /* Fixed; read from the key, else unchanged; else the given default; required. */
@@ -233,11 +234,11 @@ struct sh_gguf_item {                       /* a key that is taken over as it is
                                              * has it; optional: if it is there                   */
         SH_GGUF_DEVIATIONS,                 /* a list of deviations above the mean: shares of normal numbers below */
         SH_GGUF_SHARE_OF,                   /* a number: the one of the key `json` by this one    */
-        SH_GGUF_BLOCKS,                     /* a list of what tensors say: full_attention, `json` (recurrent) */
+        SH_GGUF_BLOCKS,                     /* a list by tensors: full_attention, `json` (recurrent) */
                                             /* or, with `value`, mlp and moe                      */
         SH_GGUF_FEEDS,                      /* the same: dense or sparse                          */
         SH_GGUF_MUST,                       /* a flag that must be `value`, and there if not optional */
-        SH_GGUF_SAME,                       /* a count, if it is there that of the key `json`      */
+        SH_GGUF_SAME,                       /* a count: if it is there, it must equal that of `json` */
         SH_GGUF_BY_HEAD,                    /* has the tensor `name` a row for each head? the text `json`, else
                                              * `json_else`                                        */
         SH_GGUF_SECTIONS,                   /* true if there is a list whose first two numbers are not 0; without
@@ -246,7 +247,7 @@ struct sh_gguf_item {                       /* a key that is taken over as it is
         SH_GGUF_LIST                        /* if it is there, a list of flags: `json` or `json_else`, or without
                                              * them the base of the rotation or 0                 */
     } kind;
-    int optional;                           /* 2: and 0 is as good as absent                      */
+    int optional;                           /* 2: a value of 0 also counts as absent              */
     const char *json, *json_else;           /* NULL: hub is left out                              */
     int value;
 };
@@ -264,7 +265,7 @@ struct sh_gguf_item {                       /* a key that is taken over as it is
 struct sh_gguf_name {                       /* a tensor whose name differs from that of other families */
     int role;                               /* enum sh_role                                       */
     const char *name;
-    unsigned needs;                         /* flags of a model that has it so                    */
+    unsigned needs;                         /* flags of the models with this name                 */
 };
 
 struct sh_gguf_form {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AFMoE (Arcee's Trinity, 2025): four norms a layer, windows that rotate and global layers that do not, attention
- * multiplied by a sigmoid, mixtures after the first layers. */
+/* AFMoE (Arcee's Trinity, 2025): four norms a layer, windows that rotate and global layers that do not, attention's
+ * output multiplied by a sigmoid, experts after the first layers. */
 #include <math.h>
 
 #include "src/model/config.h"

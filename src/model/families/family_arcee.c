@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Relatives of LLaMA with one thing changed. Arcee's AFM (2025): a squared ReLU without gate. Helium (Kyutai, 2025):
- * neighbouring elements rotate together. Seed-OSS (ByteDance, 2025): biases on q, k and v, whose heads are wider. */
+ * neighbouring elements rotate together. Seed-OSS (ByteDance, 2025): biases on q, k and v, and wider heads. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arctic (Snowflake, 2024), whose code comes with its files: a plain block after attention, as wide as the model, and
- * experts next to both, which read what the layer reads through a norm of their own. Layers without experts, and
- * experts after attention, which that code knows, too, are refused, as llama.cpp has no others. */
+ * experts parallel to both, which read the layer's input through a norm of their own. That code also supports layers
+ * without experts, and experts after attention; these are refused here, because llama.cpp does not support them. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text part of Aria (Rhymes AI, 2024): LLaMA with experts in every layer and shared ones, without what looks at
- * pictures. Experts are in stacks [expert, in, out], gate before up, under two names. */
+/* The text part of Aria (Rhymes AI, 2024): LLaMA with routed and shared experts in every layer, without the vision
+ * part. Experts are stored in stacks [expert, in, out], gate before up, under two names. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A.X-K2 (SK Telecom, 2026): DeepSeek-V3.2, which runs as far as its index chooses all tokens, with a gate on the norms
- * before blocks (block_norm.c) and one on what attention gives. Queries and that gate come from one product of the
- * queries' latent, normed and as it is. */
+/* A.X-K2 (SK Telecom, 2026): DeepSeek-V3.2 with a gate on the norms before blocks (block_norm.c) and one on attention's
+ * output. Queries and the second gate come from one product of the queries' latent, normed and unnormed. It runs on
+ * texts so short that its index chooses all tokens. */
 #include <stdio.h>
 #include <string.h>
 
@@ -45,8 +45,8 @@ static const struct sh_fact_key facts[] = {
     SH_USUAL_FACT(index_dim, 1, 128, "index_head_dim"), SH_USUAL_FACT(index_heads, 1, 16, "index_n_heads"),
     SH_USUAL_FACT(index_topk, 1, 2048, "index_topk"), {.json = {NULL}}};
 
-/* All layers have an index. The product that gives queries reads twice as much and gives a gate, too; the norms' gates
- * are two matrices each, those of layers with experts among what is not in every layer. */
+/* All layers have an index. The product that makes queries has an input of twice the width and also makes a gate. The
+ * norms' gates are two matrices each; those of layers with experts are counted with what is not in every layer. */
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     long long rows = (long long)f->heads * (f->nope_dim + f->rope_dim + 2LL * f->v_dim);

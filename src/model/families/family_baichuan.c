@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Baichuan 1 and 2 (Baichuan Inc., 2023), whose code comes with their files: LLaMA with q, k and v in one tensor; the
  * models of 13B have ALiBi in place of the rotation, and Baichuan 2 divides the rows of its head by their lengths. All
- * have one model type, and most one architecture: models that turn have max_position_embeddings, those with ALiBi
- * model_max_length alone; Baichuan 2 has z_loss_weight, or so many tokens. llama.cpp tells models of 7B and 13B
- * apart by their layers and leaves the head as it is, as its converter does; here it is divided, which changes nothing
- * where it has been before. */
+ * have the same model type, and most the same architecture. They differ in their keys: models that rotate have
+ * max_position_embeddings, those with ALiBi only model_max_length; Baichuan 2 has z_loss_weight or its own vocabulary
+ * size. llama.cpp tells models of 7B and 13B apart by their number of layers and leaves the head as it is, as its
+ * converter does; here the head is divided, which changes nothing if it was divided before. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ling 3.0 (inclusionAI, 2026): Kimi Delta Attention (recurrent.c), whose decays have a bound, in most layers;
- * DeepSeek's latent attention with a gate for each head in the last of each group; experts by corrected sigmoids. Ling
- * 2.5, whose files are of the same type, has linear attention of another kind. Some files also limit activations in
- * the last layers: these are refused. */
+ * DeepSeek's latent attention with a gate for each head in the last layer of each group; experts chosen by sigmoids
+ * with a correction. Ling 2.5, whose files have the same model type, has linear attention of another kind. Some files
+ * also limit activations in the last layers: these are refused. */
 #include <stdio.h>
 
 #include "src/model/config.h"
@@ -64,7 +64,8 @@ static int check_limits(const struct sh_config *c, const char *list, struct sh_e
     return sh_config_length(c, list) < 0 && sh_config_is_set(c, list) ? sh_config_refuse(c, list, "a list", e) : 0;
 }
 
-/* The released files say a share of the model's first rotation, which no longer counts where nothing is scaled. */
+/* The released files state the rotated share of an earlier version of the model; it has no effect unless the rotation
+ * is scaled. */
 static int check_share(const struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const char *const keys_of_share[] = {

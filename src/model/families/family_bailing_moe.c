@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ling-lite and -plus, Ring (Ant Group, 2025), whose code comes with their files: experts by a softmax next to shared
- * ones, q, k and v in one tensor, a head whose columns are divided by their lengths (norm_head). Ling 2.0 and Ring 2.0
- * have the same model type in some files: sigmoids, groups, a corrected choice, norms of queries and keys, the head as
- * it is. GGUF files of the latter are of the family sarvam_moe; those of the first have the divided head. */
+/* Ling-lite and -plus, Ring (Ant Group, 2025), whose code comes with their files: experts chosen by a softmax, and
+ * shared ones; q, k and v in one tensor; an output head whose columns are divided by their lengths (norm_head). Ling
+ * 2.0 and Ring 2.0 have the same model type in some files, but sigmoids, groups, a corrected choice of experts, norms
+ * of queries and keys, and a plain head. GGUF files of version 2.0 are of the family sarvam_moe; those of the older
+ * models contain the divided head. */
 #include <string.h>
 
 #include "src/model/config.h"
@@ -24,7 +25,7 @@ static int is_second(const struct sh_config *c)
     return has_architecture(c, "BailingMoeV2ForCausalLM") || !sh_config_is(c, "model_type", "\"bailing_moe\"");
 }
 
-/* Keys that the code of the first does not have mean nothing there. */
+/* Keys that the code of the first models does not read are ignored for these. */
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int second = is_second(c), biased = 0, out = 1, normed = 0;

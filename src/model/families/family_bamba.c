@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bamba (IBM and others, 2024): LLaMA whose layers are Mamba-2 (recurrent.c), but for a few of attention that rotate
- * half of each head. */
+/* Bamba (IBM and others, 2024): LLaMA whose layers are Mamba-2 (recurrent.c), except for a few with attention, which
+ * rotate half of each head. */
 #include <stdio.h>
 #include <string.h>
 

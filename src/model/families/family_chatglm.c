@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ChatGLM 2 and 3 and GLM-4-9b-chat as first published (Zhipu AI, 2023 and 2024), with their own code: GLM-4-9B under
- * other names and keys. rope_ratio multiplies the base of the rotation, as in all but ChatGLM2-6b-32k, whose code
- * divides positions by it and whose config looks the same. GGUF files of both are of the family glm. */
+/* ChatGLM 2 and 3 and GLM-4-9b-chat as first published (Zhipu AI, 2023 and 2024), with their own code: the architecture
+ * of GLM-4-9B (family_glm.c) under other names and keys. rope_ratio multiplies the base of the rotation, as in all
+ * models except ChatGLM2-6b-32k, whose code divides positions by it although its config looks the same. GGUF files of
+ * these models are of the family glm. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

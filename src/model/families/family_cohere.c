@@ -17,7 +17,7 @@ static const struct sh_param params[] = {
     SH_VECTORS(K_NORM_W, SH_LAYER "self_attn.k_norm.weight", HEAD, KV_HEADS, SH_HAS_QK_NORM),
     SH_LLAMA_FEED, {.name = NULL}};
 
-/* Models of text and pictures have a head without the factor, as transformers computes it. */
+/* In models of text and pictures, logits are not multiplied by the factor, as in transformers. */
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     if (sh_config_is_wrapped(c))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DeciLM (Deci, 2023) and what a search made of LLaMA 3 (NVIDIA's Llama-Nemotron Super and Ultra; Bercovich et al.,
- * 2024, arXiv 2411.19146): LLaMA whose layers differ in their KV heads and feed-forward widths, or have a product or
- * nothing in the place of a block. Its code comes with its files. */
+/* DeciLM (Deci, 2023) and the models that architecture search made from LLaMA 3 (NVIDIA's Llama-Nemotron Super and
+ * Ultra; Bercovich et al., 2024, arXiv 2411.19146): LLaMA whose layers differ in their numbers of KV heads and
+ * feed-forward widths, or have a product or nothing in the place of a block. The code comes with the files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static const struct sh_param params[] = {
     SH_MATRIX(ATTN_PRODUCT_W, SH_LAYER "self_attn.linear_attn.weight", MODEL, MODEL, 0),
     SH_MATRIX(FEED_PRODUCT_W, SH_LAYER "mlp.linear_mlp.weight", MODEL, MODEL, 0), {.name = NULL}};
 
-/* Keys of a block that change what it computes, where they are more than null, false or 0, and are not read. */
+/* Refuses keys of a block that are not read here and change what it computes, unless they are null, false or 0. */
 static int check_block(const struct sh_config *c, const char *block, const char *known, struct sh_err *e)
 {
     const char *name;
@@ -60,7 +60,7 @@ static int read_attention(const struct sh_arch *a, const struct sh_config *c, in
     return 0;
 }
 
-/* The width is the next multiple of 256 from two thirds of the multiplied model's width on. */
+/* The width is two thirds of the multiplied model's width, rounded up to a multiple of 256. */
 static int read_feed(const struct sh_arch *a, const struct sh_config *c, int layer, struct sh_layer_sizes *s,
                      struct sh_err *e)
 {

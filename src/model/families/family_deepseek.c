@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DeepSeek-V2 and V3 and Kimi-K2: latent attention and experts, whose groups V2 ranks by their best score and V3 by
- * their two best; Mistral Small 4. Youtu-LLM (Tencent, 2025): latent attention alone. DeepSeek-V3.2 and GLM-5: latent
- * attention to the tokens that an index chooses; they run as far as it chooses all. A.X-K1 (SK Telecom, 2026): V3 with
- * a norm on what experts give. */
+/* DeepSeek-V2 and V3 and Kimi-K2: latent attention, and experts in groups, which V2 ranks by their best score and V3 by
+ * their two best; Mistral Small 4. Youtu-LLM (Tencent, 2025): latent attention without experts. DeepSeek-V3.2 and
+ * GLM-5: latent attention to the tokens that an index chooses; they run on texts so short that it chooses all. A.X-K1
+ * (SK Telecom, 2026): V3 with a norm on the experts' output. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DeepSeek-MoE 16B (DeepSeek, 2024), whose code comes with its files: LLaMA with experts by a softmax next to shared
- * ones, after plain layers. llama.cpp knows no weights of experts that are divided by their sum. */
+/* DeepSeek-MoE 16B (DeepSeek, 2024), whose code comes with its files: LLaMA whose later layers have experts chosen by a
+ * softmax, and shared ones. llama.cpp does not support expert weights that are divided by their sum. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doge (SmallDoge, 2024) without experts: keys with a number that is added to their scores (key_bias.c), which also
- * chooses keep_window_size tokens in longer texts: it runs as far as all are chosen. What a block adds goes to the
- * hidden states times a vector. */
+/* Doge (SmallDoge, 2024) without experts: keys with a number that is added to their scores (key_bias.c). In texts
+ * longer than keep_window_size tokens, this number also chooses the tokens that are seen, so only shorter texts are
+ * read. A block's output is added to the hidden states times a vector. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -14,7 +14,7 @@ static const struct sh_param params[] = {
     SH_VECTOR(ATTN_KEEP, SH_LAYER "input_residual", MODEL, 0, 0),
     SH_VECTOR(MLP_KEEP, SH_LAYER "post_attention_residual", MODEL, 0, 0), {.name = NULL}};
 
-enum { WIDTHS = 8 };                        /* widths that all attention takes are multiples of it */
+enum { WIDTHS = 8 };                        /* attention requires widths that are multiples of it */
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
@@ -29,7 +29,8 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return 0;
 }
 
-/* In every layer the product of values, its decays, and the vectors of hidden states. */
+/* Counted in every layer: the product that makes the keys' numbers from values, its decays, and the vectors that
+ * multiply hidden states. */
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     long long kv = f->kv_heads ? f->kv_heads : f->heads, d = f->head_dim ? f->head_dim : f->hidden / f->heads;

@@ -40,7 +40,7 @@ const struct sh_family sh_family_paddleocr_vl = {
     .keys = keys, .params = sh_llama_params, .gguf = &sh_gguf_paddleocr_vl, .shape = shape_ocr,
     .finish = sh_config_whole_rope};
 
-/* The mixtures: a softmax and a correction choose, the experts that every token uses are one. */
+/* The mixtures: experts are chosen by a softmax with a correction; the shared experts are one. */
 static const struct sh_key keys_moe[] = {
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
     SH_COUNT_KEY(mix.n, 1e5, "moe_num_experts"), SH_COUNT_KEY(mix.used, 1e5, "moe_k"),
@@ -103,7 +103,7 @@ static int shape_vl(struct sh_arch *a, const struct sh_config *c, struct sh_err 
            sh_mixture_shared(a, c, "moe_num_shared_experts", 2, e) || sh_mixture_listed(a, c, 1, e) ? -1 : 0;
 }
 
-/* With scaled frequencies, transformers has them in another order than their pairs. */
+/* If frequencies are scaled, transformers has them in another order than the pairs. */
 static int finish_vl(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     if (sh_config_classic_rope(a, c, e))

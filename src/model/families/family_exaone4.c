@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EXAONE 4 (LG AI Research, 2025): norms on what the blocks give, and on each query and key; in the 32B a window in
+/* EXAONE 4 (LG AI Research, 2025): norms on the blocks' outputs, and on each query and key; in the 32B, a window in
  * three of four layers, and no rotation in the others. */
 #include <string.h>
 

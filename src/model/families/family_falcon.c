@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Falcon (Almazrouei et al., 2023): layer norms, rotary positions or ALiBi. The new architecture (40B and later) has
- * groups of queries, of which num_kv_heads counts the KV heads, and mostly a norm for each block; the old one has one
- * KV head with multi_query and else as many as heads. Both blocks read the layer's input, or one norm of it. */
+ * grouped queries (num_kv_heads is the number of KV heads) and mostly a norm for each block; the old one has one KV
+ * head with multi_query, and otherwise as many as query heads. Both blocks read the layer's input, or one norm of
+ * it. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

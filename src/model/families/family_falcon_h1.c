@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Falcon-H1 (TII, 2025): LLaMA with Mamba-2 (recurrent.c) next to attention in every layer, both of one norm's output,
- * and a factor for each product. A factor of what a product gives is applied where that costs least, not always where
- * the paper has it: that of keys to scores, those of what attention and Mamba-2 read to what their products give. */
+/* Falcon-H1 (TII, 2025): LLaMA with Mamba-2 (recurrent.c) next to attention in every layer, both reading one norm's
+ * output, and a factor for each product. A factor is applied where that costs least, not always where the paper has it:
+ * the factor of keys is applied to scores, those of the inputs of attention and Mamba-2 to the outputs of their
+ * products. */
 #include <stdio.h>
 
 #include "src/model/config.h"
@@ -41,11 +42,12 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return 0;
 }
 
-/* 0 would leave nothing of what is multiplied; products and shares of several factors stay numbers. */
+/* A factor of 0 would erase what it multiplies. With these limits, products and quotients of several factors stay
+ * finite. */
 #define LEAST 1e-6f
 #define MOST 1e6
 
-/* One that may be absent or null. */
+/* A factor that may be absent or null. */
 static int read_factor(const struct sh_config *c, const char *key, float *out, struct sh_err *e)
 {
     *out = 1;
@@ -54,7 +56,7 @@ static int read_factor(const struct sh_config *c, const char *key, float *out, s
     return *out >= LEAST ? 0 : sh_config_refuse(c, key, "a number from 1e-6 to 1e6", e);
 }
 
-/* The same for a list. */
+/* The same for a list of factors. */
 static int read_factors(const struct sh_config *c, const char *key, int n, float *out, struct sh_err *e)
 {
     char expected[48];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemma 3n (2025): Gemma 3 with several residual streams, a path next to attention, embeddings of layers (streams.c);
- * gates of the first layers keep only what is far above the mean; the last layers borrow keys and values. */
+/* Gemma 3n (2025): Gemma 3 with several residual streams, a path next to attention, and embeddings for each layer
+ * (streams.c). Gates of the first layers keep only values far above the mean; the last layers use keys and values of
+ * earlier ones. */
 #include <math.h>
 #include <stdio.h>
 
@@ -38,7 +39,8 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
                ? -1 : 0;
 }
 
-/* How many deviations above the mean a share of normal numbers ends: the root of erfc(-x / sqrt(2)) / 2 = share. */
+/* The number x of deviations above the mean below which a share of normal numbers lies: erfc(-x / sqrt(2)) / 2 =
+ * share. */
 static double deviations(double share)
 {
     double low = -40, high = 40;

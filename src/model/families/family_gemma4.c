@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemma 4 (2026): layers that see all tokens have heads of their own, of which a part turns, and maybe one matrix for
- * keys and values; values are normed; the last layers may borrow keys and values; layers may have embeddings of their
- * own, and a mixture of experts next to their plain block. */
+/* Gemma 4 (2026): layers that see all tokens have other head sizes, rotate only a part of each head, and may have one
+ * matrix for keys and values; values are normed; the last layers may use keys and values of earlier ones; layers may
+ * have embeddings of their own, and a mixture of experts next to their plain block. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GLM-4-9B (Zhipu AI, 2024; glm) and GLM-4-0414 (2025; glm4): neighbouring elements of half of each head rotate
- * together, biases on q, k and v, gate and up in one matrix; the later one norms what the blocks give, too. */
+ * together, biases on q, k and v, gate and up in one matrix; GLM-4-0414 also norms the blocks' outputs. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -28,7 +28,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return 0;
 }
 
-/* Neighbours rotate together, but for GGUF files whose rows are in another order. */
+/* Neighbouring elements rotate together, except in GGUF files whose rows are in another order. */
 static int finish_4(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int halves = 0;
@@ -66,7 +66,7 @@ const struct sh_family sh_family_glm4 = {
     .params = params_4,
     .gguf = &sh_gguf_glm4, .shape = shape, .finish = finish_4};
 
-/* The text part of GLM-4.1V and 4.6V, without what looks at pictures. */
+/* The text part of GLM-4.1V and 4.6V, without the vision part. */
 const struct sh_family sh_family_glm4v = {
     .special = "text of GLM-4V: GLM-4",
     .name = "glm4v", .model_types = SH_WORDS("glm4v", "glm4v_text"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GLM-4.5 to 4.7 (Zhipu AI, 2025) and dots.llm1 (rednote, 2025): LLaMA with mixtures after the first layers, whose
- * router is DeepSeek-V3's; GLM rotates a part of each head, and has biases on q, k and v. */
+/* GLM-4.5 to 4.7 (Zhipu AI, 2025) and dots.llm1 (rednote, 2025): LLaMA whose later layers have experts with
+ * DeepSeek-V3's router; GLM rotates a part of each head, and has biases on q, k and v. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -18,7 +18,7 @@ static const struct sh_param params[] = {
     SH_ROUTER("mlp.gate.weight"), SH_CHOICE("mlp.gate.e_score_correction_bias"), SH_LLAMA_EXPERTS,
     SH_SHARED("mlp.shared_experts"), {.name = NULL}};
 
-/* shared, dense: how many experts of every token, and first layers without experts, there usually are */
+/* shared, dense: the usual numbers of shared experts, and of first layers without experts */
 static int mixture_shape(struct sh_arch *a, const struct sh_config *c, int shared, int dense, struct sh_err *e)
 {
     return sh_mixture_needs(c, a->mix.n, "n_routed_experts", e) ||
@@ -55,7 +55,7 @@ const struct sh_family sh_family_glm4_moe = {
     .gguf = &sh_gguf_glm4_moe, .knows = " first_k_dense_replace num_nextn_predict_layers ", .shape = shape,
     .finish = sh_config_classic_rope};
 
-/* The text part of GLM-4.5V, without what looks at pictures. */
+/* The text part of GLM-4.5V, without the vision part. */
 const struct sh_family sh_family_glm4v_moe = {
     .special = "text of GLM-4.5V: GLM-4.5",
     .name = "glm4v_moe", .model_types = SH_WORDS("glm4v_moe", "glm4v_moe_text"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GLM-4.7-Flash (Zhipu AI, 2026): DeepSeek-V3 with one group of experts after the first layer. */
+/* GLM-4.7-Flash (Zhipu AI, 2026): DeepSeek-V3 with one group of experts in each layer after the first. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -62,7 +62,7 @@ static int says_layers(const struct sh_config *c)
     return sh_config_has(c, "attention_layers.0") || sh_config_is_set(c, "attention_types");
 }
 
-/* Files that say nothing are counted with a window in every other layer, and not run. */
+/* The memory of models whose files do not say is computed with a window in every other layer; they are not run. */
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     sh_four_wide(a, c, e);

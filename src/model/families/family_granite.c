@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Granite (IBM, 2024): LLaMA with numbers that multiply embeddings, scores and what blocks add, and one that divides
- * logits. */
+/* Granite (IBM, 2024): LLaMA with factors of embeddings, scores and the blocks' outputs, and a divisor of logits. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -10,7 +9,7 @@ static const struct sh_key keys[] = {
 
 int sh_granite_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    a->logit_scale = 1 / a->logit_scale;        /* so far the number that divides */
+    a->logit_scale = 1 / a->logit_scale;        /* until here it is the divisor   */
     return sh_config_classic_rope(a, c, e);
 }
 
@@ -35,7 +34,7 @@ static const struct sh_key keys_moe[] = {
     SH_ROUTER("block_sparse_moe.router.layer.weight"), SH_EXPERT_PART(GATE, IN, EXPERT_FF, MODEL, 0), \
     SH_EXPERT_PART(UP, IN, EXPERT_FF, MODEL, 0), \
     SH_EXPERT_PART(DOWN, "block_sparse_moe.output_linear.weight", MODEL, EXPERT_FF, 0)
-/* One that every token uses, in some. */
+/* Some models have a shared expert. */
 #define SHARED_IN SH_LAYER "shared_mlp.input_linear.weight"
 #define SHARED_OUT SH_LAYER "shared_mlp.output_linear.weight"
 #define NEXT_TO(part, tensor, out, in) \
@@ -62,8 +61,8 @@ const struct sh_family sh_family_granitemoe = {
     .keys = keys_moe, .params = params_moe,
     .gguf = &sh_gguf_granitemoe, .shape = shape_moe, .finish = sh_granite_finish};
 
-/* Granite 4 (2025): attention in a few layers, mostly without positions, Mamba-2 in the others (recurrent.c); a block
- * that every token passes, maybe next to experts. */
+/* Granite 4 (2025): attention in a few layers, mostly without positions, Mamba-2 in the others (recurrent.c); a shared
+ * feed-forward block, with or without experts next to it. */
 static const struct sh_key keys_hybrid[] = {
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
     SH_GRANITE_FACTORS, SH_MAMBA_KEYS, SH_COUNT_KEY(mix.shared_width, 1e8, "shared_intermediate_size"),

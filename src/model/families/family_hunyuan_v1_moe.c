@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hunyuan-A13B (Tencent, 2025): Hunyuan with experts in every layer, and one as wide for all tokens. */
+/* Hunyuan-A13B (Tencent, 2025): Hunyuan with experts in every layer, and a shared one of the same width. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hy4 (Tencent, 2026): latent attention to the tokens that an index chooses, with sinks and a gate, which runs as far
- * as it chooses all; experts with limits of SwiGLU; hyper-connections (hyper.c). The text part of models with pictures,
- * where the norms of latents have the config's epsilon and rotary pairs are neighbours. */
+/* Hy4 (Tencent, 2026): latent attention to the tokens that an index chooses, with sinks and a gate; experts with
+ * limited SwiGLU; hyper-connections (hyper.c). It runs on texts so short that the index chooses all tokens. Also the
+ * text part of models with pictures, in which the norms of latents have the config's epsilon and rotary pairs are
+ * neighbours. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

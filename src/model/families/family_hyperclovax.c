@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HyperCLOVA X SEED Think (NAVER, 2025): Granite with norms on what the blocks give, and a number that multiplies
- * logits. */
+/* HyperCLOVA X SEED Think (NAVER, 2025): Granite with norms on the blocks' outputs, and a factor of logits. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

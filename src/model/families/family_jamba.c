@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jamba (Lieber et al., 2024): in each period one layer of attention, without positions, and otherwise Mamba with norms
- * of its steps, b and c (recurrent.c); experts likewise. */
+/* Jamba (Lieber et al., 2024): in each period of layers one has attention, without positions, and the others Mamba with
+ * norms of its steps, b and c (recurrent.c); experts have a period of their own. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -24,7 +24,7 @@ static const struct sh_param params[] = {
     SH_EXPERT_PART(DOWN, "mlp.output_linear.weight", MODEL, EXPERT_FF, 0),
     SH_VECTOR(MIX_B, SH_LAYER "mlp.bias", MODEL, 0, 0), {.name = NULL}};
 
-/* As many heads as KV heads in each set, whatever num_attention_heads says. */
+/* Each set has as many query heads as there are KV heads, whatever num_attention_heads says. */
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     if ((long long)a->n_kv_head * a->mix.used > 100000)
@@ -40,7 +40,7 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return sh_config_classic_rope(a, c, e);
 }
 
-/* Further experts for queries and outputs, their router, and what is added to the sums of experts. */
+/* Counted in addition: the experts for queries and outputs, their router, and the biases of the experts' sums. */
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     (void)c, (void)e;

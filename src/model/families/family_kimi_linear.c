@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kimi Linear (Moonshot AI, 2025): three layers of Kimi Delta Attention, a delta rule with a decay for each number of a
- * key (recurrent.c), to one of DeepSeek's latent attention, which does not rotate; experts by corrected sigmoids. */
+/* Kimi Linear (Moonshot AI, 2025): for every three layers of Kimi Delta Attention, a delta rule with a decay for each
+ * element of a key (recurrent.c), one of DeepSeek's latent attention, without rotation; experts chosen by sigmoids with
+ * a correction. */
 #include <stdio.h>
 
 #include "src/model/config.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kolibri 1 (Aleph Alpha, 2026): norms around the blocks, windows with rotation and other layers without positions, in
- * every layer experts by corrected products, weighed by sigmoids, and one for all tokens. */
+/* Kolibri 1 (Aleph Alpha, 2026): norms before and after the blocks; layers with a window rotate, the others have no
+ * positions; in every layer, experts chosen by corrected products and weighted by sigmoids, and a shared one. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

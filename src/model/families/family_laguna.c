@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Laguna (Poolside, 2026): a gate by softplus for each head or element, windows that rotate by parameters of their own,
- * experts by corrected sigmoids after the first layer and one for all tokens. */
+/* Laguna (Poolside, 2026): a softplus gate for each head or element; layers with a window have rotary parameters of
+ * their own; after the first layer, experts chosen by sigmoids with a correction, and a shared one. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LFM2 (Liquid AI, 2025): short convolutions between gates (recurrent.c) in most layers, attention with a norm of each
- * query and key in the others. LFM2-MoE: experts by corrected sigmoids after the first layers. LFM3 (2026): norms on
- * what the blocks give, windows in some of the layers that attend, a gate for each head. */
+ * query and key in the others. LFM2-MoE: experts chosen by sigmoids with a correction, after the first layers. LFM3
+ * (2026): norms on the blocks' outputs, windows in some of the layers that attend, a gate for each head. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -46,7 +46,7 @@ static int read_layers(struct sh_arch *a, const struct sh_config *c, struct sh_e
     return sh_config_attending(c, "full_attn_idxs", a, e) < 0 ? -1 : 0;
 }
 
-/* Of both. */
+/* For dense models and for those with experts. */
 static int read_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int biases = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Llama 4 (Meta, 2025): three layers that attend within chunks to one that sees everything, does not rotate and scales
- * its queries by position; queries and keys are normed without weights after their rotation, in neighbouring pairs; one
- * expert of a mixture, which reads its input times a sigmoid, and one that every token uses. */
+/* Llama 4 (Meta, 2025): for every three layers that attend within chunks, one that sees everything, does not rotate and
+ * scales its queries by position. Queries and keys are rotated in neighbouring pairs and then normed without weights.
+ * Each token uses one expert of a mixture, which reads its input times a sigmoid, and a shared one. */
 #include <stdio.h>
 
 #include "src/model/config.h"
@@ -24,7 +24,7 @@ static const struct sh_param params[] = {
     SH_EXPERT_PART(GATE, FEED "experts.gate_up_proj", EXPERT_FF, MODEL, SH_TRANSPOSED),
     SH_EXPERT_PART(UP, FEED "experts.gate_up_proj", EXPERT_FF, MODEL, SH_TRANSPOSED),
     SH_EXPERT_PART(DOWN, FEED "experts.down_proj", MODEL, EXPERT_FF, SH_TRANSPOSED),
-    SH_EXPERTS(FEED "experts", "gate_proj", "up_proj", "down_proj"),      /* as quantisers part them  */
+    SH_EXPERTS(FEED "experts", "gate_proj", "up_proj", "down_proj"),      /* as quantisers split them */
     SH_SHARED(FEED "shared_expert"),
     {.name = NULL}};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LongCat-Flash (Meituan, 2025): a layer of the file is two here, each with latent attention, whose latents have
- * factors, and a plain block. Experts read what the first plain block reads, and what they give is added after the
- * second one. Some of those that a token may choose compute nothing. */
+/* LongCat-Flash (Meituan, 2025): a layer of the file becomes two layers here, each with latent attention, whose latents
+ * have factors, and a plain block. Experts read the input of the first plain block, and their output is added after the
+ * second one. Some of the experts return their input. */
 #include <math.h>
 
 #include "src/model/config.h"
@@ -58,7 +58,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return 0;
 }
 
-/* The key says a number that follows from others, or says nothing. */
+/* Checks a key whose value follows from other keys; it may be absent. */
 static int check_same(const struct sh_config *c, const char *key, int usual, int wanted, const char *expected,
                       struct sh_err *e)
 {
@@ -83,8 +83,8 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return share < 1 ? sh_config_refuse(c, "partial_rotary_factor", "1", e) : 0;
 }
 
-/* In a layer with experts the plain block is counted as one that every token uses; of the experts a token chooses, as
- * many as it does on average compute something. */
+/* In a layer with experts, the plain block is counted as a shared expert. Of the experts that a token chooses, only
+ * those count that compute something, on average. */
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     int zero = 256;

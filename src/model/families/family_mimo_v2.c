@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MiMo-V2-Flash (Xiaomi, 2025): experts by corrected sigmoids, values narrower than keys, and layers with a window,
- * which have sinks and twice as many KV heads. */
+/* MiMo-V2-Flash (Xiaomi, 2025): experts chosen by sigmoids with a correction, values narrower than keys, and layers
+ * with a window, which have sinks and twice as many KV heads. */
 #include <math.h>
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ static int has_window(int layer, int period)
     return layer && (layer + 1) % period;
 }
 
-/* Keys that repeat what others say: as they should be. */
+/* Checks keys that repeat what other keys say. */
 static int check_counts(const struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     const struct { const char *key; int n; } same[] = {
@@ -46,7 +46,7 @@ static int check_counts(const struct sh_arch *a, const struct sh_config *c, stru
     return 0;
 }
 
-/* The same of lists with 1 for each layer that has a window, or experts. */
+/* Checks lists that have 1 for each layer with a window, or with experts. */
 static int check_lists(const struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const char *const lists[] = {"hybrid_layer_pattern", "moe_layer_freq"};

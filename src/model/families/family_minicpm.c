@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MiniCPM 1, 2 and 4 (OpenBMB, 2024 and 2025), whose code comes with their files: LLaMA with numbers that multiply
- * embeddings and what blocks add, and divide logits; some have experts. Where positions go beyond the original ones,
- * that code takes the factors for long texts always, whereas llama.cpp takes them for long texts, which the factors of
- * GGUF files are for. llama.cpp multiplies the logits of old GGUF files, which have no keys for the numbers, by what
- * the model divides them by; here they are divided. Attention to chosen blocks (InfLLM v2) begins at `dense_len`
- * tokens: only shorter texts are read. */
+/* MiniCPM 1, 2 and 4 (OpenBMB, 2024 and 2025), whose code comes with their files: LLaMA with factors of embeddings and
+ * of the blocks' outputs, and a divisor of logits; some have experts. If the config extends the original number of
+ * positions, that code always uses the rotary factors for long texts, and so are hub folders run here; llama.cpp uses
+ * these factors for long texts only, and so are GGUF files run here. Old GGUF files have no keys for the other factors;
+ * llama.cpp multiplies their logits by the divisor, whereas here they are divided by it. Attention to chosen blocks
+ * (InfLLM v2) begins at `dense_len` tokens: only shorter texts are read. */
 #include <math.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     return a->mix.n ? sh_mixture_shape(a, c, e) : 0;
 }
 
-/* Texts in which every token sees all before it. */
+/* Limits texts to lengths at which every token sees all tokens before it. */
 static int see_all(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int dense = 8192;

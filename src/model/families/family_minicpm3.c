@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MiniCPM3 (OpenBMB, 2024): latent attention with numbers that multiply embeddings and what blocks add, and divide
+/* MiniCPM3 (OpenBMB, 2024): latent attention, with factors of embeddings and of the blocks' outputs, and a divisor of
  * logits. */
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MiniMax-M3 (2026), also the text part of the model with pictures: experts by corrected sigmoids, clamped SwiGLU,
- * norms of queries and keys per head. In most layers an index chooses blocks of keys; they run as far as it chooses
- * all. */
+/* MiniMax-M3 (2026), also the text part of the model with pictures: experts chosen by sigmoids with a correction,
+ * clamped SwiGLU, norms of queries and keys per head. In most layers an index chooses blocks of keys; the model runs on
+ * texts so short that it chooses all. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static int has_experts(const struct sh_config *c, int i, int *out, struct sh_err
     return read_layer(c, "mlp_layer_types", words, "moe_layer_freq", i, 1, out, e);
 }
 
-/* A key that repeats what another one says. */
+/* Checks a key that repeats what another one says. */
 static int check_same(const struct sh_config *c, const char *key, int value, struct sh_err *e)
 {
     int n = value;
@@ -102,7 +102,7 @@ static int read_index(const struct sh_config *c, const char *first, const char *
     return sh_config_count(c, sh_config_has(c, inner) ? inner : key, 100000000, out, e);
 }
 
-/* The tokens of the blocks that it chooses. */
+/* The number of tokens in the blocks that the index chooses. */
 static int read_chosen(const struct sh_config *c, int *out, struct sh_err *e)
 {
     int size = 128, blocks = 16;
@@ -114,7 +114,7 @@ static int read_chosen(const struct sh_config *c, int *out, struct sh_err *e)
     return 0;
 }
 
-/* rotary_dim is only an echo: transformers rotates by partial_rotary_factor, without it whole heads. */
+/* rotary_dim only repeats another key: transformers rotates by partial_rotary_factor or, without it, whole heads. */
 static int read_share(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     const char *own = sh_config_is_filled(c, "rope_scaling") ? "rope_scaling.partial_rotary_factor"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mixtures of experts with a router as Mixtral has it (Jiang et al., 2024): Mistral with experts, a softmax over the
- * chosen ones. MiniMax-M2 (2025) chooses by sigmoids and a correction, norms all queries of a token together, and
- * rotates a part of each head. Phi-3.5-MoE (Abdin et al., 2024) has layer norms and chooses two by sparsemixer. */
+/* Mixtral (Jiang et al., 2024): Mistral with experts, weighted by a softmax over the chosen ones. MiniMax-M2 (2025)
+ * chooses experts by sigmoids with a correction, norms all queries of a token together, and rotates a part of each
+ * head. Phi-3.5-MoE (Abdin et al., 2024) has layer norms and chooses two experts by sparsemixer. */
 #include <stdio.h>
 
 #include "src/model/config.h"

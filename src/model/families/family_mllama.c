@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text part of Llama 3.2 Vision (Dubey et al., 2024): LLaMA 3 whose layers that attend to the picture compute
- * nothing where there is none, so that they are left out. The embedding has eight rows more than the head. */
+/* The text part of Llama 3.2 Vision (Dubey et al., 2024): LLaMA 3. Its layers that attend to a picture compute nothing
+ * if there is none, so they are left out. The embedding has eight more rows than the head. */
 #include <stdio.h>
 
 #include "src/model/config.h"

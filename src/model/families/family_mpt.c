@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MPT (MosaicML, 2023): ALiBi, layer norms without biases, GELU, maybe clipped queries, keys and values. What Hugging
- * Face's own code does not know, grouped queries and learned positions, is counted alone. */
+/* MPT (MosaicML, 2023): ALiBi, layer norms without biases, GELU, and in some models clipped queries, keys and values.
+ * Models with grouped queries or learned positions, which transformers does not support, do not run; only their memory
+ * is computed. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nanochat (Karpathy, 2025): RMS norms without weights, one of them on the embedding; queries and keys are normed after
- * a rotation the other way round; squared ReLU, capped logits. */
+ * a rotation in the opposite direction; squared ReLU, capped logits. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

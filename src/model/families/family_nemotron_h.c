@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nemotron-H and Nemotron 3 (NVIDIA, 2025): each layer is one block: Mamba-2 (recurrent.c), attention without
- * positions, feed-forward or experts, both with a squared ReLU and no gate. */
+/* Nemotron-H and Nemotron 3 (NVIDIA, 2025): each layer is a single block: Mamba-2 (recurrent.c), attention without
+ * positions, a feed-forward block or experts; the last two have a squared ReLU and no gate. */
 #include <string.h>
 
 #include "src/model/config.h"

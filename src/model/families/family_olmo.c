@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OLMo (Groeneveld et al., 2024): LLaMA with layer norms that have no weights, and clipped queries, keys and values.
- * OLMo 2 (2025) norms what the blocks give in place of what they read, and queries and keys, each over all heads
+ * OLMo 2 (2025) norms the blocks' outputs instead of their inputs, and also queries and keys, each over all heads
  * together. OLMo 3 adds a window in three of four layers, whose rotation is not scaled. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OLMo Hybrid (Ai2, 2026): three layers of the gated delta rule (recurrent.c), whose updates may be twice as strong, to
- * one of OLMo 3's that attends. The former have norms before their blocks, the latter on what their blocks give. The
- * released models do not rotate. */
+/* OLMo Hybrid (Ai2, 2026): for every three layers of the gated delta rule (recurrent.c), whose updates may be twice as
+ * strong, one of OLMo 3's layers with attention. The former have norms before their blocks, the latter on their blocks'
+ * outputs. The released models do not rotate. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -48,7 +48,7 @@ static int read_heads(struct sh_arch *a, const struct sh_config *c, struct sh_er
     return sh_config_check_delta(c, a, e);
 }
 
-/* A base that is null, where the rotation is described or else outside, means that nothing rotates. */
+/* If the base is null, in the object of the rotation or outside it, nothing is rotated. */
 static int rotates(const struct sh_config *c)
 {
     const char *key = sh_config_is_filled(c, "rope_scaling") ? "rope_scaling.rope_theta" : "rope_parameters.rope_theta";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenELM (Mehta et al., 2024, arXiv 2404.14619): heads and feed-forward widths that grow from layer to layer, between
- * two multipliers of the model's width. Its code comes with its files. */
+/* OpenELM (Mehta et al., 2024, arXiv 2404.14619): the number of heads and the feed-forward width grow from layer to
+ * layer, each between two multiples of the model's width. Its code comes with its files. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,8 @@ static int read_multiplier(const struct sh_config *c, const char *key, double *o
     return 0;
 }
 
-/* Of a layer: one for all, one for each, or by the first and the last, evenly and to two digits. */
+/* A layer's multiplier: the key is a number for all layers, or a list with a number for each layer, or with the first
+ * and the last number, between which it grows evenly, rounded to two digits. */
 static int multiplier(const struct sh_config *c, const char *key, int layer, int layers, double *out, struct sh_err *e)
 {
     char at[2][48], text[32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Persimmon (Adept, 2023): layer norms, also on queries and keys, half of each head rotates, a squared ReLU without
- * gate, q, k and v of a head after one another in one matrix. */
+ * gate, q, k and v of a head one after another in one matrix. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -45,7 +45,7 @@ const struct sh_family sh_family_qwen2 = {
     .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_2, .knows = KNOWS, .shape = sh_qwen2_shape,
     .finish = sh_config_whole_rope};
 
-/* MiMo (Xiaomi, 2025): the same and layers that predict further tokens, which are neither run nor counted. */
+/* MiMo (Xiaomi, 2025): Qwen 2 with layers that predict further tokens, which are neither run nor counted. */
 static int shape_mimo(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     a->flags &= ~(unsigned)SH_HAS_OUT_BIAS;     /* attention_bias is of q, k and v alone */
@@ -73,8 +73,8 @@ const struct sh_family sh_family_qwen3 = {
     .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &gguf_3, .knows = KNOWS, .shape = sh_qwen_plain_shape,
     .finish = sh_config_whole_rope};
 
-/* Qwen 1.5, 2 and 3 as mixtures of experts (Yang et al., 2024; 2025); Qwen 2 has one more expert, used by every token
- * as far as a sigmoid says. */
+/* Qwen 1.5, 2 and 3 as mixtures of experts (Yang et al., 2024; 2025); Qwen 2 has a shared expert, whose output is
+ * multiplied by a sigmoid. */
 const struct sh_key sh_qwen_mixture_keys[] = {
     SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"),
     SH_COUNT_KEY(mix.n, 1e5, "num_experts", "num_local_experts"), SH_COUNT_KEY(mix.used, 1e5, "num_experts_per_tok"),
@@ -89,7 +89,7 @@ static const struct sh_param mixture_2[] = {
     MIXTURE, SH_SHARED("mlp.shared_expert"), SH_SHARED_PART(SCALE, "mlp.shared_expert_gate.weight", ONE_ROW, MODEL),
     {.name = NULL}};
 
-/* Every layer has experts, or every decoder_sparse_step-th, but for those of a list. */
+/* Every layer has experts, or every decoder_sparse_step-th, except the layers in a list. */
 int sh_qwen_mixture_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int step = 1, n = sh_config_length(c, "mlp_only_layers");

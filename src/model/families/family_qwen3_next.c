@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Qwen3-Next and Qwen 3.5 (Qwen team, 2025; 2026): three layers of the gated delta rule (recurrent.c) to one that
- * attends, where attention is multiplied by the sigmoid of a gate, and rotates a quarter of each head; norms stored
- * less 1. */
+/* Qwen3-Next and Qwen 3.5 (Qwen team, 2025; 2026): for every three layers of the gated delta rule (recurrent.c), one
+ * that attends, multiplies attention's output by the sigmoid of a gate, and rotates a quarter of each head; norms'
+ * weights are stored less 1. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -79,7 +79,7 @@ static int next_shape(struct sh_arch *a, const struct sh_config *c, struct sh_er
     return sh_qwen_mixture_shape(a, c, e) || delta_shape(a, c, e) ? -1 : 0;
 }
 
-/* Every layer has experts; intermediate_size is then said by nobody. */
+/* Every layer has experts; no key then gives intermediate_size. */
 static int moe_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     a->d_ff = a->d_ff ? a->d_ff : a->mix.width;

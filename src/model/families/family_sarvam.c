@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sarvam 30B (Sarvam AI, 2026): GLM-4.5's mixtures with whole heads that rotate, q, k and v in one tensor. Sarvam 105B:
- * DeepSeek-V3 without groups of experts. */
+/* Sarvam 30B (Sarvam AI, 2026): GLM-4.5's mixtures, but whole heads are rotated, and q, k and v are in one tensor.
+ * Sarvam 105B: DeepSeek-V3 without groups of experts. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

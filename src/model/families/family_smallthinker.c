@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SmallThinker (PowerInfer, 2025), whose code comes with its files: experts with a ReLU in every layer, chosen by what
- * the layer reads, before its norm and its attention; lists say which layers have a window and which rotate. GGUF files
- * say whether there are windows: then the first of each four layers has none and does not rotate, as in the published
- * model. llama.cpp takes 4096 for the width of these windows, whatever the file says. */
+/* SmallThinker (PowerInfer, 2025), whose code comes with its files: experts with a ReLU in every layer; the router
+ * reads the layer's input, before its norm and attention; lists say which layers have a window and which rotate. GGUF
+ * files say only whether there are windows: if so, the first of each four layers has none and does not rotate, as in
+ * the published model. llama.cpp uses windows of 4096 tokens, whatever the file says. */
 #include <stdio.h>
 
 #include "src/model/config.h"

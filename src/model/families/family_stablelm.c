@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StableLM (Stability AI, 2023): LLaMA with layer norms, a part of each head rotates, biases on q, k and v. The 12B of
- * StableLM 2 lets both blocks read one norm, and norms queries and keys, each head by weights of its own. */
+/* StableLM (Stability AI, 2023): LLaMA with layer norms, rotation of a part of each head, and biases on q, k and v. In
+ * the 12B of StableLM 2, both blocks read one norm, and queries and keys are normed, each head with weights of its
+ * own. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Step-3.5-Flash and the text part of Step-3.7-Flash (StepFun, 2026): a gate for each head, windows that rotate by
- * parameters of their own, experts by corrected sigmoids and one for all tokens, limits of the factors in some layers.
- * In the published models layers with a window have more query heads than others. */
+/* Step-3.5-Flash and the text part of Step-3.7-Flash (StepFun, 2026): a gate for each head; layers with a window have
+ * rotary parameters of their own; experts chosen by sigmoids with a correction, and a shared one; limits of the
+ * feed-forward factors in some layers. In the published models, layers with a window have more query heads than
+ * others. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static int read_heads(struct sh_arch *a, const struct sh_config *c, struct sh_er
     return sh_config_sized(c, by, a, e);
 }
 
-/* Layers with experts as a list or as numbers between commas; bits that are set are they. */
+/* Reads the layers with experts from a list, or from numbers separated by commas; the bits of these layers are set. */
 static int read_enum(const struct sh_config *c, int n_layer, uint64_t *at, struct sh_err *e)
 {
     static const char key[] = "moe_layers_enum";
@@ -137,7 +138,8 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 
 /* ---- what only the forward pass needs ---- */
 
-/* The first files have a number for each layer, or one for all: one for each kind, with a window or without. */
+/* The first files have a number for each layer, or one for all; here there is one for each kind of layer, with a window
+ * or without. */
 static int read_by_kind(const struct sh_arch *a, const struct sh_config *c, const char *list, double most, float of[2],
                         struct sh_err *e)
 {

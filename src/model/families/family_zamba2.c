@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Zamba2 (Zyphra, 2024): Mamba-2 in every layer; before it, some layers put one of a few transformer blocks that they
- * share (shared_block.c). */
+/* Zamba2 (Zyphra, 2024): Mamba-2 in every layer; some layers first run one of a few transformer blocks that they share
+ * (shared_block.c). */
 #include <math.h>
 #include <string.h>
 
@@ -93,8 +93,8 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return a->pos == SH_POS_ROTARY ? sh_config_whole_rope(a, c, e) : 0;
 }
 
-/* What layers share is counted once, and with it what is their own of that: as what is not in the layers. Without
- * tie_word_embeddings, they share nothing. */
+/* The shared blocks, with the layers' own parts of them, are counted once, outside the layers. Without
+ * tie_word_embeddings nothing is shared. */
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     int n = 1, rank = 128, adapts = 0, hybrids = 0;

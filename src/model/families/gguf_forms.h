@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newer families in GGUF files, gguf_forms_….c: their architectures' names, and what their keys are called in
  * config.json. Keys and conventions are those of llama.cpp (gguf-py's constants.py, the converters of the families, its
- * loaders). Here is what the tables are made of: keys that many architectures have. */
+ * loaders). This header has the parts of the tables that many architectures share. */
 #ifndef SH_MODEL_FAMILIES_GGUF_FORMS_H
 #define SH_MODEL_FAMILIES_GGUF_FORMS_H
 

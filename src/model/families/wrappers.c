@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models of text and pictures or sound whose text part is of a family in this folder, which text_config names. What
- * looks and listens is left out: the text part alone computes the same of a text without pictures. Compared with
- * transformers 5.24 by tests/oracle/wrappers.py. Models that change the text part are not in the list, such as
- * PaliGemma (a prompt sees all of itself). */
+/* Models of text and pictures or sound whose text part is of a family in this folder, which text_config names. The
+ * parts for pictures and sound are left out: for a text without pictures, the text part alone computes the same.
+ * tests/oracle/wrappers.py compares the results with transformers 5.24. Models that change the text part are not in the
+ * list, such as PaliGemma (every token of a prompt sees the whole prompt). */
 #include "src/model/families/families.h"
 
 const char *const sh_wrappers[] = {

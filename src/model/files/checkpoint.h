@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of a checkpoint, where its folder is meant. */
+/* Accepts a file of a checkpoint in place of its folder. */
 #ifndef SH_MODEL_FILES_CHECKPOINT_H
 #define SH_MODEL_FILES_CHECKPOINT_H
 

@@ -37,7 +37,7 @@ struct sh_gguf_maker {
 const char *sh_gguf_key(struct sh_gguf_maker *m, const char *name);
 int sh_gguf_has(struct sh_gguf_maker *m, const char *name);
 
-/* root[hub] = value, which is taken; a later message about it names the file's key. */
+/* Sets root[hub] to value and takes ownership of it; later messages about it name the file's key. */
 void sh_gguf_put(struct sh_gguf_maker *m, const char *hub, const char *name, json_t *value);
 
 /* -1 with what was found under the key. */
@@ -54,7 +54,7 @@ int sh_gguf_has_tensor(const struct sh_gguf_maker *m, const char *name);
 /* The tensor, in whose name '#' is the number of the first layer that has it; NULL: none has. */
 const struct sh_stored *sh_gguf_first(const struct sh_gguf_maker *m, const char *name, int64_t layers);
 
-/* gguf_rope.c: the base, the share of a head that turns, and scaling. */
+/* gguf_rope.c: the base, the rotated share of a head, and scaling. */
 int sh_gguf_put_rope(struct sh_gguf_maker *m);
 /* Does the file have factors of frequencies for short texts and for long ones? */
 int sh_gguf_is_long(const struct sh_gguf_maker *m);
@@ -66,7 +66,7 @@ int sh_gguf_put_two_ropes(struct sh_gguf_maker *m);
 /* UNEVEN: lists of heads and widths whose numbers differ. */
 int sh_gguf_is_uneven(const struct sh_gguf_maker *m, const char *name);
 int sh_gguf_put_uneven(struct sh_gguf_maker *m);
-/* The KV heads of layers without a window, if others have twice as many. */
+/* The KV heads of layers without a window, if layers with one have twice as many. */
 int sh_gguf_put_kv_by_kind(struct sh_gguf_maker *m);
 
 #endif
