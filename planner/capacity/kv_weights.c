@@ -224,9 +224,9 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
         latent_attention(&s, m);
     else if (l->mix != SH_MIX_STATE && l->mix != SH_MIX_NONE)
         attention(&s, f, l);
-    if (l->products & 1)
+    if (l->products & SH_FACTS_ATTENTION)
         matrix(&s, SH_PART_MIX, 1, f->hidden, f->hidden);
-    if (l->products & 2)
+    if (l->products & SH_FACTS_FEED)
         matrix(&s, SH_PART_FEED, 1, f->hidden, f->hidden);
     if (l->state)
         state(&s, f);
@@ -237,7 +237,8 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
     else if (l->feed == SH_FEED_EXPERTS)
         experts(&s, f);
     /* A layer that is a mixer alone or a feed-forward block alone has one norm. */
-    int blocks = (l->mix != SH_MIX_NONE || l->products & 1) + (l->feed != SH_FEED_NONE || l->products & 2);
+    int blocks = (l->mix != SH_MIX_NONE || l->products & SH_FACTS_ATTENTION) +
+                 (l->feed != SH_FEED_NONE || l->products & SH_FACTS_FEED);
     norm(&s, f, blocks == 2 ? f->norms : blocks, f->hidden);
 }
 

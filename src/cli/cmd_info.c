@@ -192,7 +192,7 @@ static void info_layers(struct sh_out *o, const struct sh_arch *c)
 {
     int differ = sh_arch_heads_differ(c);
     for (int l = 0; l < c->n_layer && c->sizes; l++)
-        differ |= sh_arch_mixer(c, l) || sh_arch_feed(c, l) || sh_arch_d_ff(c, l) != c->d_ff;
+        differ |= sh_arch_attention_kind(c, l) || sh_arch_feed_kind(c, l) || sh_arch_d_ff(c, l) != c->d_ff;
     if (!differ)
         return;
     sh_out_list(o, "layer_sizes", "layers, which differ (0: the layer does not have it)");

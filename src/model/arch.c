@@ -21,19 +21,19 @@ static const struct sh_layer_sizes *sizes_of(const struct sh_arch *a, int layer)
     return a->sizes && layer >= 0 && layer < a->n_layer ? &a->sizes[layer] : &none;
 }
 
-enum sh_block_kind sh_arch_mixer(const struct sh_arch *a, int layer)
+enum sh_block_kind sh_arch_attention_kind(const struct sh_arch *a, int layer)
 {
     return sizes_of(a, layer)->attention;
 }
 
-enum sh_block_kind sh_arch_feed(const struct sh_arch *a, int layer)
+enum sh_block_kind sh_arch_feed_kind(const struct sh_arch *a, int layer)
 {
     return sizes_of(a, layer)->feed;
 }
 
 int sh_arch_attends(const struct sh_arch *a, int layer)
 {
-    if (sh_arch_mixer(a, layer))
+    if (sh_arch_attention_kind(a, layer))
         return 0;
     if (a->shared.n)
         return sh_arch_shares(a, layer);
@@ -57,7 +57,7 @@ int sh_arch_feeds(const struct sh_arch *a, int layer)
 {
     if (a->shared.n)
         return sh_arch_shares(a, layer);
-    return !sh_arch_feed(a, layer) && (!a->one_block || (a->feeds[layer / 64] >> layer % 64 & 1));
+    return !sh_arch_feed_kind(a, layer) && (!a->one_block || (a->feeds[layer / 64] >> layer % 64 & 1));
 }
 
 void sh_arch_make_feed(struct sh_arch *a, int layer)

@@ -261,8 +261,8 @@ enum sh_norm_place sh_arch_norm_place(const struct sh_arch *a, int layer);
 int sh_arch_recurs(const struct sh_arch *a, int layer);
 int sh_arch_feeds(const struct sh_arch *a, int layer);
 /* What the layer has in the place of attention, and of the feed-forward block. */
-enum sh_block_kind sh_arch_mixer(const struct sh_arch *a, int layer);
-enum sh_block_kind sh_arch_feed(const struct sh_arch *a, int layer);
+enum sh_block_kind sh_arch_attention_kind(const struct sh_arch *a, int layer);
+enum sh_block_kind sh_arch_feed_kind(const struct sh_arch *a, int layer);
 void sh_arch_make_linear(struct sh_arch *a, int layer);
 void sh_arch_make_feed(struct sh_arch *a, int layer);
 /* The layer's query heads, at most n_head; the KV heads that it caches, at most n_kv_head. 0: it does not attend. */

@@ -36,12 +36,12 @@ int sh_config_shape(const struct sh_config *c, const struct sh_family *f, struct
 struct sh_layer_sizes *sh_config_sizes(const struct sh_config *c, struct sh_arch *a);
 /* config_sizes.c: sets n_head, n_kv_head, d_head and d_ff to the largest that a layer has. -1: the number of query
  * heads is no multiple of the number of KV heads, in a layer or for the largest numbers; the error names `key`. */
-int sh_config_sized(const struct sh_config *c, const char *key, struct sh_arch *a, struct sh_err *e);
-/* As sh_config_sized, after reading num_attention_heads_per_layer, num_key_value_heads_per_layer and
+int sh_config_take_largest(const struct sh_config *c, const char *key, struct sh_arch *a, struct sh_err *e);
+/* As sh_config_take_largest, after reading num_attention_heads_per_layer, num_key_value_heads_per_layer and
  * intermediate_size_per_layer, which may be absent. may_lack: as in GGUF files, 0 query heads mean no attention, 0 KV
  * heads with query heads mean a product in its place, and a width of 0 means no feed-forward block; otherwise all
  * numbers must be at least 1. */
-int sh_config_listed_sizes(const struct sh_config *c, struct sh_arch *a, int may_lack, struct sh_err *e);
+int sh_config_read_sizes(const struct sh_config *c, struct sh_arch *a, int may_lack, struct sh_err *e);
 #define SH_WIDEST_HEADS ((size_t)100000000)     /* query heads times their width                      */
 /* The config.json key of the count at `field`, an offset in struct sh_arch; NULL: no key gives it. */
 const char *sh_config_count_name(const struct sh_config *c, const struct sh_family *f, size_t field);

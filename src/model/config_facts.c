@@ -76,7 +76,7 @@ static char kind_letter(const struct sh_arch *a, int layer)
 {
     if (sh_arch_shares(a, layer))
         return 'H';
-    if (sh_arch_mixer(a, layer) || sh_arch_feed(a, layer))
+    if (sh_arch_attention_kind(a, layer) || sh_arch_feed_kind(a, layer))
         return sh_arch_attends(a, layer) ? '*' : sh_arch_feeds(a, layer) ? '-' : '.';
     if (a->one_block)
         return sh_arch_recurs(a, layer) ? 'M' : sh_arch_attends(a, layer) ? '*' : has_experts(a, layer) ? 'E' : '-';
@@ -214,7 +214,8 @@ static int from_sizes(const struct sh_config *c, const struct sh_arch *a, struct
     for (int i = 0; i < f->n_own; i++)
         f->own[i] = (struct sh_layer_facts){
             .heads = sh_arch_query_heads(a, i), .kv_heads = sh_arch_kv_heads(a, i), .ffn = sh_arch_d_ff(a, i),
-            .products = (sh_arch_mixer(a, i) == SH_BLOCK_PRODUCT) + 2 * (sh_arch_feed(a, i) == SH_BLOCK_PRODUCT)};
+            .products = (sh_arch_attention_kind(a, i) == SH_BLOCK_PRODUCT ? SH_FACTS_ATTENTION : 0) |
+                        (sh_arch_feed_kind(a, i) == SH_BLOCK_PRODUCT ? SH_FACTS_FEED : 0)};
     return 0;
 }
 

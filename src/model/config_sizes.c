@@ -5,7 +5,7 @@
 
 #include "src/model/config.h"
 
-int sh_config_sized(const struct sh_config *c, const char *key, struct sh_arch *a, struct sh_err *e)
+int sh_config_take_largest(const struct sh_config *c, const char *key, struct sh_arch *a, struct sh_err *e)
 {
     struct sh_layer_sizes most = {0};
     a->n_kv_head = a->n_kv_head ? a->n_kv_head : a->n_head;
@@ -47,7 +47,7 @@ static int read_one(const struct sh_config *c, const char *list, int layer, int 
     return *out < 0 ? sh_config_refuse(c, key, "a number for each layer", e) : 0;
 }
 
-int sh_config_listed_sizes(const struct sh_config *c, struct sh_arch *a, int may_lack, struct sh_err *e)
+int sh_config_read_sizes(const struct sh_config *c, struct sh_arch *a, int may_lack, struct sh_err *e)
 {
     static const char queries[] = "num_attention_heads_per_layer", kv[] = "num_key_value_heads_per_layer";
     static const char widths[] = "intermediate_size_per_layer";
@@ -67,5 +67,5 @@ int sh_config_listed_sizes(const struct sh_config *c, struct sh_arch *a, int may
         s[i].attention = !n_head ? SH_BLOCK_NONE : !n_kv ? SH_BLOCK_PRODUCT : SH_BLOCK_USUAL;
         s[i].feed = !d_ff ? SH_BLOCK_NONE : SH_BLOCK_USUAL;
     }
-    return sh_config_sized(c, first, a, e);
+    return sh_config_take_largest(c, first, a, e);
 }

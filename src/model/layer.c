@@ -479,7 +479,7 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
 /* The feed-forward block, or what is in its place. */
 static void second_block(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat h, struct sh_mat x)
 {
-    enum sh_block_kind kind = sh_arch_feed(a->arch, l->index);
+    enum sh_block_kind kind = sh_arch_feed_kind(a->arch, l->index);
     if (kind == SH_BLOCK_NONE)
         return;
     sh_block_between(l, a, x, h);
@@ -501,10 +501,10 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     a->hidden = hidden;
     if (!attention_only)
         sh_mixture_begin(l, a, x, h);
-    enum sh_block_kind mixer = sh_arch_mixer(c, l->index);
+    enum sh_block_kind kind = sh_arch_attention_kind(c, l->index);
     if (bare)
         l->b->cast(l->d, x, h);
-    else if (mixer != SH_BLOCK_NONE)
+    else if (kind != SH_BLOCK_NONE)
         sh_block_norm(l, a, x, h, SH_ATTN_NORM_W, SH_ATTN_NORM_B);
     int attends = sh_arch_attends(c, l->index), recurs = sh_arch_recurs(c, l->index);
     if (c->streams.laurel && !attention_only)
@@ -535,7 +535,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     }
     if (recurs)
         add_product(l, a, h, moved, SH_ADDS_RECURRENCE);
-    if (mixer == SH_BLOCK_PRODUCT)
+    if (kind == SH_BLOCK_PRODUCT)
         add_product(l, a, h, x, SH_ADDS_ATTENTION);
     if (c->one_block) {
         if (sh_arch_feeds(c, l->index) && !shares)

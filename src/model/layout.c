@@ -134,9 +134,10 @@ static int is_of_streams(enum sh_role role, const struct sh_streams *s)
 static int is_of_none(enum sh_role role, const struct sh_arch *a, int layer)
 {
     if (role == SH_ATTN_PRODUCT_W || role == SH_FEED_PRODUCT_W)
-        return (role == SH_ATTN_PRODUCT_W ? sh_arch_mixer(a, layer) : sh_arch_feed(a, layer)) != SH_BLOCK_PRODUCT;
-    return ((role == SH_ATTN_NORM_W || role == SH_ATTN_NORM_B) && sh_arch_mixer(a, layer) == SH_BLOCK_NONE) ||
-           ((role == SH_MLP_NORM_W || role == SH_MLP_NORM_B) && sh_arch_feed(a, layer) == SH_BLOCK_NONE);
+        return (role == SH_ATTN_PRODUCT_W ? sh_arch_attention_kind(a, layer)
+                                          : sh_arch_feed_kind(a, layer)) != SH_BLOCK_PRODUCT;
+    return ((role == SH_ATTN_NORM_W || role == SH_ATTN_NORM_B) && sh_arch_attention_kind(a, layer) == SH_BLOCK_NONE) ||
+           ((role == SH_MLP_NORM_W || role == SH_MLP_NORM_B) && sh_arch_feed_kind(a, layer) == SH_BLOCK_NONE);
 }
 
 /* What only layers with a shared block have, where some have one. */

@@ -98,14 +98,14 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     static const char blocks[] = "block_configs";
     if (!sh_config_is_set(c, blocks))
-        return sh_config_listed_sizes(c, a, sh_config_is_gguf(c), e);
+        return sh_config_read_sizes(c, a, sh_config_is_gguf(c), e);
     if (sh_config_length(c, blocks) != a->n_layer)
         return sh_config_refuse(c, blocks, "a list with an object for each layer", e);
     struct sh_layer_sizes *sizes = sh_config_sizes(c, a);
     for (int i = 0; i < a->n_layer; i++)
         if (read_block(a, c, i, &sizes[i], e))
             return -1;
-    return sh_config_sized(c, blocks, a, e);
+    return sh_config_take_largest(c, blocks, a, e);
 }
 
 const struct sh_family sh_family_deci = {

@@ -24,7 +24,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
     if (!a->gates_heads && !sh_config_is(c, "gating", "\"per-element\""))
         return sh_config_refuse(c, "gating", "true, per-head or per-element", e);
     return sh_config_window(c, 512, a, e) || sh_config_windows(c, sh_but_each, 1, a, e) ||
-           sh_config_listed_sizes(c, a, 0, e) || sh_mixture_listed(a, c, 1, e) ? -1 : 0;
+           sh_config_read_sizes(c, a, 0, e) || sh_mixture_listed(a, c, 1, e) ? -1 : 0;
 }
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)

@@ -108,7 +108,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int divisor = 256;
     if (sh_config_is_gguf(c))
-        return sh_config_listed_sizes(c, a, 0, e);
+        return sh_config_read_sizes(c, a, 0, e);
     struct sh_layer_sizes *sizes = sh_config_sizes(c, a);
     if (sh_config_count(c, "ffn_dim_divisor", 1000000, &divisor, e))
         return -1;
@@ -120,7 +120,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
         if (!sizes[i].d_ff)
             return sh_config_refuse(c, "ffn_multipliers", "a width of at most 10^8", e);
     }
-    return sh_config_sized(c, "num_query_heads", a, e);
+    return sh_config_take_largest(c, "num_query_heads", a, e);
 }
 
 const struct sh_family sh_family_openelm = {

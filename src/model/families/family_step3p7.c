@@ -42,7 +42,7 @@ static int read_heads(struct sh_arch *a, const struct sh_config *c, struct sh_er
     int local = a->n_head;
     const char *by = listed ? "per_layer_config" : sh_config_is_set(c, own) ? own : other;
     if (sh_config_is_gguf(c))
-        return sh_config_listed_sizes(c, a, 0, e);
+        return sh_config_read_sizes(c, a, 0, e);
     struct sh_layer_sizes *sizes = sh_config_sizes(c, a);
     if (sh_config_count(c, sh_config_is_set(c, own) ? own : other, 100000, &local, e))
         return -1;
@@ -57,7 +57,7 @@ static int read_heads(struct sh_arch *a, const struct sh_config *c, struct sh_er
         if (sh_config_count(c, key, 100000, &sizes[i].n_head, e))
             return -1;
     }
-    return sh_config_sized(c, by, a, e);
+    return sh_config_take_largest(c, by, a, e);
 }
 
 /* Reads the layers with experts from a list, or from numbers separated by commas; the bits of these layers are set. */
