@@ -95,7 +95,7 @@ static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
     case SH_MIX_CHUNK:
     case SH_MIX_BLOCKS: return 2.0 * l->heads * (l->width + l->values) / tp;
     case SH_MIX_LATENT:
-    case SH_MIX_INDEXED: return 2.0 * f->heads * (2.0 * f->latent + f->rope_dim) / tp;
+    case SH_MIX_INDEXED: return 2.0 * f->heads * (2.0 * f->latent + l->rope) / tp;
     default: return 0;
     }
 }

@@ -111,7 +111,7 @@ uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
                         r->state) + sh_kv_index_cell(s, r, layer);
     case SH_MIX_LATENT:
     case SH_MIX_INDEXED:
-        return sh_kv_type_bytes(&r->k, (uint64_t)f->latent) + sh_kv_type_bytes(&r->k, (uint64_t)f->rope_dim) +
+        return sh_kv_type_bytes(&r->k, (uint64_t)f->latent) + sh_kv_type_bytes(&r->k, (uint64_t)l->rope) +
                sh_kv_index_cell(s, r, layer) + r->state;
     default: return 0;
     }

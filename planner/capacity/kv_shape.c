@@ -39,12 +39,14 @@ static int size_layer(const struct sh_kv_shape *s, int layer, struct sh_err *e)
     l->width = is_full && f->global_head_dim ? f->global_head_dim : s->d_k;
     l->values = f->v_dim ? f->v_dim : l->width;
     l->ffn = l->borrows && f->late_ffn ? f->late_ffn : f->ffn;
+    l->rope = f->rope_dim;
     if (layer < f->n_own) {
         const struct sh_layer_facts *own = &f->own[layer];
         l->heads = own->heads ? own->heads : l->heads;
         l->kv_heads = own->kv_heads ? own->kv_heads : l->kv_heads;
         l->ffn = own->ffn ? own->ffn : l->ffn;
         l->products = own->products;
+        l->rope = own->still ? 0 : l->rope;
     }
     if (l->heads % l->kv_heads)
         return sh_fail(e, "%s: layer %d: found %d heads and %d KV heads, expected a multiple", f->name, layer, l->heads,
@@ -71,9 +73,8 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
             l->feed = SH_FEED_EXPERTS;
         if ((l->mix == SH_MIX_WINDOW || l->mix == SH_MIX_CHUNK) && !f->window)
             return sh_fail(e, "%s: layer %d has a window, but window is missing", f->name, i);
-        if (l->mix == SH_MIX_INDEXED && (!f->latent || !f->q_latent || !f->index_dim || !f->index_heads))
-            return sh_fail(e, "%s: layer %d has an index, but latent, q_latent, index_dim or index_heads is missing",
-                           f->name, i);
+        if (l->mix == SH_MIX_INDEXED && (!f->latent || !f->index_dim || !f->index_heads))
+            return sh_fail(e, "%s: layer %d has an index, but latent, index_dim or index_heads is missing", f->name, i);
         if (l->mix == SH_MIX_BLOCKS && (!f->index_dim || !f->index_heads))
             return sh_fail(e, "%s: layer %d has an index, but index_dim or index_heads is missing", f->name, i);
         if (l->feed == SH_FEED_EXPERTS && !f->experts)

@@ -29,6 +29,7 @@ enum { SH_SHAPE_LAYERS = 10000 };
 struct sh_kv_layer {
     int heads, kv_heads, width, values; /* if it attends; widths of a head's keys and of its values */
     int ffn;                            /* SH_FEED_PLAIN: its width                               */
+    int rope;                           /* of a latent layer: width of its rotary key             */
     int products;                       /* facts.h                                                */
     uint8_t mix, feed;                  /* enum sh_mix, enum sh_feed                              */
     uint8_t borrows;                    /* it attends over another layer's keys and values        */

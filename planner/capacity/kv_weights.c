@@ -86,7 +86,7 @@ static void attention(struct sum *s, const struct sh_kv_facts *f, const struct s
 
 /* DeepSeek-V2 (2405.04434), 2.1: queries with or without a latent of their own, keys and values through one, and a
  * rotary key that the heads share. */
-static void latent_attention(struct sum *s, const struct sh_kv_shape *m)
+static void latent_attention(struct sum *s, const struct sh_kv_shape *m, const struct sh_kv_layer *l)
 {
     const struct sh_kv_facts *f = &m->f;
     int q = f->heads * m->d_k;
@@ -95,23 +95,27 @@ static void latent_attention(struct sum *s, const struct sh_kv_shape *m)
         vector(s, SH_PART_NORM, f->q_latent);
     }
     matrix(s, SH_PART_MIX, 1, q, f->q_latent ? f->q_latent : f->hidden);
-    matrix(s, SH_PART_MIX, 1, f->latent + f->rope_dim, f->hidden);
+    matrix(s, SH_PART_MIX, 1, f->latent + l->rope, f->hidden);
     vector(s, SH_PART_NORM, f->latent);
-    matrix(s, SH_PART_MIX, 1, f->heads * (f->nope_dim + f->v_dim), f->latent);
+    matrix(s, SH_PART_MIX, 1, f->heads * (m->d_k - l->rope + f->v_dim), f->latent);
     matrix(s, SH_PART_MIX, 1, f->hidden, f->heads * f->v_dim);
     if (f->head_gate)
         matrix(s, SH_PART_MIX, 1, f->heads, f->hidden);
-    vector(s, SH_PART_MIX, f->norm_more + (f->o_bias ? f->hidden : 0));
+    /* norm_more counts the bias of a latent with a rotary key. */
+    vector(s, SH_PART_MIX, f->norm_more + (f->o_bias ? f->hidden - (f->rope_dim - l->rope) : 0));
 }
 
 /* DeepSeek-V3.2 (2512.02556), 2.1: queries of the index from the queries' latent, one key for all its heads after a
- * layer norm, a weight for each head. */
+ * layer norm, a weight for each head. Mistral Large 4 has no such latent: queries of the normed input, scaled for each
+ * head by two numbers. */
 static void indexer(struct sum *s, const struct sh_kv_facts *f)
 {
-    matrix(s, SH_PART_MIX, 1, f->index_heads * f->index_dim, f->q_latent);
+    matrix(s, SH_PART_MIX, 1, f->index_heads * f->index_dim, f->q_latent ? f->q_latent : f->hidden);
     matrix(s, SH_PART_MIX, 1, f->index_dim, f->hidden);
     vector(s, SH_PART_NORM, 2 * f->index_dim);
     plain(s, SH_PART_MIX, (uint64_t)f->index_heads * (uint64_t)f->hidden, s->small);
+    if (!f->q_latent)
+        vector(s, SH_PART_NORM, 2 * (f->hidden + f->index_heads));
 }
 
 /* MiniMax-M3: queries and one key of the index, both normed. */
@@ -221,7 +225,7 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
     if (l->mix == SH_MIX_BLOCKS)
         block_index(&s, f);
     if (l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED)
-        latent_attention(&s, m);
+        latent_attention(&s, m, l);
     else if (l->mix != SH_MIX_STATE && l->mix != SH_MIX_NONE)
         attention(&s, f, l);
     if (l->products & SH_FACTS_ATTENTION)

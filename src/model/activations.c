@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 60 };
+enum { N_PART = 61 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
@@ -48,6 +48,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->gate, f32_up ? wide * f32 : 0}, {&a->gated, c->flags & SH_GATED ? wide * f32 : 0},
         {&a->block, has_block ? hidden * f32 : 0}, {&a->sub, sh_arch_has_sub(c) ? sub * operand : 0},
         {&a->attn_gate, c->flags & SH_ATTENTION_GATE ? sub * f32 : 0}, {&a->temper, c->temper > 0 ? reach * f32 : 0},
+        {&a->logged, c->tempers_heads ? q * f32 : 0},
         {&a->sink, c->flags & SH_HAS_SINKS ? n * (size_t)c->n_head * f32 : 0},
         {&a->value, n * (size_t)sh_dim_size(c, SH_DIM_KV_VALUES) * f32}, {&a->value_factor, (size_t)c->d_value * f32},
         {&a->narrow, n * (size_t)(c->n_head + 2 * c->n_kv_head) * (size_t)c->d_key * f32},
@@ -245,7 +246,8 @@ static const float *factors(struct sh_activations *a)
     const struct sh_arch *c = a->arch;
     float *host = a->tempered ? NULL : xcalloc((size_t)a->positions, sizeof *host);
     for (int p = 0; host && p < a->positions; p++)
-        host[p] = 1 + c->temper * logf(1 + floorf((float)(p + c->temper_offset) / c->temper_length));
+        host[p] = c->tempers_heads ? logf((float)(p + 1))
+                                   : 1 + c->temper * logf(1 + floorf((float)(p + c->temper_offset) / c->temper_length));
     if (host)
         a->backend->put(a->device, a->temper, host, (size_t)a->positions * sizeof *host);
     a->tempered = 1;
@@ -292,4 +294,12 @@ void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_
                               .position = own ? own->position : NULL};
         turn(a, layer, n_rows, &r);
     }
+}
+
+void sh_activations_temper(struct sh_activations *a, struct sh_mat x, int n_seq, const int *start,
+                           const struct sh_own_attention *own)
+{
+    struct sh_rotary r = {.x = x, .d_head = x.cols, .factor = factors(a), .n_seq = n_seq, .start = start,
+                          .first = own ? own->first : NULL, .position = own ? own->position : NULL};
+    a->backend->rotary(a->device, &r);
 }

@@ -116,6 +116,16 @@ int sh_arch_n_rot(const struct sh_arch *a, int layer)
     return a->local_n_rot && sh_arch_window(a, layer) ? a->local_n_rot : a->n_rot;
 }
 
+struct sh_latent sh_arch_latent(const struct sh_arch *a, int layer)
+{
+    struct sh_latent t = a->latent;
+    if (t.rank && sizes_of(a, layer)->d_head == t.rank) {
+        t.d_nope += t.d_rope;
+        t.d_rope = 0;
+    }
+    return t;
+}
+
 size_t sh_arch_kept(const struct sh_arch *a, int layer)
 {
     int d = a->d_key ? a->d_key : sh_arch_d_head(a, layer), values = a->latent.rank ? 0 : a->d_value ? a->d_value : d;
@@ -160,6 +170,7 @@ const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_a
     copy->n_kv_head = sh_arch_kv_heads(a, layer);
     copy->d_head = sh_arch_d_head(a, layer);
     copy->d_ff = sh_arch_d_ff(a, layer);
+    copy->latent = sh_arch_latent(a, layer);
     return copy;
 }
 
@@ -283,7 +294,7 @@ void sh_arch_keep_still(struct sh_arch *a, int layer)
 
 int sh_arch_tempers(const struct sh_arch *a, int layer)
 {
-    return a->temper > 0 && !(a->flags & SH_TEMPER_STILL && sh_arch_turns(a, layer));
+    return a->temper > 0 && !a->tempers_heads && !(a->flags & SH_TEMPER_STILL && sh_arch_turns(a, layer));
 }
 
 float sh_arch_added_by(const struct sh_arch *a, enum sh_adding what)

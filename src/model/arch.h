@@ -104,7 +104,8 @@ struct sh_limits {
 };
 
 /* Latent attention (latent.c): one latent for keys and values, and possibly another for queries. With it, d_head is
- * d_rope + rank and n_kv_head is 1. */
+ * d_rope + rank and n_kv_head is 1. A layer whose own d_head is rank has no rotary elements; it has d_nope + d_rope
+ * others. */
 struct sh_latent {
     int rank, q_rank;                       /* widths of the latents; 0: no latent attention, no latent of queries */
     int d_rope, d_nope, d_v;                /* a head's widths: rotary and other elements of queries and keys; values */
@@ -208,6 +209,7 @@ struct sh_arch {
      * not if temper is 0. */
     float temper, temper_length;
     int temper_offset;
+    int tempers_heads;                      /* temper 1: the factor is ln(1 + p), used by head (head_temper.c) */
     float init_std;                         /* deviation of fresh weights, for random models      */
     float rotary_share;                     /* rotated part of each head; n_rot = d_head * rotary_share */
     int n_rot;                              /* rotary elements of a head                          */
@@ -275,12 +277,14 @@ int sh_arch_widest_group(const struct sh_arch *a);
 int sh_arch_d_head(const struct sh_arch *a, int layer);
 int sh_arch_d_ff(const struct sh_arch *a, int layer);
 int sh_arch_n_rot(const struct sh_arch *a, int layer);
+/* The widths of the layer's latent attention. */
+struct sh_latent sh_arch_latent(const struct sh_arch *a, int layer);
 /* Do the layers that attend differ in their heads? */
 int sh_arch_heads_differ(const struct sh_arch *a);
 /* Does the layer use the keys and values of another layer? Do other layers use those of this layer? */
 int sh_arch_borrows(const struct sh_arch *a, int layer);
 int sh_arch_lends(const struct sh_arch *a, int layer);
-/* `a`, or a copy of it in which n_head, n_kv_head, d_head and d_ff are the layer's. */
+/* `a`, or a copy of it in which n_head, n_kv_head, d_head, d_ff and the latent are the layer's. */
 const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_arch *copy);
 
 /* How many numbers a token carries from layer to layer: its streams [n, d_model]; the layers' own embeddings [n_layer,

@@ -127,7 +127,8 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     static const enum sh_role norms[] = {SH_ATTN_NORM_W, SH_MLP_NORM_W, SH_ATTN_POST_W, SH_MLP_POST_W};
     static const enum sh_role more[] = {SH_Q_NORM_B, SH_K_NORM_B, SH_O_NORM_W, SH_DOWN_NORM_W, SH_ACT_AP, SH_ACT_AN,
                                         SH_ACT_BETA, SH_ACT_EPS, SH_Q_A_B, SH_KV_A_B, SH_ATTN_GATE_B,
-                                        SH_LAMBDA_Q_1, SH_LAMBDA_K_1, SH_LAMBDA_Q_2, SH_LAMBDA_K_2};
+                                        SH_LAMBDA_Q_1, SH_LAMBDA_K_1, SH_LAMBDA_Q_2, SH_LAMBDA_K_2, SH_QUERY_LOG,
+                                        SH_QUERY_KEPT};
     struct sh_arch a = *shape;
     a.d_head = a.d_head ? a.d_head : a.d_model / a.n_head;
     a.n_kv_head = a.n_kv_head ? a.n_kv_head : a.n_head;
@@ -214,6 +215,7 @@ static int from_sizes(const struct sh_config *c, const struct sh_arch *a, struct
     for (int i = 0; i < f->n_own; i++)
         f->own[i] = (struct sh_layer_facts){
             .heads = sh_arch_query_heads(a, i), .kv_heads = sh_arch_kv_heads(a, i), .ffn = sh_arch_d_ff(a, i),
+            .still = a->latent.d_rope && !sh_arch_latent(a, i).d_rope,
             .products = (sh_arch_attention_kind(a, i) == SH_BLOCK_PRODUCT ? SH_FACTS_ATTENTION : 0) |
                         (sh_arch_feed_kind(a, i) == SH_BLOCK_PRODUCT ? SH_FACTS_FEED : 0)};
     return 0;

@@ -9,9 +9,9 @@ enum sh_norm_kind_kept { SH_KEPT_RMS, SH_KEPT_LAYER, SH_KEPT_SCALE };   /* 1, 2,
 enum { SH_FACTS_PATTERN = 1024, SH_FACTS_NAME = 96 };
 
 /* The sizes of one layer; 0: as in other layers. products: in the place of which blocks (bits) the layer has a matrix
- * [hidden, hidden]. */
+ * [hidden, hidden]. still: it has latent attention without a rotary key. */
 enum { SH_FACTS_ATTENTION = 1, SH_FACTS_FEED = 2 };
-struct sh_layer_facts { int heads, kv_heads, ffn, products; };
+struct sh_layer_facts { int heads, kv_heads, ffn, products, still; };
 
 struct sh_kv_facts {
     char name[SH_FACTS_NAME], family[SH_FACTS_NAME], pattern[SH_FACTS_PATTERN];

@@ -35,7 +35,7 @@ static struct sh_weight *cut(const struct sh_layer *l, const struct sh_tensor *t
 int sh_latent_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e)
 {
     const struct sh_arch *c = sh_model_arch(m);
-    const struct sh_latent *a = &c->latent;
+    const struct sh_latent own = sh_arch_latent(c, l->index), *a = &own;
     struct sh_tensor t;
     if (!a->rank || !sh_arch_attends(c, l->index))
         return 0;
@@ -90,7 +90,7 @@ void sh_latent_project(const struct sh_layer *l, const struct sh_activations *a,
                        struct sh_mat x)
 {
     const struct sh_arch *c = a->arch;
-    const struct sh_latent *t = &c->latent;
+    const struct sh_latent own = sh_arch_latent(c, l->index), *t = &own;
     int heads = c->n_head, wide = t->d_nope + t->d_rope;
     struct sh_mat raw = sh_dense(a->latent_q, a->dtype, x.rows, heads * wide);
     struct sh_mat both = sh_dense(a->latent_kv, SH_F32, x.rows, t->rank + t->d_rope);
@@ -105,18 +105,20 @@ void sh_latent_project(const struct sh_layer *l, const struct sh_activations *a,
     } else {
         multiply(l, raw, x, l->matrix[SH_Q_B_W], NULL);
     }
-    l->b->cast(l->d, sh_columns_of(q, heads, 0, t->d_rope), sh_columns_of(raw, heads, t->d_nope, t->d_rope));
+    if (t->d_rope)
+        l->b->cast(l->d, sh_columns_of(q, heads, 0, t->d_rope), sh_columns_of(raw, heads, t->d_nope, t->d_rope));
     for (int h = 0; h < heads; h++)
         multiply(l, head_of(q, heads, h, t->d_rope, t->rank), head_of(raw, heads, h, 0, t->d_nope), l->latent[h].key,
                  NULL);
     multiply(l, both, x, l->matrix[SH_KV_A_W], l->vector[SH_KV_A_B]);
-    l->b->cast(l->d, sh_columns_of(k, 1, 0, t->d_rope), sh_columns_of(both, 1, t->rank, t->d_rope));
+    if (t->d_rope)
+        l->b->cast(l->d, sh_columns_of(k, 1, 0, t->d_rope), sh_columns_of(both, 1, t->rank, t->d_rope));
     norm(l, c, sh_columns_of(k, 1, t->d_rope, t->rank), sh_columns_of(both, 1, 0, t->rank), SH_KV_A_NORM_W);
 }
 
 void sh_latent_values(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat mixed)
 {
-    const struct sh_latent *t = &a->arch->latent;
+    const struct sh_latent own = sh_arch_latent(a->arch, l->index), *t = &own;
     int heads = a->arch->n_head;
     for (int h = 0; h < heads; h++)
         multiply(l, head_of(out, heads, h, 0, t->d_v), head_of(mixed, heads, h, t->d_rope, t->rank),

@@ -100,6 +100,7 @@ static const unsigned char is_apart[SH_N_ROLE] = {
     [SH_HYPER_MLP_BASE] = 1, [SH_HYPER_MLP_SCALE] = 1,
     [SH_RECUR_CONV] = 1, [SH_RECUR_CONV_K] = 1, [SH_RECUR_CONV_V] = 1,
     [SH_LAMBDA_Q_1] = 1, [SH_LAMBDA_K_1] = 1, [SH_LAMBDA_Q_2] = 1, [SH_LAMBDA_K_2] = 1,
+    [SH_QUERY_LOG] = 1, [SH_QUERY_KEPT] = 1,
     [SH_EXPERT_SCALE] = 1, [SH_Q_EXPERT_W] = 1, [SH_O_EXPERT_W] = 1, [SH_ATTN_MIX_B] = 1, [SH_MIX_B] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
@@ -120,7 +121,8 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
                               : sh_layer_vector(b, d, m, role, layer, &l->vector[role], e);
     }
     bad = bad || sh_latent_load(l, m, dtype, e) || sh_experts_new(l, m, e) || sh_streams_load(l, m, e) ||
-          sh_attention_experts_load(l, m, e) || sh_recurrent_load(l, m, e) || sh_differential_load(l, m, e);
+          sh_attention_experts_load(l, m, e) || sh_recurrent_load(l, m, e) || sh_differential_load(l, m, e) ||
+          sh_head_temper_load(l, m, e);
     b->weight_bits(d, 16);
     sh_model_drop(m, layer);
     sh_model_leave(m);
@@ -152,6 +154,8 @@ void sh_layer_drop(struct sh_layer *l)
     sh_streams_drop(l);
     sh_attention_experts_drop(l);
     l->b->release(l->d, l->differential);
+    l->b->release(l->d, l->query_log);
+    l->b->release(l->d, l->query_kept);
     free(l->attention_bias);
     free(l->mixture_bias);
     free(l);
@@ -343,6 +347,7 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     norm_values(l, a->arch, v);
     for (int i = 0; i < 3; i++)
         clip(l, a->arch->clip, qkv[i]);
+    sh_head_temper_run(l, a, attend.q, n_seq, start, own);
     if ((sh_arch_turns(a->arch, l->index) || sh_arch_tempers(a->arch, l->index)) && !(own && own->turns))
         sh_activations_turn(a, l->index, x.rows, n_seq, start, own);
     norm_queries_keys(l, a->arch, &attend, 1);

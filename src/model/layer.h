@@ -92,6 +92,7 @@ struct sh_activations {
     struct sh_turns turns[2];           /* rotary tables of arch->rope, arch->local_rope     */
     void *temper;                       /* [positions] f32: factors of queries (sh_arch.temper) */
     int tempered;                       /* whether temper is filled                          */
+    void *logged;                       /* [rows, q] f32: queries times the logarithm (sh_arch.tempers_heads) */
     float *slopes;                      /* host, [n_head]; NULL: no ALiBi                    */
 };
 
@@ -108,6 +109,10 @@ struct sh_own_attention;
 /* Rotates q and k [n_rows, …] of the layer by their positions, which begin at first[sequence] of `own`, or at 0. */
 void sh_activations_turn(struct sh_activations *a, int layer, int n_rows, int n_seq, const int *start,
                          const struct sh_own_attention *own);
+
+/* Multiplies x by the factors of queries by position. */
+void sh_activations_temper(struct sh_activations *a, struct sh_mat x, int n_seq, const int *start,
+                           const struct sh_own_attention *own);
 
 /* A struct sh_attend for `rows` tokens of a layer: shapes, window and types, without pointers, sequences and tap. */
 struct sh_attend sh_layer_attend(const struct sh_arch *arch, int layer, int rows, enum sh_type dtype);

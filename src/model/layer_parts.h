@@ -34,6 +34,7 @@ struct sh_layer {
     float *attention_bias, *mixture_bias;       /* host, [d_model]: SH_ATTN_MIX_B, SH_MIX_B; NULL: none */
     float *sinks;                       /* host, [n_head]; NULL: none                             */
     float lambda, *differential;        /* device, [d_head]; NULL: no differential attention      */
+    float *query_log, *query_kept;      /* device, [n_head * d_head]; NULL: none (head_temper.c)  */
     float *choice, *expert_scale;       /* host, [n_expert]: SH_ROUTER_CHOICE, SH_EXPERT_SCALE; NULL: none */
     float *predict, *correct;           /* host: SH_ALTUP_PREDICT, SH_ALTUP_CORRECT; NULL: none   */
     float scale;                        /* factor of the layer's output: SH_LAYER_SCALE, or 1     */
@@ -139,6 +140,12 @@ int sh_differential_load(struct sh_layer *l, struct sh_model *m, struct sh_err *
 void sh_differential_project(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend,
                              struct sh_mat x);
 struct sh_mat sh_differential_finish(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat mixed);
+
+/* Queries scaled by head and by the logarithm of the position (head_temper.c): loads the layer's factors; scales q,
+ * rotated or not. */
+int sh_head_temper_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
+void sh_head_temper_run(const struct sh_layer *l, struct sh_activations *a, struct sh_mat q, int n_seq,
+                        const int *start, const struct sh_own_attention *own);
 
 /* Keys with a number that is added to their scores: queries, keys and values of x, not yet rotated. */
 void sh_key_bias_project(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend,

@@ -38,6 +38,7 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_VALUE: return a->latent.d_v;
     case SH_DIM_KV_SET: return a->n_kv_head / (a->mix.attends ? a->mix.used : 1) * a->d_head;
     case SH_DIM_ONE_ROW: return 1;
+    case SH_DIM_ROPE_PAIRS: return a->n_rot / 2;
     case SH_DIM_OWN: return a->streams.d_own;
     case SH_DIM_OWN_ALL: return a->n_layer * a->streams.d_own;
     case SH_DIM_OWN_ROWS: return a->streams.n_own;
@@ -86,7 +87,7 @@ static int block_of(enum sh_role role)
         [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1, [SH_Q_A_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_Q_B_W] = 1,
         [SH_KV_A_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_KV_B_W] = 1, [SH_Q_A_B] = 1, [SH_KV_A_B] = 1, [SH_K_B_W] = 1,
         [SH_LAMBDA_Q_1] = 1, [SH_LAMBDA_K_1] = 1, [SH_LAMBDA_Q_2] = 1, [SH_LAMBDA_K_2] = 1,
-        [SH_KEY_BIAS_W] = 1, [SH_KEY_BIAS_B] = 1, [SH_KEY_DECAY] = 1,
+        [SH_KEY_BIAS_W] = 1, [SH_KEY_BIAS_B] = 1, [SH_KEY_DECAY] = 1, [SH_QUERY_LOG] = 1, [SH_QUERY_KEPT] = 1,
         [SH_V_B_W] = 1, [SH_RECUR_CONV_K] = 2, [SH_RECUR_CONV_V] = 2, [SH_RECUR_A_IN_W] = 2, [SH_RECUR_Z_IN_W] = 2,
         [SH_PAIR_NORM_W] = 1, [SH_BLOCK_OUT_W] = 1, [SH_FEED_ADAPT_W] = 3, [SH_GATE_ADAPT_W] = 3, [SH_UP_ADAPT_W] = 3,
         [SH_UP_W] = 3, [SH_UP_B] = 3, [SH_GATE_W] = 3, [SH_GATE_B] = 3, [SH_DOWN_W] = 3, [SH_DOWN_B] = 3};

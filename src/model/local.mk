@@ -26,6 +26,7 @@ libmodel_a_SOURCES = \
 	%D%/head.c \
 	%D%/hyper.c \
 	%D%/layer.c %D%/layer.h \
+	%D%/head_temper.c \
 	%D%/key_bias.c \
 	%D%/latent.c \
 	%D%/limits.c \
@@ -75,6 +76,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_exaone_moe.c \
 	%D%/families/family_falcon.c \
 	%D%/families/family_falcon_h1.c \
+	%D%/families/family_flint.c \
 	%D%/families/family_gemma2.c \
 	%D%/families/family_gemma3n.c \
 	%D%/families/family_gemma4.c \
@@ -111,6 +113,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_minimax_m3.c \
 	%D%/families/family_ministral.c \
 	%D%/families/family_mixtral.c \
+	%D%/families/family_mistral_large4.c \
 	%D%/families/family_mllama.c \
 	%D%/families/family_mpt.c \
 	%D%/families/family_nanochat.c \

@@ -46,6 +46,18 @@ static char *name_of(const struct sh_config *c, const char *folder)
     return name;
 }
 
+/* The factors of rotary frequencies that the weights bring. */
+static int learn_rotation(struct sh_model *m, struct sh_err *e)
+{
+    struct sh_tensor t;
+    if (sh_model_tensor(m, SH_ROPE_POWERS, 0, &t, e) || sh_model_check_finite(&t, e))
+        return -1;
+    m->arch.rope.is_learned = t.at != NULL;
+    for (int i = 0; t.at && i < t.rows * t.cols; i++)
+        m->arch.rope.power[i] = sh_tensor_element(&t, (size_t)i);
+    return 0;
+}
+
 static struct sh_model *open_folder(const char *path, int with_weights, uint64_t seed, struct sh_err *e)
 {
     struct sh_config *c = sh_config_open(path, e);
@@ -67,7 +79,7 @@ static struct sh_model *open_folder(const char *path, int with_weights, uint64_t
         bad = !m->file || sh_config_quant(c, &quant, e) || sh_weights_join(m->file, &quant, e) ||
               (m->gguf_family && sh_gguf_fold_scales(m->file, m->gguf_family, e));
     }
-    if (!bad && !sh_model_bind(m, e))
+    if (!bad && !sh_model_bind(m, e) && !learn_rotation(m, e))
         return m;
     sh_model_close(m);
     return NULL;
@@ -130,7 +142,8 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
     float *at = b->own;
     size_t n = (size_t)b->rows * (size_t)b->cols;
     enum sh_role role = b->param->role;
-    int one = role == SH_RECUR_NORM_W || (sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE));
+    int one = role == SH_RECUR_NORM_W || role == SH_QUERY_KEPT ||
+              (sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE));
     /* The roles of the embedding's norm, which draws no numbers, are newer: without them a seed keeps its meaning. */
     uint64_t stream = role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
     layer = sh_bound_is_again(m, b, layer) ? sh_arch_block_layer(&m->arch, layer) : layer;

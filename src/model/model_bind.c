@@ -58,6 +58,7 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_VALUE] = {"width of values", offsetof(struct sh_arch, latent.d_v)},
         [SH_DIM_KV_SET] = {"KV heads x head width", 0},
         [SH_DIM_ONE_ROW] = {"1", 0},
+        [SH_DIM_ROPE_PAIRS] = {"rotary pairs of a head", 0},
         [SH_DIM_OWN] = {"width of a layer's embedding", offsetof(struct sh_arch, streams.d_own)},
         [SH_DIM_OWN_ALL] = {"layers x width of their embeddings", 0},
         [SH_DIM_OWN_ROWS] = {"rows of the layers' embeddings", offsetof(struct sh_arch, streams.n_own)},
@@ -368,12 +369,24 @@ static int check_convs(struct sh_model *m, struct sh_err *e)
     return 0;
 }
 
-static const struct sh_param *param_of(const struct sh_model *m, enum sh_role role)
+/* The tensor of a role that is not a layer's, by the first of its names that the file has. */
+static const struct sh_stored *find_role(const struct sh_model *m, enum sh_role role, const char *prefix)
+{
+    const struct sh_stored *t = NULL;
+    for (const struct sh_param *p = m->family->params; p->name && !t; p++) {
+        char *name = p->role == role ? full_name(m, p, prefix, 0, 0) : NULL;
+        t = name ? find_whole(m, p, prefix, name) : NULL;
+        free(name);
+    }
+    return t;
+}
+
+static int has_role(const struct sh_model *m, enum sh_role role)
 {
     const struct sh_param *p = m->family->params;
     while (p->name && p->role != role)
         p++;
-    return p->name ? p : NULL;
+    return p->name != NULL;
 }
 
 static int is_alike(const struct sh_stored *a, const struct sh_stored *b)
@@ -392,14 +405,10 @@ static int is_same(const struct sh_stored *a, const struct sh_stored *b)
  * are if the file has no head. */
 static int settle_head(struct sh_model *m, const char *prefix, struct sh_err *e)
 {
-    const struct sh_param *p = param_of(m, SH_HEAD), *embed = param_of(m, SH_TOK_EMBED);
-    if (!m->file || !p || !embed || sh_config_is_gguf(m->config))
+    if (!m->file || !has_role(m, SH_HEAD) || !has_role(m, SH_TOK_EMBED) || sh_config_is_gguf(m->config))
         return 0;
-    char *name = full_name(m, p, prefix, 0, 0), *own = full_name(m, embed, prefix, 0, 0);
-    const struct sh_stored *head = find_whole(m, p, prefix, name), *t = sh_weights_find(m->file, own);
+    const struct sh_stored *head = find_role(m, SH_HEAD, prefix), *t = find_role(m, SH_TOK_EMBED, prefix);
     int tied = (m->arch.flags & SH_TIED_HEAD) != 0, is_wrapped = sh_config_is_wrapped(m->config);
-    free(name);
-    free(own);
     int inner = 0, outer = -1;
     if (is_wrapped && (sh_config_flag(m->config, "tie_word_embeddings", &inner, e) ||
                        sh_config_outer_flag(m->config, "tie_word_embeddings", &outer, e)))

@@ -69,6 +69,8 @@ void sh_rope_frequencies(const struct sh_rope *r, int n_rot, int length, float *
     }
     if (r->kind == SH_ROPE_YARN)
         yarn(r, n_rot, out);
+    for (int i = 0; i < n_rot / 2 && r->is_learned; i++)
+        out[i] *= expf(r->power[i]);
 }
 
 struct table {

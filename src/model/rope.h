@@ -30,6 +30,8 @@ struct sh_rope {
     int is_rough;                           /* yarn: the ramp begins and ends at whole elements   */
     float stretch[2][SH_ROPE_PAIRS];        /* longrope: divisors of frequencies, for sequences up to `original` and
                                              * longer ones */
+    int is_learned;                         /* the frequency of pair i is also multiplied by exp(power[i]) */
+    float power[SH_ROPE_PAIRS];
 };
 
 /* The length that determines the frequencies of a sequence: sequences with the same value share a table. */

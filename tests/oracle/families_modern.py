@@ -15,6 +15,7 @@ ref.json (token ids, the layers that attend, the greedy continuation of the firs
 (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
 import json
 import pathlib
+import re
 import sys
 
 import torch
@@ -44,6 +45,7 @@ LATENT = dict(SMALL, num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_r
               v_head_dim=8)
 ZAMBA = dict(n_mamba_heads=4, mamba_d_state=6, adapter_rank=5)
 INDEX = dict(index_topk=48, index_head_dim=8, index_n_heads=2)
+LARGE = {key: value for key, value in LATENT.items() if key != "q_lora_rank"} | EXPERTS | INDEX
 PAIRS = {key: value for key, value in LATENT.items() if key != "intermediate_size"} | dict(
     head_dim=4, ffn_hidden_size=24, expert_ffn_hidden_size=12)
 
@@ -55,6 +57,10 @@ BLOCKS_M3 = dict(head_dim=8, num_local_experts=6, num_experts_per_tok=2, interme
                  dense_intermediate_size=24, shared_intermediate_size=20, index_head_dim=8, index_block_size=8,
                  index_topk_blocks=6)
 EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, image_size=28, patch_size=14)
+PHI = SMALL | dict(num_attention_heads=2, num_key_value_heads=1)
+PHI_EYES = EYES | dict(crop_size=28)
+PHI_EARS = dict(hidden_size=4, intermediate_size=4, num_blocks=1, num_attention_heads=1, ext_pw_out_channel=4,
+                depthwise_separable_out_channel=4, nemo_conv_channels=4, input_size=8, bias_max_distance=4)
 QWEN_EYES = dict(depth=1, hidden_size=16, embed_dim=4, num_heads=1, patch_size=2, out_hidden_size=16, mlp_ratio=1,
                  intermediate_size=4, num_position_embeddings=4, deepstack_visual_indexes=[0], fullatt_block_indexes=[0])
 GLM_EYES = dict(depth=1, hidden_size=4, num_heads=1, patch_size=2, image_size=4, out_hidden_size=16, intermediate_size=4)
@@ -431,7 +437,34 @@ def cases():
             rope_parameters={
                 "full_attention": ROPE | {"rope_theta": 5000.0, "partial_rotary_factor": 0.5},
                 "sliding_attention": ROPE | {"rope_theta": 100.0}})),
-        "step3p7_heads_published": make_config("step3p7", vision_config=STEP_EYES, text_config=dict(STEP_HEADS))}
+        "step3p7_heads_published": make_config("step3p7", vision_config=STEP_EYES, text_config=dict(STEP_HEADS)),
+        "mistral_large4": make_config(
+            "mistral_large4", vision_config=EYES | dict(head_dim=4), text_config=LARGE | dict(
+                num_hidden_layers=2, n_routed_experts=6, n_group=3, topk_group=2, routed_scaling_factor=1.3,
+                no_rope_layers=[1, 0])),
+        "mistral_large4_shared": make_config(
+            "mistral_large4", vision_config=EYES | dict(head_dim=4), text_config=LARGE | dict(
+                num_hidden_layers=3, n_routed_experts=4, n_shared_experts=2, rms_norm_eps=1e-3, v_head_dim=9,
+                attention_bias=True, final_logit_softcapping=4.0, no_rope_layers=[0, 1, 0], first_k_dense_replace=2,
+                indexer_types=["full", "shared", "full"], rope_parameters={
+                    "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "mscale": 1.0,
+                    "mscale_all_dim": 0.8, "rope_theta": 500.0})),
+        "flint": make_config(
+            "flint", **SMALL, **EXPERTS, num_hidden_layers=4, head_dim=6, num_experts=5, sliding_window=7,
+            shared_expert_intermediate_size=20, mlp_only_layers=[0]),
+        "flint_bias": make_config(
+            "flint", **SMALL, **EXPERTS, num_hidden_layers=3, head_dim=8, num_experts=4, sliding_window=5,
+            shared_expert_intermediate_size=10, attention_bias=True, norm_topk_prob=False, tie_word_embeddings=True,
+            mlp_only_layers=[], layer_types=IN_TURNS, rms_norm_eps=1e-3, rope_parameters=ROPE | {
+                "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}),
+        "phi4_multimodal": make_config(
+            "phi4_multimodal", **PHI, num_hidden_layers=2, sliding_window=7, vision_config=PHI_EYES,
+            audio_config=PHI_EARS),
+        "phi4_multimodal_published": make_config(
+            "phi4_multimodal", **PHI, num_hidden_layers=2, tie_word_embeddings=True, vision_config=PHI_EYES,
+            audio_config=PHI_EARS, original_max_position_embeddings=16, rope_parameters={
+                "rope_type": "longrope", "rope_theta": 500.0, "partial_rotary_factor": 0.75,
+                "short_factor": [1.0, 1.5, 2.5], "long_factor": [1.2, 3.0, 5.0]})}
 
 
 def stack_heads(rows):
@@ -570,6 +603,29 @@ def become_internlm2(place):
     save_file(out, place / "model.safetensors")
 
 
+def become_phi(place):
+    """Phi-4-multimodal as published, with adapters for pictures next to the matrices; without eyes and ears."""
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    rope = config.pop("rope_parameters")
+    for key in ("vision_config", "audio_config"):
+        config.pop(key)
+    config |= {"model_type": "phi4mm", "architectures": ["Phi4MMForCausalLM"], "rope_theta": rope["rope_theta"],
+               "partial_rotary_factor": rope["partial_rotary_factor"], "lm_head_bias": False, "attention_bias": False,
+               "rope_scaling": {"type": "longrope"} | {k: rope[k] for k in ("short_factor", "long_factor")},
+               "vision_lora": {"layer": "layers.*((self_attn\\.(qkv_proj|o_proj))|(mlp\\.(gate_up|down)_proj))", "r": 2}}
+    path.write_text(json.dumps(config, indent=2) + "\n")
+    tensors = {name: x for name, x in load_file(place / "model.safetensors").items() if "_extend" not in name}
+    out = {}
+    for name, x in tensors.items():
+        if re.search("_proj.weight$", name):
+            out[name.replace("weight", "lora_A.vision.weight")] = torch.ones(2, x.shape[1])
+            out[name.replace("weight", "lora_B.vision.weight")] = torch.ones(x.shape[0], 2)
+            name = name.replace("weight", "base_layer.weight")
+        out[name] = x
+    save_file(out, place / "model.safetensors")
+
+
 def become_chat(place):
     """The first files of InternVL, whose code comes with them."""
     path = place / "config.json"
@@ -586,7 +642,7 @@ def as_published(name, place):
         "qwen2_vl": become_flat, "paddleocr_vl": become_flat,
         "qwen3_vl_moe": turn_stacks, "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi,
         "qwen2_5_omni": become_thinker, "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat,
-        "internlm2": become_internlm2}
+        "internlm2": become_internlm2, "phi4_multimodal_published": become_phi}
     change.get(name, lambda place: None)(place)
 
 
@@ -619,7 +675,8 @@ def make(folder, names):
                 if "bias" in buffer:            # corrections of the choice of experts
                     x.add_(torch.randn(x.shape, generator=g) * 0.1)
         place = pathlib.Path(folder) / name
-        model.save_pretrained(place)
+        # The names that transformers has in memory, where published files have others.
+        model.save_pretrained(place, save_original_format=name != "mistral_large4_shared")
         (place / "generation_config.json").unlink(missing_ok=True)
         kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or \
             ["full_attention"] * (text.num_hidden_layers - len(getattr(text, "cross_attention_layers", [])))

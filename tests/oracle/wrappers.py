@@ -31,7 +31,9 @@ LAYERS = {"lfm": ["conv", "full_attention"], "minicpm": ["linear_attention", "fu
 WHOLE = {"perception_lm": {"vision_config": {"model_args": {"embed_dim": 8}}},
          "granite4_vision": {"downsample_rate": "1/2", "deepstack_layer_map": [], "spatial_target_layers": []}}
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
-TEXT = {"mllama": {"num_hidden_layers": 3, "cross_attention_layers": [1]},
+TEXT = {"mistral_large4": {"kv_source_layers": [0, 1], "no_rope_layers": [1, 0], "q_lora_rank": None,
+                           "mlp_layer_types": ["dense", "sparse"]},
+        "mllama": {"num_hidden_layers": 3, "cross_attention_layers": [1]},
         "ernie4_5_vl_moe": {"moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": [12, 6],
                             "mlp_layer_types": ["dense", "sparse"], "rope_parameters": ROPE | {"mrope_section": [1, 1, 2]}},
         "paddleocr_vl": {"rope_parameters": ROPE | {"mrope_section": [2, 1, 1]}}}

@@ -23,7 +23,8 @@
     X(diffllama) X(apertus1p5) X(step3p7) X(hy_v4) X(hy_v4_vl) X(minimax_m3) X(doge) \
     X(mllama) X(mistral4) X(aria) X(internlm2) X(ernie4_5_vl_moe) X(glm_ocr) X(paddleocr_vl) \
     X(minicpm) X(orion) X(xverse) X(chatglm) X(qwen) X(bailing_moe) X(baichuan) X(plm) X(dbrx) \
-    X(smallthinker) X(deepseek_moe) X(arctic) X(openelm) X(deci)
+    X(smallthinker) X(deepseek_moe) X(arctic) X(openelm) X(deci) \
+    X(mistral_large4) X(flint) X(phi4_multimodal)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -182,6 +183,8 @@ extern const struct sh_key sh_latent_keys[], sh_deepseek_keys[];
 extern const struct sh_param sh_latent_params[], sh_deepseek_params[];
 /* … indexed_finish: with an index, for texts so short that it chooses all tokens. */
 sh_shape sh_latent_shape, sh_latent_finish, sh_latent_still, sh_indexed_finish;
+/* The letters of layers, I or G, in f->pattern, as the keys of an index say. */
+int sh_index_pattern(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e);
 /* The base of the rotation stretched by alpha (family_hunyuan.c); windows with rotation, other layers without
  * (family_exaone4.c). */
 sh_shape sh_hunyuan_finish, sh_exaone4_shape;

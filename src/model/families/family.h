@@ -20,6 +20,7 @@ enum sh_role {
     SH_OWN_EMBED, SH_OWN_PROJ, SH_OWN_NORM_W,   /* embeddings of layers (streams.c)               */
     SH_STREAM_IN_1, SH_STREAM_IN_2, SH_STREAM_IN_3, SH_STREAM_OUT_1, SH_STREAM_OUT_2, SH_STREAM_OUT_3,
     SH_HYPER_HEAD_W, SH_HYPER_HEAD_BASE, SH_HYPER_HEAD_SCALE,                               /* hyper.c */
+    SH_ROPE_POWERS,                         /* [1, n_rot / 2]: sh_rope.power                      */
     SH_ATTN_NORM_W, SH_ATTN_NORM_B,         /* from here on: one for each layer                   */
     SH_Q_W, SH_Q_B, SH_K_W, SH_K_B, SH_V_W, SH_V_B, SH_O_W, SH_O_B,
     SH_MLP_NORM_W, SH_MLP_NORM_B, SH_UP_W, SH_UP_B, SH_DOWN_W, SH_DOWN_B,
@@ -61,6 +62,7 @@ enum sh_role {
     SH_ATTN_PRODUCT_W, SH_FEED_PRODUCT_W,   /* SH_BLOCK_PRODUCT: [d_model, d_model]               */
     SH_ATTN_KEEP, SH_MLP_KEEP,              /* [1, d_model]: factors of what a block is added to  */
     SH_HYPER_ATTN_W, SH_HYPER_ATTN_BASE, SH_HYPER_ATTN_SCALE, SH_HYPER_MLP_W, SH_HYPER_MLP_BASE, SH_HYPER_MLP_SCALE,
+    SH_QUERY_LOG, SH_QUERY_KEPT,            /* [1, n_head]: head_temper.c                         */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -86,6 +88,7 @@ enum sh_dim {
     SH_DIM_NOPE, SH_DIM_VALUE,              /* d_nope, d_v                                        */
     SH_DIM_KV_SET,                          /* SH_DIM_KV over the experts of a token              */
     SH_DIM_ONE_ROW,                         /* of a matrix with one row                           */
+    SH_DIM_ROPE_PAIRS,                      /* n_rot / 2                                          */
     SH_DIM_RECUR_KEYS, SH_DIM_RECUR_VALUES, /* of struct sh_recurrent: n_k * d_k, n_v * d_v       */
     SH_DIM_RECUR_HEADS, SH_DIM_RECUR_HEAD,  /* n_v, d_v                                           */
     SH_DIM_RECUR_CHANNELS, SH_DIM_RECUR_KERNEL, SH_DIM_RECUR_STATE,     /* …, kernel, d_k         */

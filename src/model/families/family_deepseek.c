@@ -56,7 +56,7 @@ static int listed_feeds(const struct sh_config *c, struct sh_kv_facts *f, struct
 
 /* Layers with an index of their own; the others ("shared") use the choice of the last one before them. They are given
  * by a list, by a word with a letter for each layer, or by a rule: every so many layers, from one on. */
-static int index_pattern(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
+int sh_index_pattern(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
     static const struct sh_word words[] = {{"full", 'I'}, {"F", 'I'}, {"shared", 'G'}, {"S", 'G'}, {NULL, 0}};
     static const char spelled[] = "index_topk_pattern";
@@ -85,7 +85,7 @@ static int index_pattern(const struct sh_config *c, struct sh_kv_facts *f, struc
 
 static int count_indexed(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
-    return count(f, c, e) || listed_feeds(c, f, e) || index_pattern(c, f, e) ? -1 : 0;
+    return count(f, c, e) || listed_feeds(c, f, e) || sh_index_pattern(c, f, e) ? -1 : 0;
 }
 
 /* ---- what runs ---- */

@@ -19,6 +19,7 @@ const char *const sh_wrappers[] = {
     "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration", "LlavaNextVideoForConditionalGeneration",
     "LlavaOnevisionForConditionalGeneration", "MiniCPMOcrForConditionalGeneration",
     "MiniCPMV4_6ForConditionalGeneration", "MiniCPMV4_7ForConditionalGeneration", "Mistral3ForConditionalGeneration",
+    "MistralLarge4ForConditionalGeneration",
     "MllamaForConditionalGeneration", "MossTranscribeDiarizeForConditionalGeneration",
     "Ovis2ForConditionalGeneration", "PaddleOCRVLForConditionalGeneration", "PerceptionLMForConditionalGeneration",
     "QianfanOCRForConditionalGeneration", "Qwen2AudioForConditionalGeneration", "Qwen2VLForConditionalGeneration",
@@ -36,7 +37,8 @@ const struct sh_wrapped_part sh_wrapped_parts[] = {
 
 const struct sh_wrapped_sizes sh_wrapped_sizes[] = {
     {"cohere2", 40, 8192, 64, 0, 22528, 256000}, {"llama", 32, 4096, 32, 0, 11008, 32000},
-    {"mistral", 32, 4096, 32, 8, 14336, 32000}, {"qwen2", 32, 4096, 32, 32, 22016, 151936},
+    {"mistral", 32, 4096, 32, 8, 14336, 32000}, {"mistral_large4", 72, 6144, 64, 64, 24576, 204800},
+    {"qwen2", 32, 4096, 32, 32, 22016, 151936},
     {NULL, 0, 0, 0, 0, 0, 0}};
 
 /* The first is that of older files, whose head is language_model.lm_head; those of Omni have thinker.lm_head. */
