@@ -310,7 +310,7 @@ def main():
     p.add_argument("--long-prompt", type=int, default=512, help="tokens that prefill is timed with")
     p.add_argument("--prompt", type=int, default=32)
     p.add_argument("--tokens", type=int, default=64)
-    p.add_argument("--part", choices=("beside", "long", "formats"), help="of the run; the first two if not given")
+    p.add_argument("--part", choices=("peers", "long", "formats"), help="of the run; the first two if not given")
     p.add_argument("--formats", nargs="+", choices=[*llama_gguf.FORMATS, *llama_coded.FORMATS],
                    help="of the part formats; hub folders (llama_coded.py) are read by shears alone",
                    default=["f16", "bf16", "q8_0", "q4_0", "q4_k_m", "q6_k"])
@@ -347,7 +347,7 @@ def main():
         return
     if a.part != "long":
         result |= side_by_side(a, folder, ggufs)
-    if a.part != "beside":
+    if a.part != "peers":
         result["text_of_2048"] = long_texts(a, folder)
     print(json.dumps(result | {"load_after": os.getloadavg()}, indent=1), flush=True)
 

@@ -7,7 +7,7 @@ import sys
 
 NEEDED = "libcublas.so.13"
 WHEELS = ("nvidia/cu13/lib", "nvidia/cublas/lib", "torch/lib")
-BESIDE = ("libcublasLt.so.13",)                         # what cuBLAS itself loads
+NEXT_TO = ("libcublasLt.so.13",)                         # what cuBLAS itself loads
 TOOLKITS = ("/usr/local/cuda/lib64", "/usr/local/cuda-13*/lib64", "/usr/local/cuda/targets/x86_64-linux/lib",
             "/usr/lib/x86_64-linux-gnu")
 
@@ -31,7 +31,7 @@ def find(build):
     for folder in candidates():
         if os.path.exists(f"{folder}/{NEEDED}"):
             folders = [folder] + [other for other in candidates() if other != folder and
-                                  any(os.path.exists(f"{other}/{name}") for name in BESIDE)][:1]
+                                  any(os.path.exists(f"{other}/{name}") for name in NEXT_TO)][:1]
             return packed + folders, f"{NEEDED} of {folder}"
     return packed, f"{NEEDED} was not found in PyTorch's wheels nor in a toolkit"
 

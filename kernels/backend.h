@@ -166,7 +166,7 @@ struct sh_tap {
     void (*rows)(void *to, int sequence, int head, int first_row, int n_rows, const void *packed);
     void *to;
     const unsigned char *wanted;        /* host, [n_seq]: 0 leaves a sequence out; NULL: all wanted */
-    const struct sh_tap *beside;        /* NULL; or, if this tap packs scores, another one that       */
+    const struct sh_tap *also;          /* NULL; or, if this tap packs scores, another one that       */
 };                                      /* gets sets of the same rows, each time after the scores */
 
 /* Causal attention of n_seq sequences laid one after another: sequence s has the rows [start[s], start[s + 1]) of q, k,

@@ -17,7 +17,7 @@
 enum { MOST_ABOVE = 10 };       /* bars of a narrow page with names above them */
 
 /* Where names stand: left of the bars, above them on a narrow page, or left and short where it has many. */
-enum { BESIDE, ABOVE, CLOSE };
+enum { NEXT_TO, ABOVE, CLOSE };
 static const char sequences[] = " sequences";
 
 static double inches(size_t letters, size_t most)
@@ -118,8 +118,8 @@ static int is_used(const struct sh_fig_stacks *s, int part)
 static int draw(struct sh_gp *gp, const struct sh_fig_data *d, struct sh_err *e)
 {
     const struct sh_fig_stacks *s = d->capacity;
-    static const double pitch[] = {[BESIDE] = LEAST_PITCH, [ABOVE] = NARROW_PITCH, [CLOSE] = CLOSE_PITCH};
-    int where = sh_gp_room(gp, PAGE) >= SH_GP_NARROW ? BESIDE : s->n > MOST_ABOVE ? CLOSE : ABOVE;
+    static const double pitch[] = {[NEXT_TO] = LEAST_PITCH, [ABOVE] = NARROW_PITCH, [CLOSE] = CLOSE_PITCH};
+    int where = sh_gp_room(gp, PAGE) >= SH_GP_NARROW ? NEXT_TO : s->n > MOST_ABOVE ? CLOSE : ABOVE;
     int object = 0, letters = NAME;
     struct sh_gp_grid g = {.tall = PITCH * s->n, .least = pitch[where] * s->n, .below = 0.52, .most = 1};
     if (s->n_parts > SH_STACK_PARTS)

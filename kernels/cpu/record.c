@@ -49,7 +49,7 @@ static void lay_out(struct record *r, const struct sh_attend *a, const struct sh
 
 void CPU_NAME(cpu_record_lay_out)(struct record *r, const struct sh_attend *a, int n_columns, char *base, size_t *at)
 {
-    for (const struct sh_tap *tap = a->tap.rows ? &a->tap : NULL; tap; tap = tap->beside)
+    for (const struct sh_tap *tap = a->tap.rows ? &a->tap : NULL; tap; tap = tap->also)
         lay_out(r, a, tap, n_columns, base, at);
 }
 
@@ -284,7 +284,7 @@ static void take_sets(struct scratch *w, const struct sh_attend *a, const struct
 
 void CPU_NAME(cpu_record_row)(struct scratch *w, const struct sh_attend *a, const struct block *b, int i)
 {
-    for (const struct sh_tap *tap = &a->tap; tap; tap = tap->beside) {
+    for (const struct sh_tap *tap = &a->tap; tap; tap = tap->also) {
         int is_sets = tap->pack == SH_PACK_SETS;
         unsigned long long since = sh_stage_begin(w->stages);
         (is_sets ? take_sets : take_scores)(w, a, tap, b, i);
@@ -295,7 +295,7 @@ void CPU_NAME(cpu_record_row)(struct scratch *w, const struct sh_attend *a, cons
 void CPU_NAME(cpu_record_block)(const struct scratch *w, const struct sh_attend *a, const struct block *b)
 {
     const struct record *r = &w->record;
-    for (const struct sh_tap *tap = &a->tap; tap; tap = tap->beside) {
+    for (const struct sh_tap *tap = &a->tap; tap; tap = tap->also) {
         const void *packed = r->packed;
         struct sh_row_sets sets;
         if (tap->pack == SH_PACK_SETS) {

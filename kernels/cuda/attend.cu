@@ -82,7 +82,7 @@ static struct plan plan_of(const struct sh_attend *a, int most_rows)
         p.out_bytes = (size_t)a->out.rows * (size_t)a->out.cols * sizeof(float);
     for (int s = 0; s < a->n_seq && a->tap.rows; s++) {
         int n = a->start[s + 1] - a->start[s], last = n < p.n_rows ? n : p.n_rows;
-        for (const struct sh_tap *tap = n > 0 && is_wanted(a, s) ? &a->tap : NULL; tap; tap = tap->beside) {
+        for (const struct sh_tap *tap = n > 0 && is_wanted(a, s) ? &a->tap : NULL; tap; tap = tap->also) {
             /* no tile has more words */
             struct cuda_layout l = layout_of(a, tap, s, n - last, last, words_of(a, n - last, last) + 1);
             if (l.bytes > p.layout.bytes)
@@ -182,8 +182,8 @@ static void record(struct sh_dev *d, const struct sh_attend *a, const struct sh_
     if (cuda_check(d, "attend", cudaGetLastError()))
         return;
     cuda_drain_send(d, job);
-    if (tap->beside && !cuda_has_failed(d))             /* sets are last: they leave p where s was */
-        record(d, a, tap->beside, p, t, sequence);
+    if (tap->also && !cuda_has_failed(d))             /* sets are last: they leave p where s was */
+        record(d, a, tap->also, p, t, sequence);
 }
 
 static void attend_tile(struct sh_dev *d, const struct sh_attend *a, const struct plan *p, const struct sh_mat *out,

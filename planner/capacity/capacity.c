@@ -116,7 +116,7 @@ static void budget_peaks(const struct sh_capacity_ask *a, struct sh_capacity *c)
     c->scattered = (uint64_t)ceil(scattered) + g->kv.states + g->draft_kv.sequence;
 }
 
-static uint64_t beside_prompt(const struct sh_capacity_ask *a, const uint64_t *room)
+static uint64_t with_prompt(const struct sh_capacity_ask *a, const uint64_t *room)
 {
     struct sh_capacity_ask whole = *a;
     uint64_t most = UINT32_MAX;
@@ -201,7 +201,7 @@ int sh_capacity(const struct sh_capacity_ask *a, struct sh_capacity *out, struct
         name_shortfall(a, out);
     else
         out->batch = a->batch ? a->batch : out->max_batch;
-    out->beside_prompt = a->rule.budget == SH_BUDGET_NONE ? out->max_batch : beside_prompt(a, room);
+    out->with_prompt = a->rule.budget == SH_BUDGET_NONE ? out->max_batch : with_prompt(a, room);
     budget_peaks(a, out);
     split_growth(a, out);
     times(a, out);

@@ -99,7 +99,7 @@ struct sh_capacity {
     uint64_t batch;                     /* the batch of the times below: as asked, or max_batch     */
     uint64_t max_budget;                /* tokens for each layer and KV head with which the batch that was asked for
                                          * fits; the length: no budget is needed; 0: none does, or no batch */
-    uint64_t beside_prompt;             /* sequences within their budget while one more is still a whole prompt */
+    uint64_t with_prompt;             /* sequences within their budget while one more is still a whole prompt */
     uint64_t fixed, further;            /* bytes of a sequence that do not depend on its length; of one further token */
     uint64_t uniform;                   /* bytes of a sequence if every layer is given the largest budget */
     uint64_t scattered;                 /* bytes of a sequence if nothing compacts pages that hold evicted tokens */

@@ -19,7 +19,7 @@
 struct sh_file {
     FILE *to;
     int fd, why;                        /* of the first write that failed, or 0 */
-    char *path, *real, *beside;         /* as named; without links; the temporary file, NULL: in place */
+    char *path, *real, *temporary;      /* as named; without links; the temporary file, NULL: in place */
     struct sh_file *next;
 };
 
@@ -186,8 +186,8 @@ static ssize_t write_output(void *cookie, const char *from, size_t bytes)
 static void abandon_all(void)
 {
     for (struct sh_file *f = open_files; f; f = f->next)
-        if (f->beside)
-            unlink(f->beside);
+        if (f->temporary)
+            unlink(f->temporary);
 }
 
 static void list(struct sh_file *f)
@@ -223,11 +223,11 @@ static int lock(int fd)
 }
 
 /* The temporary file, locked and empty. EWOULDBLOCK: another program writes it. */
-static int open_beside(const char *beside)
+static int open_temporary(const char *temporary)
 {
     for (;;) {
         struct stat opened, named;
-        int fd = open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        int fd = open(temporary, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (fd < 0)
             return -1;
         int got = lock(fd);
@@ -235,13 +235,13 @@ static int open_beside(const char *beside)
             close_quietly(fd);
             return -1;
         }
-        if (!stat(beside, &named) && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev) {
+        if (!stat(temporary, &named) && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev) {
             while ((got = ftruncate(fd, 0)) && errno == EINTR)
                 continue;
             if (!got)
                 return fd;
             int why = errno;
-            unlink(beside);
+            unlink(temporary);
             errno = why;
             close_quietly(fd);
             return -1;
@@ -258,21 +258,21 @@ static int open_output(struct sh_file *f)
         f->real = xstrdup(f->path);
         return open(f->real, O_WRONLY | O_APPEND | O_CLOEXEC);
     }
-    char *behind = xrealpath(f->path);
-    if (!behind && errno != ENOENT)
+    char *target = xrealpath(f->path);
+    if (!target && errno != ENOENT)
         return -1;
-    f->real = behind ? behind : xstrdup(f->path);
+    f->real = target ? target : xstrdup(f->path);
     if (!stat(f->real, &about) && !S_ISREG(about.st_mode))
         return open(f->real, O_WRONLY | O_CLOEXEC);
-    f->beside = xasprintf("%s.shears-new", f->real);
-    return open_beside(f->beside);
+    f->temporary = xasprintf("%s.shears-new", f->real);
+    return open_temporary(f->temporary);
 }
 
 static void release(struct sh_file *f)
 {
     free(f->path);
     free(f->real);
-    free(f->beside);
+    free(f->temporary);
     free(f);
 }
 
@@ -288,8 +288,8 @@ struct sh_file *sh_file_begin(const char *path, struct sh_err *e)
     }
     sh_fail(e, "%s: cannot be written: %s", path,
             errno == EWOULDBLOCK ? "another program is writing to it" : strerror(errno));
-    if (f->fd >= 0 && f->beside)
-        unlink(f->beside);
+    if (f->fd >= 0 && f->temporary)
+        unlink(f->temporary);
     if (f->fd >= 0)
         close(f->fd);
     release(f);
@@ -319,10 +319,10 @@ int sh_file_end(struct sh_file *f, int bad, struct sh_err *e)
 {
     if (!f)
         return bad;
-    if (!bad && (fflush(f->to) || ferror(f->to) || settle(f->fd) || (f->beside && rename(f->beside, f->real))))
+    if (!bad && (fflush(f->to) || ferror(f->to) || settle(f->fd) || (f->temporary && rename(f->temporary, f->real))))
         bad = sh_fail(e, "%s: cannot be written: %s", f->path, strerror(f->why ? f->why : errno));
-    if (bad && f->beside)
-        unlink(f->beside);
+    if (bad && f->temporary)
+        unlink(f->temporary);
     unlist(f);
     fclose(f->to);
     close(f->fd);

@@ -60,7 +60,7 @@ int sh_file_end(struct sh_file *f, int bad, struct sh_err *e);
 /* Where modules are: shared objects NAME.so that are opened on demand. The search looks in
  *
  *     $SH_MODULE_DIR                    if that is set and not empty, and then nowhere else
- *     `beside` in the program's folder  for a program that runs from its build folder
+ *     `in_build` in the program's folder  for a program that runs from its build folder
  *     the folder of installed modules   for a program that runs from its installation: at the place that $(pkglibdir)
  *                                       has relative to $(bindir), wherever the installation is now
  *     $(pkglibdir)
@@ -71,6 +71,6 @@ enum { SH_PATH = 4096 };
 
 /* 1 and the first existing file in path; 0 and the searched places in path, for a message, if there is none. A file
  * that cannot be examined counts as existing: opening it says why. */
-int sh_module_find(const char *name, const char *beside, char path[SH_PATH]);
+int sh_module_find(const char *name, const char *in_build, char path[SH_PATH]);
 
 #endif

@@ -45,7 +45,7 @@ static int moved_folder(const char *own, char *to, size_t size)
     return strcmp(to, modules) ? 0 : -1;
 }
 
-static void list_places(struct places *p, const char *beside)
+static void list_places(struct places *p, const char *in_build)
 {
     const char *chosen = getenv("SH_MODULE_DIR");
     size_t size = sizeof p->at[0];
@@ -55,10 +55,10 @@ static void list_places(struct places *p, const char *beside)
         return;
     }
     char *own = p->at[0];
-    if (!own_folder(own, size - strlen(beside) - 1)) {
+    if (!own_folder(own, size - strlen(in_build) - 1)) {
         size_t used = strlen(own);
         int is_moved = !moved_folder(own, p->at[1], size);
-        snprintf(own + used, size - used, "/%s", beside);
+        snprintf(own + used, size - used, "/%s", in_build);
         p->n += 1 + is_moved;
     }
     snprintf(p->at[p->n++], size, "%s", SH_PKGLIBDIR);
@@ -69,10 +69,10 @@ static int is_there(const char *path)
     return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-int sh_module_find(const char *name, const char *beside, char path[SH_PATH])
+int sh_module_find(const char *name, const char *in_build, char path[SH_PATH])
 {
     struct places p;
-    list_places(&p, beside);
+    list_places(&p, in_build);
     for (int i = 0; i < p.n; i++) {
         snprintf(path, SH_PATH, "%s/%s.so", p.at[i], name);
         if (is_there(path))

@@ -333,8 +333,8 @@ void sh_capacity_show_one(struct sh_out *o, const struct sh_capacity_answer *a, 
     }
     if (r->budget) {
         snprintf(line, sizeof line, "%llu other sequences, with the prompt held in full",
-                 (unsigned long long)r->beside_prompt);
-        sh_out_text(o, "beside", "during a prompt", line);
+                 (unsigned long long)r->with_prompt);
+        sh_out_text(o, "with_prompt", "during a prompt", line);
         sh_out_text(o, "evidence", "evidence",
                     r->evidence ? r->evidence : "quality under this budget was not measured");
     }

@@ -16,7 +16,7 @@ enum { SH_PACKER_ROWS = 32 };           /* at most, from a begin to its end */
 
 struct sh_packer;
 
-/* The tap is that of a recorder with this codec; its `beside` is not served. most_keys: of the longest row. */
+/* The tap is that of a recorder with this codec; its `also` is not served. most_keys: of the longest row. */
 struct sh_packer *sh_packer_new(const struct sh_tap *tap, int sequence, enum sh_codec codec, int most_keys);
 void sh_packer_free(struct sh_packer *p);               /* NULL is fine */
 

@@ -241,7 +241,7 @@ static void rows(void *to, int sequence, int head, int first_row, int n_rows, co
 }
 
 /* A full record's sets come after the rows themselves. */
-static void sets_beside(void *to, int sequence, int head, int first_row, int n_rows, const void *sets)
+static void also_sets(void *to, int sequence, int head, int first_row, int n_rows, const void *sets)
 {
     struct sh_recorder *r = to;
     struct head *h = &r->head[sequence * r->o.n_head + head];
@@ -258,9 +258,9 @@ struct sh_tap sh_recorder_tap(struct sh_recorder *r)
     if (r->o.record != SH_RECORD_FULL)
         return sets;
     r->sets = sets;
-    r->sets.rows = sets_beside;
+    r->sets.rows = also_sets;
     return (struct sh_tap){.pack = pack[r->o.codec], .rows = rows, .to = r, .wanted = r->wanted,
-                           .beside = r->lanes ? &r->sets : NULL};
+                           .also = r->lanes ? &r->sets : NULL};
 }
 
 void sh_recorder_end(struct sh_recorder *r, int sequence)

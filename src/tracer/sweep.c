@@ -42,7 +42,7 @@ struct lane {
 
 struct load {                           /* a layer on its way to a device */
     struct lane *lane;
-    int layer, runs_beside;
+    int layer, is_apart;
     pthread_t thread;
     struct sh_layer *loaded;            /* NULL: error */
     struct sh_err error;
@@ -194,16 +194,16 @@ static void *load_layer(void *argument)
     return NULL;
 }
 
-static void begin_load(struct load *l, struct lane *lane, int layer, int beside)
+static void begin_load(struct load *l, struct lane *lane, int layer, int at_once)
 {
     *l = (struct load){.lane = lane, .layer = layer};
-    l->runs_beside = beside && !pthread_create(&l->thread, NULL, load_layer, l);
+    l->is_apart = at_once && !pthread_create(&l->thread, NULL, load_layer, l);
 }
 
 /* The layer, or NULL. */
 static struct sh_layer *end_load(struct load *l)
 {
-    if (l->runs_beside)
+    if (l->is_apart)
         pthread_join(l->thread, NULL);
     else
         load_layer(l);
@@ -230,8 +230,8 @@ static int run_layers(struct lane *lane, struct sh_err *e)
 {
     struct state *st = lane->st;
     struct load next;
-    int beside = st->layers_at_once > 1;
-    begin_load(&next, lane, 0, beside);
+    int at_once = st->layers_at_once > 1;
+    begin_load(&next, lane, 0, at_once);
     for (int layer = 0; layer <= st->last; layer++) {
         struct sh_layer *l = end_load(&next);
         if (!l) {
@@ -239,7 +239,7 @@ static int run_layers(struct lane *lane, struct sh_err *e)
             return -1;
         }
         if (layer < st->last)
-            begin_load(&next, lane, layer + 1, beside);
+            begin_load(&next, lane, layer + 1, at_once);
         int bad = 0;
         lane->row = 0;
         for (int i = lane->number; i < st->chunks.n && !bad; i += st->s->n_device) {
@@ -249,7 +249,7 @@ static int run_layers(struct lane *lane, struct sh_err *e)
         }
         sh_layer_drop(l);
         if (bad) {
-            if (layer < st->last && next.runs_beside)
+            if (layer < st->last && next.is_apart)
                 sh_layer_drop(end_load(&next));
             return -1;
         }

@@ -170,7 +170,7 @@ moved .
 expect "the current folder's module ends the program, when it is asked for" 97 "" ""
 mkdir elsewhere/kernels && cp "$SH_FAKE/good/cuda.so" elsewhere/kernels
 moved -
-told "kernels/ beside the program is searched" cuda 'b["module"].endswith("/elsewhere/kernels/cuda.so")' 'b["usable"]'
+told "kernels/ next to the program is searched" cuda 'b["module"].endswith("/elsewhere/kernels/cuda.so")' 'b["usable"]'
 moved "$work/none"
 told "SH_MODULE_DIR is searched alone" cuda 'b["state"] == "not built"' "\"in $work/none \" in b[\"reason\"]"
 finish

@@ -39,16 +39,16 @@ for kv in f16 q4_0,nvfp4; do
     expect "--columns in text: names of --json, $kv" 0 "^  KV +KV per token$" ""
 done
 run capacity --model opt-6.7b --gpu A100-SXM-80GB --length 2048 --columns term,bytes
-expect "--columns in text: a table beside the figures" 0 "^  weights +13316947968$" ""
+expect "--columns in text: a table next to the figures" 0 "^  weights +13316947968$" ""
 
 # ---- Scissorhands, Tables 1 and 2 ----
 
 paper() { # model, GiB of cache for 128 x 2048, bytes of weights, GiB of weights as printed, batch then, batch by bytes
     ask "$1" A100-SXM-80GB 2048 --batch 128 --memory 640G --util 1
     check "Table 1: $1, $2 GiB of cache, $3 bytes of weights" "kv * 128 == $2 * G and weights == $3"
-    check "Table 2: $1, $6 sequences beside these bytes in 640 GiB" "r['max_batch'] == $6"
+    check "Table 2: $1, $6 sequences next to these bytes in 640 GiB" "r['max_batch'] == $6"
     ask "$1" A100-SXM-80GB 2048 --memory $(((640 - $4) * (1 << 30) + $3))
-    check "Table 2: $1, $5 beside the weights as Table 1 rounds them" "r['max_batch'] == $5"
+    check "Table 2: $1, $5 next to the weights as Table 1 rounds them" "r['max_batch'] == $5"
 }
 paper opt-175b 1152 349208936448 325 35 34
 paper llama-65b 640 130571321344 130 102 103
@@ -89,10 +89,10 @@ check "attention in 10 of 118 layers and states: 0.795 GB" 'kv == 795164672'
 ask "$SH_GOLDEN/checkpoints/modern/falcon_h1" H100-SXM 60
 check "keys, values and a state in each of 3 layers: 24 x 6 numbers and the last 3 rows of 48 channels" 'token == 144 and
     kv == 60 * 144 + 3 * 2 * (24 * 6 + 3 * 48) and r["kv_fixed_bytes_per_sequence_per_gpu"] == 3 * 2 * (24 * 6 + 3 * 48)'
-cat >beside.txt <<'ROW'
-beside layers=3 hidden=16 heads=4 kv_heads=2 head_dim=6 ffn=24 vocab=48 gated pattern=H ssm=2 ssm_heads=4 ssm_head_dim=6 ssm_state=6 ssm_groups=2 ssm_conv=4 ssm_unnormed
+cat >hybrid.txt <<'ROW'
+hybrid layers=3 hidden=16 heads=4 kv_heads=2 head_dim=6 ffn=24 vocab=48 gated pattern=H ssm=2 ssm_heads=4 ssm_head_dim=6 ssm_state=6 ssm_groups=2 ssm_conv=4 ssm_unnormed
 ROW
-ask beside H100-SXM 60 --models beside.txt
+ask hybrid H100-SXM 60 --models hybrid.txt
 check "the same from a row" 'kv == 60 * 144 + 3 * 2 * (24 * 6 + 3 * 48)'
 
 # What vLLM left for the cache on one or two H100, GiB; the last column is --gpu-memory-utilization.
@@ -130,7 +130,7 @@ llama-3.1-8b H100-SXM 131072 112 --util 0.9 --budget 4096 --headroom 31
 llama-3.1-8b H100-SXM 131072 100 --reserve 0.1 --budget 4+4092 --headroom 512
 ANCHORS
 ask llama-3.1-8b H100-SXM 131072 --util 0.9 --budget 4096
-check "81 others while one prompt is whole" 'r["max_batch_beside_prompt"] == 81'
+check "81 others while one prompt is whole" 'r["max_batch_with_prompt"] == 81'
 check "a budget is not said to be free" '"not measured" in r["evidence"]'
 ask opt-6.7b A100-SXM-80GB 2048 --batch 337
 check "the budget that 337 sequences need: 410 tokens" 'r["max_budget_tokens"] == 410 and not r["fits"]'

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What shears capacity predicts of a sequence's cache is what the engine allocates for it: keys and
-# values in their format, and what is kept beside each token (its position, the policy's score).
+# values in their format, and what is kept with each token (its position, the policy's score).
 . "$(dirname "$0")/lib.sh"
 
 python -c 'print([(7 * i + 3) % 120 for i in range(40)])' >tokens.jsonl
-same() { # checkpoint, policy, budget, bits, format, bytes beside a token, options of eval
+same() { # checkpoint, policy, budget, bits, format, bytes kept with a token, options of eval
     local what="$1, $2, budget $3, $4 bits${7:+, $7}"
     run eval --model "$checkpoints/$1" --tokens tokens.jsonl --policy "$2" --budget "$3" --kv-bits "$4" ${7:-} -q --json
     [ $status = 0 ] || { not_ok "$what: eval"; sed 's/^/# /' log/err; return; }

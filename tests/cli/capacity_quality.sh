@@ -137,7 +137,7 @@ expect "different texts are not mixed" 2 "" "results of 2 texts, which are not m
 
 if command -v gnuplot >/dev/null; then
     run capacity $ask --length 64 --db q.db --plot-frontier out/f.svg --plot-memory out/m.svg
-    expect "figures are drawn beside the table" 0 "measured with +cost" ""
+    expect "figures are drawn after the table" 0 "measured with +cost" ""
     holds "frontier: what was measured" grep -q "perplexity, measured" out/f.svg
     holds "memory: parts" grep -q "left over" out/m.svg
     cp q.db apart.db

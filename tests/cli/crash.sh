@@ -88,7 +88,7 @@ done
 holds "at least half of the signals met a running program ($killed did)" [ $killed -ge 10 ]
 holds "some layers had been finished ($kept in all)" [ $kept -gt 0 ]
 
-# ---- killed while it wrote to a finished store: SQLite's journal lies beside it ----
+# ---- killed while it wrote to a finished store: SQLite's journal lies next to it ----
 
 for db in hot1 hot2 hot3; do
     python - $db <<'P'

@@ -76,13 +76,13 @@ for backend in cpu cuda; do
     run persistence --db out/named.$backend.db --json --alpha split 3/t
     cp log/out named.$backend.json
 done
-holds "full with thresholds beside: log8 scores and statistics are the CPU's" python - <<'P'
+holds "full, and thresholds: log8 scores and statistics are the CPU's" python - <<'P'
 from scores import *
 a, b = load("named.cpu.json"), load("named.cuda.json")
 assert query("out/named.cuda.db", "SELECT count(*) FROM head_stats") == query("out/named.cpu.db", "SELECT count(*) FROM head_stats")
 for x, y in zip(a["grid"], b["grid"]): assert abs(x["ratio"] - y["ratio"]) <= 2e-3, (x, y)
 P
-same_scores out/full.cpu.db out/named.cuda.db 0.09 2 || not_ok "full with thresholds beside: the scores"
+same_scores out/full.cpu.db out/named.cuda.db 0.09 2 || not_ok "full, and thresholds: the scores"
 traced vectors.cpu.db --tokens tokens.jsonl --backend cpu --vectors qkv --codec f32
 traced vectors.cuda.db --tokens tokens.jsonl --backend cuda --vectors qkv --codec f32
 run verify --db out/vectors.cuda.db

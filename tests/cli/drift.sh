@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# shears drift: kept sets of a live cache beside those of the replay. In layer 0 they are the same; behind
+# shears drift: kept sets of a live cache compared with those of the replay. In layer 0 they are the same; behind
 # it they are compared with the sets that eval and replay themselves dump.
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a shard held is noted beside its mark: verify names the shards of which something is gone, merge refuses such a
+# What a shard held is noted next to its mark: verify names the shards of which something is gone, merge refuses such a
 # file, and one that is marked as another part than it is. Stores without the note are taken as they were before.
 . "$(dirname "$0")/lib.sh"
 

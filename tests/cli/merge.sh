@@ -207,7 +207,7 @@ rm -rf out && mkdir out
 
 # ---- dozens of shards ----
 
-dozens() { # what, arguments...: 48 shards beside 48.db
+dozens() { # what, arguments...: 48 shards next to 48.db
     for i in $(seq 48); do "$SHEARS" "${@:2}" --db 48.db --shard $i/48 >/dev/null || not_ok "$1: shard $i/48"; done
     "$SHEARS" "${@:2}" --db whole.db >/dev/null
     run merge --db 48.db 48.db.shard-*-of-48 -q

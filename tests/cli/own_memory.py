@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What capacity --engine shears says beside what the process has: own_memory.py SHEARS FORMAT...
+"""What capacity --engine shears says compared with what the process has: own_memory.py SHEARS FORMAT...
 
 For each FORMAT.gguf, the anonymous memory of generate and its pages of files, sampled until it ends, as long as its
 weights and caches are there. Of two formats what differs is the weights alone, so that the rest cannot hide an error."""

@@ -92,7 +92,7 @@ def frame(plain):
 
 
 def variants(rng, block):
-    """Damaged bytes, damaged contents of sound frames, and other numbers beside the blob."""
+    """Damaged bytes, damaged contents of sound frames, and other numbers next to the blob."""
     blob, codec, first_row, n_rows, window = block
     if rng.randrange(2) and codec < 16:
         plain = shears_trace.unzstd(blob, 1 << 26)

@@ -325,7 +325,7 @@ def errors():
     fails("text.db", Recording, "text.db")
 
 
-def beside():
+def together():
     """A second run in the store; several sequences that grow at a time; a store that is being recorded is claimed, and
     can be read."""
     model = Model()

@@ -8,6 +8,6 @@ built=$(dirname "$SHEARS")
 [ -z "${SH_SANITIZED-}" ] || { echo "1..0 # SKIP Python does not begin with the sanitizers' runtime"; exit 0; }
 export PYTHONDONTWRITEBYTECODE=1 SHEARS_LIBRARY=$built/libshears.so.0 PYTHONPATH=${SH_TOP:?the source tree}/python
 asked() { "$numeric" "$cli/record.py" "$1"; }
-holds "another run, sequences side by side, a claimed store" asked beside
+holds "another run, sequences side by side, a claimed store" asked together
 holds "fork, the end of the interpreter, a kill" asked ends
 finish

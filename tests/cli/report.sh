@@ -282,7 +282,7 @@ for l in range(2):
 P
 done
 run report --db t.db bidirectional.db --length 24 -q -o out/both.html
-holds "beside a causal store, whose parts are all there" python3 check.py out/both.html orderless fig-orderless-1 fig-persistence \
+holds "next to a causal store, whose parts are all there" python3 check.py out/both.html orderless fig-orderless-1 fig-persistence \
     "!is not causal"
 
 # ---- what is drawn of which store

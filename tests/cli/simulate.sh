@@ -119,7 +119,7 @@ expect "a timeline as CSV" 0 "^plan,gpu,tp,kv,rate_requests_per_s,from_s,to_s,kv
 if command -v gnuplot >/dev/null; then
     run simulate $base --rate 5,20 --requests 50 --prompt 300 --output 20 --budget 0.2 --slo-ttft 1 \
         --plot-latency out/l.svg --plot-occupancy out/o.svg
-    expect "figures are drawn beside the table" 0 "TTFT p50" ""
+    expect "figures are drawn after the table" 0 "TTFT p50" ""
     holds "latency: a limit and the two plans" grep -q "0.2, p99" out/l.svg
     holds "occupancy: a panel for each rate" grep -q ">5 requests/s<" out/o.svg
     csv "${h}0,1000,1\n1,1000000,1\n"
@@ -139,7 +139,7 @@ expect "plot says who draws it" 2 "" "latency: shears simulate --plot-latency FI
 
 over=(simulate $base --rate 5,20000 --prompt 300 --output 20 --budget 0.2 --slo-ttft 500ms)
 run "${over[@]}" --requests 400
-expect "served beside offered, and the share that is good" 0 "^  cache +offered/s +served/s +tokens/s +good +TTFT p50" ""
+expect "served next to offered, and the share that is good" 0 "^  cache +offered/s +served/s +tokens/s +good +TTFT p50" ""
 run "${over[@]}" --requests 400 --json
 check "an overloaded server serves less than is offered" "rows[0]['served_requests_per_s'] > 0.8 * rows[0]['rate_requests_per_s']
     and rows[1]['served_requests_per_s'] < 0.8 * rows[1]['rate_requests_per_s'] and

@@ -144,7 +144,7 @@ for db in whole middle one sparse sparse8 summary f16; do
     run verify --db out/$db.db -q --json
     expect "verify: $db" 0 '"complete": true' ""
 done
-holds "no temporary file is left beside the stores" [ -z "$(find out -mindepth 1 ! -name '*.db' ! -name 'head.*')" ]
+holds "no temporary file is left next to the stores" [ -z "$(find out -mindepth 1 ! -name '*.db' ! -name 'head.*')" ]
 
 # ---- vectors, against the layer's own input and weights ----
 

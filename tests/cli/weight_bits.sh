@@ -52,7 +52,7 @@ assert abs(worst - expected) <= 4e-5, f"{worst}, expected {expected}"
 P
 }
 
-# opt_350m_style has projections beside the layers, which stay whole.
+# opt_350m_style has projections outside the layers, which are not quantised.
 for name in gpt2 gpt_neox llama_gqa opt opt_350m_style; do
     tokens_of $name >$name.jsonl
     given=(--model "$checkpoints/$name" --tokens $name.jsonl)

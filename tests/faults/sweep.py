@@ -5,7 +5,7 @@
 - no signal, no hang, and an exit status of 0 or 1;
 - interrupted and short calls change nothing;
 - status 0 only if everything is there that an undisturbed run writes, and says; only results that a command keeps in a
-  store beside its answer may be missing, and then it says so;
+  store next to its answer may be missing, and then it says so;
 - status 1 with a sentence, which names a file where a file's call failed;
 - under an output's name lies what was there before or the whole new one; of a store `verify` says that it is sound;
 - the same command then finishes, with what an undisturbed run writes, and no file besides.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.safetensors.index.json up to a NUL, beside a shard a.safetensors (what follows the NUL, see
+/* model.safetensors.index.json up to a NUL, next_to a shard a.safetensors (what follows the NUL, see
  * fuzz_safetensors()). */
 #include "src/model/weights.h"
 #include "tests/fuzz/fuzz.h"

@@ -58,9 +58,9 @@ static void put_file(const char *name, const struct file *f)
 {
     static const char *const ending[] = {"-wal", "-shm", "-journal"};
     for (int i = 0; i < 3; i++) {
-        char *beside = xasprintf("%s%s", name, ending[i]);
-        unlink(scratch_path(beside));
-        free(beside);
+        char *next_to = xasprintf("%s%s", name, ending[i]);
+        unlink(scratch_path(next_to));
+        free(next_to);
     }
     scratch_write(name, f->at, f->n);
 }

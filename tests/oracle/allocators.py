@@ -97,7 +97,7 @@ def entropy(case):
 
 
 def adakv(case, alpha):
-    """What is protected is kept anyhow; the best keys beside it are ranked."""
+    """What is protected is kept anyhow; the best keys besides it are ranked."""
     own = max(case["floor"], alpha * case["mean"] // 1)
     own_ranks = own - (case["floor"] - 1)
     n, budgets = case["n_token"], []

@@ -295,7 +295,7 @@ def answer(case, only_batch=False):
            "prefix": int(shared + extra(length)[1]), "max_batch": int(most) * ep, "max_length": low}
     if not draft:
         out["token"] = int(token)
-        out["beside_prompt"] = int(min(others)) * ep if "budget" in case else int(most) * ep
+        out["with_prompt"] = int(min(others)) * ep if "budget" in case else int(most) * ep
     if "batch" in case:                 # every budget down from the length, by halves
         lowest, highest = 0, length
         while lowest < highest:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/golden/checkpoints/expected.tsv: for each OPT checkpoint beside it every tensor by role
+"""Writes tests/golden/checkpoints/expected.tsv: for each OPT checkpoint next to it every tensor by role
 and layer, with its type, shape, name and the CRC-32 of its bytes, as the safetensors package reads
 them. Needs torch and safetensors. Usage: checkpoint_bytes.py tests/golden/checkpoints"""
 import glob

@@ -153,8 +153,8 @@ class Hybrid(File):
     def describe(self):
         super().describe()
         c, kinds = self.c, self.kinds()
-        beside = self.kind == "falcon_h1"
-        attends = [beside or kind == "attention" or kind.endswith("_attention") and kind != "linear_attention"
+        both = self.kind == "falcon_h1"
+        attends = [both or kind == "attention" or kind.endswith("_attention") and kind != "linear_attention"
                    for kind in kinds]
         if not all(attends):
             self.put("attention.head_count_kv", ARRAY, (U32, [self.kv if x else 0 for x in attends]))
@@ -196,7 +196,7 @@ class Hybrid(File):
         if "sliding_attention" in kinds and self.kind in ("mellum", "granite_swa", "granitemoe_swa", "cohere2_moe"):
             self.put("attention.sliding_window_pattern", ARRAY, (BOOL, [x == "sliding_attention" for x in kinds]))
         self.describe_newest()
-        if beside or any(not x and kind in ("mamba", "linear_attention") for x, kind in zip(attends, kinds)):
+        if both or any(not x and kind in ("mamba", "linear_attention") for x, kind in zip(attends, kinds)):
             heads = self.get("mamba_n_heads", "mamba_num_heads")
             inner = heads * self.get("mamba_d_head", "mamba_head_dim") if heads else c["mamba_expand"] * self.width
             for name, n in (("conv_kernel", self.get("mamba_d_conv", "conv_kernel")), ("inner_size", inner),

@@ -6,7 +6,7 @@
 
 The rounding, in numpy, float32: a group is up to 64 consecutive inputs of one output; scale = f16((max - min) / top),
 least = f16(min), code = clip(rint((x - least) / scale), 0, top), x' = code * scale + least. Embeddings, the output head,
-projections beside the layers, norms and biases stay as they are.
+projections outside the layers, norms and biases stay as they are.
 
 DIR/NAME.safetensors gets b8.attn and b4.attn [layer, head, query, key] of the first tokens of the checkpoint's first
 sequence; DIR/changes.json how far each is from the attention of the unrounded weights, at most."""

@@ -188,7 +188,7 @@ static int multiplied(const struct matrix *y, const struct matrix *x, int by)
 
 /* While the operations of one round run, another thread brings the next round's weight, and then drops
  * this one's. Each round's products are right. */
-static void weights_beside(const struct target *t)
+static void weights_next_to(const struct target *t)
 {
     struct matrix x = matrix_new(t, SH_F32, ROWS, WIDTH, 0), y = matrix_new(t, SH_F32, ROWS, WIDTH, 0);
     struct loader next = {.t = t}, now;
@@ -212,7 +212,7 @@ static void weights_beside(const struct target *t)
     matrix_free(t, &x);
     matrix_free(t, &y);
 }
-EACH_BACKEND(weights_beside)
+EACH_BACKEND(weights_next_to)
 
 enum { LONG = 100003 };                 /* numbers of a vector, more than fit next to others      */
 
@@ -240,7 +240,7 @@ static void *bring(void *bringer)
 
 /* While the operations of one round run, another thread brings the next round's vector and gives back that of the
  * round before. A norm of equal numbers is its bias: none reads a vector that has not come yet or comes too early. */
-static void vectors_beside(const struct target *t)
+static void vectors_next_to(const struct target *t)
 {
     struct matrix x = matrix_new(t, SH_F32, ROWS, WIDTH, 0), y[ROUNDS];
     struct bringer next = {.t = t}, now;
@@ -268,7 +268,7 @@ static void vectors_beside(const struct target *t)
     t->b->release(t->d, next.made);
     matrix_free(t, &x);
 }
-EACH_BACKEND(vectors_beside)
+EACH_BACKEND(vectors_next_to)
 
 /* The same with the other streams run last: a vector that nobody waits for has not come. */
 static void vectors_late(const struct target *t)
@@ -276,7 +276,7 @@ static void vectors_late(const struct target *t)
     const char *order = getenv("SH_EMU_STREAMS");
     char *was = order ? xstrdup(order) : NULL;
     setenv("SH_EMU_STREAMS", "lazy", 1);
-    vectors_beside(t);
+    vectors_next_to(t);
     if (was)
         setenv("SH_EMU_STREAMS", was, 1);
     free(was);
@@ -328,9 +328,9 @@ int main(void)
         LIST_BACKENDS("memory: a limit is kept", limited_memory),
         LIST_BACKENDS("device: counted, opened, described", described),
         LIST_BACKENDS("errors: the first one sticks and nothing runs after it", errors_stick),
-        LIST_BACKENDS("weights: made and dropped next to operations", weights_beside),
+        LIST_BACKENDS("weights: made and dropped next to operations", weights_next_to),
         LIST_BACKENDS("weights: one dropped and the next made without a sync", weights_in_turn),
-        LIST_BACKENDS("vectors: brought and given back during operations", vectors_beside),
+        LIST_BACKENDS("vectors: brought and given back during operations", vectors_next_to),
         LIST_BACKENDS("vectors: likewise, as late as can be", vectors_late),
         {"backends: found by name, opened, described", backends_are_found},
         {0}};

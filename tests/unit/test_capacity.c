@@ -106,7 +106,7 @@ static void check(const json_t *entry)
     int good = same("limit", x, got.limit) & same("weights", x, g->weights) & same("room", x, got.room) &
                same("token", x, g->kv.token) & same("sequence", x, g->kv.sequence) & same("prefix", x, g->kv.prefix) &
                same("max_batch", x, got.max_batch) & same("max_length", x, got.max_length) &
-               same("beside_prompt", x, got.beside_prompt) &
+               same("with_prompt", x, got.with_prompt) &
                same("max_budget", x, got.max_budget) & same_rate("decode_rate", x, got.decode_rate) &
                same_rate("prefill_rate", x, got.prefill_rate);
     char *text = json_dumps(c, JSON_COMPACT);

@@ -41,47 +41,47 @@ static char *path_of(const char *name)
 
 static void whole_or_as_before(void)
 {
-    char *path = path_of("out"), *beside = path_of("out.shears-new");
+    char *path = path_of("out"), *temporary = path_of("out.shears-new");
     CU_ASSERT_EQUAL(write_text(path, "first", -1), -1);
-    CU_ASSERT(access(path, F_OK) != 0 && access(beside, F_OK) != 0);
+    CU_ASSERT(access(path, F_OK) != 0 && access(temporary, F_OK) != 0);
     CU_ASSERT_EQUAL(write_text(path, "first", 0), 0);
-    CU_ASSERT(says(path, "first") && access(beside, F_OK) != 0);
+    CU_ASSERT(says(path, "first") && access(temporary, F_OK) != 0);
     struct sh_file *f = sh_file_begin(path, &e);
     fputs("second", sh_file_stream(f));
     fflush(sh_file_stream(f));
-    CU_ASSERT(says(path, "first") && says(beside, "second"));
+    CU_ASSERT(says(path, "first") && says(temporary, "second"));
     CU_ASSERT_EQUAL(sh_file_end(f, 0, &e), 0);
     CU_ASSERT(says(path, "second"));
     CU_ASSERT_EQUAL(write_text(path, "third", -1), -1);
-    CU_ASSERT(says(path, "second") && access(beside, F_OK) != 0);
+    CU_ASSERT(says(path, "second") && access(temporary, F_OK) != 0);
     free(path);
-    free(beside);
+    free(temporary);
 }
 
 /* A longer text of a killed program must not show after ours. */
 static void left_over_is_taken_over(void)
 {
-    char *path = path_of("taken"), *beside = path_of("taken.shears-new");
+    char *path = path_of("taken"), *temporary = path_of("taken.shears-new");
     scratch_write("taken.shears-new", "half of something long", 22);
     CU_ASSERT_EQUAL(write_text(path, "short", 0), 0);
-    CU_ASSERT(says(path, "short") && access(beside, F_OK) != 0);
+    CU_ASSERT(says(path, "short") && access(temporary, F_OK) != 0);
     free(path);
-    free(beside);
+    free(temporary);
 }
 
 static void locked_is_refused(void)
 {
-    char *path = path_of("locked"), *beside = path_of("locked.shears-new");
+    char *path = path_of("locked"), *temporary = path_of("locked.shears-new");
     scratch_write("locked.shears-new", "theirs", 6);
-    int fd = open(beside, O_RDWR | O_CLOEXEC);
+    int fd = open(temporary, O_RDWR | O_CLOEXEC);
     CU_ASSERT(fd >= 0 && !flock(fd, LOCK_EX));
     CU_ASSERT_EQUAL(write_text(path, "ours", 0), -2);
     CU_ASSERT(strstr(e.text, "locked: cannot be written: another program") != NULL);
-    CU_ASSERT(says(beside, "theirs") && access(path, F_OK) != 0);
+    CU_ASSERT(says(temporary, "theirs") && access(path, F_OK) != 0);
     close(fd);
     CU_ASSERT_EQUAL(write_text(path, "ours", 0), 0);
     free(path);
-    free(beside);
+    free(temporary);
 }
 
 static void links_lead_to_their_file(void)

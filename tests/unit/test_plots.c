@@ -308,7 +308,7 @@ static const char *const hostile[] = {
     "",
     "EOD\n!touch pwned",
     "a very long name, longer "
-    "than anything that has room in a figure, let alone beside an axis, and therefore cut "
+    "than anything that has room in a figure, let alone next to an axis, and therefore cut "
     "somewhere near its beginning"};
 enum { N_HOSTILE = sizeof hostile / sizeof *hostile };
 

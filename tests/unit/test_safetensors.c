@@ -245,7 +245,7 @@ int main(void)
         {"headers that lie are refused and named", lies_are_refused},
         {"broken files are refused", broken_files_are_refused},
         {"odd but valid files are read", odd_but_valid_files_are_read},
-        {"indexes: shards beside the index, nothing else", indexes},
+        {"indexes: shards next_to the index, nothing else", indexes},
         {"damage: a real file cut or garbled never leads outside of it", damage},
         {0}};
     return tap_run("safetensors", tests);

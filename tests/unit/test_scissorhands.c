@@ -77,7 +77,7 @@ static void step(struct run *r, int t, uint64_t seed)
     r->pos[slot] = t;
     for (int i = 0; i < SLOTS; i++) {
         int live = i < r->cache.n_slot && r->pos[i] >= 0;
-        /* a slot's own level, so that some are low for long; beside exactly the limit at times */
+        /* a slot's own level, so that some are low for long; next to exactly the limit at times */
         float level = (float)sh_rng_uniform(seed + 1, (uint64_t)(i + SLOTS * (t / 40)));
         float share = 2 * level * (float)sh_rng_uniform(seed, (uint64_t)(1000 + t * SLOTS + i));
         r->row[t][i] = live ? share / (float)(t + 1) : 0;

@@ -32,7 +32,7 @@ static void make_with(const char *sql)
     sqlite3_close(c);
 }
 
-static int beside(const char *ending)                   /* is there a file t.db<ending>?          */
+static int next_to(const char *ending)                   /* is there a file t.db<ending>?          */
 {
     char name[32];
     snprintf(name, sizeof name, "t.db%s", ending);
@@ -74,14 +74,14 @@ static void made_and_opened(void)
 {
     fresh();
     CU_ASSERT(!sh_store_open(db, &e) && strstr(e.text, db) != NULL);
-    CU_ASSERT(!sh_store_update(db, &e) && !beside(""));
+    CU_ASSERT(!sh_store_update(db, &e) && !next_to(""));
     struct sh_store *s = sh_store_create(db, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s);
     CU_ASSERT_STRING_EQUAL(sh_store_path(s), db);
     sh_store_close(s);
     sh_store_close(NULL);
     CU_ASSERT(ask_store(db, "PRAGMA application_id") == 0x53485253 && ask_store(db, "PRAGMA user_version") == 2);
-    CU_ASSERT(!beside("-wal") && !beside("-shm") && !beside("-journal") && !beside(".new"));
+    CU_ASSERT(!next_to("-wal") && !next_to("-shm") && !next_to("-journal") && !next_to(".new"));
     s = sh_store_open(db, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(s);
     unsigned char done[6] = {0};
@@ -264,7 +264,7 @@ static void batches_are_whole(void)
     CU_ASSERT(sh_store_blocks(s, SH_BLOCK_STATS, 1, 3, -1, note, &l, &e) == 0 && l.n == 2 && l.bytes[1] == 't');
     sh_store_close(s);
     CU_ASSERT(ask_store(db, "SELECT count(*) FROM scores") == 3 && ask_store(db, "SELECT count(*) FROM done") == 2);
-    CU_ASSERT(!beside("-wal") && !beside("-shm") && !beside("-journal"));
+    CU_ASSERT(!next_to("-wal") && !next_to("-shm") && !next_to("-journal"));
 }
 
 static void results_are_replaced(void)

@@ -26,7 +26,7 @@ static void fresh(void)
     snprintf(db, sizeof db, "%s", scratch_path("t.db"));
 }
 
-static int beside(const char *ending)                   /* is there a file t.db<ending>?          */
+static int next_to(const char *ending)                   /* is there a file t.db<ending>?          */
 {
     char name[32];
     snprintf(name, sizeof name, "t.db%s", ending);
@@ -85,7 +85,7 @@ static void stale_journal(void)
         struct sh_store *s = sh_store_create(db, &e);
         CU_ASSERT(s && sh_store_check_pages(s, &e) == 0);
         sh_store_close(s);
-        CU_ASSERT(ask_store(db, "SELECT count(*) FROM run") == 0 && !beside("-wal") && !beside("-journal"));
+        CU_ASSERT(ask_store(db, "SELECT count(*) FROM run") == 0 && !next_to("-wal") && !next_to("-journal"));
     }
 }
 
@@ -157,12 +157,12 @@ static void moved_away(void)
     sh_store_close(other);
     sqlite3 *c;
     begin_change(&c, "DELETE");
-    CU_ASSERT(beside("-journal"));
+    CU_ASSERT(next_to("-journal"));
     sh_store_close(s);
-    CU_ASSERT(beside("-journal"));
+    CU_ASSERT(next_to("-journal"));
     sqlite3_exec(c, "ROLLBACK", NULL, NULL, NULL);
     sqlite3_close(c);
-    CU_ASSERT(!beside("-journal") && ask_store(db, "SELECT count(*) FROM run") == 1);
+    CU_ASSERT(!next_to("-journal") && ask_store(db, "SELECT count(*) FROM run") == 1);
 }
 
 /* ---- several programs ---- */

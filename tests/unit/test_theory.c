@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory beside measurement: Theorem 4.1 and the dropped-mass law, what keeping the largest scores
+/* Theory next to measurement: Theorem 4.1 and the dropped-mass law, what keeping the largest scores
  * costs, samples of bounded size, Theorem 3.1. Against the shared fixtures, tests/oracle/theory.py
  * and what the formulas must obey. */
 #include <math.h>
@@ -226,7 +226,7 @@ static void odd_rows(void)
 }
 
 /* Means over rows of measured and expected mass; rows of a Lomax law follow the law. */
-static void dropped_mass_beside_the_law(void)
+static void dropped_mass_and_the_law(void)
 {
     enum { N = 4000, ROWS = 40 };
     static const double rho[] = {0.1, 0.25, 0.5, 1};
@@ -460,7 +460,7 @@ int main(void)
         {"output errors equal the fixtures", output_errors_of_the_fixtures},
         {"output errors obey their bound", output_errors_obey_their_bound},
         {"rows that are no distribution", odd_rows},
-        {"measured dropped mass beside the law", dropped_mass_beside_the_law},
+        {"measured dropped mass next to the law", dropped_mass_and_the_law},
         {"bounded samples are even and repeat", samples_are_even_and_repeat},
         {"what samples leave out", samples_leave_out},
         {"Theorem 3.1 in the paper's model", theorem_in_the_papers_model},

@@ -584,7 +584,7 @@ int main(void)
         {"faulty metadata with merges", refused_merges},
         {"pre-tokenizers by their names", named_pre_tokenizers},
         {"Phi-3 by its name", names},
-        {"a file, a folder, files beside it", places},
+        {"a file, a folder, files next to it", places},
         {0}};
     return tap_run("tok_gguf", tests);
 }

@@ -272,7 +272,7 @@ static void damaged(void)
 /* ---- folders ---- */
 
 /* Files next to tokenizer.model: the start token, tokens that are cut out of the text, new ones. */
-static void beside(void)
+static void next_to(void)
 {
     static const char config[] =
         "{\"add_bos_token\":false,\"add_eos_token\":true,\"eos_token\":\"</s>\","
@@ -346,7 +346,7 @@ int main(void)
         {"specifications: each fault has its sentence", refused_specs},
         {"pieces: each fault has its sentence", refused_pieces},
         {"damaged files", damaged},
-        {"the files next to tokenizer.model", beside},
+        {"the files next to tokenizer.model", next_to},
         {"the space before a text, and after special tokens", space_in_front},
         {0}};
     return tap_run("tokenizer_model", tests);

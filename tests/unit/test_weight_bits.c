@@ -250,7 +250,7 @@ EACH_BACKEND(products_f16)
 EACH_BACKEND(products_bf16)
 
 /* Numbers kept whole next to codes; numbers that f16 cannot hold are not quietly something else. */
-static void beside_each_other(const struct target *t)
+static void next_to_each_other(const struct target *t)
 {
     enum { ROWS = 70, COLS = 90 };
     float *host = host_normal(SH_F32, ROWS * COLS, 5, 1), *large = xcalloc(COLS, sizeof *large);
@@ -276,7 +276,7 @@ static void beside_each_other(const struct target *t)
     free(host);
     free(large);
 }
-EACH_BACKEND(beside_each_other)
+EACH_BACKEND(next_to_each_other)
 
 /* A row that does not fit into what travels at once is cut between groups: its numbers around the cut. */
 static void long_rows(const struct target *t)
@@ -342,7 +342,7 @@ int main(void)
         LIST_BACKENDS("weight bits: products of f32 operands", products_f32),
         LIST_BACKENDS("weight bits: products of f16 operands", products_f16),
         LIST_BACKENDS("weight bits: products of bf16 operands", products_bf16),
-        LIST_BACKENDS("weight bits: next to whole numbers, and beyond f16", beside_each_other),
+        LIST_BACKENDS("weight bits: next to whole numbers, and beyond f16", next_to_each_other),
         {"weight bits: rows of two million inputs", long_rows_cpu},
         {"weight bits: rows of two million inputs (module)", long_rows_module},
         {"weight bits: memory (module)", memory_module},

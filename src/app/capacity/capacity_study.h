@@ -20,7 +20,7 @@ struct sh_capacity_row {
     int order;                          /* place in the order in which rows were asked for        */
     double sort;                        /* sort key: of two rows that both fit, the smaller comes first */
     uint64_t memory, limit, weights_bytes, overhead, room, shortfall, length, batch, max_batch, max_length;
-    uint64_t token, sequence, prefix, states, lora, fixed, further, max_budget, beside_prompt, uniform, scattered;
+    uint64_t token, sequence, prefix, states, lora, fixed, further, max_budget, with_prompt, uniform, scattered;
     uint64_t parameters, page;
     const char *unfit;
     double util, decode_s, decode_rate, prefill_s, prefill_rate, usd, cache_share;

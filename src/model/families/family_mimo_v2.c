@@ -100,12 +100,7 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
            check_counts(a, c, e) || check_lists(a, c, e) ? -1 : 0;
 }
 
-static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
-{
-    f->sinks = 2;
-    (void)c, (void)e;
-    return 0;
-}
+static const struct sh_fact_key facts[] = {SH_FIXED_FACT(sinks, 2), {.json = {NULL}}};
 
 /* A file without rope_parameters means those of the published model; other keys of the rotation must say the same. */
 static int check_rope(const struct sh_config *c, struct sh_err *e)
@@ -169,4 +164,4 @@ const struct sh_family sh_family_mimo_v2 = {
                      "n_shared_experts=null", "first_k_dense_replace=1", "use_qk_norm=false", "mlp_bias=false"),
     .knows = " sliding_window layer_types mlp_layer_types moe_layer_freq attention_chunk_size "
              "num_nextn_predict_layers layernorm_epsilon ",
-    .shape = shape, .finish = finish, .count = count};
+    .shape = shape, .finish = finish, .facts = facts};
