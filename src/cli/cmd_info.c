@@ -190,9 +190,12 @@ static void info_shape(struct sh_out *o, const struct sh_model *m)
 /* Layers that attend by other heads, or have another feed-forward width, than others. */
 static void info_layers(struct sh_out *o, const struct sh_arch *c)
 {
-    int differ = sh_arch_heads_differ(c);
-    for (int l = 0; l < c->n_layer && c->sizes; l++)
-        differ |= sh_arch_attention_kind(c, l) || sh_arch_feed_kind(c, l) || sh_arch_d_ff(c, l) != c->d_ff;
+    int differ = sh_arch_widths_differ(c);
+    for (int l = 0; l < c->n_layer && c->sizes; l++) {
+        int heads = sh_arch_query_heads(c, l), kv_heads = sh_arch_kv_heads(c, l);
+        differ |= sh_arch_attention_kind(c, l) || sh_arch_feed_kind(c, l) || sh_arch_d_ff(c, l) != c->d_ff ||
+                  (heads && heads != c->n_head) || (kv_heads && kv_heads != c->n_kv_head);
+    }
     if (!differ)
         return;
     sh_out_list(o, "layer_sizes", "layers, which differ (0: the layer does not have it)");

@@ -115,7 +115,6 @@ static int open_model(struct sh_trace_job *t, struct sh_err *e)
         return -1;
     sh_model_prune(t->model, a->weight_prune);
     const struct sh_arch *c = sh_model_arch(t->model);
-    t->sweep.record.n_head = c->n_head;
     t->sweep.last_layer = c->n_layer - 1;
     if (a->layers && sh_read_range("--layers", a->layers, &t->sweep.first_layer, &t->sweep.last_layer, e))
         return -1;

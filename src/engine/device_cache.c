@@ -89,17 +89,6 @@ static int is_too_large(const struct sh_session_setup *s, const struct sh_slots_
     return slots > INT_MAX || words > INT_MAX || s->n_seq > MOST_SEQUENCES;
 }
 
-static int widths_differ(const struct sh_arch *a)
-{
-    int width = 0, differ = 0;
-    for (int l = 0; l < a->n_layer; l++)
-        if (sh_arch_attends(a, l)) {
-            differ |= width && sh_arch_d_head(a, l) != width;
-            width = sh_arch_d_head(a, l);
-        }
-    return differ;
-}
-
 const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh_session_setup *s,
                                     char text[SH_DEVICE_WHY])
 {
@@ -117,7 +106,7 @@ const char *sh_device_cache_why_not(const struct sh_resident *r, const struct sh
         why = "its heads are too wide or too many";
     else if (a->flags & (SH_HAS_SINKS | SH_CHUNKED | SH_ROUNDS_SLOPES))
         why = "its scores have sinks, chunks or rounded slopes";
-    else if (widths_differ(a))
+    else if (sh_arch_widths_differ(a))
         why = "its layers differ in the width of their heads";
     else if (too_large)
         why = "it has more sequences, slots or rows to remember than the device can number";

@@ -132,18 +132,15 @@ size_t sh_arch_kept(const struct sh_arch *a, int layer)
     return sh_arch_borrows(a, layer) ? 0 : (size_t)sh_arch_kv_heads(a, layer) * (size_t)(d + values);
 }
 
-int sh_arch_heads_differ(const struct sh_arch *a)
+int sh_arch_widths_differ(const struct sh_arch *a)
 {
-    for (int layer = 0, first = -1; layer < a->n_layer && a->sizes; layer++) {
-        if (!sh_arch_attends(a, layer))
-            continue;
-        first = first < 0 ? layer : first;
-        if (sh_arch_query_heads(a, layer) != sh_arch_query_heads(a, first) ||
-            sh_arch_kv_heads(a, layer) != sh_arch_kv_heads(a, first) ||
-            sh_arch_d_head(a, layer) != sh_arch_d_head(a, first))
-            return 1;
-    }
-    return 0;
+    int width = 0, differ = 0;
+    for (int layer = 0; layer < a->n_layer && a->sizes; layer++)
+        if (sh_arch_attends(a, layer)) {
+            differ |= width && sh_arch_d_head(a, layer) != width;
+            width = sh_arch_d_head(a, layer);
+        }
+    return differ;
 }
 
 int sh_arch_borrows(const struct sh_arch *a, int layer)

@@ -279,8 +279,8 @@ int sh_arch_d_ff(const struct sh_arch *a, int layer);
 int sh_arch_n_rot(const struct sh_arch *a, int layer);
 /* The widths of the layer's latent attention. */
 struct sh_latent sh_arch_latent(const struct sh_arch *a, int layer);
-/* Do the layers that attend differ in their heads? */
-int sh_arch_heads_differ(const struct sh_arch *a);
+/* Do the layers that attend differ in the width of their heads? */
+int sh_arch_widths_differ(const struct sh_arch *a);
 /* Does the layer use the keys and values of another layer? Do other layers use those of this layer? */
 int sh_arch_borrows(const struct sh_arch *a, int layer);
 int sh_arch_lends(const struct sh_arch *a, int layer);

@@ -128,6 +128,8 @@ int sh_config_window(const struct sh_config *c, int fallback, struct sh_arch *a,
 typedef int sh_layer_rule(int layer, int number);
 int sh_config_windows(const struct sh_config *c, sh_layer_rule *is_local, int number, struct sh_arch *a,
                       struct sh_err *e);
+/* Layers that do not rotate: those with 0 in no_rope_layers; without the list, each no_rope_layer_interval-th (4). */
+int sh_config_still_layers(const struct sh_config *c, struct sh_arch *a, struct sh_err *e);
 /* Layers without a window do not rotate, if others have one. */
 void sh_config_still_globals(struct sh_arch *a);
 int sh_config_layer_types(const struct sh_config *c, const char *list, struct sh_arch *a, struct sh_err *e);

@@ -404,6 +404,25 @@ int sh_config_window(const struct sh_config *c, int fallback, struct sh_arch *a,
     return sh_config_count(c, "sliding_window", (int)1e8, &a->window, e);
 }
 
+int sh_config_still_layers(const struct sh_config *c, struct sh_arch *a, struct sh_err *e)
+{
+    int every = 4, listed = sh_config_has(c, "no_rope_layers.0");
+    if (sh_config_count(c, "no_rope_layer_interval", (int)1e8, &every, e))
+        return -1;
+    for (int layer = 0; layer < a->n_layer; layer++) {
+        char key[40];
+        int rotates = listed ? -1 : (layer + 1) % every != 0;
+        snprintf(key, sizeof key, "no_rope_layers.%d", layer);
+        if (listed && sh_config_at_least(c, key, 0, 1, &rotates, e))
+            return -1;
+        if (rotates < 0)
+            return sh_config_refuse(c, key, "0 or 1 for each layer", e);
+        if (!rotates)
+            sh_arch_keep_still(a, layer);
+    }
+    return 0;
+}
+
 void sh_config_still_globals(struct sh_arch *a)
 {
     for (int layer = 0; layer < a->n_layer && a->window; layer++)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# shears drift: kept sets of a live cache compared with those of the replay. In layer 0 they are the same; behind
+# shears drift: kept sets of a live cache compared with those of the replay. In layer 0 they are the same; after
 # it they are compared with the sets that eval and replay themselves dump.
 . "$(dirname "$0")/lib.sh"
 
@@ -24,7 +24,7 @@ for x in r["results"]:
     assert first["first_difference"] is None and all(s["jaccard"] == 1 for s in first["steps"]), x
     assert len(first["steps"]) == 104, len(first["steps"])
 E
-holds "behind it what looks at attention drifts, and what does not cannot" python - <<'E'
+holds "after it what looks at attention drifts, and what does not cannot" python - <<'E'
 import json
 for x in json.load(open("drift.json"))["results"]:
     second = x["layers"][1]

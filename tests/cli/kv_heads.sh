@@ -71,15 +71,16 @@ E
         run plan --db $name.db --policy h2o --allocator $allocator --budget 12 -o $allocator.json -q
     done
     holds "$name: plans divide the total among the heads that there are" \
-        python - "$heads" <<'E'
+        python - "$heads" "$name" <<'E'
 import json, sys
-heads = [int(x) for x in sys.argv[1].split(",")]
+heads, model = [int(x) for x in sys.argv[1].split(",")], sys.argv[2]
 for name in "uniform", "pyramid", "entropy", "persistence", "adakv", "greedy":
     plan = json.load(open(name + ".json"))
     budgets, own = plan["budgets"], sum(plan["budgets"], [])
     assert [len(row) for row in budgets] == [len(row) for row in plan["shares"]] == heads, (name, budgets)
     assert plan["total_tokens"] == sum(own) == 12 * sum(heads) and plan["mean_tokens"] == 12, (name, budgets)
-    assert name in ("uniform", "adakv", "persistence") or len(set(own)) > 1, (name, budgets)
+    # OpenELM's layers here have one persistence, by which their budgets are equal.
+    assert name in ("uniform", "adakv") or len(set(own)) > 1 or (model, name) == ("openelm", "persistence"), (name, budgets)
 E
     run eval --model "$model" --tokens ids --plan greedy.json --dump-kept live.jsonl -q
     holds "  the engine takes them" python - "$heads" <<'E'

@@ -174,7 +174,7 @@ static int record(struct sh_live_plan *w, struct sh_err *e)
                          .weight_bits = (int)w->a->live.weight_bits, .last_layer = a->n_layer - 1,
                          .sequence = text, .n = choose_recorded(w, text), .memory_bytes = (size_t)1 << 32,
                          .spill_folder = temporary_folder(), .progress = &w->progress, .n_threads = d->n_threads,
-                         .record = {.record = SH_RECORD_FULL, .codec = SH_CODEC_LOG8, .n_head = a->n_head}};
+                         .record = {.record = SH_RECORD_FULL, .codec = SH_CODEC_LOG8}};
     sh_stats_spec_default(&s.record.statistics);
     s.record.statistics.n_alpha = 0;
     if (create_rows(w, e))

@@ -54,27 +54,18 @@ static const struct sh_param params[] = {
 /* Layers that do not rotate: listed, or one of so many. Their heads have other widths. */
 static int read_still(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    int every = 4, listed = sh_config_has(c, "no_rope_layers.0"), any = 0;
-    if (sh_config_count(c, "no_rope_layer_interval", (int)1e8, &every, e))
+    static const char list[] = "no_rope_layers";
+    int any = 0;
+    if (!sh_config_has(c, "no_rope_layers.0") && sh_config_has(c, list) && !sh_config_is_null(c, list))
+        return sh_config_refuse(c, list, "a list with 0 or 1 for each layer", e);
+    if (sh_config_still_layers(c, a, e))
         return -1;
-    if (!listed && sh_config_has(c, "no_rope_layers") && !sh_config_is_null(c, "no_rope_layers"))
-        return sh_config_refuse(c, "no_rope_layers", "a list with 0 or 1 for each layer", e);
-    for (int layer = 0; layer < a->n_layer; layer++) {
-        char key[40];
-        int turns = listed ? -1 : (layer + 1) % every != 0;
-        snprintf(key, sizeof key, "no_rope_layers.%d", layer);
-        if (listed && sh_config_at_least(c, key, 0, 1, &turns, e))
-            return -1;
-        if (turns < 0)
-            return sh_config_refuse(c, key, "0 or 1 for each layer", e);
-        if (!turns)
-            sh_arch_keep_still(a, layer);
-        any |= !turns;
-    }
+    for (int layer = 0; layer < a->n_layer; layer++)
+        any |= !sh_arch_turns(a, layer);
     struct sh_layer_sizes *s = any ? sh_config_sizes(c, a) : NULL;
     for (int layer = 0; layer < a->n_layer && any; layer++)
         s[layer].d_head = sh_arch_turns(a, layer) ? 0 : a->latent.rank;
-    return any ? sh_config_take_largest(c, "no_rope_layers", a, e) : 0;
+    return any ? sh_config_take_largest(c, list, a, e) : 0;
 }
 
 /* The layers whose latents each layer attends to. */

@@ -3,29 +3,16 @@
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
-#include <stdio.h>
-
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    int uses = 0, every = 4, listed = sh_config_has(c, "no_rope_layers.0");
-    int typed = sh_config_has(c, "layer_types.0");
+    int uses = 0, typed = sh_config_has(c, "layer_types.0");
     if (sh_config_flag(c, "use_sliding_window", &uses, e) || (uses && sh_config_window(c, 0, a, e)) ||
         (a->window && typed && sh_config_layer_types(c, "layer_types", a, e)) ||
-        sh_config_count(c, "no_rope_layer_interval", (int)1e8, &every, e))
+        sh_config_still_layers(c, a, e))
         return -1;
-    for (int layer = 0; layer < a->n_layer; layer++) {
-        char key[40];
-        int turns = listed ? -1 : (layer + 1) % every != 0;
-        snprintf(key, sizeof key, "no_rope_layers.%d", layer);
-        if (listed && sh_config_at_least(c, key, 0, 1, &turns, e))
-            return -1;
-        if (turns < 0)
-            return sh_config_refuse(c, key, "0 or 1 for each layer", e);
-        if (!turns)
-            sh_arch_keep_still(a, layer);
-        else if (a->window && !typed)   /* only the others have the window                        */
+    for (int layer = 0; layer < a->n_layer && a->window && !typed; layer++)
+        if (sh_arch_turns(a, layer))    /* only the others have the window                        */
             sh_arch_see_all(a, layer);
-    }
     return 0;
 }
 
