@@ -104,7 +104,7 @@ static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
 static double index_flops(const struct sh_kv_shape *s, int layer, int tp)
 {
     int mix = s->layer[layer].mix;
-    double all = 2.0 * s->f.index_heads * s->f.index_dim;
+    double all = 2.0 * s->f.index_heads * s->f.index_dim / (s->f.index_pool ? s->f.index_pool : 1);
     return mix == SH_MIX_INDEXED ? all : mix == SH_MIX_BLOCKS ? all / tp : 0;
 }
 

@@ -23,7 +23,7 @@ static const struct { const char *key; size_t field; int min, max; enum kind kin
     INT(experts, 1, 65536), INT(used, 1, 65536), INT(expert_ffn, 1, 100000000), INT(shared_ffn, 0, 100000000),
     INT(dense_first, 0, 10000), INT(moe_every, 1, 10000), INT(moe_offset, 0, 10000), INT(latent, 1, 1000000),
     INT(rope_dim, 0, 100000), INT(nope_dim, 0, 100000), INT(v_dim, 1, 100000), INT(q_latent, 0, 1000000),
-    INT(index_dim, 1, 100000), INT(index_heads, 1, 100000), INT(index_topk, 1, 1000000000),
+    INT(index_dim, 1, 100000), INT(index_heads, 1, 100000), INT(index_topk, 1, 1000000000), INT(index_pool, 1, 100000),
     INT(latent_ffn, 1, 10000000), INT(ssm, 1, 5), INT(ssm_inner, 1, 10000000), INT(ssm_heads, 1, 100000),
     INT(ssm_head_dim, 1, 100000), INT(ssm_state, 1, 100000), INT(ssm_groups, 1, 100000), INT(ssm_conv, 1, 1000),
     INT(ssm_rank, 1, 1000000), INT(ssm_key_heads, 1, 100000), INT(ssm_key_dim, 1, 100000), FLAG(ssm_bare),

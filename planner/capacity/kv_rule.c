@@ -92,7 +92,8 @@ uint64_t sh_kv_index_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *
     uint64_t n = (uint64_t)s->f.index_dim;
     if (s->layer[layer].mix == SH_MIX_BLOCKS)
         return sh_kv_type_bytes(&r->k, n);
-    return s->layer[layer].mix == SH_MIX_INDEXED ? n + 4 * ((n + 127) / 128) : 0;
+    uint64_t pool = s->f.index_pool ? (uint64_t)s->f.index_pool : 1, key = n + 4 * ((n + 127) / 128);
+    return s->layer[layer].mix == SH_MIX_INDEXED ? (key + pool - 1) / pool : 0;
 }
 
 uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, int tp)

@@ -60,7 +60,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->mix_logits, n * routes * f32}, {&a->mix_row, n * used * sizeof(int)}, {&a->mix_share, n * used * f32},
         {&a->mix_x, experts ? hidden * operand : 0}, {&a->mix_out, experts ? hidden * f32 : 0},
         {&a->stream_h, streams ? hidden * f32 : 0}, {&a->stream_was, streams * hidden * f32},
-        {&a->stream_share, streams * streams * n * f32}, {&a->laurel, s->laurel ? hidden * f32 : 0},
+        {&a->stream_share, streams * (streams + 2) * n * f32}, {&a->laurel, s->laurel ? hidden * f32 : 0},
         {&a->laurel_y, n * (size_t)s->laurel * operand}, {&a->own_gate, own * f32}, {&a->own_in, own * f32},
         {&a->own_y, own * operand}, {&a->next_to, (plain + late) * f32}, {&a->next_to_x, plain * operand},
         {&a->next_to_by, plain * operand},

@@ -369,3 +369,8 @@ float *sh_arch_slopes(const struct sh_arch *a)
         slopes[h] = (float)exp2(h < power ? -8.0 * (h + 1) / power : -4.0 * (2 * (h - power) + 1) / power);
     return slopes;
 }
+
+int sh_hyper_weights(const struct sh_streams *s)
+{
+    return s->rounds ? (2 + s->n) * s->n : 2 * s->n;
+}

@@ -154,7 +154,8 @@ struct sh_streams {
     int laurel;                             /* rank of the path next to attention; 0: none        */
     int d_own, n_own;                       /* width of a layer's own embedding; rows of its table; 0: none */
     int hyper;                              /* blocks read a weighted sum of all streams and add to each (hyper.c) */
-    float most, least;                      /* … weights of outputs are up to most + least, of inputs 1 + least */
+    int rounds;                             /* … after so many divisions of what mixes the streams; 0: not mixed */
+    float least, most, least_added;         /* … weights of inputs are up to 1 + least, of outputs most + least_added */
 };
 
 /* Transformer blocks that several layers share (shared_block.c): some recurrent layers run one of them first, in turn.
@@ -308,6 +309,9 @@ void sh_arch_make_shared(struct sh_arch *a, int layer);
  * * d_v. */
 int sh_recurrent_channels(const struct sh_recurrent *r);
 size_t sh_recurrent_state(const struct sh_recurrent *r);
+
+/* The number of weights that a block's hyper-connections (hyper.c) take from a token's streams. */
+int sh_hyper_weights(const struct sh_streams *s);
 
 /* Does the layer rotate its queries and keys? */
 int sh_arch_turns(const struct sh_arch *a, int layer);

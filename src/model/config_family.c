@@ -100,11 +100,21 @@ static int read_key(const struct sh_config *c, const struct sh_key *k, struct sh
     return 0;
 }
 
-static int read_keys(const struct sh_config *c, const struct sh_key *k, int for_memory, struct sh_arch *a,
-                     struct sh_err *e)
+static int known(const char *const *list, const char *word)
+{
+    for (; list && *list; list++)
+        if (!strcmp(*list, word))
+            return 1;
+    return 0;
+}
+
+/* Those of the table but the family's `unread` ones. */
+static int read_keys(const struct sh_config *c, const struct sh_key *k, const char *const *unread, int for_memory,
+                     struct sh_arch *a, struct sh_err *e)
 {
     for (; k && k->json[0]; k++)
-        if (!(for_memory && (k->kind == SH_KEY_REAL || k->kind == SH_KEY_ACT)) && read_key(c, k, a, e))
+        if (!(for_memory && (k->kind == SH_KEY_REAL || k->kind == SH_KEY_ACT)) && !known(unread, k->json[0]) &&
+            read_key(c, k, a, e))
             return -1;
     return 0;
 }
@@ -139,14 +149,6 @@ static int check_count(const struct sh_config *c, const struct sh_family *f, siz
 }
 
 /* ---- the family ---- */
-
-static int known(const char *const *list, const char *word)
-{
-    for (; list && *list; list++)
-        if (!strcmp(*list, word))
-            return 1;
-    return 0;
-}
 
 static void add_names(char *to, size_t bytes, const char *const *list)
 {
@@ -254,7 +256,7 @@ static void fill_wrapped(const struct sh_config *c, const struct sh_family *f, s
 static int read_tables(const struct sh_config *c, const struct sh_family *f, int for_memory, struct sh_arch *a,
                        struct sh_err *e)
 {
-    if (read_keys(c, common, for_memory, a, e) || read_keys(c, f->keys, for_memory, a, e))
+    if (read_keys(c, common, f->unread, for_memory, a, e) || read_keys(c, f->keys, NULL, for_memory, a, e))
         return -1;
     int listed = a->n_layer ? 0 : sh_config_length(c, "layers_block_type");
     if (listed > 0 && listed < SH_FACTS_PATTERN)

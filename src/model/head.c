@@ -117,7 +117,7 @@ void sh_head_free(struct sh_head *h)
     free(h);
 }
 
-/* The mean of all streams, each but the first through a matrix and as long as that; or a sum of them (hyper.c). */
+/* The mean of all streams, each but the first maybe through a matrix and as long as that; or a sum (hyper.c). */
 static struct sh_mat join_streams(struct sh_head *h, void *hidden, int rows)
 {
     const struct sh_arch *c = h->arch;
@@ -134,7 +134,9 @@ static struct sh_mat join_streams(struct sh_head *h, void *hidden, int rows)
     h->b->cast(h->d, all, first);
     for (int i = 1; i < c->streams.n; i++) {
         struct sh_mat from = sh_layer_part(c, hidden, rows, (size_t)i * (size_t)c->d_model, c->d_model);
-        sh_streams_match(h->b, h->d, h->stream[i - 1], from, first, one);
+        add.x = c->streams.hyper ? from : one;
+        if (!c->streams.hyper)
+            sh_streams_match(h->b, h->d, h->stream[i - 1], from, first, one);
         h->b->scatter(h->d, &add);
     }
     h->b->scatter(h->d, &shrink);

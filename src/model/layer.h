@@ -76,9 +76,9 @@ struct sh_activations {
     void *recur_x, *recur_z, *recur_out, *recur_a, *recur_b, *recur_state, *recur_y;
     /* Factors of columns, f32: [n_v * d_v + channels + n_v], of z, x (with b and c) and steps; [the widest d_ff]. */
     void *recur_factor, *gate_factor;
-    /* Of streams (streams.c), in this order; f32: [rows, d_model] twice; [rows, streams * d_model]; [streams^2, rows];
-     * [rows, d_own] twice; of dtype: [rows, d_own], [rows, rank]. Of mixtures next to a plain block: [rows, d_model]
-     * once in f32 and twice of dtype. */
+    /* Of streams (streams.c), in this order; f32: [rows, d_model] twice; [rows, streams * d_model];
+     * [streams^2 + 2 streams, rows]; [rows, d_own] twice; of dtype: [rows, d_own], [rows, rank]. Of mixtures next to a
+     * plain block: [rows, d_model] once in f32 and twice of dtype. */
     void *stream_h, *laurel, *stream_was, *stream_share, *own_gate, *own_in, *own_y, *laurel_y;
     void *next_to, *next_to_x, *next_to_by;
     void *pair, *adapted;               /* of shared blocks, of dtype: [rows, 2 d_model], [rows, rank] */

@@ -177,12 +177,12 @@ int sh_hyper_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model 
                   struct sh_hyper *out, struct sh_err *e);
 void sh_hyper_drop(const struct sh_backend *b, struct sh_dev *d, struct sh_hyper *h);
 /* out = the weighted sum of the streams [rows, n * d_model], which do not change. The weights are left in `share`; with
- * `both`, also those of the block's output. */
+ * `both`, also those of the block's output and of what mixes the streams. */
 struct sh_hyper_place {
     const struct sh_backend *b;
     struct sh_dev *d;
     const struct sh_arch *arch;
-    void *wide, *share;                 /* f32, [rows, n * d_model] and [rows, n or 2 n]          */
+    void *wide, *share;                 /* f32, [rows, n * d_model] and [rows, n or weights]      */
 };
 void sh_hyper_join(const struct sh_hyper *y, const struct sh_hyper_place *p, struct sh_mat out, struct sh_mat streams,
                    int both);

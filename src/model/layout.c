@@ -45,9 +45,9 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_STREAMS: return a->streams.n;
     case SH_DIM_STREAM_PAIRS: return a->streams.n * a->streams.n;
     case SH_DIM_LAUREL: return a->streams.laurel;
-    case SH_DIM_HYPER: return 2 * a->streams.n;
+    case SH_DIM_HYPER: return sh_hyper_weights(&a->streams);
     case SH_DIM_HYPER_IN: return a->streams.n * a->d_model;
-    case SH_DIM_HYPER_SCALES: return 2;
+    case SH_DIM_HYPER_SCALES: return a->streams.rounds ? 3 : 2;
     case SH_DIM_RECUR_KEYS: return a->recurrent.n_k * a->recurrent.d_k;
     case SH_DIM_RECUR_VALUES: return a->recurrent.n_v * a->recurrent.d_v;
     case SH_DIM_RECUR_HEADS: return a->recurrent.n_v;

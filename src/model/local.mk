@@ -83,6 +83,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_glm.c \
 	%D%/families/family_glm4_moe.c \
 	%D%/families/family_glm4_moe_lite.c \
+	%D%/families/family_glm5_next.c \
 	%D%/families/family_gpt2.c \
 	%D%/families/family_gpt_neo.c \
 	%D%/families/family_gpt_neox.c \

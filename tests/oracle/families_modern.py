@@ -57,6 +57,8 @@ BLOCKS_M3 = dict(head_dim=8, num_local_experts=6, num_experts_per_tok=2, interme
                  dense_intermediate_size=24, shared_intermediate_size=20, index_head_dim=8, index_block_size=8,
                  index_topk_blocks=6)
 EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, image_size=28, patch_size=14)
+GLM_EYES = dict(hidden_size=4, intermediate_size=4, depth=1, num_heads=1, patch_size=2)
+STILL = LATENT | dict(qk_rope_head_dim=0)
 PHI = SMALL | dict(num_attention_heads=2, num_key_value_heads=1)
 PHI_EYES = EYES | dict(crop_size=28)
 PHI_EARS = dict(hidden_size=4, intermediate_size=4, num_blocks=1, num_attention_heads=1, ext_pw_out_channel=4,
@@ -464,7 +466,18 @@ def cases():
             "phi4_multimodal", **PHI, num_hidden_layers=2, tie_word_embeddings=True, vision_config=PHI_EYES,
             audio_config=PHI_EARS, original_max_position_embeddings=16, rope_parameters={
                 "rope_type": "longrope", "rope_theta": 500.0, "partial_rotary_factor": 0.75,
-                "short_factor": [1.0, 1.5, 2.5], "long_factor": [1.2, 3.0, 5.0]})}
+                "short_factor": [1.0, 1.5, 2.5], "long_factor": [1.2, 3.0, 5.0]}),
+        "glm5_next": make_config("glm5_next", vision_config=GLM_EYES, text_config=STILL | EXPERTS | INDEX | dict(
+            num_hidden_layers=4, n_routed_experts=5, mlp_layer_types=["dense", "sparse", "sparse", "sparse"],
+            linear_num_heads=3, linear_head_dim=6)),
+        "glm5_next_published": make_config(
+            "glm5_next", vision_config=GLM_EYES, text_config=STILL | EXPERTS | INDEX | dict(
+                num_hidden_layers=3, n_routed_experts=6, n_group=3, topk_group=2, n_shared_experts=2, index_kpool=4,
+                mlp_layer_types=["sparse", "dense", "sparse"], hc_mult=3, hc_eps=0.05, hc_sinkhorn_iters=2,
+                swiglu_limit=0.6, rms_norm_eps=1e-3, norm_topk_prob=False, routed_scaling_factor=1.3,
+                attention_bias=True, layer_types=["indexed_attention", "linear_attention", "indexed_attention"],
+                linear_attn_config=dict(head_dim=8, num_heads=2, short_conv_kernel_size=3, safe_gate=False,
+                                        gate_lower_bound=None)))}
 
 
 def stack_heads(rows):
@@ -626,6 +639,11 @@ def become_phi(place):
     save_file(out, place / "model.safetensors")
 
 
+def drop_eyes(place):
+    tensors = load_file(place / "model.safetensors")
+    save_file({name: x for name, x in tensors.items() if ".visual." not in name}, place / "model.safetensors")
+
+
 def become_chat(place):
     """The first files of InternVL, whose code comes with them."""
     path = place / "config.json"
@@ -642,7 +660,8 @@ def as_published(name, place):
         "qwen2_vl": become_flat, "paddleocr_vl": become_flat,
         "qwen3_vl_moe": turn_stacks, "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi,
         "qwen2_5_omni": become_thinker, "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat,
-        "internlm2": become_internlm2, "phi4_multimodal_published": become_phi}
+        "internlm2": become_internlm2, "phi4_multimodal_published": become_phi, "glm5_next": drop_eyes,
+        "glm5_next_published": drop_eyes}
     change.get(name, lambda place: None)(place)
 
 
@@ -676,7 +695,7 @@ def make(folder, names):
                     x.add_(torch.randn(x.shape, generator=g) * 0.1)
         place = pathlib.Path(folder) / name
         # The names that transformers has in memory, where published files have others.
-        model.save_pretrained(place, save_original_format=name != "mistral_large4_shared")
+        model.save_pretrained(place, save_original_format=name not in ("mistral_large4_shared", "glm5_next"))
         (place / "generation_config.json").unlink(missing_ok=True)
         kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or \
             ["full_attention"] * (text.num_hidden_layers - len(getattr(text, "cross_attention_layers", [])))

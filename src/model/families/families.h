@@ -24,7 +24,7 @@
     X(mllama) X(mistral4) X(aria) X(internlm2) X(ernie4_5_vl_moe) X(glm_ocr) X(paddleocr_vl) \
     X(minicpm) X(orion) X(xverse) X(chatglm) X(qwen) X(bailing_moe) X(baichuan) X(plm) X(dbrx) \
     X(smallthinker) X(deepseek_moe) X(arctic) X(openelm) X(deci) \
-    X(mistral_large4) X(flint) X(phi4_multimodal)
+    X(mistral_large4) X(flint) X(phi4_multimodal) X(glm5_next)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -158,10 +158,12 @@ void sh_mixture_leave_one(struct sh_arch *a);
 /* DeepSeek's latent attention (family_deepseek.c), also with experts whose choice is corrected. finish: what the
  * forward pass needs; still: the same for models without rotation. */
 #define SH_LATENT_KEYS \
-    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), SH_REAL_KEY(rope.base, 1e12, "rope_theta"), \
+    SH_STILL_LATENT_KEYS, SH_REAL_KEY(rope.base, 1e12, "rope_theta"), \
+    SH_COUNT_KEY(latent.d_rope, 1e5, "qk_rope_head_dim")
+#define SH_STILL_LATENT_KEYS \
+    SH_ACT_KEY("hidden_act"), SH_REAL_KEY(norm_eps, 1, "rms_norm_eps"), \
     SH_COUNT_KEY(latent.rank, 1e6, "kv_lora_rank"), SH_COUNT_KEY(latent.q_rank, 1e6, "q_lora_rank"), \
-    SH_COUNT_KEY(latent.d_rope, 1e5, "qk_rope_head_dim"), SH_COUNT_KEY(latent.d_nope, 1e5, "qk_nope_head_dim"), \
-    SH_COUNT_KEY(latent.d_v, 1e5, "v_head_dim")
+    SH_COUNT_KEY(latent.d_nope, 1e5, "qk_nope_head_dim"), SH_COUNT_KEY(latent.d_v, 1e5, "v_head_dim")
 #define SH_LATENT_ATTENTION(stem, out) \
     {.role = SH_Q_A_W, .name = stem "q_a_proj.weight", .rows = SH_DIM_Q_RANK, .cols = SH_DIM_MODEL, \
      .needs = SH_Q_LATENT}, \
@@ -181,8 +183,8 @@ void sh_mixture_leave_one(struct sh_arch *a);
     SH_VECTOR(O_B, stem out ".bias", MODEL, SH_HAS_OUT_BIAS, 0)
 extern const struct sh_key sh_latent_keys[], sh_deepseek_keys[];
 extern const struct sh_param sh_latent_params[], sh_deepseek_params[];
-/* … indexed_finish: with an index, for texts so short that it chooses all tokens. */
-sh_shape sh_latent_shape, sh_latent_finish, sh_latent_still, sh_indexed_finish;
+/* … indexed_finish: with an index, for texts so short that it chooses all tokens; index_limit: that length alone. */
+sh_shape sh_latent_shape, sh_latent_finish, sh_latent_still, sh_indexed_finish, sh_index_limit;
 /* The letters of layers, I or G, in f->pattern, as the keys of an index say. */
 int sh_index_pattern(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e);
 /* The base of the rotation stretched by alpha (family_hunyuan.c); windows with rotation, other layers without
@@ -244,8 +246,20 @@ int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err 
     SH_VECTOR(RECUR_STEP, stem "dt_bias", RECUR_DECAYS, 0, 0), \
     SH_VECTOR(RECUR_NORM_W, stem "o_norm.weight", RECUR_HEAD, 0, 0), \
     SH_MATRIX(RECUR_OUT_W, stem out ".weight", MODEL, RECUR_VALUES, 0)
+#define SH_KDA_RANKED(part, in, out, wide) \
+    SH_MATRIX(RECUR_##part##_IN_W, in ".weight", RECUR_GATE, MODEL, 0), \
+    SH_MATRIX(RECUR_##part##_W, out ".weight", wide, RECUR_GATE, 0)
 /* Equal numbers and widths of heads of queries, keys and values, and a decay for each element of a key. */
 sh_shape sh_kda_shape;
+/* Hyper-connections (hyper.c): the tensors of the output head (rows STREAMS) or of a block (rows HYPER) whose names
+ * start with `stem`, those of a block with its factors; checks of the number of streams. */
+#define SH_HYPER(part, stem, rows) \
+    SH_MATRIX(HYPER_##part##_W, stem "fn", rows, HYPER_IN, 0), SH_VECTOR(HYPER_##part##_BASE, stem "base", rows, 0, 0)
+#define SH_HYPER_OF(part, stem) SH_HYPER(part, SH_LAYER stem, HYPER), \
+    SH_VECTOR(HYPER_##part##_SCALE, SH_LAYER stem "scale", HYPER_SCALES, 0, 0)
+sh_shape sh_hyper_shape;
+/* The limits that swiglu_limit (absent: 10) sets for blocks of this kind, in all layers. */
+int sh_swiglu_limit(struct sh_arch *a, const struct sh_config *c, enum sh_limited what, struct sh_err *e);
 /* The shared experts of a mixture with SH_KIMI_MIXTURE's keys. */
 sh_shape sh_kimi_shared;
 

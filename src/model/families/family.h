@@ -96,7 +96,7 @@ enum sh_dim {
     SH_DIM_RECUR_DECAYS, SH_DIM_RECUR_GATE, /* n_v, with own_decays times d_k; gate_rank          */
     SH_DIM_OWN, SH_DIM_OWN_ALL, SH_DIM_OWN_ROWS,    /* of struct sh_streams: d_own, of all layers; n_own */
     SH_DIM_STREAMS, SH_DIM_STREAM_PAIRS, SH_DIM_LAUREL,     /* n, n * n, laurel                   */
-    SH_DIM_HYPER, SH_DIM_HYPER_IN, SH_DIM_HYPER_SCALES,     /* 2 n, n * d_model, 2                */
+    SH_DIM_HYPER, SH_DIM_HYPER_IN, SH_DIM_HYPER_SCALES,     /* weights, n * d_model, their kinds */
     SH_DIM_EXPERTS, SH_DIM_ROUTES, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF       /* of struct sh_mixture: n, n + zero, … */
 };
 
@@ -304,6 +304,7 @@ struct sh_family {
     const struct sh_fact_key *facts;        /* ends with json[0] == NULL; NULL: none              */
     const char *pattern;                   /* of layers unless layer_types lists them (models.txt); NULL: see `shape` */
     const char *const *only;                /* "key=value": values in JSON of keys that may have no other; NULL ends */
+    const char *const *unread;              /* usual keys that mean nothing in this family; NULL ends, NULL: none */
     const char *knows;  /* further keys for config_facts.c it may have, between blanks; NULL: none */
     /* Quirks; may be NULL. shape: what the memory depends on, too; finish: what only the forward pass needs;
      * count: what the memory depends on beyond struct sh_arch and `facts`, which are read. */

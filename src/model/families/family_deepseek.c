@@ -252,13 +252,18 @@ static int shape_indexed(struct sh_arch *a, const struct sh_config *c, struct sh
            sh_mixture_listed(a, c, 3, e) ? -1 : 0;
 }
 
-int sh_indexed_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+int sh_index_limit(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int chosen = 2048;
-    if (sh_config_count(c, "index_topk", (int)1e8, &chosen, e) || sh_latent_finish(a, c, e))
+    if (sh_config_count(c, "index_topk", (int)1e8, &chosen, e))
         return -1;
     a->max_pos = chosen < a->max_pos ? chosen : a->max_pos;
     return 0;
+}
+
+int sh_indexed_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return sh_latent_finish(a, c, e) || sh_index_limit(a, c, e) ? -1 : 0;
 }
 
 #define INDEXED(eps) \

@@ -16,12 +16,7 @@ static const struct sh_key keys[] = {
     SH_REAL_KEY(streams.least, 1, "hc_eps"), {.json = {NULL}}};
 
 #define A SH_LAYER "self_attn."
-#define HYPER(part, stem, dot, rows) \
-    SH_MATRIX(HYPER_##part##_W, stem dot "fn", rows, HYPER_IN, 0), \
-    SH_VECTOR(HYPER_##part##_BASE, stem dot "base", rows, 0, 0)
-#define HYPER_OF(part, stem, dot) HYPER(part, SH_LAYER stem, dot, HYPER), \
-    SH_VECTOR(HYPER_##part##_SCALE, SH_LAYER stem dot "scale", HYPER_SCALES, 0, 0)
-#define HYPER_HEAD(stem) HYPER(HEAD, stem, "", STREAMS), {.role = SH_HYPER_HEAD_SCALE, .name = stem "scale"}
+#define HYPER_HEAD(stem) SH_HYPER(HEAD, stem, STREAMS), {.role = SH_HYPER_HEAD_SCALE, .name = stem "scale"}
 static const struct sh_param params[] = {
     SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LATENT_ATTENTION(A, "o_proj"),
     SH_MATRIX(ATTN_GATE_W, A "linear_gate.weight", VALUES, MODEL, 0),
@@ -34,36 +29,46 @@ static const struct sh_param params[] = {
     SH_EXPERT_PART(DOWN, "mlp.experts.down_proj", MODEL, EXPERT_FF, 0), SH_LLAMA_EXPERTS,
     SH_SHARED("mlp.shared_experts"),
     SH_SHARED_PART(GATE, "mlp.shared_experts.linear_gate.weight", SHARED_FF, MODEL),
-    HYPER_OF(ATTN, "hc_attn_layer.hc_pre.hc_", ""), HYPER_OF(ATTN, "hc_pre.hc_attn_layer.hc_", ""),
-    HYPER_OF(ATTN, "hc_attn_layer.hc_", ""), HYPER_OF(ATTN, "attn_hc", "."),
-    HYPER_OF(MLP, "hc_mlp_layer.hc_pre.hc_", ""), HYPER_OF(MLP, "hc_pre.hc_mlp_layer.hc_", ""),
-    HYPER_OF(MLP, "hc_mlp_layer.hc_", ""), HYPER_OF(MLP, "ffn_hc", "."), HYPER_HEAD("hc_head.hc_head_"),
+    SH_HYPER_OF(ATTN, "hc_attn_layer.hc_pre.hc_"), SH_HYPER_OF(ATTN, "hc_pre.hc_attn_layer.hc_"),
+    SH_HYPER_OF(ATTN, "hc_attn_layer.hc_"), SH_HYPER_OF(ATTN, "attn_hc."),
+    SH_HYPER_OF(MLP, "hc_mlp_layer.hc_pre.hc_"), SH_HYPER_OF(MLP, "hc_pre.hc_mlp_layer.hc_"),
+    SH_HYPER_OF(MLP, "hc_mlp_layer.hc_"), SH_HYPER_OF(MLP, "ffn_hc."), HYPER_HEAD("hc_head.hc_head_"),
     HYPER_HEAD("hc_head.hc_pre.hc_head_"), HYPER_HEAD("hc_pre.hc_head.hc_head_"), HYPER_HEAD("hc_head.hc_"),
     {.name = NULL}};
+
+int sh_hyper_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return a->streams.n < 2 || (long long)a->streams.n * a->d_model > 100000000
+               ? sh_config_refuse(c, "hc_mult", "at least 2 streams, of at most 10^8 numbers together", e) : 0;
+}
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     if (sh_config_is_null(c, "q_lora_rank"))
         return sh_config_refuse(c, "q_lora_rank", "a whole number", e);
-    if (a->streams.n < 2 || (long long)a->streams.n * a->d_model > 100000000)
-        return sh_config_refuse(c, "hc_mult", "at least 2 streams, of at most 10^8 numbers together", e);
-    return sh_latent_shape(a, c, e) || sh_mixture_shared(a, c, "n_shared_experts", 1, e) ||
+    a->streams.least_added = a->streams.least;
+    return sh_hyper_shape(a, c, e) || sh_latent_shape(a, c, e) || sh_mixture_shared(a, c, "n_shared_experts", 1, e) ||
            sh_mixture_listed(a, c, 1, e) ? -1 : 0;
 }
 
-/* Experts have limits before the activation, which come to the same after it. */
-static int finish_both(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+/* Limits before the activation come to the same after it. */
+int sh_swiglu_limit(struct sh_arch *a, const struct sh_config *c, enum sh_limited what, struct sh_err *e)
 {
-    struct sh_limits *m = &a->limits[SH_LIMITS_EXPERTS];
+    struct sh_limits *m = &a->limits[what];
     m->up = 10;
-    if (sh_config_real(c, "swiglu_limit", 1e6, &m->up, e) || sh_indexed_finish(a, c, e))
+    if (sh_config_real(c, "swiglu_limit", 1e6, &m->up, e))
         return -1;
     if (m->up < 0.5f)
         return sh_config_refuse(c, "swiglu_limit", "a number of at least 0.5", e);
     m->gate = m->up / (1 + expf(-m->up));
     for (int i = 0; i < a->n_layer; i++)
-        sh_arch_limit(a, i, SH_LIMITS_EXPERTS);
+        sh_arch_limit(a, i, what);
     return 0;
+}
+
+static int finish_both(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return sh_swiglu_limit(a, c, SH_LIMITS_EXPERTS, e) || sh_indexed_finish(a, c, e) ? -1 : 0;
 }
 
 /* Rotary pairs are half a head apart; with pictures they are neighbours. */

@@ -19,12 +19,10 @@ static const struct sh_key keys[] = {
 /* Plain blocks are `mlp` in the released files, and named like experts in those that transformers writes. */
 #define A SH_LAYER "self_attn."
 #define MIX "block_sparse_moe."
-#define RANKED(part, tensor, out) \
-    SH_MATRIX(RECUR_##part##_IN_W, A tensor "_a_proj.weight", RECUR_GATE, MODEL, 0), \
-    SH_MATRIX(RECUR_##part##_W, A tensor "_b_proj.weight", out, RECUR_GATE, 0)
 static const struct sh_param params[] = {
     SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LATENT_ATTENTION(A, "o_proj"), SH_KDA(A, "o_proj"),
-    RANKED(A, "f", RECUR_DECAYS), RANKED(Z, "g", RECUR_VALUES), SH_LLAMA_FEED,
+    SH_KDA_RANKED(A, A "f_a_proj", A "f_b_proj", RECUR_DECAYS),
+    SH_KDA_RANKED(Z, A "g_a_proj", A "g_b_proj", RECUR_VALUES), SH_LLAMA_FEED,
     SH_DENSE(GATE, MIX "gate_proj", FF, MODEL), SH_DENSE(UP, MIX "up_proj", FF, MODEL),
     SH_DENSE(DOWN, MIX "down_proj", MODEL, FF), SH_ROUTER(MIX "gate.weight"),
     SH_CHOICE(MIX "gate.e_score_correction_bias"), SH_MIXTRAL_EXPERTS, SH_SHARED(MIX "shared_experts"),
