@@ -155,7 +155,7 @@ struct sh_streams {
     int d_own, n_own;                       /* width of a layer's own embedding; rows of its table; 0: none */
     int hyper;                              /* blocks read a weighted sum of all streams and add to each (hyper.c) */
     int rounds;                             /* … after so many divisions of what mixes the streams; 0: not mixed */
-    float least, most, least_added;         /* … weights of inputs are up to 1 + least, of outputs most + least_added */
+    float least, most, least_added;         /* … weights of inputs: up to 1 + least; of outputs: most + least_added */
 };
 
 /* Transformer blocks that several layers share (shared_block.c): some recurrent layers run one of them first, in turn.

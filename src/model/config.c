@@ -145,7 +145,7 @@ const char *sh_config_key_at(const struct sh_config *c, const char *key, int i)
 
 static int refuse(const struct sh_config *c, const char *key, const json_t *v, const char *expected, struct sh_err *e)
 {
-    char *found = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+    char *found = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
     sh_fail(e, "%s: key '%s': found %.80s, expected %s", c->path, sh_config_key_name(c, key),
             found ? found : "nothing", expected);
     free(found);

@@ -149,13 +149,23 @@ refuses step3p7_published '{"partial_rotary_factors": [0.4, 1, 1, 1]}' "key 'par
 refuses hy_v4 '{"hc_mult": 1}' "key 'hc_mult': found 1, expected at least 2 streams"
 refuses hy_v4 '{"hc_mult": 65}' "key 'hc_mult': found 65, expected a whole number from 1 to 64"
 with hy_v4 '{"hc_mult": 3}'
-expect "hy_v4 hc_mult 3" 1 "" "hc_fn': found shape .8, 64., expected .6, 48. .twice the streams, streams x model width"
+expect "hy_v4 hc_mult 3" 1 "" "hc_fn': found shape .8, 64., expected .6, 48. .weights of hyper-connections, streams x model width"
 refuses hy_v4 '{"hc_magnitude": -1.0}' "key 'hc_magnitude': found -1.0"
 refuses hy_v4 '{"swiglu_limit": 0}' "key 'swiglu_limit': found 0, expected a number of at least 0.5"
 refuses hy_v4 '{"q_lora_rank": null}' "key 'q_lora_rank': found nothing, expected a whole number"
 refuses hy_v4 '{"rope_interleave": true}' "key 'rope_interleave': found true, expected false"
 refuses hy_v4_vl '{"rope_interleave": false}' "key 'rope_interleave': found false, expected true"
 refuses hy_v4_vl '{"tie_word_embeddings": true}' "key 'tie_word_embeddings': found true, expected false"
+refuses glm5_next '{"hc_mult": 1}' "key 'hc_mult': found 1, expected at least 2 streams"
+refuses glm5_next '{"hc_sinkhorn_iters": 0}' "key 'hc_sinkhorn_iters': found 0, expected a whole number from 1"
+refuses glm5_next '{"index_kpool": 5}' "key 'index_kpool': found 5, expected a divisor of index_topk"
+refuses glm5_next '{"index_kpool_always_select_tail": false}' "key '.*select_tail': found false, expected true"
+refuses glm5_next '{"qk_rope_head_dim": 4}' "key 'qk_rope_head_dim': found 4, expected 0"
+refuses glm5_next '{"q_lora_rank": null}' "key 'q_lora_rank': found nothing, expected a whole number"
+refuses glm5_next '{"linear_lower_bound": 1.0}' "key 'linear_lower_bound': found 1.0"
+refuses glm5_next '{"swiglu_limit": 0.1}' "key 'swiglu_limit': found 0.1, expected a number of at least 0.5"
+refuses glm5_next '{"layer_types": ["linear_attention", "linear_attention", "linear_attention", "linear_attention"]}' \
+    "key 'layer_types': .*$attention"
 refuses minimax_m3 '{"layer_types": ["full_attention", "sliding_attention", "full_attention"]}' \
     "key 'layer_types.1': found \"sliding_attention\", expected one of full_attention minimax_m3_sparse"
 refuses minimax_m3 '{"layer_types": "-", "sparse_attention_config": {"sparse_attention_freq": [0, 1]}}' \

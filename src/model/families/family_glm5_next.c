@@ -55,9 +55,9 @@ static int read_layers(struct sh_arch *a, const struct sh_config *c, struct sh_e
 /* The bound of decays: null is none, except in the released files' object, where safe_gate then gives it one. */
 static int read_bound(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    static const char *const names[] = {LISTS "gate_lower_bound", "linear_lower_bound"};
+    static const char own[] = LISTS "gate_lower_bound";
+    const char *key = sh_config_has(c, own) ? own : "linear_lower_bound";
     int safe = sh_config_is_filled(c, "linear_attn_config");
-    const char *key = sh_config_first(c, names, 2);
     float *bound = &a->recurrent.decay_bound;
     if (sh_config_flag(c, LISTS "safe_gate", &safe, e))
         return -1;
