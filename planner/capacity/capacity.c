@@ -104,13 +104,14 @@ static void budget_peaks(const struct sh_capacity_ask *a, struct sh_capacity *c)
         uint64_t kept = sh_kv_kept(a->shape, &a->rule, i, a->length), cell = sh_kv_cell(a->shape, &a->rule, i, a->tp);
         double full = (double)sh_kv_kept(a->shape, &whole.rule, i, a->length);
         double hit = full > 0 && (double)kept < full ? 1 - pow(1 - (double)kept / full, (double)page) : 1;
-        scattered += (double)all * hit * (double)cell;
+        scattered += (double)all * hit * (double)cell + (double)sh_kv_window(a->shape, &a->rule, i, a->length);
         widest = kept > widest ? kept : widest;
     }
     for (int i = g->first; i < g->last; i++) {
         uint64_t all = sh_kv_kept(a->shape, &whole.rule, i, a->length), page = a->rule.page;
         uint64_t given = ((all < widest ? all : widest) + page - 1) / page * page;
         c->uniform = sh_kv_add(c->uniform, sh_kv_mul(given, sh_kv_cell(a->shape, &a->rule, i, a->tp)));
+        c->uniform = sh_kv_add(c->uniform, sh_kv_window(a->shape, &a->rule, i, a->length));
     }
     c->uniform = sh_kv_add(c->uniform, g->kv.states + g->draft_kv.sequence);
     c->scattered = (uint64_t)ceil(scattered) + g->kv.states + g->draft_kv.sequence;

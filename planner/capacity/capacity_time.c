@@ -96,6 +96,7 @@ static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
     case SH_MIX_BLOCKS: return 2.0 * l->heads * (l->width + l->values) / tp;
     case SH_MIX_LATENT:
     case SH_MIX_INDEXED: return 2.0 * f->heads * (2.0 * f->latent + l->rope) / tp;
+    case SH_MIX_POOLED: return 2.0 * l->heads * (l->width + l->values) / tp / l->pool;
     default: return 0;
     }
 }
@@ -103,26 +104,45 @@ static double pair_flops(const struct sh_kv_shape *s, int layer, int tp)
 /* And of the index, whose heads are the same on each rank, unless each goes with KV heads. */
 static double index_flops(const struct sh_kv_shape *s, int layer, int tp)
 {
-    int mix = s->layer[layer].mix;
-    double all = 2.0 * s->f.index_heads * s->f.index_dim / (s->f.index_pool ? s->f.index_pool : 1);
-    return mix == SH_MIX_INDEXED ? all : mix == SH_MIX_BLOCKS ? all / tp : 0;
+    const struct sh_kv_layer *l = &s->layer[layer];
+    double all = 2.0 * s->f.index_heads * s->f.index_dim;
+    if (l->indexed)
+        return all / l->pool;
+    all /= s->f.index_pool ? s->f.index_pool : 1;
+    return l->mix == SH_MIX_INDEXED ? all : l->mix == SH_MIX_BLOCKS ? all / tp : 0;
 }
 
-static int is_chosen(const struct sh_kv_shape *s, int layer)
+/* The most tokens that an index chooses; 0: it does not choose. */
+static uint64_t most_chosen(const struct sh_kv_shape *s, int layer)
 {
-    int mix = s->layer[layer].mix;
-    return s->f.index_topk && (mix == SH_MIX_LATENT || mix == SH_MIX_INDEXED || mix == SH_MIX_BLOCKS);
+    const struct sh_kv_layer *l = &s->layer[layer];
+    int chooses = l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED || l->mix == SH_MIX_BLOCKS || l->indexed;
+    return chooses ? (uint64_t)s->f.index_topk * (l->indexed ? (uint64_t)l->pool : 1) : 0;
+}
+
+/* The same for tokens of a window that a layer has besides. */
+static double window_flops(const struct sh_kv_shape *s, int layer, int tp)
+{
+    const struct sh_kv_layer *l = &s->layer[layer];
+    return l->mix == SH_MIX_POOLED ? pair_flops(s, layer, tp) * l->pool : 0;
+}
+
+/* 1 + 2 + ..., each at most `window`, of so many queries. */
+static double bounded(double length, double window)
+{
+    return length <= window ? length * (length + 1) / 2 : window * (window + 1) / 2 + (length - window) * window;
 }
 
 /* Tokens that the queries of a prompt see, all together: 1 + 2 + ..., bounded by the window. */
 static double pairs(const struct sh_kv_shape *s, int layer, double length)
 {
-    int mix = s->layer[layer].mix, chosen = is_chosen(s, layer);
-    double w = chosen ? s->f.index_topk : s->f.window;
+    int mix = s->layer[layer].mix;
+    uint64_t chosen = most_chosen(s, layer);
+    double w = chosen ? (double)chosen : s->f.window;
     if ((!chosen && mix != SH_MIX_WINDOW && mix != SH_MIX_CHUNK) || length <= w)
         return length * (length + 1) / 2;
     if (chosen || mix == SH_MIX_WINDOW)
-        return w * (w + 1) / 2 + (length - w) * w;
+        return bounded(length, w);
     double whole = (double)((uint64_t)length / (uint64_t)s->f.window), rest = length - whole * w;
     return whole * w * (w + 1) / 2 + rest * (rest + 1) / 2;
 }
@@ -135,15 +155,16 @@ struct sh_step_work sh_capacity_decode_work(const struct sh_capacity_ask *a, int
     for (int i = sh_split_first(n, a->pp, stage); i < last; i++) {
         uint64_t seen = sh_kv_kept(a->shape, &a->rule, i, length);
         uint64_t prefix = sh_kv_shared(a->shape, &a->rule, i, length);
-        uint64_t all = seen + prefix, most = (uint64_t)a->shape->f.index_topk;
-        if (is_chosen(a->shape, i) && all > most) {     /* the rest of the latents is not read */
+        uint64_t all = seen + prefix, most = most_chosen(a->shape, i), window = (uint64_t)a->shape->f.window;
+        if (most && all > most) {       /* the rest of the latents is not read */
             w.cache_bytes -= (double)(all - most) * (double)(sh_kv_cell(a->shape, &a->rule, i, a->tp) -
                                                              sh_kv_index_cell(a->shape, &a->rule, i));
             seen = most;
             prefix = 0;
         }
         w.attention_flops += pair_flops(a->shape, i, a->tp) * (double)(seen + prefix) +
-                             index_flops(a->shape, i, a->tp) * (double)all;
+                             index_flops(a->shape, i, a->tp) * (double)all +
+                             window_flops(a->shape, i, a->tp) * (double)(length < window ? length : window);
     }
     w.cache_bytes += (double)b.prefix;
     return w;
@@ -156,6 +177,7 @@ struct sh_step_work sh_capacity_prompt_work(const struct sh_capacity_ask *a, int
     int n = a->shape->f.layers, last = sh_split_first(n, a->pp, stage + 1);
     for (int i = sh_split_first(n, a->pp, stage); i < last; i++)
         w.attention_flops += pair_flops(a->shape, i, a->tp) * pairs(a->shape, i, (double)length) +
-                             index_flops(a->shape, i, a->tp) * (double)length * ((double)length + 1) / 2;
+                             index_flops(a->shape, i, a->tp) * (double)length * ((double)length + 1) / 2 +
+                             window_flops(a->shape, i, a->tp) * bounded((double)length, a->shape->f.window);
     return w;
 }

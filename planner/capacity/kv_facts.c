@@ -24,6 +24,7 @@ static const struct { const char *key; size_t field; int min, max; enum kind kin
     INT(dense_first, 0, 10000), INT(moe_every, 1, 10000), INT(moe_offset, 0, 10000), INT(latent, 1, 1000000),
     INT(rope_dim, 0, 100000), INT(nope_dim, 0, 100000), INT(v_dim, 1, 100000), INT(q_latent, 0, 1000000),
     INT(index_dim, 1, 100000), INT(index_heads, 1, 100000), INT(index_topk, 1, 1000000000), INT(index_pool, 1, 100000),
+    INT(pool, 1, 1000000), INT(wide_pool, 1, 1000000), INT(o_rank, 1, 1000000), INT(o_groups, 1, 100000),
     INT(latent_ffn, 1, 10000000), INT(ssm, 1, 5), INT(ssm_inner, 1, 10000000), INT(ssm_heads, 1, 100000),
     INT(ssm_head_dim, 1, 100000), INT(ssm_state, 1, 100000), INT(ssm_groups, 1, 100000), INT(ssm_conv, 1, 1000),
     INT(ssm_rank, 1, 1000000), INT(ssm_key_heads, 1, 100000), INT(ssm_key_dim, 1, 100000), FLAG(ssm_bare),
@@ -31,9 +32,10 @@ static const struct { const char *key; size_t field; int min, max; enum kind kin
     INT(global_kv_heads, 1, 100000), INT(global_head_dim, 1, 100000), INT(window_heads, 1, 100000), FLAG(gated),
     FLAG(tied), FLAG(qkv_bias), FLAG(o_bias), FLAG(mlp_bias), FLAG(head_bias), FLAG(router_bias), FLAG(sinks),
     FLAG(qk_norm), FLAG(qk_norm_wide), FLAG(query_gate), FLAG(head_gate),
-    FLAG(embed_norm), FLAG(post_norm), FLAG(shared_gate), FLAG(keys_are_values), FLAG(router_scale),
+    FLAG(embed_norm), FLAG(post_norm), FLAG(shared_gate), FLAG(keys_are_values), FLAG(cached_once), FLAG(router_scale),
     KEY(family, 0, SH_FACTS_NAME, WORD), KEY(pattern, 0, SH_FACTS_PATTERN, WORD), KEY(published, 0, 48, WORD),
     KEY(published_experts, 0, 48, WORD), KEY(published_attention, 0, 48, WORD),
+    KEY(layer_more, 0, 0, COUNT), KEY(vectors_more, 0, 0, COUNT), KEY(ends_more, 0, 0, COUNT),
     KEY(vision, 0, 0, COUNT), KEY(parameters, 0, 0, COUNT)};
 
 enum { N_KEY = sizeof keys / sizeof *keys };

@@ -65,7 +65,8 @@ static uint64_t windowed(const struct sh_kv_shape *s, const struct sh_kv_rule *r
 uint64_t sh_kv_shared(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length)
 {
     int mix = s->layer[layer].mix;
-    int all = mix == SH_MIX_FULL || mix == SH_MIX_LATENT || mix == SH_MIX_INDEXED || mix == SH_MIX_BLOCKS;
+    int all = mix == SH_MIX_FULL || mix == SH_MIX_LATENT || mix == SH_MIX_INDEXED || mix == SH_MIX_BLOCKS ||
+              mix == SH_MIX_POOLED;
     return all ? least(r->prefix, length) / r->page * r->page : 0;
 }
 
@@ -89,11 +90,28 @@ uint64_t sh_kv_held(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
 
 uint64_t sh_kv_index_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer)
 {
+    const struct sh_kv_layer *l = &s->layer[layer];
     uint64_t n = (uint64_t)s->f.index_dim;
-    if (s->layer[layer].mix == SH_MIX_BLOCKS)
+    if (l->mix == SH_MIX_BLOCKS)
         return sh_kv_type_bytes(&r->k, n);
-    uint64_t pool = s->f.index_pool ? (uint64_t)s->f.index_pool : 1, key = n + 4 * ((n + 127) / 128);
-    return s->layer[layer].mix == SH_MIX_INDEXED ? (key + pool - 1) / pool : 0;
+    uint64_t pool = l->indexed ? (uint64_t)l->pool : s->f.index_pool ? (uint64_t)s->f.index_pool : 1;
+    uint64_t key = n + 4 * ((n + 127) / 128);
+    return l->mix == SH_MIX_INDEXED || l->indexed ? (key + pool - 1) / pool : 0;
+}
+
+/* Of one KV head. */
+static uint64_t value_bytes(const struct sh_kv_shape *s, const struct sh_kv_rule *r, const struct sh_kv_layer *l)
+{
+    return s->f.cached_once ? 0 : sh_kv_type_bytes(&r->v, (uint64_t)l->values);
+}
+
+uint64_t sh_kv_window(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length)
+{
+    const struct sh_kv_layer *l = &s->layer[layer];
+    if (l->mix != SH_MIX_POOLED)
+        return 0;
+    return sh_kv_mul(ceil_to(windowed(s, r, SH_MIX_WINDOW, length), r->page),
+                     sh_kv_type_bytes(&r->k, (uint64_t)l->width) + value_bytes(s, r, l) + r->state);
 }
 
 uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, int tp)
@@ -108,8 +126,11 @@ uint64_t sh_kv_cell(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
     case SH_MIX_WINDOW:
     case SH_MIX_CHUNK:
     case SH_MIX_BLOCKS:
-        return heads * (sh_kv_type_bytes(&r->k, (uint64_t)l->width) + sh_kv_type_bytes(&r->v, (uint64_t)l->values) +
-                        r->state) + sh_kv_index_cell(s, r, layer);
+        return heads * (sh_kv_type_bytes(&r->k, (uint64_t)l->width) + value_bytes(s, r, l) + r->state) +
+               sh_kv_index_cell(s, r, layer);
+    case SH_MIX_POOLED:
+        return (sh_kv_type_bytes(&r->k, (uint64_t)l->width) + value_bytes(s, r, l) + r->state + (uint64_t)l->pool - 1) /
+               (uint64_t)l->pool + sh_kv_index_cell(s, r, layer);
     case SH_MIX_LATENT:
     case SH_MIX_INDEXED:
         return sh_kv_type_bytes(&r->k, (uint64_t)f->latent) + sh_kv_type_bytes(&r->k, (uint64_t)l->rope) +
@@ -128,12 +149,13 @@ static void add_layers(const struct sh_kv_shape *s, const struct sh_kv_rule *r, 
     if (r->k.residual && (mix == SH_MIX_FULL || mix == SH_MIX_WINDOW || mix == SH_MIX_CHUNK ||
                           mix == SH_MIX_BLOCKS)) {
         const struct sh_kv_layer *l = &s->layer[layer];
-        uint64_t width = (uint64_t)l->width, values = (uint64_t)l->values;
+        uint64_t width = (uint64_t)l->width;
         uint64_t heads = ((uint64_t)l->kv_heads + (uint64_t)tp - 1) / (uint64_t)tp;
-        all = sh_kv_mul(heads, sh_kv_mul(held, sh_kv_type_bytes(&r->v, values) + r->state));
+        all = sh_kv_mul(heads, sh_kv_mul(held, value_bytes(s, r, l) + r->state));
         all = sh_kv_add(all, sh_kv_mul(heads, sh_kv_type_channels(&r->k, held, width)));
         all = sh_kv_add(all, sh_kv_mul(sh_kv_index_cell(s, r, layer), held));
     }
+    all = sh_kv_add(all, sh_kv_window(s, r, layer, length));
     b->token += n * cell;
     b->sequence = sh_kv_add(b->sequence, sh_kv_mul(n, all));
     b->prefix = sh_kv_add(b->prefix, sh_kv_mul(n * cell, sh_kv_shared(s, r, layer, length)));

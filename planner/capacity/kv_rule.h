@@ -6,7 +6,8 @@
  *     pages   = ceil(kept / page), for each layer
  *     bytes   = pages * page * bytes of a token of that layer on this rank
  *     a token = heads here * (bytes(d_k) + bytes(d_v) + state), heads here = max(1, ceil(kv_heads / tp));
- *               of a latent layer bytes(latent) + bytes(rope_dim) on every rank
+ *               of a latent layer bytes(latent) + bytes(rope_dim) on every rank;
+ *               of a layer with entries for `pool` tokens bytes(d_k) / pool on every rank, and a window besides
  *
  * A shared prefix is kept once for all sequences in layers that see all tokens, whole pages of it; a budget then counts
  * what comes after it. Windows and states stay with their sequence. */
@@ -63,7 +64,11 @@ uint64_t sh_kv_held(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int
 /* The tokens of a layer that all sequences share: whole pages of the prefix. */
 uint64_t sh_kv_shared(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length);
 
-/* Bytes that one token adds to a layer's cache on a rank of tp, policy state included; 0 without a cache. */
+/* Bytes of a layer's window next to entries for several tokens (SH_MIX_POOLED); 0 in other layers. */
+uint64_t sh_kv_window(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int layer, uint64_t length);
+
+/* Bytes that one token adds to a layer's cache on a rank of tp, policy state included; 0 without a cache. An entry for
+ * several tokens adds its part to each. */
 /* The part of these bytes that is the key of the index, in layers that have one: f8 and an f32 scale for each 128
  * numbers, whatever the format of the cache (inference/model.py of DeepSeek-V3.2-Exp; vLLM and SGLang keep the same 132
  * bytes for 128 numbers). */

@@ -12,12 +12,13 @@ enum { WIDEST = 100000000 };            /* of what a layer computes; products of
 /* The kind of layer that a letter of the pattern means; -1: none. */
 static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
 {
-    static const char letters[] = "GLCSM*-EIHB.";
+    static const char letters[] = "GLCSM*-EIHB.PQ";
     static const struct { uint8_t mix, feed; } kinds[] = {
         {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_WINDOW, SH_FEED_PLAIN}, {SH_MIX_CHUNK, SH_FEED_PLAIN},
         {SH_MIX_STATE, SH_FEED_PLAIN}, {SH_MIX_STATE, SH_FEED_NONE}, {SH_MIX_FULL, SH_FEED_NONE},
         {SH_MIX_NONE, SH_FEED_PLAIN}, {SH_MIX_NONE, SH_FEED_EXPERTS}, {SH_MIX_INDEXED, SH_FEED_PLAIN},
-        {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_BLOCKS, SH_FEED_PLAIN}, {SH_MIX_NONE, SH_FEED_NONE}};
+        {SH_MIX_FULL, SH_FEED_PLAIN}, {SH_MIX_BLOCKS, SH_FEED_PLAIN}, {SH_MIX_NONE, SH_FEED_NONE},
+        {SH_MIX_POOLED, SH_FEED_PLAIN}, {SH_MIX_POOLED, SH_FEED_PLAIN}};
     const char *at = c ? strchr(letters, c) : NULL;
     if (!at)
         return -1;
@@ -25,6 +26,10 @@ static int letter(char c, const struct sh_kv_facts *f, struct sh_kv_layer *out)
     out->state = out->mix == SH_MIX_STATE || c == 'H';
     if (out->mix == SH_MIX_FULL && f->latent)
         out->mix = SH_MIX_LATENT;
+    if (out->mix == SH_MIX_POOLED) {
+        out->indexed = c == 'P';
+        out->pool = c == 'P' ? f->pool : f->wide_pool;
+    }
     return 0;
 }
 
@@ -63,7 +68,7 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
     for (int i = 0; i < f->layers; i++) {
         struct sh_kv_layer *l = &s->layer[i];
         if (letter(f->pattern[(size_t)i % n], f, l))
-            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I H B .", f->name,
+            return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I H B P Q .", f->name,
                            f->pattern[(size_t)i % n]);
         l->borrows = i >= f->layers - f->borrowed;
         if (n_feed)
@@ -71,11 +76,14 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
         else if (l->feed == SH_FEED_PLAIN && f->experts && !strchr(f->pattern, 'E') && i >= f->dense_first &&
             i % f->moe_every == f->moe_offset)
             l->feed = SH_FEED_EXPERTS;
-        if ((l->mix == SH_MIX_WINDOW || l->mix == SH_MIX_CHUNK) && !f->window)
+        if ((l->mix == SH_MIX_WINDOW || l->mix == SH_MIX_CHUNK || l->mix == SH_MIX_POOLED) && !f->window)
             return sh_fail(e, "%s: layer %d has a window, but window is missing", f->name, i);
         if (l->mix == SH_MIX_INDEXED && (!f->latent || !f->index_dim || !f->index_heads))
             return sh_fail(e, "%s: layer %d has an index, but latent, index_dim or index_heads is missing", f->name, i);
-        if (l->mix == SH_MIX_BLOCKS && (!f->index_dim || !f->index_heads))
+        if (l->mix == SH_MIX_POOLED && (!l->pool || !f->o_rank))
+            return sh_fail(e, "%s: layer %d has entries for several tokens, but %s or o_rank is missing", f->name, i,
+                           l->indexed ? "pool" : "wide_pool");
+        if ((l->mix == SH_MIX_BLOCKS || l->indexed) && (!f->index_dim || !f->index_heads))
             return sh_fail(e, "%s: layer %d has an index, but index_dim or index_heads is missing", f->name, i);
         if (l->feed == SH_FEED_EXPERTS && !f->experts)
             return sh_fail(e, "%s: layer %d has experts, but experts is missing", f->name, i);
@@ -110,6 +118,7 @@ static const char *missing(const struct sh_kv_facts *f)
     const struct { int is_needed, value; const char *key; } keys[] = {
         {1, f->layers, "layers"}, {1, f->hidden, "hidden"}, {1, f->heads, "heads"}, {1, f->vocab, "vocab"},
         {f->experts, f->used, "used"}, {f->experts, f->expert_ffn, "expert_ffn"},
+        {f->o_rank, f->o_groups, "o_groups"}, {f->o_rank, f->q_latent, "q_latent"},
         {f->latent, f->nope_dim, "nope_dim"}, {f->latent, f->v_dim, "v_dim"},
         {f->ssm, f->ssm_conv, "ssm_conv"}, {f->ssm == 1 || f->ssm == 4, f->ssm_inner, "ssm_inner"},
         {f->ssm == 1, f->ssm_state, "ssm_state"}, {f->ssm == 1, f->ssm_rank, "ssm_rank"},
@@ -133,6 +142,8 @@ static int check_widths(const struct sh_kv_facts *f, struct sh_err *e)
         {"heads of global_head_dim", (double)f->heads * f->global_head_dim},
         {"heads of nope_dim, rope_dim and v_dim", (double)f->heads * ((double)f->nope_dim + f->rope_dim + f->v_dim)},
         {"index_heads of index_dim", (double)f->index_heads * f->index_dim},
+        {"o_groups of o_rank", (double)f->o_groups * f->o_rank},
+        {"pool of head_dim", (double)(f->pool + f->wide_pool) * f->head_dim * 2},
         {"ssm_heads of ssm_head_dim", (double)f->ssm_heads * f->ssm_head_dim},
         {"ssm_key_heads of ssm_key_dim", 2.0 * f->ssm_key_heads * f->ssm_key_dim},
         {"ssm_heads of ssm_key_dim", (double)f->ssm_heads * f->ssm_key_dim},
@@ -166,6 +177,9 @@ static int complete(struct sh_kv_facts *f, struct sh_err *e)
     if (f->global_kv_heads && f->heads % f->global_kv_heads)
         return sh_fail(e, "%s: global_kv_heads is %d, expected a divisor of heads, which is %d", f->name,
                        f->global_kv_heads, f->heads);
+    if (f->o_rank && (f->heads % f->o_groups || f->kv_heads != 1))
+        return sh_fail(e, "%s: o_groups is %d and kv_heads is %d, expected a divisor of heads, which is %d, and 1",
+                       f->name, f->o_groups, f->kv_heads, f->heads);
     if (f->window_heads % f->kv_heads)
         return sh_fail(e, "%s: window_heads is %d, expected a multiple of kv_heads, which is %d", f->name,
                        f->window_heads, f->kv_heads);

@@ -18,6 +18,7 @@ enum sh_mix {
     SH_MIX_LATENT,                      /* one latent and one rotary key a token, for all heads    */
     SH_MIX_INDEXED,                     /* latent attention to tokens that an index key chooses (DeepSeek-V3.2) */
     SH_MIX_BLOCKS,                      /* attention to blocks of tokens that an index key chooses (MiniMax-M3) */
+    SH_MIX_POOLED,                      /* a window, and entries that stand for several tokens each (DeepSeek-V4) */
     SH_MIX_STATE,                       /* a state of fixed size alone                            */
     SH_N_MIX
 };
@@ -30,9 +31,11 @@ struct sh_kv_layer {
     int heads, kv_heads, width, values; /* if it attends; widths of a head's keys and of its values */
     int ffn;                            /* SH_FEED_PLAIN: its width                               */
     int rope;                           /* of a latent layer: width of its rotary key             */
+    int pool;                           /* SH_MIX_POOLED: tokens that an entry stands for         */
     int products;                       /* facts.h                                                */
     uint8_t mix, feed;                  /* enum sh_mix, enum sh_feed                              */
     uint8_t borrows;                    /* it attends over another layer's keys and values        */
+    uint8_t indexed;                    /* SH_MIX_POOLED: an index chooses among the entries      */
     uint8_t state;                      /* it keeps a state of fixed size: SH_MIX_STATE, or next to attention */
 };
 

@@ -105,6 +105,36 @@ static void latent_attention(struct sum *s, const struct sh_kv_shape *m, const s
     vector(s, SH_PART_MIX, f->norm_more + (f->o_bias ? f->hidden - (f->rope_dim - l->rope) : 0));
 }
 
+/* What makes entries for several tokens: what is pooled and its weights, with a part for the tokens before if entries
+ * overlap, a weight for each place, a norm of the result. Not quantised in the published files. */
+static void pooling(struct sum *s, const struct sh_kv_facts *f, int pool, int parts, int width)
+{
+    plain(s, SH_PART_MIX, 2 * (uint64_t)parts * (uint64_t)width * (uint64_t)f->hidden, s->small);
+    vector(s, SH_PART_MIX, pool * parts * width);
+    vector(s, SH_PART_NORM, width);
+}
+
+/* DeepSeek-V4: a latent of queries; one key for all heads, which is their value, too; a latent of outputs for each
+ * group of heads; and, with an index, its queries, keys and a weight for each of its heads. */
+static void grouped_attention(struct sum *s, const struct sh_kv_facts *f, const struct sh_kv_layer *l)
+{
+    int q = l->heads * l->width;
+    matrix(s, SH_PART_MIX, 1, f->q_latent, f->hidden);
+    matrix(s, SH_PART_MIX, 1, q, f->q_latent);
+    matrix(s, SH_PART_MIX, 1, l->width, f->hidden);
+    matrix(s, SH_PART_MIX, 1, f->o_groups * f->o_rank, q / f->o_groups);
+    matrix(s, SH_PART_MIX, 1, f->hidden, f->o_groups * f->o_rank);
+    vector(s, SH_PART_NORM, f->q_latent + l->width);
+    vector(s, SH_PART_MIX, f->sinks ? l->heads : 0);
+    if (l->mix == SH_MIX_POOLED)
+        pooling(s, f, l->pool, 1 + l->indexed, l->width);
+    if (l->indexed) {
+        matrix(s, SH_PART_MIX, 1, f->index_heads * f->index_dim, f->q_latent);
+        pooling(s, f, l->pool, 2, f->index_dim);
+        plain(s, SH_PART_MIX, (uint64_t)f->index_heads * (uint64_t)f->hidden, s->small);
+    }
+}
+
 /* DeepSeek-V3.2 (2512.02556), 2.1: queries of the index from the queries' latent, one key for all its heads after a
  * layer norm, a weight for each head. Mistral Large 4 has no such latent: queries of the normed input, scaled for each
  * head by two numbers. */
@@ -226,6 +256,8 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
         block_index(&s, f);
     if (l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED)
         latent_attention(&s, m, l);
+    else if (f->o_rank && l->mix != SH_MIX_STATE && l->mix != SH_MIX_NONE)
+        grouped_attention(&s, f, l);
     else if (l->mix != SH_MIX_STATE && l->mix != SH_MIX_NONE)
         attention(&s, f, l);
     if (l->products & SH_FACTS_ATTENTION)

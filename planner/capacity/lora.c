@@ -50,8 +50,8 @@ double sh_lora_touched(double adapters, double sequences)
 int sh_lora_suits(const struct sh_kv_shape *s, struct sh_err *e)
 {
     int latent = sh_kv_shape_count(s, SH_MIX_LATENT) + sh_kv_shape_count(s, SH_MIX_INDEXED);
-    if (!latent && !sh_kv_shape_states(s))
+    if (!latent && !s->f.o_rank && !sh_kv_shape_states(s))
         return 0;
     return sh_misused(e, "--lora: %s has layers with %s, whose adapters are not counted", s->f.name,
-                      latent ? "latent attention" : "a recurrent state");
+                      latent || s->f.o_rank ? "latent attention" : "a recurrent state");
 }

@@ -114,12 +114,12 @@ static void put_layers(const struct sh_capacity_ask *a, struct sh_clock *c)
     double vector = 2.0 * f->hidden, extra = k[SH_CLOCK_sum], more = k[SH_CLOCK_sum_more];
     for (int i = 0; i < f->layers; i++) {
         const struct sh_kv_layer *l = &a->shape->layer[i];
-        int latent = l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED;
+        int latent = l->mix == SH_MIX_LATENT || l->mix == SH_MIX_INDEXED || l->mix == SH_MIX_POOLED;
         c->launch_s += k[SH_CLOCK_layer] + (latent ? k[SH_CLOCK_latent] : 0) + (is_block ? k[SH_CLOCK_blocks] : 0) +
                        (is_quantised ? k[SH_CLOCK_quantised] : 0) +
                        (l->state ? k[SH_CLOCK_linear] : 0) +
                        (l->feed == SH_FEED_EXPERTS ? k[SH_CLOCK_experts] : 0);
-        c->index_s += l->mix == SH_MIX_INDEXED ? k[SH_CLOCK_indexed] : 0;
+        c->index_s += l->mix == SH_MIX_INDEXED || l->indexed ? k[SH_CLOCK_indexed] : 0;
         c->vector_bytes += vector * k[SH_CLOCK_vectors] / tp;
         c->vector_bytes += vector;      /* of the residual stream, which every GPU of a group keeps */
         if (l->feed == SH_FEED_EXPERTS)

@@ -31,6 +31,9 @@ struct sh_kv_facts {
     int experts, used, expert_ffn, latent_ffn, shared_ffn, shared_gate, dense_first, moe_every, moe_offset;
     int latent, rope_dim, nope_dim, v_dim, q_latent, index_dim, index_heads, index_topk;
     int index_pool;                     /* tokens that share a key of the index; 0: 1             */
+    /* Layers P and Q: how many tokens one of their entries stands for. o_rank, o_groups: the latent of what attention
+     * gives, for each group of heads; 0: none. cached_once: keys are values, too, and are cached once. */
+    int pool, wide_pool, o_rank, o_groups, cached_once;
     int ssm, ssm_inner, ssm_heads, ssm_head_dim, ssm_state, ssm_groups, ssm_conv, ssm_rank, ssm_key_heads, ssm_key_dim;
     int ssm_bare, ssm_biases;           /* the convolution has no bias; numbers in the layer's further biases */
     int ssm_unnormed;                   /* Mamba-2 without a norm of its output                   */

@@ -68,6 +68,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_deepseek.c \
 	%D%/families/family_deci.c \
 	%D%/families/family_deepseek_moe.c \
+	%D%/families/family_deepseek_v4.c \
 	%D%/families/family_diffllama.c \
 	%D%/families/family_doge.c \
 	%D%/families/family_ernie4_5.c \

@@ -89,6 +89,31 @@ def deepseek_v3():
     return Model(layers, heads, vocab * hidden, hidden + vocab * hidden, False, vocab * hidden, 671026404352, 256, 8)
 
 
+def deepseek_v4(n, hidden, heads, groups, q_rank, ffn, experts, topk, ratios, count):
+    """A window in every layer and, by its ratio, an entry for each 4 or 128 tokens; one vector is key and value."""
+    d, window, o_rank, index, index_heads, vocab, streams = 512, 128, 1024, 128, 64, 129280, 4
+    layers, pools = [], []
+    for ratio in ratios:
+        m = [(1, q_rank, hidden, 0), (1, heads * d, q_rank, 0), (1, d, hidden, 0),
+             (1, groups * o_rank, heads * d // groups, 0), (1, hidden, groups * o_rank, 0),
+             (2 * experts, ffn, hidden, 1), (experts, hidden, ffn, 1), (2, ffn, hidden, 0), (1, hidden, ffn, 0)]
+        mixes = streams * (streams + 2)
+        other = 2 * hidden + q_rank + d + heads + experts * hidden + 2 * (mixes * streams * hidden + mixes + 3)
+        for width, is_there in ((d, ratio), (index, ratio == 4)):
+            series = 2 if ratio == 4 else 1
+            other += (2 * series * width * hidden + ratio * series * width + width) if is_there else 0
+        if ratio == 4:
+            m.append((1, index_heads * index, q_rank, 0))
+            other += index_heads * hidden
+        layers.append(("pooled" if ratio else "window", 1, d, 0, window, m, other))
+        pools.append((ratio, index * (ratio == 4), topk * ratio))
+    assert len(layers) == n
+    head = streams * streams * hidden + streams + 1
+    model = Model(layers, heads, vocab * hidden + head, hidden + vocab * hidden, False, vocab * hidden, count, experts, 6)
+    model.pools, model.index_heads, model.positions = pools, index_heads, head
+    return model
+
+
 def gpt_oss(n, experts, count):
     hidden, heads, kv, d, ffn, vocab = 2880, 64, 8, 64, 2880, 201088
     layers = []
@@ -140,7 +165,10 @@ MODELS = {
                         window=4096),
     "gemma-3-27b": llama(62, 5376, 32, 16, 128, 21504, 262208, 27009346304, tied=True, qk_norm=True, norms=4,
                          kinds=5 * ["window"] + ["full"], window=1024),
-    "deepseek-v3": deepseek_v3(), "gpt-oss-20b": gpt_oss(24, 32, 20914757184),
+    "deepseek-v3": deepseek_v3(),
+    "deepseek-v4-flash": deepseek_v4(43, 4096, 64, 8, 1024, 2048, 256, 512, [0, 0] + 20 * [4, 128] + [4], 284332230231),
+    "deepseek-v4-pro": deepseek_v4(61, 7168, 128, 16, 1536, 3072, 384, 1024, [128] + 30 * [128, 4], 1572997179491),
+    "gpt-oss-20b": gpt_oss(24, 32, 20914757184),
     "gpt-oss-120b": gpt_oss(36, 128, 116829156672), "nemotron-h-56b": nemotron(),
 }
 MEMORY = {"A100-SXM-80GB": 81920 * MIB, "H100-SXM": 81559 * MIB, "H200-SXM": 143771 * MIB, "RTX-4090": 24564 * MIB,
@@ -201,6 +229,10 @@ def cell(case, model, layer):
     key, value = TYPES[k], TYPES[v or k]
     if kind == "latent":                # one latent and one rotary key, on every rank
         return key(d_k) + key(d_v) + case.get("state", 0)
+    if hasattr(model, "pools"):         # an entry, or its part for each token, and that of the index
+        pool, index, _ = model.pools[layer]
+        each = -(-key(d_k) // pool) if kind == "pooled" else key(d_k)
+        return each + (-(-(index + 4 * -(-index // 128)) // pool) if index else 0)
     heads = -(-kv // case.get("tp", 1))
     return sum((key(d_k) + value(d_v) + case.get("state", 0) for _ in range(heads)), Fraction(0))
 
@@ -212,6 +244,8 @@ def sequence(case, model, layers, length, evict=True):
         shared, own = kept(case, model, i, length, evict)
         one = cell(case, model, i)
         own_bytes += -(-own // page) * page * one
+        if model.layers[i][0] == "pooled":
+            own_bytes += -(-min(length, model.layers[i][4]) // page) * page * TYPES[case.get("kv", "f16")](model.layers[i][2])
         shared_bytes += shared * one
         token += one
         if model.layers[i][0] == "state":
@@ -309,6 +343,30 @@ def answer(case, only_batch=False):
     return out
 
 
+def pair(model, kind, d_k, d_v):
+    """FLOPs of a query and one of the keys that it reads: its scores, and its part of the result."""
+    return 2 * model.heads * (2 * 512 + 64 if kind == "latent" else 2 * d_k if hasattr(model, "pools") else d_k + d_v)
+
+
+def seen(model, i, kind, window, t, own):
+    """Keys that the query after t tokens reads in layer i, and FLOPs of the index besides, which every rank computes.
+    `own` of the keys are kept."""
+    if kind != "pooled":
+        return own, 0
+    pool, index, most = model.pools[i]
+    return min(t, window) + (min(own, most) if index else own) / pool, 2 * model.index_heads * index * own / pool
+
+
+def unread(case, model):
+    """Bytes of a sequence that no step reads: entries that the index does not choose."""
+    bytes_ = 0
+    for i, (pool, index, most) in enumerate(getattr(model, "pools", ())):
+        if index:
+            left = max(0, sum(kept(case, model, i, case["length"])) - most)
+            bytes_ += left * -(-TYPES[case.get("kv", "f16")](model.layers[i][2]) // pool)
+    return bytes_
+
+
 BANDWIDTH = {"A100-SXM-80GB": 2039, "H100-SXM": 3350, "H200-SXM": 4800, "RTX-4090": 1008, "L4": 300, "B200": 7700}
 PEAK = {"A100-SXM-80GB": 312, "H100-SXM": 989, "H200-SXM": 989, "RTX-4090": 165.2, "L4": 121, "B200": 2250}
 PEAK8 = {"H100-SXM": 1979, "H200-SXM": 1979, "RTX-4090": 330.3, "L4": 242, "B200": 4500}
@@ -331,9 +389,8 @@ def decode_rate(case, model, most, cache):
         vectors = getattr(model, "expert_vectors", [0] * len(model.layers))[i]
         share = model.used / model.experts if model.experts else 0
         used = other - vectors + vectors * share + sum(c * r * k * (share if x else 1) for c, r, k, x in m)
-        shared, own = kept(case, model, i, case["length"])
-        pair = 2 * model.heads * (2 * 512 + 64) if kind == "latent" else 2 * model.heads * (d_k + d_v)
-        flops += 2 * used + (pair * (own + shared) if kind not in ("state", "none") else 0)
+        keys, more = seen(model, i, kind, window, case["length"], sum(kept(case, model, i, case["length"])))
+        flops += 2 * used + (pair(model, kind, d_k, d_v) * keys + tp * more if kind not in ("state", "none") else 0)
     wide = 4 if weights == "f32" else 2
     read += wide * (model.last + (model.head_rows if model.tied else 0))
     flops += 2 * model.head_rows
@@ -347,7 +404,7 @@ def decode_rate(case, model, most, cache):
     peak = (PEAK8 if weights in ("f8", "int8", "f8:block=128") and case["gpu"] in PEAK8 else PEAK)[case["gpu"]]
     lora = adapter(case, model, range(len(model.layers))) if "lora" in case else 0
     different = case["lora"] * (1 - (1 - 1 / case["lora"]) ** each) if lora else 0
-    seconds = max((read / tp + 2 * lora * different + each * float(cache)) / (BANDWIDTH[case["gpu"]] * 1e9),
+    seconds = max((read / tp + 2 * lora * different + each * float(cache - unread(case, model))) / (BANDWIDTH[case["gpu"]] * 1e9),
                   each * (flops / tp + 2 * lora) / (peak * 1e12))
     return each * ep / seconds
 
@@ -366,9 +423,9 @@ def prefill_rate(case, model):
         share = model.used / model.experts if model.experts else 0
         used = other - vectors + vectors * share + sum(c * r * k * (share if x else 1) for c, r, k, x in m)
         flops += 2 * used * length
-        pair = 2 * model.heads * (2 * 512 + 64) if kind == "latent" else 2 * model.heads * (d_k + d_v)
         if kind not in ("state", "none"):
-            flops += pair * sum(min(t, window if kind == "window" else t) for t in range(1, length + 1))
+            each = [seen(model, i, kind, window, t, min(t, window) if kind == "window" else t) for t in range(1, length + 1)]
+            flops += sum(pair(model, kind, d_k, d_v) * keys + tp * more for keys, more in each)
     norm, first = model.last - (0 if model.tied else model.head_rows), model.first - model.head_rows - model.positions
     read += wide * (norm + model.head_rows + first)
     flops += 2 * model.head_rows + 2 * (norm + first) * length
@@ -424,6 +481,10 @@ def cases():
         ("gemma-3-27b", dict(h100, length=131072, windows="llama:512")),
         ("deepseek-v3", dict(gpu="B200", length=32768, tp=8, weights="f8")),
         ("deepseek-v3", dict(gpu="B200", length=32768, tp=2, ep=8, weights="f8", budget="0.1")),
+        ("deepseek-v4-flash", dict(gpu="B200", length=131072, tp=8, weights="f8")),
+        ("deepseek-v4-flash", dict(gpu="B200", length=1000, tp=4, ep=2, weights="f8", kv="f8", page=64)),
+        ("deepseek-v4-flash", dict(h200, length=16384, tp=8, weights="f8", budget="0.25", batch=256)),
+        ("deepseek-v4-pro", dict(gpu="B200", length=65536, tp=16, weights="f8", prefix=4096, page=16)),
         ("gpt-oss-20b", dict(h100, length=131072)), ("gpt-oss-120b", dict(h100, length=131072)),
         ("gpt-oss-120b", dict(h100, length=8192, tp=2, windows="ignore")),
         ("llama-3.1-8b", dict(h100, length=8192, lora=1, rank=16)),

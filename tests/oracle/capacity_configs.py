@@ -18,6 +18,11 @@ MOE = dict(GQA, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)
 DSA = dict(BASE, num_key_value_heads=6, kv_lora_rank=32, q_lora_rank=40, qk_rope_head_dim=8, qk_nope_head_dim=16,
            v_head_dim=16, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, n_shared_experts=1,
            first_k_dense_replace=1, n_group=1, topk_group=1, index_head_dim=24, index_n_heads=3, index_topk=16)
+STILL = dict({k: v for k, v in DSA.items() if k != "first_k_dense_replace"}, qk_rope_head_dim=0,
+             mlp_layer_types=["dense"] + 3 * ["sparse"], linear_num_heads=5, linear_head_dim=16, pad_token_id=0)
+V4 = dict(num_hidden_layers=4, hidden_size=96, num_attention_heads=6, head_dim=32, vocab_size=131, q_lora_rank=40,
+          max_position_embeddings=256, o_groups=2, o_lora_rank=24, n_routed_experts=4, num_experts_per_tok=2,
+          moe_intermediate_size=24, index_head_dim=16, index_n_heads=3, index_topk=8, partial_rotary_factor=0.25)
 NEMOTRON = dict(BASE, num_hidden_layers=6, num_key_value_heads=2, head_dim=16, mamba_num_heads=8, mamba_head_dim=16,
                 ssm_state_size=16, n_groups=2, conv_kernel=4)
 CONFIGS = [
@@ -112,12 +117,19 @@ CONFIGS = [
     ("glm4v_text", dict(GQA)), ("glm4v_moe_text", dict(GQA, head_dim=24, n_routed_experts=4, num_experts_per_tok=2,
                                                       moe_intermediate_size=24, first_k_dense_replace=1)),
     ("aria_text", dict(GQA, head_dim=24, moe_num_experts=4, moe_topk=2, moe_num_shared_experts=3)),
+    ("deepseek_v4", dict(V4)), ("deepseek_v4", dict(V4, o_groups=3, hc_mult=3, layer_types=[
+        "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention", "compressed_sparse_attention"],
+        compress_rates={"compressed_sparse_attention": 2, "heavily_compressed_attention": 16})),
+    ("glm5_next_text", dict(STILL)), ("glm5_next_text", dict(
+        STILL, hc_mult=2, index_kpool=8, linear_conv_kernel_dim=3, attention_bias=True, layer_types=[
+            "indexed_attention", "linear_attention", "indexed_attention", "linear_attention"])),
 ]
 
 
 # Text parts of models with pictures have no head of their own in transformers; models it does not know are built as
 # the type they are made from: MiMo is Qwen2, whose heads it gives a width.
-HEADLESS = ("qwen3_vl_text", "qwen3_vl_moe_text", "qwen2_vl_text", "qwen2_5_vl_text", "glm4v_text", "glm4v_moe_text")
+HEADLESS = ("qwen3_vl_text", "qwen3_vl_moe_text", "qwen2_vl_text", "qwen2_5_vl_text", "glm4v_text", "glm4v_moe_text",
+            "glm5_next_text")
 WITH_EYES = {"step3p5": "step3p7"}      # text parts that transformers builds with their vision tower alone
 SIBLING = {"mimo": ("qwen2", ("attention_bias", "num_nextn_predict_layers"))}
 
@@ -135,9 +147,10 @@ def count(kind, keys):
         with torch.device("meta"):
             model = (AutoModel if kind in HEADLESS else AutoModelForCausalLM).from_config(config)
     text = getattr(config, "layer_types", None)
-    if text and text[0] == "indexed_attention":     # which layers have an index of their own, the model itself shows
+    if text and "indexed_attention" in text:        # which layers have an index of their own, the model itself shows
         names = [name for name, _ in model.named_parameters() if ".indexer." in name]
-        text = ["indexed_attention" if any(f"layers.{i}." in n for n in names) else "shared_index" for i in range(len(text))]
+        text = ["indexed_attention" if any(f"layers.{i}." in n for n in names) else
+                "shared_index" if kind == "indexed_attention" else kind for i, kind in enumerate(text)]
     buffers = ("e_score_correction_bias",)
     seen, total = set(), 0
     for name, p in model.named_parameters():

@@ -39,7 +39,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 /* The leading plain layers as newer files list them. The pattern is made anew after that. */
 static int listed_feeds(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
 {
-    static const struct sh_word mixes[] = {{"indexed_attention", 'I'}, {NULL, 0}};
+    static const struct sh_word mixes[] = {{"indexed_attention", 'I'}, {"deepseek_sparse_attention", 'I'}, {NULL, 0}};
     static const struct sh_word feeds[] = {{"dense", '-'}, {"sparse", 'E'}, {NULL, 0}};
     if (sh_config_length(c, "layer_types") > 0 && sh_facts_pattern(c, "layer_types", mixes, f, e))
         return -1;

@@ -116,6 +116,8 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
     long long own = 0;
     snprintf(attends, sizeof attends, "%s", f->pattern);
     int period = (int)strlen(attends);
+    if (f->index_pool > 1000000)
+        return sh_config_refuse(c, "index_kpool", "at most 10^6", e);
     if (sh_facts_count(c, "hc_mult", 1, &n, e) || sh_index_pattern(c, f, e))
         return -1;
     for (int i = 0; i < f->layers; i++) {
