@@ -24,7 +24,7 @@ EXTRA_DIST += %D%/replay_speed.py
 EXTRA_PROGRAMS += %D%/decode_speed
 %C%_decode_speed_SOURCES = %D%/decode_speed.c
 %C%_decode_speed_CFLAGS  = $(AM_CFLAGS) $(VECTORIZE_CFLAGS) -fno-trapping-math
-%C%_decode_speed_LDADD   = libengine.a libtheory.a libreplay.a liballocator.a libpolicy.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
+%C%_decode_speed_LDADD   = libengine.a libtheory.a libreplay.a liballocator.a libpolicy.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) $(PCRE2_LIBS) -lpthread -lm
 bench-decode: %D%/decode_speed
 .PHONY: bench-decode
 CLEANFILES += %D%/decode_speed
@@ -41,7 +41,7 @@ EXTRA_DIST += %D%/ranks.sh
 # `make bench-engine`: the driver of engine_gpu.py.
 EXTRA_PROGRAMS += %D%/engine_gpu
 %C%_engine_gpu_SOURCES = %D%/engine_gpu.c
-%C%_engine_gpu_LDADD   = libengine.a libtheory.a libreplay.a liballocator.a libpolicy.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
+%C%_engine_gpu_LDADD   = libengine.a libtheory.a libreplay.a liballocator.a libpolicy.a libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) $(PCRE2_LIBS) -lpthread -lm
 bench-engine: %D%/engine_gpu
 .PHONY: bench-engine
 CLEANFILES += %D%/engine_gpu
@@ -64,7 +64,7 @@ CLEANFILES += %D%/kernels_speed
 # `make bench-mixture`: products of experts next to dense ones. random_experts.py makes its checkpoints.
 EXTRA_PROGRAMS += %D%/mixture_speed
 %C%_mixture_speed_SOURCES = %D%/mixture_speed.c
-%C%_mixture_speed_LDADD   = libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) -lpthread -lm
+%C%_mixture_speed_LDADD   = libmodel.a libbase.a $(kernel_libs) $(JANSSON_LIBS) $(PCRE2_LIBS) -lpthread -lm
 bench-mixture: %D%/mixture_speed
 .PHONY: bench-mixture
 CLEANFILES += %D%/mixture_speed

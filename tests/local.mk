@@ -62,9 +62,9 @@ tests_unit_test_host_memory_LDADD   = libbase.a libtap.a $(CUNIT_LIBS) -lm
 unit_tests += %D%/unit/test_host_memory
 
 tests_unit_test_safetensors_SOURCES = %D%/unit/test_safetensors.c %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_safetensors_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_safetensors_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_unit_test_torch_file_SOURCES = %D%/unit/test_torch_file.c %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_torch_file_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_torch_file_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 unit_tests += %D%/unit/test_torch_file
 tests_unit_test_gguf_SOURCES = %D%/unit/test_gguf.c %D%/unit/blocks.c %D%/unit/blocks.h %D%/unit/reference.c \
 	%D%/unit/reference.h \
@@ -72,22 +72,22 @@ tests_unit_test_gguf_SOURCES = %D%/unit/test_gguf.c %D%/unit/blocks.c %D%/unit/b
 tests_unit_test_gguf_LDADD   = $(tests_unit_test_forward_LDADD)
 tests_unit_test_coded_SOURCES = %D%/unit/test_coded.c %D%/unit/blocks.c %D%/unit/blocks.h %D%/unit/coded_folder.c \
 	%D%/unit/coded_folder.h %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_coded_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_coded_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_unit_test_coded_blocks_SOURCES = %D%/unit/test_coded_blocks.c %D%/unit/coded_folder.c %D%/unit/coded_folder.h
 tests_unit_test_coded_blocks_LDADD = $(tests_unit_test_coded_LDADD)
 unit_tests += %D%/unit/test_coded %D%/unit/test_coded_blocks
 EXTRA_DIST += %D%/golden/coded %D%/oracle/coded.py %D%/oracle/coded_blocks.py %D%/oracle/coded_models.py \
 	%D%/oracle/fuzz_experts.py %D%/oracle/fuzz_gguf_modern.py
 tests_unit_test_gguf_refused_SOURCES = %D%/unit/test_gguf_refused.c %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_gguf_refused_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_gguf_refused_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 unit_tests += %D%/unit/test_gguf %D%/unit/test_gguf_refused
 tests_unit_test_model_SOURCES = %D%/unit/test_model.c %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_model_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_model_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 
 tokenizer_golden = %D%/unit/tokenizer_golden.c %D%/unit/tokenizer_golden.h %D%/unit/base64.h
 tests_unit_test_tokenizer_SOURCES = %D%/unit/test_tokenizer.c $(tokenizer_golden) %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_tokenizer_LDADD   = libtokenizer.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) \
-	$(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
+tests_unit_test_tokenizer_LDADD   = libtokenizer.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) \
+	$(UTF8PROC_LIBS) -lpthread -lm
 tests_unit_test_tokenizer_files_SOURCES = %D%/unit/test_tokenizer_files.c $(tokenizer_golden) %D%/unit/scratch.c \
 	%D%/unit/scratch.h
 tests_unit_test_tokenizer_files_LDADD   = $(tests_unit_test_tokenizer_LDADD)
@@ -118,7 +118,7 @@ tests_unit_test_persistence_SOURCES = %D%/unit/test_persistence.c %D%/unit/heads
 tests_unit_test_persistence_LDADD   = libtheory.a libstats.a librows.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 
 tests_unit_test_replay_SOURCES = %D%/unit/test_replay.c
-tests_unit_test_replay_LDADD   = libreplay.a liballocator.a libpolicy.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_replay_LDADD   = libreplay.a liballocator.a libpolicy.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 unit_tests += %D%/unit/test_replay
 tests_unit_test_replay_stack_SOURCES = %D%/unit/test_replay_stack.c
 tests_unit_test_replay_stack_LDADD   = libreplay.a liballocator.a libpolicy.a libbase.a libtap.a $(CUNIT_LIBS) -lm
@@ -191,9 +191,9 @@ tests_unit_test_linear_LDADD      = $(contract_libs)
 tests_unit_test_few_SOURCES = %D%/unit/test_few.c $(contract_sources)
 tests_unit_test_few_LDADD   = $(contract_libs)
 tests_unit_test_packed_SOURCES = %D%/unit/test_packed.c %D%/unit/blocks.c %D%/unit/blocks.h $(contract_sources)
-tests_unit_test_packed_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS)
+tests_unit_test_packed_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS) $(PCRE2_LIBS)
 tests_unit_test_weight_bits_SOURCES = %D%/unit/test_weight_bits.c $(contract_sources)
-tests_unit_test_weight_bits_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS)
+tests_unit_test_weight_bits_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS) $(PCRE2_LIBS)
 tests_unit_test_scan_SOURCES      = %D%/unit/test_scan.c $(contract_sources)
 tests_unit_test_scan_LDADD        = $(contract_libs)
 tests_unit_test_rows_SOURCES      = %D%/unit/test_rows.c $(contract_sources)
@@ -225,14 +225,14 @@ tests_unit_test_results_LDADD   = libapp.a libpolicy.a libtap.a $(trace_libs) $(
 unit_tests += %D%/unit/test_results
 tests_unit_test_forward_SOURCES = %D%/unit/test_forward.c %D%/unit/reference.c %D%/unit/reference.h \
 	%D%/unit/pass.c %D%/unit/pass.h $(contract_sources)
-tests_unit_test_forward_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS)
+tests_unit_test_forward_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS) $(PCRE2_LIBS)
 tests_unit_test_families_SOURCES = %D%/unit/test_families.c %D%/unit/modern.h %D%/unit/reference.c %D%/unit/reference.h \
 	%D%/unit/pass.c %D%/unit/pass.h %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
 tests_unit_test_families_LDADD   = $(tests_unit_test_forward_LDADD)
 tests_unit_test_family_names_SOURCES = %D%/unit/test_family_names.c %D%/unit/modern.h %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_family_names_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_family_names_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_unit_test_rope_SOURCES = %D%/unit/test_rope.c %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_rope_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_rope_LDADD   = libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_unit_test_texts_SOURCES = %D%/unit/test_texts.c %D%/unit/scratch.c %D%/unit/scratch.h
 tests_unit_test_texts_LDADD   = libtracer.a libtokenizer.a libmodel.a libtraces.a libbase.a libtap.a $(CUNIT_LIBS) \
 	$(JANSSON_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
@@ -242,7 +242,7 @@ unit_tests += %D%/unit/test_families %D%/unit/test_family_names %D%/unit/test_ro
 
 device_policies = %D%/unit/device_policies.c %D%/unit/device_policies.h
 tests_unit_test_session_SOURCES = %D%/unit/test_session.c $(device_policies) $(near_sources) $(contract_sources)
-tests_unit_test_session_LDADD   = libengine.a libreplay.a liballocator.a libpolicy.a libmodel.a $(contract_libs) $(JANSSON_LIBS)
+tests_unit_test_session_LDADD   = libengine.a libreplay.a liballocator.a libpolicy.a libmodel.a $(contract_libs) $(JANSSON_LIBS) $(PCRE2_LIBS)
 tests_unit_test_head_SOURCES = %D%/unit/test_head.c %D%/unit/scratch.c %D%/unit/scratch.h $(contract_sources)
 tests_unit_test_head_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_session_families_SOURCES = %D%/unit/test_session_families.c %D%/unit/reference.c \
@@ -265,8 +265,8 @@ tests_unit_test_sampler_LDADD   = libengine.a libbase.a libtap.a $(CUNIT_LIBS) -
 tests_unit_test_repetition_SOURCES = %D%/unit/test_repetition.c
 tests_unit_test_repetition_LDADD   = $(tests_unit_test_sampler_LDADD)
 tests_unit_test_text_stream_SOURCES = %D%/unit/test_text_stream.c
-tests_unit_test_text_stream_LDADD   = libengine.a libtokenizer.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) \
-	$(PCRE2_LIBS) $(UTF8PROC_LIBS) -lpthread -lm
+tests_unit_test_text_stream_LDADD   = libengine.a libtokenizer.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) \
+	$(UTF8PROC_LIBS) -lpthread -lm
 tests_unit_test_slots_SOURCES = %D%/unit/test_slots.c $(device_policies) $(contract_sources)
 tests_unit_test_slots_LDADD   = $(tests_unit_test_session_LDADD)
 tests_unit_test_slots_block_SOURCES = %D%/unit/test_slots_block.c $(device_policies) $(near_sources) $(contract_sources)
@@ -314,7 +314,7 @@ tests_unit_test_capacity_LDADD   = libapp.a libpolicy.a libcapacity.a libbase.a 
 tests_unit_test_catalog_SOURCES  = %D%/unit/test_catalog.c
 tests_unit_test_catalog_LDADD    = libcapacity.a libbase.a libtap.a $(CUNIT_LIBS) -lm
 tests_unit_test_capacity_config_SOURCES = %D%/unit/test_capacity_config.c %D%/unit/modern.h %D%/unit/scratch.c %D%/unit/scratch.h
-tests_unit_test_capacity_config_LDADD   = libapp.a libpolicy.a libcapacity.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_capacity_config_LDADD   = libapp.a libpolicy.a libcapacity.a libmodel.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 
 tests_unit_test_library_SOURCES = %D%/unit/test_library.c %D%/fuzz/store_fixture.c %D%/fuzz/store_fixture.h \
 	%D%/unit/scratch.c %D%/unit/scratch.h
@@ -373,7 +373,7 @@ quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/c
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/experts.sh %D%/cli/figures.sh %D%/cli/findings.sh \
 	%D%/cli/expert_copies.sh %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/gguf_modern.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
 	%D%/cli/wrappers.sh %D%/cli/hostile.sh %D%/cli/import.sh %D%/cli/install.sh %D%/cli/kv_heads.sh %D%/cli/library.sh %D%/cli/limits.sh \
-	%D%/cli/blocks.sh %D%/cli/merge.sh %D%/cli/modern.sh %D%/cli/own_memory.sh %D%/cli/persistence.sh %D%/cli/plan.sh \
+	%D%/cli/blocks.sh %D%/cli/capacity_modules.sh %D%/cli/merge.sh %D%/cli/modern.sh %D%/cli/own_memory.sh %D%/cli/persistence.sh %D%/cli/plan.sh \
 	%D%/cli/plan_count.sh %D%/cli/plan_loss.sh \
 	%D%/cli/python.sh %D%/cli/reader.sh %D%/cli/record.sh %D%/cli/recommend.sh %D%/cli/replay.sh %D%/cli/report.sh \
 	%D%/cli/prefix.sh %D%/cli/shard_files.sh %D%/cli/simulate.sh %D%/cli/simulate_sweep.sh %D%/cli/spelling.sh \
@@ -458,23 +458,23 @@ tests_fuzz_fuzz_sparse_LDADD        = libtraces.a libbase.a $(ZSTD_LIBS) -lpthre
 tests_fuzz_fuzz_stats_SOURCES       = %D%/fuzz/fuzz_stats.c $(fuzz_driver)
 tests_fuzz_fuzz_stats_LDADD         = libstats.a librows.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c $(fuzz_driver)
-tests_fuzz_fuzz_safetensors_LDADD   = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_safetensors_LDADD   = libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_fuzz_fuzz_index_SOURCES       = %D%/fuzz/fuzz_index.c $(fuzz_driver)
-tests_fuzz_fuzz_index_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_index_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_fuzz_fuzz_torch_file_SOURCES  = %D%/fuzz/fuzz_torch_file.c $(fuzz_driver)
-tests_fuzz_fuzz_torch_file_LDADD    = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_torch_file_LDADD    = libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_fuzz_fuzz_gguf_SOURCES        = %D%/fuzz/fuzz_gguf.c $(fuzz_driver)
-tests_fuzz_fuzz_gguf_LDADD          = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_gguf_LDADD          = libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_fuzz_fuzz_capacity_SOURCES    = %D%/fuzz/fuzz_capacity.c $(fuzz_driver)
-tests_fuzz_fuzz_capacity_LDADD      = libapp.a libpolicy.a libcapacity.a libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_capacity_LDADD      = libapp.a libpolicy.a libcapacity.a libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_fuzz_fuzz_coded_SOURCES       = %D%/fuzz/fuzz_coded.c $(fuzz_driver)
-tests_fuzz_fuzz_coded_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_coded_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_fuzz_fuzz_experts_SOURCES     = %D%/fuzz/fuzz_experts.c $(fuzz_driver)
-tests_fuzz_fuzz_experts_LDADD       = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_experts_LDADD       = libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_fuzz_fuzz_config_SOURCES      = %D%/fuzz/fuzz_config.c $(fuzz_driver)
-tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_config_LDADD        = libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_fuzz_fuzz_model_SOURCES       = %D%/fuzz/fuzz_model.c $(fuzz_driver)
-tests_fuzz_fuzz_model_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_model_LDADD         = libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_fuzz_fuzz_mooncake_SOURCES    = %D%/fuzz/fuzz_mooncake.c $(fuzz_driver)
 tests_fuzz_fuzz_mooncake_LDADD      = libapp.a libsimulate.a libclock.a libcapacity.a libbase.a $(JANSSON_LIBS) -lm
 tests_fuzz_fuzz_plan_SOURCES        = %D%/fuzz/fuzz_plan.c $(fuzz_driver)
@@ -507,7 +507,7 @@ tests_fuzz_fuzz_engine_SOURCES      = %D%/fuzz/fuzz_engine.c $(fuzz_driver)
 tests_fuzz_fuzz_engine_LDADD        = $(tests_fuzz_fuzz_benchmark_LDADD)
 tests_fuzz_fuzz_npy_SOURCES         = %D%/fuzz/fuzz_npy.c $(fuzz_driver) \
 	src/tracer/dump.c src/tracer/dump.h
-tests_fuzz_fuzz_npy_LDADD           = libmodel.a libbase.a $(JANSSON_LIBS) -lm
+tests_fuzz_fuzz_npy_LDADD           = libmodel.a libbase.a $(JANSSON_LIBS) $(PCRE2_LIBS) -lm
 tests_fuzz_fuzz_sql_SOURCES         = %D%/fuzz/fuzz_sql.c %D%/fuzz/block.c $(fuzz_driver) \
 	traces/sql_extension.c
 tests_fuzz_fuzz_sql_LDADD           = libtraces.a libstats.a librows.a libbase.a $(SQLITE_LIBS) $(ZSTD_LIBS) \

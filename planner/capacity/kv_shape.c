@@ -45,6 +45,8 @@ static int size_layer(const struct sh_kv_shape *s, int layer, struct sh_err *e)
     l->values = f->v_dim ? f->v_dim : l->width;
     l->ffn = l->borrows && f->late_ffn ? f->late_ffn : f->ffn;
     l->rope = f->rope_dim;
+    if (f->n_format)
+        memcpy(l->format, f->format[layer], sizeof l->format);
     if (layer < f->n_own) {
         const struct sh_layer_facts *own = &f->own[layer];
         l->heads = own->heads ? own->heads : l->heads;

@@ -33,6 +33,7 @@ struct sh_kv_layer {
     int rope;                           /* of a latent layer: width of its rotary key             */
     int pool;                           /* SH_MIX_POOLED: tokens that an entry stands for         */
     int products;                       /* facts.h                                                */
+    uint8_t format[SH_N_MATRIX_KIND];   /* facts.h, if the facts have formats                     */
     uint8_t mix, feed;                  /* enum sh_mix, enum sh_feed                              */
     uint8_t borrows;                    /* it attends over another layer's keys and values        */
     uint8_t indexed;                    /* SH_MIX_POOLED: an index chooses among the entries      */

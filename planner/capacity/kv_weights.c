@@ -16,12 +16,13 @@ struct sum {
     struct sh_kv_parts *p;
     uint64_t small;                     /* bytes of a number in what is never quantised            */
     uint64_t vector;                    /* bytes of a number in norms and biases                   */
+    const struct sh_kv_layer *l;        /* NULL: outside of layers                                */
 };
 
 static struct sum begin(const struct sh_weight_types *t, struct sh_kv_parts *p)
 {
     uint64_t small = t->matrices.bits == 32 ? 4 : 2;
-    return (struct sum){t, p, small, t->matrices.whole_file ? 4 : small};
+    return (struct sum){t, p, small, t->matrices.whole_file ? 4 : small, NULL};
 }
 
 static void plain(struct sum *s, enum sh_kv_part part, uint64_t n, uint64_t bytes_each)
@@ -35,22 +36,45 @@ static void vector(struct sum *s, enum sh_kv_part part, int n)
     plain(s, part, (uint64_t)n, s->vector);
 }
 
-/* `rows` outputs of `n` inputs each. */
-static void matrix(struct sum *s, enum sh_kv_part part, uint64_t copies, int rows, int n)
+static enum sh_kv_part part_of(enum sh_matrix_kind kind)
 {
-    const struct sh_kv_type *t = part == SH_PART_EXPERTS ? &s->t->experts
-                                 : part == SH_PART_MIX && s->t->attention.bits ? &s->t->attention : &s->t->matrices;
-    s->p->parameters[part] += copies * (uint64_t)rows * (uint64_t)n;
-    s->p->bytes[part] += copies * sh_kv_type_matrix(t, (uint64_t)rows, (uint64_t)n);
+    return kind < SH_MATRIX_GATE ? SH_PART_MIX : kind < SH_MATRIX_EXPERT_GATE ? SH_PART_FEED
+           : kind < SH_MATRIX_SHARED_GATE ? SH_PART_EXPERTS : SH_PART_SHARED;
 }
 
-/* Token embedding and head: quantised in whole-file formats only. */
-static void table(struct sum *s, enum sh_kv_part part, int rows, int n)
+/* NULL: it is not quantised. */
+static const struct sh_kv_type *type_of(const struct sum *s, enum sh_kv_part part, enum sh_matrix_kind kind)
 {
-    if (s->t->matrices.whole_file)
-        matrix(s, part, 1, rows, n);
-    else
-        plain(s, part, (uint64_t)rows * (uint64_t)n, s->small);
+    int own = s->l && s->t->n_own ? s->l->format[kind] : 0;
+    if (s->t->n_own)
+        return own > 0 && own <= s->t->n_own ? &s->t->own[own - 1] : NULL;
+    return part == SH_PART_EXPERTS ? &s->t->experts
+           : part == SH_PART_MIX && s->t->attention.bits ? &s->t->attention : &s->t->matrices;
+}
+
+/* `rows` outputs of `n` inputs each. */
+static void matrix(struct sum *s, enum sh_matrix_kind kind, uint64_t copies, int rows, int n)
+{
+    enum sh_kv_part part = part_of(kind);
+    const struct sh_kv_type *t = type_of(s, part, kind);
+    uint64_t numbers = copies * (uint64_t)rows * (uint64_t)n;
+    s->p->parameters[part] += numbers;
+    s->p->bytes[part] += t ? copies * sh_kv_type_matrix(t, (uint64_t)rows, (uint64_t)n) : numbers * s->small;
+}
+
+/* Outside of layers; type NULL: not quantised. */
+static void outer(struct sum *s, enum sh_kv_part part, const struct sh_kv_type *type, int rows, int n)
+{
+    uint64_t numbers = (uint64_t)rows * (uint64_t)n;
+    s->p->parameters[part] += numbers;
+    s->p->bytes[part] += type ? sh_kv_type_matrix(type, (uint64_t)rows, (uint64_t)n) : numbers * s->small;
+}
+
+/* Token embedding and head: quantised in whole-file formats only, and the head where the facts say so. */
+static void table(struct sum *s, enum sh_kv_part part, int format, int rows, int n)
+{
+    int is_own = s->t->n_own && format;
+    outer(s, part, s->t->matrices.whole_file ? &s->t->matrices : is_own ? &s->t->own[format - 1] : NULL, rows, n);
 }
 
 static void norm(struct sum *s, const struct sh_kv_facts *f, int n, int width)
@@ -63,14 +87,14 @@ static void attention(struct sum *s, const struct sh_kv_facts *f, const struct s
 {
     int heads = l->heads, width = l->width, q = heads * width, mix = l->mix, borrows = l->borrows;
     int kv = l->kv_heads * width, values = l->values, kv_values = l->kv_heads * values;
-    matrix(s, SH_PART_MIX, 1, f->query_gate ? 2 * q : q, f->hidden);
+    matrix(s, SH_MATRIX_Q, 1, f->query_gate ? 2 * q : q, f->hidden);
     if (f->head_gate)
-        matrix(s, SH_PART_MIX, 1, heads, f->hidden);
+        matrix(s, SH_MATRIX_GATE_OF_VALUES, 1, heads, f->hidden);
     if (!borrows)
-        matrix(s, SH_PART_MIX, 1, kv, f->hidden);
+        matrix(s, SH_MATRIX_K, 1, kv, f->hidden);
     if (!borrows && !(f->keys_are_values && mix == SH_MIX_FULL))
-        matrix(s, SH_PART_MIX, 1, kv_values, f->hidden);
-    matrix(s, SH_PART_MIX, 1, f->hidden, heads * values);
+        matrix(s, SH_MATRIX_V, 1, kv_values, f->hidden);
+    matrix(s, SH_MATRIX_O, 1, f->hidden, heads * values);
     if (f->qkv_bias)
         vector(s, SH_PART_MIX, borrows ? q : q + kv + kv_values);
     if (f->o_bias)
@@ -91,16 +115,16 @@ static void latent_attention(struct sum *s, const struct sh_kv_shape *m, const s
     const struct sh_kv_facts *f = &m->f;
     int q = f->heads * m->d_k;
     if (f->q_latent) {
-        matrix(s, SH_PART_MIX, 1, f->q_latent, f->hidden);
+        matrix(s, SH_MATRIX_Q_A, 1, f->q_latent, f->hidden);
         vector(s, SH_PART_NORM, f->q_latent);
     }
-    matrix(s, SH_PART_MIX, 1, q, f->q_latent ? f->q_latent : f->hidden);
-    matrix(s, SH_PART_MIX, 1, f->latent + l->rope, f->hidden);
+    matrix(s, SH_MATRIX_Q_B, 1, q, f->q_latent ? f->q_latent : f->hidden);
+    matrix(s, SH_MATRIX_KV_A, 1, f->latent + l->rope, f->hidden);
     vector(s, SH_PART_NORM, f->latent);
-    matrix(s, SH_PART_MIX, 1, f->heads * (m->d_k - l->rope + f->v_dim), f->latent);
-    matrix(s, SH_PART_MIX, 1, f->hidden, f->heads * f->v_dim);
+    matrix(s, SH_MATRIX_KV_B, 1, f->heads * (m->d_k - l->rope + f->v_dim), f->latent);
+    matrix(s, SH_MATRIX_O, 1, f->hidden, f->heads * f->v_dim);
     if (f->head_gate)
-        matrix(s, SH_PART_MIX, 1, f->heads, f->hidden);
+        matrix(s, SH_MATRIX_GATE_OF_VALUES, 1, f->heads, f->hidden);
     /* norm_more counts the bias of a latent with a rotary key. */
     vector(s, SH_PART_MIX, f->norm_more + (f->o_bias ? f->hidden - (f->rope_dim - l->rope) : 0));
 }
@@ -119,17 +143,17 @@ static void pooling(struct sum *s, const struct sh_kv_facts *f, int pool, int pa
 static void grouped_attention(struct sum *s, const struct sh_kv_facts *f, const struct sh_kv_layer *l)
 {
     int q = l->heads * l->width;
-    matrix(s, SH_PART_MIX, 1, f->q_latent, f->hidden);
-    matrix(s, SH_PART_MIX, 1, q, f->q_latent);
-    matrix(s, SH_PART_MIX, 1, l->width, f->hidden);
-    matrix(s, SH_PART_MIX, 1, f->o_groups * f->o_rank, q / f->o_groups);
-    matrix(s, SH_PART_MIX, 1, f->hidden, f->o_groups * f->o_rank);
+    matrix(s, SH_MATRIX_Q_A, 1, f->q_latent, f->hidden);
+    matrix(s, SH_MATRIX_Q_B, 1, q, f->q_latent);
+    matrix(s, SH_MATRIX_K, 1, l->width, f->hidden);
+    matrix(s, SH_MATRIX_O, 1, f->o_groups * f->o_rank, q / f->o_groups);
+    matrix(s, SH_MATRIX_O, 1, f->hidden, f->o_groups * f->o_rank);
     vector(s, SH_PART_NORM, f->q_latent + l->width);
     vector(s, SH_PART_MIX, f->sinks ? l->heads : 0);
     if (l->mix == SH_MIX_POOLED)
         pooling(s, f, l->pool, 1 + l->indexed, l->width);
     if (l->indexed) {
-        matrix(s, SH_PART_MIX, 1, f->index_heads * f->index_dim, f->q_latent);
+        matrix(s, SH_MATRIX_INDEX, 1, f->index_heads * f->index_dim, f->q_latent);
         pooling(s, f, l->pool, 2, f->index_dim);
         plain(s, SH_PART_MIX, (uint64_t)f->index_heads * (uint64_t)f->hidden, s->small);
     }
@@ -140,8 +164,8 @@ static void grouped_attention(struct sum *s, const struct sh_kv_facts *f, const 
  * head by two numbers. */
 static void indexer(struct sum *s, const struct sh_kv_facts *f)
 {
-    matrix(s, SH_PART_MIX, 1, f->index_heads * f->index_dim, f->q_latent ? f->q_latent : f->hidden);
-    matrix(s, SH_PART_MIX, 1, f->index_dim, f->hidden);
+    matrix(s, SH_MATRIX_INDEX, 1, f->index_heads * f->index_dim, f->q_latent ? f->q_latent : f->hidden);
+    matrix(s, SH_MATRIX_INDEX, 1, f->index_dim, f->hidden);
     vector(s, SH_PART_NORM, 2 * f->index_dim);
     plain(s, SH_PART_MIX, (uint64_t)f->index_heads * (uint64_t)f->hidden, s->small);
     if (!f->q_latent)
@@ -151,8 +175,8 @@ static void indexer(struct sum *s, const struct sh_kv_facts *f)
 /* MiniMax-M3: queries and one key of the index, both normed. */
 static void block_index(struct sum *s, const struct sh_kv_facts *f)
 {
-    matrix(s, SH_PART_MIX, 1, f->index_heads * f->index_dim, f->hidden);
-    matrix(s, SH_PART_MIX, 1, f->index_dim, f->hidden);
+    matrix(s, SH_MATRIX_INDEX, 1, f->index_heads * f->index_dim, f->hidden);
+    matrix(s, SH_MATRIX_INDEX, 1, f->index_dim, f->hidden);
     vector(s, SH_PART_NORM, 2 * f->index_dim);
 }
 
@@ -160,12 +184,14 @@ static void block_index(struct sum *s, const struct sh_kv_facts *f)
 static void own_decays(struct sum *s, const struct sh_kv_facts *f, int conv)
 {
     int decays = f->ssm_heads * f->ssm_key_dim, from = f->ssm_rank ? f->ssm_rank : f->hidden;
-    matrix(s, SH_PART_MIX, 1, conv, f->hidden);
-    matrix(s, SH_PART_MIX, 1, f->ssm_heads, f->hidden);
-    if (f->ssm_rank)
-        matrix(s, SH_PART_MIX, 2, f->ssm_rank, f->hidden);
-    matrix(s, SH_PART_MIX, 1, decays, from);
-    matrix(s, SH_PART_MIX, 1, f->ssm_inner, from);
+    matrix(s, SH_MATRIX_STATE, 1, conv, f->hidden);
+    matrix(s, SH_MATRIX_STATE_STRENGTHS, 1, f->ssm_heads, f->hidden);
+    if (f->ssm_rank) {
+        matrix(s, SH_MATRIX_STATE_STEPS, 1, f->ssm_rank, f->hidden);
+        matrix(s, SH_MATRIX_STATE_GATE, 1, f->ssm_rank, f->hidden);
+    }
+    matrix(s, SH_MATRIX_STATE_STEPS, 1, decays, from);
+    matrix(s, SH_MATRIX_STATE_GATE, 1, f->ssm_inner, from);
     vector(s, SH_PART_MIX, f->ssm_heads + decays);
     vector(s, SH_PART_NORM, f->ssm_head_dim);
 }
@@ -174,61 +200,81 @@ static void state(struct sum *s, const struct sh_kv_facts *f)
 {
     int inner = f->ssm_inner, conv = sh_kv_shape_conv(f);
     if (f->ssm == 5) {                  /* linear attention: q, k, v and gate, no convolution        */
-        matrix(s, SH_PART_MIX, 1, conv + inner, f->hidden);
-        matrix(s, SH_PART_MIX, 1, f->hidden, inner);
+        matrix(s, SH_MATRIX_STATE, 1, conv, f->hidden);
+        matrix(s, SH_MATRIX_STATE_GATE, 1, inner, f->hidden);
+        matrix(s, SH_MATRIX_STATE_OUT, 1, f->hidden, inner);
         vector(s, SH_PART_NORM, inner);
         return;
     }
     vector(s, SH_PART_MIX, conv * f->ssm_conv + f->ssm_biases + (f->ssm == 3 || f->ssm_bare ? 0 : conv));
-    matrix(s, SH_PART_MIX, 1, f->hidden, inner);
+    matrix(s, SH_MATRIX_STATE_OUT, 1, f->hidden, inner);
     if (f->ssm == 1) {                  /* Mamba as Jamba has it: norms on step and both projections */
-        matrix(s, SH_PART_MIX, 1, 2 * inner, f->hidden);
-        matrix(s, SH_PART_MIX, 1, f->ssm_rank + 2 * f->ssm_state, inner);
-        matrix(s, SH_PART_MIX, 1, inner, f->ssm_rank);
+        matrix(s, SH_MATRIX_STATE, 1, 2 * inner, f->hidden);
+        matrix(s, SH_MATRIX_STATE_STEPS, 1, f->ssm_rank + 2 * f->ssm_state, inner);
+        matrix(s, SH_MATRIX_STATE_STEPS, 1, inner, f->ssm_rank);
         vector(s, SH_PART_MIX, 2 * inner + inner * f->ssm_state);
         vector(s, SH_PART_NORM, f->ssm_rank + 2 * f->ssm_state);
     } else if (f->ssm == 2) {           /* Mamba-2: one projection, A, D and step bias for each head */
-        matrix(s, SH_PART_MIX, 1, inner + conv + f->ssm_heads, f->hidden);
+        matrix(s, SH_MATRIX_STATE, 1, inner + conv + f->ssm_heads, f->hidden);
         vector(s, SH_PART_MIX, 3 * f->ssm_heads);
         vector(s, SH_PART_NORM, f->ssm_unnormed ? 0 : inner);
     } else if (f->ssm == 4) {           /* short convolution: its input and two factors              */
-        matrix(s, SH_PART_MIX, 3, inner, f->hidden);
+        matrix(s, SH_MATRIX_STATE, 3, inner, f->hidden);
     } else if (f->ssm_own_decays) {
         own_decays(s, f, conv);
     } else {                            /* gated delta rule: q, k, v and gate; two numbers a head    */
-        matrix(s, SH_PART_MIX, 1, conv + inner, f->hidden);
-        matrix(s, SH_PART_MIX, 1, 2 * f->ssm_heads, f->hidden);
+        matrix(s, SH_MATRIX_STATE, 1, conv, f->hidden);
+        matrix(s, SH_MATRIX_STATE_GATE, 1, inner, f->hidden);
+        matrix(s, SH_MATRIX_STATE_STEPS, 1, f->ssm_heads, f->hidden);
+        matrix(s, SH_MATRIX_STATE_STRENGTHS, 1, f->ssm_heads, f->hidden);
         vector(s, SH_PART_MIX, 2 * f->ssm_heads);
         vector(s, SH_PART_NORM, f->ssm_head_dim);
     }
 }
 
-static void feed(struct sum *s, const struct sh_kv_facts *f, enum sh_kv_part part, int copies, int width)
+/* first: the kind of the gate, which those of the other two matrices follow. */
+static void feed(struct sum *s, const struct sh_kv_facts *f, enum sh_matrix_kind first, int copies, int width)
 {
+    enum sh_kv_part part = part_of(first);
     uint64_t n = (uint64_t)copies;
     int outer = part == SH_PART_EXPERTS && f->latent_ffn ? f->latent_ffn : f->hidden;
-    matrix(s, part, f->gated ? 2 * n : n, width, outer);
-    matrix(s, part, n, outer, width);
+    matrix(s, first, f->gated ? n : 0, width, outer);
+    matrix(s, first + 1, n, width, outer);
+    matrix(s, first + 2, n, outer, width);
     if (f->mlp_bias && part != SH_PART_SHARED)
         plain(s, part, n * (uint64_t)(width * (f->gated ? 2 : 1) + outer), s->vector);
 }
 
 static void experts(struct sum *s, const struct sh_kv_facts *f)
 {
-    feed(s, f, SH_PART_EXPERTS, f->experts, f->expert_ffn);
+    feed(s, f, SH_MATRIX_EXPERT_GATE, f->experts, f->expert_ffn);
     plain(s, SH_PART_ROUTER, (uint64_t)f->experts * (uint64_t)f->hidden, s->small);
     if (f->router_bias)
         vector(s, SH_PART_ROUTER, f->experts);
     if (f->shared_ffn)
-        feed(s, f, SH_PART_SHARED, 1, f->shared_ffn);
+        feed(s, f, SH_MATRIX_SHARED_GATE, 1, f->shared_ffn);
     if (f->latent_ffn) {                /* down to the experts' narrower vector, and up again */
-        matrix(s, SH_PART_SHARED, 1, f->latent_ffn, f->hidden);
-        matrix(s, SH_PART_SHARED, 1, f->hidden, f->latent_ffn);
+        matrix(s, SH_MATRIX_SHARED_UP, 1, f->latent_ffn, f->hidden);
+        matrix(s, SH_MATRIX_SHARED_DOWN, 1, f->hidden, f->latent_ffn);
     }
     if (f->router_scale)                /* of its input and of what each expert gives */
         vector(s, SH_PART_ROUTER, f->hidden + f->experts);
     if (f->shared_gate)
         plain(s, SH_PART_ROUTER, (uint64_t)f->hidden, s->small);
+}
+
+/* The type of the last layer that has either kind of matrix; unchanged if they are not quantised. */
+static void last_type(const struct sh_kv_facts *f, enum sh_matrix_kind kind, enum sh_matrix_kind other,
+                      const struct sh_weight_types *t, struct sh_kv_type *out)
+{
+    for (int i = f->layers - 1; i >= 0; i--) {
+        int a = f->format[i][kind], b = f->format[i][other], format = a <= t->n_own ? a : b;
+        if (format > t->n_own)
+            continue;
+        if (format)
+            *out = t->own[format - 1];
+        return;
+    }
 }
 
 int sh_weight_types_published(const struct sh_kv_facts *f, struct sh_weight_types *out, struct sh_err *e)
@@ -237,6 +283,17 @@ int sh_weight_types_published(const struct sh_kv_facts *f, struct sh_weight_type
         sh_kv_type_parse(f->published_experts[0] ? f->published_experts : out->matrices.name, &out->experts, e) ||
         sh_kv_type_parse(f->published_attention[0] ? f->published_attention : out->matrices.name, &out->attention, e))
         return sh_err_prefix(e, "%s: published", f->name);
+    out->n_own = f->n_format;
+    for (int i = 0; i < f->n_format; i++)
+        if (sh_kv_type_parse(f->formats[i], &out->own[i], e))
+            return sh_err_prefix(e, "%s: published", f->name);
+    if (f->n_format) {
+        last_type(f, SH_MATRIX_UP, SH_MATRIX_SHARED_UP, out, &out->matrices);
+        if (!f->experts)
+            out->experts = out->matrices;
+        last_type(f, SH_MATRIX_EXPERT_UP, SH_MATRIX_EXPERT_UP, out, &out->experts);
+        last_type(f, SH_MATRIX_O, SH_MATRIX_STATE_OUT, out, &out->attention);
+    }
     return 0;
 }
 
@@ -244,7 +301,7 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
 {
     struct sum s = begin(t, p);
     const struct sh_kv_facts *f = &m->f;
-    const struct sh_kv_layer *l = &m->layer[layer];
+    const struct sh_kv_layer *l = s.l = &m->layer[layer];
     if (f->apart) {
         state(&s, f);
         norm(&s, f, 1, f->hidden);
@@ -261,15 +318,15 @@ static void one_layer(const struct sh_kv_shape *m, int layer, const struct sh_we
     else if (l->mix != SH_MIX_STATE && l->mix != SH_MIX_NONE)
         attention(&s, f, l);
     if (l->products & SH_FACTS_ATTENTION)
-        matrix(&s, SH_PART_MIX, 1, f->hidden, f->hidden);
+        matrix(&s, SH_MATRIX_O, 1, f->hidden, f->hidden);
     if (l->products & SH_FACTS_FEED)
-        matrix(&s, SH_PART_FEED, 1, f->hidden, f->hidden);
+        matrix(&s, SH_MATRIX_UP, 1, f->hidden, f->hidden);
     if (l->state)
         state(&s, f);
     plain(&s, SH_PART_FEED, (uint64_t)f->layer_more, s.small);
     plain(&s, SH_PART_NORM, (uint64_t)f->vectors_more, s.vector);
     if (l->feed == SH_FEED_PLAIN)
-        feed(&s, f, SH_PART_FEED, 1, l->ffn);
+        feed(&s, f, SH_MATRIX_GATE, 1, l->ffn);
     else if (l->feed == SH_FEED_EXPERTS)
         experts(&s, f);
     /* A layer that is a mixer alone or a feed-forward block alone has one norm. */
@@ -317,9 +374,9 @@ void sh_kv_weights_first(const struct sh_kv_shape *m, const struct sh_weight_typ
     struct sh_kv_parts own = {{0}, {0}};
     struct sum s = begin(t, &own);
     const struct sh_kv_facts *f = &m->f;
-    table(&s, SH_PART_EMBED, f->vocab, f->embed_width);
+    table(&s, SH_PART_EMBED, 0, f->vocab, f->embed_width);
     if (f->embed_width != f->hidden)
-        matrix(&s, SH_PART_EMBED, 1, f->hidden, f->embed_width);
+        outer(&s, SH_PART_EMBED, t->n_own ? NULL : &t->matrices, f->hidden, f->embed_width);
     if (f->positions)
         plain(&s, SH_PART_POSITIONS, (uint64_t)f->positions * (uint64_t)f->hidden, s.small);
     if (f->embed_norm)
@@ -338,9 +395,9 @@ void sh_kv_weights_last(const struct sh_kv_shape *m, const struct sh_weight_type
     if (!f->post_norm)
         norm(&s, f, 1, f->hidden);
     if (f->embed_width != f->hidden)
-        matrix(&s, SH_PART_HEAD, 1, f->embed_width, f->hidden);
+        outer(&s, SH_PART_HEAD, t->n_own ? NULL : &t->matrices, f->embed_width, f->hidden);
     if (!f->tied || copied)
-        table(&s, SH_PART_HEAD, f->head_rows ? f->head_rows : f->vocab, f->embed_width);
+        table(&s, SH_PART_HEAD, f->head_format, f->head_rows ? f->head_rows : f->vocab, f->embed_width);
     if (f->head_bias)
         vector(&s, SH_PART_HEAD, f->vocab);
     put(m, t, f->layers + 1, f->layers + 2, &own, p);

@@ -19,6 +19,10 @@ struct sh_kv_parts { uint64_t parameters[SH_N_PART], bytes[SH_N_PART]; };
 struct sh_weight_types {
     struct sh_kv_type matrices, experts;
     struct sh_kv_type attention;        /* type of attention and states; bits 0: that of the matrices */
+    /* [n_own]: formats that matrices have one by one, as the facts say. The types above are then those of the last
+     * layers; what is said of speed goes by them. */
+    struct sh_kv_type own[SH_FACTS_FORMATS];
+    int n_own;
     int stored;                         /* bytes are those of the shape's file, where it has one  */
 };
 

@@ -135,6 +135,18 @@ int sh_config_length(const struct sh_config *c, const char *key)
     return v && !json_is_array(v) ? -1 : n < INT_MAX ? (int)n : INT_MAX;
 }
 
+int sh_config_members(const struct sh_config *c, const char *object, const char *key, sh_member_fn *visit, void *arg,
+                      struct sh_err *e)
+{
+    const char *member;
+    json_t *value;
+    int stop = 0;
+    json_object_foreach(find(c, object), member, value)
+        if ((stop = visit(arg, member, json_string_value(json_object_get(value, key)), e)))
+            return stop;
+    return 0;
+}
+
 const char *sh_config_key_at(const struct sh_config *c, const char *key, int i)
 {
     void *at = json_object_iter(value_of(c, key));

@@ -90,6 +90,11 @@ int sh_config_is_set(const struct sh_config *c, const char *key);   /* … more 
 int sh_config_is(const struct sh_config *c, const char *key, const char *json); /* absent, null, or this value */
 int sh_config_check_only(const struct sh_config *c, const char *only, struct sh_err *e); /* checks a family's `only` */
 int sh_config_length(const struct sh_config *c, const char *key);   /* of a list; -1: not a list */
+/* Calls `visit` for each member of an object, whose names may have dots, with the text at `key` of the member (NULL:
+ * there is none), until it returns other than 0. Returns that, or 0. */
+typedef int sh_member_fn(void *arg, const char *member, const char *text, struct sh_err *e);
+int sh_config_members(const struct sh_config *c, const char *object, const char *key, sh_member_fn *visit, void *arg,
+                      struct sh_err *e);
 /* The name of key i of an object; NULL: there are fewer. */
 const char *sh_config_key_at(const struct sh_config *c, const char *key, int i);
 /* The first of up to n names that has a value; if none has, the first. The list may end early with NULL. */

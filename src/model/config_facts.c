@@ -297,10 +297,11 @@ int sh_facts_read(const struct sh_config *c, const struct sh_fact_key *k, struct
 }
 
 /* How the files of the weights are written. */
-static int published(const struct sh_config *c, enum sh_type type, struct sh_kv_facts *f, struct sh_err *e)
+static int published(const struct sh_config *c, const struct sh_family *family, const struct sh_arch *a,
+                     struct sh_kv_facts *f, struct sh_err *e)
 {
-    snprintf(f->published, sizeof f->published, "%s", type == SH_F32 ? "f32" : "f16");
-    return sh_config_quant_published(c, f, e);
+    snprintf(f->published, sizeof f->published, "%s", a->type == SH_F32 ? "f32" : "f16");
+    return sh_config_quant_published(c, family, a, f, e);
 }
 
 static int read_facts(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
@@ -309,7 +310,7 @@ static int read_facts(const struct sh_config *c, struct sh_kv_facts *f, struct s
     const struct sh_family *family = sh_config_counted(c, e);
     if (!family || refuse_unknown(c, family, e) || sh_config_shape(c, family, &a, e) ||
         from_shape(c, family, &a, f, e) || sh_facts_read(c, family->facts, f, e) ||
-        (family->count && family->count(f, c, e)) || published(c, a.type, f, e))
+        (family->count && family->count(f, c, e)) || published(c, family, &a, f, e))
         return -1;
     f->no_vision = sh_config_is_set(c, "vision_config");
     return 0;

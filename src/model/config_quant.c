@@ -316,39 +316,11 @@ int sh_config_quant(const struct sh_config *c, struct sh_quant *out, struct sh_e
 
 /* ---- capacity ---- */
 
-/* The scheme as a format of planner/capacity/kv_type.h; groups take whole bytes. */
-static void format_of(const struct sh_quant *q, char *to, size_t bytes)
+int sh_config_quant_published(const struct sh_config *c, const struct sh_family *family, const struct sh_arch *a,
+                              struct sh_kv_facts *f, struct sh_err *e)
 {
-    const struct sh_quant_scheme *s = &q->scheme[0];
-    int scale = q->method == SH_QUANT_BNB ? (q->is_double ? 8 : 32) : 16;
-    int zero = s->asymmetric ? (s->group * s->bits + scale + 4) % 8 || s->bits == 8 ? 8 : 4 : 0;
-    if (s->bits == 2)
-        snprintf(to, bytes, "int2:group=0:scale=0:zero=0");
-    else if (s->is_float && s->span == SH_SPAN_GROUP)
-        snprintf(to, bytes, s->bits == 8 ? "f8:group=%d:scale=8" : s->group == 16 ? "nvfp4" : "mxfp4", s->group);
-    else if (s->span == SH_SPAN_BLOCK)
-        snprintf(to, bytes, "f8:block=%d", s->block[0]);
-    else if (s->span == SH_SPAN_TENSOR && s->bits == 8)
-        snprintf(to, bytes, s->is_float ? "f8" : "int8");
-    else if (s->is_float)
-        snprintf(to, bytes, "f8:scale=16");
-    else
-        snprintf(to, bytes, "int%d:group=%d:scale=%d:zero=%d", s->bits, s->group, scale, zero);
-}
-
-int sh_config_quant_published(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e)
-{
-    char whole[sizeof f->published], format[sizeof f->published];
     struct sh_quant q;
-    struct sh_left_whole left = {0};
     if (sh_config_quant(c, &q, e))
-        return -1;
-    if (is_set_to(c, QUANT ".quant_algo", "\"MIXED_PRECISION\""))
-        return sh_config_refuse(c, QUANT ".quant_algo", "one format", e);
-    const char *list = sh_config_length(c, QUANT ".exclude_modules") > 0 ? QUANT ".exclude_modules"
-                       : sh_config_is_filled(c, QUANT ".config_groups") ? QUANT ".ignore"
-                                                                        : NULL;
-    if (list && sh_config_left_whole(c, list, f, &left, e))
         return -1;
     if (q.method == SH_QUANT_NONE)
         return 0;
@@ -356,19 +328,17 @@ int sh_config_quant_published(const struct sh_config *c, struct sh_kv_facts *f, 
         snprintf(f->published_experts, sizeof f->published_experts, "mxfp4");
         return 0;
     }
-    if (q.method == SH_QUANT_FP8 && q.n == 2)           /* one scale or one a row: the smaller */
+    int has_names = sh_config_is_filled(c, QUANT ".quantized_layers");
+    if (is_set_to(c, QUANT ".quant_algo", "\"MIXED_PRECISION\"") && !has_names)
+        return sh_config_refuse(c, QUANT ".quant_algo", "one format, or quantized_layers with names of matrices", e);
+    if (q.method == SH_QUANT_FP8 && q.n == 2) {         /* one scale or one a row: the smaller */
         q.scheme[0] = q.scheme[1];
-    else if (q.n != 1)
+        q.n = 1;
+    }
+    if (q.n != 1 && !has_names && q.method != SH_QUANT_GROUPS)
         return sh_config_refuse(c, QUANT ".config_groups", "one group", e);
-    if (q.scheme[0].span == SH_SPAN_BLOCK && q.scheme[0].block[0] != q.scheme[0].block[1])
-        return sh_config_refuse(c, QUANT ".weight_block_size", "square blocks", e);
-    format_of(&q, format, sizeof format);
-    memcpy(whole, f->published, sizeof whole);
-    if (!left.feed)
-        memcpy(f->published, format, sizeof format);
-    if (left.feed)
-        memcpy(f->published_experts, format, sizeof format);
-    if (left.attention != left.feed)
-        memcpy(f->published_attention, left.attention ? whole : format, sizeof whole);
-    return 0;
+    for (int i = 0; i < q.n; i++)
+        if (q.scheme[i].span == SH_SPAN_BLOCK && q.scheme[i].block[0] != q.scheme[i].block[1])
+            return sh_config_refuse(c, QUANT ".weight_block_size", "square blocks", e);
+    return sh_config_module_formats(c, family, a, &q, f, e);
 }

@@ -7,6 +7,7 @@
 
 #include "src/base/err.h"
 #include "src/model/facts.h"
+#include "src/model/families/family.h"
 
 struct sh_config;
 
@@ -50,19 +51,14 @@ struct sh_quant {
  * range. */
 int sh_config_quant(const struct sh_config *c, struct sh_quant *out, struct sh_err *e);
 
-/* Which matrices a list, `ignore` or `exclude_modules`, leaves unquantised in all layers (config_whole.c). The output
- * head is always unquantised. */
-struct sh_left_whole {
-    int attention;              /* attention, or a recurrence in its place                        */
-    int feed;                   /* feed-forward blocks except experts                             */
-};
+/* config_modules.c: the formats for capacity of a checkpoint with these schemes (planner/capacity/kv_type.h): one for
+ * all matrices, or one each for experts, attention and the others, or one for each kind of matrix in each layer. All
+ * other fields of `f` must be set. -1: a list of modules with names that the family's tables do not have. */
+int sh_config_module_formats(const struct sh_config *c, const struct sh_family *family, const struct sh_arch *a,
+                             const struct sh_quant *q, struct sh_kv_facts *f, struct sh_err *e);
 
-/* -1: a name that is not known, the head is missing, or the layers differ. */
-int sh_config_left_whole(const struct sh_config *c, const char *list, const struct sh_kv_facts *f,
-                         struct sh_left_whole *out, struct sh_err *e);
-
-/* Sets the formats for capacity (planner/capacity/kv_type.h): of all matrices, or of some kinds if the others are not
- * quantised. All other fields of `f` must be set. */
-int sh_config_quant_published(const struct sh_config *c, struct sh_kv_facts *f, struct sh_err *e);
+/* The same from the quantization_config. */
+int sh_config_quant_published(const struct sh_config *c, const struct sh_family *family, const struct sh_arch *a,
+                              struct sh_kv_facts *f, struct sh_err *e);
 
 #endif

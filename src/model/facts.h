@@ -13,10 +13,26 @@ enum { SH_FACTS_PATTERN = 1024, SH_FACTS_NAME = 96 };
 enum { SH_FACTS_ATTENTION = 1, SH_FACTS_FEED = 2 };
 struct sh_layer_facts { int heads, kv_heads, ffn, products, still; };
 
+/* Matrices of a layer; those before GATE belong to attention or to what is in its place. STATE_STEPS: what makes decays
+ * or steps; STATE_STRENGTHS: … strengths. */
+enum sh_matrix_kind {
+    SH_MATRIX_Q, SH_MATRIX_K, SH_MATRIX_V, SH_MATRIX_O, SH_MATRIX_GATE_OF_VALUES, SH_MATRIX_Q_A, SH_MATRIX_Q_B,
+    SH_MATRIX_KV_A, SH_MATRIX_KV_B, SH_MATRIX_INDEX, SH_MATRIX_STATE, SH_MATRIX_STATE_GATE, SH_MATRIX_STATE_STEPS,
+    SH_MATRIX_STATE_STRENGTHS, SH_MATRIX_STATE_OUT, SH_MATRIX_GATE, SH_MATRIX_UP, SH_MATRIX_DOWN,
+    SH_MATRIX_EXPERT_GATE, SH_MATRIX_EXPERT_UP, SH_MATRIX_EXPERT_DOWN, SH_MATRIX_SHARED_GATE, SH_MATRIX_SHARED_UP,
+    SH_MATRIX_SHARED_DOWN, SH_N_MATRIX_KIND
+};
+enum { SH_FACTS_FORMATS = 16 };
+
 struct sh_kv_facts {
     char name[SH_FACTS_NAME], family[SH_FACTS_NAME], pattern[SH_FACTS_PATTERN];
     char feeds[SH_FACTS_PATTERN];       /* as pattern, -: plain, E: experts; empty: dense_first and so on say which */
     char published[48], published_experts[48], published_attention[48];   /* the last two: "" means as `published` */
+    /* Instead, if n_format is not 0: formats by name, and the number (from 1; 0: not quantised, as `published`) of each
+     * layer's matrices and of the output head. */
+    int n_format, head_format;
+    char formats[SH_FACTS_FORMATS][48];
+    unsigned char format[SH_FACTS_PATTERN][SH_N_MATRIX_KIND];
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocab, max_pos;
     int gated, tied, norm, norms, qkv_bias, o_bias, mlp_bias, head_bias, router_bias, sinks;
     int qk_norm, qk_norm_wide, query_gate, head_gate, embed_norm, post_norm, positions, embed_width, window;

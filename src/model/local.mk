@@ -18,7 +18,7 @@ libmodel_a_SOURCES = \
 	%D%/config_quant_files.c %D%/config_quant_files.h \
 	%D%/config_rope.c \
 	%D%/config_sizes.c \
-	%D%/config_whole.c \
+	%D%/config_modules.c \
 	%D%/recurrent.c \
 	%D%/embed.c \
 	%D%/experts.c \
@@ -38,7 +38,7 @@ libmodel_a_SOURCES = \
 	%D%/mixture.c \
 	%D%/model.c %D%/model.h \
 	%D%/model_bound.h \
-	%D%/model_bind.c \
+	%D%/module_rules.c %D%/module_rules.h %D%/model_bind.c \
 	%D%/model_contents.c \
 	%D%/model_mapped.c \
 	%D%/numbers.c \
@@ -165,4 +165,4 @@ libmodel_a_SOURCES = \
 	%D%/files/safetensors.c \
 	%D%/files/torch_file.c \
 	%D%/files/zip.c %D%/files/zip.h
-libmodel_a_CFLAGS  = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+libmodel_a_CFLAGS  = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(PCRE2_CFLAGS)

@@ -209,7 +209,8 @@ static void python_numbers(void)
     }
 }
 
-/* What compressed-tensors and modelopt say, as formats of the matrices and of the experts; NULL: refused by `says`. */
+/* What compressed-tensors and modelopt say, as formats of the matrices and of the experts; NULL: refused by `says`.
+ * "mixed": with a format for each matrix (tests/cli/capacity_modules.sh compares their bytes). */
 #define GROUP(bits, type, more) "\"config_groups\": {\"group_0\": {\"targets\": [\"Linear\"], \"weights\": {" \
     "\"num_bits\": " bits ", \"type\": \"" type "\"" more "}}}, "
 #define TENSORS "\"quant_method\": \"compressed-tensors\", "
@@ -220,11 +221,11 @@ static const struct { const char *text, *all, *experts, *says; } published[] = {
     {TENSORS GROUP("8", "float", ", \"strategy\": \"tensor\"") HEAD, "f8", "", ""},
     {TENSORS GROUP("4", "int", ", \"group_size\": 32, \"strategy\": \"group\", \"symmetric\": true")
      "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\", \"re:.*shared_experts.*\", "
-     "\"re:.*mlp\\\\.(gate|up|gate_up|down)_proj.*\"]", "f16", "int4:group=32:scale=16:zero=0", ""},
+     "\"re:.*mlp\\\\.(gate|up|gate_up|down)_proj.*\"]", "f16", "", ""},
     {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 16") "\"ignore\": [\"lm_head\", "
      "\"model.layers.0.mlp.gate\", \"model.visual*\"]", "nvfp4", "", ""},
     {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 16") "\"ignore\": [\"lm_head\", "
-     "\"model.layers.0.self_attn*\"]", NULL, NULL, "'quantization_config.ignore.1'"},
+     "\"model.layers.0.self_attn*\"]", "f16", "", "mixed"},
     {MODELOPT "\"MIXED_PRECISION\", " HEAD, NULL, NULL, "'quantization_config.quant_algo'"},
     {MODELOPT "\"NVFP4\", " GROUP("4", "float", ", \"group_size\": 32") HEAD, NULL, NULL, "group_0.weights'"},
     {TENSORS GROUP("8", "float", ", \"strategy\": \"channel\"") HEAD, "f8:scale=16", "", ""},
@@ -245,8 +246,7 @@ static const struct { const char *text, *all, *experts, *says; } published[] = {
     {MODELOPT "\"FP8\", \"exclude_modules\": []", "f8", "", ""},
     {MODELOPT "\"NVFP4\", \"exclude_modules\": [\"lm_head\", \"*self_attn*\", \"*router*\"]", "nvfp4", "",
      "attention f16"},
-    {MODELOPT "\"NVFP4\", \"exclude_modules\": [\"lm_head\", \"model.layers.1.self_attn*\"]", NULL, NULL,
-     "'quantization_config.exclude_modules.1'"},
+    {MODELOPT "\"NVFP4\", \"exclude_modules\": [\"lm_head\", \"model.layers.1.self_attn*\"]", "f16", "", "mixed"},
     {MODELOPT "\"NVFP4\", \"exclude_modules\": [\"model.layers.*.odd\"]", NULL, NULL,
      "'quantization_config.exclude_modules.0'"},
     {MODELOPT "\"W4A16_NVFP4\"", "nvfp4", "", ""}, {MODELOPT "\"MXFP8\"", "f8:group=32:scale=8", "", ""},
@@ -256,13 +256,13 @@ static const struct { const char *text, *all, *experts, *says; } published[] = {
     {TENSORS GROUP("4", "int", ", \"strategy\": \"group\"") HEAD, NULL, NULL, "group_0.weights'"},
     {TENSORS "\"format\": \"marlin-24\", " GROUP("4", "int", ", \"group_size\": 32") HEAD, NULL, NULL,
      "'quantization_config.format'"},
-    {TENSORS GROUP("8", "float", "") "\"ignore\": []", NULL, NULL, "'quantization_config.ignore'"},
+    {TENSORS GROUP("8", "float", "") "\"ignore\": []", "f16", "", "mixed"},
     {TENSORS "\"config_groups\": {\"group_0\": {}, \"group_1\": {}}, " HEAD, NULL, NULL, "config_groups'"},
     {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"re:.*self_attn.*\"]", "f8", "", "attention f16"},
-    {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"a.layers.1.mlp*\", \"a.layers.0.mlp*\"]", "f16", "f8",
+    {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"a.layers.1.mlp*\", \"a.layers.0.mlp*\"]", "f16", "",
      "attention f8"},
-    {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"a.layers.1.mlp*\", \"a.layers.2.*\"]", NULL, NULL,
-     "'quantization_config.ignore.2'"},
+    {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"a.layers.1.mlp*\", \"a.layers.2.*\"]", "f16", "",
+     "mixed"},
     {TENSORS GROUP("8", "float", "") "\"ignore\": [\"lm_head\", \"a.layers.1.mlp.odd\"]", NULL, NULL,
      "'quantization_config.ignore.1'"},
     {"\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 64", "int4:group=64:scale=16:zero=8", "", ""},
@@ -297,8 +297,9 @@ static void quantised(void)
         int bad = sh_config_facts(scratch_write("config.json", text, strlen(text)), &f, &e);
         int good = published[i].all ? !bad && !strcmp(f.published, published[i].all) &&
                                       !strcmp(f.published_experts, published[i].experts) &&
-                                      (published[i].says[0] ? !strcmp(f.published_attention, published[i].says + 10)
-                                                            : !f.published_attention[0])
+                                      !f.n_format == !!strcmp(published[i].says, "mixed") &&
+                                      !strcmp(f.published_attention, strncmp(published[i].says, "attention ", 10)
+                                                                         ? "" : published[i].says + 10)
                                 : bad && strstr(e.text, published[i].says);
         if (!good)
             printf("# %s: %s\n", text, bad ? e.text : f.published);

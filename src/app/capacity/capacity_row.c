@@ -66,7 +66,7 @@ static void clocked(const struct sh_capacity_answer *a, struct sh_capacity_row *
     r->first_error = x ? x->ttft : (double)NAN;
 }
 
-/* "f16, experts nvfp4" */
+/* "f16, experts nvfp4"; "(mixed)": not all matrices of such a kind have the format. */
 static void weights_in_words(const struct sh_weight_types *t, char *to, size_t bytes)
 {
     const struct { const char *name; const struct sh_kv_type *type; } others[] = {
@@ -75,6 +75,8 @@ static void weights_in_words(const struct sh_weight_types *t, char *to, size_t b
     for (int i = 0; i < 2; i++)
         if (others[i].type->bits && strcmp(others[i].type->name, t->matrices.name) && used < bytes)
             used += (size_t)snprintf(to + used, bytes - used, ", %s %s", others[i].name, others[i].type->name);
+    if (t->n_own && used < bytes)
+        snprintf(to + used, bytes - used, " (mixed)");
 }
 
 void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row *out)

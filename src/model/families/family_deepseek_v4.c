@@ -67,12 +67,13 @@ static int read_layers(struct sh_kv_facts *f, const struct sh_config *c, struct 
 
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
-    static const struct sh_word types[] = {{"fp4", 1}, {"fp8", 0}, {NULL, 0}};
-    int n = 4, shared = 1, is_narrow = 0;
+    static const struct sh_word types[] = {{"fp4", 1}, {"fp8", 0}, {NULL, 0}}, algos[] = {{"NVFP4", 1}, {NULL, 0}};
+    int n = 4, shared = 1, is_narrow = 0, is_nv = 0;
     if (read_pools(f, c, e) || read_layers(f, c, e) || sh_facts_count(c, "hc_mult", 1, &n, e) ||
         sh_facts_count(c, "n_shared_experts", 1, &shared, e) ||
         sh_config_choice(c, "expert_dtype", types, &is_narrow, e) ||
-        sh_config_choice(c, "quantization_config.expert_dtype", types, &is_narrow, e))
+        sh_config_choice(c, "quantization_config.expert_dtype", types, &is_narrow, e) ||
+        sh_config_choice(c, "quantization_config.moe_quant_algo", algos, &is_nv, e))
         return -1;
     long long weights = (2LL + n) * n, width = (long long)shared * f->expert_ffn;
     if (width > 100000000)
@@ -82,8 +83,8 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
     f->layer_more += 2 * weights * n * f->hidden;
     f->vectors_more += 2 * (weights + 3);
     f->ends_more += (long long)n * n * f->hidden + n + 1;
-    if (is_narrow && sh_config_is_set(c, "quantization_config"))
-        snprintf(f->published_experts, sizeof f->published_experts, "mxfp4");
+    if ((is_narrow || is_nv) && sh_config_is_set(c, "quantization_config"))
+        snprintf(f->published_experts, sizeof f->published_experts, is_nv ? "nvfp4" : "mxfp4");
     return 0;
 }
 
