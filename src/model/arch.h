@@ -193,6 +193,9 @@ struct sh_arch {
     enum sh_type type;                      /* type that the config states; each tensor has its own */
     float final_eps;                        /* norm_eps of the norm after the last layer; 0: norm_eps */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
+    int first_bare;                         /* the first layer's first block reads hidden states without a norm */
+    enum sh_act dense_act;                  /* of the dense layer before the output product (head.c), if there is one */
+    int dense_bias;                         /* … it has a bias                                    */
     int norm_rank;                          /* rank of the gates of norms before blocks (block_norm.c); 0: none */
     float softcap, head_softcap;            /* caps of scores and of logits, see sh_attend; 0: none */
     float embed_scale;                      /* factor of the token embedding                      */

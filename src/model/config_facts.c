@@ -142,7 +142,8 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     f->norms = 0;
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
         int there = numbers_of(family, &a, norms[i], 0) > 0;
-        for (int l = 1; l < a.n_layer && a.sizes && !there; l++)        /* the first may lack the block */
+        /* The first may lack the block, or the norm. */
+        for (int l = 1; l < a.n_layer && (a.sizes || a.first_bare) && !there; l++)
             there = numbers_of(family, &a, norms[i], l) > 0;
         f->norms += there;
     }
@@ -175,6 +176,17 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     f->shared_gate = numbers_of(family, &a, SH_SHARED_SCALE_W, last_mix) > 0;
     f->query_gate = numbers_of(family, &a, SH_ATTN_GATE_W, attends) > 0 && !a.gates_heads;
     f->head_gate = numbers_of(family, &a, SH_ATTN_GATE_W, attends) > 0 && a.gates_heads;
+}
+
+/* What the head has besides the final norm and the last product, less a norm that the first layer lacks. */
+static void from_ends(const struct sh_family *family, const struct sh_arch *a, struct sh_kv_facts *f)
+{
+    static const enum sh_role of_head[] = {SH_HEAD_DENSE_W, SH_HEAD_DENSE_B, SH_HEAD_NORM_W, SH_HEAD_NORM_B};
+    for (size_t i = 0; i < sizeof of_head / sizeof *of_head; i++)
+        f->ends_more += numbers_of(family, a, of_head[i], -1);
+    if (a->first_bare)
+        f->ends_more -= numbers_of(family, a, SH_ATTN_NORM_W, a->n_layer - 1) +
+                        numbers_of(family, a, SH_ATTN_NORM_B, a->n_layer - 1);
 }
 
 /* What recurrent layers keep and compute. */
@@ -235,8 +247,10 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
         .qk_norm = (a->flags & SH_HAS_QK_NORM) != 0, .qkv_bias = (a->flags & SH_HAS_BIAS) != 0,
         .o_bias = (a->flags & SH_HAS_OUT_BIAS) != 0, .mlp_bias = (a->flags & SH_HAS_MLP_BIAS) != 0};
     snprintf(f->family, sizeof f->family, "%s", family->model_types[0]);
-    if (family->params)
+    if (family->params) {
         from_table(family, a, f);
+        from_ends(family, a, f);
+    }
     f->latent = a->latent.rank;
     f->q_latent = a->latent.q_rank;
     f->rope_dim = a->latent.d_rope;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The output head (layer.h). Rows are computed in blocks, so that a large vocabulary needs little memory. Each block
  * reads the whole output matrix, most of what a decoding step of a small batch reads; on a device with its own memory
- * blocks are larger: 256 rows of 131072 numbers. */
+ * blocks are larger: 256 rows of 131072 numbers. The head of ModernBERT's decoder begins with a dense layer: the last
+ * product reads norm(act(W x + b)), where x is what the final norm gives. */
 #include "src/model/layer_parts.h"
 
 #include <math.h>
@@ -25,6 +26,9 @@ struct sh_head {
     const struct sh_arch *arch;
     enum sh_type dtype;
     struct sh_weight *out, *matrix;                     /* out: project_out; NULL: none           */
+    struct sh_weight *dense;                            /* NULL: no dense layer                   */
+    float *dense_b, *dense_norm_w, *dense_norm_b;
+    void *dense_y;                                      /* [rows, d_model] f32                    */
     struct sh_weight *stream[3];                        /* of further streams; NULL: none         */
     void *one, *all;                                    /* [rows, d_model] f32, where there are several */
     struct sh_hyper hyper;                              /* what joins streams; product NULL: they are added up */
@@ -64,9 +68,19 @@ static int make_room(struct sh_head *h, int most, struct sh_err *e)
     if (streams && (!(h->wide = h->b->alloc(h->d, n * streams * (size_t)c->d_model * sizeof(float), e)) ||
                     !(h->share = h->b->alloc(h->d, n * streams * sizeof(float), e))))
         return -1;
+    if (h->dense && !(h->dense_y = h->b->alloc(h->d, n * (size_t)c->d_model * sizeof(float), e)))
+        return -1;
     if (h->out && !(h->narrow = h->b->alloc(h->d, n * (size_t)c->d_embed * operand, e)))
         return -1;
     return 0;
+}
+
+static int load_dense(struct sh_head *h, struct sh_model *m, struct sh_err *e)
+{
+    return sh_layer_matrix(h->b, h->d, m, SH_HEAD_DENSE_W, -1, h->dtype, &h->dense, e) ||
+           sh_layer_vector(h->b, h->d, m, SH_HEAD_DENSE_B, -1, &h->dense_b, e) ||
+           sh_layer_vector(h->b, h->d, m, SH_HEAD_NORM_W, -1, &h->dense_norm_w, e) ||
+           sh_layer_vector(h->b, h->d, m, SH_HEAD_NORM_B, -1, &h->dense_norm_b, e) ? -1 : 0;
 }
 
 struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_type dtype,
@@ -80,7 +94,7 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
     if (sh_layer_vector(b, d, m, SH_FINAL_NORM_W, -1, &h->norm_w, e) ||
         sh_layer_vector(b, d, m, SH_FINAL_NORM_B, -1, &h->norm_b, e) ||
         sh_layer_vector(b, d, m, SH_HEAD_B, -1, &h->bias, e) ||
-        sh_layer_matrix(b, d, m, SH_PROJ_OUT, -1, dtype, &h->out, e) ||
+        sh_layer_matrix(b, d, m, SH_PROJ_OUT, -1, dtype, &h->out, e) || load_dense(h, m, e) ||
         sh_hyper_load(b, d, m, SH_HYPER_HEAD_W, -1, &h->hyper, e) ||
         sh_layer_matrix(b, d, m, SH_STREAM_OUT_1, -1, SH_F32, &h->stream[0], e) ||
         sh_layer_matrix(b, d, m, SH_STREAM_OUT_2, -1, SH_F32, &h->stream[1], e) ||
@@ -100,6 +114,11 @@ void sh_head_free(struct sh_head *h)
         return;
     h->b->drop(h->d, h->out);
     h->b->drop(h->d, h->matrix);
+    h->b->drop(h->d, h->dense);
+    h->b->release(h->d, h->dense_b);
+    h->b->release(h->d, h->dense_norm_w);
+    h->b->release(h->d, h->dense_norm_b);
+    h->b->release(h->d, h->dense_y);
     for (int i = 0; i < 3; i++)
         h->b->drop(h->d, h->stream[i]);
     sh_hyper_drop(h->b, h->d, &h->hyper);
@@ -143,6 +162,18 @@ static struct sh_mat join_streams(struct sh_head *h, void *hidden, int rows)
     return all;
 }
 
+/* x = norm(act(W x + b)) */
+static void run_dense(struct sh_head *h, struct sh_mat x)
+{
+    const struct sh_arch *c = h->arch;
+    struct sh_linear dense = {.out = sh_dense(h->dense_y, SH_F32, x.rows, c->d_model), .x = x, .w = h->dense,
+                              .bias = h->dense_b, .act = c->dense_act};
+    struct sh_norm norm = {.out = x, .x = dense.out, .weight = h->dense_norm_w, .bias = h->dense_norm_b,
+                           .eps = c->norm_eps, .kind = c->norm};
+    h->b->linear(h->d, &dense);
+    h->b->norm(h->d, &norm);
+}
+
 /* One block's logits on the device. */
 static void queue(struct sh_head *h, const void *hidden, int first, int rows)
 {
@@ -157,6 +188,8 @@ static void queue(struct sh_head *h, const void *hidden, int first, int rows)
         h->b->norm(h->d, &norm);
     else
         h->b->cast(h->d, x, in);
+    if (h->dense)
+        run_dense(h, x);
     if (h->out) {
         struct sh_linear out = {.out = sh_dense(h->narrow, h->dtype, rows, c->d_embed), .x = x, .w = h->out};
         h->b->linear(h->d, &out);

@@ -500,7 +500,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     const struct sh_arch *c = a->arch;
     enum sh_norm_place place = sh_arch_norm_place(c, l->index);
     int n = start[n_seq], post = place == SH_NORM_POST, parallel = (c->flags & SH_PARALLEL) != 0;
-    int bare = post || place == SH_NORM_OUT;    /* blocks read hidden states as they are */
+    int bare = post || place == SH_NORM_OUT || (c->first_bare && !l->index);   /* the block reads hidden states */
     struct sh_mat h = sh_streams_begin(l, a, hidden, n), x = sh_dense(a->x, a->dtype, n, c->d_model);
 
     a->hidden = hidden;

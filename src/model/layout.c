@@ -74,7 +74,8 @@ int sh_role_is_norm(enum sh_role role)
         [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_ATTN_POST_W] = 1, [SH_MLP_POST_W] = 1,
         [SH_O_NORM_W] = 1, [SH_DOWN_NORM_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_OWN_NORM_W] = 1,
         [SH_OWN_POST_W] = 1, [SH_ALTUP_NORM_W] = 1, [SH_LAUREL_NORM_W] = 1, [SH_EXPERT_NORM_W] = 1,
-        [SH_PAIR_NORM_W] = 1, [SH_ROUTER_NORM_W] = 1, [SH_MLP_POST_1_W] = 1, [SH_MLP_POST_2_W] = 1};
+        [SH_PAIR_NORM_W] = 1, [SH_ROUTER_NORM_W] = 1, [SH_MLP_POST_1_W] = 1, [SH_MLP_POST_2_W] = 1,
+        [SH_HEAD_NORM_W] = 1};
     return norms[role];
 }
 
@@ -112,11 +113,13 @@ static int recurrent_has(enum sh_role role, const struct sh_recurrent *r)
            (role != SH_RECUR_NORM_W || r->normed || r->kind == SH_DELTA_RULE);
 }
 
-/* A layer's norms at places where only another kind of layer has them. */
+/* A layer's norms at places where only other layers have them. */
 static int is_misplaced(enum sh_role role, const struct sh_arch *a, int layer)
 {
     int before = role == SH_ATTN_NORM_W || role == SH_MLP_NORM_W;
     int after = role == SH_ATTN_POST_W || role == SH_MLP_POST_W;
+    if (a->first_bare && !layer && (role == SH_ATTN_NORM_W || role == SH_ATTN_NORM_B))
+        return 1;
     if (a->norm_place != SH_NORM_BY_KIND)
         return 0;
     return sh_arch_norm_place(a, layer) == SH_NORM_OUT ? before : after;
@@ -156,6 +159,8 @@ int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer
     if (!is_of_streams(p->role, &a->streams) ||
         (p->role >= SH_LAYER_ROLE && (is_lent(p->role, a, layer) || is_misplaced(p->role, a, layer) ||
                                       is_of_none(p->role, a, layer))))
+        return 0;
+    if (p->role == SH_HEAD_DENSE_B && !a->dense_bias)
         return 0;
     if (p->role == SH_SINKS && a->local_sinks && !sh_arch_window(a, layer))
         return 0;

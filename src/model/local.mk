@@ -117,6 +117,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_mixtral.c \
 	%D%/families/family_mistral_large4.c \
 	%D%/families/family_mllama.c \
+	%D%/families/family_modernbert.c \
 	%D%/families/family_mpt.c \
 	%D%/families/family_nanochat.c \
 	%D%/families/family_nemotron.c \

@@ -103,6 +103,22 @@ refuses flint '{"sliding_window": null}' "key 'sliding_window': found nothing, e
 refuses flint '{"mlp_only_layers": [4]}' "key 'mlp_only_layers.0': found 4"
 refuses flint '{"shared_expert_intermediate_size": 0}' "key 'shared_expert_intermediate_size': found 0"
 refuses flint '{"layer_types": ["full_attention"]}' "key 'layer_types.1'"
+kind='"rope_parameters": {"sliding_attention": {"rope_type": "default"'
+refuses cohere_compass "{$kind}, \"full_attention\": null}}" "key 'rope_parameters.sliding_attention.rope_theta'"
+refuses cohere_compass "{$kind, \"rope_theta\": 50.0}}}" "key 'rope_parameters.full_attention': .*or null for none"
+refuses cohere_compass '{"sliding_window": null}' "key 'sliding_window': found nothing, expected a whole number"
+refuses cohere_compass '{"rope_parameters": {"rope_type": "default", "rope_theta": 50.0}}' \
+    "key 'rope_parameters.sliding_attention': .*or null for none"
+refuses modernbert_decoder '{"sliding_window": -1}' "key 'sliding_window': found -1"
+refuses modernbert_decoder '{"sliding_window": "-", "local_attention": null}' "key 'local_attention': found nothing"
+refuses modernbert_decoder '{"sliding_window": "-", "local_attention": 1}' "key 'local_attention': found 1"
+refuses modernbert_decoder '{"classifier_activation": "mish"}' "key 'classifier_activation': found \"mish\""
+refuses modernbert_decoder '{"rope_scaling": {"rope_type": "linear", "factor": 2.0}}' "key 'rope_scaling': .*expected none"
+refuses lara_mini '{"sliding_window": null}' "key 'sliding_window': found nothing, expected a whole number"
+refuses lara_mini '{"hidden_act": "gelu"}' "key 'hidden_act': found \"gelu\", expected \"silu\""
+refuses lara_mini '{"partial_rotary_factor": 0.34}' "key 'partial_rotary_factor': found 0.34, expected 1"
+refuses lara_mini '{"layer_types": ["linear_attention", "wavy", "full_attention", "full_attention"]}' \
+    "key 'layer_types.1': found \"wavy\""
 refuses axk2 '{"moe_layer_freq": 2}' "key 'moe_layer_freq': found 2, expected 1"
 refuses longcat_flash '{"num_hidden_layers": 5}' "key 'num_hidden_layers': found 5, expected twice num_layers"
 refuses longcat_flash '{"num_layers": "-", "num_hidden_layers": 3}' "key 'num_hidden_layers': found 3, expected an even"

@@ -5,14 +5,14 @@ on them.
 
     families_modern.py DIR [NAME...]    makes all, or these, in DIR (torch, transformers)
 
-Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_bias, lfm2_moe), Mamba-2 (granitemoehybrid,
-granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe); Mamba-2 next to
-attention (falcon_h1 and those that begin so); the delta rule (olmo_hybrid, olmo_hybrid_rope), also with a decay for each
-number of a key (kimi_linear, bailing_hybrid and those that begin so); pairs of layers with experts across them
-(longcat_flash, longcat_flash_yarn); linear attention (minimax, minimax_plain); transformer blocks that layers share
-(zamba2, zamba2_plain). The others are mixtures of what older families have. Each is a folder as published, with
-ref.json (token ids, the layers that attend, the greedy continuation of the first sequence) and ref.safetensors
-(sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
+Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_bias, lfm2_moe), Mamba-2
+(granitemoehybrid, granitemoehybrid_plain, bamba), Mamba (jamba), and layers of one block (nemotron_h, nemotron_h_moe);
+Mamba-2 next to attention (falcon_h1 and those that begin so); the delta rule (olmo_hybrid, olmo_hybrid_rope, lara_mini,
+lara_mini_untied), also with a decay for each number of a key (kimi_linear, bailing_hybrid and those that begin so);
+pairs of layers with experts across them (longcat_flash, longcat_flash_yarn); linear attention (minimax, minimax_plain);
+transformer blocks that layers share (zamba2, zamba2_plain). The others are mixtures of what older families have. Each
+is a folder as published, with ref.json (token ids, the layers that attend, the greedy continuation of the first
+sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
 import json
 import pathlib
 import re
@@ -57,6 +57,7 @@ BLOCKS_M3 = dict(head_dim=8, num_local_experts=6, num_experts_per_tok=2, interme
                  dense_intermediate_size=24, shared_intermediate_size=20, index_head_dim=8, index_block_size=8,
                  index_topk_blocks=6)
 EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, image_size=28, patch_size=14)
+LARA = ALL_EXPERTS | EXPERTS | dict(linear_key_head_dim=5, linear_value_head_dim=6, linear_conv_kernel_dim=3)
 GLM_EYES = dict(hidden_size=4, intermediate_size=4, depth=1, num_heads=1, patch_size=2)
 STILL = LATENT | dict(qk_rope_head_dim=0)
 PHI = SMALL | dict(num_attention_heads=2, num_key_value_heads=1)
@@ -65,6 +66,9 @@ PHI_EARS = dict(hidden_size=4, intermediate_size=4, num_blocks=1, num_attention_
                 depthwise_separable_out_channel=4, nemo_conv_channels=4, input_size=8, bias_max_distance=4)
 QWEN_EYES = dict(depth=1, hidden_size=16, embed_dim=4, num_heads=1, patch_size=2, out_hidden_size=16, mlp_ratio=1,
                  intermediate_size=4, num_position_embeddings=4, deepstack_visual_indexes=[0], fullatt_block_indexes=[0])
+BERT = {key: value for key, value in SMALL.items() if key != "num_key_value_heads"}
+COMPASS_EYES = dict(depth=1, hidden_size=4, intermediate_size=4, num_heads=1, out_hidden_size=16, patch_size=2,
+                    num_position_embeddings=4, deepstack_visual_indexes=[0])
 GLM_EYES = dict(depth=1, hidden_size=4, num_heads=1, patch_size=2, image_size=4, out_hidden_size=16, intermediate_size=4)
 EARS = dict(d_model=4, encoder_layers=1, encoder_attention_heads=1, encoder_ffn_dim=4, num_mel_bins=2, output_dim=16,
             max_source_positions=4, downsample_hidden_size=2)
@@ -467,6 +471,34 @@ def cases():
             audio_config=PHI_EARS, original_max_position_embeddings=16, rope_parameters={
                 "rope_type": "longrope", "rope_theta": 500.0, "partial_rotary_factor": 0.75,
                 "short_factor": [1.0, 1.5, 2.5], "long_factor": [1.2, 3.0, 5.0]}),
+        "lara_mini": make_config(
+            "lara_mini", **LARA, num_hidden_layers=4, head_dim=6, num_experts=5, sliding_window=7,
+            shared_expert_intermediate_size=20, linear_num_key_heads=2, linear_num_value_heads=4),
+        "lara_mini_untied": make_config(
+            "lara_mini", **LARA, num_hidden_layers=3, head_dim=8, num_experts=4, sliding_window=5,
+            shared_expert_intermediate_size=10, linear_num_key_heads=3, linear_num_value_heads=3,
+            attention_bias=True, norm_topk_prob=False, tie_word_embeddings=False, rms_norm_eps=1e-3,
+            layer_types=["full_attention", "linear_attention", "sliding_attention"], rope_parameters=ROPE | {
+                "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}),
+        "cohere_compass": make_config(
+            "cohere_compass_text", **SMALL, num_hidden_layers=4, sliding_window=7, logit_scale=0.3,
+            layer_types=["sliding_attention"] * 3 + ["full_attention"], rope_parameters={
+                "sliding_attention": ROPE | {"mrope_section": [1, 1, 0], "mrope_interleaved": True},
+                "full_attention": None}),
+        "cohere_compass_vision": make_config(
+            "cohere_compass", vision_config=COMPASS_EYES, text_config=SMALL | dict(
+                num_hidden_layers=2, sliding_window=5, attention_bias=True, layer_norm_eps=1e-3, logit_scale=2.5,
+                layer_types=IN_TURNS[:2], rope_parameters={
+                    "sliding_attention": ROPE | {"mrope_section": [1, 1, 0]}, "full_attention": {
+                        "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16,
+                        "rope_theta": 500.0}})),
+        "modernbert_decoder": make_config("modernbert-decoder", **BERT, num_hidden_layers=4, local_attention=11),
+        "modernbert_decoder_biases": make_config(
+            "modernbert-decoder", **BERT, num_hidden_layers=3, local_attention=14, norm_bias=True, attention_bias=True,
+            mlp_bias=True, decoder_bias=False, classifier_bias=True, classifier_activation="silu",
+            hidden_activation="relu", tie_word_embeddings=False, norm_eps=1e-3, layer_types=IN_TURNS,
+            rope_parameters={"full_attention": ROPE | {"rope_type": "linear", "factor": 3.0},
+                             "sliding_attention": ROPE | {"rope_theta": 77.0}}),
         "glm5_next": make_config("glm5_next", vision_config=GLM_EYES, text_config=STILL | EXPERTS | INDEX | dict(
             num_hidden_layers=4, n_routed_experts=5, mlp_layer_types=["dense", "sparse", "sparse", "sparse"],
             linear_num_heads=3, linear_head_dim=6)),

@@ -38,6 +38,7 @@ SCALINGS = (
     dict(YARN, mscale=0.7, mscale_all_dim=0.5, truncate=False), dict(YARN, attention_factor=0.8),
     {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
      "original_max_position_embeddings": 32})
+PLAIN = {"rope_type": "default", "rope_theta": 77.0}
 
 
 def layer_lists(value, n):
@@ -62,6 +63,9 @@ def others(key, value, config):
         return [dict(s, rope_theta=value["rope_theta"],
                      **{k: v for k, v in value.items() if k in ("partial_rotary_factor", "llama_4_scaling_beta")})
                 for s in SCALINGS] + [dict(value, rope_theta=77.0)]
+    if key == "rope_parameters" and isinstance(value, dict):       # of each kind of layers
+        return [dict(value, **{kind: other}) for kind, own in value.items()
+                for other in [dict(s, rope_theta=500.0) for s in SCALINGS[:3]] + [PLAIN, None] if other != own]
     if key == "time_step_limit":
         return [[0.3, 1.0], [0.0, 0.5], None]
     if isinstance(value, list) and value and all(isinstance(v, float) for v in value):     # multipliers, one by one

@@ -33,6 +33,8 @@ WHOLE = {"perception_lm": {"vision_config": {"model_args": {"embed_dim": 8}}},
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 TEXT = {"mistral_large4": {"kv_source_layers": [0, 1], "no_rope_layers": [1, 0], "q_lora_rank": None,
                            "mlp_layer_types": ["dense", "sparse"]},
+        "cohere_compass": {"layer_types": ["sliding_attention", "full_attention"],
+                           "rope_parameters": {"sliding_attention": ROPE, "full_attention": None}},
         "mllama": {"num_hidden_layers": 3, "cross_attention_layers": [1]},
         "ernie4_5_vl_moe": {"moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": [12, 6],
                             "mlp_layer_types": ["dense", "sparse"], "rope_parameters": ROPE | {"mrope_section": [1, 1, 2]}},

@@ -75,7 +75,9 @@
     X(glm5_next, glm5_next) X(glm5_next, glm5_next_published) \
     X(mistral_large4, mistral_large4) X(mistral_large4, mistral_large4_shared) \
     X(flint, flint) X(flint, flint_bias) X(phi4_multimodal, phi4_multimodal) \
-    X(phi4_multimodal, phi4_multimodal_published)
+    X(phi4_multimodal, phi4_multimodal_published) X(lara_mini, lara_mini) X(lara_mini, lara_mini_untied) \
+    X(cohere_compass, cohere_compass) X(cohere_compass, cohere_compass_vision) \
+    X(modernbert_decoder, modernbert_decoder) X(modernbert_decoder, modernbert_decoder_biases)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

@@ -24,7 +24,8 @@
     X(mllama) X(mistral4) X(aria) X(internlm2) X(ernie4_5_vl_moe) X(glm_ocr) X(paddleocr_vl) \
     X(minicpm) X(orion) X(xverse) X(chatglm) X(qwen) X(bailing_moe) X(baichuan) X(plm) X(dbrx) \
     X(smallthinker) X(deepseek_moe) X(arctic) X(openelm) X(deci) \
-    X(mistral_large4) X(flint) X(phi4_multimodal) X(glm5_next) X(deepseek_v4)
+    X(mistral_large4) X(flint) X(phi4_multimodal) X(lara_mini) X(cohere_compass) \
+    X(modernbert_decoder) X(glm5_next) X(deepseek_v4)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)

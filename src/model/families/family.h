@@ -20,6 +20,7 @@ enum sh_role {
     SH_OWN_EMBED, SH_OWN_PROJ, SH_OWN_NORM_W,   /* embeddings of layers (streams.c)               */
     SH_STREAM_IN_1, SH_STREAM_IN_2, SH_STREAM_IN_3, SH_STREAM_OUT_1, SH_STREAM_OUT_2, SH_STREAM_OUT_3,
     SH_HYPER_HEAD_W, SH_HYPER_HEAD_BASE, SH_HYPER_HEAD_SCALE,                               /* hyper.c */
+    SH_HEAD_DENSE_W, SH_HEAD_DENSE_B, SH_HEAD_NORM_W, SH_HEAD_NORM_B,   /* head.c */
     SH_ROPE_POWERS,                         /* [1, n_rot / 2]: sh_rope.power                      */
     SH_ATTN_NORM_W, SH_ATTN_NORM_B,         /* from here on: one for each layer                   */
     SH_Q_W, SH_Q_B, SH_K_W, SH_K_B, SH_V_W, SH_V_B, SH_O_W, SH_O_B,

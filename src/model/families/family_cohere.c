@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cohere's Command R (2024): both blocks read one layer norm without bias, neighbouring elements rotate together,
  * logits are scaled; larger models norm queries and keys, each head with weights of its own. Command R7B and A
- * (cohere2): a window in three of four layers, and no rotation in the others; cohere2_moe: the same with experts. */
+ * (cohere2): a window in three of four layers, and no rotation in the others; cohere2_moe: the same with experts.
+ * North Micro Vision (cohere_compass, 2026): each kind of layers has a rotation of its own, of two halves, or none. */
+#include <stdio.h>
+
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -130,3 +133,49 @@ const struct sh_family sh_family_cohere2_moe = {
     .knows = " sliding_window sliding_window_pattern layer_types mlp_layer_types first_k_dense_replace "
              "prefix_dense_intermediate_size prefix_dense_sliding_window_pattern ",
     .shape = shape_moe, .finish = finish_moe};
+
+/* ---- rotation by kind ---- */
+
+static int shape_compass(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    int tied = 0;                       /* of a model with pictures, whatever the text part says */
+    if (sh_config_has_text(c)) {
+        if (sh_config_outer_flag(c, "tie_word_embeddings", &tied, e))
+            return -1;
+        a->flags = tied ? a->flags | SH_TIED_HEAD : a->flags & ~(unsigned)SH_TIED_HEAD;
+    }
+    if (sh_config_is_null(c, "sliding_window"))
+        return sh_config_refuse(c, "sliding_window", "a whole number", e);
+    return sh_config_window(c, 4096, a, e) || sh_config_windows(c, sh_from_layer, a->n_layer, a, e) ? -1 : 0;
+}
+
+/* Positions in a text are equal on all axes, so the sections of the rotation (mrope_section) are without effect. */
+static int finish_compass(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    static const char *const kinds[] = {"rope_parameters.full_attention", "rope_parameters.sliding_attention"};
+    int turns = 0;
+    for (int i = 0; i < a->n_layer; i++) {
+        const char *kind = kinds[sh_arch_window(a, i) > 0];
+        char base[64];
+        snprintf(base, sizeof base, "%s.rope_theta", kind);
+        if (!sh_config_has(c, kind))
+            return sh_config_refuse(c, kind, "the parameters of the rotation, or null for none", e);
+        if (sh_config_is_null(c, kind))
+            sh_arch_keep_still(a, i);
+        else if (!sh_config_is_set(c, base))
+            return sh_config_refuse(c, base, "the base of the rotation", e);
+        else
+            turns = 1;
+    }
+    return turns ? sh_config_whole_ropes_by_kind(a, c, e) : 0;
+}
+
+const struct sh_family sh_family_cohere_compass = {
+    .special = "parallel blocks; windows, each kind of layers with a rotation of its own or none",
+    .name = "cohere_compass", .model_types = SH_WORDS("cohere_compass_text", "cohere_compass"),
+    .architectures = SH_WORDS("CohereCompassForCausalLM", "CohereCompassTextModel"), .prefixes = sh_llama_prefixes,
+    .start = {.norm = SH_NORM_LAYER, .act = SH_ACT_SILU, .pos = SH_POS_ROTARY, .type = SH_F32, .norm_eps = 1e-5f,
+              .init_std = 0.02f, .max_pos = 8192, .rotary_share = 1, .rope = {.base = 10000},
+              .local_rope = {.base = 10000}, .flags = SH_LLAMA_FLAGS | SH_PARALLEL | SH_ONE_NORM | SH_TIED_HEAD},
+    .keys = keys, .params = params, .knows = " sliding_window layer_types ", .shape = shape_compass,
+    .finish = finish_compass};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Qwen3-Next and Qwen 3.5 (Qwen team, 2025; 2026): for every three layers of the gated delta rule (recurrent.c), one
  * that attends, multiplies attention's output by the sigmoid of a gate, and rotates a quarter of each head; norms'
- * weights are stored less 1. */
+ * weights are stored less 1. Lara 4 Mini (Translated, 2026): the gated delta rule in two of five layers, windows with
+ * rotation in two, and one without positions. */
 #include "src/model/config.h"
 #include "src/model/families/families.h"
 
@@ -35,16 +36,21 @@ static const struct sh_key keys_next[] = {
     SH_LINEAR(O, SH_LAYER "self_attn.o_proj", MODEL, Q, SH_HAS_OUT_BIAS, 0)
 #define IN(part, tensor, out, how) \
     SH_MATRIX(RECUR_##part##_W, SH_LAYER "linear_attn." tensor ".weight", out, MODEL, how)
-#define DELTA \
+#define DELTA DELTA_NORMED("norm")
+#define DELTA_NORMED(norm_name) \
     SH_MATRIX(RECUR_CONV, SH_LAYER "linear_attn.conv1d.weight", RECUR_CHANNELS, RECUR_KERNEL, 0), \
     SH_VECTOR(RECUR_LOG_A, SH_LAYER "linear_attn.A_log", RECUR_HEADS, 0, 0), \
     SH_VECTOR(RECUR_STEP, SH_LAYER "linear_attn.dt_bias", RECUR_HEADS, 0, 0), \
-    SH_VECTOR(RECUR_NORM_W, SH_LAYER "linear_attn.norm.weight", RECUR_HEAD, 0, 0), \
+    SH_VECTOR(RECUR_NORM_W, SH_LAYER "linear_attn." norm_name ".weight", RECUR_HEAD, 0, 0), \
     SH_MATRIX(RECUR_OUT_W, SH_LAYER "linear_attn.out_proj.weight", MODEL, RECUR_VALUES, 0)
 #define DELTA_APART \
     DELTA, IN(Q, "in_proj_qkv", RECUR_KEYS, 0), IN(K, "in_proj_qkv", RECUR_KEYS, 0), \
     IN(V, "in_proj_qkv", RECUR_VALUES, 0), IN(Z, "in_proj_z", RECUR_VALUES, 0), IN(B, "in_proj_b", RECUR_HEADS, 0), \
     IN(A, "in_proj_a", RECUR_HEADS, 0)
+#define STACKS \
+    SH_EXPERT_PART(GATE, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, 0), \
+    SH_EXPERT_PART(UP, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, 0), \
+    SH_EXPERT_PART(DOWN, "mlp.experts.down_proj", MODEL, EXPERT_FF, 0)
 #define SHARED \
     SH_ROUTER("mlp.gate.weight"), SH_SHARED("mlp.shared_expert"), \
     SH_SHARED_PART(SCALE, "mlp.shared_expert_gate.weight", ONE_ROW, MODEL)
@@ -57,9 +63,13 @@ static const struct sh_param params_next[] = {
 static const struct sh_param params[] = {ATTENTION, DELTA_APART, {.name = NULL}};
 /* Published as stacks, or expert by expert. */
 static const struct sh_param params_moe[] = {
-    ATTENTION, SHARED, SH_EXPERT_PART(GATE, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, 0),
-    SH_EXPERT_PART(UP, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, 0),
-    SH_EXPERT_PART(DOWN, "mlp.experts.down_proj", MODEL, EXPERT_FF, 0), SH_LLAMA_EXPERTS, DELTA_APART, {.name = NULL}};
+    ATTENTION, SHARED, STACKS, SH_LLAMA_EXPERTS, DELTA_APART, {.name = NULL}};
+static const struct sh_param params_lara[] = {
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_QK_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_FEED,
+    SH_ROUTER("mlp.gate.weight"), SH_SHARED("mlp.shared_expert"), STACKS, SH_LLAMA_EXPERTS, DELTA_NORMED("out_norm"),
+    IN(Q, "in_proj", RECUR_KEYS, 0), IN(K, "in_proj", RECUR_KEYS, 0), IN(V, "in_proj", RECUR_VALUES, 0),
+    IN(Z, "in_proj", RECUR_VALUES, 0), IN(B, "in_proj", RECUR_HEADS, 0), IN(A, "in_proj", RECUR_HEADS, 0),
+    {.name = NULL}};
 
 static int delta_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
@@ -74,6 +84,32 @@ static int delta_shape(struct sh_arch *a, const struct sh_config *c, struct sh_e
     return sh_config_check_delta(c, a, e);
 }
 
+/* Without a list: the pattern of the released model. */
+static int lara_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    enum { WHOLE = 1, WINDOW, RECURRENT };
+    static const struct sh_word kinds[] = {
+        {"full_attention", WHOLE}, {"sliding_attention", WINDOW}, {"linear_attention", RECURRENT}, {NULL, 0}};
+    static const int pattern[] = {RECURRENT, WINDOW, RECURRENT, WHOLE, WINDOW};
+    int listed = sh_config_has(c, "layer_types.0");
+    if (sh_config_is_null(c, "sliding_window"))
+        return sh_config_refuse(c, "sliding_window", "a whole number", e);
+    if (sh_config_window(c, 512, a, e))
+        return -1;
+    for (int i = 0; i < a->n_layer; i++) {
+        int kind = pattern[i % 5];
+        if (listed && sh_config_choice_at(c, "layer_types", i, kinds, &kind, e))
+            return -1;
+        sh_config_set_block(a, i, kind == RECURRENT ? SH_BLOCK_RECURRENT : SH_BLOCK_ATTENTION);
+        if (kind != WINDOW)
+            sh_arch_see_all(a, i);
+        if (kind == WHOLE)
+            sh_arch_keep_still(a, i);
+    }
+    a->d_ff = a->mix.width;
+    return sh_config_check_delta(c, a, e);
+}
+
 static int next_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     return sh_qwen_mixture_shape(a, c, e) || delta_shape(a, c, e) ? -1 : 0;
@@ -84,6 +120,11 @@ static int moe_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err
 {
     a->d_ff = a->d_ff ? a->d_ff : a->mix.width;
     return delta_shape(a, c, e);
+}
+
+static int lara_finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    return sh_config_check_attends(c, "layer_types", a, e) || sh_config_whole_rope(a, c, e) ? -1 : 0;
 }
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
@@ -123,3 +164,14 @@ const struct sh_family sh_family_qwen3_5_moe = {
                                   .flags = FLAGS | SH_MIX_NORMED},
     .keys = keys_moe, .params = params_moe, .gguf = &sh_gguf_qwen3_5_moe, .only = ONLY, .knows = KNOWS,
     .shape = moe_shape, .finish = finish};
+
+const struct sh_family sh_family_lara_mini = {
+    .special = "gated delta rule in two of five layers, windows with rotation, experts",
+    .name = "lara_mini", .model_types = SH_WORDS("lara_mini"),
+    .architectures = SH_WORDS("LaraMiniForCausalLM", "LaraMiniModel"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START, .n_kv_head = 4, .d_head = 128,
+              .recurrent = {.n_k = 8, .n_v = 16, .d_k = 128, .d_v = 128, .kernel = 4},
+              .mix = {.n = 128, .used = 4, .width = 512, .shared_width = 512},
+              .flags = SH_LLAMA_FLAGS | SH_HAS_QK_NORM | SH_MIX_NORMED | SH_TIED_HEAD},
+    .keys = keys_next, .params = params_lara, .only = SH_WORDS("hidden_act=\"silu\""),
+    .knows = " layer_types sliding_window ", .shape = lara_shape, .finish = lara_finish};

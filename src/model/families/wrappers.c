@@ -7,6 +7,7 @@
 
 const char *const sh_wrappers[] = {
     "AriaForConditionalGeneration", "AyaVisionForConditionalGeneration", "Cohere2VisionForConditionalGeneration",
+    "CohereCompassForConditionalGeneration",
     "DeepseekVLForConditionalGeneration", "DeepseekVLHybridForConditionalGeneration",
     "Ernie4_5_VLMoeForConditionalGeneration", "Exaone4_5_ForConditionalGeneration", "Glm46VForConditionalGeneration",
     "Glm4vForConditionalGeneration", "Glm4vMoeForConditionalGeneration", "GlmAsrForConditionalGeneration",
@@ -36,7 +37,8 @@ const struct sh_wrapped_part sh_wrapped_parts[] = {
     {"Qwen3OmniMoeForConditionalGeneration", "thinker_config", "text_config"}, {NULL, NULL, NULL}};
 
 const struct sh_wrapped_sizes sh_wrapped_sizes[] = {
-    {"cohere2", 40, 8192, 64, 0, 22528, 256000}, {"llama", 32, 4096, 32, 0, 11008, 32000},
+    {"cohere2", 40, 8192, 64, 0, 22528, 256000}, {"cohere_compass", 40, 8192, 64, 0, 22528, 256000},
+    {"llama", 32, 4096, 32, 0, 11008, 32000},
     {"mistral", 32, 4096, 32, 8, 14336, 32000}, {"mistral_large4", 72, 6144, 64, 64, 24576, 204800},
     {"qwen2", 32, 4096, 32, 32, 22016, 151936},
     {NULL, 0, 0, 0, 0, 0, 0}};
