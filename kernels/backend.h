@@ -30,7 +30,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 22
+#define SH_BACKEND_ABI 23
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -78,7 +78,8 @@ enum sh_norm_kind {
     SH_NORM_LAYER,                      /* (x - mean) / sqrt(var + eps) * weight + bias            */
     SH_NORM_RMS,                        /* x / sqrt(mean of squares + eps) * weight + bias         */
     SH_NORM_SCALE,                      /* x * weight + bias                                       */
-    SH_NORM_CUT                         /* max(0, x - mean - eps * sqrt(var)) * weight + bias      */
+    SH_NORM_CUT,                        /* max(0, x - mean - eps * sqrt(var)) * weight + bias      */
+    SH_NORM_LENGTH                      /* x / sqrt(sum of squares + eps) * weight + bias          */
 };
 
 /* Norms each row. To norm every head of q or k, pass the view [rows * heads, d_head]. */

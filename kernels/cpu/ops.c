@@ -144,6 +144,7 @@ static void norm_row(void *arg, int row)
     int is_cut = a->kind == SH_NORM_CUT;
     float mean = a->kind == SH_NORM_LAYER || is_cut ? mean_of(x, a->x.cols) : 0.0f;
     float squares = a->kind == SH_NORM_SCALE ? 1 : mean_square(x, a->x.cols, mean);
+    squares *= a->kind == SH_NORM_LENGTH ? (float)n : 1;
     float inverse = a->kind == SH_NORM_SCALE || is_cut ? 1 : 1.0f / sqrtf(squares + a->eps);
     float least = is_cut ? a->eps * sqrtf(squares) : 0;
     for (size_t at = 0; at < n; at += CHUNK) {

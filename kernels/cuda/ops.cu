@@ -32,7 +32,9 @@ template <typename T> __global__ void normalise(struct norm a)
     for (int i = (int)threadIdx.x; i < a.cols; i += THREADS)
         squares += (row[i] - mean) * (row[i] - mean);
     float variance = block_sum<THREADS>(part, squares) / (float)a.cols;
-    float inverse = a.kind == SH_NORM_LAYER || a.kind == SH_NORM_RMS ? 1.0f / sqrtf(variance + a.eps) : 1.0f;
+    int scales = a.kind == SH_NORM_LAYER || a.kind == SH_NORM_RMS || a.kind == SH_NORM_LENGTH;
+    float mass = a.kind == SH_NORM_LENGTH ? variance * (float)a.cols : variance;
+    float inverse = scales ? 1.0f / sqrtf(mass + a.eps) : 1.0f;
     float least = a.kind == SH_NORM_CUT ? a.eps * sqrtf(variance) : 0.0f;
     for (int i = (int)threadIdx.x; i < a.cols; i += THREADS) {
         float y = (row[i] - mean) * inverse;

@@ -56,6 +56,7 @@ struct sh_roofline sh_capacity_roofline(const struct sh_capacity_ask *a, int sta
     struct sh_roofline r = {0};
     const struct sh_kv_facts *f = &a->shape->f;
     sh_split_stage(a, stage, 1, &g);
+    sh_kv_weights_again(a->shape, g.first, g.last, &a->weights, &g.parts);
     double experts = (double)g.parts.bytes[SH_PART_EXPERTS], tp = a->tp;
     double apart = (double)(g.parts.bytes[SH_PART_EMBED] + g.parts.bytes[SH_PART_POSITIONS] +
                             g.parts.bytes[SH_PART_VISION] + g.parts.bytes[SH_PART_HEAD]);

@@ -73,6 +73,7 @@ static int fill_layers(struct sh_kv_shape *s, struct sh_err *e)
             return sh_fail(e, "%s: pattern: found '%c', expected letters of G L C S M * - E I H B P Q .", f->name,
                            f->pattern[(size_t)i % n]);
         l->borrows = i >= f->layers - f->borrowed;
+        l->again = i >= f->again_from && i < f->again_from + f->again;
         if (n_feed)
             l->feed = f->feeds[(size_t)i % n_feed] == 'E' ? SH_FEED_EXPERTS : SH_FEED_PLAIN;
         else if (l->feed == SH_FEED_PLAIN && f->experts && !strchr(f->pattern, 'E') && i >= f->dense_first &&

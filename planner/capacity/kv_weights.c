@@ -349,23 +349,36 @@ static void put(const struct sh_kv_shape *m, const struct sh_weight_types *t, in
     }
 }
 
-void sh_kv_weights_layers(const struct sh_kv_shape *m, int first, int last, const struct sh_weight_types *t,
-                          struct sh_kv_parts *p)
+/* again: of the layers that have the weights of earlier ones; 0: of the others. */
+static void add_layers(const struct sh_kv_shape *m, int first, int last, const struct sh_weight_types *t, int again,
+                       struct sh_kv_parts *sum)
 {
-    struct sh_kv_parts sum = {{0}, {0}};
     for (int i = first; i < last;) {
         struct sh_kv_alike alike[SH_MOST_ALIKE];
         int groups = sh_kv_shape_alike(m, &i, last, alike);
         for (int k = 0; k < groups; k++) {
             struct sh_kv_parts one = {{0}, {0}};
-            uint64_t n = (uint64_t)alike[k].n;
+            uint64_t n = m->layer[alike[k].layer].again == again ? (uint64_t)alike[k].n : 0;
             one_layer(m, alike[k].layer, t, &one);
             for (int part = 0; part < SH_N_PART; part++) {
-                sum.parameters[part] += n * one.parameters[part];
-                sum.bytes[part] += n * one.bytes[part];
+                sum->parameters[part] += n * one.parameters[part];
+                sum->bytes[part] += n * one.bytes[part];
             }
         }
     }
+}
+
+void sh_kv_weights_again(const struct sh_kv_shape *m, int first, int last, const struct sh_weight_types *t,
+                         struct sh_kv_parts *p)
+{
+    add_layers(m, first, last, t, 1, p);
+}
+
+void sh_kv_weights_layers(const struct sh_kv_shape *m, int first, int last, const struct sh_weight_types *t,
+                          struct sh_kv_parts *p)
+{
+    struct sh_kv_parts sum = {{0}, {0}};
+    add_layers(m, first, last, t, 0, &sum);
     put(m, t, first, last, &sum, p);
 }
 

@@ -80,9 +80,11 @@ static void put_weights(const struct sh_capacity_ask *a, const struct sh_gpu *b,
 {
     const struct sh_kv_facts *f = &a->shape->f;
     const struct sh_weight_types *t = &a->weights;
-    struct sh_kv_parts p = {{0}, {0}}, ends = {{0}, {0}};
+    struct sh_kv_parts p = {{0}, {0}}, ends = {{0}, {0}}, again = {{0}, {0}};
     double tp = c->layout.tp, all = tp * c->layout.dp;
     sh_kv_weights_layers(a->shape, 0, f->layers, t, &p);
+    sh_kv_weights_again(a->shape, 0, f->layers, t, &p);
+    sh_kv_weights_again(a->shape, 0, f->layers, t, &again);
     sh_kv_weights_first(a->shape, t, &ends);
     sh_kv_weights_last(a->shape, t, 0, &ends);
     c->expert_bytes = (double)p.bytes[SH_PART_EXPERTS] / all;
@@ -96,7 +98,8 @@ static void put_weights(const struct sh_capacity_ask *a, const struct sh_gpu *b,
     c->expert_s = 2 * (double)p.parameters[SH_PART_EXPERTS] * c->share / peak_of(&t->experts, b) / all;
     int head = f->tied ? SH_PART_EMBED : SH_PART_HEAD;
     c->head_bytes = (double)(ends.bytes[head] + (f->tied ? ends.bytes[SH_PART_HEAD] : 0)) / tp;
-    c->weight_bytes = c->dense_bytes + c->expert_bytes + (double)sh_kv_parts_sum(ends.bytes) / tp;
+    c->weight_bytes = c->dense_bytes + c->expert_bytes +
+                      ((double)sh_kv_parts_sum(ends.bytes) - (double)sh_kv_parts_sum(again.bytes)) / tp;
     c->head_s = 2 * (double)ends.parameters[head] / c->peak / tp;
     c->adapters = (double)a->lora.adapters;
     c->adapter_bytes = 2 * (double)sh_lora_parameters(a->shape, 0, f->layers, &a->lora, c->layout.tp);

@@ -246,6 +246,9 @@ class record:
     def _begin_run(self, n_head, n_kv_head, d_head, device, dtype):
         """When the first attention comes: only then are shapes known."""
         c = self._config
+        if number(c, "n_recurrent_loops", default=1) > 1:
+            raise failed("shears.record", "some layers of this model run several times in a pass",
+                         "shears trace records each time as a layer of its own")
         is_encoder = self.attention == "bidirectional"
         layers = ("encoder_layers", "num_encoder_layers") if is_encoder else ("decoder_layers", "num_decoder_layers")
         n_layer = number(c, *layers, "num_hidden_layers", "n_layer", "n_layers", "num_layers")

@@ -178,7 +178,7 @@ static void info_shape(struct sh_out *o, const struct sh_model *m)
     sh_out_int(o, "vocab_size", "vocabulary", c->n_vocab);
     sh_out_int(o, "max_positions", "positions", c->max_pos);
     sh_out_text(o, "position_kind", "position encoding", positions[c->pos]);
-    sh_out_text(o, "norm", "norm", c->norm == SH_NORM_RMS ? "rms" : "layer");
+    sh_out_text(o, "norm", "norm", c->norm == SH_NORM_RMS ? "rms" : c->norm == SH_NORM_LENGTH ? "length" : "layer");
     sh_out_bool(o, "gated", "gated feed-forward", (c->flags & SH_GATED) != 0);
     sh_out_bool(o, "tied_head", "head tied to embedding", (c->flags & SH_TIED_HEAD) != 0);
     char *local = local_layers(c);

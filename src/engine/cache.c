@@ -66,14 +66,15 @@ static int check_places(const struct sh_session_setup *s, struct sh_err *e)
 {
     const struct sh_arch *a = s->arch;
     int places, slots;
-    int late = (a->flags & SH_QK_NORM_LATE) != 0;
+    int late = (a->flags & SH_QK_NORM_LATE) != 0, learned = a->learned_start > 0;
     if (s->positions == SH_POSITIONS_CACHE && a->flags & (SH_CHUNKED | SH_ROUNDS_SLOPES))
         return sh_misused(e, "--positions cache: not possible with this model, whose chunks or slopes depend on the "
                           "place in the text");
-    if (s->positions == SH_POSITIONS_CACHE && (late || a->temper > 0))
+    if (s->positions == SH_POSITIONS_CACHE && (late || learned || a->temper > 0))
         return sh_misused(e, "--positions cache: not possible with this model, which %s",
-                          late ? "normalises queries and keys after their rotation"
-                               : "scales queries by their place in the text");
+                          late      ? "normalises queries and keys after their rotation"
+                          : learned ? "multiplies queries by learned factors after their rotation"
+                                    : "scales queries by their place in the text");
     if (s->positions != SH_POSITIONS_CACHE || a->pos == SH_POS_ALIBI || a->pos == SH_POS_NONE ||
         (places = sh_kv_setup_places(s)) <= a->max_pos)
         return 0;

@@ -40,8 +40,8 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     size_t ranked = n * (size_t)(r->rank > 2 * r->gate_rank ? r->rank : 2 * r->gate_rank);
     size_t operands = ranked > values ? ranked : values;
     int f32_up = c->flags & (SH_GATED | SH_HAS_SUB_NORM) || c->act == SH_ACT_XIELU;
-    int has_block = c->norm_place == SH_NORM_BOTH || c->norm_place == SH_NORM_OUT ||
-                    c->norm_place == SH_NORM_BY_KIND || sh_arch_scales(c) || c->mix.attends || c->shared.n || s->hyper;
+    int place = c->norm_place, norms = place == SH_NORM_BOTH || place == SH_NORM_OUT || place == SH_NORM_BY_KIND;
+    int has_block = norms || c->rate_start > 0 || sh_arch_scales(c) || c->mix.attends || c->shared.n || s->hyper;
     const struct part all[N_PART] = {
         {&a->x, hidden * operand}, {&a->q, q * f32}, {&a->k, kv * f32}, {&a->v, kv * f32},
         {&a->mixed, q * (sh_arch_mixes_f32(c) ? f32 : operand)}, {&a->up, wide * operand},

@@ -198,7 +198,7 @@ size_t sh_arch_late_at(const struct sh_arch *a)
 
 size_t sh_arch_row(const struct sh_arch *a)
 {
-    return sh_arch_late_at(a) + (a->mix.late || a->shared.n ? (size_t)a->d_model : 0);
+    return sh_arch_late_at(a) + (a->mix.late || a->shared.n || a->loop.n ? (size_t)a->d_model : 0);
 }
 
 int sh_arch_shares(const struct sh_arch *a, int layer)
@@ -211,9 +211,17 @@ void sh_arch_make_shared(struct sh_arch *a, int layer)
     a->shared.at[layer / 64] |= (uint64_t)1 << layer % 64;
 }
 
+int sh_arch_first_pass(const struct sh_arch *a, int layer)
+{
+    const struct sh_loop *o = &a->loop;
+    int within = o->n && layer >= o->first && layer < o->first + o->n * o->times;
+    return within ? o->first + (layer - o->first) % o->n : layer;
+}
+
 int sh_arch_number(const struct sh_arch *a, int layer)
 {
-    int number = layer;
+    int past = a->loop.n && layer >= a->loop.first + a->loop.n * a->loop.times;
+    int number = past ? layer - a->loop.n * (a->loop.times - 1) : sh_arch_first_pass(a, layer);
     for (int i = 0; i <= number && i < SH_MOST_LAYERS; i++)
         if (i % 64 == 0 && !a->left_out[i / 64])
             i += 63;

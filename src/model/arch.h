@@ -176,6 +176,9 @@ struct sh_layer_sizes {
     enum sh_block_kind attention, feed;
 };
 
+/* Layers from `first` on, n of them, run `times` times (loop.c); n_layer counts each pass. n 0: none. */
+struct sh_loop { int first, n, times; };
+
 struct sh_arch {
     int n_layer, n_head, n_kv_head;         /* query head h uses KV head h / (n_head / n_kv_head) */
     int d_head, d_model, d_embed, d_ff;     /* d_embed: width of the token embedding              */
@@ -193,6 +196,9 @@ struct sh_arch {
     enum sh_type type;                      /* type that the config states; each tensor has its own */
     float final_eps;                        /* norm_eps of the norm after the last layer; 0: norm_eps */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
+    struct sh_loop loop;
+    float learned_start, rate_start;        /* nGPT (ngpt.c): the number that is stored for a learned factor, and the */
+                                            /* value of a rate, before training; 0: none          */
     int first_bare;                         /* the first layer's first block reads hidden states without a norm */
     enum sh_act dense_act;                  /* of the dense layer before the output product (head.c), if there is one */
     int dense_bias;                         /* … it has a bias                                    */
@@ -259,6 +265,8 @@ void sh_arch_see_all(struct sh_arch *a, int layer);
 int sh_arch_attends(const struct sh_arch *a, int layer);
 /* The number of a layer in the names of tensors, which skips the numbers that are left out. */
 int sh_arch_number(const struct sh_arch *a, int layer);
+/* The first layer that has the weights of this one, which a loop may repeat. */
+int sh_arch_first_pass(const struct sh_arch *a, int layer);
 /* From now on no layer has this number. Returns 0 if it was left out already, else 1. */
 int sh_arch_leave_out(struct sh_arch *a, int number);
 /* Where the layer's norms are; never SH_NORM_BY_KIND. */

@@ -31,12 +31,12 @@ void sh_block_take(const struct sh_layer *l, const struct sh_activations *a, str
     const float *keep = l->vector[what == SH_ADDS_FEED ? SH_MLP_KEEP : SH_ATTN_KEEP];
     float by = c->kept_scale[what] > 0 ? c->kept_scale[what] : 1;
     struct sh_scatter scale = {.out = h, .x = h, .by = by - 1};
+    if (sh_arch_norm_place(c, l->index) == SH_NORM_TAKEN) {
+        sh_layer_norm(l, c, h, h, w, SH_N_ROLE, 0);
+        if (by < 1 || by > 1)
+            l->b->scatter(l->d, &scale);
+    }
     sh_layer_scale(l, h, keep);
-    if (sh_arch_norm_place(c, l->index) != SH_NORM_TAKEN)
-        return;
-    sh_layer_norm(l, c, h, h, w, SH_N_ROLE, 0);
-    if (by < 1 || by > 1)
-        l->b->scatter(l->d, &scale);
 }
 
 void sh_block_between(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h)

@@ -128,7 +128,8 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     static const enum sh_role more[] = {SH_Q_NORM_B, SH_K_NORM_B, SH_O_NORM_W, SH_DOWN_NORM_W, SH_ACT_AP, SH_ACT_AN,
                                         SH_ACT_BETA, SH_ACT_EPS, SH_Q_A_B, SH_KV_A_B, SH_ATTN_GATE_B,
                                         SH_LAMBDA_Q_1, SH_LAMBDA_K_1, SH_LAMBDA_Q_2, SH_LAMBDA_K_2, SH_QUERY_LOG,
-                                        SH_QUERY_KEPT};
+                                        SH_QUERY_KEPT, SH_QUERY_FACTOR, SH_ATTN_GATE_FACTOR, SH_GATE_FACTOR,
+                                        SH_UP_FACTOR, SH_ATTN_RATE, SH_MLP_RATE};
     struct sh_arch a = *shape;
     a.d_head = a.d_head ? a.d_head : a.d_model / a.n_head;
     a.n_kv_head = a.n_kv_head ? a.n_kv_head : a.n_head;
@@ -181,7 +182,8 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
 /* What the head has besides the final norm and the last product, less a norm that the first layer lacks. */
 static void from_ends(const struct sh_family *family, const struct sh_arch *a, struct sh_kv_facts *f)
 {
-    static const enum sh_role of_head[] = {SH_HEAD_DENSE_W, SH_HEAD_DENSE_B, SH_HEAD_NORM_W, SH_HEAD_NORM_B};
+    static const enum sh_role of_head[] = {SH_HEAD_DENSE_W, SH_HEAD_DENSE_B, SH_HEAD_NORM_W, SH_HEAD_NORM_B,
+                                           SH_LOGIT_FACTOR};
     for (size_t i = 0; i < sizeof of_head / sizeof *of_head; i++)
         f->ends_more += numbers_of(family, a, of_head[i], -1);
     if (a->first_bare)
@@ -256,6 +258,8 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
     f->rope_dim = a->latent.d_rope;
     f->nope_dim = a->latent.d_nope;
     f->v_dim = a->d_value ? a->d_value : a->latent.d_v;
+    f->again_from = a->loop.first + a->loop.n;
+    f->again = a->loop.n ? a->loop.n * (a->loop.times - 1) : 0;
     if (from_sizes(c, a, f, e))
         return -1;
     if (family->params && a->recurrent.n_v)

@@ -27,6 +27,7 @@ struct sh_head {
     enum sh_type dtype;
     struct sh_weight *out, *matrix;                     /* out: project_out; NULL: none           */
     struct sh_weight *dense;                            /* NULL: no dense layer                   */
+    float *factor;                                      /* of each logit (ngpt.c); NULL: none     */
     float *dense_b, *dense_norm_w, *dense_norm_b;
     void *dense_y;                                      /* [rows, d_model] f32                    */
     struct sh_weight *stream[3];                        /* of further streams; NULL: none         */
@@ -75,9 +76,11 @@ static int make_room(struct sh_head *h, int most, struct sh_err *e)
     return 0;
 }
 
-static int load_dense(struct sh_head *h, struct sh_model *m, struct sh_err *e)
+/* What few models have. */
+static int load_rest(struct sh_head *h, struct sh_model *m, struct sh_err *e)
 {
-    return sh_layer_matrix(h->b, h->d, m, SH_HEAD_DENSE_W, -1, h->dtype, &h->dense, e) ||
+    return sh_ngpt_factor(h->b, h->d, m, SH_LOGIT_FACTOR, -1, &h->factor, e) ||
+           sh_layer_matrix(h->b, h->d, m, SH_HEAD_DENSE_W, -1, h->dtype, &h->dense, e) ||
            sh_layer_vector(h->b, h->d, m, SH_HEAD_DENSE_B, -1, &h->dense_b, e) ||
            sh_layer_vector(h->b, h->d, m, SH_HEAD_NORM_W, -1, &h->dense_norm_w, e) ||
            sh_layer_vector(h->b, h->d, m, SH_HEAD_NORM_B, -1, &h->dense_norm_b, e) ? -1 : 0;
@@ -94,7 +97,7 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
     if (sh_layer_vector(b, d, m, SH_FINAL_NORM_W, -1, &h->norm_w, e) ||
         sh_layer_vector(b, d, m, SH_FINAL_NORM_B, -1, &h->norm_b, e) ||
         sh_layer_vector(b, d, m, SH_HEAD_B, -1, &h->bias, e) ||
-        sh_layer_matrix(b, d, m, SH_PROJ_OUT, -1, dtype, &h->out, e) || load_dense(h, m, e) ||
+        sh_layer_matrix(b, d, m, SH_PROJ_OUT, -1, dtype, &h->out, e) || load_rest(h, m, e) ||
         sh_hyper_load(b, d, m, SH_HYPER_HEAD_W, -1, &h->hyper, e) ||
         sh_layer_matrix(b, d, m, SH_STREAM_OUT_1, -1, SH_F32, &h->stream[0], e) ||
         sh_layer_matrix(b, d, m, SH_STREAM_OUT_2, -1, SH_F32, &h->stream[1], e) ||
@@ -115,6 +118,7 @@ void sh_head_free(struct sh_head *h)
     h->b->drop(h->d, h->out);
     h->b->drop(h->d, h->matrix);
     h->b->drop(h->d, h->dense);
+    h->b->release(h->d, h->factor);
     h->b->release(h->d, h->dense_b);
     h->b->release(h->d, h->dense_norm_w);
     h->b->release(h->d, h->dense_norm_b);
@@ -197,7 +201,10 @@ static void queue(struct sh_head *h, const void *hidden, int first, int rows)
     }
     struct sh_linear all = {.out = sh_dense(h->logits, SH_F32, rows, sh_dim_size(c, SH_DIM_OUT)), .x = x,
                             .w = h->matrix, .bias = h->bias};
+    struct sh_norm scale = {.out = all.out, .x = all.out, .weight = h->factor, .kind = SH_NORM_SCALE};
     h->b->linear(h->d, &all);
+    if (h->factor)
+        h->b->norm(h->d, &scale);
 }
 
 /* Rows of `out` logits become rows of `vocab`: tokens without a row of the head never come next. */

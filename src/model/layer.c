@@ -101,6 +101,8 @@ static const unsigned char is_apart[SH_N_ROLE] = {
     [SH_RECUR_CONV] = 1, [SH_RECUR_CONV_K] = 1, [SH_RECUR_CONV_V] = 1,
     [SH_LAMBDA_Q_1] = 1, [SH_LAMBDA_K_1] = 1, [SH_LAMBDA_Q_2] = 1, [SH_LAMBDA_K_2] = 1,
     [SH_QUERY_LOG] = 1, [SH_QUERY_KEPT] = 1,
+    [SH_QUERY_FACTOR] = 1, [SH_ATTN_GATE_FACTOR] = 1, [SH_GATE_FACTOR] = 1, [SH_UP_FACTOR] = 1, [SH_ATTN_RATE] = 1,
+    [SH_MLP_RATE] = 1,
     [SH_EXPERT_SCALE] = 1, [SH_Q_EXPERT_W] = 1, [SH_O_EXPERT_W] = 1, [SH_ATTN_MIX_B] = 1, [SH_MIX_B] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
@@ -122,7 +124,7 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
     }
     bad = bad || sh_latent_load(l, m, dtype, e) || sh_experts_new(l, m, e) || sh_streams_load(l, m, e) ||
           sh_attention_experts_load(l, m, e) || sh_recurrent_load(l, m, e) || sh_differential_load(l, m, e) ||
-          sh_head_temper_load(l, m, e);
+          sh_head_temper_load(l, m, e) || sh_ngpt_load(l, m, e);
     b->weight_bits(d, 16);
     sh_model_drop(m, layer);
     sh_model_leave(m);
@@ -292,6 +294,7 @@ static void gate_values(const struct sh_layer *l, const struct sh_activations *a
     gate.gate = sh_dense(a->attn_gate, SH_F32, x.rows, c->gates_heads ? sh_arch_query_heads(c, l->index)
                                                                          : values.cols);
     sh_layer_linear(l, gate.gate, x, SH_ATTN_GATE_W, SH_ATTN_GATE_B, SH_ACT_NONE, 0);
+    sh_layer_scale(l, gate.gate, l->vector[SH_ATTN_GATE_FACTOR]);
     l->b->gate(l->d, &gate);
 }
 
@@ -318,6 +321,8 @@ static struct sh_mat finished(const struct sh_layer *l, const struct sh_activati
     } else if (l->differential) {
         sub = sh_differential_finish(l, a, mixed);
     } else if (c->flags & SH_HAS_SUB_NORM) {
+        if (c->flags & SH_ATTENTION_GATE)
+            gate_values(l, a, mixed, mixed, x);
         sh_layer_norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
     } else {
         gate_values(l, a, sub, mixed, x);
@@ -351,6 +356,7 @@ static void attention(const struct sh_layer *l, struct sh_activations *a, struct
     if ((sh_arch_turns(a->arch, l->index) || sh_arch_tempers(a->arch, l->index)) && !(own && own->turns))
         sh_activations_turn(a, l->index, x.rows, n_seq, start, own);
     norm_queries_keys(l, a->arch, &attend, 1);
+    sh_layer_scale(l, attend.q, l->vector[SH_QUERY_FACTOR]);
     if (l->n_latent)
         l->b->cast(l->d, v, attend.k);
     sh_streams_exchange(l, a, &attend);
@@ -368,7 +374,7 @@ static void add_block(const struct sh_layer *l, const struct sh_activations *a, 
 {
     enum sh_norm_place place = sh_arch_norm_place(a->arch, l->index);
     /* In some models, only certain blocks have that norm. */
-    int normed = (place == SH_NORM_BOTH || place == SH_NORM_OUT) && l->vector[post];
+    int normed = (place == SH_NORM_BOTH || place == SH_NORM_OUT || place == SH_NORM_TAKEN) && l->vector[post];
     struct sh_mat block = sh_dense(a->block, SH_F32, h.rows, h.cols);
     struct sh_scatter add = {.out = h, .x = block, .by = sh_arch_added_by(a->arch, what)};
     if (a->arch->streams.hyper) {
@@ -413,6 +419,8 @@ void sh_layer_feed(const struct sh_layer *l, const struct sh_activations *a, str
         sh_layer_linears(l, both, 2);
         sh_shared_adapt_feed(l, a, gate.gate, gate.up, x);
         sh_layer_scale(l, gate.gate, a->gate_factor);
+        sh_layer_scale(l, gate.gate, l->vector[SH_GATE_FACTOR]);
+        sh_layer_scale(l, gate.up, l->vector[SH_UP_FACTOR]);
         if (sh_arch_cuts(c, l->index))
             l->b->norm(l->d, &cut);
         if (limits)

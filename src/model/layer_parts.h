@@ -55,6 +55,14 @@ void sh_layer_scale(const struct sh_layer *l, struct sh_mat x, const float *fact
 /* Several products of one x. */
 void sh_layer_linears(const struct sh_layer *l, const struct sh_linear *a, int n);
 
+/* Reads the learned factors of nGPT (ngpt.c). What a factor is when it multiplies. */
+int sh_ngpt_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
+int sh_ngpt_factor(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
+                   float **out, struct sh_err *e);
+
+/* After a layer: what follows if a section of layers that runs several times begins next (loop.c). */
+void sh_loop_end(const struct sh_layer *l, const struct sh_activations *a, void *hidden, struct sh_mat h);
+
 /* x = the norm of h that a block reads, maybe with a gate (norm_rank). */
 void sh_block_norm(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, struct sh_mat h,
                    enum sh_role w, enum sh_role bias);

@@ -89,6 +89,7 @@ static int block_of(enum sh_role role)
         [SH_KV_A_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_KV_B_W] = 1, [SH_Q_A_B] = 1, [SH_KV_A_B] = 1, [SH_K_B_W] = 1,
         [SH_LAMBDA_Q_1] = 1, [SH_LAMBDA_K_1] = 1, [SH_LAMBDA_Q_2] = 1, [SH_LAMBDA_K_2] = 1,
         [SH_KEY_BIAS_W] = 1, [SH_KEY_BIAS_B] = 1, [SH_KEY_DECAY] = 1, [SH_QUERY_LOG] = 1, [SH_QUERY_KEPT] = 1,
+        [SH_QUERY_FACTOR] = 1, [SH_ATTN_GATE_FACTOR] = 1, [SH_GATE_FACTOR] = 3, [SH_UP_FACTOR] = 3,
         [SH_V_B_W] = 1, [SH_RECUR_CONV_K] = 2, [SH_RECUR_CONV_V] = 2, [SH_RECUR_A_IN_W] = 2, [SH_RECUR_Z_IN_W] = 2,
         [SH_PAIR_NORM_W] = 1, [SH_BLOCK_OUT_W] = 1, [SH_FEED_ADAPT_W] = 3, [SH_GATE_ADAPT_W] = 3, [SH_UP_ADAPT_W] = 3,
         [SH_UP_W] = 3, [SH_UP_B] = 3, [SH_GATE_W] = 3, [SH_GATE_B] = 3, [SH_DOWN_W] = 3, [SH_DOWN_B] = 3};

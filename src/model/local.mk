@@ -30,6 +30,8 @@ libmodel_a_SOURCES = \
 	%D%/key_bias.c \
 	%D%/latent.c \
 	%D%/limits.c \
+	%D%/loop.c \
+	%D%/ngpt.c \
 	%D%/values.c \
 	%D%/differential.c \
 	%D%/layer_vectors.c \
@@ -71,6 +73,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_deepseek_v4.c \
 	%D%/families/family_diffllama.c \
 	%D%/families/family_doge.c \
+	%D%/families/family_dory.c \
 	%D%/families/family_ernie4_5.c \
 	%D%/families/family_exaone.c \
 	%D%/families/family_exaone4.c \

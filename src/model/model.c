@@ -147,6 +147,7 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
     /* The roles of the embedding's norm, which draws no numbers, are newer: without them a seed keeps its meaning. */
     uint64_t stream = role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
     layer = sh_bound_is_again(m, b, layer) ? sh_arch_block_layer(&m->arch, layer) : layer;
+    layer = sh_arch_first_pass(&m->arch, layer);
     uint64_t seed = sh_rng(sh_rng(m->seed, stream), role < SH_LAYER_ROLE ? 0 : (uint64_t)layer + 1);
     if (b->number)
         seed = sh_rng(seed, (uint64_t)b->number);
@@ -154,8 +155,9 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
         sh_random_normal(at, n, seed, m->arch.init_std);
         return;
     }
+    int learned = role == SH_LOGIT_FACTOR || (role >= SH_QUERY_FACTOR && role <= SH_MLP_RATE);
     for (size_t i = 0; i < n; i++)
-        at[i] = (float)one;
+        at[i] = !learned ? (float)one : role == SH_GATE_FACTOR || role == SH_UP_FACTOR ? 1 : m->arch.learned_start;
 }
 
 /* Made weights, and weights that do not lie in their file as they are wanted, get memory of their own. */

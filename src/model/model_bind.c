@@ -109,7 +109,9 @@ static char *full_name(const struct sh_model *m, const struct sh_param *p, const
 {
     int parts = m->family->parts ? m->family->parts : 1;
     int second = p->form & SH_OF_BLOCK ? sh_arch_block_number(&m->arch, layer) : layer % parts;
-    return spell(p, prefix, sh_arch_number(&m->arch, layer / parts), second, number);
+    int first = sh_arch_number(&m->arch, layer / parts);
+    first = p->form & SH_PAIR_FIRST ? 2 * first : p->form & SH_PAIR_SECOND ? 2 * first + 1 : first;
+    return spell(p, prefix, first, second, number);
 }
 
 /* The same of a tensor that the file may have only for the first layer with its block. */

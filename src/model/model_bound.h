@@ -63,10 +63,12 @@ static inline int sh_bound_is_sliced(const struct sh_param *p)
     return p->count != SH_ONE && !strchr(p->name, '@');
 }
 
-/* Is it a tensor of a shared block that an earlier layer already has? */
+/* Is it a tensor of a shared block, or of a loop, that an earlier layer already has? */
 static inline int sh_bound_is_again(const struct sh_model *m, const struct bound *b, int layer)
 {
     int first = sh_arch_block_layer(&m->arch, layer);
+    if (b->param && sh_arch_first_pass(&m->arch, layer) != layer)
+        return 1;
     if (!b->param || !(b->param->form & SH_OF_BLOCK) || strchr(b->param->name, '%') || first == layer)
         return 0;
     return m->file ? b->stored == sh_bound_at(m, b->param->role, first, 0)->stored

@@ -106,7 +106,7 @@ static const struct bound *places(const struct sh_model *m, int layer, const str
 static size_t repeated(const struct sh_model *m, int in_bytes)
 {
     size_t sum = 0;
-    for (int layer = 0; layer < m->arch.n_layer && m->arch.shared.n; layer++) {
+    for (int layer = 0; layer < m->arch.n_layer && (m->arch.shared.n || m->arch.loop.n); layer++) {
         const struct bound *b, *end = places(m, layer, &b);
         for (; b < end; b++)
             if (sh_bound_is_again(m, b, layer))

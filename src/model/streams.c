@@ -172,6 +172,7 @@ void sh_streams_end(const struct sh_layer *l, const struct sh_activations *a, vo
     }
     if (l->scale < 1 || l->scale > 1)
         add(l, h, h, NULL, l->scale - 1);
+    sh_loop_end(l, a, hidden, h);
 }
 
 /* ---- the streams' beginning and end ---- */

@@ -114,6 +114,20 @@ refuses modernbert_decoder '{"sliding_window": "-", "local_attention": null}' "k
 refuses modernbert_decoder '{"sliding_window": "-", "local_attention": 1}' "key 'local_attention': found 1"
 refuses modernbert_decoder '{"classifier_activation": "mish"}' "key 'classifier_activation': found \"mish\""
 refuses modernbert_decoder '{"rope_scaling": {"rope_type": "linear", "factor": 2.0}}' "key 'rope_scaling': .*expected none"
+refuses dory '{"recurrent_kv_cache_mode": "last_loop"}' "key 'recurrent_kv_cache_mode': found \"last_loop\", expected"
+run generate --model "$SH_GOLDEN/checkpoints/modern/dory" --tokens tokens.jsonl --policy h2o --budget 5 \
+    --positions cache --max-tokens 2
+expect "dory: positions in the text alone" 2 "" "--positions cache: .*learned factors after their rotation"
+refuses dory '{"n_recurrent_loops": 0}' "key 'n_recurrent_loops': found 0"
+refuses dory '{"n_recurrent_loops": 9999}' "key 'n_recurrent_loops': found 9999, expected at most 10000 layers"
+refuses dory '{"n_input_layers": 0, "n_recurrent_layers": 6}' "found 4 layers, of which n_input_layers are 0, n_rec"
+refuses dory '{"n_recurrent_layers": 0, "n_input_layers": 6}' "found 4 layers, of which n_input_layers are 3, n_rec.*0"
+refuses dory '{"sliding_window": null}' "key 'sliding_window': found nothing, expected a whole number"
+refuses dory '{"ngpt_alpha_init": 0}' "key 'ngpt_alpha_init': found 0, expected a number above 0"
+refuses dory '{"initializer_range": 0}' "key 'initializer_range': found 0, expected a number above 0"
+refuses dory '{"rope_parameters": {"full_attention": {"rope_type": "default"}}}' \
+    "key 'rope_parameters.full_attention.rope_theta'"
+refuses dory '{"layer_types": ["full_attention", "mlp", "wavy", "mlp"]}' "key 'layer_types.2': found \"wavy\""
 refuses lara_mini '{"sliding_window": null}' "key 'sliding_window': found nothing, expected a whole number"
 refuses lara_mini '{"hidden_act": "gelu"}' "key 'hidden_act': found \"gelu\", expected \"silu\""
 refuses lara_mini '{"partial_rotary_factor": 0.34}' "key 'partial_rotary_factor': found 0.34, expected 1"

@@ -499,6 +499,14 @@ def cases():
             hidden_activation="relu", tie_word_embeddings=False, norm_eps=1e-3, layer_types=IN_TURNS,
             rope_parameters={"full_attention": ROPE | {"rope_type": "linear", "factor": 3.0},
                              "sliding_attention": ROPE | {"rope_theta": 77.0}}),
+        "dory": make_config(
+            "dory", **SMALL, num_hidden_layers=4, head_dim=6, sliding_window=7, n_input_layers=1, n_output_layers=1,
+            n_recurrent_loops=3),
+        "dory_published": make_config(
+            "dory", **SMALL, num_hidden_layers=3, head_dim=4, sliding_window=5, n_input_layers=1, n_output_layers=0,
+            attention_bias=True, mlp_bias=True, hidden_act="gelu", ngpt_alpha_init=0.3, initializer_range=0.1,
+            layer_types=IN_TURNS, rope_parameters={
+                "full_attention": ROPE | {"rope_type": "linear", "factor": 3.0}, "sliding_attention": ROPE}),
         "glm5_next": make_config("glm5_next", vision_config=GLM_EYES, text_config=STILL | EXPERTS | INDEX | dict(
             num_hidden_layers=4, n_routed_experts=5, mlp_layer_types=["dense", "sparse", "sparse", "sparse"],
             linear_num_heads=3, linear_head_dim=6)),
@@ -516,6 +524,21 @@ def stack_heads(rows):
     """Of all layers in one tensor: after a layer's own heads, zeros up to the most heads of any."""
     most = max(map(len, rows))
     return torch.stack([torch.cat([a, a.new_zeros(most - len(a), *a.shape[1:])]) for a in rows])
+
+
+def passes(config):
+    """Layers that run several times count each time."""
+    loops = getattr(config, "n_recurrent_loops", 0)
+    return loops and config.num_hidden_layers + (loops - 1) * config.n_recurrent_layers
+
+
+def calm(model):
+    """Dory's learned factors near the values that they begin with, which are small: squares of others are large."""
+    start = model.config.get_text_config().initializer_range if model.config.model_type == "dory" else 1
+    with torch.no_grad():
+        for name, x in model.named_parameters() if start != 1 else []:
+            if name.endswith(("sqk", "s_gate", "logit_scale")) or re.search(r"lambda_\d$", name):
+                x.mul_(start).add_(start - start * start)
 
 
 def run(model, tokens):
@@ -685,6 +708,20 @@ def become_chat(place):
         "architectures": ["InternVLChatModel"], "model_type": "internvl_chat"}, indent=2) + "\n")
 
 
+def become_dory(place):
+    """As published: blocks are numbered through."""
+    tensors = {}
+    for name, x in load_file(place / "model.safetensors").items():
+        layer = re.match(r"backbone\.layers\.(\d+)\.", name)
+        if layer:
+            second = ".mlp." in name or name.endswith("lambda_2")
+            for old, new in (("self_attn", "mixer"), ("mlp", "mixer"), ("lambda_1", "attn_alpha"), ("lambda_2", "mlp_alpha")):
+                name = re.sub(rf"\b{old}\b", new, name)
+            name = name.replace(layer[0], f"backbone.layers.{2 * int(layer[1]) + second}.")
+        tensors[name] = x
+    save_file(tensors, place / "model.safetensors")
+
+
 def as_published(name, place):
     change = {
         "mimo": become_mimo, "step3p7_published": become_step,
@@ -692,8 +729,8 @@ def as_published(name, place):
         "qwen2_vl": become_flat, "paddleocr_vl": become_flat,
         "qwen3_vl_moe": turn_stacks, "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi,
         "qwen2_5_omni": become_thinker, "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat,
-        "internlm2": become_internlm2, "phi4_multimodal_published": become_phi, "glm5_next": drop_eyes,
-        "glm5_next_published": drop_eyes}
+        "internlm2": become_internlm2, "phi4_multimodal_published": become_phi, "dory_published": become_dory,
+        "glm5_next": drop_eyes, "glm5_next_published": drop_eyes}
     change.get(name, lambda place: None)(place)
 
 
@@ -721,6 +758,7 @@ def make(folder, names):
         model = kind.from_config(config, attn_implementation="eager").float().eval()
         g = torch.Generator().manual_seed(seed)
         fill(model, seed)
+        calm(model)
         with torch.no_grad():
             for buffer, x in model.named_buffers():
                 if "bias" in buffer:            # corrections of the choice of experts
@@ -729,7 +767,7 @@ def make(folder, names):
         # The names that transformers has in memory, where published files have others.
         model.save_pretrained(place, save_original_format=name not in ("mistral_large4_shared", "glm5_next"))
         (place / "generation_config.json").unlink(missing_ok=True)
-        kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or \
+        kinds = ["full_attention"] * passes(text) if passes(text) else getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or \
             ["full_attention"] * (text.num_hidden_layers - len(getattr(text, "cross_attention_layers", [])))
         ref = {"sequences": [], "attn_layers": [i for i, kind in enumerate(kinds) if kind in ATTENDS]}
         tensors = {}

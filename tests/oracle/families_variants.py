@@ -19,7 +19,7 @@ import warnings
 import torch
 from safetensors.torch import save_file
 
-from families_modern import show_sinks, stack_heads
+from families_modern import calm, passes, show_sinks, stack_heads
 
 LENGTHS = (9, 44)
 ASIDE = set("""architectures torch_dtype dtype transformers_version bos_token_id eos_token_id pad_token_id use_cache
@@ -141,13 +141,15 @@ def reference(model, vocab):
             out = copy.deepcopy(model)(ids, output_attentions=True, output_hidden_states=True, use_cache=False)
         text = getattr(model.config, "text_config", model.config)
         kinds = getattr(text, "layer_types", None) or [""] * len(out.attentions)
+        kinds = [""] * passes(text) if passes(text) else kinds
         attends = [k for k, kind in enumerate(kinds) if kind not in ("linear_attention", "conv", "mlp", "moe")]
         scores = [a for a in out.attentions if a is None or a.shape[-1] == n]       # minimax: states, too
         attn = [(k, a) for k, a in zip(attends, scores) if a is not None and a.dim() == 4]
         layers = [k for k, _ in attn]
         tensors[f"s{i}.attn"] = stack_heads([a[0] for _, a in attn]).contiguous()
         hidden = [h[0] for h in out.hidden_states[:-1]]
-        if hidden[0].dim() == 2 and len(hidden) == len(kinds):
+        # Dory changes them between two passes: what a layer gives is not what the next one reads.
+        if hidden[0].dim() == 2 and len(hidden) == len(kinds) and not passes(text):
             tensors[f"s{i}.hidden"] = torch.stack(hidden).contiguous()
         tensors[f"s{i}.final"] = out.hidden_states[-1][0].contiguous() if hidden[0].dim() == 2 else None
         tensors[f"s{i}.logits"] = out.logits[0].contiguous()
@@ -179,6 +181,7 @@ def make(folder, place, change, seed):
             else transformers.AutoModelForMultimodalLM
         model = kind.from_config(read, attn_implementation="eager").float().eval()
         fill(model, seed)
+        calm(model)
         model.save_pretrained(place)
         (place / "config.json").write_text(text)
         tensors, sequences, layers = reference(model, inner["vocab_size"])

@@ -48,7 +48,8 @@ static void check_norm(const struct norm_case *c, const struct norm_given *g, co
         for (int j = 0; j < n && c->kind == SH_NORM_LAYER; j++)
             mean += matrix_at(&g->x, i, j) / n;
         for (int j = 0; j < n; j++)
-            squares += (matrix_at(&g->x, i, j) - mean) * (matrix_at(&g->x, i, j) - mean) / n;
+            squares += (matrix_at(&g->x, i, j) - mean) * (matrix_at(&g->x, i, j) - mean) /
+                       (c->kind == SH_NORM_LENGTH ? 1 : n);
         double root = sqrt(squares + (double)1e-5f);
         for (int j = 0; j < n; j++) {
             double z = (matrix_at(&g->x, i, j) - mean) / root, w = c->weight ? matrix_at(&g->weight, 0, j) : 1;
@@ -58,7 +59,7 @@ static void check_norm(const struct norm_case *c, const struct norm_given *g, co
             compare(&t, matrix_at(out, i, j), y, limit);
         }
     }
-    judge(&t, all, out, c->kind == SH_NORM_LAYER ? "layer norm" : "RMS norm");
+    judge(&t, all, out, c->kind == SH_NORM_LAYER ? "layer norm" : c->kind == SH_NORM_RMS ? "RMS norm" : "length");
 }
 
 static struct norm_given norm_given(const struct target *t, const struct norm_case *c)
@@ -115,8 +116,10 @@ static void norms(const struct target *t, enum sh_norm_kind kind)
 
 static void norms_layer(const struct target *t) { norms(t, SH_NORM_LAYER); }
 static void norms_rms(const struct target *t) { norms(t, SH_NORM_RMS); }
+static void norms_length(const struct target *t) { norms(t, SH_NORM_LENGTH); }
 EACH_BACKEND(norms_layer)
 EACH_BACKEND(norms_rms)
+EACH_BACKEND(norms_length)
 
 /* All that rounding to a 16-bit type can meet: every value of it and of the other one, the middle to the
  * next, and the f32 numbers next to that middle. Returns how many. */
@@ -393,6 +396,7 @@ int main(void)
     static const struct tap_test tests[] = {
         LIST_BACKENDS("norm: layer norm to all types, in place, added, with and without weights", norms_layer),
         LIST_BACKENDS("norm: RMS norm to all types, in place, added, with and without weights", norms_rms),
+        LIST_BACKENDS("norm: to length 1, to all types, in place, added, with and without weights", norms_length),
         LIST_BACKENDS("cast: to nearest even, whatever the number", casts),
         LIST_BACKENDS("gate: all activations, to all types", gates),
         LIST_BACKENDS("gate: activations with knobs", knobs),

@@ -21,6 +21,7 @@ enum sh_role {
     SH_STREAM_IN_1, SH_STREAM_IN_2, SH_STREAM_IN_3, SH_STREAM_OUT_1, SH_STREAM_OUT_2, SH_STREAM_OUT_3,
     SH_HYPER_HEAD_W, SH_HYPER_HEAD_BASE, SH_HYPER_HEAD_SCALE,                               /* hyper.c */
     SH_HEAD_DENSE_W, SH_HEAD_DENSE_B, SH_HEAD_NORM_W, SH_HEAD_NORM_B,   /* head.c */
+    SH_LOGIT_FACTOR,                        /* [1, rows of the head]: ngpt.c                      */
     SH_ROPE_POWERS,                         /* [1, n_rot / 2]: sh_rope.power                      */
     SH_ATTN_NORM_W, SH_ATTN_NORM_B,         /* from here on: one for each layer                   */
     SH_Q_W, SH_Q_B, SH_K_W, SH_K_B, SH_V_W, SH_V_B, SH_O_W, SH_O_B,
@@ -64,6 +65,7 @@ enum sh_role {
     SH_ATTN_KEEP, SH_MLP_KEEP,              /* [1, d_model]: factors of what a block is added to  */
     SH_HYPER_ATTN_W, SH_HYPER_ATTN_BASE, SH_HYPER_ATTN_SCALE, SH_HYPER_MLP_W, SH_HYPER_MLP_BASE, SH_HYPER_MLP_SCALE,
     SH_QUERY_LOG, SH_QUERY_KEPT,            /* [1, n_head]: head_temper.c                         */
+    SH_QUERY_FACTOR, SH_ATTN_GATE_FACTOR, SH_GATE_FACTOR, SH_UP_FACTOR, SH_ATTN_RATE, SH_MLP_RATE,      /* ngpt.c */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -144,6 +146,8 @@ enum sh_form {
     SH_CUT_ANYWHERE = 512,                  /* a part of a matrix: only all parts together have a number of rows */
     SH_OF_BLOCK = 1024,                     /* of a shared block: '%' is its sh_arch_block_number */
     SH_FIRST_ROW = 4096,                    /* a vector: it may be the first of two rows          */
+    SH_PAIR_FIRST = 16384,                  /* '#' is twice the layer's number: blocks are numbered */
+    SH_PAIR_SECOND = 32768,                 /* … that and 1                                       */
     SH_EITHER_WAY = 2048                    /* SH_TRANSPOSED unless the shape shows that it is not */
 };
 
