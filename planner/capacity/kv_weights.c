@@ -254,8 +254,8 @@ static void experts(struct sum *s, const struct sh_kv_facts *f)
     if (f->shared_ffn)
         feed(s, f, SH_MATRIX_SHARED_GATE, 1, f->shared_ffn);
     if (f->latent_ffn) {                /* down to the experts' narrower vector, and up again */
-        matrix(s, SH_MATRIX_SHARED_UP, 1, f->latent_ffn, f->hidden);
-        matrix(s, SH_MATRIX_SHARED_DOWN, 1, f->hidden, f->latent_ffn);
+        matrix(s, SH_MATRIX_EXPERT_IN, 1, f->latent_ffn, f->hidden);
+        matrix(s, SH_MATRIX_EXPERT_OUT, 1, f->hidden, f->latent_ffn);
     }
     if (f->router_scale)                /* of its input and of what each expert gives */
         vector(s, SH_PART_ROUTER, f->hidden + f->experts);

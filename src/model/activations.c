@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/model/layer.h"
 
-enum { N_PART = 61 };
+enum { N_PART = 63 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
@@ -59,6 +59,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->latent_v, c->flags & SH_ATTENTION_GATE ? values_of_latent * f32 : 0},
         {&a->mix_logits, n * routes * f32}, {&a->mix_row, n * used * sizeof(int)}, {&a->mix_share, n * used * f32},
         {&a->mix_x, experts ? hidden * operand : 0}, {&a->mix_out, experts ? hidden * f32 : 0},
+        {&a->latent_in, n * (size_t)c->mix.latent * operand}, {&a->latent_out, n * (size_t)c->mix.latent * f32},
         {&a->stream_h, streams ? hidden * f32 : 0}, {&a->stream_was, streams * hidden * f32},
         {&a->stream_share, streams * (streams + 2) * n * f32}, {&a->laurel, s->laurel ? hidden * f32 : 0},
         {&a->laurel_y, n * (size_t)s->laurel * operand}, {&a->own_gate, own * f32}, {&a->own_in, own * f32},

@@ -79,6 +79,8 @@ struct sh_mixture {
     int n, used, width;                     /* experts; experts per token; width of each; n 0: no mixture */
     int zero;                               /* number of further experts that return their input  */
     int shared_width;                       /* width of the expert that every token uses; 0: none */
+    int latent;                             /* width of what the other experts read and give, by two products; 0: */
+                                            /* that of the model, without products                */
     int groups, used_groups;                /* experts are chosen only from the best groups; 0: from all */
     int by_best_two;                        /* … a group ranks by the sum of its two best scores, else by its best */
     int others_are_0;                       /* … experts of other groups get a score of 0 and may still be chosen */

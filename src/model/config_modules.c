@@ -21,7 +21,8 @@ static const struct { enum sh_role role; enum sh_matrix_kind kind; } kinds[] = {
     {SH_UP_W, SH_MATRIX_UP}, {SH_DOWN_W, SH_MATRIX_DOWN}, {SH_EXPERT_GATE_W, SH_MATRIX_EXPERT_GATE},
     {SH_EXPERT_UP_W, SH_MATRIX_EXPERT_UP}, {SH_EXPERT_DOWN_W, SH_MATRIX_EXPERT_DOWN},
     {SH_SHARED_GATE_W, SH_MATRIX_SHARED_GATE}, {SH_SHARED_UP_W, SH_MATRIX_SHARED_UP},
-    {SH_SHARED_DOWN_W, SH_MATRIX_SHARED_DOWN}};
+    {SH_SHARED_DOWN_W, SH_MATRIX_SHARED_DOWN}, {SH_EXPERT_IN_W, SH_MATRIX_EXPERT_IN},
+    {SH_EXPERT_OUT_W, SH_MATRIX_EXPERT_OUT}};
 
 /* Kinds that planner/capacity tells apart if not all have one format. */
 enum { ATTENTION, FEED, EXPERTS, N_CLASS };

@@ -36,9 +36,9 @@ static int read_llama3(struct place *p, struct sh_rope *r, struct sh_err *e)
 {
     if (real(p, "low_freq_factor", 1e6, &r->low, e) || real(p, "high_freq_factor", 1e6, &r->high, e))
         return -1;
-    if (!(r->low > 0) || !(r->high > r->low))
+    if (!(r->low > 0) || !(r->high >= r->low))          /* equal in Llama 4 Scout: nothing is in between */
         return sh_config_refuse(p->c, inner(p, "high_freq_factor"),
-                                "a number greater than low_freq_factor, which must be greater than 0", e);
+                                "a number of at least low_freq_factor, which must be greater than 0", e);
     return 0;
 }
 

@@ -53,8 +53,8 @@ size_t sh_experts_bytes(const struct sh_backend *b, const struct sh_model *m, in
         return 0;
     size_t bytes = 0, n = (size_t)c->mix.n;
     for (int i = 0; i < PARTS; i++) {
-        int down = matrices[i] == SH_EXPERT_DOWN_W, rows = down ? c->d_model : c->mix.width;
-        int cols = down ? c->mix.width : c->d_model;
+        int io = sh_dim_size(c, SH_DIM_EXPERT_IO);
+        int down = matrices[i] == SH_EXPERT_DOWN_W, rows = down ? io : c->mix.width, cols = down ? c->mix.width : io;
         if (matrices[i] == SH_EXPERT_GATE_W && !(c->flags & SH_GATED))
             continue;
         if (bits < 16)

@@ -80,7 +80,8 @@ int sh_layer_matrix(const struct sh_backend *b, struct sh_dev *d, struct sh_mode
 static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_Q_W] = 1, [SH_K_W] = 1, [SH_V_W] = 1, [SH_O_W] = 1, [SH_UP_W] = 1, [SH_GATE_W] = 1, [SH_DOWN_W] = 1,
     [SH_ATTN_GATE_W] = 1, [SH_ROUTER_W] = 1, [SH_SHARED_GATE_W] = 1, [SH_SHARED_UP_W] = 1, [SH_SHARED_DOWN_W] = 1,
-    [SH_SHARED_SCALE_W] = 1, [SH_Q_A_W] = 1, [SH_Q_B_W] = 1, [SH_KV_A_W] = 1,
+    [SH_SHARED_SCALE_W] = 1, [SH_EXPERT_IN_W] = 1, [SH_EXPERT_OUT_W] = 1, [SH_Q_A_W] = 1,
+    [SH_Q_B_W] = 1, [SH_KV_A_W] = 1,
     [SH_RECUR_Q_W] = 1, [SH_RECUR_K_W] = 1, [SH_RECUR_V_W] = 1, [SH_RECUR_Z_W] = 1, [SH_RECUR_B_W] = 1,
     [SH_RECUR_A_W] = 1, [SH_RECUR_X_W] = 1, [SH_RECUR_MIX_W] = 1, [SH_RECUR_STEP_W] = 1, [SH_RECUR_OUT_W] = 1,
     [SH_OWN_GATE_W] = 1, [SH_OWN_OUT_W] = 1, [SH_ALTUP_ROUTER_W] = 1, [SH_LAUREL_LEFT_W] = 1,

@@ -89,6 +89,7 @@ struct sh_activations {
     int *query_first;
     void *hidden;                       /* the layer's input                                      */
     void *mix_x, *mix_out;              /* [rows, d_model]: an expert's input, of dtype; its output, f32 */
+    void *latent_in, *latent_out;       /* [rows, mix.latent]: what experts read, of dtype; the sum of them, f32 */
     struct sh_turns turns[2];           /* rotary tables of arch->rope, arch->local_rope     */
     void *temper;                       /* [positions] f32: factors of queries (sh_arch.temper) */
     int tempered;                       /* whether temper is filled                          */

@@ -62,6 +62,7 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_EXPERTS: return a->mix.n;
     case SH_DIM_ROUTES: return a->mix.n + a->mix.zero;
     case SH_DIM_EXPERT_FF: return a->mix.width;
+    case SH_DIM_EXPERT_IO: return a->mix.latent ? a->mix.latent : a->d_model;
     case SH_DIM_SHARED_FF: return a->mix.shared_width;
     }
     return 0;
@@ -156,6 +157,8 @@ static int is_of_shared(enum sh_role role, const struct sh_arch *a, int layer)
 int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer)
 {
     if (p->role >= SH_LAYER_ROLE && !is_of_shared(p->role, a, layer))
+        return 0;
+    if ((p->role == SH_EXPERT_IN_W || p->role == SH_EXPERT_OUT_W) && !a->mix.latent)
         return 0;
     if (!is_of_streams(p->role, &a->streams) ||
         (p->role >= SH_LAYER_ROLE && (is_lent(p->role, a, layer) || is_misplaced(p->role, a, layer) ||

@@ -264,6 +264,22 @@ void sh_mixture_begin(const struct sh_layer *l, const struct sh_activations *a, 
     run_router(l, a, x);
 }
 
+/* The same for experts that read and give a latent. */
+static void run_latent(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
+                       const int *first)
+{
+    int latent = a->arch->mix.latent;
+    struct sh_mat in = sh_dense(a->latent_in, a->dtype, x.rows, latent);
+    struct sh_mat sum = sh_dense(a->latent_out, SH_F32, x.rows, latent);
+    struct sh_linear narrow = {.out = in, .x = x, .w = l->matrix[SH_EXPERT_IN_W]};
+    struct sh_linear widen = {.out = out, .x = in, .w = l->matrix[SH_EXPERT_OUT_W], .add = 1};
+    l->b->linear(l->d, &narrow);
+    sh_layer_fill(l, sum, NULL);
+    run_experts(l, a, sum, in, first);
+    l->b->cast(l->d, in, sum);
+    l->b->linear(l->d, &widen);
+}
+
 void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat out, struct sh_mat x,
                     struct sh_mat by, int add)
 {
@@ -285,7 +301,7 @@ void sh_mixture_run(const struct sh_layer *l, const struct sh_activations *a, st
         run_zero(l, a, out, x, &r);
     l->b->put(l->d, a->mix_row, r.row, all * sizeof *r.row);
     l->b->put(l->d, a->mix_share, r.share, all * sizeof *r.share);
-    run_experts(l, a, out, x, r.first);
+    (m->latent ? run_latent : run_experts)(l, a, out, x, r.first);
     free(logits);
     free(r.first);
     free(r.row);

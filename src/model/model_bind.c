@@ -81,6 +81,7 @@ static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
         [SH_DIM_RECUR_RANK_B_C] = {"rank of the steps + twice the state", 0},
         [SH_DIM_EXPERTS] = {"experts", offsetof(struct sh_arch, mix.n)},
         [SH_DIM_ROUTES] = {"experts and those that compute nothing", 0},
+        [SH_DIM_EXPERT_IO] = {"width of an expert's input", 0},
         [SH_DIM_EXPERT_FF] = {"expert width", offsetof(struct sh_arch, mix.width)},
         [SH_DIM_SHARED_FF] = {"shared expert width", offsetof(struct sh_arch, mix.shared_width)}};
     const char *name = NULL;

@@ -26,6 +26,8 @@ static float llama3(const struct sh_rope *r, float f)
         return f;
     if (wave > (float)longest)
         return f / r->factor;
+    if (!(r->high > r->low))            /* both bounds are one, which this is                     */
+        return f;
     float share = ((float)r->original / wave - r->low) / (r->high - r->low);
     return (1 - share) * f / r->factor + share * f;
 }

@@ -27,7 +27,8 @@ static size_t coded_layer_bytes(const struct sh_sweep *s)
         {1, q, c->d_model}, {2, kv, c->d_model}, {1, c->d_model, q}, {n_up, c->d_ff, c->d_model},
         {1, c->d_model, c->d_ff},
         {c->mix.shared_width ? n_up : 0, c->mix.shared_width, c->d_model},
-        {c->mix.shared_width ? 1 : 0, c->d_model, c->mix.shared_width}};
+        {c->mix.shared_width ? 1 : 0, c->d_model, c->mix.shared_width},
+        {c->mix.latent ? 1 : 0, c->mix.latent, c->d_model}, {c->mix.latent ? 1 : 0, c->d_model, c->mix.latent}};
     size_t bytes = 0;
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
         bytes += (size_t)shape[i][0] * sh_code_bytes(shape[i][1], shape[i][2], s->weight_bits);

@@ -239,7 +239,9 @@ refuses nemotron_h '{"layers_block_type": "-", "hybrid_override_pattern": "M-*",
     "key 'hybrid_override_pattern': found \"M-\*\""
 refuses nemotron_h '{"num_hidden_layers": 3}' "key 'layers_block_type': .*one string for each layer"
 refuses nemotron_h_moe '{"mlp_bias": true}' "key 'mlp_bias': found true"
-refuses nemotron_h_moe '{"moe_latent_size": 8}' "key 'moe_latent_size': found 8"
+refuses nemotron_h_latent '{"moe_latent_size": 17}' "key 'moe_latent_size': found 17, expected at most hidden_size"
+with nemotron_h_latent '{"moe_latent_size": null}'
+expect "nemotron_h_latent without its latent" 1 "" "found shape .12, 8., expected .12, 16"
 refuses exaone_moe '{"mlp_layer_types": 5}' "key 'mlp_layer_types': found 5"
 refuses cwm '{"rope_parameters": null}' "key 'rope_parameters' is missing"
 

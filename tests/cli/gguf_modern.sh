@@ -27,7 +27,7 @@ compare() { # script, how many at least, folders…
 
 folders=()
 for folder in "$SH_GOLDEN"/checkpoints/modern/*/; do folders+=("$folder"); done
-compare gguf_hybrid.py 29 "${folders[@]}"
+compare gguf_hybrid.py 30 "${folders[@]}"
 compare gguf_remote.py 23 "${folders[@]}"
 compare gguf_more.py 20 "${folders[@]}"
 fixtures=${SH_FIXTURES:-nowhere}/modern

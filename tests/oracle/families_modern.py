@@ -517,7 +517,11 @@ def cases():
                 swiglu_limit=0.6, rms_norm_eps=1e-3, norm_topk_prob=False, routed_scaling_factor=1.3,
                 attention_bias=True, layer_types=["indexed_attention", "linear_attention", "indexed_attention"],
                 linear_attn_config=dict(head_dim=8, num_heads=2, short_conv_kernel_size=3, safe_gate=False,
-                                        gate_lower_bound=None)))}
+                                        gate_lower_bound=None))),
+        "nemotron_h_latent": t.NemotronHConfig(
+            **SMALL, **BLOCKS, layers_block_type=["linear_attention", "moe", "full_attention", "moe"],
+            n_routed_experts=6, num_experts_per_tok=3, moe_intermediate_size=12, moe_latent_size=8,
+            moe_shared_expert_intermediate_size=20, n_group=1, topk_group=1, routed_scaling_factor=2.5)}
 
 
 def stack_heads(rows):

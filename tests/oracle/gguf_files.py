@@ -293,7 +293,8 @@ def rope_factors(r, dim):
     for i in range(0, dim, 2):
         wave = 2 * math.pi * r["rope_theta"] ** (i / dim)
         low, high = r["low_freq_factor"], r["high_freq_factor"]
-        s = (r["original_max_position_embeddings"] / wave - low) / (high - low)
+        turns = r["original_max_position_embeddings"] / wave
+        s = (turns - low) / (high - low) if high > low else 2 if turns > low else -1
         out.append(1 if s > 1 else r["factor"] if s < 0 else 1 / ((1 - s) / r["factor"] + s))
     return np.array(out, np.float32)
 
@@ -386,6 +387,7 @@ def cases():
         "phi3_long": ("phi3", t.Phi3Config(
             **llama, original_max_position_embeddings=10, rope_parameters=rope(
                 "longrope", short_factor=[1.0, 1.5], long_factor=[1.5, 4.0])), 14, F16),
+        "llama3_step": ("llama", t.LlamaConfig(**flat, head_dim=16, rope_parameters=llama3(1.0, 1.0, 100)), 9, F16),
     }
 
 

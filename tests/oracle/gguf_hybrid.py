@@ -24,6 +24,7 @@ LFM2 = {"operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "self_attn.out_pro
         "conv.in_proj": "shortconv.in_proj", "conv.out_proj": "shortconv.out_proj"}
 NEMOTRON = {f"mixer.{name}": own for name, own in ATTENTION.items() if name != "out_proj"} | {
     "norm": "attn_norm", "mixer.up_proj": "ffn_up", "mixer.down_proj": "ffn_down", "mixer.gate": "ffn_gate_inp",
+    "mixer.fc1_latent_proj": "ffn_latent_down", "mixer.fc2_latent_proj": "ffn_latent_up",
     "mixer.shared_experts.up_proj": "ffn_up_shexp", "mixer.shared_experts.down_proj": "ffn_down_shexp"}
 EXAONE = {f"attn.attention.{name}": own for name, own in ATTENTION.items()} | {
     "mlp.c_fc_0": "ffn_gate", "mlp.c_fc_1": "ffn_up"}
@@ -162,6 +163,8 @@ class Hybrid(File):
             widths = {"mlp": c["intermediate_size"], "moe": c["moe_intermediate_size"]}
             self.put("feed_forward_length", ARRAY, (U32, [widths.get(kind, 0) for kind in kinds]))
             self.put("expert_shared_feed_forward_length", U32, c["moe_shared_expert_intermediate_size"])
+            if c.get("moe_latent_size"):
+                self.put("moe_latent_size", U32, c["moe_latent_size"])
             if "moe" not in kinds:
                 self.values = [v for v in self.values if not v[0].startswith("nemotron_h.expert")]
         if self.kind == "lfm2":

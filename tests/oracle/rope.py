@@ -23,6 +23,7 @@ CASES = [  # head width, positions, theta, length, scaling, in an old file?
     (128, 4096, 10000.0, 8192, {"rope_type": "dynamic", "factor": 2.0}, False),
     (128, 131072, 500000.0, 9000, {"rope_type": "llama3", **LLAMA3}, True),
     (128, 131072, 500000.0, 9000, {"rope_type": "llama3", **LLAMA3, "factor": 32.0}, False),
+    (128, 10485760, 500000.0, 9000, {"rope_type": "llama3", **LLAMA3, "factor": 16.0, "high_freq_factor": 1.0}, True),
     (128, 131072, 1000000.0, 40000, {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}, True),
     (128, 131072, 1000000.0, 9, {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768,
                                  "attention_factor": 1.25, "beta_fast": 16.0, "beta_slow": 2.0}, False),

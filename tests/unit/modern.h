@@ -72,7 +72,7 @@
     X(deci, deci) X(deci, deci_matrices) X(deci, deci_plain) X(deci, deci_7b) \
     X(laguna, laguna_heads) X(laguna, laguna_heads_each) \
     X(step3p7, step3p7_heads) X(step3p7, step3p7_heads_published) \
-    X(glm5_next, glm5_next) X(glm5_next, glm5_next_published) \
+    X(nemotron_h, nemotron_h_latent) X(glm5_next, glm5_next) X(glm5_next, glm5_next_published) \
     X(mistral_large4, mistral_large4) X(mistral_large4, mistral_large4_shared) \
     X(flint, flint) X(flint, flint_bias) X(phi4_multimodal, phi4_multimodal) \
     X(phi4_multimodal, phi4_multimodal_published) X(lara_mini, lara_mini) X(lara_mini, lara_mini_untied) \

@@ -301,8 +301,9 @@ static void check_model(const char *name, const char *family, const char *stored
 }
 
 #define MODELS(X) \
-    X(llama, "llama", "f16") X(llama3, "llama", "bf16") X(llama3_turns, "llama", "f16") X(llama_bias, "llama", "f16") \
-    X(llama_yarn, "llama", "f16") X(qwen2, "qwen2", "f32") X(qwen3, "qwen3", "f16") X(phi3, "phi3", "f16") \
+    X(llama, "llama", "f16") X(llama3, "llama", "bf16") X(llama3_turns, "llama", "f16") \
+    X(llama3_step, "llama", "f16") X(llama_bias, "llama", "f16") X(llama_yarn, "llama", "f16") \
+    X(qwen2, "qwen2", "f32") X(qwen3, "qwen3", "f16") X(phi3, "phi3", "f16") \
     X(gemma2, "gemma2", "f16") X(gemma3, "gemma3", "f16") X(gpt2, "gpt2", "f16") X(gptneox, "gpt_neox", "f16") \
     X(bloom, "bloom", "f16") X(phi3_long, "phi3", "f16") X(quantised, "llama", "Q8_0") X(quantised_k, "llama", "Q6_K") \
     X(quantised_nv, "llama", "NVFP4")

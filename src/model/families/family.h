@@ -63,6 +63,7 @@ enum sh_role {
     SH_KEY_BIAS_W, SH_KEY_BIAS_B, SH_KEY_DECAY,                             /* key_bias.c         */
     SH_ATTN_PRODUCT_W, SH_FEED_PRODUCT_W,   /* SH_BLOCK_PRODUCT: [d_model, d_model]               */
     SH_ATTN_KEEP, SH_MLP_KEEP,              /* [1, d_model]: factors of what a block is added to  */
+    SH_EXPERT_IN_W, SH_EXPERT_OUT_W,        /* [latent, d_model], [d_model, latent] of struct sh_mixture */
     SH_HYPER_ATTN_W, SH_HYPER_ATTN_BASE, SH_HYPER_ATTN_SCALE, SH_HYPER_MLP_W, SH_HYPER_MLP_BASE, SH_HYPER_MLP_SCALE,
     SH_QUERY_LOG, SH_QUERY_KEPT,            /* [1, n_head]: head_temper.c                         */
     SH_QUERY_FACTOR, SH_ATTN_GATE_FACTOR, SH_GATE_FACTOR, SH_UP_FACTOR, SH_ATTN_RATE, SH_MLP_RATE,      /* ngpt.c */
@@ -100,7 +101,8 @@ enum sh_dim {
     SH_DIM_OWN, SH_DIM_OWN_ALL, SH_DIM_OWN_ROWS,    /* of struct sh_streams: d_own, of all layers; n_own */
     SH_DIM_STREAMS, SH_DIM_STREAM_PAIRS, SH_DIM_LAUREL,     /* n, n * n, laurel                   */
     SH_DIM_HYPER, SH_DIM_HYPER_IN, SH_DIM_HYPER_SCALES,     /* weights, n * d_model, their kinds */
-    SH_DIM_EXPERTS, SH_DIM_ROUTES, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF       /* of struct sh_mixture: n, n + zero, … */
+    SH_DIM_EXPERTS, SH_DIM_ROUTES, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF,      /* of struct sh_mixture: n, n + zero, … */
+    SH_DIM_EXPERT_IO                        /* latent, or d_model                                 */
 };
 
 enum sh_key_kind {

@@ -171,8 +171,9 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
 const struct sh_family sh_family_minimax_m3 = {
     .special = "experts by corrected sigmoids, clamped SwiGLU, blocks of keys that an index chooses",
     .name = "minimax_m3", .model_types = SH_WORDS("minimax_m3_vl_text", "minimax_m3_vl", "minimax_m3"),
-    .architectures = SH_WORDS("MiniMaxM3VLForCausalLM", "MiniMaxM3SparseForConditionalGeneration",
-                              "MiniMaxM3SparseForCausalLM", "MiniMaxM3VLModel", "MiniMaxM3VLTextModel"),
+    .architectures = SH_WORDS("MiniMaxM3VLForCausalLM", "MiniMaxM3ForCausalLM",
+                              "MiniMaxM3SparseForConditionalGeneration", "MiniMaxM3SparseForCausalLM",
+                              "MiniMaxM3VLModel", "MiniMaxM3VLTextModel"),
     .prefixes = SH_WORDS("model.", "", "language_model.model.", "model.language_model."),
     .start = {.norm = SH_NORM_RMS, .act = SH_ACT_CLAMPED, .knob = {7, 1.702f}, .pos = SH_POS_ROTARY, .type = SH_F32,
               .norm_eps = 1e-6f, .init_std = 0.02f, .max_pos = 524288, .rotary_share = 1, .rope = {.base = 5e6f},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nemotron-H and Nemotron 3 (NVIDIA, 2025): each layer is a single block: Mamba-2 (recurrent.c), attention without
- * positions, a feed-forward block or experts; the last two have a squared ReLU and no gate. */
+ * positions, a feed-forward block or experts; the last two have a squared ReLU and no gate. The experts of Nemotron 3
+ * Super and Ultra read and give a narrower vector. */
 #include <string.h>
 
 #include "src/model/config.h"
@@ -13,7 +14,8 @@ static const struct sh_key keys[] = {
     SH_COUNT_KEY(recurrent.n_k, 1e5, "n_groups", "mamba_n_groups"),
     SH_COUNT_KEY(recurrent.kernel, SH_CONV_TAPS, "conv_kernel", "mamba_d_conv"),
     SH_REAL_KEY(recurrent.least, 1e6, "time_step_min", "mamba_dt_min"), SH_DEEPSEEK_MIXTURE,
-    SH_COUNT_KEY(mix.shared_width, 1e8, "moe_shared_expert_intermediate_size"), {.json = {NULL}}};
+    SH_COUNT_KEY(mix.shared_width, 1e8, "moe_shared_expert_intermediate_size"),
+    SH_COUNT_KEY(mix.latent, 1e7, "moe_latent_size"), {.json = {NULL}}};
 
 #define MIXER SH_LAYER "mixer."
 static const struct sh_param params[] = {
@@ -24,8 +26,12 @@ static const struct sh_param params[] = {
     SH_LINEAR(O, MIXER "o_proj", MODEL, Q, SH_HAS_OUT_BIAS, 0), SH_MAMBA_2(MIXER),
     SH_DENSE(UP, "mixer.up_proj", FF, MODEL), SH_DENSE(DOWN, "mixer.down_proj", MODEL, FF),
     SH_ROUTER("mixer.gate.weight"), SH_CHOICE("mixer.gate.e_score_correction_bias"),
-    SH_EXPERT_PART(UP, "mixer.experts.@.up_proj.weight", EXPERT_FF, MODEL, 0),
-    SH_EXPERT_PART(DOWN, "mixer.experts.@.down_proj.weight", MODEL, EXPERT_FF, 0),
+    SH_EXPERT_PART(UP, "mixer.experts.@.up_proj.weight", EXPERT_FF, EXPERT_IO, 0),
+    SH_EXPERT_PART(DOWN, "mixer.experts.@.down_proj.weight", EXPERT_IO, EXPERT_FF, 0),
+    {.role = SH_EXPERT_IN_W, .name = MIXER "fc1_latent_proj.weight", .rows = SH_DIM_EXPERT_IO, .cols = SH_DIM_MODEL,
+     .needs = SH_EXPERT_LAYER},
+    {.role = SH_EXPERT_OUT_W, .name = MIXER "fc2_latent_proj.weight", .rows = SH_DIM_MODEL, .cols = SH_DIM_EXPERT_IO,
+     .needs = SH_EXPERT_LAYER},
     SH_SHARED_PART(UP, "mixer.shared_experts.up_proj.weight", SHARED_FF, MODEL),
     SH_SHARED_PART(DOWN, "mixer.shared_experts.down_proj.weight", MODEL, SHARED_FF), {.name = NULL}};
 
@@ -74,6 +80,8 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
                   sh_mixture_needs(c, a->mix.used, "num_experts_per_tok", e) ||
                   sh_mixture_needs(c, a->mix.width, "moe_intermediate_size", e)))
         return -1;
+    if (a->mix.latent > a->d_model)
+        return sh_config_refuse(c, "moe_latent_size", "at most hidden_size", e);
     if (mixes && a->flags & SH_HAS_MLP_BIAS)
         return sh_config_refuse(c, "mlp_bias", "false in a model with experts", e);
     return sh_config_check_scan(c, "mamba_num_heads", a, e);
@@ -81,8 +89,6 @@ static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    if (sh_config_is_set(c, "moe_latent_size"))
-        return sh_config_refuse(c, "moe_latent_size", "none: only the memory of such a model is counted", e);
     return sh_config_check_attends(c, "layers_block_type", a, e);
 }
 

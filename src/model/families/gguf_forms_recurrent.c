@@ -139,7 +139,9 @@ static const struct sh_gguf_item items_jamba[] = {
     BLOCKS("layer_types", "mamba", 0), {.hub = "mlp_layer_types", .kind = SH_GGUF_FEEDS}, {.name = NULL}};
 FORM(jamba, .arch = "jamba", .items = items_jamba, .names = jamba_names, .traits = SH_GGUF_HEAD | SH_GGUF_SPARSE);
 
-static const struct sh_gguf_name nemotron_h_names[] = {MAMBA_NAMES, {0, NULL, 0}};
+static const struct sh_gguf_name nemotron_h_names[] = {
+    MAMBA_NAMES, {SH_EXPERT_IN_W, "blk.#.ffn_latent_down.weight", 0},
+    {SH_EXPERT_OUT_W, "blk.#.ffn_latent_up.weight", 0}, {0, NULL, 0}};
 static const struct sh_gguf_item items_nemotron_h[] = {
     COMMON, {.name = "feed_forward_length", .hub = "intermediate_size", .kind = SH_GGUF_COUNT, .optional = 2},
     SH_GGUF_MAYBE(NUMBER, "attention.layer_norm_rms_epsilon", "layer_norm_epsilon"),
@@ -148,6 +150,7 @@ static const struct sh_gguf_item items_nemotron_h[] = {
     {.name = "expert_used_count", .hub = "num_experts_per_tok", .kind = SH_GGUF_COUNT, .optional = 2},
     SH_GGUF_MAYBE(COUNT, "expert_feed_forward_length", "moe_intermediate_size"),
     SH_GGUF_MAYBE(COUNT, "expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"),
+    SH_GGUF_MAYBE(COUNT, "moe_latent_size", "moe_latent_size"),
     SHARED("n_shared_experts"), WEIGHTS("routed_scaling_factor", "norm_topk_prob"), GROUPS, SIGMOID,
     BLOCKS("layers_block_type", "mamba", 1),
     MAMBA_2("conv_kernel", "ssm_state_size", "n_groups", "mamba_num_heads", "mamba_head_dim"), {.name = NULL}};

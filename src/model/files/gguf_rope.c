@@ -25,7 +25,7 @@ struct factors {
 static double rule(const struct factors *f, int i)
 {
     double turns = f->original / f->wave[i], share = (turns - f->low) / (f->high - f->low);
-    return turns < f->low ? f->most : turns > f->high ? 1 : 1 / ((1 - share) / f->most + share);
+    return turns < f->low ? f->most : turns > f->high || !(f->high > f->low) ? 1 : 1 / ((1 - share) / f->most + share);
 }
 
 static int fits(const struct factors *f)
@@ -33,7 +33,7 @@ static int fits(const struct factors *f)
     for (int i = 0; i < f->n; i++)
         if (!(fabs(rule(f, i) - f->by[i]) <= CLOSE * f->by[i]))
             return 0;
-    return f->high > f->low && f->low > 0 && f->original >= 1 && f->original <= 1e8;
+    return f->high >= f->low && f->low > 0 && f->original >= 1 && f->original <= 1e8;
 }
 
 static int is_between(const struct factors *f, int i)
@@ -88,6 +88,20 @@ static int find_turns(struct factors *f, double original)
     return fits(f);
 }
 
+/* Equal turns, as Llama 4 Scout has them: no pair is between, and any length that parts the pairs does. */
+static int find_step(struct factors *f, double original)
+{
+    double least = 1, most = 1e8;
+    for (int i = 0; i < f->n; i++)
+        if (f->by[i] > 1)
+            most = fmin(most, f->wave[i]);
+        else
+            least = fmax(least, f->wave[i]);
+    f->low = f->high = 1;
+    f->original = original >= least && original <= most ? original : round((least + most) / 2);
+    return fits(f);
+}
+
 static int check_shape(const struct sh_gguf_maker *m, const struct sh_stored *t, int64_t turning)
 {
     char shape[100];
@@ -128,7 +142,7 @@ static int put_factors(struct sh_gguf_maker *m, const struct sh_stored *t, doubl
         return -1;
     if (f.most <= 1)
         return 0;
-    if (!find_original(&f) && !find_turns(&f, (double)original))
+    if (!find_original(&f) && !find_turns(&f, (double)original) && !find_step(&f, (double)original))
         return sh_fail(m->e, "%s: tensor '%s': expected the factors of LLaMA 3's rotary scaling, but none of its "
                              "parameters give these", t->file, t->name);
     sh_gguf_put(m, "rope_scaling", NULL,
