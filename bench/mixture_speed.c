@@ -16,7 +16,7 @@
 #include "src/base/read_number.h"
 #include "src/base/rng.h"
 #include "src/base/team.h"
-#include "src/model/layer_parts.h"
+#include "src/model/layers/layer_parts.h"
 
 enum { MOST_ROWS = 512 };
 

@@ -15,7 +15,7 @@
 #include "src/app/store/describe.h"
 #include "src/cli/info.h"
 #include "src/model/files/checkpoint.h"
-#include "src/model/layer.h"
+#include "src/model/layers/layer.h"
 #include "traces/codec.h"
 #include "traces/digest.h"
 

@@ -4,7 +4,7 @@
 #ifndef SH_ENGINE_RESIDENT_H
 #define SH_ENGINE_RESIDENT_H
 
-#include "src/model/layer.h"
+#include "src/model/layers/layer.h"
 
 struct sh_resident_setup {
     const struct sh_backend *backend;

@@ -7,7 +7,7 @@
 
 #include "kernels/backend.h"
 #include "src/base/num.h"
-#include "src/model/rope.h"
+#include "src/model/layers/rope.h"
 
 enum sh_norm_place {
     SH_NORM_PRE,                /* before each block                                              */

@@ -16,7 +16,7 @@
 
 #include "kernels/backend.h"
 #include "src/base/err.h"
-#include "src/model/config_quant.h"
+#include "src/model/config/config_quant.h"
 #include "src/model/weights.h"
 
 enum sh_code_order {

@@ -2,52 +2,53 @@
 # Models: what config.json says, the weights' files, the families, the forward pass.
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
-	%D%/activations.c \
-	%D%/attention_experts.c \
 	%D%/arch.c %D%/arch.h \
-	%D%/block_norm.c \
 	%D%/coded.c %D%/coded.h \
 	%D%/coded_blocks.c %D%/coded_blocks.h \
 	%D%/coded_bnb.c \
 	%D%/coded_join.c \
-	%D%/config.c %D%/config.h \
-	%D%/config_blocks.c \
-	%D%/config_facts.c \
-	%D%/config_family.c \
-	%D%/config_quant.c %D%/config_quant.h \
-	%D%/config_quant_files.c %D%/config_quant_files.h \
-	%D%/config_rope.c \
-	%D%/config_sizes.c \
-	%D%/config_modules.c \
-	%D%/recurrent.c \
-	%D%/embed.c \
-	%D%/experts.c \
 	%D%/facts.h \
-	%D%/head.c \
-	%D%/hyper.c \
-	%D%/layer.c %D%/layer.h \
-	%D%/head_temper.c \
-	%D%/key_bias.c \
-	%D%/latent.c \
-	%D%/limits.c \
-	%D%/loop.c \
-	%D%/ngpt.c \
-	%D%/values.c \
-	%D%/differential.c \
-	%D%/layer_vectors.c \
-	%D%/layer_parts.h \
 	%D%/layout.c \
-	%D%/mixture.c \
 	%D%/model.c %D%/model.h \
+	%D%/model_bind.c \
 	%D%/model_bound.h \
-	%D%/module_rules.c %D%/module_rules.h %D%/model_bind.c \
 	%D%/model_contents.c \
 	%D%/model_mapped.c \
 	%D%/numbers.c \
-	%D%/rope.c %D%/rope.h \
-	%D%/shared_block.c \
-	%D%/streams.c \
 	%D%/weights.c %D%/weights.h \
+	%D%/config/config.c %D%/config/config.h \
+	%D%/config/config_blocks.c \
+	%D%/config/config_facts.c \
+	%D%/config/config_family.c \
+	%D%/config/config_modules.c \
+	%D%/config/config_quant.c %D%/config/config_quant.h \
+	%D%/config/config_quant_files.c %D%/config/config_quant_files.h \
+	%D%/config/config_rope.c \
+	%D%/config/config_sizes.c \
+	%D%/config/module_rules.c %D%/config/module_rules.h \
+	%D%/layers/activations.c \
+	%D%/layers/attention_experts.c \
+	%D%/layers/block_norm.c \
+	%D%/layers/differential.c \
+	%D%/layers/embed.c \
+	%D%/layers/experts.c \
+	%D%/layers/head.c \
+	%D%/layers/head_temper.c \
+	%D%/layers/hyper.c \
+	%D%/layers/key_bias.c \
+	%D%/layers/latent.c \
+	%D%/layers/layer.c %D%/layers/layer.h \
+	%D%/layers/layer_parts.h \
+	%D%/layers/layer_vectors.c \
+	%D%/layers/limits.c \
+	%D%/layers/loop.c \
+	%D%/layers/mixture.c \
+	%D%/layers/ngpt.c \
+	%D%/layers/recurrent.c \
+	%D%/layers/rope.c %D%/layers/rope.h \
+	%D%/layers/shared_block.c \
+	%D%/layers/streams.c \
+	%D%/layers/values.c \
 	%D%/families/families.h \
 	%D%/families/family.h \
 	%D%/families/family_afmoe.c \
@@ -67,8 +68,8 @@ libmodel_a_SOURCES = \
 	%D%/families/family_cohere.c \
 	%D%/families/family_cwm.c \
 	%D%/families/family_dbrx.c \
-	%D%/families/family_deepseek.c \
 	%D%/families/family_deci.c \
+	%D%/families/family_deepseek.c \
 	%D%/families/family_deepseek_moe.c \
 	%D%/families/family_deepseek_v4.c \
 	%D%/families/family_diffllama.c \
@@ -117,8 +118,8 @@ libmodel_a_SOURCES = \
 	%D%/families/family_minimax.c \
 	%D%/families/family_minimax_m3.c \
 	%D%/families/family_ministral.c \
-	%D%/families/family_mixtral.c \
 	%D%/families/family_mistral_large4.c \
+	%D%/families/family_mixtral.c \
 	%D%/families/family_mllama.c \
 	%D%/families/family_modernbert.c \
 	%D%/families/family_mpt.c \
@@ -136,27 +137,27 @@ libmodel_a_SOURCES = \
 	%D%/families/family_phi3.c \
 	%D%/families/family_plm.c \
 	%D%/families/family_qwen.c \
-	%D%/families/family_qwen_vl.c \
 	%D%/families/family_qwen3_next.c \
+	%D%/families/family_qwen_vl.c \
 	%D%/families/family_sarvam.c \
 	%D%/families/family_smallthinker.c \
 	%D%/families/family_smollm3.c \
 	%D%/families/family_solar_open.c \
 	%D%/families/family_stablelm.c \
-	%D%/families/family_step3p7.c \
 	%D%/families/family_starcoder.c \
+	%D%/families/family_step3p7.c \
 	%D%/families/family_zamba2.c \
-	%D%/families/wrappers.c \
 	%D%/families/gguf_forms.h \
 	%D%/families/gguf_forms_dense.c \
 	%D%/families/gguf_forms_experts.c \
 	%D%/families/gguf_forms_recurrent.c \
+	%D%/families/wrappers.c \
 	%D%/files/checkpoint.c %D%/files/checkpoint.h \
 	%D%/files/gguf.c %D%/files/gguf.h \
+	%D%/files/gguf_by_layer.c \
 	%D%/files/gguf_config.c %D%/files/gguf_config.h \
 	%D%/files/gguf_family.c \
 	%D%/files/gguf_iq.c \
-	%D%/files/gguf_by_layer.c \
 	%D%/files/gguf_items.c \
 	%D%/files/gguf_rope.c \
 	%D%/files/gguf_scales.c \

@@ -11,7 +11,7 @@
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/model/coded.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/model_bound.h"
 #include "src/model/files/checkpoint.h"
 #include "src/model/files/gguf_tensors.h"

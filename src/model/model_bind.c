@@ -6,7 +6,7 @@
 
 #include "src/base/mem.h"
 #include "src/model/coded.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/model_bound.h"
 #include "src/model/files/gguf_tensors.h"
 #include "src/model/families/families.h"

@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/base/rng.h"
 #include "src/model/coded.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/model_bound.h"
 
 enum sh_type sh_model_type(const struct sh_model *m)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "src/base/mem.h"
-#include "src/model/layer.h"
+#include "src/model/layers/layer.h"
 #include "src/tracer/sweep.h"
 #include "src/tracer/units.h"
 

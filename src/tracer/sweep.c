@@ -11,7 +11,7 @@
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
-#include "src/model/layer.h"
+#include "src/model/layers/layer.h"
 #include "src/tracer/units.h"
 #include "traces/codec.h"
 

@@ -5,7 +5,7 @@
 
 #include "planner/capacity/capacity.h"
 #include "planner/catalog/catalog.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
 

@@ -5,7 +5,7 @@
 
 #include "src/base/mem.h"
 #include "src/model/coded_blocks.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.json of a checkpoint. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/scratch.h"
 

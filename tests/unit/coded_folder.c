@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "tests/tap.h"
 
 const char *coded_golden(const char *folder, const char *file)

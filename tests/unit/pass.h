@@ -4,7 +4,7 @@
 #ifndef TESTS_UNIT_PASS_H
 #define TESTS_UNIT_PASS_H
 
-#include "src/model/layer.h"
+#include "src/model/layers/layer.h"
 #include "tests/unit/backends.h"
 
 enum { MOST_SEQ = 8, MOST_LAYER = 32 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "planner/capacity/kv_weights.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/model.h"
 #include "src/model/weights.h"
 #include "tests/tap.h"

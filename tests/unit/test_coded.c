@@ -11,7 +11,7 @@
 
 #include "src/base/mem.h"
 #include "src/model/coded_blocks.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/model.h"
 #include "tests/tap.h"
 #include "tests/unit/blocks.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 #include "tests/tap.h"
 #include "tests/unit/modern.h"

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "src/base/mem.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/files/gguf.h"
 #include "src/model/model.h"
 #include "src/model/weights.h"

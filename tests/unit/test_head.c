@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output head (src/model/head.c) of a large vocabulary on a device: how often a step of many texts reads the
+/* The output head (src/model/layers/head.c) of a large vocabulary on a device: how often a step of many texts reads the
  * output matrix, that the tokens it chooses are the likeliest of its logits, and that what is said to fit does. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "src/base/mem.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/model.h"
 #include "tests/tap.h"
 #include "tests/unit/scratch.h"

@@ -11,7 +11,7 @@
 
 #include "src/base/mem.h"
 #include "src/engine/session.h"
-#include "src/model/layer_parts.h"
+#include "src/model/layers/layer_parts.h"
 #include "tests/tap.h"
 #include "tests/unit/modern.h"
 #include "tests/unit/pass.h"

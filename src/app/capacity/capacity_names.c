@@ -7,7 +7,7 @@
 
 #include "src/base/err.h"
 #include "src/base/mem.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/files/map.h"
 
 #define MOST_BYTES ((size_t)4 << 20)

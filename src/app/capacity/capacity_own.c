@@ -9,7 +9,7 @@
 #include "kernels/load.h"
 #include "src/app/capacity/capacity_names.h"
 #include "src/app/capacity/capacity_study.h"
-#include "src/model/layer.h"
+#include "src/model/layers/layer.h"
 
 enum {
     POSITION = 4,                       /* bytes that a cache has next to each token              */

@@ -8,7 +8,7 @@
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/base/utf8.h"
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 
 enum { MOST = 1 << 22 };                 /* tokens of a prompt, where the model's positions set no limit */
 

@@ -3,7 +3,7 @@
  * output multiplied by a sigmoid, experts after the first layers. */
 #include <math.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Apertus (Swiss AI, 2025): LLaMA with norms on queries and keys, and xIELU without gate. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define ACT SH_LAYER "mlp.act_fn."

@@ -2,7 +2,7 @@
 /* Arctic (Snowflake, 2024), whose code comes with its files: a plain block after attention, as wide as the model, and
  * experts parallel to both, which read the layer's input through a norm of their own. That code also supports layers
  * without experts, and experts after attention; these are refused here, because llama.cpp does not support them. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

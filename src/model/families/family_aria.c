@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text part of Aria (Rhymes AI, 2024): LLaMA with routed and shared experts in every layer, without the vision
  * part. Experts are stored in stacks [expert, in, out], gate before up, under two names. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

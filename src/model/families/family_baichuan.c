@@ -5,7 +5,7 @@
  * max_position_embeddings, those with ALiBi only model_max_length; Baichuan 2 has z_loss_weight or its own vocabulary
  * size. llama.cpp tells models of 7B and 13B apart by their number of layers and leaves the head as it is, as its
  * converter does; here the head is divided, which changes nothing if it was divided before. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 enum { TOKENS_2 = 125696, WIDTH_7B = 4096, WIDTH_13B = 5120, LAYERS_7B = 32, LAYERS_13B = 40 };

@@ -3,7 +3,7 @@
  * sines and cosines, which are not stored. */
 #include <math.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BitNet b1.58 (Ma et al., 2024): LLaMA with a squared ReLU gate and a norm before the last product of each block.
  * coded_join.c reads packed weights. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_param params[] = {

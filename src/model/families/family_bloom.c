@@ -2,7 +2,7 @@
 /* BLOOM (Le Scao et al., 2022): layer norm, one more after the embedding, ALiBi in place of positions, q, k and v of a
  * head one after another in one matrix, tanh GELU. Nothing limits the length of texts; max_pos is the length of
  * training. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define LAYER "h.#."

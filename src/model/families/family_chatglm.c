@@ -3,7 +3,7 @@
  * of GLM-4-9B (family_glm.c) under other names and keys. rope_ratio multiplies the base of the rotation, as in all
  * models except ChatGLM2-6b-32k, whose code divides positions by it although its config looks the same. GGUF files of
  * these models are of the family glm. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

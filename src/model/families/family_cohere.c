@@ -5,7 +5,7 @@
  * North Micro Vision (cohere_compass, 2026): each kind of layers has a rotation of its own, of two halves, or none. */
 #include <stdio.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CWM (Meta, 2025): LLaMA with a window in three of four layers; the first layer of each four has none. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static int is_local(int layer, int period)

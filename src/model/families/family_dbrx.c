@@ -2,7 +2,7 @@
 /* DBRX (Databricks, 2024): experts in every layer, stacked in three matrices, layer norms without biases, clipped
  * queries, keys and values in one tensor. The base of the rotation is attn_config.rope_theta, as in the code that comes
  * with the files and in llama.cpp; transformers 5 reads it elsewhere. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DeepSeek-MoE 16B (DeepSeek, 2024), whose code comes with its files: LLaMA whose later layers have experts chosen by a
  * softmax, and shared ones. llama.cpp does not support expert weights that are divided by their sum. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

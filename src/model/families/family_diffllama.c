@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DiffLLaMA (2024): LLaMA with differential attention. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define LAMBDA(part, tensor) SH_VECTOR(LAMBDA_##part, SH_LAYER "self_attn.lambda_" tensor, HEAD, 0, 0)

@@ -2,7 +2,7 @@
 /* Doge (SmallDoge, 2024) without experts: keys with a number that is added to their scores (key_bias.c). In texts
  * longer than keep_window_size tokens, this number also chooses the tokens that are seen, so only shorter texts are
  * read. A block's output is added to the hidden states times a vector. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_param params[] = {

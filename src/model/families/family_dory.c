@@ -3,7 +3,7 @@
  * middle run several times (loop.c). Published files number attention and feed-forward blocks through. */
 #include <stdio.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

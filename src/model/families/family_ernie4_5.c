@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ERNIE 4.5 (Baidu, 2025): LLaMA with neighbouring elements that rotate together. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* EXAONE 3 and 3.5 (LG AI Research, 2024): LLaMA with GPT-2's names. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define H "h.#."

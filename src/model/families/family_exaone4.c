@@ -3,7 +3,7 @@
  * three of four layers, and no rotation in the others. */
 #include <string.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_param params[] = {

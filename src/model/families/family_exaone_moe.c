@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* K-EXAONE (LG AI Research, 2026): EXAONE 4's attention after norms, DeepSeek-V3's experts after the first layers. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -3,7 +3,7 @@
  * grouped queries (num_kv_heads is the number of KV heads) and mostly a norm for each block; the old one has one KV
  * head with multi_query, and otherwise as many as query heads. Both blocks read the layer's input, or one norm of
  * it. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define H "h.#."

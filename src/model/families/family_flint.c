@@ -3,7 +3,7 @@
  * by sigmoids and one for all tokens. */
 #include <string.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_param params[] = {

@@ -3,7 +3,7 @@
  * scaled embeddings, a window in every other layer from the first on, scores and logits capped. */
 #include <math.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define LAYER "layers.#."

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GLM-4-9B (Zhipu AI, 2024; glm) and GLM-4-0414 (2025; glm4): neighbouring elements of half of each head rotate
  * together, biases on q, k and v, gate and up in one matrix; GLM-4-0414 also norms the blocks' outputs. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define GATE_UP SH_LAYER "mlp.gate_up_proj.weight"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GLM-4.5 to 4.7 (Zhipu AI, 2025) and dots.llm1 (rednote, 2025): LLaMA whose later layers have experts with
  * DeepSeek-V3's router; GLM rotates a part of each head, and has biases on q, k and v. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define KEYS \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GLM-4.7-Flash (Zhipu AI, 2026): DeepSeek-V3 with one group of experts in each layer after the first. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define LISTS "linear_attn_config."

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPT-2 (Radford et al., 2019): layer norm, tanh GELU, learned positions, biases, tied head. Its matrices
  * are stored [in, out], those of q, k and v as one. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define LAYER "h.#."

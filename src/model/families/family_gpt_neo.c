@@ -3,7 +3,7 @@
  * scaled, and a window in every other layer. */
 #include <stdio.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define LAYER "h.#."

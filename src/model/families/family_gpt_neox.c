@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPT-NeoX and Pythia (Black et al., 2022; Biderman et al., 2023): layer norm, both blocks read the layer's input, a
  * part of each head is rotated, q, k and v of a head are consecutive in one matrix. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define LAYER "layers.#."

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpt-oss (OpenAI, 2025): a window in every other layer, a sink for each head, experts with biases, whose gate and up
  * alternate and are clamped. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

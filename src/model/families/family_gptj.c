@@ -2,7 +2,7 @@
 /* GPT-J (Wang and Komatsuzaki, 2021): both blocks read one layer norm, neighbouring elements of a part of each head
  * rotate together, biases in the feed-forward block and the head. CodeGen (Nijkamp et al., 2022) stores q, v and k of
  * each fourth of the heads one after another. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define H "h.#."

@@ -3,7 +3,7 @@
  * head, and a base of rotation for each layer. */
 #include <stdio.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

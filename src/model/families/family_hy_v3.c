@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hy3 (Tencent, 2026): LLaMA with a norm of each query and key and, after the first layer, experts chosen by sigmoids
  * with a correction, and a shared one. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

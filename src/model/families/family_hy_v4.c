@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* InternLM 2 and 2.5 (Cai et al., 2024): LLaMA under names of its own, with q, k and v in one matrix, KV head by KV
  * head. The first files of InternVL have it as their text part. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

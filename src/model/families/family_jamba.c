@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jamba (Lieber et al., 2024): in each period of layers one has attention, without positions, and the others Mamba with
  * norms of its steps, b and c (recurrent.c); experts have a period of their own. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -4,7 +4,7 @@
  * a correction. */
 #include <stdio.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define LISTS "linear_attn_config."

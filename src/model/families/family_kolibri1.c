@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kolibri 1 (Aleph Alpha, 2026): norms before and after the blocks; layers with a window rotate, the others have no
  * positions; in every layer, experts chosen by corrected products and weighted by sigmoids, and a shared one. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

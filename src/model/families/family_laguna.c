@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Laguna (Poolside, 2026): a softplus gate for each head or element; layers with a window have rotary parameters of
  * their own; after the first layer, experts chosen by sigmoids with a correction, and a shared one. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

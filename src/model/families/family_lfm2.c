@@ -2,7 +2,7 @@
 /* LFM2 (Liquid AI, 2025): short convolutions between gates (recurrent.c) in most layers, attention with a norm of each
  * query and key in the others. LFM2-MoE: experts chosen by sigmoids with a correction, after the first layers. LFM3
  * (2026): norms on the blocks' outputs, windows in some of the layers that attend, a gate for each head. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define KEYS \

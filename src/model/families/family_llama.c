@@ -2,7 +2,7 @@
 /* LLaMA 1 to 3 (Touvron et al., 2023; Dubey et al., 2024): RMS norm, gated SiLU, rotary positions; since LLaMA 2 fewer
  * KV heads than heads, since LLaMA 3 scaled frequencies. Mistral and Qwen share its tables; what they add is
  * optional. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 const char *const sh_llama_prefixes[] = {"model.", "", NULL};

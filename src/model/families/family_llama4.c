@@ -4,7 +4,7 @@
  * Each token uses one expert of a mixture, which reads its input times a sigmoid, and a shared one. */
 #include <stdio.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define FEED "feed_forward."

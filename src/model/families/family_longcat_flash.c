@@ -4,7 +4,7 @@
  * second one. Some of the experts return their input. */
 #include <math.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 enum { PARTS = 2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mellum 2 (JetBrains, 2026): Qwen 3's mixtures with windows in the layers that the config lists; these layers have
  * rotary parameters of their own. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -3,7 +3,7 @@
  * logits. */
 #include <math.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)

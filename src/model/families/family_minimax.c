@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MiniMax-Text-01 (2025): Lightning Attention, which is linear (recurrent.c), in most layers, Mixtral's experts, and
  * norms whose output replaces the hidden state that a block's output is added to, with factors of both summands. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ministral (Mistral AI, 2024): Mistral with windows in some layers. Ministral 3 (2025): no windows, YaRN, and queries
  * that grow with the logarithm of their position; it is published as the text part of models with vision. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)

@@ -4,7 +4,7 @@
  * head. Phi-3.5-MoE (Abdin et al., 2024) has layer norms and chooses two experts by sparsemixer. */
 #include <stdio.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 int sh_mixture_needs(const struct sh_config *c, int count, const char *key, struct sh_err *e)

@@ -3,7 +3,7 @@
  * if there is none, so they are left out. The embedding has eight more rows than the head. */
 #include <stdio.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 enum { MORE_ROWS = 8 };

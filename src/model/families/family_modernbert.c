@@ -2,7 +2,7 @@
 /* ModernBERT's decoder (Weller et al., 2025: Ettin): layer norms, one of them on the embedding, but none before the
  * first layer's attention; windows with a rotation of their own in two of three layers; a dense layer and a norm before
  * the output product. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

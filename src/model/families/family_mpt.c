@@ -2,7 +2,7 @@
 /* MPT (MosaicML, 2023): ALiBi, layer norms without biases, GELU, and in some models clipped queries, keys and values.
  * Models with grouped queries or learned positions, which transformers does not support, do not run; only their memory
  * is computed. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define BLOCK "blocks.#."

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nanochat (Karpathy, 2025): RMS norms without weights, one of them on the embedding; queries and keys are normed after
  * a rotation in the opposite direction; squared ReLU, capped logits. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -2,7 +2,7 @@
 /* Nemotron and Minitron (NVIDIA, 2024): LLaMA with layer norms whose weights are stored less 1, a squared ReLU without
  * gate, and a part of each head that rotates. Jais 2 (Inception, 2025): the same with plain norms, biases and whole
  * heads that rotate. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

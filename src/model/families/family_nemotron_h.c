@@ -4,7 +4,7 @@
  * Super and Ultra read and give a narrower vector. */
 #include <string.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

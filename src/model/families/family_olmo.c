@@ -2,7 +2,7 @@
 /* OLMo (Groeneveld et al., 2024): LLaMA with layer norms that have no weights, and clipped queries, keys and values.
  * OLMo 2 (2025) norms the blocks' outputs instead of their inputs, and also queries and keys, each over all heads
  * together. OLMo 3 adds a window in three of four layers, whose rotation is not scaled. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

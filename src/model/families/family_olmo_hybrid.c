@@ -2,7 +2,7 @@
 /* OLMo Hybrid (Ai2, 2026): for every three layers of the gated delta rule (recurrent.c), whose updates may be twice as
  * strong, one of OLMo 3's layers with attention. The former have norms before their blocks, the latter on their blocks'
  * outputs. The released models do not rotate. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OLMoE (Muennighoff et al., 2024): OLMo with one norm over all queries of a token and one over its keys, and only
  * experts. FlexOlmo (Shi et al., 2025): OLMo 2 with the same experts. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

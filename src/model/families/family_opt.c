@@ -2,7 +2,7 @@
 /* OPT (Zhang et al., 2022): layer norm, ReLU, learned positions stored from row 2 on, biases, tied head. opt-350m
  * differs: norms after the residual sums, no final norm, and a token embedding that is narrower than the model, with
  * projections in and out. The norms' epsilon is not in the config. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define LAYER "layers.#."

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orion (OrionStar, 2024) and XVERSE (2023), whose code comes with their files: LLaMA, the first with layer norms.
  * Scaled rotations are refused, and so are XVERSE's mixtures of experts, which have the same model type. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

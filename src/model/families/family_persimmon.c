@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Persimmon (Adept, 2023): layer norms, also on queries and keys, half of each head rotates, a squared ReLU without
  * gate, q, k and v of a head one after another in one matrix. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define QKV SH_LAYER "self_attn.query_key_value"

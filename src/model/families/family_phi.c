@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Phi 1, 1.5 and 2 (Gunasekar et al., 2023; Li et al., 2023): both blocks read one layer norm, a part of each head
  * rotates, biases everywhere, even in the head. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

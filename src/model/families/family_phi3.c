@@ -2,7 +2,7 @@
 /* Phi-3 (Abdin et al., 2024): LLaMA with q, k and v in one matrix, gate and up in another, and a window in every layer
  * unless sliding_window is null. Long-context releases and Phi-4-mini scale each frequency by itself ("longrope").
  * Phi-4-multimodal is Phi-4-mini with adapters, which no text without pictures or sound passes. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define LAYER "layers.#."

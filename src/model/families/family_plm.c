@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PLM (PLM-Team, 2025), whose code comes with its files: DeepSeek V2's latent attention without a latent of queries,
  * and a feed-forward block without a gate whose activation is ReLU squared. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_param params[] = {

@@ -3,7 +3,7 @@
  * that attends, multiplies attention's output by the sigmoid of a gate, and rotates a quarter of each head; norms'
  * weights are stored less 1. Lara 4 Mini (Translated, 2026): the gated delta rule in two of five layers, windows with
  * rotation in two, and one without positions. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define KEYS \

@@ -2,7 +2,7 @@
 /* The text parts of Qwen2-VL, Qwen2.5-VL (2024, 2025), Qwen3-VL (2025) and Qwen3-VL with experts, without the vision
  * part: Qwen 2 and 3 with other defaults. A token has three positions, which are equal for text. Older files have the
  * text part's keys outside text_config. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define KNOWS " sliding_window use_sliding_window max_window_layers layer_types "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sarvam 30B (Sarvam AI, 2026): GLM-4.5's mixtures, but whole heads are rotated, and q, k and v are in one tensor.
  * Sarvam 105B: DeepSeek-V3 without groups of experts. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define MIX .groups = 1, .used_groups = 1, .scale = 2.5f, .route = SH_ROUTE_SIGMOID, .by_best_two = 1

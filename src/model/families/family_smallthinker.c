@@ -5,7 +5,7 @@
  * the published model. llama.cpp uses windows of 4096 tokens, whatever the file says. */
 #include <stdio.h>
 
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

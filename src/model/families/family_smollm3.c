@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SmolLM 3 (Hugging Face, 2025): LLaMA without rotation in every fourth layer. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Solar Open (Upstage, 2025): LLaMA with experts in every layer, chosen by DeepSeek-V3's router, and a shared one. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -2,7 +2,7 @@
 /* StableLM (Stability AI, 2023): LLaMA with layer norms, rotation of a part of each head, and biases on q, k and v. In
  * the 12B of StableLM 2, both blocks read one norm, and queries and keys are normed, each head with weights of its
  * own. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 static const struct sh_key keys[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* StarCoder (Li et al., 2023; gpt_bigcode): GPT-2 with one KV head. StarCoder 2 (Lozhkov et al., 2024): LLaMA with
  * layer norms, biases everywhere, a plain feed-forward block and a window in every layer. */
-#include "src/model/config.h"
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 #define H "h.#."
