@@ -146,7 +146,8 @@ static int check_widths(const struct sh_kv_facts *f, struct sh_err *e)
         {"heads of nope_dim, rope_dim and v_dim", (double)f->heads * ((double)f->nope_dim + f->rope_dim + f->v_dim)},
         {"index_heads of index_dim", (double)f->index_heads * f->index_dim},
         {"o_groups of o_rank", (double)f->o_groups * f->o_rank},
-        {"pool of head_dim", (double)(f->pool + f->wide_pool) * f->head_dim * 2},
+        {"pool of head_dim", 2.0 * (f->pool + f->wide_pool) * (f->head_dim ? f->head_dim : f->hidden / f->heads)},
+        {"pool of index_dim", 2.0 * f->pool * f->index_dim},
         {"ssm_heads of ssm_head_dim", (double)f->ssm_heads * f->ssm_head_dim},
         {"ssm_key_heads of ssm_key_dim", 2.0 * f->ssm_key_heads * f->ssm_key_dim},
         {"ssm_heads of ssm_key_dim", (double)f->ssm_heads * f->ssm_key_dim},
@@ -214,7 +215,10 @@ static int check_size(const struct sh_kv_shape *s, struct sh_err *e)
                    (double)f->experts * f->expert_ffn * width * 3 + width * f->shared_ffn * 3.0 +
                    (double)f->index_heads * f->index_dim * (f->q_latent + width) +
                    (double)f->ssm_inner * (width * 4 + f->ssm_state) +
-                   (double)f->ssm_own_decays * f->ssm_heads * f->ssm_key_dim * width;
+                   (double)f->ssm_own_decays * f->ssm_heads * f->ssm_key_dim * width +
+                   f->q_latent * (heads * wide + width) + f->o_rank * (f->o_groups * width + heads * wide) +
+                   f->latent_ffn * (2 * width + (double)f->experts * f->expert_ffn * 3) + (double)f->layer_more +
+                   (double)f->vectors_more;
     if (cell * f->layers * 8 > 0x1p32)
         return sh_fail(e, "%s: a token would take %g cached numbers, expected fewer than 2^29", f->name,
                        cell * f->layers);

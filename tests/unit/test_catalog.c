@@ -91,7 +91,14 @@ static void bad_rows(void)
         {"m layers=1 hidden=1 heads=100000 head_dim=100000 ffn=1 vocab=9", "heads of head_dim would be 1e+10 wide"},
         {"m layers=1 hidden=1 heads=1 ffn=1 vocab=9 pattern=S ssm=2 ssm_conv=2 ssm_state=100000 ssm_groups=100000 "
          "ssm_heads=1 ssm_head_dim=1", "ssm_groups of ssm_state"},
-        {"m layers=10000 hidden=10000000 heads=1 head_dim=1 ffn=100000000 vocab=9", "parameters"}};
+        {"m layers=10000 hidden=10000000 heads=1 head_dim=1 ffn=100000000 vocab=9", "parameters"},
+        {"m layers=10000 hidden=1 heads=1 ffn=1 vocab=9 layer_more=1000000000000000", "parameters"},
+        {"m layers=2000 hidden=1 heads=1000 head_dim=100000 kv_heads=1 o_rank=1000000 o_groups=1 q_latent=1000000 "
+         "ffn=1 vocab=9", "parameters"},
+        {"m layers=2 hidden=8 heads=2 kv_heads=1 o_rank=1 o_groups=1 q_latent=1 ffn=1 vocab=9 window=4 pattern=P "
+         "pool=1000000 index_dim=100000 index_heads=1", "pool of index_dim would be 2e+11 wide"},
+        {"m layers=2 hidden=10000000 heads=1 o_rank=1 o_groups=1 q_latent=1 ffn=1 vocab=9 window=4 pattern=Q "
+         "wide_pool=1000000", "pool of head_dim would be 2e+13 wide"}};
     static const char *const boards_wrong[] = {"", "gb=3", "b", "b gb=80 gbps=1", "b gb=-1 gbps=1 f16=1",
                                                "b gb=1 gbps=nan f16=1",
                                                "b gb=1 gbps=1 f16=1 dies=0", "b gb=1 gbps=1 f16=1 x=2"};
