@@ -35,7 +35,7 @@ struct sh_kv_layer {
     int products;                       /* facts.h                                                */
     uint8_t format[SH_N_MATRIX_KIND];   /* facts.h, if the facts have formats                     */
     uint8_t mix, feed;                  /* enum sh_mix, enum sh_feed                              */
-    uint8_t again;                      /* it has the weights of an earlier layer                 */
+    uint8_t again;                      /* it has the weights of the layer f.loop before it       */
     uint8_t borrows;                    /* it attends over another layer's keys and values        */
     uint8_t indexed;                    /* SH_MIX_POOLED: an index chooses among the entries      */
     uint8_t state;                      /* it keeps a state of fixed size: SH_MIX_STATE, or next to attention */

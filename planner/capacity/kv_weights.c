@@ -349,16 +349,19 @@ static void put(const struct sh_kv_shape *m, const struct sh_weight_types *t, in
     }
 }
 
-/* again: of the layers that have the weights of earlier ones; 0: of the others. */
+/* again: of the layers that have the weights of earlier ones among these; 0: of the others. A stage of a pipeline may
+ * begin within a loop: the first pass there needs weights, whichever pass of the model it is. */
 static void add_layers(const struct sh_kv_shape *m, int first, int last, const struct sh_weight_types *t, int again,
                        struct sh_kv_parts *sum)
 {
+    int past = last - first > m->f.loop ? first + m->f.loop : last;
     for (int i = first; i < last;) {
         struct sh_kv_alike alike[SH_MOST_ALIKE];
-        int groups = sh_kv_shape_alike(m, &i, last, alike);
+        int is_past = i >= past, groups = sh_kv_shape_alike(m, &i, is_past ? last : past, alike);
         for (int k = 0; k < groups; k++) {
             struct sh_kv_parts one = {{0}, {0}};
-            uint64_t n = m->layer[alike[k].layer].again == again ? (uint64_t)alike[k].n : 0;
+            int is_again = is_past && m->layer[alike[k].layer].again;
+            uint64_t n = is_again == again ? (uint64_t)alike[k].n : 0;
             one_layer(m, alike[k].layer, t, &one);
             for (int part = 0; part < SH_N_PART; part++) {
                 sum->parameters[part] += n * one.parameters[part];

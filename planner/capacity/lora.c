@@ -50,6 +50,8 @@ double sh_lora_touched(double adapters, double sequences)
 int sh_lora_suits(const struct sh_kv_shape *s, struct sh_err *e)
 {
     int latent = sh_kv_shape_count(s, SH_MIX_LATENT) + sh_kv_shape_count(s, SH_MIX_INDEXED);
+    if (s->f.again)
+        return sh_misused(e, "--lora: %s has layers that run several times, whose adapters are not counted", s->f.name);
     if (!latent && !s->f.o_rank && !sh_kv_shape_states(s))
         return 0;
     return sh_misused(e, "--lora: %s has layers with %s, whose adapters are not counted", s->f.name,

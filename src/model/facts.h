@@ -57,7 +57,7 @@ struct sh_kv_facts {
     /* borrowed: so many layers, the last ones, use keys and values of earlier layers; late_ffn: their d_ff if it
      * differs. */
     int borrowed, late_ffn;
-    int again_from, again;              /* `again` layers from `again_from` on have the weights of earlier ones */
+    int again_from, again, loop;        /* `again` layers from `again_from` on have the weights of the `loop` before */
     int apart;                          /* ends_more includes attention and feed-forward of layers with a state */
     /* How many numbers a layer's further matrices have; its further vectors; other tensors before and after the
      * layers. */

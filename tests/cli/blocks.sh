@@ -118,6 +118,13 @@ refuses dory '{"recurrent_kv_cache_mode": "last_loop"}' "key 'recurrent_kv_cache
 run generate --model "$SH_GOLDEN/checkpoints/modern/dory" --tokens tokens.jsonl --policy h2o --budget 5 \
     --positions cache --max-tokens 2
 expect "dory: positions in the text alone" 2 "" "--positions cache: .*learned factors after their rotation"
+run capacity --model "$SH_GOLDEN/checkpoints/modern/dory" --gpu H100-SXM --length 64 --pp 4 --json
+holds "dory: each stage of a pipeline has the weights of its layers" python -c 'import json
+found = [stage["weights_bytes_per_gpu"] for stage in json.load(open("log/out"))["results"][0]["stages"]]
+layer = 4 * (3 * 24 * 16 + 2 * 12 * 16 + 3 * 24 * 16 + 2 * 24 + 2 * 24 + 2 * 16)
+assert found == [2 * layer + 4 * (48 * 16 + 48), 2 * layer, 2 * layer, 2 * layer + 4 * 48 * 16], (found, layer)'
+refuse "dory: no adapters" 2 "--lora: .*layers that run several times" capacity --lora 4 \
+    --model "$SH_GOLDEN/checkpoints/modern/dory" --gpu H100-SXM --length 64
 refuses dory '{"n_recurrent_loops": 0}' "key 'n_recurrent_loops': found 0"
 refuses dory '{"n_recurrent_loops": 9999}' "key 'n_recurrent_loops': found 9999, expected at most 10000 layers"
 refuses dory '{"n_input_layers": 0, "n_recurrent_layers": 6}' "found 4 layers, of which n_input_layers are 0, n_rec"

@@ -260,6 +260,7 @@ static int from_shape(const struct sh_config *c, const struct sh_family *family,
     f->v_dim = a->d_value ? a->d_value : a->latent.d_v;
     f->again_from = a->loop.first + a->loop.n;
     f->again = a->loop.n ? a->loop.n * (a->loop.times - 1) : 0;
+    f->loop = a->loop.n;
     if (from_sizes(c, a, f, e))
         return -1;
     if (family->params && a->recurrent.n_v)
