@@ -176,6 +176,14 @@ int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer
     return !(p->needs & ~flags) && !(p->unless & flags);
 }
 
+struct sh_numbers sh_param_numbers(const struct sh_family *f, const struct sh_arch *a, const struct sh_param *p,
+                                   int layer)
+{
+    int parts = f->parts ? f->parts : 1, number = sh_arch_number(a, layer / parts);
+    number = p->form & SH_PAIR_FIRST ? 2 * number : p->form & SH_PAIR_SECOND ? 2 * number + 1 : number;
+    return (struct sh_numbers){number, p->form & SH_OF_BLOCK ? sh_arch_block_number(a, layer) : layer % parts};
+}
+
 static int rows_of(const struct sh_arch *a, const struct sh_param *p)
 {
     return sh_dim_size(a, p->rows == SH_ONE ? p->cols : p->rows);

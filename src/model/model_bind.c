@@ -105,14 +105,10 @@ static char *spell(const struct sh_param *p, const char *prefix, int first, int 
     return name;
 }
 
-/* '#' is the layer, or what it shares with others; '%' tells these apart. */
 static char *full_name(const struct sh_model *m, const struct sh_param *p, const char *prefix, int layer, int number)
 {
-    int parts = m->family->parts ? m->family->parts : 1;
-    int second = p->form & SH_OF_BLOCK ? sh_arch_block_number(&m->arch, layer) : layer % parts;
-    int first = sh_arch_number(&m->arch, layer / parts);
-    first = p->form & SH_PAIR_FIRST ? 2 * first : p->form & SH_PAIR_SECOND ? 2 * first + 1 : first;
-    return spell(p, prefix, first, second, number);
+    struct sh_numbers n = sh_param_numbers(m->family, &m->arch, p, layer);
+    return spell(p, prefix, n.layer, n.part, number);
 }
 
 /* The same of a tensor that the file may have only for the first layer with its block. */

@@ -59,13 +59,16 @@ def form_of(module):
     return FORMATS[settings["quant_algo"]]
 
 
-SMALL = ("embed_tokens", "embeddings", ".gate", "weights_proj", "shared_expert_gate", "conv1d", "compress_ape",
+SMALL = ("embed_tokens", "embeddings", ".gate", ".classifier", "weights_proj", "shared_expert_gate", "conv1d", "compress_ape",
          "compress_gate")
 total = 0
 for name, t in tensors.items():
     if name == "__metadata__" or any(p in name for p in ("vision", "visual", "projector", "patch_merge", "mtp")) or \
             name.endswith("e_score_correction_bias"):
         continue
+    expert = re.search(r"experts\.(\d+)", name)
+    if expert and int(expert[1]) >= text.get("n_routed_experts", 1000):
+        continue                            # of no use: LongCat's experts that compute nothing
     rows = t["shape"][-2] if len(t["shape"]) > 1 else 1
     columns = t["shape"][-1]
     module = name.removesuffix(".weight")
@@ -131,6 +134,10 @@ bytes "the delta rule and experts in stacks" qwen3_5_moe '{"quant_method": "mode
         "model.language_model.layers.1.self_attn.o_proj": {"quant_algo": "FP8"}}}'
 bytes "Kimi delta attention" kimi_linear "{$nv, \"exclude_modules\": [\"model.layers.0.self_attn*\", \"*.b_proj\"]}"
 bytes "groups with targets" deepseek_v32 "{$(groups '"re:.*experts.*"' '"Linear"')}"
+bytes "groups with long names" deepseek_v32 "{$(groups '"re:.*experts.*"' '"Linear"' |
+    sed "s/group_0/a_name_of_more_than_forty_letters_for_a_group/")}"
+bytes "two blocks of attention in a layer" longcat_flash "{$(groups '"re:.*layers\\.0\\.self_attn\\.1\\..*"' '"Linear"'),
+    \"ignore\": [\"lm_head\", \"model.layers.1.self_attn.1.o_proj\", \"model.layers.0.mlps.1\"]}"
 bytes "groups, the head and a matrix left out" deepseek_v32 "{$(groups '"Linear"' '"re:.*o_proj", "re:.*q_b_proj"'),
     \"ignore\": [\"lm_head\", \"model.layers.0.self_attn.q_a_proj\"]}"
 bytes "one group for some matrices" deepseek_v32 "{$(groups '"re:.*experts.*"' '"re:.*o_proj"')}"
@@ -160,4 +167,18 @@ json.dump(json.load(open(sys.argv[1])) | {"quantization_config": {
 P
 run capacity --model model/config.json --gpu H100-SXM --length 64 --json
 expect "slow expressions" 1 "" "key 'quantization_config': its patterns take too long, expected at most 2 s"
+# Lists may say the same thing over and over.
+python - "$SH_GOLDEN/checkpoints/modern/lara_mini/config.json" <<'P'
+import json, sys
+config = json.load(open(sys.argv[1]))
+config |= {"num_hidden_layers": 1000, "layer_types": ["full_attention"] * 1000, "quantization_config": {
+    "quant_method": "fp8", "ignore": ["layers"] * 65000, "exclude_modules": ["layers"] * 65000}}
+json.dump(config, open("model/config.json", "w"))
+P
+begun=$SECONDS
+run capacity --model model/config.json --gpu H100-SXM --length 64 --json
+expect "a list that names all layers 130000 times" 0 '"weights": "f(16|32)"' ""
+holds "which takes no longer for that" test $((SECONDS - begun)) -lt 8
+refuses "groups with names of many parts" deepseek_v32 "{$(groups '"Linear"' '"re:.*o_proj"' | sed s/group_1/a.b/)}" \
+    "'quantization_config.config_groups': found .*, expected at most 16 groups with short names"
 finish

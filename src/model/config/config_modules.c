@@ -38,15 +38,16 @@ struct walk {
     const struct sh_family *family;
     const struct sh_arch *arch;
     struct sh_kv_facts *f;
+    int n_layer;                        /* one more than the largest number of a layer in a name  */
 };
 
-/* The module of a tensor: layer and expert filled in, without ".weight". */
-static void name_module(const char *tensor, int layer, char to[MOST_STEM])
+/* The module of a tensor: numbers and the first expert filled in, without ".weight". */
+static void name_module(const char *tensor, struct sh_numbers is, char to[MOST_STEM])
 {
     size_t n = 0;
     for (const char *c = tensor; *c && n < MOST_STEM - 12; c++)
-        if (*c == '#' || *c == '@')
-            n += (size_t)snprintf(to + n, MOST_STEM - n, "%d", *c == '#' ? layer : 0);
+        if (strchr("#%@", *c))
+            n += (size_t)snprintf(to + n, MOST_STEM - n, "%d", *c == '#' ? is.layer : *c == '%' ? is.part : 0);
         else
             to[n++] = *c;
     to[n] = '\0';
@@ -56,28 +57,35 @@ static void name_module(const char *tensor, int layer, char to[MOST_STEM])
 }
 
 /* Of several names for one matrix, any may be in the lists. */
-static void look_up(const struct walk *w, const char *tensor, int layer, enum sh_matrix_kind kind)
+static void look_up(struct walk *w, const struct sh_param *p, int layer, enum sh_matrix_kind kind)
 {
     static const char *const no_prefix[] = {"", NULL};
     unsigned char *to = &w->f->format[layer][kind];
+    struct sh_numbers is = sh_param_numbers(w->family, w->arch, p, layer);
     char name[MOST_STEM];
-    name_module(tensor, layer, name);
+    name_module(p->name, is, name);
+    w->n_layer = is.layer < w->n_layer ? w->n_layer : is.layer + 1;
     int found = sh_module_format(w->rules, name, w->family->prefixes ? w->family->prefixes : no_prefix, 0);
     if (*to == NONE || *to == sh_module_usual(w->rules))
         *to = (unsigned char)found;
 }
 
-static void walk_layer(const struct walk *w, int layer)
+static void walk_layer(struct walk *w, int layer)
 {
-    static const char *const index[] = {"layers.#.self_attn.indexer.wq_b", "layers.#.self_attn.indexer.wk",
-                                        "layers.#.self_attn.index_q_proj", "layers.#.self_attn.index_k_proj"};
+    static const struct sh_param index[] = {
+        {.name = "layers.#.self_attn.indexer.wq_b"}, {.name = "layers.#.self_attn.indexer.wk"},
+        {.name = "layers.#.self_attn.index_q_proj"}, {.name = "layers.#.self_attn.index_k_proj"}};
     for (const struct sh_param *p = w->family->params; p->name; p++)
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
             if (kinds[i].role == p->role && sh_param_exists(p, w->arch, layer))
-                look_up(w, p->name, layer, kinds[i].kind);
+                look_up(w, p, layer, kinds[i].kind);
     char letter = w->f->pattern[(size_t)layer % strlen(w->f->pattern)];
     for (int i = 0; i < 4 && (letter == 'I' || letter == 'B'); i++)
-        look_up(w, index[i], layer, SH_MATRIX_INDEX);
+        look_up(w, &index[i], layer, SH_MATRIX_INDEX);
+    /* A plain block next to experts is counted as a shared expert. */
+    unsigned char *plain = &w->f->format[layer][SH_MATRIX_GATE], *shared = &w->f->format[layer][SH_MATRIX_SHARED_GATE];
+    for (int i = 0; i < 3; i++)
+        shared[i] = shared[i] == NONE ? plain[i] : shared[i];
 }
 
 /* The format that all matrices of the class have; -1: they differ, NONE: there are none. */
@@ -132,7 +140,7 @@ int sh_config_module_formats(const struct sh_config *c, const struct sh_family *
 {
     static const char *const no_prefix[] = {"", NULL};
     struct sh_module_rules *rules = sh_module_rules_new(c, q, e);
-    struct walk w = {rules, family, a, f};
+    struct walk w = {rules, family, a, f, 0};
     if (!rules)
         return -1;
     int differs = sh_module_rules_differ(rules), bad = 0;
@@ -149,7 +157,7 @@ int sh_config_module_formats(const struct sh_config *c, const struct sh_family *
     }
     if (!bad) {
         f->head_format = f->tied ? 0 : sh_module_format(rules, "lm_head", no_prefix, 1);
-        bad = sh_module_rules_check(rules, f->layers, e);
+        bad = sh_module_rules_check(rules, w.n_layer, e);
     }
     if (!bad)
         summarise(&w);

@@ -249,8 +249,8 @@ static int groups(const struct sh_config *c, struct sh_quant *q, struct sh_err *
         return -1;
     for (int i = 0; (name = sh_config_key_at(c, QUANT ".config_groups", i)); i++) {
         snprintf(key, sizeof key, QUANT ".config_groups.%.60s.format", name);
-        if (i >= SH_MOST_SCHEMES)
-            return sh_config_refuse(c, QUANT ".config_groups", "at most 16 groups", e);
+        if (i >= SH_MOST_SCHEMES || strchr(name, '.') || strlen(name) > 60)
+            return sh_config_refuse(c, QUANT ".config_groups", "at most 16 groups with short names", e);
         if (sh_config_choice(c, key, formats, &ignored, e) || group_scheme(c, name, q, e))
             return -1;
     }

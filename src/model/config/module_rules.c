@@ -15,13 +15,14 @@
 #define QUANT "quantization_config"
 #define ALGOS QUANT ".quantized_layers"
 #define MOST_SECONDS 2.0                /* for all patterns: those of published files take milliseconds */
-enum { MOST_NAMES = 65536, MOST_ALGOS = 1 << 20, MOST_PATTERNS = 256, MOST_NAME = 300, MOST_STEPS = 100000 };
+enum { MOST_NAMES = 65536, MOST_ALGOS = 1 << 20, MOST_PATTERNS = 256, MOST_NAME = 300, MOST_LIST = 112,
+       MOST_STEPS = 100000 };
 
 /* An entry of a list. Names are sorted apart; patterns are tried one after another. */
 struct entry {
     const char *text;                   /* without "re:", and without what comes before "layers." */
     int format, item;                   /* 0: not quantised; its number in the list               */
-    char list[96];
+    char list[MOST_LIST];
     pcre2_code *code;                   /* of a regular expression; else NULL                     */
     int is_pattern, is_part;            /* part: any whole components of a name                   */
     int is_used;
@@ -177,7 +178,7 @@ static int read_entry(struct sh_module_rules *r, const char *list, int i, struct
     snprintf(p.list, sizeof p.list, "%s", list);
     p.item = i;
     int is_re = !strncmp(p.text, "re:", 3);
-    p.is_part &= !strstr(p.text, "layers.");
+    p.is_part &= !is_re && !strstr(p.text, "layers.");
     p.is_pattern = p.is_part || is_re || strchr(p.text, '*');
     p.text = is_re ? p.text + 3 : *p.text == '*' ? p.text : after_prefix(p.text);
     if (p.is_pattern && r->n_pattern >= MOST_PATTERNS)
@@ -205,9 +206,9 @@ static int read_groups(struct sh_module_rules *r, struct sh_err *e)
     const char *group;
     int format = 0;
     for (int i = 0; (group = sh_config_key_at(r->c, QUANT ".config_groups", i)); i++) {
-        char weights[128], list[96], key[160];
-        snprintf(weights, sizeof weights, QUANT ".config_groups.%.40s.weights", group);
-        snprintf(list, sizeof list, QUANT ".config_groups.%.40s.targets", group);
+        char weights[128], list[MOST_LIST], key[160];
+        snprintf(weights, sizeof weights, QUANT ".config_groups.%.60s.weights", group);
+        snprintf(list, sizeof list, QUANT ".config_groups.%.60s.targets", group);
         if (!sh_config_is_set(r->c, weights))
             continue;
         format++;
@@ -230,6 +231,18 @@ static int by_text(const void *a, const void *b)
     const struct entry *x = a, *y = b;
     int order = strcmp(x->text, y->text);
     return order ? order : x->format - y->format;       /* what is left out comes first              */
+}
+
+/* Sorts the names; of several that say the same one stays, so that a look-up takes the same time for any list. */
+static void sort_names(struct sh_module_rules *r)
+{
+    size_t n = 0;
+    if (r->n_name)
+        qsort(r->name, r->n_name, sizeof *r->name, by_text);
+    for (size_t i = 0; i < r->n_name; i++)
+        if (!n || by_text(&r->name[n - 1], &r->name[i]))
+            r->name[n++] = r->name[i];
+    r->n_name = n;
 }
 
 /* ---- formats ---- */
@@ -318,8 +331,7 @@ struct sh_module_rules *sh_module_rules_new(const struct sh_config *c, const str
         sh_module_rules_free(r);
         return NULL;
     }
-    if (r->n_name)
-        qsort(r->name, r->n_name, sizeof *r->name, by_text);
+    sort_names(r);
     return r;
 }
 

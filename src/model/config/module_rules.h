@@ -31,8 +31,8 @@ int sh_module_usual(const struct sh_module_rules *r);
 const char *sh_module_format_name(const struct sh_module_rules *r, int n);
 int sh_module_format_count(const struct sh_module_rules *r);
 
-/* After all modules have been looked up: -1: a list names something that is neither a matrix of one of the n_layer
- * layers nor known to be something else, such as a router. */
+/* After all modules have been looked up: -1: a list names something that is neither a matrix of a layer with a number
+ * below n_layer nor known to be something else, such as a router. */
 int sh_module_rules_check(const struct sh_module_rules *r, int n_layer, struct sh_err *e);
 
 #endif

@@ -335,6 +335,12 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim);
 /* Does the parameter exist in this layer of the model? */
 int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer);
 
+/* The numbers in the parameter's name: of '#', the layer or what it shares with others, and of '%', which tells these
+ * apart. */
+struct sh_numbers { int layer, part; };
+struct sh_numbers sh_param_numbers(const struct sh_family *f, const struct sh_arch *a, const struct sh_param *p,
+                                   int layer);
+
 struct sh_layout sh_layout_of(const struct sh_family *f, const struct sh_arch *a, const struct sh_param *p, int layer);
 
 /* 1: the parameter is stored as plain [rows, cols], from row `first` on. */
