@@ -87,9 +87,10 @@ static void attention(struct sum *s, const struct sh_kv_facts *f, const struct s
 {
     int heads = l->heads, width = l->width, q = heads * width, mix = l->mix, borrows = l->borrows;
     int kv = l->kv_heads * width, values = l->values, kv_values = l->kv_heads * values;
-    matrix(s, SH_MATRIX_Q, 1, f->query_gate ? 2 * q : q, f->hidden);
-    if (f->head_gate)
-        matrix(s, SH_MATRIX_GATE_OF_VALUES, 1, heads, f->hidden);
+    int gate = l->format[SH_MATRIX_GATE_OF_VALUES], apart = f->query_gate && s->t->n_own && gate <= s->t->n_own;
+    matrix(s, SH_MATRIX_Q, 1, f->query_gate && !apart ? 2 * q : q, f->hidden);
+    if (f->head_gate || apart)          /* one for each head, or for each number */
+        matrix(s, SH_MATRIX_GATE_OF_VALUES, 1, apart ? q : heads, f->hidden);
     if (!borrows)
         matrix(s, SH_MATRIX_K, 1, kv, f->hidden);
     if (!borrows && !(f->keys_are_values && mix == SH_MIX_FULL))
@@ -165,7 +166,7 @@ static void grouped_attention(struct sum *s, const struct sh_kv_facts *f, const 
 static void indexer(struct sum *s, const struct sh_kv_facts *f)
 {
     matrix(s, SH_MATRIX_INDEX, 1, f->index_heads * f->index_dim, f->q_latent ? f->q_latent : f->hidden);
-    matrix(s, SH_MATRIX_INDEX, 1, f->index_dim, f->hidden);
+    matrix(s, SH_MATRIX_INDEX_K, 1, f->index_dim, f->hidden);
     vector(s, SH_PART_NORM, 2 * f->index_dim);
     plain(s, SH_PART_MIX, (uint64_t)f->index_heads * (uint64_t)f->hidden, s->small);
     if (!f->q_latent)
@@ -176,7 +177,7 @@ static void indexer(struct sum *s, const struct sh_kv_facts *f)
 static void block_index(struct sum *s, const struct sh_kv_facts *f)
 {
     matrix(s, SH_MATRIX_INDEX, 1, f->index_heads * f->index_dim, f->hidden);
-    matrix(s, SH_MATRIX_INDEX, 1, f->index_dim, f->hidden);
+    matrix(s, SH_MATRIX_INDEX_K, 1, f->index_dim, f->hidden);
     vector(s, SH_PART_NORM, 2 * f->index_dim);
 }
 

@@ -59,7 +59,7 @@ def form_of(module):
     return FORMATS[settings["quant_algo"]]
 
 
-SMALL = ("embed_tokens", "embeddings", ".gate", ".classifier", "weights_proj", "shared_expert_gate", "conv1d", "compress_ape",
+SMALL = ("embed_tokens", "embeddings", ".wte", ".gate", ".classifier", "weights_proj", "shared_expert_gate", "conv1d", "compress_ape",
          "compress_gate")
 total = 0
 for name, t in tensors.items():
@@ -138,6 +138,15 @@ bytes "groups with long names" deepseek_v32 "{$(groups '"re:.*experts.*"' '"Line
     sed "s/group_0/a_name_of_more_than_forty_letters_for_a_group/")}"
 bytes "two blocks of attention in a layer" longcat_flash "{$(groups '"re:.*layers\\.0\\.self_attn\\.1\\..*"' '"Linear"'),
     \"ignore\": [\"lm_head\", \"model.layers.1.self_attn.1.o_proj\", \"model.layers.0.mlps.1\"]}"
+left() { # modules
+    echo "{$(groups '"re:none"' '"Linear"'), \"ignore\": [$(printf '"%s", ' "$@") \"lm_head\"]}"
+}
+bytes "keys of the index alone" deepseek_v32 "$(left model.layers.0.self_attn.indexer.wk)"
+bytes "another name of the index" minimax_m3_text "$(left {language_model.,}model.layers.2.self_attn.indexer.k_proj)"
+bytes "a gate next to queries" dory "$(left backbone.layers.0.self_attn.g_proj backbone.layers.1.self_attn.q_proj)"
+bytes "queries, keys and values of a state" olmo_hybrid "$(left model.layers.0.linear_attn.{q,k,v}_proj)"
+bytes "steps of a state" kimi_linear "$(left model.layers.0.self_attn.f_{a,b}_proj)"
+bytes "layers of another name" exaone "$(left transformer.h.1.mlp.c_proj transformer.h.0.attn.attention.v_proj)"
 bytes "groups, the head and a matrix left out" deepseek_v32 "{$(groups '"Linear"' '"re:.*o_proj", "re:.*q_b_proj"'),
     \"ignore\": [\"lm_head\", \"model.layers.0.self_attn.q_a_proj\"]}"
 bytes "one group for some matrices" deepseek_v32 "{$(groups '"re:.*experts.*"' '"re:.*o_proj"')}"

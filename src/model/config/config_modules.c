@@ -14,15 +14,18 @@ enum { NONE = 255, MOST_STEM = 240 };
 
 static const struct { enum sh_role role; enum sh_matrix_kind kind; } kinds[] = {
     {SH_Q_W, SH_MATRIX_Q}, {SH_K_W, SH_MATRIX_K}, {SH_V_W, SH_MATRIX_V}, {SH_O_W, SH_MATRIX_O},
-    {SH_ATTN_GATE_W, SH_MATRIX_GATE_OF_VALUES}, {SH_Q_A_W, SH_MATRIX_Q_A}, {SH_Q_B_W, SH_MATRIX_Q_B},
-    {SH_KV_A_W, SH_MATRIX_KV_A}, {SH_KV_B_W, SH_MATRIX_KV_B}, {SH_RECUR_Q_W, SH_MATRIX_STATE},
-    {SH_RECUR_X_W, SH_MATRIX_STATE}, {SH_RECUR_Z_W, SH_MATRIX_STATE_GATE}, {SH_RECUR_A_W, SH_MATRIX_STATE_STEPS},
+    {SH_ATTN_PRODUCT_W, SH_MATRIX_O}, {SH_ATTN_GATE_W, SH_MATRIX_GATE_OF_VALUES}, {SH_Q_A_W, SH_MATRIX_Q_A},
+    {SH_Q_B_W, SH_MATRIX_Q_B}, {SH_KV_A_W, SH_MATRIX_KV_A}, {SH_KV_B_W, SH_MATRIX_KV_B},
+    {SH_RECUR_Q_W, SH_MATRIX_STATE}, {SH_RECUR_K_W, SH_MATRIX_STATE}, {SH_RECUR_V_W, SH_MATRIX_STATE},
+    {SH_RECUR_X_W, SH_MATRIX_STATE}, {SH_RECUR_Z_W, SH_MATRIX_STATE_GATE}, {SH_RECUR_Z_IN_W, SH_MATRIX_STATE_GATE},
+    {SH_RECUR_A_W, SH_MATRIX_STATE_STEPS}, {SH_RECUR_A_IN_W, SH_MATRIX_STATE_STEPS},
+    {SH_RECUR_MIX_W, SH_MATRIX_STATE_STEPS}, {SH_RECUR_STEP_W, SH_MATRIX_STATE_STEPS},
     {SH_RECUR_B_W, SH_MATRIX_STATE_STRENGTHS}, {SH_RECUR_OUT_W, SH_MATRIX_STATE_OUT}, {SH_GATE_W, SH_MATRIX_GATE},
-    {SH_UP_W, SH_MATRIX_UP}, {SH_DOWN_W, SH_MATRIX_DOWN}, {SH_EXPERT_GATE_W, SH_MATRIX_EXPERT_GATE},
-    {SH_EXPERT_UP_W, SH_MATRIX_EXPERT_UP}, {SH_EXPERT_DOWN_W, SH_MATRIX_EXPERT_DOWN},
-    {SH_SHARED_GATE_W, SH_MATRIX_SHARED_GATE}, {SH_SHARED_UP_W, SH_MATRIX_SHARED_UP},
-    {SH_SHARED_DOWN_W, SH_MATRIX_SHARED_DOWN}, {SH_EXPERT_IN_W, SH_MATRIX_EXPERT_IN},
-    {SH_EXPERT_OUT_W, SH_MATRIX_EXPERT_OUT}};
+    {SH_UP_W, SH_MATRIX_UP}, {SH_FEED_PRODUCT_W, SH_MATRIX_UP}, {SH_DOWN_W, SH_MATRIX_DOWN},
+    {SH_EXPERT_GATE_W, SH_MATRIX_EXPERT_GATE}, {SH_EXPERT_UP_W, SH_MATRIX_EXPERT_UP},
+    {SH_EXPERT_DOWN_W, SH_MATRIX_EXPERT_DOWN}, {SH_SHARED_GATE_W, SH_MATRIX_SHARED_GATE},
+    {SH_SHARED_UP_W, SH_MATRIX_SHARED_UP}, {SH_SHARED_DOWN_W, SH_MATRIX_SHARED_DOWN},
+    {SH_EXPERT_IN_W, SH_MATRIX_EXPERT_IN}, {SH_EXPERT_OUT_W, SH_MATRIX_EXPERT_OUT}};
 
 /* Kinds that planner/capacity tells apart if not all have one format. */
 enum { ATTENTION, FEED, EXPERTS, N_CLASS };
@@ -72,16 +75,21 @@ static void look_up(struct walk *w, const struct sh_param *p, int layer, enum sh
 
 static void walk_layer(struct walk *w, int layer)
 {
-    static const struct sh_param index[] = {
-        {.name = "layers.#.self_attn.indexer.wq_b"}, {.name = "layers.#.self_attn.indexer.wk"},
-        {.name = "layers.#.self_attn.index_q_proj"}, {.name = "layers.#.self_attn.index_k_proj"}};
+    static const struct sh_param queries[] = {
+        {.name = "layers.#.self_attn.indexer.wq_b"}, {.name = "layers.#.attention.indexer.wq_b"},
+        {.name = "layers.#.self_attn.index_q_proj"}, {.name = "layers.#.self_attn.indexer.q_proj"}, {.name = NULL}};
+    static const struct sh_param keys[] = {
+        {.name = "layers.#.self_attn.indexer.wk"}, {.name = "layers.#.attention.indexer.wk"},
+        {.name = "layers.#.self_attn.index_k_proj"}, {.name = "layers.#.self_attn.indexer.k_proj"}, {.name = NULL}};
     for (const struct sh_param *p = w->family->params; p->name; p++)
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
             if (kinds[i].role == p->role && sh_param_exists(p, w->arch, layer))
                 look_up(w, p, layer, kinds[i].kind);
     char letter = w->f->pattern[(size_t)layer % strlen(w->f->pattern)];
-    for (int i = 0; i < 4 && (letter == 'I' || letter == 'B'); i++)
-        look_up(w, &index[i], layer, SH_MATRIX_INDEX);
+    for (int i = 0; queries[i].name && (letter == 'I' || letter == 'B'); i++) {
+        look_up(w, &queries[i], layer, SH_MATRIX_INDEX);
+        look_up(w, &keys[i], layer, SH_MATRIX_INDEX_K);
+    }
     /* A plain block next to experts is counted as a shared expert. */
     unsigned char *plain = &w->f->format[layer][SH_MATRIX_GATE], *shared = &w->f->format[layer][SH_MATRIX_SHARED_GATE];
     for (int i = 0; i < 3; i++)

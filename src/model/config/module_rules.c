@@ -99,8 +99,8 @@ static int matches(const struct sh_module_rules *r, const struct entry *p, const
 {
     if (p->is_part)
         return has_part(name, p->text);
-    if (!p->code && *p->text != '*')
-        return is_like(p->text, name);
+    if (!p->code && *p->text != '*' && is_like(p->text, after_prefix(name)))
+        return 1;
     for (int i = 0; prefixes[i]; i++) {
         char whole[MOST_NAME + 64];
         if (p->code && is_found(r, p, prefixes[i], name))
@@ -369,11 +369,11 @@ static struct entry *find_name(const struct sh_module_rules *r, const char *text
     return low < r->n_name && !strcmp(r->name[low].text, text) ? &r->name[low] : NULL;
 }
 
-int sh_module_format(struct sh_module_rules *r, const char *name, const char *const *prefixes, int is_head)
+/* The format of what has the name, or contains it; `found` if there is none. */
+static int named(struct sh_module_rules *r, const char *prefix, const char *name, int found)
 {
-    char whole[MOST_NAME + 1];
-    int found = -1;
-    snprintf(whole, sizeof whole, "%s", name);
+    char whole[MOST_NAME + 64];
+    snprintf(whole, sizeof whole, "%.50s%.*s", prefix, MOST_NAME, name);
     for (char *dot = whole; dot; dot = strrchr(whole, '.')) {           /* also what contains it */
         *dot = dot == whole ? *dot : '\0';
         struct entry *p = find_name(r, whole);
@@ -382,6 +382,14 @@ int sh_module_format(struct sh_module_rules *r, const char *name, const char *co
             found = found < 0 || !p->format ? p->format : found;
         }
     }
+    return found;
+}
+
+int sh_module_format(struct sh_module_rules *r, const char *name, const char *const *prefixes, int is_head)
+{
+    int found = named(r, "", after_prefix(name), -1);
+    for (int i = 0; prefixes[i] && !strstr(name, "layers."); i++)
+        found = named(r, prefixes[i], name, found);
     double from = r->n_pattern ? thread_seconds() : 0;
     for (size_t i = 0; i < r->n_pattern && r->spent < MOST_SECONDS; i++) {
         struct entry *p = &r->pattern[i];
