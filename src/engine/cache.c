@@ -19,16 +19,6 @@ static int check_format(const struct sh_kv_format *f, struct sh_err *e)
     return 0;
 }
 
-static int check_budgets(const struct sh_session_setup *s, struct sh_err *e)
-{
-    int per_layer = s->arch->n_kv_head;
-    for (int i = 0; i < s->arch->n_layer * per_layer; i++)
-        if (i % per_layer < sh_arch_kv_heads(s->arch, i / per_layer) &&
-            sh_policy_check_budget(s->spec, s->budget[i], s->n_token, i / per_layer, i % per_layer, e))
-            return -1;
-    return 0;
-}
-
 /* What a head keeps to. */
 static struct sh_kept_setup kept_setup(const struct sh_session_setup *s, int layer, int head)
 {
@@ -41,6 +31,22 @@ static struct sh_kept_setup kept_setup(const struct sh_session_setup *s, int lay
                                   .capacity = s->whole ? -1 : 0, .layer = layer, .head = head,
                                   .n_layer = s->arch->n_layer, .d_head = sh_arch_d_head(s->arch, layer),
                                   .rows_by_slot = 1, .seed = s->seed};
+}
+
+/* A window with places in the cache is a smaller budget, which must hold what is protected, too. */
+static int check_budgets(const struct sh_session_setup *s, struct sh_err *e)
+{
+    int per_layer = s->arch->n_kv_head;
+    for (int i = 0; i < s->arch->n_layer * per_layer; i++) {
+        int layer = i / per_layer, head = i % per_layer, budget = kept_setup(s, layer, head).budget;
+        if (head >= sh_arch_kv_heads(s->arch, layer))
+            continue;
+        if (sh_policy_check_budget(s->spec, s->budget[i], s->n_token, layer, head, e))
+            return -1;
+        if (sh_policy_check_budget(s->spec, budget, s->n_token, layer, head, e))
+            return sh_hint(e, "with --positions cache, this layer keeps no more than its window of %d tokens", budget);
+    }
+    return 0;
 }
 
 static int most_slots(const struct sh_session_setup *s)

@@ -125,6 +125,9 @@ layer = 4 * (3 * 24 * 16 + 2 * 12 * 16 + 3 * 24 * 16 + 2 * 24 + 2 * 24 + 2 * 16)
 assert found == [2 * layer + 4 * (48 * 16 + 48), 2 * layer, 2 * layer, 2 * layer + 4 * 48 * 16], (found, layer)'
 refuse "dory: no adapters" 2 "--lora: .*layers that run several times" capacity --lora 4 \
     --model "$SH_GOLDEN/checkpoints/modern/dory" --gpu H100-SXM --length 64
+refuse "windows with places in the cache hold what is protected" 2 "7 tokens \(layer 0, head 0\), but 10 are protected" \
+    generate --model "$SH_GOLDEN/checkpoints/modern/cohere_compass" --tokens tokens.jsonl --policy h2o:recent=10 \
+    --budget 12 --positions cache --max-tokens 12
 refuses dory '{"n_recurrent_loops": 0}' "key 'n_recurrent_loops': found 0"
 refuses dory '{"n_recurrent_loops": 9999}' "key 'n_recurrent_loops': found 9999, expected at most 10000 layers"
 refuses dory '{"n_input_layers": 0, "n_recurrent_layers": 6}' "found 4 layers, of which n_input_layers are 0, n_rec"
