@@ -182,10 +182,11 @@ static void block_index(struct sum *s, const struct sh_kv_facts *f)
 }
 
 /* Kimi Delta Attention: q, k, v and strengths; decays and a gate, which may come from ssm_rank numbers of the input. */
-static void own_decays(struct sum *s, const struct sh_kv_facts *f, int conv)
+static void own_decays(struct sum *s, const struct sh_kv_facts *f)
 {
     int decays = f->ssm_heads * f->ssm_key_dim, from = f->ssm_rank ? f->ssm_rank : f->hidden;
-    matrix(s, SH_MATRIX_STATE, 1, conv, f->hidden);
+    matrix(s, SH_MATRIX_STATE, 2, f->ssm_key_heads * f->ssm_key_dim, f->hidden);
+    matrix(s, SH_MATRIX_STATE, 1, f->ssm_inner, f->hidden);
     matrix(s, SH_MATRIX_STATE_STRENGTHS, 1, f->ssm_heads, f->hidden);
     if (f->ssm_rank) {
         matrix(s, SH_MATRIX_STATE_STEPS, 1, f->ssm_rank, f->hidden);
@@ -222,7 +223,7 @@ static void state(struct sum *s, const struct sh_kv_facts *f)
     } else if (f->ssm == 4) {           /* short convolution: its input and two factors              */
         matrix(s, SH_MATRIX_STATE, 3, inner, f->hidden);
     } else if (f->ssm_own_decays) {
-        own_decays(s, f, conv);
+        own_decays(s, f);
     } else {                            /* gated delta rule: q, k, v and gate; two numbers a head    */
         matrix(s, SH_MATRIX_STATE, 1, conv, f->hidden);
         matrix(s, SH_MATRIX_STATE_GATE, 1, inner, f->hidden);

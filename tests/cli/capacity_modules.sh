@@ -133,6 +133,12 @@ bytes "the delta rule and experts in stacks" qwen3_5_moe '{"quant_method": "mode
         "model.language_model.layers.1.mlp.experts": {"quant_algo": "W4A16_NVFP4"},
         "model.language_model.layers.1.self_attn.o_proj": {"quant_algo": "FP8"}}}'
 bytes "Kimi delta attention" kimi_linear "{$nv, \"exclude_modules\": [\"model.layers.0.self_attn*\", \"*.b_proj\"]}"
+bytes "what is never quantised, as lists of whole files have it" glm5_next_published '{"quant_method": "fp8",
+    "weight_block_size": [128, 128], "modules_to_not_convert": ["lm_head", "model.language_model.embed_tokens",
+        "model.language_model.layers.1.hc_attn_fn", "model.language_model.layers.1.hc_ffn_base",
+        "model.language_model.layers.1.self_attn.A_log", "model.language_model.layers.1.self_attn.dt_bias",
+        "model.language_model.layers.1.self_attn.q_conv1d", "model.language_model.layers.1.self_attn.b_proj",
+        "model.language_model.layers.0.self_attn.kv_a_layernorm", "model.language_model.layers.0.mlp.gate"]}'
 bytes "groups with targets" deepseek_v32 "{$(groups '"re:.*experts.*"' '"Linear"')}"
 bytes "groups with long names" deepseek_v32 "{$(groups '"re:.*experts.*"' '"Linear"' |
     sed "s/group_0/a_name_of_more_than_forty_letters_for_a_group/")}"

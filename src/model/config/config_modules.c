@@ -59,18 +59,26 @@ static void name_module(const char *tensor, struct sh_numbers is, char to[MOST_S
         *end = '\0';
 }
 
-/* Of several names for one matrix, any may be in the lists. */
-static void look_up(struct walk *w, const struct sh_param *p, int layer, enum sh_matrix_kind kind)
+/* Of several names for one matrix, any may be in the lists. to: its format; NULL: it is counted as not quantised, and
+ * only looked up because lists may leave it out. */
+static void look_up(struct walk *w, const struct sh_param *p, int layer, unsigned char *to)
 {
     static const char *const no_prefix[] = {"", NULL};
-    unsigned char *to = &w->f->format[layer][kind];
     struct sh_numbers is = sh_param_numbers(w->family, w->arch, p, layer);
     char name[MOST_STEM];
     name_module(p->name, is, name);
     w->n_layer = is.layer < w->n_layer ? w->n_layer : is.layer + 1;
     int found = sh_module_format(w->rules, name, w->family->prefixes ? w->family->prefixes : no_prefix, 0);
-    if (*to == NONE || *to == sh_module_usual(w->rules))
+    if (to && (*to == NONE || *to == sh_module_usual(w->rules)))
         *to = (unsigned char)found;
+}
+
+static unsigned char *place_of(struct walk *w, enum sh_role role, int layer)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].role == role)
+            return &w->f->format[layer][kinds[i].kind];
+    return NULL;
 }
 
 static void walk_layer(struct walk *w, int layer)
@@ -82,13 +90,12 @@ static void walk_layer(struct walk *w, int layer)
         {.name = "layers.#.self_attn.indexer.wk"}, {.name = "layers.#.attention.indexer.wk"},
         {.name = "layers.#.self_attn.index_k_proj"}, {.name = "layers.#.self_attn.indexer.k_proj"}, {.name = NULL}};
     for (const struct sh_param *p = w->family->params; p->name; p++)
-        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-            if (kinds[i].role == p->role && sh_param_exists(p, w->arch, layer))
-                look_up(w, p, layer, kinds[i].kind);
+        if (p->role >= SH_LAYER_ROLE && sh_param_exists(p, w->arch, layer))
+            look_up(w, p, layer, place_of(w, p->role, layer));
     char letter = w->f->pattern[(size_t)layer % strlen(w->f->pattern)];
     for (int i = 0; queries[i].name && (letter == 'I' || letter == 'B'); i++) {
-        look_up(w, &queries[i], layer, SH_MATRIX_INDEX);
-        look_up(w, &keys[i], layer, SH_MATRIX_INDEX_K);
+        look_up(w, &queries[i], layer, &w->f->format[layer][SH_MATRIX_INDEX]);
+        look_up(w, &keys[i], layer, &w->f->format[layer][SH_MATRIX_INDEX_K]);
     }
     /* A plain block next to experts is counted as a shared expert. */
     unsigned char *plain = &w->f->format[layer][SH_MATRIX_GATE], *shared = &w->f->format[layer][SH_MATRIX_SHARED_GATE];
