@@ -28,7 +28,7 @@ static const struct { const char *key; size_t field; int min, max; enum kind kin
     INT(latent_ffn, 1, 10000000), INT(ssm, 1, 5), INT(ssm_inner, 1, 10000000), INT(ssm_heads, 1, 100000),
     INT(ssm_head_dim, 1, 100000), INT(ssm_state, 1, 100000), INT(ssm_groups, 1, 100000), INT(ssm_conv, 1, 1000),
     INT(ssm_rank, 1, 1000000), INT(ssm_key_heads, 1, 100000), INT(ssm_key_dim, 1, 100000), FLAG(ssm_bare),
-    FLAG(ssm_unnormed), FLAG(ssm_own_decays),
+    FLAG(ssm_unnormed), FLAG(ssm_own_decays), FLAG(ssm_wide_gate),
     INT(global_kv_heads, 1, 100000), INT(global_head_dim, 1, 100000), INT(window_heads, 1, 100000), FLAG(gated),
     FLAG(tied), FLAG(qkv_bias), FLAG(o_bias), FLAG(mlp_bias), FLAG(head_bias), FLAG(router_bias), FLAG(sinks),
     FLAG(qk_norm), FLAG(qk_norm_wide), FLAG(query_gate), FLAG(head_gate),

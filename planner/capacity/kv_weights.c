@@ -124,8 +124,8 @@ static void latent_attention(struct sum *s, const struct sh_kv_shape *m, const s
     vector(s, SH_PART_NORM, f->latent);
     matrix(s, SH_MATRIX_KV_B, 1, f->heads * (m->d_k - l->rope + f->v_dim), f->latent);
     matrix(s, SH_MATRIX_O, 1, f->hidden, f->heads * f->v_dim);
-    if (f->head_gate)
-        matrix(s, SH_MATRIX_GATE_OF_VALUES, 1, f->heads, f->hidden);
+    if (f->head_gate || f->query_gate)  /* one for each head, or for each number of a value */
+        matrix(s, SH_MATRIX_GATE_OF_VALUES, 1, f->query_gate ? f->heads * f->v_dim : f->heads, f->hidden);
     /* norm_more counts the bias of a latent with a rotary key. */
     vector(s, SH_PART_MIX, f->norm_more + (f->o_bias ? f->hidden - (f->rope_dim - l->rope) : 0));
 }
@@ -185,15 +185,16 @@ static void block_index(struct sum *s, const struct sh_kv_facts *f)
 static void own_decays(struct sum *s, const struct sh_kv_facts *f)
 {
     int decays = f->ssm_heads * f->ssm_key_dim, from = f->ssm_rank ? f->ssm_rank : f->hidden;
+    int narrow = f->ssm_rank && !f->ssm_wide_gate;
     matrix(s, SH_MATRIX_STATE, 2, f->ssm_key_heads * f->ssm_key_dim, f->hidden);
     matrix(s, SH_MATRIX_STATE, 1, f->ssm_inner, f->hidden);
     matrix(s, SH_MATRIX_STATE_STRENGTHS, 1, f->ssm_heads, f->hidden);
-    if (f->ssm_rank) {
+    if (f->ssm_rank)
         matrix(s, SH_MATRIX_STATE_STEPS, 1, f->ssm_rank, f->hidden);
+    if (narrow)
         matrix(s, SH_MATRIX_STATE_GATE, 1, f->ssm_rank, f->hidden);
-    }
     matrix(s, SH_MATRIX_STATE_STEPS, 1, decays, from);
-    matrix(s, SH_MATRIX_STATE_GATE, 1, f->ssm_inner, from);
+    matrix(s, SH_MATRIX_STATE_GATE, 1, f->ssm_inner, narrow ? from : f->hidden);
     vector(s, SH_PART_MIX, f->ssm_heads + decays);
     vector(s, SH_PART_NORM, f->ssm_head_dim);
 }

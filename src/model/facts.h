@@ -54,6 +54,7 @@ struct sh_kv_facts {
     int ssm_bare, ssm_biases;           /* the convolution has no bias; numbers in the layer's further biases */
     int ssm_unnormed;                   /* Mamba-2 without a norm of its output                   */
     int ssm_own_decays;                 /* the delta rule with a decay for each element of a key  */
+    int ssm_wide_gate;                  /* … whose gate does not come from ssm_rank numbers, as decays do */
     /* borrowed: so many layers, the last ones, use keys and values of earlier layers; late_ffn: their d_ff if it
      * differs. */
     int borrowed, late_ffn;

@@ -54,6 +54,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
     if (sh_facts_count(c, "gated_norm_rank", 1, &rank, e))
         return -1;
     snprintf(f->pattern, sizeof f->pattern, "I");
+    f->query_gate = 0;                  /* it is among these rows                                 */
     f->layer_more = rows * f->q_latent + 2LL * rank * f->hidden;
     for (int i = 0; i < f->layers && n; i++)
         f->ends_more += f->feeds[i % n] == 'E' ? 2LL * rank * f->hidden : 0;

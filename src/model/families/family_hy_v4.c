@@ -94,7 +94,7 @@ static const struct sh_fact_key facts_vl[] = {
     SH_USUAL_FACT(index_topk, 1, 2048, "index_topk"), {.json = {NULL}}};
 
 /* The first layer and every fourth after the second have an index of their own, unless a list says otherwise. Besides:
- * the gate of attention, sinks, and what joins the streams, before each block and at the end. */
+ * sinks, and what joins the streams, before each block and at the end. */
 static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
 {
     static const struct sh_word words[] = {{"full", 'I'}, {"shared", 'G'}, {NULL, 0}};
@@ -109,7 +109,7 @@ static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err
         f->pattern[i] = !i || (i - 1) % 4 == 0 ? 'I' : 'G';
         f->pattern[i + 1] = '\0';
     }
-    f->layer_more += (long long)f->heads * f->v_dim * f->hidden + 4LL * n * n * f->hidden;
+    f->layer_more += 4LL * n * n * f->hidden;
     f->vectors_more += f->heads + 4LL * n + 4;
     f->ends_more += (long long)n * n * f->hidden + n + 1;
     return 0;

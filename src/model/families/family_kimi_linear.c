@@ -3,6 +3,7 @@
  * element of a key (recurrent.c), one of DeepSeek's latent attention, without rotation; experts chosen by sigmoids with
  * a correction. */
 #include <stdio.h>
+#include <string.h>
 
 #include "src/model/config/config.h"
 #include "src/model/families/families.h"
@@ -100,6 +101,24 @@ static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e
     return sh_config_check_attends(c, "layer_types", a, e) || sh_latent_still(a, c, e) ? -1 : 0;
 }
 
+/* Kimi K3's files: experts of a latent, wide gates of attention and of the delta rule, and residuals over blocks of
+ * layers, each with a norm and a weight for each number. It is counted, not run. */
+static const struct sh_fact_key facts[] = {SH_FACT(latent_ffn, 1, "routed_expert_hidden_size"), {.json = {NULL}}};
+
+static int count(struct sh_kv_facts *f, const struct sh_config *c, struct sh_err *e)
+{
+    int normed = 0, block = 0, n = (int)strlen(f->feeds);
+    if (sh_config_flag(c, "mla_use_output_gate", &f->query_gate, e) ||
+        sh_config_flag(c, LISTS "use_full_rank_gate", &f->ssm_wide_gate, e) ||
+        sh_config_flag(c, "latent_moe_use_norm", &normed, e) || sh_facts_count(c, "attn_res_block_size", 1, &block, e))
+        return -1;
+    for (int i = 0; i < f->layers && n && normed; i++)
+        f->ends_more += f->feeds[i % n] == 'E' ? f->latent_ffn : 0;
+    f->vectors_more += block ? 4LL * f->hidden : 0;
+    f->ends_more += block ? 2LL * f->hidden : 0;
+    return 0;
+}
+
 const struct sh_family sh_family_kimi_linear = {
     .special = "Kimi delta attention in three of four layers, latent attention, experts by corrected sigmoids",
     .name = "kimi_linear", .model_types = SH_WORDS("kimi_linear"),
@@ -111,7 +130,7 @@ const struct sh_family sh_family_kimi_linear = {
               .mix = {.n = 256, .used = 8, .width = 1024, .groups = 1, .used_groups = 1, .scale = 2.446f,
                       .route = SH_ROUTE_SIGMOID, .by_best_two = 1},
               .flags = SH_LLAMA_FLAGS | SH_MIX_NORMED},
-    .keys = keys, .params = params, .gguf = &sh_gguf_kimi_linear,
+    .keys = keys, .params = params, .gguf = &sh_gguf_kimi_linear, .facts = facts, .count = count,
     /* Kimi K3's files, which call their text part kimi_linear, too, have more than this. */
     .only = SH_WORDS("hidden_act=\"silu\"", "mlp_bias=false", "moe_layer_freq=1", "mla_use_nope=true",
                      "moe_router_activation_func=\"sigmoid\"", "mla_use_output_gate=false",
