@@ -33,7 +33,7 @@ int sh_weight_types_published(const struct sh_kv_facts *f, struct sh_weight_type
  * embedding (the last stage of a pipeline). */
 void sh_kv_weights_layers(const struct sh_kv_shape *s, int first, int last, const struct sh_weight_types *t,
                           struct sh_kv_parts *p);
-/* What layers that have the weights of earlier ones read of them, which is no further memory. */
+/* The weights of layers that have those of an earlier layer: a step reads them again, but they take no memory. */
 void sh_kv_weights_again(const struct sh_kv_shape *s, int first, int last, const struct sh_weight_types *t,
                          struct sh_kv_parts *p);
 void sh_kv_weights_first(const struct sh_kv_shape *s, const struct sh_weight_types *t, struct sh_kv_parts *p);
