@@ -159,21 +159,28 @@ static int take_ends(const struct sh_gguf *g, const struct kind *k, struct sh_to
            sh_gguf_flag(g, KEY "add_eos_token", &a->add_eos, e) ? -1 : 0;
 }
 
-/* The unknown token is known by its type; files whose types do not tell name it by a key. */
+/* The unknown token is known by its type; files whose types do not tell name it by a key. Converters of 2024 gave the
+ * rows that pad the embedding this type, too ("[PAD32011]" of Phi-3): then the key counts, or llama.cpp's default. */
 static int take_unknown(const struct sh_gguf *g, const struct sh_tok_arrays *a, struct made *m, struct sh_err *e)
 {
     static const char key[] = KEY "unknown_token_id";
-    int32_t named = -1, typed = -1;
+    int32_t named = -1, typed = -1, n_typed = 0, usual = a->model == SH_TOK_UNIGRAM ? 2 : 0, unknown;
     if (take_id(g, key, a, &named, e))
         return -1;
-    for (size_t i = 0; i < a->n && typed < 0; i++)
-        if (m->type[i] == SH_TOK_UNKNOWN)
+    for (size_t i = a->n; i-- > 0;)
+        if (m->type[i] == SH_TOK_UNKNOWN) {
             typed = (int32_t)i;
-    if (named >= 0 && typed < 0)
-        m->type[named] = SH_TOK_UNKNOWN;
-    if (named >= 0 && typed >= 0 && m->type[named] != SH_TOK_UNKNOWN)
+            n_typed++;
+        }
+    unknown = named >= 0 ? named : n_typed > 1 && (size_t)usual < a->n ? usual : typed;
+    if (typed >= 0 && m->type[unknown] != SH_TOK_UNKNOWN && m->type[unknown] != SH_TOK_CONTROL)
         return sh_fail(e, "%s: key '%s': found %d, expected %d, the id of the token of type unknown", g->path, key,
-                       (int)named, (int)typed);
+                       (int)unknown, (int)typed);
+    for (size_t i = 0; i < a->n && n_typed > 0; i++)
+        if (m->type[i] == SH_TOK_UNKNOWN)
+            m->type[i] = SH_TOK_UNUSED;
+    if (unknown >= 0)
+        m->type[unknown] = SH_TOK_UNKNOWN;
     return 0;
 }
 
@@ -209,8 +216,11 @@ static int take_merges(const struct sh_gguf *g, struct sh_tok_arrays *a, struct 
         return -1;
     if (!sh_gguf_text_is(model, "gpt2"))        /* the others name their pre-tokenizer */
         pre = model;
-    if (!pre.at || memchr(pre.at, '\0', pre.bytes))
-        return sh_gguf_refuse(g, KEY "pre", "the name of a pre-tokenizer", e);
+    if (!pre.at || memchr(pre.at, '\0', pre.bytes)) {
+        sh_gguf_refuse(g, KEY "pre", "the name of a pre-tokenizer", e);
+        return sh_hint(e, "Files made before May 2024 do not have it. Convert the model again, or put its "
+                          "tokenizer.json next to the file, in a folder of their own, and give the folder.");
+    }
     a->merge = m->merge;
     m->pre = xcalloc(pre.bytes + 1, 1);
     memcpy(m->pre, pre.at, pre.bytes);

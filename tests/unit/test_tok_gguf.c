@@ -344,6 +344,13 @@ static void defaults(void)
     s.type[0] = SH_TOK_CONTROL;
     s.unknown = 0;
     CU_ASSERT(gives(&s, (int32_t[]){5, 1, 3, 3, -1}));
+    s = with_scores;                    /* padding of type unknown, and no "b", as Phi-3 is published */
+    s.token[4] = (struct sh_tok_string)S("[PAD4]");
+    s.type[4] = s.type[5] = SH_TOK_UNKNOWN;
+    CU_ASSERT(gives(&s, (int32_t[]){1, 6, 3, 0, 1, 6, 3, -1}));
+    s.type[0] = SH_TOK_CONTROL;
+    s.unknown = 0;
+    CU_ASSERT(gives(&s, (int32_t[]){1, 6, 3, 0, 1, 6, 3, -1}));
     s = with_scores;
     s.model = "t5";
     s.eos = 2;
@@ -417,7 +424,8 @@ static void refused_scores(void)
     REFUSED(with_scores, s.type[3] = 0, "'tokenizer.ggml.token_type': token 3 is of type 0, expected 1 to 6");
     REFUSED(with_scores, s.type[3] = 7, "'tokenizer.ggml.token_type': token 3 is of type 7, expected 1 to 6");
     REFUSED(with_scores, s.type[3] = 6, "token 3, \"a\", is of type byte, but its text is not <0xXX>");
-    REFUSED(with_scores, s.type[3] = 2, "tokens 0 and 3 are both of type unknown");
+    REFUSED(with_scores, (s.type[3] = s.type[4] = 2, s.type[0] = 1),
+            "'tokenizer.ggml.unknown_token_id': found 0, expected 3, the id of the token of type unknown");
     REFUSED(with_scores, s.bos = 7, "'tokenizer.ggml.bos_token_id': found 7, expected a whole number from 0 to 6");
     REFUSED(with_scores, s.eos = UINT32_MAX, "'tokenizer.ggml.eos_token_id': found 4294967295, expected");
     REFUSED(with_scores, s.unknown = 7, "'tokenizer.ggml.unknown_token_id': found 7, expected a whole number from 0");
