@@ -434,6 +434,7 @@ fuzz_tests = \
 	%D%/fuzz/fuzz_tokenizer \
 	%D%/fuzz/fuzz_sp_model \
 	%D%/fuzz/fuzz_ranks \
+	%D%/fuzz/fuzz_tekken \
 	%D%/fuzz/fuzz_tok_gguf \
 	%D%/fuzz/fuzz_vocab \
 	%D%/fuzz/fuzz_texts \
@@ -486,6 +487,8 @@ tests_fuzz_fuzz_sp_model_SOURCES    = %D%/fuzz/fuzz_sp_model.c %D%/fuzz/tokenize
 tests_fuzz_fuzz_sp_model_LDADD      = $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_ranks_SOURCES       = %D%/fuzz/fuzz_ranks.c %D%/fuzz/tokenizer_file.c $(fuzz_driver)
 tests_fuzz_fuzz_ranks_LDADD         = $(tests_fuzz_fuzz_tokenizer_LDADD)
+tests_fuzz_fuzz_tekken_SOURCES      = %D%/fuzz/fuzz_tekken.c %D%/fuzz/tokenizer_file.c $(fuzz_driver)
+tests_fuzz_fuzz_tekken_LDADD        = $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_tok_gguf_SOURCES    = %D%/fuzz/fuzz_tok_gguf.c %D%/fuzz/tokenizer_file.c $(fuzz_driver)
 tests_fuzz_fuzz_tok_gguf_LDADD      = $(tests_fuzz_fuzz_tokenizer_LDADD)
 tests_fuzz_fuzz_vocab_SOURCES       = %D%/fuzz/fuzz_vocab.c $(fuzz_driver)

@@ -18,11 +18,14 @@ libtokenizer_a_SOURCES = \
 	%D%/tok_model.h \
 	%D%/tok_normal.c \
 	%D%/tok_open.c \
-	%D%/tok_pre.c %D%/tok_ranks.c \
+	%D%/tok_pre.c \
+	%D%/tok_rank_list.c %D%/tok_rank_list.h \
+	%D%/tok_ranks.c \
 	%D%/tok_read.c \
 	%D%/tok_regex.c %D%/tok_regex.h \
 	%D%/tok_ruby.c \
 	%D%/tok_split.c \
+	%D%/tok_tekken.c \
 	%D%/tok_text.c %D%/tok_text.h \
 	%D%/tok_unigram.c \
 	%D%/tok_vocab.c \

@@ -171,6 +171,8 @@ int sh_tok_read_arrays(struct sh_tokenizer *t, const struct sh_tok_arrays *a, st
 /* A pre-tokenizer by its name in GGUF files, with what belongs to it ("normalizer", "decoder", "ignore_merges"), as
  * parts of a tokenizer.json. NULL: not a known name. */
 json_t *sh_tok_pre(const char *name);
+/* The same for byte-level tokens within the matches of an expression and what is between them. */
+json_t *sh_tok_cut(const char *expression);
 /* Does it put bos before texts where the file does not say? */
 int sh_tok_pre_begins(const char *name);
 
@@ -191,6 +193,13 @@ json_t *sh_tok_gpt2(const char *folder, const json_t *config, struct sh_err *e);
  * model of type "Ranks"; config: tokenizer_config.json, may be NULL. */
 const char *sh_tok_ranks_file(const char *folder);
 json_t *sh_tok_ranks(const char *folder, const char *file, const json_t *config, struct sh_err *e);
+
+/* The same of the folder's tekken.json (Mistral's format). */
+json_t *sh_tok_tekken(const char *folder, struct sh_err *e);
+
+/* A "post_processor" that puts tokens before each text: their contents, ended by a NULL. NULL: one of them is not in
+ * the "added_tokens" array. */
+json_t *sh_tok_begins_with(const char *const *before, const json_t *added, struct sh_err *e);
 
 /* Fills a zeroed tokenizer from the (first) GGUF file of a model. On failure the caller frees it. */
 int sh_tok_open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e);

@@ -65,20 +65,29 @@ static int apply_config(struct sh_tokenizer *t, const json_t *config, struct sh_
     return 0;
 }
 
-/* tokenizer.json, or what a rank list or vocab.json and merges.txt come to. ranks: the list's file, or NULL. */
-static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config, int whole, const char *ranks,
+/* What a folder has. */
+struct files {
+    int whole, tekken, pair, model;     /* tokenizer.json; tekken.json; vocab.json and merges.txt; tokenizer.model */
+    const char *ranks;                  /* a rank list's name; NULL: none */
+};
+
+/* tokenizer.json, or what the others come to. */
+static int open_json(struct sh_tokenizer *t, const char *folder, const json_t *config, const struct files *f,
                      struct sh_err *e)
 {
-    json_t *root = whole ? sh_tok_load(folder, "tokenizer.json", 0, e)
-                         : ranks ? sh_tok_ranks(folder, ranks, config, e) : sh_tok_gpt2(folder, config, e);
-    if (!root || (whole && sh_tok_folder_more(folder, config, root, e))) {
+    const char *name = f->whole ? "tokenizer.json" : f->tekken ? "tekken.json" : f->ranks ? f->ranks
+                                                                               : "vocab.json, merges.txt";
+    json_t *root = f->whole ? sh_tok_load(folder, name, 0, e)
+                            : f->tekken ? sh_tok_tekken(folder, e)
+                                        : f->ranks ? sh_tok_ranks(folder, name, config, e)
+                                                   : sh_tok_gpt2(folder, config, e);
+    if (!root || (f->whole && sh_tok_folder_more(folder, config, root, e))) {
         json_decref(root);
         return -1;
     }
     int bad = sh_tok_read(t, root, e);
     json_decref(root);
-    return bad ? sh_err_prefix(e, "%s/%s", folder, whole ? "tokenizer.json" : ranks ? ranks : "vocab.json, merges.txt")
-               : 0;
+    return bad ? sh_err_prefix(e, "%s/%s", folder, name) : 0;
 }
 
 /* The special tokens named by the files next to tokenizer.model are cut out of texts. */
@@ -124,15 +133,14 @@ static int open_model(struct sh_tokenizer *t, const char *folder, const json_t *
     return bad;
 }
 
-/* whole: there is a tokenizer.json; ranks: a rank list; pair: vocab.json and merges.txt. */
-static int open_files(struct sh_tokenizer *t, const char *folder, int whole, const char *ranks, int pair,
-                      struct sh_err *e)
+static int open_files(struct sh_tokenizer *t, const char *folder, const struct files *f, struct sh_err *e)
 {
     json_t *config = NULL;
     if (sh_tok_has(folder, "tokenizer_config.json") && !(config = sh_tok_load(folder, "tokenizer_config.json", 1, e)))
         return -1;
-    int bad = whole || ranks || pair ? open_json(t, folder, config, whole, ranks, e) : open_model(t, folder, config, e);
-    if (!bad && config && (!whole || heeds_flags(config)) && (bad = apply_config(t, config, e)))
+    int is_json = f->whole || f->tekken || f->ranks || f->pair;
+    int bad = is_json ? open_json(t, folder, config, f, e) : open_model(t, folder, config, e);
+    if (!bad && config && (!f->whole || heeds_flags(config)) && (bad = apply_config(t, config, e)))
         sh_err_prefix(e, "%s/tokenizer_config.json", folder);
     json_decref(config);
     return bad;
@@ -146,7 +154,7 @@ static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
         return -1;
     int bad = file ? sh_tok_open_gguf(t, file, e)
                    : sh_fail(e, "%s: found no tokenizer, expected tokenizer.json, vocab.json with merges.txt, "
-                             "tokenizer.model, tiktoken.model or qwen.tiktoken", path);
+                             "tokenizer.model, tekken.json, tiktoken.model or qwen.tiktoken", path);
     free(file);
     return bad;
 }
@@ -154,11 +162,12 @@ static int open_gguf(struct sh_tokenizer *t, const char *path, struct sh_err *e)
 static struct sh_tokenizer *open_path(const char *path, struct sh_err *e)
 {
     struct sh_tokenizer *t = xcalloc(1, sizeof *t);
-    int whole = sh_tok_has(path, "tokenizer.json");
-    int pair = sh_tok_has(path, "vocab.json") && sh_tok_has(path, "merges.txt");
-    const char *ranks = whole ? NULL : sh_tok_ranks_file(path);
-    int in_files = whole || ranks || pair || sh_tok_has(path, "tokenizer.model");
-    if (!(in_files ? open_files(t, path, whole, ranks, pair, e) : open_gguf(t, path, e)))
+    struct files f = {.whole = sh_tok_has(path, "tokenizer.json"), .tekken = sh_tok_has(path, "tekken.json"),
+                      .pair = sh_tok_has(path, "vocab.json") && sh_tok_has(path, "merges.txt"),
+                      .model = sh_tok_has(path, "tokenizer.model")};
+    f.ranks = f.whole ? NULL : sh_tok_ranks_file(path);
+    int in_files = f.whole || f.tekken || f.ranks || f.pair || f.model;
+    if (!(in_files ? open_files(t, path, &f, e) : open_gguf(t, path, e)))
         return t;
     sh_tokenizer_free(t);
     return NULL;

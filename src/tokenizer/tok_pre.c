@@ -134,6 +134,21 @@ static void make_bytes(json_t *root, json_t *steps, int has_cuts)
     json_object_set_new(root, "decoder", json_pack("{s:s}", "type", "ByteLevel"));
 }
 
+static json_t *cut_by(const char *expression)
+{
+    return json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex", expression, "behavior",
+                     "Isolated", "invert", 0);
+}
+
+json_t *sh_tok_cut(const char *expression)
+{
+    json_t *root = json_object(), *steps = json_array();
+    json_array_append_new(steps, cut_by(expression));
+    make_bytes(root, steps, 1);
+    json_decref(steps);
+    return root;
+}
+
 json_t *sh_tok_pre(const char *name)
 {
     size_t i = find(name);
@@ -143,8 +158,7 @@ json_t *sh_tok_pre(const char *name)
     if (known[i].flags & DIGITS)
         json_array_append_new(steps, json_pack("{s:s, s:b}", "type", "Digits", "individual_digits", 1));
     for (int k = 0; k < MOST_CUTS && known[i].cut[k]; k++)
-        json_array_append_new(steps, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex",
-                                               known[i].cut[k], "behavior", "Isolated", "invert", 0));
+        json_array_append_new(steps, cut_by(known[i].cut[k]));
     if (known[i].flags & RAW)
         make_raw(root, steps);
     else

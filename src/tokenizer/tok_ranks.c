@@ -9,8 +9,9 @@
 
 #include "src/base/mem.h"
 #include "src/tokenizer/tok.h"
+#include "src/tokenizer/tok_rank_list.h"
 
-enum { MOST_BYTES = 64 << 20, LONGEST = 8000 };         /* the largest published file has 3 MB; bytes of a token */
+enum { MOST_BYTES = 64 << 20 };         /* the largest published file has 3 MB */
 
 struct class {
     const char *file, *name;            /* in the folder; the tokenizer_class */
@@ -32,36 +33,6 @@ enum { N_CLASS = sizeof classes / sizeof *classes };
 
 /* ---- the list ---- */
 
-static int digit_of(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-/* Appends the bytes of n characters of base64; -1: they are none. */
-static int unpack(const char *text, size_t n, struct sh_text *out)
-{
-    size_t used = n;
-    unsigned bits = 0;
-    int held = 0;
-    while (used && n - used < 2 && text[used - 1] == '=')
-        used--;
-    if (!used || n % 4)
-        return -1;
-    for (size_t i = 0; i < used; i++) {
-        int digit = digit_of(text[i]);
-        if (digit < 0)
-            return -1;
-        bits = bits << 6 | (unsigned)digit;
-        if ((held += 6) >= 8) {
-            char byte = (char)(bits >> (held -= 8));
-            sh_text_add(out, &byte, 1);
-        }
-    }
-    return bits & ((1u << held) - 1) ? -1 : 0;
-}
-
 /* The id on a line after its gap; -1: none. */
 static long long id_of(const char *at, const char *end)
 {
@@ -76,48 +47,18 @@ static long long id_of(const char *at, const char *end)
     return id <= SH_TOK_MAX_ID ? id : -1;
 }
 
-struct list {
-    json_t *vocab;                      /* token, in GPT-2's alphabet, to id */
-    unsigned char *taken;               /* by id                             */
-    long long largest;
-    struct sh_text bytes, text;         /* scratch */
-};
-
 /* One line without its end. */
-static int read_line(struct list *l, const char *at, size_t n, struct sh_err *e)
+static int read_line(struct sh_rank_list *l, const char *at, size_t n, struct sh_err *e)
 {
     const char *gap = memchr(at, ' ', n);
-    l->bytes.n = l->text.n = 0;
     long long id = gap ? id_of(gap + 1, at + n) : -1;
-    if (id < 0 || unpack(at, (size_t)(gap - at), &l->bytes))
+    if (id < 0 || sh_rank_list_bytes(l, at, (size_t)(gap - at)))
         return sh_fail(e, "found \"%.*s\", expected base64, a space and a number of at most %d", n > 80 ? 80 : (int)n,
                        at, SH_TOK_MAX_ID);
-    if (l->bytes.n > LONGEST)
-        return sh_fail(e, "a token of %zu bytes, expected at most %d", l->bytes.n, LONGEST);
-    sh_bytelevel_encode(&l->text, l->bytes.at, l->bytes.n);
-    sh_text_add(&l->text, "", 1);
-    if (l->taken[id] || json_object_get(l->vocab, l->text.at))
-        return sh_fail(e, "the %s is also on an earlier line", l->taken[id] ? "rank" : "token");
-    l->taken[id] = 1;
-    l->largest = id > l->largest ? id : l->largest;
-    json_object_set_new(l->vocab, l->text.at, json_integer(id));
-    return 0;
+    return sh_rank_list_add(l, id, e);
 }
 
-static int check_bytes(struct list *l, struct sh_err *e)
-{
-    for (int byte = 0; byte < 256; byte++) {
-        char c = (char)byte;
-        l->text.n = 0;
-        sh_bytelevel_encode(&l->text, &c, 1);
-        sh_text_add(&l->text, "", 1);
-        if (!json_object_get(l->vocab, l->text.at))
-            return sh_fail(e, "no token is the byte 0x%02X alone, expected one for each byte", byte);
-    }
-    return 0;
-}
-
-static int read_list(struct list *l, const char *path, struct sh_err *e)
+static int read_list(struct sh_rank_list *l, const char *path, struct sh_err *e)
 {
     struct sh_map map;
     if (sh_map_open(&map, path, e))
@@ -133,7 +74,7 @@ static int read_list(struct list *l, const char *path, struct sh_err *e)
         at += n + 1;
     }
     sh_map_close(&map);
-    return bad || check_bytes(l, e) ? sh_err_prefix(e, "%s", path) : 0;
+    return bad || sh_rank_list_check(l, e) ? sh_err_prefix(e, "%s", path) : 0;
 }
 
 /* ---- the rest ---- */
@@ -161,8 +102,7 @@ static json_t *whole_config(const struct class *c, const json_t *config, long lo
     return all;
 }
 
-/* A post_processor that puts tokens before each text; NULL: one of them is not among `added`. */
-static json_t *begins_with(const char *const *before, const json_t *added, struct sh_err *e)
+json_t *sh_tok_begins_with(const char *const *before, const json_t *added, struct sh_err *e)
 {
     json_t *single = json_array(), *tokens = json_object();
     for (; *before; before++) {
@@ -184,13 +124,13 @@ static json_t *begins_with(const char *const *before, const json_t *added, struc
     return json_pack("{s:s, s:o, s:o}", "type", "TemplateProcessing", "single", single, "special_tokens", tokens);
 }
 
-static json_t *build(const struct class *c, const char *folder, const json_t *config, const struct list *l,
+static json_t *build(const struct class *c, const char *folder, const json_t *config, const struct sh_rank_list *l,
                      struct sh_err *e)
 {
     json_t *root = sh_tok_pre(c->pre), *all = whole_config(c, config, l->largest + 1), *post = NULL;
     json_t *added = sh_tok_folder_added(folder, all, l->vocab, e);
     json_decref(all);
-    if (added && *c->before && !(post = begins_with(c->before, added, e)))
+    if (added && *c->before && !(post = sh_tok_begins_with(c->before, added, e)))
         sh_err_prefix(e, "%s/tokenizer_config.json", folder);
     if (!added || (*c->before && !post)) {
         json_decref(root);
@@ -210,7 +150,7 @@ static int begins_as_list(const char *folder, const char *name)
     char *path = xasprintf("%s/%s", folder, name);
     struct sh_map map;
     struct sh_err e;
-    struct sh_text bytes = {0};
+    struct sh_rank_list l = {0};
     int is_list = 0;
     if (!sh_map_open(&map, path, &e)) {
         const char *at = (const char *)map.at;
@@ -218,10 +158,10 @@ static int begins_as_list(const char *folder, const char *name)
         const char *gap = n ? memchr(at, ' ', n) : NULL;
         const char *end = gap ? memchr(gap, '\n', (size_t)(at + n - gap)) : NULL;
         is_list = end && id_of(gap + 1, end[-1] == '\r' ? end - 1 : end) >= 0 &&
-                  !unpack(at, (size_t)(gap - at), &bytes);
+                  !sh_rank_list_bytes(&l, at, (size_t)(gap - at));
         sh_map_close(&map);
     }
-    free(bytes.at);
+    free(l.bytes.at);
     free(path);
     return is_list;
 }
@@ -254,12 +194,10 @@ json_t *sh_tok_ranks(const char *folder, const char *file, const json_t *config,
     if (!c)
         return NULL;
     char *path = xasprintf("%s/%s", folder, file);
-    struct list l = {.vocab = json_object(), .taken = xcalloc(SH_TOK_MAX_ID + 1, 1), .largest = -1};
+    struct sh_rank_list l;
+    sh_rank_list_begin(&l);
     json_t *root = read_list(&l, path, e) ? NULL : build(c, folder, config, &l, e);
-    json_decref(l.vocab);
-    free(l.taken);
-    free(l.bytes.at);
-    free(l.text.at);
+    sh_rank_list_free(&l);
     free(path);
     return root;
 }

@@ -16,10 +16,11 @@ struct sh_tokenizer;
 
 struct sh_ids { int32_t *at; size_t n, cap; };          /* start with {0}; free(at) when done */
 
-/* `path` is a folder that holds tokenizer.json, or vocab.json and merges.txt, or tokenizer.model (the first that is
- * there counts), with tokenizer_config.json, special_tokens_map.json and added_tokens.json where there are any (next
- * to a tokenizer.json, the last two only if tokenizer_config.json has no added_tokens_decoder); or a GGUF file, or a
- * folder without these that holds one and no config.json. NULL: e says why. */
+/* `path` is a folder that holds tokenizer.json, tekken.json, a rank list (tok_ranks.c), vocab.json and merges.txt, or
+ * tokenizer.model (the first that is there counts), with tokenizer_config.json, special_tokens_map.json and
+ * added_tokens.json where there are any (next to a tokenizer.json, the last two only if tokenizer_config.json has no
+ * added_tokens_decoder; next to a tekken.json, the first alone); or a GGUF file, or a folder without these that holds
+ * one and no config.json. NULL: e says why. */
 struct sh_tokenizer *sh_tokenizer_open(const char *path, struct sh_err *e);
 void sh_tokenizer_free(struct sh_tokenizer *t);         /* NULL is fine */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/tokenizer/tok_ranks: rank lists as the tiktoken library reads them, and lists that are not. */
+/* src/tokenizer/tok_ranks, tok_tekken: rank lists as the tiktoken library reads them, and lists that are not. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +48,7 @@ static void as_tiktoken(const char *name)
 static void kimi(void) { as_tiktoken("kimi"); }
 static void qwen(void) { as_tiktoken("qwen"); }
 static void glm(void) { as_tiktoken("glm"); }
+static void tekken(void) { as_tiktoken("tekken"); }
 
 /* ---- faults ---- */
 
@@ -73,8 +74,8 @@ static const struct { const char *lines, *why; } bad[] = {
     {"IQ== 0\nI=g= 1\n", "line 2: found"},
     {"IQ== 0\nIh== 1\n", "line 2: found"},               /* bits left over */
     {"IQ== 0\nI*== 1\n", "line 2: found"},
-    {"IQ== 0\nIg== 0\n", "line 2: the rank is also on an earlier line"},
-    {"IQ== 0\nIQ== 1\n", "line 2: the token is also on an earlier line"},
+    {"IQ== 0\nIg== 0\n", "line 2: the rank is there already"},
+    {"IQ== 0\nIQ== 1\n", "line 2: the token is there already"},
     {"IQ== 0\n\nIg== 1\n", "no token is the byte 0x00 alone"}};
 
 static void refused_lines(void)
@@ -118,14 +119,63 @@ static void refused_beginning(void)
     scratch_clear();
 }
 
+/* A tekken.json of all bytes, with some of its parts changed; `find` occurs in it. */
+static int refuses_tekken(const char *find, const char *put, const char *why)
+{
+    char *path = tokenizer_golden("ranks/tekken/tekken.json");
+    json_error_t error;
+    json_t *root = json_load_file(path, 0, &error);
+    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS), *at = text ? strstr(text, find) : NULL;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+    char *changed = xasprintf("%.*s%s%s", (int)(at - text), text, put, at + strlen(find));
+    write_text("tekken.json", changed);
+    free(changed);
+    free(text);
+    free(path);
+    json_decref(root);
+    return tokenizer_refuses(scratch_folder(), why);
+}
+
+static void refused_tekken(void)
+{
+    static const struct { const char *find, *put, *why; } wrong[] = {
+        {"\"config\":{", "\"config\":7,\"other\":{", "tekken.json: config: found an integer, expected an object"},
+        {"\"vocab\":[", "\"vocab\":7,\"other\":[", "tekken.json: vocab: found an integer, expected an array"},
+        {"\"pattern\":\"", "\"pattern\":7,\"other\":\"", "config: pattern: found an integer, expected a string"},
+        {"\"pattern\":\"", "\"pattern\":\"(", "tekken.json: pre_tokenizer"},
+        {"\"default_num_special_tokens\":24", "\"default_num_special_tokens\":-1",
+         "config: default_num_special_tokens: found -1, expected 0 to 65536"},
+        {"\"default_num_special_tokens\":24", "\"default_num_special_tokens\":4",
+         "special_tokens: found 5, expected at most default_num_special_tokens, 4"},
+        {"\"default_vocab_size\":934", "\"default_vocab_size\":270", "default_vocab_size: found 270, expected 280 to"},
+        {"\"default_vocab_size\":934", "\"default_vocab_size\":9999",
+         "default_vocab_size: found 9999, expected at most"},
+        {"\"rank\":3,\"token_bytes\"", "\"rank\":4,\"token_bytes\"", "vocab[3]: rank: found 4, expected 3 to 3"},
+        {"\"Aw==\"", "\"Aw=\"", "vocab[3]: token_bytes: found \"Aw=\", expected base64"},
+        {"\"Aw==\"", "\"Ag==\"", "vocab[3]: the token is there already"},
+        {"\"Aw==\"", "\"AwMDAwMDAwMD\"", "vocab: no token is the byte 0x03 alone"},
+        {"\"special_tokens\":[", "\"special_tokens\":7,\"other\":[", "special_tokens: found an integer, expected an"},
+        {"\"special_tokens\":[", "\"other\":[", "of versions v1, v2, v3 and v7 may have none, and this is v11"},
+        {"\"token_str\":\"[INST]\"", "\"token_str\":\"\"", "special_tokens[1]: token_str is empty"},
+        {"\"token_str\":\"[INST]\"", "\"token_str\":\"<s>\"", "special_tokens: two tokens are \"<s>\""},
+        {"\"token_str\":\"[INST]\"", "\"token_str\":\"<SPECIAL_7>\"", "two tokens are \"<SPECIAL_7>\""},
+        {"\"rank\":3,\"token_str\"", "\"rank\":4,\"token_str\"", "special_tokens[1]: the rank is there already"},
+        {"\"rank\":3,\"token_str\"", "\"rank\":5,\"token_str\"", "special_tokens[1]: rank: found 5, expected 0 to 4"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CU_ASSERT(refuses_tekken(wrong[i].find, wrong[i].put, wrong[i].why));
+    scratch_clear();
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         {"Kimi's list: ids as tiktoken's", kimi},
         {"Qwen's list: ids as tiktoken's", qwen},
         {"GLM-4's list: ids as tiktoken's", glm},
+        {"Mistral's tekken.json: ids as tiktoken's", tekken},
         {"faulty lines are refused", refused_lines},
         {"lists of unknown classes are refused", refused_classes},
+        {"a faulty tekken.json is refused", refused_tekken},
         {"a class whose first tokens are missing is refused", refused_beginning},
         {0}};
     return tap_run("tokenizer_ranks", tests);
