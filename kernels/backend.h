@@ -30,7 +30,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 23
+#define SH_BACKEND_ABI 24
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */

@@ -26,6 +26,7 @@ struct sh_slots;                        /* the cache of a batch; the backend's o
 
 struct sh_slots_head {                  /* a KV head of a layer                                   */
     int budget, capacity;               /* slots that are kept to, and that there are             */
+    int recent;                         /* newest tokens that never leave                         */
     int drop;                           /* tokens that leave at once, at least                    */
     int window;                         /* the layer's window; 0: none                            */
 };

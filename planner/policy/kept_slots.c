@@ -47,7 +47,7 @@ struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup)
     k->policy = setup->spec->policy;
     int budget = sh_kept_room(setup), capacity = sh_kept_slots(setup);
     k->sinks = (int)sh_policy_knob(setup->spec, "sinks", 0);
-    k->recent = (int)sh_policy_knob(setup->spec, "recent", 0);
+    k->recent = sh_policy_recent(setup->spec, budget);
     k->drop = sh_policy_drop(setup->spec, budget);
     k->head = (struct sh_policy_head){.policy = setup->spec->policy, .knob = setup->spec->knob,
                                       .layer = setup->layer, .head = setup->head, .n_layer = setup->n_layer,

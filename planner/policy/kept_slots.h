@@ -31,7 +31,7 @@ struct sh_kept;
 int sh_kept_room(const struct sh_kept_setup *setup);
 int sh_kept_slots(const struct sh_kept_setup *setup);
 
-/* The budget must exceed sh_policy_protected. */
+/* The budget must be sh_policy_least_budget or more. */
 struct sh_kept *sh_kept_new(const struct sh_kept_setup *setup);
 void sh_kept_free(struct sh_kept *k);                   /* NULL is fine */
 void sh_kept_restart(struct sh_kept *k, const float *keys, const float *values);    /* for another sequence */

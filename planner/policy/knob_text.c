@@ -38,7 +38,8 @@ static int set_number(const struct sh_knob *k, const char *text, size_t length, 
         x = (double)whole;
     else if (*end)
         return -1;
-    if ( !isfinite(x) || x < k->min || x > k->max || (k->whole && x != floor(x)))
+    int is_fine = !k->whole || x == floor(x) || (k->whole == SH_KNOB_WHOLE_OR_SHARE && x < 1);
+    if (!isfinite(x) || x < k->min || x > k->max || !is_fine)
         return -1;
     *to = x;
     return 0;
@@ -58,8 +59,9 @@ static int refuse_value(const char *owner, const struct sh_knob *k, const char *
     }
     if (k->names)
         return sh_misused(e, "%s: %s=%.*s, expected one of %s", owner, k->name, shown(length), text, names);
-    return sh_misused(e, "%s: %s=%.*s, expected a %snumber from %.10g to %.10g", owner, k->name, shown(length), text,
-                      k->whole ? "whole " : "", k->min, k->max);
+    return sh_misused(e, "%s: %s=%.*s, expected a %snumber from %.10g to %.10g%s", owner, k->name, shown(length), text,
+                      k->whole ? "whole " : "", k->min, k->max,
+                      k->whole == SH_KNOB_WHOLE_OR_SHARE ? " or a fraction below 1" : "");
 }
 
 /* The knob's index, or -1. */

@@ -2,6 +2,7 @@
 /* The list of policies, and their names and knobs in text. See policy.h. */
 #include "planner/policy/policy.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,16 +87,33 @@ double sh_policy_knob(const struct sh_policy_spec *p, const char *name, double o
     return otherwise;
 }
 
-int sh_policy_protected(const struct sh_policy_spec *p)
+int sh_policy_recent(const struct sh_policy_spec *p, int budget)
 {
-    return (int)(sh_policy_knob(p, "sinks", 0) + sh_policy_knob(p, "recent", 0));
+    return sh_knob_tokens(sh_policy_knob(p, "recent", 0), budget);
+}
+
+static int has_share(const struct sh_policy_spec *p)
+{
+    double recent = sh_policy_knob(p, "recent", 0);
+    return recent > 0 && recent < 1;
 }
 
 int sh_policy_drop(const struct sh_policy_spec *p, int budget)
 {
-    double drop = sh_policy_knob(p, "drop", 1);
-    int n = (int)(drop < 1 ? drop * budget : drop);
+    int n = sh_knob_tokens(sh_policy_knob(p, "drop", 1), budget);
     return n < 1 ? 1 : n;
+}
+
+int sh_policy_least_budget(const struct sh_policy_spec *p)
+{
+    double sinks = sh_policy_knob(p, "sinks", 0);
+    if (!has_share(p))
+        return (int)(sinks + sh_policy_knob(p, "recent", 0)) + 1;
+    double others = 1 - sh_policy_knob(p, "recent", 0), about = sinks / others - 2;
+    int least = about < 1 ? 1 : about > INT_MAX / 2 ? INT_MAX / 2 : (int)about;
+    while (least < INT_MAX / 2 && least - sh_policy_recent(p, least) <= (int)sinks)
+        least++;
+    return least;
 }
 
 int sh_policy_check_live(const struct sh_policy_spec *p, int prefill, struct sh_err *e)
@@ -114,11 +132,12 @@ int sh_policy_check_live(const struct sh_policy_spec *p, int prefill, struct sh_
 int sh_policy_check_budget(const struct sh_policy_spec *p, int budget, int n_token, int layer, int head,
                            struct sh_err *e)
 {
-    int least = sh_policy_protected(p), keeps_all = p->policy->keeps_all && p->policy->keeps_all(p->knob, layer);
-    if (budget > least || budget >= n_token || keeps_all)
+    int least = sh_policy_least_budget(p), keeps_all = p->policy->keeps_all && p->policy->keeps_all(p->knob, layer);
+    if (budget >= least || budget >= n_token || keeps_all)
         return 0;
     return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), but %d are protected from eviction: "
-                      "expected at least %d", p->policy->name, budget, layer, head, least, least + 1);
+                      "expected at least %d", p->policy->name, budget, layer, head,
+                      (int)sh_policy_knob(p, "sinks", 0) + sh_policy_recent(p, budget), least);
 }
 
 const struct sh_knob sh_policy_protect_knobs[] = {SH_KNOB_SINKS(0), SH_KNOB_RECENT(0), {0}};
@@ -136,7 +155,7 @@ uint64_t sh_policy_draws(const struct sh_policy_head *h)
 
 int sh_policy_is_stack(const struct sh_policy_spec *p)
 {
-    return p->policy->is_stack && p->policy->is_stack(p->knob);
+    return !has_share(p) && p->policy->is_stack && p->policy->is_stack(p->knob);
 }
 
 /* What `to` holds already. */
@@ -150,8 +169,8 @@ const char *sh_policy_by_position(const double *knob, int n_token, struct sh_slo
 
 const char *sh_policy_device(const struct sh_policy_spec *p, int n_token, struct sh_slots_policy *to)
 {
-    *to = (struct sh_slots_policy){.rule = SH_SLOTS_OLDEST, .sinks = (int)sh_policy_knob(p, "sinks", 0),
-                                   .recent = (int)sh_policy_knob(p, "recent", 0), .decay = 1, .look_back = 1};
+    *to = (struct sh_slots_policy){.rule = SH_SLOTS_OLDEST, .sinks = (int)sh_policy_knob(p, "sinks", 0), .decay = 1,
+                                   .look_back = 1};
     return p->policy->device ? p->policy->device(p->knob, n_token, to) : "it needs more than the device keeps";
 }
 

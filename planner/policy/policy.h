@@ -33,7 +33,7 @@ struct sh_knob {
     double default_value, min, max;
     const char *const *names;           /* NULL ends; NULL: a number                              */
     const char *help;
-    int whole;                          /* 1: whole numbers only                                  */
+    enum sh_knob_numbers { SH_KNOB_ANY, SH_KNOB_WHOLE, SH_KNOB_WHOLE_OR_SHARE } whole;    /* a share is below 1 */
 };
 
 enum sh_needs {                         /* what a policy cannot work without                      */
@@ -144,7 +144,7 @@ struct sh_policy {
      * every budget (replay_stack.c). NULL: never. */
     int (*is_stack)(const double *knob);
     int (*keeps_all)(const double *knob, int layer);            /* whatever the budget; NULL: no   */
-    /* Describes the policy to a device; `to` comes as for window, with the knobs sinks and recent. Returns why a device
+    /* Describes the policy to a device; `to` comes as for window, with the knob sinks. Returns why a device
      * cannot run it; NULL: it can. No function: it never can, and the host keeps the cache. */
     const char *(*device)(const double *knob, int n_token, struct sh_slots_policy *to);
     /* Its state: size of its struct (0: none), which comes zeroed, and the arrays that this points to (NULL: none).
@@ -161,7 +161,9 @@ struct sh_policy {
 /* Shared by many policies: the knobs that kept_slots.c reads, "always" for is_stack, and the device's rule for policies
  * that evict by position. */
 #define SH_KNOB_SINKS(default_value) {"sinks", default_value, 0, 1 << 20, NULL, "first tokens, never evicted", 1}
-#define SH_KNOB_RECENT(default_value) {"recent", default_value, 0, 1 << 20, NULL, "newest tokens, never evicted", 1}
+#define SH_KNOB_RECENT(default_value)                                                                             \
+    {"recent", default_value, 0, 1 << 20, NULL, "newest tokens, never evicted; below 1: a fraction of the budget", \
+     SH_KNOB_WHOLE_OR_SHARE}
 #define SH_KNOB_DROP(default_value) \
     {"drop", default_value, 0, 1 << 20, NULL, "tokens evicted at once; below 1: a fraction of the budget", 0}
 extern const struct sh_knob sh_policy_protect_knobs[];       /* sinks and recent, both 0          */
@@ -200,10 +202,18 @@ char *sh_policy_label(const char *policy, int *is_bound);
 /* The knob of that name, or `otherwise` when the policy has none. */
 double sh_policy_knob(const struct sh_policy_spec *p, const char *name, double otherwise);
 
-/* The number of tokens that are never evicted (a budget must be larger), and of tokens that are evicted at once with
- * this budget (a drop below 1 is a fraction of it). */
-int sh_policy_protected(const struct sh_policy_spec *p);
+/* The value of a knob in tokens where one below 1 is a fraction of the budget. */
+static inline int sh_knob_tokens(double value, int budget)
+{
+    return (int)(value < 1 ? value * budget : value);
+}
+
+/* With this budget: the newest tokens that are never evicted, and how many are evicted at once. */
+int sh_policy_recent(const struct sh_policy_spec *p, int budget);
 int sh_policy_drop(const struct sh_policy_spec *p, int budget);
+
+/* The smallest budget in which not all tokens are protected from eviction, sinks and newest tokens. */
+int sh_policy_least_budget(const struct sh_policy_spec *p);
 
 /* Can a live cache whose first `prefill` tokens see everything run it? -1: no. */
 int sh_policy_check_live(const struct sh_policy_spec *p, int prefill, struct sh_err *e);

@@ -62,9 +62,10 @@ static const float *score(void *state, const struct sh_cache *c, const struct sh
     struct state *s = state;
     const double *knob = c->head->knob;
     int safe = (int)(knob[RATIO] * c->head->budget), newest = -1;
+    int recent = sh_knob_tokens(knob[RECENT], c->head->budget);
     float *spread = s->spread, last = -1;
     for (int i = 0; i < c->n_slot; i++) {
-        int held = c->pos[i] < (int)knob[SINKS] || c->pos[i] >= t->t - (int)knob[RECENT];
+        int held = c->pos[i] < (int)knob[SINKS] || c->pos[i] >= t->t - recent;
         spread[i] = held ? INFINITY : sqrtf(s->squares[i] / (float)(t->t - c->pos[i]));
     }
     if (c->n > safe)

@@ -97,8 +97,8 @@ void sh_replay_stack_free(struct sh_replay_stack *s);           /* NULL is fine 
 /* As sh_replay_row. */
 int sh_replay_stack_row(struct sh_replay_stack *s, int t, int first_key, const float *const *row, struct sh_err *e);
 
-/* The sums so far of policy i at a budget > sh_policy_protected: what sh_replay_sums has for such a cell, but for the
- * output error. */
+/* The sums so far of policy i at a budget of sh_policy_least_budget or more: what sh_replay_sums has for such a cell,
+ * but for the output error. */
 void sh_replay_stack_sums(struct sh_replay_stack *s, int policy, int budget, struct sh_replay_sums *out);
 
 /* ---- the bound "oracle-readmit" (replay_bound.c) ---- */

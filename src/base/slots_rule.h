@@ -17,7 +17,7 @@ enum { SH_SLOTS_LOOK_BACK = 65535 };
 
 struct sh_slots_policy {
     enum sh_slots_rule rule;
-    int sinks, recent;                  /* first and newest tokens that never leave               */
+    int sinks;                          /* first tokens that never leave                          */
     float decay;
     int look_back;                      /* rows, at most SH_SLOTS_LOOK_BACK                       */
     int by_row;                         /* low is below 1/(t + 1); 0: below 1/(keys of the row)   */

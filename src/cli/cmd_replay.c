@@ -228,7 +228,7 @@ static void note_left_out(struct sh_out *o, const struct sh_replay_job *w)
                                                       sh_policy_knobs(&w->spec[i], knobs));
         char *label = sh_policy_label(full, &is_bound);
         if (n_dash)
-            fprintf(to, "%s%s (%d)", n++ ? ", " : "", label, sh_policy_protected(&w->spec[i]));
+            fprintf(to, "%s%s (%d)", n++ ? ", " : "", label, sh_policy_least_budget(&w->spec[i]) - 1);
         free(label);
         free(full);
     }

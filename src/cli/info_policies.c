@@ -33,7 +33,7 @@ static const char *values_text(const struct sh_knob *k, char to[WORDS])
     to[0] = '\0';
     for (int i = 0; k->names && k->names[i]; i++)
         add(to, k->names[i]);
-    const char *whole = k->whole ? ", whole" : "";
+    const char *whole = k->whole == SH_KNOB_WHOLE ? ", whole" : "";
     if (!k->names && k->max >= NO_LIMIT)
         snprintf(to, WORDS, "%g or more%s", k->min, whole);
     else if (!k->names)

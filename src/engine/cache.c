@@ -89,7 +89,7 @@ static int check_places(const struct sh_session_setup *s, struct sh_err *e)
                places, slots, s->block, s->block == 1 ? "" : "s", a->max_pos);
     if (slots >= s->n_token)
         sh_hint(e, "texts can be longer with a --policy that evicts and a --budget");
-    else if (a->max_pos - s->block > sh_policy_protected(s->spec))
+    else if (a->max_pos - s->block >= sh_policy_least_budget(s->spec))
         sh_hint(e, "a budget of %d tokens per head fits if the prefill is no longer than that", a->max_pos - s->block);
     return -1;
 }

@@ -58,6 +58,7 @@ static int fill_heads(const struct sh_session_setup *s, struct sh_slots_head *he
         }
         head[i] = (struct sh_slots_head){.budget = sh_kept_room(&kept), .window = kept.window};
         head[i].capacity = sh_kept_slots(&kept);
+        head[i].recent = sh_policy_recent(s->spec, head[i].budget);
         head[i].drop = sh_policy_drop(s->spec, head[i].budget);
         in_order += head[i].budget >= s->n_token;
     }

@@ -159,6 +159,11 @@ def vatp(s, t, o):
     return {j: sum(s.received(j)) * sum(abs(x) for x in s.head.v[j]) for j in s.cached}
 
 
+def recent_of(o, budget):
+    n = o.get("recent", 0)
+    return int(n * budget) if n < 1 else n
+
+
 def tova(s, t, o):
     return {j: s.rows[-1][j] for j in s.cached}
 
@@ -168,7 +173,7 @@ def roco(s, t, o):
     for j in s.cached:
         got = s.received(j)
         mean = sum(got) / len(got)
-        held = j < o["sinks"] or j >= t - o["recent"]
+        held = j < o["sinks"] or j >= t - recent_of(o, s.budget)
         spread[j] = INF if held else math.sqrt(sum((x - mean) ** 2 for x in got) / len(got))
     order = sorted(s.cached, key=lambda j: (spread[j], j))
     n = max(0, len(order) - int(o["ratio"] * s.budget))
@@ -376,9 +381,10 @@ POLICIES = {
     "oracle": (oracle, BASIC, 1),
 }
 TRIED = """full window streaming streaming:sinks=0 random random:sinks=2,recent=3 knorm knorm:recent=6
-    h2o h2o:score=mean,recent=5 h2o:score=decay,gamma=0.5 observed observed:recent=4 vatp vatp:sinks=0,recent=4
+    h2o h2o:score=mean,recent=5 h2o:score=decay,gamma=0.5 h2o:recent=0.5 tova:sinks=2,recent=0.25
+    observed observed:recent=4 vatp vatp:sinks=0,recent=4
     tova tova:sinks=2,recent=3 roco roco:sinks=0,recent=3,ratio=0.5
-    roco:sinks=0,recent=0,ratio=0.9
+    roco:sinks=0,recent=0,ratio=0.9 roco:sinks=1,recent=0.4 scissorhands:window=12,recent=0.3,drop=2
     scissorhands scissorhands:window=20,drop=1 scissorhands:window=12,threshold=i,drop=3,recent=2
     scissorhands:window=12,threshold=t,drop=0.25 scissorhands:window=16,counts=rate,drop=2
     scissorhands:window=16,counter=epochs,drop=1,recent=4
@@ -424,7 +430,7 @@ def run(text, head, budget):
     keeps_all = name == "full" or name == "scissorhands-released" and not o["first_layer"] <= LAYER <= o["last_layer"]
     room = min([T if keeps_all else budget, T] + ([window] if window else []))
     drop = o.get("drop", 1)
-    drop = max(1, int(drop * room) if drop < 1 else drop)
+    drop, recent = max(1, int(drop * room) if drop < 1 else drop), recent_of(o, room)
     s, leaves, margin = Story(head, room), [-1] * T, INF
     exact = exact == -1 or exact and s.exact
     cancels = name in ("keydiff", "expected", "r-kv")
@@ -434,7 +440,7 @@ def run(text, head, budget):
             dead = sorted(j for j in s.cached if window and j < t + 1 - window)
             n = over if len(dead) >= over else len(dead) + max(drop, over - len(dead))  # a drop is of what can be seen
             w = worth(s, t, o)
-            alive = [j for j in s.cached if j not in dead and j >= o.get("sinks", 0) and j < t - o.get("recent", 0)]
+            alive = [j for j in s.cached if j not in dead and j >= o.get("sinks", 0) and j < t - recent]
             alive.sort(key=lambda j: (w[j], j))
             if len(dead) < n:
                 margin = min(margin, gap(alive, w, n - len(dead), exact, cancels))

@@ -163,7 +163,7 @@ static void ample_budget(void)
 /* Nobody protected leaves, at most the budget stays after the prompt, and something leaves at all. */
 static void protects(const struct story *s, const struct sh_policy_spec *p)
 {
-    int leaves[LONGEST], at_least = sh_policy_protected(p) + 1, keeps = !strcmp(p->policy->name, "full");
+    int leaves[LONGEST], at_least = sh_policy_least_budget(p), keeps = !strcmp(p->policy->name, "full");
     int sinks = (int)sh_policy_knob(p, "sinks", 0), recent = (int)sh_policy_knob(p, "recent", 0);
     for (int budget = at_least; budget <= at_least + 20; budget += 10) {
         int room = s->window && s->window < budget ? s->window : budget;
@@ -189,7 +189,7 @@ static void protected_tokens(void)
 
 static void repeats(const struct story *s, const struct sh_policy_spec *p)
 {
-    int a[LONGEST], b[LONGEST], budget = sh_policy_protected(p) + 9;
+    int a[LONGEST], b[LONGEST], budget = sh_policy_least_budget(p) + 8;
     struct sh_replay_sums x, y;
     CU_ASSERT_EQUAL(story_replay(s, p, budget, a, &x), 0);
     CU_ASSERT_EQUAL(story_replay(s, p, budget, b, &y), 0);
@@ -204,7 +204,7 @@ static void deterministic(void)
 /* Other rows and vectors from token `from` on: what leaves until it comes is the same. */
 static void looks_back(const struct story *s, const struct sh_policy_spec *p)
 {
-    int a[LONGEST], b[LONGEST], from = 40, budget = sh_policy_protected(p) + 9;
+    int a[LONGEST], b[LONGEST], from = 40, budget = sh_policy_least_budget(p) + 8;
     struct story other = *s;
     if (p->policy->needs & SH_NEEDS_FUTURE)
         return;
@@ -257,9 +257,9 @@ static void nests(const struct story *s, const struct sh_policy_spec *p)
     if (!sh_policy_is_stack(p))
         return;
     recorded.rows = SH_ROWS_RECORDED;
-    for (int budget = sh_policy_protected(p) + 1; budget <= s->n_token; budget++) {
+    for (int budget = sh_policy_least_budget(p); budget <= s->n_token; budget++) {
         CU_ASSERT_EQUAL(story_replay(&recorded, p, budget, large, NULL), 0);
-        for (int j = 0; j < s->n_token && budget > sh_policy_protected(p) + 1; j++)
+        for (int j = 0; j < s->n_token && budget > sh_policy_least_budget(p); j++)
             CU_ASSERT(large[j] < 0 || (small[j] >= 0 && small[j] <= large[j]));
         memcpy(small, large, sizeof small);
     }
@@ -301,7 +301,7 @@ static void drive(struct sh_kept *k, const struct story *s, float *keys, float *
 static void slots(const struct story *s, const struct sh_policy_spec *p)
 {
     float keys[LONGEST * 16], values[LONGEST * 16];
-    int want[LONGEST], got[LONGEST], again[LONGEST], budget = sh_policy_protected(p) + 9;
+    int want[LONGEST], got[LONGEST], again[LONGEST], budget = sh_policy_least_budget(p) + 8;
     struct story recorded = *s;
     struct sh_kept_setup setup = {.spec = p, .budget = budget, .prefill = s->prefill, .window = s->window,
                                   .n_token = s->n_token, .layer = s->layer, .head = s->head, .n_layer = s->layer + 1,

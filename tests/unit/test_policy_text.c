@@ -17,7 +17,12 @@ static void accepted(void)
     CU_ASSERT_STRING_EQUAL(sh_policy_knobs(&p, text), "sinks=0,recent=0,score=sum,gamma=0.99");
     CU_ASSERT_EQUAL_FATAL(sh_policy_parse("h2o:recent=5,score=decay,gamma=.5", &p, &e), 0);
     CU_ASSERT_STRING_EQUAL(sh_policy_knobs(&p, text), "sinks=0,recent=5,score=decay,gamma=0.5");
-    CU_ASSERT_EQUAL(sh_policy_protected(&p), 5);
+    CU_ASSERT_EQUAL(sh_policy_least_budget(&p), 6);
+    CU_ASSERT_EQUAL_FATAL(sh_policy_parse("h2o:sinks=4,recent=0.5", &p, &e), 0);
+    CU_ASSERT_STRING_EQUAL(sh_policy_knobs(&p, text), "sinks=4,recent=0.5,score=sum,gamma=0.99");
+    CU_ASSERT(sh_policy_recent(&p, 41) == 20 && sh_policy_least_budget(&p) == 9 && !sh_policy_is_stack(&p));
+    CU_ASSERT_EQUAL_FATAL(sh_policy_parse("h2o:sinks=1000000,recent=0.999", &p, &e), 0);
+    CU_ASSERT_EQUAL(sh_policy_least_budget(&p), 1000000001);
     CU_ASSERT_EQUAL_FATAL(sh_policy_parse("scissorhands:drop=0.25", &p, &e), 0);
     CU_ASSERT_EQUAL(sh_policy_drop(&p, 40), 10);
     CU_ASSERT_EQUAL(sh_policy_drop(&p, 2), 1);

@@ -142,7 +142,7 @@ static double differ(const struct sh_replay_sums *a, const struct sh_replay_sums
 
 static double compare(const struct trial *c, const struct sh_policy_spec *spec)
 {
-    int n = c->setup.n_token, first = sh_policy_protected(spec) + 1, n_cell = n + 2 - first;
+    int n = c->setup.n_token, first = sh_policy_least_budget(spec), n_cell = n + 2 - first;
     if (n_cell < 1)
         return 0;
     struct sh_replay_cell *cell = xmalloc((size_t)n_cell * sizeof *cell);

@@ -30,9 +30,8 @@ struct shape {
 
 #define OLDEST {.rule = SH_SLOTS_OLDEST, .decay = 1, .look_back = 1}
 #define STREAM {.rule = SH_SLOTS_OLDEST, .sinks = 4, .decay = 1, .look_back = 1}
-#define SUMS(how, keep, fade) {.rule = how, .recent = keep, .decay = fade, .look_back = 1}
-#define LOW(how, keep, rows, row, rated) \
-    {.rule = how, .recent = keep, .decay = 1, .look_back = rows, .by_row = row, .rate = rated}
+#define SUMS(how, fade) {.rule = how, .decay = fade, .look_back = 1}
+#define LOW(how, rows, row, rated) {.rule = how, .decay = 1, .look_back = rows, .by_row = row, .rate = rated}
 
 static const struct shape attention[] = {
     {"full", OLDEST, 40, 2, 2, 32, 0, 90, 0, 0, 90, 0, 0, 0, SH_F32},
@@ -47,22 +46,26 @@ static const struct shape attention[] = {
     {NULL, OLDEST, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, SH_F32}};
 
 static const struct shape policies[] = {
-    {"h2o:recent=3", SUMS(SH_SLOTS_SUM, 3, 1), 16, 4, 2, 32, 0, 14, 0, 0, 60, 0, 0, 0, SH_F32},
-    {"h2o:recent=0", SUMS(SH_SLOTS_SUM, 0, 1), 16, 2, 2, 16, 0, 14, 20, 0, 50, 0, 0, 1, SH_F32},
-    {"h2o:score=mean,recent=2", SUMS(SH_SLOTS_MEAN, 2, 1), 16, 4, 2, 32, 0, 14, 0, 0, 60, 0, 0, 0, SH_F32},
-    {"h2o:score=decay,gamma=0.9", SUMS(SH_SLOTS_SUM, 0, 0.9f), 16, 2, 1, 32, 0, 14, 0, 0, 60, 0, 0, 0, SH_F32},
-    {"scissorhands:window=9,recent=2,drop=5", LOW(SH_SLOTS_LOW_RING, 2, 9, 0, 0), 16, 4, 2, 32, 0, 40, 0, 0, 90, 0, 0,
+    {"h2o:recent=3", SUMS(SH_SLOTS_SUM, 1), 16, 4, 2, 32, 0, 14, 0, 0, 60, 0, 0, 0, SH_F32},
+    {"h2o:recent=0", SUMS(SH_SLOTS_SUM, 1), 16, 2, 2, 16, 0, 14, 20, 0, 50, 0, 0, 1, SH_F32},
+    {"h2o:recent=0.5", SUMS(SH_SLOTS_SUM, 1), 16, 4, 2, 32, 0, 14, 0, 0, 60, 0, 0, 0, SH_F32},
+    {"scissorhands:window=9,recent=0.25,drop=3,sinks=1",
+     {.rule = SH_SLOTS_LOW_RING, .sinks = 1, .decay = 1, .look_back = 9}, 16, 4, 2, 32, 0, 24, 0, 0, 60, 0, 0, 0,
+     SH_F32},
+    {"h2o:score=mean,recent=2", SUMS(SH_SLOTS_MEAN, 1), 16, 4, 2, 32, 0, 14, 0, 0, 60, 0, 0, 0, SH_F32},
+    {"h2o:score=decay,gamma=0.9", SUMS(SH_SLOTS_SUM, 0.9f), 16, 2, 1, 32, 0, 14, 0, 0, 60, 0, 0, 0, SH_F32},
+    {"scissorhands:window=9,recent=2,drop=5", LOW(SH_SLOTS_LOW_RING, 9, 0, 0), 16, 4, 2, 32, 0, 40, 0, 0, 90, 0, 0,
      0, SH_F32},
-    {"scissorhands:window=400,recent=2,drop=0.5", LOW(SH_SLOTS_LOW_RING, 2, 70, 0, 0), 16, 2, 2, 16, 0, 20, 0, 0, 70, 0,
+    {"scissorhands:window=400,recent=2,drop=0.5", LOW(SH_SLOTS_LOW_RING, 70, 0, 0), 16, 2, 2, 16, 0, 20, 0, 0, 70, 0,
      0, 1, SH_F32},
-    {"scissorhands:window=7,recent=1,drop=1,threshold=i,counts=rate", LOW(SH_SLOTS_LOW_RING, 1, 7, 1, 1), 16, 2, 2, 32,
+    {"scissorhands:window=7,recent=1,drop=1,threshold=i,counts=rate", LOW(SH_SLOTS_LOW_RING, 7, 1, 1), 16, 2, 2, 32,
      0, 14, 0, 0, 60, 0, 0, 0, SH_F32},
-    {"scissorhands:window=8,recent=2,drop=3,counter=epochs", LOW(SH_SLOTS_LOW_EPOCHS, 2, 8, 0, 0), 16, 4, 2, 32, 0, 14,
+    {"scissorhands:window=8,recent=2,drop=3,counter=epochs", LOW(SH_SLOTS_LOW_EPOCHS, 8, 0, 0), 16, 4, 2, 32, 0, 14,
      0, 0, 60, 0, 0, 0, SH_F32},
     {"scissorhands:window=8,recent=2,drop=3,counter=epochs,counts=rate,sinks=2",
-     {.rule = SH_SLOTS_LOW_EPOCHS, .sinks = 2, .recent = 2, .decay = 1, .look_back = 8, .rate = 1}, 16, 2, 2, 4, 8, 14,
+     {.rule = SH_SLOTS_LOW_EPOCHS, .sinks = 2, .decay = 1, .look_back = 8, .rate = 1}, 16, 2, 2, 4, 8, 14,
      0, 0, 60, 0, 0, 0, SH_F32},
-    {"scissorhands:window=9,recent=2,drop=4", LOW(SH_SLOTS_LOW_RING, 2, 9, 0, 0), 16, 2, 2, 32, 0, 30, 0, 12, 50, 0, 0,
+    {"scissorhands:window=9,recent=2,drop=4", LOW(SH_SLOTS_LOW_RING, 9, 0, 0), 16, 2, 2, 32, 0, 30, 0, 12, 50, 0, 0,
      0, SH_F32},
     {NULL, OLDEST, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, SH_F32}};
 
@@ -114,6 +117,7 @@ static void open_world(struct world *w, const struct target *on, const struct sh
         k.layer = i / s->n_kv_head;
         w->head[i] = (struct sh_slots_head){.budget = sh_kept_room(&k), .capacity = sh_kept_slots(&k),
                                             .window = s->window};
+        w->head[i].recent = sh_policy_recent(&w->spec, w->head[i].budget);
         w->head[i].drop = sh_policy_drop(&w->spec, w->head[i].budget);
     }
     for (int i = 0; i < s->n_head; i++)
@@ -307,7 +311,7 @@ static void check_rule(const char *policy, int n_token, const struct sh_slots_po
     struct sh_err e;
     CU_ASSERT_EQUAL_FATAL(sh_policy_parse(policy, &spec, &e), 0);
     CU_ASSERT_PTR_NULL(sh_policy_device(&spec, n_token, &got));
-    int ok = got.rule == want->rule && got.sinks == want->sinks && got.recent == want->recent &&
+    int ok = got.rule == want->rule && got.sinks == want->sinks &&
              got.look_back == want->look_back && got.by_row == want->by_row && got.rate == want->rate;
     if (!ok)
         printf("# %s: another rule than expected\n", policy);

@@ -24,17 +24,18 @@ static const struct rule { const char *policy; struct sh_slots_policy to; } rule
     {"window", {.rule = SH_SLOTS_OLDEST, .decay = 1, .look_back = 1}},
     {"streaming:sinks=3", {.rule = SH_SLOTS_OLDEST, .sinks = 3, .decay = 1, .look_back = 1}},
     {"h2o", {.rule = SH_SLOTS_SUM, .decay = 1, .look_back = 1}},
-    {"h2o:score=mean,recent=2,sinks=1", {.rule = SH_SLOTS_MEAN, .sinks = 1, .recent = 2, .decay = 1, .look_back = 1}},
+    {"h2o:score=mean,recent=2,sinks=1", {.rule = SH_SLOTS_MEAN, .sinks = 1, .decay = 1, .look_back = 1}},
     {"h2o:score=decay,gamma=0.9", {.rule = SH_SLOTS_SUM, .decay = 0.9f, .look_back = 1}},
-    {"scissorhands:window=9,recent=2,drop=4", {.rule = SH_SLOTS_LOW_RING, .recent = 2, .decay = 1, .look_back = 9}},
+    {"h2o:recent=0.5", {.rule = SH_SLOTS_SUM, .decay = 1, .look_back = 1}},
+    {"scissorhands:window=9,recent=2,drop=4", {.rule = SH_SLOTS_LOW_RING, .decay = 1, .look_back = 9}},
     {"scissorhands:window=40,recent=1,drop=0.5",
-     {.rule = SH_SLOTS_LOW_RING, .recent = 1, .decay = 1, .look_back = 40}},
+     {.rule = SH_SLOTS_LOW_RING, .decay = 1, .look_back = 40}},
     {"scissorhands:window=33,recent=3,drop=1,threshold=i,counts=rate",
-     {.rule = SH_SLOTS_LOW_RING, .recent = 3, .decay = 1, .look_back = 33, .by_row = 1, .rate = 1}},
+     {.rule = SH_SLOTS_LOW_RING, .decay = 1, .look_back = 33, .by_row = 1, .rate = 1}},
     {"scissorhands:window=8,recent=2,drop=3,counter=epochs",
-     {.rule = SH_SLOTS_LOW_EPOCHS, .recent = 2, .decay = 1, .look_back = 8}},
+     {.rule = SH_SLOTS_LOW_EPOCHS, .decay = 1, .look_back = 8}},
     {"scissorhands:window=25,recent=2,drop=1,counter=epochs,counts=rate,sinks=2",
-     {.rule = SH_SLOTS_LOW_EPOCHS, .sinks = 2, .recent = 2, .decay = 1, .look_back = 25, .rate = 1}}};
+     {.rule = SH_SLOTS_LOW_EPOCHS, .sinks = 2, .decay = 1, .look_back = 25, .rate = 1}}};
 enum { N_RULES = sizeof rules / sizeof *rules };
 
 struct shape {
@@ -125,6 +126,7 @@ static void open_world(struct world *w, const struct target *on, const struct sh
         const struct sh_policy_head *h = sh_kept_cache(kept)->head;
         w->head[i] = (struct sh_slots_head){.budget = h->budget, .capacity = h->capacity,
                                             .window = s->window};
+        w->head[i].recent = sh_policy_recent(&w->spec, w->head[i].budget);
         w->head[i].drop = sh_policy_drop(&w->spec, w->head[i].budget);
     }
     for (int i = 0; i < w->arch.n_head; i++)

@@ -31,6 +31,7 @@ static void measure(const struct sh_slots_setup *a, struct slots *s, struct slot
             head[i].slot_at = s->slots_each;
             head[i].budget = from->budget;
             head[i].capacity = from->capacity;
+            head[i].recent = from->recent;
             head[i].drop = from->drop;
             head[i].window = from->window;
             head[i].ring_at = s->ring_each;

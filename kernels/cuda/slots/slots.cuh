@@ -44,7 +44,7 @@ enum {
     } while (0)
 
 struct slots_head {                     /* of a layer                                              */
-    int slot_at, budget, capacity, drop, window;
+    int slot_at, budget, capacity, recent, drop, window;
     int ring_at, ring_words;            /* words of a row of the ring, and where it begins          */
 };
 

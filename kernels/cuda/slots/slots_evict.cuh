@@ -173,7 +173,7 @@ static __device__ struct room room_of(const struct slots &s, const struct slots_
     r.over = now->n - h.budget + 1;
     r.drop = h.drop;
     r.from = s.policy.sinks;
-    r.to = t - s.policy.recent;
+    r.to = t - h.recent;
     r.dead = h.window > 0 ? t + 1 - h.window : 0;
     r.t = t;
     r.kept = 0;

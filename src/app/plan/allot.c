@@ -160,7 +160,7 @@ int sh_allot_open_live(struct sh_allot *a, const struct sh_allocator_spec *spec,
     const struct sh_stored_run *run = runs.run;
     *a = (struct sh_allot){.spec = *spec, .n_layer = run->last_layer - run->first_layer + 1,
                            .n_head = run->n_kv_head, .first_layer = run->first_layer,
-                           .floor = sh_policy_protected(&q->spec[0]) + 1};
+                           .floor = sh_policy_least_budget(&q->spec[0])};
     a->heads = xcalloc((size_t)a->n_layer, sizeof *a->heads);
     int bad = take_lengths(a, s, &runs, e) || sh_runs_agree(&runs, s, e) || sh_runs_layer_heads(&runs, s, a->heads, e);
     int missing = bad ? -1 : sh_allot_missing(spec, a->heads, a->n_layer);

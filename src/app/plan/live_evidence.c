@@ -278,7 +278,7 @@ int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct s
                                   .quiet = w->common->quiet, .leave_out_small = 1, .dump_every = 1};
     if (!needs) {
         s->allot = (struct sh_allot){.spec = s->allocator, .n_layer = a->n_layer, .n_head = a->n_kv_head,
-                                     .heads = sh_live_heads(a), .floor = sh_policy_protected(&s->policy) + 1};
+                                     .heads = sh_live_heads(a), .floor = sh_policy_least_budget(&s->policy)};
         return 0;
     }
     int missing = missing_layer(w, &s->allocator);

@@ -201,7 +201,7 @@ static int read_cells(struct sh_live_plan *w, const struct sh_policy_spec *polic
     struct sh_eval v = {.resident = w->live.resident, .prefill = (int)w->a->live.prefill, .seed = w->live.seed,
                         .watched = -1, .progress = on_tokens, .progress_to = w};
     for (int i = 0; i < n; i++) {
-        view[i] = (struct view){c[i].budget, n_kv_head, w->n_token, sh_policy_protected(policy) + 1};
+        view[i] = (struct view){c[i].budget, n_kv_head, w->n_token, sh_policy_least_budget(policy)};
         cell[i] = (struct sh_eval_cell){.spec = policy, .budget = {.tokens = c[i].mean}, .tokens = of_view,
                                         .plan = &view[i], .format = w->live.format};
     }

@@ -63,7 +63,7 @@ int sh_plan_scale(int tokens, int from, int to, int least)
 int sh_plan_tokens(const struct sh_plan *p, int layer, int head, int n_token)
 {
     return sh_plan_scale(p->budget[layer * p->n_kv_head + head], p->n_token, n_token,
-                         sh_policy_protected(&p->policy) + 1);
+                         sh_policy_least_budget(&p->policy));
 }
 
 static int take_text(const json_t *o, const char *key, char *to, size_t bytes, struct sh_err *e)
@@ -183,7 +183,7 @@ static const json_t *row_of(const json_t *root, const char *key, int layer, cons
 static int read_budget(const json_t *tokens, const json_t *share, int layer, int head, struct sh_plan *p,
                        struct sh_err *e)
 {
-    int least = sh_policy_protected(&p->policy) + 1;
+    int least = sh_policy_least_budget(&p->policy);
     const json_t *v = json_array_get(tokens, (size_t)head);
     long long n = json_integer_value(v);
     least = least < p->n_token ? least : p->n_token;

@@ -43,12 +43,12 @@ static int check_budgets(const struct sh_replay_request *q, const struct sh_stor
     char text[SH_BUDGET_TEXT];
     for (int i = 0; i < q->n_spec; i++)
         for (int b = 0; b < q->n_budget; b++) {
-            int tokens = sh_budget_tokens(&q->budget[b], s->n_tokens), protected = sh_policy_protected(&q->spec[i]);
-            if (tokens <= protected && tokens < s->n_tokens && !q->leave_out_small)
+            int tokens = sh_budget_tokens(&q->budget[b], s->n_tokens), least = sh_policy_least_budget(&q->spec[i]);
+            if (tokens < least && tokens < s->n_tokens && !q->leave_out_small)
                 return sh_misused(e, "%s: sequence %d: budget %s is %d tokens, but %s protects %d (sinks and recent)",
                                   path, s->id, sh_budget_text(&q->budget[b], text), tokens,
-                                  q->spec[i].policy->name, protected),
-                       sh_hint(e, "use a budget of at least %d tokens", protected + 1);
+                                  q->spec[i].policy->name, least - 1),
+                       sh_hint(e, "use a budget of at least %d tokens", least);
         }
     return 0;
 }
@@ -149,7 +149,7 @@ static struct sh_replay_pass *begin_replay(const struct layer *l, int kv_head, c
         cell[i].spec = &q->spec[i / q->n_budget];
         cell[i].budget = q->share_out ? q->share_out(q->share_to, b, n_token, l->r.layer, kv_head)
                                       : sh_budget_tokens(&q->budget[b], n_token);
-        if (cell[i].budget <= sh_policy_protected(cell[i].spec) && cell[i].budget < n_token)
+        if (cell[i].budget < sh_policy_least_budget(cell[i].spec) && cell[i].budget < n_token)
             cell[i].spec = NULL;
     }
     int group = sh_recorded_group(&l->r);
