@@ -36,13 +36,13 @@ static const struct sh_command_step study_steps[] = {
     {"trace-random.txt", "trace --model %m --db %d/random.db %t --length %l --count %c --random-weights", 0},
     {"persistence.txt", "persistence" T " --alpha 5/t --recent 10", 0},
     {"persistence-random.txt", "persistence --db %d/random.db --alpha 5/t --recent 10", 0},
-    {"replay.txt", "replay" T " --policy all h2o:recent=10 --budget %b,1.0", 0},
-    {"eval.txt", READ " --policy window streaming h2o:recent=10 tova scissorhands --budget %b", 0},
-    {"eval-4bit.txt", READ " --policy full h2o:recent=10 --budget 0.5 --kv-bits 4", 0},
-    {"eval-weights-4bit.txt", READ " --policy full h2o:recent=10 --budget 0.5 --weight-bits 4", 0},
-    {"drift.txt", "drift --model %m" T " --policy h2o:recent=10 --budget 0.35 --count 1", 0},
+    {"replay.txt", "replay" T " --policy all h2o:recent=0.5 --budget %b,1.0", 0},
+    {"eval.txt", READ " --policy window streaming h2o:recent=0.5 tova scissorhands --budget %b", 0},
+    {"eval-4bit.txt", READ " --policy full h2o:recent=0.5 --budget 0.5 --kv-bits 4", 0},
+    {"eval-weights-4bit.txt", READ " --policy full h2o:recent=0.5 --budget 0.5 --weight-bits 4", 0},
+    {"drift.txt", "drift --model %m" T " --policy h2o:recent=0.5 --budget 0.35 --count 1", 0},
     {"theory.txt", "theory" T " %v", 0},
-    {"repetition.txt", "repetition --model %m %t --length %l --count 2 --max-tokens %r --policy h2o:recent=10 "
+    {"repetition.txt", "repetition --model %m %t --length %l --count 2 --max-tokens %r --policy h2o:recent=0.5 "
      "--budget 0.5" T, 0},
     {"capacity.txt", "capacity --model %m --gpu %g --length %l" T, 0},
     {PLAN_OUTPUT, "plan --model %m %t --length %l %j --search-first %c --target-ppl-increase %p" T

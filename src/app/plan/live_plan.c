@@ -53,13 +53,18 @@ static int check_policy(const struct sh_live_plan *w, const struct sh_policy_spe
     return 0;
 }
 
-/* For texts of this length, where nobody said how many: a few recent tokens stay, 16 at most. */
+/* Where nobody said how many recent tokens stay: half of what a drop leaves, which serves most models better than a few
+ * (doc/planning.md). Where they are also the rows that vote, a few: 16, or fewer in short texts. */
 static void set_recent(const struct sh_live_plan *w, struct sh_policy_spec *s)
 {
     int most = w->n_token / 32 < 1 ? 1 : w->n_token / 32 < 16 ? w->n_token / 32 : 16;
-    for (int i = 0; s->policy->knobs && s->policy->knobs[i].name; i++)
-        if (!strcmp(s->policy->knobs[i].name, "recent") && (s->knob[i] == 0 || s->knob[i] > most))
-            s->knob[i] = most;
+    double drop = sh_policy_knob(s, "drop", 1);
+    for (int i = 0; s->policy->knobs && s->policy->knobs[i].name; i++) {
+        const struct sh_knob *k = &s->policy->knobs[i];
+        if (!strcmp(k->name, "recent"))
+            s->knob[i] = k->whole == SH_KNOB_WHOLE_OR_SHARE ? (drop < 1 ? (1 - drop) / 2 : 0.5)
+                                                            : s->knob[i] > most ? most : s->knob[i];
+    }
 }
 
 /* Unless it is there. */
@@ -74,7 +79,7 @@ static void add_policy(struct sh_policy_spec *to, int *n, const struct sh_policy
 /* Without --policy: what serves most texts well. All: first these, then every other one that can run. */
 static void add_usual(const struct sh_live_plan *w, int all, struct sh_policy_spec *to, int *n)
 {
-    static const char *const usual[] = {"h2o", "scissorhands:counts=rate", "window", "tova"};
+    static const char *const usual[] = {"h2o", "roco", "scissorhands:counts=rate,drop=1", "window"};
     struct sh_policy_spec s;
     struct sh_err ignored;
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
