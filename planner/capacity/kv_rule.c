@@ -160,7 +160,7 @@ static void add_layers(const struct sh_kv_shape *s, const struct sh_kv_rule *r, 
     b->sequence = sh_kv_add(b->sequence, sh_kv_mul(n, all));
     b->prefix = sh_kv_add(b->prefix, sh_kv_mul(n * cell, sh_kv_shared(s, r, layer, length)));
     if (s->layer[layer].state)
-        b->states += n * ((s->state + (uint64_t)tp - 1) / (uint64_t)tp) * number;
+        b->states += n * ((s->state + (uint64_t)tp - 1) / (uint64_t)tp + (uint64_t)s->layer[layer].state_more) * number;
 }
 
 struct sh_kv_bytes sh_kv_bytes(const struct sh_kv_shape *s, const struct sh_kv_rule *r, int first, int last, int tp,

@@ -53,6 +53,7 @@ static int size_layer(const struct sh_kv_shape *s, int layer, struct sh_err *e)
         l->kv_heads = own->kv_heads ? own->kv_heads : l->kv_heads;
         l->ffn = own->ffn ? own->ffn : l->ffn;
         l->products = own->products;
+        l->state_more = own->state_more;
         l->rope = own->still ? 0 : l->rope;
     }
     if (l->heads % l->kv_heads)

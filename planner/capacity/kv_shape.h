@@ -32,7 +32,7 @@ struct sh_kv_layer {
     int ffn;                            /* SH_FEED_PLAIN: its width                               */
     int rope;                           /* of a latent layer: width of its rotary key             */
     int pool;                           /* SH_MIX_POOLED: tokens that an entry stands for         */
-    int products;                       /* facts.h                                                */
+    int products, state_more;           /* facts.h                                                */
     uint8_t format[SH_N_MATRIX_KIND];   /* facts.h, if the facts have formats                     */
     uint8_t mix, feed;                  /* enum sh_mix, enum sh_feed                              */
     uint8_t again;                      /* it has the weights of the layer f.loop before it       */

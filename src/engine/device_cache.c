@@ -172,9 +172,11 @@ static size_t bytes_for(const struct sh_resident *r, const struct sh_slots_setup
     struct sh_slots_bytes b = r->setup.backend->slots->bytes(&s);
     size_t cache = b.rows + b.meta + b.positions + b.policy + b.scratch + b.block;
     int recurrent = 0;
-    for (int l = 0; l < r->arch->n_layer && recurrent < s.n_layer; l++)
+    size_t states = 0;
+    for (int l = 0; l < r->arch->n_layer && recurrent < s.n_layer; l++) {
         recurrent += sh_arch_recurs(r->arch, l);
-    size_t states = (size_t)n_seq * (size_t)recurrent * sh_recurrent_state(&r->arch->recurrent) * sizeof(float);
+        states += (size_t)n_seq * sh_arch_state(r->arch, l) * sizeof(float);
+    }
     return cache + states + step_bytes(r, setup, rows) + (1 << 14);   /* allocations are rounded up */
 }
 

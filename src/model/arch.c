@@ -160,9 +160,11 @@ int sh_arch_lends(const struct sh_arch *a, int layer)
 
 const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_arch *copy)
 {
-    if (layer < 0 || !a->sizes)
+    const struct sh_ngram_layer *ngrams = layer < 0 ? NULL : sh_arch_ngrams(a, layer);
+    if (layer < 0 || (!a->sizes && !ngrams))
         return a;
     *copy = *a;
+    copy->ngrams.rows = ngrams ? ngrams->rows : 0;
     copy->n_head = sh_arch_query_heads(a, layer);
     copy->n_kv_head = sh_arch_kv_heads(a, layer);
     copy->d_head = sh_arch_d_head(a, layer);
@@ -196,9 +198,22 @@ size_t sh_arch_late_at(const struct sh_arch *a)
     return sh_arch_own_at(a, a->n_layer) + 2 * lent(a, 0) + 2 * lent(a, 1);
 }
 
-size_t sh_arch_row(const struct sh_arch *a)
+size_t sh_arch_token_at(const struct sh_arch *a)
 {
     return sh_arch_late_at(a) + (a->mix.late || a->shared.n || a->loop.n ? (size_t)a->d_model : 0);
+}
+
+size_t sh_arch_row(const struct sh_arch *a)
+{
+    return sh_arch_token_at(a) + (a->ngrams.n_layer ? 1 : 0);
+}
+
+const struct sh_ngram_layer *sh_arch_ngrams(const struct sh_arch *a, int layer)
+{
+    for (int i = 0; i < a->ngrams.n_layer; i++)
+        if (a->ngrams.at[i].layer == layer)
+            return &a->ngrams.at[i];
+    return NULL;
 }
 
 int sh_arch_shares(const struct sh_arch *a, int layer)
@@ -285,6 +300,19 @@ size_t sh_recurrent_state(const struct sh_recurrent *r)
 {
     return r->n_v ? (size_t)(r->kernel - 1) * (size_t)sh_recurrent_channels(r) +
                     (size_t)r->n_v * (size_t)r->d_k * (size_t)r->d_v : 0;
+}
+
+size_t sh_arch_state(const struct sh_arch *a, int layer)
+{
+    const struct sh_ngrams *g = &a->ngrams;
+    size_t n = sh_arch_ngrams(a, layer) ? (size_t)(g->kernel - 1) * (size_t)g->n * (size_t)a->streams.n *
+                                              (size_t)a->d_model + (size_t)(g->n - 1) : 0;
+    return n + (sh_arch_recurs(a, layer) ? sh_recurrent_state(&a->recurrent) : 0);
+}
+
+size_t sh_arch_most_state(const struct sh_arch *a)
+{
+    return a->ngrams.n_layer ? sh_arch_state(a, a->ngrams.at[0].layer) : sh_recurrent_state(&a->recurrent);
 }
 
 int sh_arch_turns(const struct sh_arch *a, int layer)

@@ -156,8 +156,27 @@ struct sh_streams {
     int laurel;                             /* rank of the path next to attention; 0: none        */
     int d_own, n_own;                       /* width of a layer's own embedding; rows of its table; 0: none */
     int hyper;                              /* blocks read a weighted sum of all streams and add to each (hyper.c) */
+    int rank;                               /* … with a weight for each number, by products of this rank */
+                                            /* (stream_mixer.c); 0: with one for each stream      */
     int rounds;                             /* … after so many divisions of what mixes the streams; 0: not mixed */
     float least, most, least_added;         /* … weights of inputs: up to 1 + least; of outputs: most + least_added */
+};
+
+/* Embeddings of n-grams (ngrams.h): before its blocks, a layer of `at` adds to all streams what it has found in a table
+ * for a token and those before it. `heads` numbers are hashed from each length of n-grams, 2 to n; what they select,
+ * together d numbers, passes a convolution over tokens that are n apart. */
+enum { SH_NGRAM_LAYERS = 64, SH_NGRAM_HEADS = 256, SH_NGRAM_MOST = 16 };
+struct sh_ngrams {
+    int n_layer;                            /* 0: no layer has any                                */
+    int n, heads, d, kernel;
+    int parts;                              /* tensors that a table is cut into                   */
+    int end;                                /* the token that ends a text: no n-gram reaches across one */
+    uint64_t seed;
+    struct sh_ngram_layer {
+        int layer, rows;                    /* of its table                                       */
+        int after;                          /* its numbers are hashed modulo the next primes after this */
+    } at[SH_NGRAM_LAYERS];
+    int rows;                               /* in sh_arch_at's copy: of the layer's table         */
 };
 
 /* Transformer blocks that several layers share (shared_block.c): some recurrent layers run one of them first, in turn.
@@ -249,6 +268,7 @@ struct sh_arch {
     uint64_t cuts[SH_MOST_LAYERS / 64];     /* max(x - c, 0); bit of a layer: it applies there    */
     struct sh_limits limits[SH_N_LIMITED];
     struct sh_streams streams;
+    struct sh_ngrams ngrams;
     struct sh_mixture mix;
     struct sh_latent latent;
     struct sh_recurrent recurrent;
@@ -303,13 +323,16 @@ const struct sh_arch *sh_arch_at(const struct sh_arch *a, int layer, struct sh_a
 
 /* How many numbers a token carries from layer to layer: its streams [n, d_model]; the layers' own embeddings [n_layer,
  * d_own]; the lent keys and values of layers with a window, then of those without; and [d_model] the experts' output
- * that is added late or, for layers with a shared block, the token's embedding again. It is d_model if there is only
- * one stream. The next three give the offsets, in this row, of the layer's own embedding, of the keys (then values)
- * that it lends or borrows, and of the last part. */
+ * that is added late or, for layers with a shared block, the token's embedding again; the token itself, if layers have
+ * embeddings of n-grams. It is d_model if there is only one stream. The next four give the offsets, in this row, of the
+ * layer's own embedding, of the keys (then values) that it lends or borrows, and of the last two parts. */
 size_t sh_arch_row(const struct sh_arch *a);
 size_t sh_arch_own_at(const struct sh_arch *a, int layer);
 size_t sh_arch_lent_at(const struct sh_arch *a, int layer);
 size_t sh_arch_late_at(const struct sh_arch *a);
+size_t sh_arch_token_at(const struct sh_arch *a);
+/* The layer's embeddings of n-grams; NULL: it has none. */
+const struct sh_ngram_layer *sh_arch_ngrams(const struct sh_arch *a, int layer);
 /* Does the layer use a shared block? The layer that has the block's tensors; the number of layers before that use
  * one. */
 int sh_arch_shares(const struct sh_arch *a, int layer);
@@ -322,6 +345,11 @@ void sh_arch_make_shared(struct sh_arch *a, int layer);
  * * d_v. */
 int sh_recurrent_channels(const struct sh_recurrent *r);
 size_t sh_recurrent_state(const struct sh_recurrent *r);
+/* The size of a text's whole state in a layer: that one and, after it, the last inputs of the convolution of n-grams
+ * [kernel n - n, streams * d_model] and the last n - 1 tokens, plus 1 (0: the text began later). The most that a layer
+ * has. */
+size_t sh_arch_state(const struct sh_arch *a, int layer);
+size_t sh_arch_most_state(const struct sh_arch *a);
 
 /* The number of weights that a block's hyper-connections (hyper.c) take from a token's streams. */
 int sh_hyper_weights(const struct sh_streams *s);

@@ -9,9 +9,10 @@ enum sh_norm_kind_kept { SH_KEPT_RMS, SH_KEPT_LAYER, SH_KEPT_SCALE };   /* 1, 2,
 enum { SH_FACTS_PATTERN = 1024, SH_FACTS_NAME = 96 };
 
 /* The sizes of one layer; 0: as in other layers. products: in the place of which blocks (bits) the layer has a matrix
- * [hidden, hidden]. still: it has latent attention without a rotary key. */
+ * [hidden, hidden]. still: it has latent attention without a rotary key. state_more: how many numbers more its state
+ * holds, on each rank. */
 enum { SH_FACTS_ATTENTION = 1, SH_FACTS_FEED = 2 };
-struct sh_layer_facts { int heads, kv_heads, ffn, products, still; };
+struct sh_layer_facts { int heads, kv_heads, ffn, products, still, state_more; };
 
 /* Matrices of a layer; those before GATE belong to attention or to what is in its place. STATE_STEPS: what makes decays
  * or steps; STATE_STRENGTHS: … strengths. */

@@ -7,6 +7,14 @@
 #include "src/base/mem.h"
 #include "src/base/team.h"
 
+static int ngram_size(const struct sh_ngrams *g, enum sh_dim dim)
+{
+    if (!g->n_layer)
+        return dim == SH_DIM_NGRAM_PARTS;
+    return dim == SH_DIM_NGRAM ? g->d : dim == SH_DIM_NGRAM_HEAD ? g->d / ((g->n - 1) * g->heads)
+           : dim == SH_DIM_NGRAM_ROWS ? g->rows : dim == SH_DIM_NGRAM_PARTS ? g->parts : g->kernel;
+}
+
 int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
 {
     switch (dim) {
@@ -48,6 +56,9 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_HYPER: return sh_hyper_weights(&a->streams);
     case SH_DIM_HYPER_IN: return a->streams.n * a->d_model;
     case SH_DIM_HYPER_SCALES: return a->streams.rounds ? 3 : 2;
+    case SH_DIM_MIXER_RANK: return a->streams.rank;
+    case SH_DIM_NGRAM: case SH_DIM_NGRAM_HEAD: case SH_DIM_NGRAM_ROWS: case SH_DIM_NGRAM_PARTS:
+    case SH_DIM_NGRAM_KERNEL: return ngram_size(&a->ngrams, dim);
     case SH_DIM_RECUR_KEYS: return a->recurrent.n_k * a->recurrent.d_k;
     case SH_DIM_RECUR_VALUES: return a->recurrent.n_v * a->recurrent.d_v;
     case SH_DIM_RECUR_HEADS: return a->recurrent.n_v;
@@ -76,7 +87,8 @@ int sh_role_is_norm(enum sh_role role)
         [SH_O_NORM_W] = 1, [SH_DOWN_NORM_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_OWN_NORM_W] = 1,
         [SH_OWN_POST_W] = 1, [SH_ALTUP_NORM_W] = 1, [SH_LAUREL_NORM_W] = 1, [SH_EXPERT_NORM_W] = 1,
         [SH_PAIR_NORM_W] = 1, [SH_ROUTER_NORM_W] = 1, [SH_MLP_POST_1_W] = 1, [SH_MLP_POST_2_W] = 1,
-        [SH_HEAD_NORM_W] = 1};
+        [SH_HEAD_NORM_W] = 1, [SH_MIXER_HEAD_NORM_W] = 1, [SH_MIXER_ATTN_NORM_W] = 1, [SH_MIXER_MLP_NORM_W] = 1,
+        [SH_NGRAM_KEY_NORM_W] = 1, [SH_NGRAM_QUERY_NORM_W] = 1, [SH_NGRAM_CONV_NORM_W] = 1};
     return norms[role];
 }
 
@@ -165,6 +177,8 @@ int sh_param_exists(const struct sh_param *p, const struct sh_arch *a, int layer
                                       is_of_none(p->role, a, layer))))
         return 0;
     if (p->role == SH_HEAD_DENSE_B && !a->dense_bias)
+        return 0;
+    if (p->role >= SH_NGRAM_EMBED && p->role <= SH_NGRAM_CONV && !sh_arch_ngrams(a, layer))
         return 0;
     if (p->role == SH_SINKS && a->local_sinks && !sh_arch_window(a, layer))
         return 0;

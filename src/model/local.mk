@@ -14,6 +14,8 @@ libmodel_a_SOURCES = \
 	%D%/model_bound.h \
 	%D%/model_contents.c \
 	%D%/model_mapped.c \
+	%D%/model_ngrams.c \
+	%D%/ngrams.c %D%/ngrams.h \
 	%D%/numbers.c \
 	%D%/weights.c %D%/weights.h \
 	%D%/config/config.c %D%/config/config.h \
@@ -44,9 +46,11 @@ libmodel_a_SOURCES = \
 	%D%/layers/loop.c \
 	%D%/layers/mixture.c \
 	%D%/layers/ngpt.c \
+	%D%/layers/ngrams.c \
 	%D%/layers/recurrent.c \
 	%D%/layers/rope.c %D%/layers/rope.h \
 	%D%/layers/shared_block.c \
+	%D%/layers/stream_mixer.c \
 	%D%/layers/streams.c \
 	%D%/layers/values.c \
 	%D%/families/families.h \
@@ -138,6 +142,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_plm.c \
 	%D%/families/family_qwen.c \
 	%D%/families/family_qwen3_next.c \
+	%D%/families/family_qwen4_exp.c \
 	%D%/families/family_qwen_vl.c \
 	%D%/families/family_sarvam.c \
 	%D%/families/family_smallthinker.c \

@@ -192,6 +192,12 @@ int sh_model_count(const struct sh_model *m, enum sh_role role)
     return role < SH_LAYER_ROLE ? 1 : (int)(m->first[role - SH_LAYER_ROLE + 1] - m->first[role - SH_LAYER_ROLE]);
 }
 
+int sh_model_numbered_rows(const struct sh_model *m, enum sh_role role, int layer, int number)
+{
+    const struct bound *b = sh_bound_at(m, role, layer, number);
+    return b->name ? b->rows : 0;
+}
+
 int sh_model_numbered(struct sh_model *m, enum sh_role role, int layer, int number, struct sh_tensor *out,
                       struct sh_err *e)
 {

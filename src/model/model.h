@@ -63,6 +63,8 @@ int sh_model_tensor(struct sh_model *m, enum sh_role role, int layer, struct sh_
 int sh_model_numbered(struct sh_model *m, enum sh_role role, int layer, int number, struct sh_tensor *out,
                       struct sh_err *e);
 int sh_model_count(const struct sh_model *m, enum sh_role role);
+/* Its number of rows; 0: the model has no such tensor. */
+int sh_model_numbered_rows(const struct sh_model *m, enum sh_role role, int layer, int number);
 
 /* Whether the tensor is packed and not unpacked yet. If so, *out is complete except for `at`, and sh_model_rows unpacks
  * n of its rows into out [n, cols]. */

@@ -26,64 +26,71 @@ static void lay_out(struct sh_model *m)
     m->per_layer = m->first[N_LAYER_ROLE];
 }
 
+static const struct { const char *own; size_t field; } dims[] = {
+    [SH_ONE] = {"1", 0},
+    [SH_DIM_MODEL] = {"model width", offsetof(struct sh_arch, d_model)},
+    [SH_DIM_EMBED] = {"embedding width", offsetof(struct sh_arch, d_embed)},
+    [SH_DIM_FF] = {"feed-forward width", offsetof(struct sh_arch, d_ff)},
+    [SH_DIM_VOCAB] = {"vocabulary", offsetof(struct sh_arch, n_vocab)},
+    [SH_DIM_OUT] = {"rows of the output head", offsetof(struct sh_arch, n_out)},
+    [SH_DIM_POS] = {"positions", offsetof(struct sh_arch, max_pos)},
+    [SH_DIM_Q] = {"query heads x head width", offsetof(struct sh_arch, d_head)},
+    [SH_DIM_KV] = {"KV heads x head width", offsetof(struct sh_arch, d_head)},
+    [SH_DIM_KV_VALUES] = {"KV heads x width of values", 0},
+    [SH_DIM_HEAD] = {"head width", offsetof(struct sh_arch, d_head)},
+    [SH_DIM_HEADS] = {"query heads", offsetof(struct sh_arch, n_head)},
+    [SH_DIM_KV_HEADS] = {"KV heads", offsetof(struct sh_arch, n_kv_head)},
+    [SH_DIM_GATES] = {"gates of query heads", offsetof(struct sh_arch, n_head)},
+    [SH_DIM_Q_RANK] = {"query latent", offsetof(struct sh_arch, latent.q_rank)},
+    [SH_DIM_KV_RANK] = {"latent", offsetof(struct sh_arch, latent.rank)},
+    [SH_DIM_KV_A] = {"latent + rotary width", 0},
+    [SH_DIM_Q_RANKS] = {"twice the latent of queries", 0},
+    [SH_DIM_PAIR] = {"twice the width", 0},
+    [SH_DIM_ADAPTER] = {"rank of adapters", offsetof(struct sh_arch, shared.rank)},
+    [SH_DIM_NORM_RANK] = {"rank of a norm's gate", offsetof(struct sh_arch, norm_rank)},
+    [SH_DIM_Q_B] = {"query heads x width of their queries", 0},
+    [SH_DIM_KV_B] = {"query heads x width of keys and values in the latent", 0},
+    [SH_DIM_VALUES] = {"query heads x width of values", 0},
+    [SH_DIM_NOPE] = {"width of keys", offsetof(struct sh_arch, latent.d_nope)},
+    [SH_DIM_VALUE] = {"width of values", offsetof(struct sh_arch, latent.d_v)},
+    [SH_DIM_KV_SET] = {"KV heads x head width", 0},
+    [SH_DIM_ONE_ROW] = {"1", 0},
+    [SH_DIM_ROPE_PAIRS] = {"rotary pairs of a head", 0},
+    [SH_DIM_OWN] = {"width of a layer's embedding", offsetof(struct sh_arch, streams.d_own)},
+    [SH_DIM_OWN_ALL] = {"layers x width of their embeddings", 0},
+    [SH_DIM_OWN_ROWS] = {"rows of the layers' embeddings", offsetof(struct sh_arch, streams.n_own)},
+    [SH_DIM_STREAMS] = {"streams", offsetof(struct sh_arch, streams.n)},
+    [SH_DIM_STREAM_PAIRS] = {"pairs of streams", 0},
+    [SH_DIM_LAUREL] = {"rank", offsetof(struct sh_arch, streams.laurel)},
+    [SH_DIM_HYPER] = {"weights of hyper-connections", 0},
+    [SH_DIM_HYPER_IN] = {"streams x model width", 0},
+    [SH_DIM_HYPER_SCALES] = {"kinds of these weights", 0},
+    [SH_DIM_MIXER_RANK] = {"rank of streams' weights", offsetof(struct sh_arch, streams.rank)},
+    [SH_DIM_NGRAM] = {"width of n-grams' embeddings", offsetof(struct sh_arch, ngrams.d)},
+    [SH_DIM_NGRAM_HEAD] = {"width of one of n-grams' embeddings", 0},
+    [SH_DIM_NGRAM_ROWS] = {"rows of a table of n-grams", 0},
+    [SH_DIM_NGRAM_PARTS] = {"parts of a table of n-grams", offsetof(struct sh_arch, ngrams.parts)},
+    [SH_DIM_NGRAM_KERNEL] = {"tokens of n-grams' convolution", offsetof(struct sh_arch, ngrams.kernel)},
+    [SH_DIM_RECUR_KEYS] = {"recurrent key heads x width", 0},
+    [SH_DIM_RECUR_VALUES] = {"recurrent value heads x width", 0},
+    [SH_DIM_RECUR_HEADS] = {"recurrent value heads", offsetof(struct sh_arch, recurrent.n_v)},
+    [SH_DIM_RECUR_HEAD] = {"width of a recurrent value head", offsetof(struct sh_arch, recurrent.d_v)},
+    [SH_DIM_RECUR_CHANNELS] = {"channels of the convolution", 0},
+    [SH_DIM_RECUR_KERNEL] = {"tokens of the convolution", offsetof(struct sh_arch, recurrent.kernel)},
+    [SH_DIM_RECUR_STATE] = {"state of a channel", offsetof(struct sh_arch, recurrent.d_k)},
+    [SH_DIM_RECUR_RANK] = {"rank of the steps", offsetof(struct sh_arch, recurrent.rank)},
+    [SH_DIM_RECUR_DECAYS] = {"decays", 0},
+    [SH_DIM_RECUR_GATE] = {"rank of gates", offsetof(struct sh_arch, recurrent.gate_rank)},
+    [SH_DIM_RECUR_RANK_B_C] = {"rank of the steps + twice the state", 0},
+    [SH_DIM_EXPERTS] = {"experts", offsetof(struct sh_arch, mix.n)},
+    [SH_DIM_ROUTES] = {"experts and those that compute nothing", 0},
+    [SH_DIM_EXPERT_IO] = {"width of an expert's input", 0},
+    [SH_DIM_EXPERT_FF] = {"expert width", offsetof(struct sh_arch, mix.width)},
+    [SH_DIM_SHARED_FF] = {"shared expert width", offsetof(struct sh_arch, mix.shared_width)}};
+
 /* What config.json calls the dimension, for people who look for their mistake. */
 static const char *dim_name(const struct sh_model *m, enum sh_dim dim)
 {
-    static const struct { const char *own; size_t field; } dims[] = {
-        [SH_ONE] = {"1", 0},
-        [SH_DIM_MODEL] = {"model width", offsetof(struct sh_arch, d_model)},
-        [SH_DIM_EMBED] = {"embedding width", offsetof(struct sh_arch, d_embed)},
-        [SH_DIM_FF] = {"feed-forward width", offsetof(struct sh_arch, d_ff)},
-        [SH_DIM_VOCAB] = {"vocabulary", offsetof(struct sh_arch, n_vocab)},
-        [SH_DIM_OUT] = {"rows of the output head", offsetof(struct sh_arch, n_out)},
-        [SH_DIM_POS] = {"positions", offsetof(struct sh_arch, max_pos)},
-        [SH_DIM_Q] = {"query heads x head width", offsetof(struct sh_arch, d_head)},
-        [SH_DIM_KV] = {"KV heads x head width", offsetof(struct sh_arch, d_head)},
-        [SH_DIM_KV_VALUES] = {"KV heads x width of values", 0},
-        [SH_DIM_HEAD] = {"head width", offsetof(struct sh_arch, d_head)},
-        [SH_DIM_HEADS] = {"query heads", offsetof(struct sh_arch, n_head)},
-        [SH_DIM_KV_HEADS] = {"KV heads", offsetof(struct sh_arch, n_kv_head)},
-        [SH_DIM_GATES] = {"gates of query heads", offsetof(struct sh_arch, n_head)},
-        [SH_DIM_Q_RANK] = {"query latent", offsetof(struct sh_arch, latent.q_rank)},
-        [SH_DIM_KV_RANK] = {"latent", offsetof(struct sh_arch, latent.rank)},
-        [SH_DIM_KV_A] = {"latent + rotary width", 0},
-        [SH_DIM_Q_RANKS] = {"twice the latent of queries", 0},
-        [SH_DIM_PAIR] = {"twice the width", 0},
-        [SH_DIM_ADAPTER] = {"rank of adapters", offsetof(struct sh_arch, shared.rank)},
-        [SH_DIM_NORM_RANK] = {"rank of a norm's gate", offsetof(struct sh_arch, norm_rank)},
-        [SH_DIM_Q_B] = {"query heads x width of their queries", 0},
-        [SH_DIM_KV_B] = {"query heads x width of keys and values in the latent", 0},
-        [SH_DIM_VALUES] = {"query heads x width of values", 0},
-        [SH_DIM_NOPE] = {"width of keys", offsetof(struct sh_arch, latent.d_nope)},
-        [SH_DIM_VALUE] = {"width of values", offsetof(struct sh_arch, latent.d_v)},
-        [SH_DIM_KV_SET] = {"KV heads x head width", 0},
-        [SH_DIM_ONE_ROW] = {"1", 0},
-        [SH_DIM_ROPE_PAIRS] = {"rotary pairs of a head", 0},
-        [SH_DIM_OWN] = {"width of a layer's embedding", offsetof(struct sh_arch, streams.d_own)},
-        [SH_DIM_OWN_ALL] = {"layers x width of their embeddings", 0},
-        [SH_DIM_OWN_ROWS] = {"rows of the layers' embeddings", offsetof(struct sh_arch, streams.n_own)},
-        [SH_DIM_STREAMS] = {"streams", offsetof(struct sh_arch, streams.n)},
-        [SH_DIM_STREAM_PAIRS] = {"pairs of streams", 0},
-        [SH_DIM_LAUREL] = {"rank", offsetof(struct sh_arch, streams.laurel)},
-        [SH_DIM_HYPER] = {"weights of hyper-connections", 0},
-        [SH_DIM_HYPER_IN] = {"streams x model width", 0},
-        [SH_DIM_HYPER_SCALES] = {"kinds of these weights", 0},
-        [SH_DIM_RECUR_KEYS] = {"recurrent key heads x width", 0},
-        [SH_DIM_RECUR_VALUES] = {"recurrent value heads x width", 0},
-        [SH_DIM_RECUR_HEADS] = {"recurrent value heads", offsetof(struct sh_arch, recurrent.n_v)},
-        [SH_DIM_RECUR_HEAD] = {"width of a recurrent value head", offsetof(struct sh_arch, recurrent.d_v)},
-        [SH_DIM_RECUR_CHANNELS] = {"channels of the convolution", 0},
-        [SH_DIM_RECUR_KERNEL] = {"tokens of the convolution", offsetof(struct sh_arch, recurrent.kernel)},
-        [SH_DIM_RECUR_STATE] = {"state of a channel", offsetof(struct sh_arch, recurrent.d_k)},
-        [SH_DIM_RECUR_RANK] = {"rank of the steps", offsetof(struct sh_arch, recurrent.rank)},
-        [SH_DIM_RECUR_DECAYS] = {"decays", 0},
-        [SH_DIM_RECUR_GATE] = {"rank of gates", offsetof(struct sh_arch, recurrent.gate_rank)},
-        [SH_DIM_RECUR_RANK_B_C] = {"rank of the steps + twice the state", 0},
-        [SH_DIM_EXPERTS] = {"experts", offsetof(struct sh_arch, mix.n)},
-        [SH_DIM_ROUTES] = {"experts and those that compute nothing", 0},
-        [SH_DIM_EXPERT_IO] = {"width of an expert's input", 0},
-        [SH_DIM_EXPERT_FF] = {"expert width", offsetof(struct sh_arch, mix.width)},
-        [SH_DIM_SHARED_FF] = {"shared expert width", offsetof(struct sh_arch, mix.shared_width)}};
     const char *name = NULL;
     if (dims[dim].field && dim != SH_DIM_Q && dim != SH_DIM_KV)
         name = sh_config_count_name(m->config, m->family, dims[dim].field);
@@ -132,7 +139,7 @@ static void rows_in_words(const struct sh_model *m, const struct sh_param *p, in
 
 static int is_conv(enum sh_role role)
 {
-    return role == SH_RECUR_CONV || role == SH_RECUR_CONV_K || role == SH_RECUR_CONV_V;
+    return role == SH_RECUR_CONV || role == SH_RECUR_CONV_K || role == SH_RECUR_CONV_V || role == SH_NGRAM_CONV;
 }
 
 /* A vector of n among dimensions of 1, as Kimi Linear has it. */
@@ -240,6 +247,15 @@ static const struct sh_stored *find_whole(const struct sh_model *m, const struct
     return t;
 }
 
+/* The file does not have it. */
+static int leave_out(struct bound *b)
+{
+    free(b->name);
+    b->name = NULL;
+    b->rows = sh_bound_is_table(b) ? 0 : b->rows;
+    return 0;
+}
+
 static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix, int layer, int number,
                 struct sh_err *e)
 {
@@ -254,8 +270,8 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
                         .d_head = p->form & SH_GGUF_PAIRED ? a->d_head : 0};
     if (sh_bound_is_sliced(p))
         b->slice = (size_t)number * (size_t)b->layout.total * (size_t)b->layout.cols;
-    if (!m->file)
-        return 0;
+    if (!m->file)                       /* a table of n-grams is whole then */
+        return number && sh_bound_is_table(b) ? leave_out(b) : 0;
     b->stored = sh_weights_find(m->file, b->name);
     if (!b->stored && p->form & SH_OF_BLOCK) {
         free(b->name);
@@ -266,11 +282,8 @@ static int bind(struct sh_model *m, const struct sh_param *p, const char *prefix
         free(b->name);
         b->name = xstrdup(b->stored->name);
     }
-    if (!b->stored && (p->form & SH_OPTIONAL || has_other_name(m, p, layer) || is_in_halves(m, p, layer))) {
-        free(b->name);
-        b->name = NULL;
-        return 0;
-    }
+    if (!b->stored && (p->form & SH_OPTIONAL || has_other_name(m, p, layer) || is_in_halves(m, p, layer)))
+        return leave_out(b);
     if (!b->stored)
         return sh_fail(e, "%s: tensor '%s' is missing from the weights", m->path, b->name);
     if (b->stored->coded || (p->form & SH_EITHER_WAY && is_upright(b)))         /* coded: always [out, in] */
@@ -436,5 +449,7 @@ int sh_model_bind(struct sh_model *m, struct sh_err *e)
             for (int i = 0; i < sh_dim_size(&m->arch, p->count) && sh_param_exists(p, &m->arch, layer); i++)
                 if (bind(m, p, prefix, layer, i, e))
                     return -1;
-    return check_convs(m, e) || check_no_more_layers(m, prefix, e) || check_all_bound(m, e) ? -1 : 0;
+    return check_convs(m, e) || sh_model_check_ngrams(m, e) || check_no_more_layers(m, prefix, e) ||
+                   check_all_bound(m, e)
+               ? -1 : 0;
 }

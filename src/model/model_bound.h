@@ -77,7 +77,14 @@ static inline int sh_bound_is_again(const struct sh_model *m, const struct bound
 
 static inline int sh_bound_is_pruned(const struct sh_model *m, const struct bound *b)
 {
-    return m->pruned > 0 && b->param->role >= SH_LAYER_ROLE && b->param->rows != SH_ONE;
+    return m->pruned > 0 && b->param->role >= SH_LAYER_ROLE && b->param->rows != SH_ONE &&
+           b->param->role != SH_NGRAM_EMBED;
+}
+
+/* A table of which only the rows that are asked for are read: none of it is kept. */
+static inline int sh_bound_is_table(const struct bound *b)
+{
+    return b->param && b->param->role == SH_NGRAM_EMBED;
 }
 
 static inline int sh_bound_is_normed(const struct sh_model *m, const struct bound *b)
@@ -102,5 +109,8 @@ static inline struct sh_layout sh_bound_in_stack(const struct bound *b)
 /* Finds the place of every tensor of the model, whose family, arch and file are set (model_bind.c). -1: a tensor is
  * missing, differs from the config, or belongs to another kind of model. */
 int sh_model_bind(struct sh_model *m, struct sh_err *e);
+/* Checks that the parts of tables of n-grams are whole, and that what the file says about hashing is what the config
+ * implies (model_ngrams.c). */
+int sh_model_check_ngrams(const struct sh_model *m, struct sh_err *e);
 
 #endif

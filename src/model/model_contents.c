@@ -68,8 +68,8 @@ static size_t mapped_bytes(const struct bound *b, int is_changed)
 /* On the processor numbers of 16 bits for products in f32 stay as they are, too. */
 static size_t host_bytes(const struct bound *b, enum sh_type dtype, int is_changed)
 {
-    size_t n = (size_t)b->rows * (size_t)b->cols, codes = code_bytes(b, is_changed);
-    if (codes || !b->name)
+    size_t n = (size_t)b->rows * (size_t)b->cols, codes = sh_bound_is_table(b) ? 0 : code_bytes(b, is_changed);
+    if (codes || !b->name || sh_bound_is_table(b))
         return codes;
     return n * sh_type_bytes(b->param->rows == SH_ONE ? SH_F32 : dtype == SH_F32 ? b->type : dtype);
 }
@@ -81,8 +81,8 @@ static size_t device_bytes(const struct sh_model *m, const struct bound *b, int 
     size_t n = (size_t)b->rows * (size_t)b->cols;
     struct sh_packed p = {.format = SH_PACKED_OTHER};
     const char *name;
-    if (!b->name || b->param->rows == SH_ONE)
-        return b->name ? n * sizeof(float) : 0;
+    if (!b->name || b->param->rows == SH_ONE || sh_bound_is_table(b))
+        return b->name && !sh_bound_is_table(b) ? n * sizeof(float) : 0;
     enum sh_role role = layer < 0 ? SH_HEAD : b->param->role;
     int is_packed = role != SH_KV_B_W && sh_model_packed(m, role, layer, 0, &p, &name);
     int is_halves = !is_packed && dtype == SH_F32 && sh_model_count(m, role) > 1 &&
@@ -207,7 +207,7 @@ int sh_model_kept_formats(const struct sh_model *m, enum sh_type dtype, struct s
     for (int layer = -1; layer < m->arch.n_layer; layer++) {
         const struct bound *b, *end = places(m, layer, &b);
         for (; b < end; b++)
-            n = b->name ? add_kept(m, b, layer, dtype, out, n, most) : n;
+            n = b->name && !sh_bound_is_table(b) ? add_kept(m, b, layer, dtype, out, n, most) : n;
     }
     qsort(out, (size_t)n, sizeof *out, by_kept_bytes);
     return n;

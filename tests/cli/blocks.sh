@@ -206,6 +206,32 @@ refuses glm5_next '{"linear_lower_bound": 1.0}' "key 'linear_lower_bound': found
 refuses glm5_next '{"swiglu_limit": 0.1}' "key 'swiglu_limit': found 0.1, expected a number of at least 0.5"
 refuses glm5_next '{"layer_types": ["linear_attention", "linear_attention", "linear_attention", "linear_attention"]}' \
     "key 'layer_types': .*$attention"
+refuses qwen4_exp '{"hc_count": 1}' "key 'hc_count': found 1, expected at least 2 streams"
+refuses qwen4_exp '{"hc_lowrank": 0}' "key 'hc_lowrank': found 0, expected a whole number from 1"
+refuses qwen4_exp '{"indexer_compress_ratio": 5}' "key 'indexer_compress_ratio': found 5, expected a divisor of indexer_budget"
+refuses qwen4_exp '{"indexer_n_heads": null}' "key 'indexer_n_heads': found nothing, expected a whole number from 1 on, since"
+refuses qwen4_exp '{"indexer_kv_heads": 2}' "key 'indexer_kv_heads': found 2, expected 1"
+refuses qwen4_exp '{"indexer_head_dim": 6}' "key 'indexer_head_dim': found 6, expected at least the rotated part of head_dim"
+refuses qwen4_exp '{"layer_types": ["linear_attention", "linear_attention", "linear_attention", "linear_attention"]}' \
+    "key 'layer_types': .*$attention"
+refuses qwen4_exp '{"ple_layer_ids": [4]}' "key 'ple_layer_ids.0': found 4, expected the number of a layer of linear_attention"
+refuses qwen4_exp '{"ple_layer_ids": [0]}' "key 'ple_layer_ids.0': found 0, expected a whole number from 1 to 4"
+refuses qwen4_exp '{"ple_layer_ids": 3}' "key 'ple_layer_ids': found 3, expected a list"
+refuses qwen4_exp '{"ple_embed_dim": 14}' "key 'ple_embed_dim': found 14, expected a multiple of"
+refuses qwen4_exp '{"eos_token_id": null}' "key 'eos_token_id': found nothing, expected the number of a token"
+refuses qwen4_exp '{"eos_token_id": [48, 1]}' "key 'eos_token_id.0': found 48, expected a whole number from 0 to 47"
+refuses qwen4_exp '{"ngram_size": 1}' "key 'ngram_size': found 1, expected a whole number from 2 to 16"
+refuses qwen4_exp '{"heads_per_ngram": 129}' "key 'heads_per_ngram': found 129, expected at most 256 heads"
+refuses qwen4_exp '{"ple_conv_kernel_size": 7}' "key 'ple_conv_kernel_size': found 7, expected at most 16 tokens from the first"
+refuses qwen4_exp '{"ngram_vocab_size_base": 100000000, "heads_per_ngram": 12, "ple_embed_dim": 24}' \
+    "key 'ngram_vocab_size_base': found 100000000, expected tables of fewer than 2.31 rows"
+with qwen4_exp '{"ngram_vocab_size_base": 24}'
+expect "qwen4_exp: a table of other primes" 1 "" "shard_0.weight': found 120 rows in all parts of the table, expected 144"
+with qwen4_exp '{"split_ngram_parts": 2}'
+expect "qwen4_exp: two of three parts of a table" 1 "" "shard_0.weight': found 80 rows in all parts of the table, expected 120"
+with qwen4_exp '{"seed": 4}'
+expect "qwen4_exp: other multipliers" 1 "" "layer_multipliers': element 0: found [0-9]*, expected [0-9]*, which follows from"
+refuses qwen4_exp '{"output_gate_type": "gelu"}' "key 'output_gate_type': found \"gelu\", expected one of silu sigmoid"
 refuses minimax_m3 '{"layer_types": ["full_attention", "sliding_attention", "full_attention"]}' \
     "key 'layer_types.1': found \"sliding_attention\", expected one of full_attention minimax_m3_sparse"
 refuses minimax_m3 '{"layer_types": "-", "sparse_attention_config": {"sparse_attention_freq": [0, 1]}}' \

@@ -23,6 +23,10 @@ STILL = dict({k: v for k, v in DSA.items() if k != "first_k_dense_replace"}, qk_
 V4 = dict(num_hidden_layers=4, hidden_size=96, num_attention_heads=6, head_dim=32, vocab_size=131, q_lora_rank=40,
           max_position_embeddings=256, o_groups=2, o_lora_rank=24, n_routed_experts=4, num_experts_per_tok=2,
           moe_intermediate_size=24, index_head_dim=16, index_n_heads=3, index_topk=8, partial_rotary_factor=0.25)
+QWEN4 = dict({k: v for k, v in MOE.items() if k != "intermediate_size"}, head_dim=32, linear_num_key_heads=2,
+             shared_expert_intermediate_size=48, linear_num_value_heads=4, linear_key_head_dim=16,
+             linear_value_head_dim=24, indexer_n_heads=3, indexer_kv_heads=1, indexer_head_dim=40, indexer_budget=16,
+             indexer_compress_ratio=4)
 NEMOTRON = dict(BASE, num_hidden_layers=6, num_key_value_heads=2, head_dim=16, mamba_num_heads=8, mamba_head_dim=16,
                 ssm_state_size=16, n_groups=2, conv_kernel=4)
 CONFIGS = [
@@ -123,6 +127,10 @@ CONFIGS = [
     ("glm5_next_text", dict(STILL)), ("glm5_next_text", dict(
         STILL, hc_mult=2, index_kpool=8, linear_conv_kernel_dim=3, attention_bias=True, layer_types=[
             "indexed_attention", "linear_attention", "indexed_attention", "linear_attention"])),
+    ("qwen4_exp_text", dict(QWEN4)), ("qwen4_exp_text", dict(
+        QWEN4, hc_count=3, hc_lowrank=20, ple_layer_ids=[4, 1], ple_embed_dim=80, ngram_size=6, heads_per_ngram=4,
+        ngram_vocab_size_base=1000, ple_conv_kernel_size=2, eos_token_id=[3, 4], layer_types=[
+            "linear_attention", "full_attention", "indexed_attention", "linear_attention"])),
 ]
 
 
@@ -149,7 +157,8 @@ def count(kind, keys):
     text = getattr(config, "layer_types", None)
     if text and "indexed_attention" in text:        # which layers have an index of their own, the model itself shows
         names = [name for name, _ in model.named_parameters() if ".indexer." in name]
-        text = ["indexed_attention" if any(f"layers.{i}." in n for n in names) else
+        index = "indexed_blocks" if kind == "qwen4_exp_text" else "indexed_attention"
+        text = [index if any(f"layers.{i}." in n for n in names) else
                 "shared_index" if kind == "indexed_attention" else kind for i, kind in enumerate(text)]
     buffers = ("e_score_correction_bias",)
     seen, total = set(), 0

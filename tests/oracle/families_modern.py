@@ -60,6 +60,13 @@ EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attenti
 LARA = ALL_EXPERTS | EXPERTS | dict(linear_key_head_dim=5, linear_value_head_dim=6, linear_conv_kernel_dim=3)
 GLM_EYES = dict(hidden_size=4, intermediate_size=4, depth=1, num_heads=1, patch_size=2)
 STILL = LATENT | dict(qk_rope_head_dim=0)
+QWEN4 = ALL_EXPERTS | dict(
+    num_experts_per_tok=2,
+    head_dim=8, shared_expert_intermediate_size=10, moe_intermediate_size=12, linear_key_head_dim=5, linear_value_head_dim=6,
+    linear_conv_kernel_dim=3, ngram_vocab_size_base=20, make_ngram_vocab_size_divisible_by=8, indexer_n_heads=2,
+    indexer_kv_heads=1, indexer_head_dim=10, indexer_budget=48, indexer_compress_ratio=3)
+QWEN4_EYES = dict(depth=1, hidden_size=4, num_heads=1, intermediate_size=4, out_hidden_size=16, patch_size=2,
+                  num_position_embeddings=4)
 PHI = SMALL | dict(num_attention_heads=2, num_key_value_heads=1)
 PHI_EYES = EYES | dict(crop_size=28)
 PHI_EARS = dict(hidden_size=4, intermediate_size=4, num_blocks=1, num_attention_heads=1, ext_pw_out_channel=4,
@@ -521,7 +528,17 @@ def cases():
         "nemotron_h_latent": t.NemotronHConfig(
             **SMALL, **BLOCKS, layers_block_type=["linear_attention", "moe", "full_attention", "moe"],
             n_routed_experts=6, num_experts_per_tok=3, moe_intermediate_size=12, moe_latent_size=8,
-            moe_shared_expert_intermediate_size=20, n_group=1, topk_group=1, routed_scaling_factor=2.5)}
+            moe_shared_expert_intermediate_size=20, n_group=1, topk_group=1, routed_scaling_factor=2.5),
+        "qwen4_exp": make_config("qwen4_exp", vision_config=QWEN4_EYES, text_config=QWEN4 | dict(
+            num_hidden_layers=4, eos_token_id=39, hc_count=3, hc_lowrank=5, ple_layer_ids=[3, 1], ple_embed_dim=12,
+            ple_conv_kernel_size=3, heads_per_ngram=2, split_ngram_parts=3, linear_num_key_heads=2,
+            linear_num_value_heads=4, num_experts=3)),
+        "qwen4_exp_text": make_config("qwen4_exp_text", **QWEN4 | dict(
+            num_hidden_layers=3, layer_types=["indexed_attention", "linear_attention", "full_attention"], hc_count=2,
+            hc_lowrank=7, eos_token_id=[21, 47], ple_layer_ids=[2], ple_embed_dim=9, ngram_size=2, heads_per_ngram=3,
+            seed=7, linear_num_key_heads=3, linear_num_value_heads=3, num_experts=4, output_gate_type="sigmoid",
+            norm_topk_prob=False, rms_norm_eps=1e-3, attention_bias=True,
+            rope_parameters=ROPE | {"partial_rotary_factor": 0.5}))}
 
 
 def stack_heads(rows):
@@ -534,6 +551,11 @@ def passes(config):
     """Layers that run several times count each time."""
     loops = getattr(config, "n_recurrent_loops", 0)
     return loops and config.num_hidden_layers + (loops - 1) * config.n_recurrent_layers
+
+
+def streams(model):
+    """How many streams the hidden states have, one after another."""
+    return getattr(model.config.get_text_config(), "hc_count", 0)
 
 
 def calm(model):
@@ -561,6 +583,7 @@ def run(model, tokens):
         hook.remove()
     scores = [a[0] for a in out.attentions if a is not None and a.shape[-1] == tokens.shape[1]]  # minimax: states, too
     inputs = [x[:, 0] if x.dim() == 3 else x for x in inputs]       # the first of several streams
+    inputs = [x[:, :model.config.get_text_config().hidden_size] if streams(model) else x for x in inputs]
     return {"attn": stack_heads(scores), "hidden": torch.stack(inputs),
             "final": out.hidden_states[-1][0], "logits": out.logits[0]}
 
@@ -734,7 +757,7 @@ def as_published(name, place):
         "qwen3_vl_moe": turn_stacks, "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi,
         "qwen2_5_omni": become_thinker, "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat,
         "internlm2": become_internlm2, "phi4_multimodal_published": become_phi, "dory_published": become_dory,
-        "glm5_next": drop_eyes, "glm5_next_published": drop_eyes}
+        "glm5_next": drop_eyes, "glm5_next_published": drop_eyes, "qwen4_exp": drop_eyes}
     change.get(name, lambda place: None)(place)
 
 
@@ -769,7 +792,8 @@ def make(folder, names):
                     x.add_(torch.randn(x.shape, generator=g) * 0.1)
         place = pathlib.Path(folder) / name
         # The names that transformers has in memory, where published files have others.
-        model.save_pretrained(place, save_original_format=name not in ("mistral_large4_shared", "glm5_next"))
+        model.save_pretrained(place, save_original_format=name not in (
+            "mistral_large4_shared", "glm5_next", "qwen4_exp_text"))
         (place / "generation_config.json").unlink(missing_ok=True)
         kinds = ["full_attention"] * passes(text) if passes(text) else getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or \
             ["full_attention"] * (text.num_hidden_layers - len(getattr(text, "cross_attention_layers", [])))

@@ -19,7 +19,7 @@ import warnings
 import torch
 from safetensors.torch import save_file
 
-from families_modern import calm, passes, show_sinks, stack_heads
+from families_modern import calm, passes, show_sinks, stack_heads, streams
 
 LENGTHS = (9, 44)
 ASIDE = set("""architectures torch_dtype dtype transformers_version bos_token_id eos_token_id pad_token_id use_cache
@@ -30,7 +30,8 @@ ASIDE = set("""architectures torch_dtype dtype transformers_version bos_token_id
     summary_proj_to_labels summary_type summary_use_proj layerdrop init_std decoder_start_token_id""".split())
 NEEDED = set("""hidden_size intermediate_size num_attention_heads num_hidden_layers vocab_size num_experts n_embd n_head
     n_layer d_model n_heads n_layers moe_intermediate_size num_experts_per_tok kv_lora_rank qk_rope_head_dim v_head_dim
-    qk_nope_head_dim n_routed_experts num_local_experts layer_types router_aux_loss_coef""".split())
+    qk_nope_head_dim n_routed_experts num_local_experts layer_types router_aux_loss_coef
+    ngram_vocab_size_base""".split())
 ACTS = ("gelu", "silu", "relu")
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
 SCALINGS = (
@@ -147,7 +148,7 @@ def reference(model, vocab):
         attn = [(k, a) for k, a in zip(attends, scores) if a is not None and a.dim() == 4]
         layers = [k for k, _ in attn]
         tensors[f"s{i}.attn"] = stack_heads([a[0] for _, a in attn]).contiguous()
-        hidden = [h[0] for h in out.hidden_states[:-1]]
+        hidden = [h[0, :, :text.hidden_size] if streams(model) else h[0] for h in out.hidden_states[:-1]]
         # Dory changes them between two passes: what a layer gives is not what the next one reads.
         if hidden[0].dim() == 2 and len(hidden) == len(kinds) and not passes(text):
             tensors[f"s{i}.hidden"] = torch.stack(hidden).contiguous()

@@ -33,8 +33,8 @@ static int same_kinds(const json_t *types, const struct sh_kv_shape *s)
         {"full_attention", SH_MIX_FULL}, {"sliding_attention", SH_MIX_WINDOW}, {"chunked_attention", SH_MIX_CHUNK},
         {"linear_attention", SH_MIX_STATE}, {"mlp", SH_MIX_NONE}, {"moe", SH_MIX_NONE},
         {"indexed_attention", SH_MIX_INDEXED}, {"shared_index", SH_MIX_LATENT},
-        {"minimax_m3_sparse", SH_MIX_BLOCKS}, {"compressed_sparse_attention", SH_MIX_POOLED},
-        {"heavily_compressed_attention", SH_MIX_POOLED}};
+        {"minimax_m3_sparse", SH_MIX_BLOCKS}, {"indexed_blocks", SH_MIX_BLOCKS},
+        {"compressed_sparse_attention", SH_MIX_POOLED}, {"heavily_compressed_attention", SH_MIX_POOLED}};
     const json_t *word;
     size_t i, same = 0;
     json_array_foreach(types, i, word)

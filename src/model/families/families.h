@@ -25,7 +25,7 @@
     X(minicpm) X(orion) X(xverse) X(chatglm) X(qwen) X(bailing_moe) X(baichuan) X(plm) X(dbrx) \
     X(smallthinker) X(deepseek_moe) X(arctic) X(openelm) X(deci) \
     X(mistral_large4) X(flint) X(phi4_multimodal) X(lara_mini) X(cohere_compass) \
-    X(modernbert_decoder) X(dory) X(glm5_next) X(deepseek_v4)
+    X(modernbert_decoder) X(dory) X(glm5_next) X(deepseek_v4) X(qwen4_exp)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -227,6 +227,36 @@ int sh_mamba_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *
 int sh_mamba_wide(struct sh_arch *a, const struct sh_config *c, long long inner, const char *key, struct sh_err *e);
 /* The limits of the steps from "time_step_limit"; without this key there are none. */
 int sh_mamba_limits(struct sh_arch *a, const struct sh_config *c, struct sh_err *e);
+
+/* Qwen3-Next and its descendants (family_qwen3_next.c): attention whose output has a gate (a tensor holds each query
+ * head's rows of queries, then of its gate); the gated delta rule, with its input's products in tensors of their own;
+ * experts, published as stacks or one by one, and one for all tokens. */
+#define SH_GATED_ATTENTION \
+    SH_LINEAR(Q, SH_LAYER "self_attn.q_proj", Q, MODEL, SH_HAS_BIAS, SH_BY_HEAD), \
+    SH_LINEAR(ATTN_GATE, SH_LAYER "self_attn.q_proj", Q, MODEL, SH_HAS_BIAS, SH_BY_HEAD), \
+    SH_LINEAR(K, SH_LAYER "self_attn.k_proj", KV, MODEL, SH_HAS_BIAS, 0), \
+    SH_LINEAR(V, SH_LAYER "self_attn.v_proj", KV, MODEL, SH_HAS_BIAS, 0), \
+    SH_LINEAR(O, SH_LAYER "self_attn.o_proj", MODEL, Q, SH_HAS_OUT_BIAS, 0)
+#define SH_DELTA_IN(part, tensor, out, how) \
+    SH_MATRIX(RECUR_##part##_W, SH_LAYER "linear_attn." tensor ".weight", out, MODEL, how)
+#define SH_DELTA_NORMED(norm_name) \
+    SH_MATRIX(RECUR_CONV, SH_LAYER "linear_attn.conv1d.weight", RECUR_CHANNELS, RECUR_KERNEL, 0), \
+    SH_VECTOR(RECUR_LOG_A, SH_LAYER "linear_attn.A_log", RECUR_HEADS, 0, 0), \
+    SH_VECTOR(RECUR_STEP, SH_LAYER "linear_attn.dt_bias", RECUR_HEADS, 0, 0), \
+    SH_VECTOR(RECUR_NORM_W, SH_LAYER "linear_attn." norm_name ".weight", RECUR_HEAD, 0, 0), \
+    SH_MATRIX(RECUR_OUT_W, SH_LAYER "linear_attn.out_proj.weight", MODEL, RECUR_VALUES, 0)
+#define SH_DELTA_APART \
+    SH_DELTA_NORMED("norm"), SH_DELTA_IN(Q, "in_proj_qkv", RECUR_KEYS, 0), \
+    SH_DELTA_IN(K, "in_proj_qkv", RECUR_KEYS, 0), SH_DELTA_IN(V, "in_proj_qkv", RECUR_VALUES, 0), \
+    SH_DELTA_IN(Z, "in_proj_z", RECUR_VALUES, 0), SH_DELTA_IN(B, "in_proj_b", RECUR_HEADS, 0), \
+    SH_DELTA_IN(A, "in_proj_a", RECUR_HEADS, 0)
+#define SH_QWEN_STACKS \
+    SH_EXPERT_PART(GATE, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, 0), \
+    SH_EXPERT_PART(UP, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, 0), \
+    SH_EXPERT_PART(DOWN, "mlp.experts.down_proj", MODEL, EXPERT_FF, 0)
+#define SH_QWEN_SHARED \
+    SH_ROUTER("mlp.gate.weight"), SH_SHARED("mlp.shared_expert"), \
+    SH_SHARED_PART(SCALE, "mlp.shared_expert_gate.weight", ONE_ROW, MODEL)
 
 /* Keys of DeepSeek's counts, with the names in Kimi Linear's and Ling's files besides DeepSeek's own. */
 #define SH_KIMI_MIXTURE \

@@ -21,6 +21,7 @@ enum sh_role {
     SH_STREAM_IN_1, SH_STREAM_IN_2, SH_STREAM_IN_3, SH_STREAM_OUT_1, SH_STREAM_OUT_2, SH_STREAM_OUT_3,
     SH_HYPER_HEAD_W, SH_HYPER_HEAD_BASE, SH_HYPER_HEAD_SCALE,                               /* hyper.c */
     SH_HEAD_DENSE_W, SH_HEAD_DENSE_B, SH_HEAD_NORM_W, SH_HEAD_NORM_B,   /* head.c */
+    SH_MIXER_HEAD_NORM_W, SH_MIXER_HEAD_DOWN_W, SH_MIXER_HEAD_UP_W,                 /* stream_mixer.c */
     SH_LOGIT_FACTOR,                        /* [1, rows of the head]: ngpt.c                      */
     SH_ROPE_POWERS,                         /* [1, n_rot / 2]: sh_rope.power                      */
     SH_ATTN_NORM_W, SH_ATTN_NORM_B,         /* from here on: one for each layer                   */
@@ -67,6 +68,11 @@ enum sh_role {
     SH_HYPER_ATTN_W, SH_HYPER_ATTN_BASE, SH_HYPER_ATTN_SCALE, SH_HYPER_MLP_W, SH_HYPER_MLP_BASE, SH_HYPER_MLP_SCALE,
     SH_QUERY_LOG, SH_QUERY_KEPT,            /* [1, n_head]: head_temper.c                         */
     SH_QUERY_FACTOR, SH_ATTN_GATE_FACTOR, SH_GATE_FACTOR, SH_UP_FACTOR, SH_ATTN_RATE, SH_MLP_RATE,      /* ngpt.c */
+    /* stream_mixer.c: [1, streams * d_model]; [rank, that], [that, rank], [streams, that]. */
+    SH_MIXER_ATTN_NORM_W, SH_MIXER_ATTN_DOWN_W, SH_MIXER_ATTN_UP_W, SH_MIXER_ATTN_ADD_W,
+    SH_MIXER_MLP_NORM_W, SH_MIXER_MLP_DOWN_W, SH_MIXER_MLP_UP_W, SH_MIXER_MLP_ADD_W,
+    SH_NGRAM_EMBED,                         /* numbered: parts of a table (ngrams.c)              */
+    SH_NGRAM_KEY_W, SH_NGRAM_VALUE_W, SH_NGRAM_KEY_NORM_W, SH_NGRAM_QUERY_NORM_W, SH_NGRAM_CONV_NORM_W, SH_NGRAM_CONV,
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
@@ -101,6 +107,9 @@ enum sh_dim {
     SH_DIM_OWN, SH_DIM_OWN_ALL, SH_DIM_OWN_ROWS,    /* of struct sh_streams: d_own, of all layers; n_own */
     SH_DIM_STREAMS, SH_DIM_STREAM_PAIRS, SH_DIM_LAUREL,     /* n, n * n, laurel                   */
     SH_DIM_HYPER, SH_DIM_HYPER_IN, SH_DIM_HYPER_SCALES,     /* weights, n * d_model, their kinds */
+    SH_DIM_MIXER_RANK,                      /* rank                                               */
+    SH_DIM_NGRAM, SH_DIM_NGRAM_HEAD,        /* of struct sh_ngrams: d; the width of one head      */
+    SH_DIM_NGRAM_ROWS, SH_DIM_NGRAM_PARTS, SH_DIM_NGRAM_KERNEL,
     SH_DIM_EXPERTS, SH_DIM_ROUTES, SH_DIM_EXPERT_FF, SH_DIM_SHARED_FF,      /* of struct sh_mixture: n, n + zero, … */
     SH_DIM_EXPERT_IO                        /* latent, or d_model                                 */
 };

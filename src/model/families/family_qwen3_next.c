@@ -26,50 +26,26 @@ static const struct sh_key keys_moe[] = {KEYS, MIXTURE_KEYS, {.json = {NULL}}};
 static const struct sh_key keys_next[] = {
     KEYS, MIXTURE_KEYS, SH_FLAG_KEY(SH_MIX_NORMED, "norm_topk_prob"), {.json = {NULL}}};
 
-/* A tensor holds each query head's rows of queries, then of its gate. */
 #define ATTENTION \
-    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_QK_NORMS, SH_LLAMA_FEED, \
-    SH_LINEAR(Q, SH_LAYER "self_attn.q_proj", Q, MODEL, SH_HAS_BIAS, SH_BY_HEAD), \
-    SH_LINEAR(ATTN_GATE, SH_LAYER "self_attn.q_proj", Q, MODEL, SH_HAS_BIAS, SH_BY_HEAD), \
-    SH_LINEAR(K, SH_LAYER "self_attn.k_proj", KV, MODEL, SH_HAS_BIAS, 0), \
-    SH_LINEAR(V, SH_LAYER "self_attn.v_proj", KV, MODEL, SH_HAS_BIAS, 0), \
-    SH_LINEAR(O, SH_LAYER "self_attn.o_proj", MODEL, Q, SH_HAS_OUT_BIAS, 0)
-#define IN(part, tensor, out, how) \
-    SH_MATRIX(RECUR_##part##_W, SH_LAYER "linear_attn." tensor ".weight", out, MODEL, how)
-#define DELTA DELTA_NORMED("norm")
-#define DELTA_NORMED(norm_name) \
-    SH_MATRIX(RECUR_CONV, SH_LAYER "linear_attn.conv1d.weight", RECUR_CHANNELS, RECUR_KERNEL, 0), \
-    SH_VECTOR(RECUR_LOG_A, SH_LAYER "linear_attn.A_log", RECUR_HEADS, 0, 0), \
-    SH_VECTOR(RECUR_STEP, SH_LAYER "linear_attn.dt_bias", RECUR_HEADS, 0, 0), \
-    SH_VECTOR(RECUR_NORM_W, SH_LAYER "linear_attn." norm_name ".weight", RECUR_HEAD, 0, 0), \
-    SH_MATRIX(RECUR_OUT_W, SH_LAYER "linear_attn.out_proj.weight", MODEL, RECUR_VALUES, 0)
-#define DELTA_APART \
-    DELTA, IN(Q, "in_proj_qkv", RECUR_KEYS, 0), IN(K, "in_proj_qkv", RECUR_KEYS, 0), \
-    IN(V, "in_proj_qkv", RECUR_VALUES, 0), IN(Z, "in_proj_z", RECUR_VALUES, 0), IN(B, "in_proj_b", RECUR_HEADS, 0), \
-    IN(A, "in_proj_a", RECUR_HEADS, 0)
-#define STACKS \
-    SH_EXPERT_PART(GATE, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, 0), \
-    SH_EXPERT_PART(UP, "mlp.experts.gate_up_proj", EXPERT_FF, MODEL, 0), \
-    SH_EXPERT_PART(DOWN, "mlp.experts.down_proj", MODEL, EXPERT_FF, 0)
-#define SHARED \
-    SH_ROUTER("mlp.gate.weight"), SH_SHARED("mlp.shared_expert"), \
-    SH_SHARED_PART(SCALE, "mlp.shared_expert_gate.weight", ONE_ROW, MODEL)
+    SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_QK_NORMS, SH_LLAMA_FEED, SH_GATED_ATTENTION
 
 static const struct sh_param params_next[] = {
-    ATTENTION, SHARED, SH_LLAMA_EXPERTS, DELTA, IN(Q, "in_proj_qkvz", RECUR_KEYS, SH_BY_RECUR_HEAD),
-    IN(K, "in_proj_qkvz", RECUR_KEYS, SH_BY_RECUR_HEAD), IN(V, "in_proj_qkvz", RECUR_VALUES, SH_BY_RECUR_HEAD),
-    IN(Z, "in_proj_qkvz", RECUR_VALUES, SH_BY_RECUR_HEAD), IN(B, "in_proj_ba", RECUR_HEADS, SH_BY_RECUR_HEAD),
-    IN(A, "in_proj_ba", RECUR_HEADS, SH_BY_RECUR_HEAD), {.name = NULL}};
-static const struct sh_param params[] = {ATTENTION, DELTA_APART, {.name = NULL}};
-/* Published as stacks, or expert by expert. */
+    ATTENTION, SH_QWEN_SHARED, SH_LLAMA_EXPERTS, SH_DELTA_NORMED("norm"),
+    SH_DELTA_IN(Q, "in_proj_qkvz", RECUR_KEYS, SH_BY_RECUR_HEAD),
+    SH_DELTA_IN(K, "in_proj_qkvz", RECUR_KEYS, SH_BY_RECUR_HEAD),
+    SH_DELTA_IN(V, "in_proj_qkvz", RECUR_VALUES, SH_BY_RECUR_HEAD),
+    SH_DELTA_IN(Z, "in_proj_qkvz", RECUR_VALUES, SH_BY_RECUR_HEAD),
+    SH_DELTA_IN(B, "in_proj_ba", RECUR_HEADS, SH_BY_RECUR_HEAD),
+    SH_DELTA_IN(A, "in_proj_ba", RECUR_HEADS, SH_BY_RECUR_HEAD), {.name = NULL}};
+static const struct sh_param params[] = {ATTENTION, SH_DELTA_APART, {.name = NULL}};
 static const struct sh_param params_moe[] = {
-    ATTENTION, SHARED, STACKS, SH_LLAMA_EXPERTS, DELTA_APART, {.name = NULL}};
+    ATTENTION, SH_QWEN_SHARED, SH_QWEN_STACKS, SH_LLAMA_EXPERTS, SH_DELTA_APART, {.name = NULL}};
 static const struct sh_param params_lara[] = {
     SH_LLAMA_ENDS, SH_LLAMA_FINAL_NORM, SH_LLAMA_IN_NORMS, SH_LLAMA_QK_NORMS, SH_LLAMA_ATTENTION, SH_LLAMA_FEED,
-    SH_ROUTER("mlp.gate.weight"), SH_SHARED("mlp.shared_expert"), STACKS, SH_LLAMA_EXPERTS, DELTA_NORMED("out_norm"),
-    IN(Q, "in_proj", RECUR_KEYS, 0), IN(K, "in_proj", RECUR_KEYS, 0), IN(V, "in_proj", RECUR_VALUES, 0),
-    IN(Z, "in_proj", RECUR_VALUES, 0), IN(B, "in_proj", RECUR_HEADS, 0), IN(A, "in_proj", RECUR_HEADS, 0),
-    {.name = NULL}};
+    SH_ROUTER("mlp.gate.weight"), SH_SHARED("mlp.shared_expert"), SH_QWEN_STACKS, SH_LLAMA_EXPERTS,
+    SH_DELTA_NORMED("out_norm"), SH_DELTA_IN(Q, "in_proj", RECUR_KEYS, 0), SH_DELTA_IN(K, "in_proj", RECUR_KEYS, 0),
+    SH_DELTA_IN(V, "in_proj", RECUR_VALUES, 0), SH_DELTA_IN(Z, "in_proj", RECUR_VALUES, 0),
+    SH_DELTA_IN(B, "in_proj", RECUR_HEADS, 0), SH_DELTA_IN(A, "in_proj", RECUR_HEADS, 0), {.name = NULL}};
 
 static int delta_shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {

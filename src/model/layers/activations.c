@@ -7,7 +7,7 @@
 #include "src/base/mem.h"
 #include "src/model/layers/layer.h"
 
-enum { N_PART = 63 };
+enum { N_PART = 67 };
 
 struct part { void **at; size_t bytes; };   /* bytes 0: the model does not need it */
 
@@ -25,7 +25,7 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     size_t turns = c->pos == SH_POS_ROTARY ? reach * (size_t)(widest_turn(c) / 2) : 0;
     const struct sh_streams *s = &c->streams;
     size_t own = n * (size_t)s->d_own, streams = s->n > 1 ? (size_t)s->n : 0, plain = c->mix.next_to ? hidden : 0;
-    size_t late = c->mix.late ? hidden : 0;
+    size_t late = c->mix.late ? hidden : 0, ngram = n * (size_t)c->ngrams.d;
     size_t local = c->local_rope.base > 0 ? turns : 0, f32 = sizeof(float);
     const struct sh_latent *t = &c->latent;
     size_t values_of_latent = n * (size_t)c->n_head * (size_t)t->d_v, sub = q > values_of_latent ? q : values_of_latent;
@@ -64,13 +64,14 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
         {&a->stream_share, streams * (streams + 2) * n * f32}, {&a->laurel, s->laurel ? hidden * f32 : 0},
         {&a->laurel_y, n * (size_t)s->laurel * operand}, {&a->own_gate, own * f32}, {&a->own_in, own * f32},
         {&a->own_y, own * operand}, {&a->next_to, (plain + late) * f32}, {&a->next_to_x, plain * operand},
-        {&a->next_to_by, plain * operand},
-        {&a->query_row, n * sets * sizeof(int)}, {&a->query_share, n * sets * f32}, {&a->query_x, set * operand},
-        {&a->query_y, set * f32},
+        {&a->next_to_by, plain * operand}, {&a->stream_mix, s->rank ? streams * hidden * f32 : 0},
+        {&a->stream_low, n * (size_t)s->rank * f32},
+        {&a->ngram, ngram * f32}, {&a->ngram_x, ngram * operand}, {&a->query_row, n * sets * sizeof(int)},
+        {&a->query_share, n * sets * f32}, {&a->query_x, set * operand}, {&a->query_y, set * f32},
         {&a->recur_x, channels * f32}, {&a->recur_z, values * f32}, {&a->recur_out, values * f32},
         {&a->recur_a, n * (size_t)sh_dim_size(c, SH_DIM_RECUR_DECAYS) * f32}, {&a->recur_b, by_b * f32},
         {&a->recur_factor, scaled * f32}, {&a->gate_factor, c->gate_scale > 0 ? (size_t)sh_arch_widest_ff(c) * f32 : 0},
-        {&a->recur_state, sh_recurrent_state(r) * f32}, {&a->recur_y, operands * operand},
+        {&a->recur_state, sh_arch_most_state(c) * f32}, {&a->recur_y, operands * operand},
         {&a->pair, c->shared.n ? 2 * hidden * operand : 0}, {&a->adapted, n * (size_t)c->shared.rank * operand},
         {&a->norm_y, c->norm_rank ? hidden * f32 : 0}, {&a->norm_gate, c->norm_rank ? hidden * f32 : 0},
         {&a->norm_low, n * (size_t)c->norm_rank * operand},

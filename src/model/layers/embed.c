@@ -163,6 +163,19 @@ static void add_streams(struct sh_entry *n, int rows, void *hidden)
     }
 }
 
+/* The token itself, for layers with embeddings of n-grams. */
+static void add_token(struct sh_entry *n, const int32_t *tokens, int rows, void *hidden)
+{
+    const struct sh_arch *c = n->arch;
+    struct sh_mat all = sh_dense(n->spare[0], SH_F32, rows, 1);
+    float *token = xmalloc((size_t)rows * sizeof *token);
+    for (int t = 0; t < rows; t++)
+        token[t] = (float)tokens[t];
+    n->b->put(n->d, all.at, token, (size_t)rows * sizeof *token);
+    n->b->cast(n->d, sh_layer_part(c, hidden, rows, sh_arch_token_at(c), 1), all);
+    free(token);
+}
+
 static int load_streams(struct sh_entry *n, struct sh_err *e)
 {
     static const enum sh_role role[] = {SH_STREAM_IN_1, SH_STREAM_IN_2, SH_STREAM_IN_3};
@@ -282,6 +295,8 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
         return -1;
     if (rows)
         add_streams(n, rows, hidden);
+    if (rows && c->ngrams.n_layer)
+        add_token(n, tokens, rows, hidden);
     if (rows && c->shared.n)
         n->b->cast(n->d, sh_layer_part(c, hidden, rows, sh_arch_late_at(c), c->d_model),
                    sh_layer_part(c, hidden, rows, 0, c->d_model));

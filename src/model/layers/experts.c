@@ -214,6 +214,8 @@ void sh_experts_limit(const struct sh_layer *l, size_t room)
 
 int sh_layer_failed(const struct sh_layer *l, struct sh_err *e)
 {
+    if (sh_ngrams_failed(l, e))
+        return -1;
     if (!l->experts || !l->experts->failed)
         return 0;
     *e = l->experts->error;

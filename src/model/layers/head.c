@@ -32,8 +32,9 @@ struct sh_head {
     void *dense_y;                                      /* [rows, d_model] f32                    */
     struct sh_weight *stream[3];                        /* of further streams; NULL: none         */
     void *one, *all;                                    /* [rows, d_model] f32, where there are several */
-    struct sh_hyper hyper;                              /* what joins streams; product NULL: they are added up */
+    struct sh_hyper hyper;                              /* what joins streams; none: they are added up */
     void *wide, *share;                                 /* of that: [rows, streams * d_model], [rows, streams] f32 */
+    void *mix, *low;                                    /* … like wide; [rows, streams.rank]      */
     float *norm_w, *norm_b, *bias;                      /* of the final norm; of the head         */
     int rows;                                           /* of a block                             */
     struct sh_best *best;                               /* device, [best_rows]                    */
@@ -52,6 +53,11 @@ static size_t block_numbers(const struct sh_head *h)
     return props.memory_bytes && share < OWN_NUMBERS ? share : OWN_NUMBERS;
 }
 
+static int joins(const struct sh_head *h)
+{
+    return h->hyper.product || h->hyper.down;
+}
+
 static int make_room(struct sh_head *h, int most, struct sh_err *e)
 {
     const struct sh_arch *c = h->arch;
@@ -65,7 +71,10 @@ static int make_room(struct sh_head *h, int most, struct sh_err *e)
     if (c->streams.n > 1 && (!(h->one = h->b->alloc(h->d, n * (size_t)c->d_model * sizeof(float), e)) ||
                              !(h->all = h->b->alloc(h->d, n * (size_t)c->d_model * sizeof(float), e))))
         return -1;
-    size_t streams = h->hyper.product ? (size_t)c->streams.n : 0;
+    size_t streams = joins(h) ? (size_t)c->streams.n : 0, rank = (size_t)c->streams.rank;
+    if (rank && (!(h->mix = h->b->alloc(h->d, n * streams * (size_t)c->d_model * sizeof(float), e)) ||
+                 !(h->low = h->b->alloc(h->d, n * rank * sizeof(float), e))))
+        return -1;
     if (streams && (!(h->wide = h->b->alloc(h->d, n * streams * (size_t)c->d_model * sizeof(float), e)) ||
                     !(h->share = h->b->alloc(h->d, n * streams * sizeof(float), e))))
         return -1;
@@ -99,6 +108,7 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
         sh_layer_vector(b, d, m, SH_HEAD_B, -1, &h->bias, e) ||
         sh_layer_matrix(b, d, m, SH_PROJ_OUT, -1, dtype, &h->out, e) || load_rest(h, m, e) ||
         sh_hyper_load(b, d, m, SH_HYPER_HEAD_W, -1, &h->hyper, e) ||
+        sh_mixer_load(b, d, m, SH_MIXER_HEAD_NORM_W, -1, &h->hyper, e) ||
         sh_layer_matrix(b, d, m, SH_STREAM_OUT_1, -1, SH_F32, &h->stream[0], e) ||
         sh_layer_matrix(b, d, m, SH_STREAM_OUT_2, -1, SH_F32, &h->stream[1], e) ||
         sh_layer_matrix(b, d, m, SH_STREAM_OUT_3, -1, SH_F32, &h->stream[2], e) ||
@@ -128,6 +138,8 @@ void sh_head_free(struct sh_head *h)
     sh_hyper_drop(h->b, h->d, &h->hyper);
     h->b->release(h->d, h->wide);
     h->b->release(h->d, h->share);
+    h->b->release(h->d, h->mix);
+    h->b->release(h->d, h->low);
     h->b->release(h->d, h->one);
     h->b->release(h->d, h->all);
     h->b->release(h->d, h->norm_w);
@@ -149,8 +161,9 @@ static struct sh_mat join_streams(struct sh_head *h, void *hidden, int rows)
     all.at = h->all;
     struct sh_scatter add = {.out = all, .x = one, .by = 1};
     struct sh_scatter shrink = {.out = all, .x = all, .by = 1 / (float)c->streams.n - 1};
-    const struct sh_hyper_place p = {.b = h->b, .d = h->d, .arch = c, .wide = h->wide, .share = h->share};
-    if (h->hyper.product) {
+    const struct sh_hyper_place p = {.b = h->b, .d = h->d, .arch = c, .wide = h->wide, .share = h->share,
+                                     .mix = h->mix, .low = h->low};
+    if (joins(h)) {
         sh_hyper_join(&h->hyper, &p, all, sh_layer_part(c, hidden, rows, 0, c->streams.n * c->d_model), 0);
         return all;
     }

@@ -16,7 +16,6 @@ int sh_hyper_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model 
                   struct sh_hyper *out, struct sh_err *e)
 {
     struct sh_layer l = {.index = layer};
-    *out = (struct sh_hyper){0};
     return sh_layer_matrix(b, d, m, first, layer, SH_F32, &out->product, e) ||
            sh_layer_read(&l, m, (enum sh_role)(first + 1), &out->base, e) ||
            sh_layer_read(&l, m, (enum sh_role)(first + 2), &out->scale, e) ? -1 : 0;
@@ -25,6 +24,10 @@ int sh_hyper_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model 
 void sh_hyper_drop(const struct sh_backend *b, struct sh_dev *d, struct sh_hyper *h)
 {
     b->drop(d, h->product);
+    b->drop(d, h->down);
+    b->drop(d, h->up);
+    b->drop(d, h->add);
+    b->release(d, h->norm);
     free(h->base);
     free(h->scale);
     *h = (struct sh_hyper){0};
@@ -89,10 +92,20 @@ static float *weigh(const struct sh_hyper *y, const struct sh_streams *s, const 
     return weight;
 }
 
+struct sh_hyper_place sh_hyper_place(const struct sh_layer *l, const struct sh_activations *a)
+{
+    return (struct sh_hyper_place){.b = l->b, .d = l->d, .arch = a->arch, .wide = a->stream_was,
+                                   .share = a->stream_share, .mix = a->stream_mix, .low = a->stream_low};
+}
+
 void sh_hyper_join(const struct sh_hyper *y, const struct sh_hyper_place *p, struct sh_mat out, struct sh_mat streams,
                    int both)
 {
     const struct sh_backend *b = p->b;
+    if (y->down) {
+        sh_mixer_join(y, p, out, streams);
+        return;
+    }
     int n = p->arch->streams.n, wide = both ? sh_hyper_weights(&p->arch->streams) : n;
     size_t bytes = (size_t)out.rows * (size_t)wide * sizeof(float);
     struct sh_mat flat = sh_dense(p->wide, SH_F32, out.rows, streams.cols);
@@ -121,7 +134,7 @@ struct sh_mat sh_hyper_begin(const struct sh_layer *l, const struct sh_activatio
 {
     const struct sh_arch *c = a->arch;
     struct sh_mat h = sh_dense(a->stream_h, SH_F32, rows, c->d_model);
-    const struct sh_hyper_place p = {.b = l->b, .d = l->d, .arch = c, .wide = a->stream_was, .share = a->stream_share};
+    const struct sh_hyper_place p = sh_hyper_place(l, a);
     sh_hyper_join(&l->hyper[is_feed], &p, h, sh_layer_part(c, hidden, rows, 0, c->streams.n * c->d_model), 1);
     return h;
 }
@@ -149,7 +162,8 @@ void sh_hyper_add(const struct sh_layer *l, const struct sh_activations *a, stru
         mix(l, a, block.rows, weight + weights);
     for (int i = 0; i < c->streams.n; i++) {
         struct sh_mat stream = sh_layer_part(c, a->hidden, block.rows, (size_t)i * (size_t)c->d_model, c->d_model);
-        struct sh_scatter add = {.out = stream, .x = block, .share = weight + (size_t)i * (size_t)block.rows, .by = 1};
+        struct sh_scatter add = {.out = stream, .x = block, .share = weight + (size_t)i * (size_t)block.rows,
+                                 .by = c->streams.rank ? 2 : 1};
         l->b->scatter(l->d, &add);
     }
 }

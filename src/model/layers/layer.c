@@ -89,7 +89,8 @@ static const unsigned char is_matrix[SH_N_ROLE] = {
     [SH_BLOCK_OUT_W] = 1, [SH_Q_ADAPT_IN_W] = 1, [SH_Q_ADAPT_W] = 1, [SH_K_ADAPT_IN_W] = 1, [SH_K_ADAPT_W] = 1,
     [SH_V_ADAPT_IN_W] = 1, [SH_V_ADAPT_W] = 1, [SH_FEED_ADAPT_W] = 1, [SH_GATE_ADAPT_W] = 1, [SH_UP_ADAPT_W] = 1,
     [SH_KEY_BIAS_W] = 1, [SH_ATTN_PRODUCT_W] = 1, [SH_FEED_PRODUCT_W] = 1,
-    [SH_ATTN_NORM_IN_W] = 1, [SH_ATTN_NORM_OUT_W] = 1, [SH_MLP_NORM_IN_W] = 1, [SH_MLP_NORM_OUT_W] = 1};
+    [SH_ATTN_NORM_IN_W] = 1, [SH_ATTN_NORM_OUT_W] = 1, [SH_MLP_NORM_IN_W] = 1, [SH_MLP_NORM_OUT_W] = 1,
+    [SH_NGRAM_KEY_W] = 1, [SH_NGRAM_VALUE_W] = 1};
 
 /* What is loaded by other ways. */
 static const unsigned char is_apart[SH_N_ROLE] = {
@@ -104,6 +105,9 @@ static const unsigned char is_apart[SH_N_ROLE] = {
     [SH_QUERY_LOG] = 1, [SH_QUERY_KEPT] = 1,
     [SH_QUERY_FACTOR] = 1, [SH_ATTN_GATE_FACTOR] = 1, [SH_GATE_FACTOR] = 1, [SH_UP_FACTOR] = 1, [SH_ATTN_RATE] = 1,
     [SH_MLP_RATE] = 1,
+    [SH_MIXER_ATTN_NORM_W] = 1, [SH_MIXER_ATTN_DOWN_W] = 1, [SH_MIXER_ATTN_UP_W] = 1, [SH_MIXER_ATTN_ADD_W] = 1,
+    [SH_MIXER_MLP_NORM_W] = 1, [SH_MIXER_MLP_DOWN_W] = 1, [SH_MIXER_MLP_UP_W] = 1, [SH_MIXER_MLP_ADD_W] = 1,
+    [SH_NGRAM_EMBED] = 1, [SH_NGRAM_CONV] = 1,
     [SH_EXPERT_SCALE] = 1, [SH_Q_EXPERT_W] = 1, [SH_O_EXPERT_W] = 1, [SH_ATTN_MIX_B] = 1, [SH_MIX_B] = 1};
 
 struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, int layer,
@@ -125,7 +129,7 @@ struct sh_layer *sh_layer_load(const struct sh_backend *b, struct sh_dev *d, str
     }
     bad = bad || sh_latent_load(l, m, dtype, e) || sh_experts_new(l, m, e) || sh_streams_load(l, m, e) ||
           sh_attention_experts_load(l, m, e) || sh_recurrent_load(l, m, e) || sh_differential_load(l, m, e) ||
-          sh_head_temper_load(l, m, e) || sh_ngpt_load(l, m, e);
+          sh_head_temper_load(l, m, e) || sh_ngpt_load(l, m, e) || sh_ngrams_load(l, m, e);
     b->weight_bits(d, 16);
     sh_model_drop(m, layer);
     sh_model_leave(m);
@@ -155,6 +159,7 @@ void sh_layer_drop(struct sh_layer *l)
     free(l->sinks);
     sh_experts_drop(l);
     sh_streams_drop(l);
+    sh_ngrams_drop(l);
     sh_attention_experts_drop(l);
     l->b->release(l->d, l->differential);
     l->b->release(l->d, l->query_log);
@@ -510,6 +515,8 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     enum sh_norm_place place = sh_arch_norm_place(c, l->index);
     int n = start[n_seq], post = place == SH_NORM_POST, parallel = (c->flags & SH_PARALLEL) != 0;
     int bare = post || place == SH_NORM_OUT || (c->first_bare && !l->index);   /* the block reads hidden states */
+    if (l->ngrams && !attention_only)
+        sh_ngrams_run(l, a, hidden, n_seq, start, own ? own->state : NULL);
     struct sh_mat h = sh_streams_begin(l, a, hidden, n), x = sh_dense(a->x, a->dtype, n, c->d_model);
 
     a->hidden = hidden;

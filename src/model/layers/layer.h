@@ -81,6 +81,8 @@ struct sh_activations {
      * plain block: [rows, d_model] once in f32 and twice of dtype. */
     void *stream_h, *laurel, *stream_was, *stream_share, *own_gate, *own_in, *own_y, *laurel_y;
     void *next_to, *next_to_x, *next_to_by;
+    void *stream_mix, *stream_low;      /* f32: [rows, streams * d_model]; [rows, streams.rank]   */
+    void *ngram, *ngram_x;              /* [rows, ngrams.d]: f32; of dtype                        */
     void *pair, *adapted;               /* of shared blocks, of dtype: [rows, 2 d_model], [rows, rank] */
     void *norm_y, *norm_gate, *norm_low;    /* of norms with a gate, [rows, d_model] f32 twice; [rows, norm_rank] */
     /* Of experts of attention: int32, f32 [rows * used]; [rows, the wider of d_model and a set of heads] dtype and f32;
@@ -126,7 +128,7 @@ struct sh_own_attention {
     /* Fills what->out from what->q, k and v; all on the device, operations may still be queued. */
     void (*attend)(void *to, int layer, const struct sh_attend *what);
     void *to;
-    float *state;                       /* device: each sequence's state in recurrent layers (sh_recurrent_state) */
+    float *state;                       /* device: each sequence's state in recurrent layers (sh_arch_state) */
     int turns;                          /* 1: q and k come as they are before the rotation       */
 };
 

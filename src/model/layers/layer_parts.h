@@ -10,9 +10,11 @@ struct sh_expert {                      /* biases NULL: none                    
     float *gate_bias, *up_bias, *down_bias;
 };
 
-struct sh_hyper {                       /* product NULL: none                                     */
+struct sh_hyper {                       /* product and down NULL: none                            */
     struct sh_weight *product;
     float *base, *scale;                /* host                                                   */
+    struct sh_weight *down, *up, *add;  /* stream_mixer.c; add NULL: nothing is added             */
+    float *norm;                        /* … device, over the number of streams                   */
 };
 
 struct sh_layer {
@@ -39,6 +41,7 @@ struct sh_layer {
     float *predict, *correct;           /* host: SH_ALTUP_PREDICT, SH_ALTUP_CORRECT; NULL: none   */
     float scale;                        /* factor of the layer's output: SH_LAYER_SCALE, or 1     */
     struct sh_hyper hyper[2];           /* before attention, before the feed-forward block        */
+    struct sh_layer_ngrams *ngrams;     /* NULL: none (ngrams.c)                                  */
 };
 
 /* sh_layer_matrix for one tensor of a numbered role. is_sound: it need not be checked for NaN. *is_mapped: products
@@ -191,13 +194,30 @@ struct sh_hyper_place {
     struct sh_dev *d;
     const struct sh_arch *arch;
     void *wide, *share;                 /* f32, [rows, n * d_model] and [rows, n or weights]      */
+    void *mix, *low;                    /* stream_mixer.c: f32, like wide; [rows, rank]           */
 };
+struct sh_hyper_place sh_hyper_place(const struct sh_layer *l, const struct sh_activations *a);
 void sh_hyper_join(const struct sh_hyper *y, const struct sh_hyper_place *p, struct sh_mat out, struct sh_mat streams,
                    int both);
 /* begin: the input of a block of the layer; add: adds the block's output to all streams. */
 struct sh_mat sh_hyper_begin(const struct sh_layer *l, const struct sh_activations *a, void *hidden, int rows,
                              int is_feed);
 void sh_hyper_add(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat block);
+
+/* The form of low rank. load: the tensors of the roles from `first` on; join: as sh_hyper_join; norm: each stream of x
+ * [rows, n * d_model], dense, has weights of its own. */
+int sh_mixer_load(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role first, int layer,
+                  struct sh_hyper *out, struct sh_err *e);
+void sh_mixer_join(const struct sh_hyper *y, const struct sh_hyper_place *p, struct sh_mat out, struct sh_mat streams);
+void sh_mixer_norm(const struct sh_hyper_place *p, struct sh_mat out, struct sh_mat x, const float *weight);
+
+/* Embeddings of n-grams, where the layer has any. run: adds them to all streams; state: as in sh_recurrent_run.
+ * failed: -1 if rows of the table could not be read. */
+int sh_ngrams_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
+void sh_ngrams_drop(struct sh_layer *l);
+void sh_ngrams_run(const struct sh_layer *l, const struct sh_activations *a, void *hidden, int n_seq, const int *start,
+                   float *state);
+int sh_ngrams_failed(const struct sh_layer *l, struct sh_err *e);
 
 /* Takes the keys and values that the layer borrows from the row of each token, or stores those that it lends there. */
 void sh_streams_exchange(const struct sh_layer *l, const struct sh_activations *a, const struct sh_attend *attend);
@@ -216,7 +236,7 @@ void sh_shared_adapt_feed(const struct sh_layer *l, const struct sh_activations 
 /* Loads the only tensor of a recurrent layer that is not loaded like the others: the convolution. */
 int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
 /* Returns the input of a recurrent layer's last product, [rows, n_v * d_v]. state: the state of each sequence
- * (sh_recurrent_state), on the device, read and written; NULL: all sequences begin here. */
+ * (sh_arch_state), on the device, read and written; NULL: all sequences begin here. */
 struct sh_mat sh_recurrent_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, int n_seq,
                                const int *start, float *state);
 

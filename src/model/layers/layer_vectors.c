@@ -13,7 +13,7 @@ static int find(struct sh_model *m, enum sh_role role, int layer, struct sh_tens
 }
 
 /* By which a vector is multiplied as it is read: biases, where what they are added to has its factor elsewhere; norms
- * of latents that have one. */
+ * of latents that have one; of streams that are divided by their number. */
 static float vector_factor(const struct sh_arch *c, enum sh_role role)
 {
     float by = 1;
@@ -21,6 +21,8 @@ static float vector_factor(const struct sh_arch *c, enum sh_role role)
         by = c->attention_bias_scale;
     else if (role == SH_KV_A_NORM_W)
         by = c->latent.by;
+    else if (role == SH_MIXER_ATTN_NORM_W || role == SH_MIXER_MLP_NORM_W || role == SH_MIXER_HEAD_NORM_W)
+        by = 1 / (float)c->streams.n;
     else if (role == SH_RECUR_X_B || role == SH_RECUR_Z_B || role == SH_RECUR_A_B)
         by = c->recurrent_bias_scale;
     return by > 0 ? by : 1;

@@ -57,7 +57,7 @@ struct run {
     struct texts texts;
 };
 
-/* Queues an operation on these texts, whose states lie sh_recurrent_state numbers apart. */
+/* Queues an operation on these texts, whose states lie sh_arch_state numbers apart. */
 typedef void queue(const struct run *r, const struct texts *t, void *what);
 
 /* On all texts; if nobody keeps their states, on one after another, from a state of zeros. */
@@ -90,7 +90,7 @@ static void queue_conv(const struct run *r, const struct texts *t, void *arg)
     what->n_seq = t->n;
     what->start = t->start;
     what->state = t->state;
-    what->state_step = sh_recurrent_state(r->shape);
+    what->state_step = sh_arch_state(r->a->arch, r->l->index);
     r->l->b->conv(r->l->d, what);
 }
 
@@ -100,7 +100,7 @@ static void queue_delta(const struct run *r, const struct texts *t, void *arg)
     what->n_seq = t->n;
     what->start = t->start;
     what->state = rule_state(r, t);
-    what->state_step = sh_recurrent_state(r->shape);
+    what->state_step = sh_arch_state(r->a->arch, r->l->index);
     r->l->b->delta(r->l->d, what);
 }
 
@@ -110,7 +110,7 @@ static void queue_scan(const struct run *r, const struct texts *t, void *arg)
     what->n_seq = t->n;
     what->start = t->start;
     what->state = rule_state(r, t);
-    what->state_step = sh_recurrent_state(r->shape);
+    what->state_step = sh_arch_state(r->a->arch, r->l->index);
     r->l->b->scan(r->l->d, what);
 }
 

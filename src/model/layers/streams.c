@@ -13,6 +13,8 @@ int sh_streams_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
     float *scale = NULL;
     int bad = sh_hyper_load(l->b, l->d, m, SH_HYPER_ATTN_W, l->index, &l->hyper[0], e) ||
               sh_hyper_load(l->b, l->d, m, SH_HYPER_MLP_W, l->index, &l->hyper[1], e) ||
+              sh_mixer_load(l->b, l->d, m, SH_MIXER_ATTN_NORM_W, l->index, &l->hyper[0], e) ||
+              sh_mixer_load(l->b, l->d, m, SH_MIXER_MLP_NORM_W, l->index, &l->hyper[1], e) ||
               sh_layer_read(l, m, SH_ALTUP_PREDICT, &l->predict, e) ||
               sh_layer_read(l, m, SH_ALTUP_CORRECT, &l->correct, e) ||
               sh_layer_read(l, m, SH_LAYER_SCALE, &scale, e);
