@@ -250,6 +250,19 @@ struct sh_scan {
     size_t state_step;
 };
 
+/* A gated linear recurrence (RG-LRU, arXiv 2402.19427), each channel by itself:
+ *     u = -8 softplus(rate) sigmoid(a);  S = exp(u) S + sqrt(1 - exp(2 u)) sigmoid(b) x;  out = S
+ * At position 0 of a text S = sigmoid(b) x. */
+struct sh_lru {
+    struct sh_mat out, x, a, b;         /* f32 [rows, channels]                                    */
+    const float *rate;                  /* [channels]                                              */
+    int n_seq;
+    const int *start;                   /* host, [n_seq + 1]                                       */
+    const int *first, *position;        /* as in struct sh_rotary                                  */
+    float *state;                       /* S [channels]                                            */
+    size_t state_step;
+};
+
 struct sh_best {                        /* of a row: its greatest number, the first of equal ones; if some are */
     float value;                        /* NaN or infinitely large, the first of those            */
     int32_t column;
@@ -319,6 +332,7 @@ struct sh_backend {
     void  (*conv)  (struct sh_dev *d, const struct sh_conv *a);
     void  (*delta) (struct sh_dev *d, const struct sh_delta *a);
     void  (*scan)  (struct sh_dev *d, const struct sh_scan *a);
+    void  (*lru)   (struct sh_dev *d, const struct sh_lru *a);
     int   (*sync)(struct sh_dev *d, struct sh_err *e);      /* -1: e says what failed first              */
     const struct sh_slots_ops *slots;   /* NULL: device memory is host memory, where the engine has its own cache */
     const struct sh_graph_ops *graph;   /* NULL: operations cost the host nothing to speak of                     */

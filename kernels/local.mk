@@ -17,6 +17,7 @@ cpu_variant_sources = \
 	%D%/cpu/conv.c \
 	%D%/cpu/delta.c \
 	%D%/cpu/scan.c \
+	%D%/cpu/lru.c \
 	%D%/cpu/gemm_few_rows.c %D%/cpu/gemm_few_rows.h %D%/cpu/gemm_few_rows_out.h \
 	%D%/cpu/gemm_many_rows.c \
 	%D%/cpu/gemm_packed.c %D%/cpu/gemm_packed_lanes.c %D%/cpu/gemm_packed_lanes_row.c \
@@ -68,6 +69,7 @@ cuda_sources = \
 	%D%/cuda/conv.cu \
 	%D%/cuda/delta.cu \
 	%D%/cuda/scan.cu \
+	%D%/cuda/lru.cu \
 	%D%/cuda/device.cu \
 	%D%/cuda/drain.cu \
 	%D%/cuda/embed.cu \

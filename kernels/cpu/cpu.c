@@ -227,6 +227,12 @@ static void scan(struct sh_dev *d, const struct sh_scan *a)
         d->kernels->scan(a, d->n_threads);
 }
 
+static void lru(struct sh_dev *d, const struct sh_lru *a)
+{
+    if (!d->failed)
+        d->kernels->lru(a, d->n_threads);
+}
+
 static int sync(struct sh_dev *d, struct sh_err *e)
 {
     if (!d->failed)
@@ -243,4 +249,4 @@ const struct sh_backend sh_backend_cpu = {
     .attend_bytes = attend_bytes, .linear_bytes = cpu_linear_bytes,
     .embed = embed, .linear = cpu_linear, .linears = cpu_linears, .norm = norm, .cast = cast, .rotary = rotary,
     .gate = gate, .gather = gather, .scatter = scatter, .attend = attend, .conv = conv, .delta = delta, .scan = scan,
-    .sync = sync, .packed = cpu_packed_weight, .settle = cpu_settle};
+    .lru = lru, .sync = sync, .packed = cpu_packed_weight, .settle = cpu_settle};

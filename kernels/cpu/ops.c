@@ -332,7 +332,7 @@ static void scatter(const struct sh_scatter *a, int n_threads)
 #define KERNELS \
     .embed = embed, .norm = norm, .rotary = rotary, .gate = gate, .gather = gather, .scatter = scatter, \
     .conv = CPU_NAME(cpu_conv), .delta = CPU_NAME(cpu_delta), .scan = CPU_NAME(cpu_scan), \
-    .convert = convert, .snap = snap, \
+    .lru = CPU_NAME(cpu_lru), .convert = convert, .snap = snap, \
     .few = CPU_NAME(cpu_few), .many = CPU_NAME(cpu_many), .few_codes = CPU_NAME(cpu_few_codes), \
     .few_codes_room = CPU_NAME(cpu_few_codes_room), \
     .packed = CPU_NAME(cpu_packed), .packed_row = CPU_NAME(cpu_packed_row), .packed_rows = PACKED_ROWS, \

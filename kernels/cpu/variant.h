@@ -22,6 +22,7 @@ struct cpu_kernels {
     void (*conv)(const struct sh_conv *a, int n_threads);
     void (*delta)(const struct sh_delta *a, int n_threads);
     void (*scan)(const struct sh_scan *a, int n_threads);
+    void (*lru)(const struct sh_lru *a, int n_threads);
     void (*convert)(struct sh_mat to, struct sh_mat from, int n_threads);   /* from any type to any */
     /* Each number as it is after a visit to a 16-bit type. */
     void (*snap)(float *x, enum sh_type type, size_t n, int n_threads);
@@ -79,6 +80,7 @@ size_t CPU_NAME(cpu_attend_bytes)(const struct sh_attend *a);
 void CPU_NAME(cpu_conv)(const struct sh_conv *a, int n_threads);
 void CPU_NAME(cpu_delta)(const struct sh_delta *a, int n_threads);
 void CPU_NAME(cpu_scan)(const struct sh_scan *a, int n_threads);
+void CPU_NAME(cpu_lru)(const struct sh_lru *a, int n_threads);
 void CPU_NAME(cpu_few)(const struct few *a, int n, int n_threads);
 void CPU_NAME(cpu_many)(const struct few *a, const struct few_weight *w, int n_threads);
 void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads);

@@ -225,6 +225,7 @@ void cuda_attend(struct sh_dev *d, const struct sh_attend *a);
 void cuda_conv(struct sh_dev *d, const struct sh_conv *a);
 void cuda_delta(struct sh_dev *d, const struct sh_delta *a);
 void cuda_scan(struct sh_dev *d, const struct sh_scan *a);
+void cuda_lru(struct sh_dev *d, const struct sh_lru *a);
 size_t cuda_attend_bytes(const struct sh_dev *d, const struct sh_attend *a);
 
 /* spans.cu: timers of stages on the device (src/base/stages.h): pairs of events around what a stage queues, read by the

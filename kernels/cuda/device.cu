@@ -361,6 +361,7 @@ extern "C" __attribute__((visibility("default"))) const struct sh_backend sh_bac
     cuda_conv,
     cuda_delta,
     cuda_scan,
+    cuda_lru,
     sync_device,
     &cuda_slots_ops,
     &cuda_graph_ops,

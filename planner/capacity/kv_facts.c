@@ -25,7 +25,7 @@ static const struct { const char *key; size_t field; int min, max; enum kind kin
     INT(rope_dim, 0, 100000), INT(nope_dim, 0, 100000), INT(v_dim, 1, 100000), INT(q_latent, 0, 1000000),
     INT(index_dim, 1, 100000), INT(index_heads, 1, 100000), INT(index_topk, 1, 1000000000), INT(index_pool, 1, 100000),
     INT(pool, 1, 1000000), INT(wide_pool, 1, 1000000), INT(o_rank, 1, 1000000), INT(o_groups, 1, 100000),
-    INT(latent_ffn, 1, 10000000), INT(ssm, 1, 5), INT(ssm_inner, 1, 10000000), INT(ssm_heads, 1, 100000),
+    INT(latent_ffn, 1, 10000000), INT(ssm, 1, 6), INT(ssm_inner, 1, 10000000), INT(ssm_heads, 1, 100000),
     INT(ssm_head_dim, 1, 100000), INT(ssm_state, 1, 100000), INT(ssm_groups, 1, 100000), INT(ssm_conv, 1, 1000),
     INT(ssm_rank, 1, 1000000), INT(ssm_key_heads, 1, 100000), INT(ssm_key_dim, 1, 100000), FLAG(ssm_bare),
     FLAG(ssm_unnormed), FLAG(ssm_own_decays), FLAG(ssm_wide_gate),

@@ -107,6 +107,12 @@ static int has_keys(const struct sh_kv_facts *f)
     return f->ssm == 3 || f->ssm == 5;
 }
 
+/* Whose width is that of its heads, or blocks. */
+static int has_heads(const struct sh_kv_facts *f)
+{
+    return f->ssm == 2 || f->ssm == 6 || has_keys(f);
+}
+
 int sh_kv_shape_conv(const struct sh_kv_facts *f)
 {
     if (f->ssm == 2)
@@ -126,8 +132,8 @@ static const char *missing(const struct sh_kv_facts *f)
         {f->latent, f->nope_dim, "nope_dim"}, {f->latent, f->v_dim, "v_dim"},
         {f->ssm, f->ssm_conv, "ssm_conv"}, {f->ssm == 1 || f->ssm == 4, f->ssm_inner, "ssm_inner"},
         {f->ssm == 1, f->ssm_state, "ssm_state"}, {f->ssm == 1, f->ssm_rank, "ssm_rank"},
-        {f->ssm == 2 || has_keys(f), f->ssm_heads, "ssm_heads"},
-        {f->ssm == 2 || has_keys(f), f->ssm_head_dim, "ssm_head_dim"},
+        {has_heads(f), f->ssm_heads, "ssm_heads"},
+        {has_heads(f), f->ssm_head_dim, "ssm_head_dim"},
         {f->ssm == 2, f->ssm_state, "ssm_state"}, {f->ssm == 2, f->ssm_groups, "ssm_groups"},
         {has_keys(f), f->ssm_key_heads, "ssm_key_heads"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -192,13 +198,16 @@ static int complete(struct sh_kv_facts *f, struct sh_err *e)
     f->embed_width = f->embed_width ? f->embed_width : f->hidden;
     if (f->used > f->experts)
         return sh_fail(e, "%s: used is %d, expected at most %d, the number of experts", f->name, f->used, f->experts);
-    if (f->ssm == 2 || has_keys(f))
+    if (f->ssm == 6)
+        f->ssm_state = 1;
+    if (has_heads(f))
         f->ssm_inner = f->ssm_heads * f->ssm_head_dim;
     return 0;
 }
 
-/* Mamba keeps inner x state, Mamba-2 the same by heads, linear attention a matrix key x value for each head; all of
- * them, and short convolutions alone, the last ssm_conv - 1 inputs of the convolution. */
+/* Mamba keeps inner x state, Mamba-2 the same by heads, linear attention a matrix key x value for each head, the RG-LRU
+ * a number for each channel; all of them, and short convolutions alone, the last ssm_conv - 1 inputs of the
+ * convolution. */
 static uint64_t state_elements(const struct sh_kv_facts *f)
 {
     uint64_t inner = (uint64_t)f->ssm_inner, conv = (uint64_t)sh_kv_shape_conv(f) * (uint64_t)(f->ssm_conv - 1);
@@ -215,7 +224,7 @@ static int check_size(const struct sh_kv_shape *s, struct sh_err *e)
     double layer = width * (heads * wide * 4 + (double)most.ffn * 3 + 2 * width) +
                    (double)f->experts * f->expert_ffn * width * 3 + width * f->shared_ffn * 3.0 +
                    (double)f->index_heads * f->index_dim * (f->q_latent + width) +
-                   (double)f->ssm_inner * (width * 4 + f->ssm_state) +
+                   (double)f->ssm_inner * (width * 4 + f->ssm_state + 2.0 * f->ssm_head_dim) +
                    (double)f->ssm_own_decays * f->ssm_heads * f->ssm_key_dim * width +
                    f->q_latent * (heads * wide + width) + f->o_rank * (f->o_groups * width + heads * wide) +
                    f->latent_ffn * (2 * width + (double)f->experts * f->expert_ffn * 3) + (double)f->layer_more +

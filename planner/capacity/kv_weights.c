@@ -223,6 +223,12 @@ static void state(struct sum *s, const struct sh_kv_facts *f)
         vector(s, SH_PART_NORM, f->ssm_unnormed ? 0 : inner);
     } else if (f->ssm == 4) {           /* short convolution: its input and two factors              */
         matrix(s, SH_MATRIX_STATE, 3, inner, f->hidden);
+    } else if (f->ssm == 6) {           /* RG-LRU: its input, a gate, and two gates by blocks        */
+        matrix(s, SH_MATRIX_STATE, 1, inner, f->hidden);
+        matrix(s, SH_MATRIX_STATE_GATE, 1, inner, f->hidden);
+        matrix(s, SH_MATRIX_STATE_STEPS, (uint64_t)f->ssm_heads, f->ssm_head_dim, f->ssm_head_dim);
+        matrix(s, SH_MATRIX_STATE_STRENGTHS, (uint64_t)f->ssm_heads, f->ssm_head_dim, f->ssm_head_dim);
+        vector(s, SH_PART_MIX, inner);
     } else if (f->ssm_own_decays) {
         own_decays(s, f);
     } else {                            /* gated delta rule: q, k, v and gate; two numbers a head    */

@@ -325,6 +325,11 @@ void sh_arch_keep_still(struct sh_arch *a, int layer)
     a->still[layer / 64] |= (uint64_t)1 << layer % 64;
 }
 
+void sh_arch_turn_apart(struct sh_arch *a, int layer)
+{
+    a->other_rope[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
 int sh_arch_tempers(const struct sh_arch *a, int layer)
 {
     return a->temper > 0 && !a->tempers_heads && !(a->flags & SH_TEMPER_STILL && sh_arch_turns(a, layer));
@@ -379,7 +384,8 @@ float sh_arch_scale(const struct sh_arch *a, int layer)
 
 const struct sh_rope *sh_arch_rope(const struct sh_arch *a, int layer)
 {
-    return a->local_rope.base > 0 && sh_arch_window(a, layer) ? &a->local_rope : &a->rope;
+    int apart = sh_arch_window(a, layer) || a->other_rope[layer / 64] >> layer % 64 & 1;
+    return a->local_rope.base > 0 && apart ? &a->local_rope : &a->rope;
 }
 
 static int follows_length(const struct sh_rope *r)

@@ -122,13 +122,15 @@ enum sh_recurrence {
     SH_DELTA_RULE,             /* the gated delta rule, after a convolution                       */
     SH_STATE_SPACE,              /* a selective state space (Mamba), after a convolution          */
     SH_SHORT_CONV,              /* a short convolution alone                                      */
-    SH_LIGHTNING                /* linear attention with a decay for each head and layer (2401.04658) */
+    SH_LIGHTNING,               /* linear attention with a decay for each head and layer (2401.04658) */
+    SH_GATED_LRU                /* a gated linear recurrence (RG-LRU, 2402.19427), after a convolution */
 };
 struct sh_recurrent {
     enum sh_recurrence kind;
     /* Delta rule: numbers of heads of queries and keys, and of values; their widths. State space: groups, heads, size
      * of a channel's state, channels of a head. Convolution: n_v is 1, d_v the number of channels. Linear attention: as
-     * for the delta rule, with kernel 1. n_v 0: no layer is recurrent. */
+     * for the delta rule, with kernel 1. Gated recurrence: blocks of its gates and their width, n_k 0, d_k 1. n_v 0: no
+     * layer is recurrent. */
     int n_k, n_v, d_k, d_v;
     int kernel;                             /* width of the convolution in tokens                 */
     int in_turns;                           /* kernels/backend.h's struct sh_delta                */
@@ -214,6 +216,7 @@ struct sh_arch {
     enum sh_norm_place norm_place;
     enum sh_act act;
     enum sh_pos_kind pos;
+    int waves_of_half;                      /* SH_POS_WAVES: frequencies by i / half, else by i / (half - 1) */
     enum sh_type type;                      /* type that the config states; each tensor has its own */
     float final_eps;                        /* norm_eps of the norm after the last layer; 0: norm_eps */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
@@ -244,7 +247,9 @@ struct sh_arch {
     float init_std;                         /* deviation of fresh weights, for random models      */
     float rotary_share;                     /* rotated part of each head; n_rot = d_head * rotary_share */
     int n_rot;                              /* rotary elements of a head                          */
-    struct sh_rope rope, local_rope;        /* local_rope: of windowed layers, if its base is set */
+    /* local_rope, if its base is set: of layers with a window, and of those whose bit of other_rope is set. */
+    struct sh_rope rope, local_rope;
+    uint64_t other_rope[SH_MOST_LAYERS / 64];
     int window;                             /* 0: no layer has one                                */
     uint64_t whole[SH_MOST_LAYERS / 64];    /* bit of a layer: full attention despite the window  */
     uint64_t still[SH_MOST_LAYERS / 64];    /* bit of a layer: it does not rotate                 */
@@ -357,6 +362,8 @@ int sh_hyper_weights(const struct sh_streams *s);
 /* Does the layer rotate its queries and keys? */
 int sh_arch_turns(const struct sh_arch *a, int layer);
 void sh_arch_keep_still(struct sh_arch *a, int layer);
+/* The layer has local_rope despite having no window. */
+void sh_arch_turn_apart(struct sh_arch *a, int layer);
 /* Are the layer's queries multiplied by factors that depend on their positions? */
 int sh_arch_tempers(const struct sh_arch *a, int layer);
 

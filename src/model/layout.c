@@ -15,15 +15,21 @@ static int ngram_size(const struct sh_ngrams *g, enum sh_dim dim)
            : dim == SH_DIM_NGRAM_ROWS ? g->rows : dim == SH_DIM_NGRAM_PARTS ? g->parts : g->kernel;
 }
 
+static int decays_of_head(const struct sh_recurrent *r)
+{
+    return r->kind == SH_GATED_LRU ? r->d_v : r->own_decays ? r->d_k : 1;
+}
+
 int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
 {
     switch (dim) {
-    case SH_ONE: return 1;
+    case SH_ONE: case SH_DIM_ONE_ROW: return 1;
     case SH_DIM_MODEL: return a->d_model;
     case SH_DIM_EMBED: return a->d_embed;
     case SH_DIM_FF: return a->d_ff;
     case SH_DIM_VOCAB: return a->n_vocab;
     case SH_DIM_OUT: return a->n_out ? a->n_out : a->n_vocab;
+    case SH_DIM_MORE: return a->n_vocab - sh_dim_size(a, SH_DIM_OUT);
     case SH_DIM_POS: return a->max_pos + a->pos_offset;
     case SH_DIM_Q: return a->n_head * (a->d_key ? a->d_key : a->d_head);
     case SH_DIM_KV: return a->n_kv_head * (a->d_key ? a->d_key : a->d_head);
@@ -45,7 +51,6 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_NOPE: return a->latent.d_nope;
     case SH_DIM_VALUE: return a->latent.d_v;
     case SH_DIM_KV_SET: return a->n_kv_head / (a->mix.attends ? a->mix.used : 1) * a->d_head;
-    case SH_DIM_ONE_ROW: return 1;
     case SH_DIM_ROPE_PAIRS: return a->n_rot / 2;
     case SH_DIM_OWN: return a->streams.d_own;
     case SH_DIM_OWN_ALL: return a->n_layer * a->streams.d_own;
@@ -67,7 +72,7 @@ int sh_dim_size(const struct sh_arch *a, enum sh_dim dim)
     case SH_DIM_RECUR_KERNEL: return a->recurrent.kernel;
     case SH_DIM_RECUR_STATE: return a->recurrent.d_k;
     case SH_DIM_RECUR_RANK: return a->recurrent.rank;
-    case SH_DIM_RECUR_DECAYS: return a->recurrent.n_v * (a->recurrent.own_decays ? a->recurrent.d_k : 1);
+    case SH_DIM_RECUR_DECAYS: return a->recurrent.n_v * decays_of_head(&a->recurrent);
     case SH_DIM_RECUR_GATE: return a->recurrent.gate_rank;
     case SH_DIM_RECUR_RANK_B_C: return a->recurrent.rank + 2 * a->recurrent.d_k;
     case SH_DIM_EXPERTS: return a->mix.n;
@@ -104,6 +109,7 @@ static int block_of(enum sh_role role)
         [SH_KEY_BIAS_W] = 1, [SH_KEY_BIAS_B] = 1, [SH_KEY_DECAY] = 1, [SH_QUERY_LOG] = 1, [SH_QUERY_KEPT] = 1,
         [SH_QUERY_FACTOR] = 1, [SH_ATTN_GATE_FACTOR] = 1, [SH_GATE_FACTOR] = 3, [SH_UP_FACTOR] = 3,
         [SH_V_B_W] = 1, [SH_RECUR_CONV_K] = 2, [SH_RECUR_CONV_V] = 2, [SH_RECUR_A_IN_W] = 2, [SH_RECUR_Z_IN_W] = 2,
+        [SH_RECUR_DECAY_W] = 2, [SH_RECUR_INPUT_W] = 2,
         [SH_PAIR_NORM_W] = 1, [SH_BLOCK_OUT_W] = 1, [SH_FEED_ADAPT_W] = 3, [SH_GATE_ADAPT_W] = 3, [SH_UP_ADAPT_W] = 3,
         [SH_UP_W] = 3, [SH_UP_B] = 3, [SH_GATE_W] = 3, [SH_GATE_B] = 3, [SH_DOWN_W] = 3, [SH_DOWN_B] = 3};
     return role >= SH_RECUR_Q_W && role <= SH_RECUR_OUT_B ? 2 : blocks[role];
@@ -134,9 +140,8 @@ static int is_misplaced(enum sh_role role, const struct sh_arch *a, int layer)
     int after = role == SH_ATTN_POST_W || role == SH_MLP_POST_W;
     if (a->first_bare && !layer && (role == SH_ATTN_NORM_W || role == SH_ATTN_NORM_B))
         return 1;
-    if (a->norm_place != SH_NORM_BY_KIND)
-        return 0;
-    return sh_arch_norm_place(a, layer) == SH_NORM_OUT ? before : after;
+    enum sh_norm_place place = sh_arch_norm_place(a, layer);
+    return (place == SH_NORM_OUT && before) || (place == SH_NORM_PRE && after);
 }
 
 /* What only models with several streams, or with embeddings of layers, have. */

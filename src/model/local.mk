@@ -125,6 +125,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_mistral_large4.c \
 	%D%/families/family_mixtral.c \
 	%D%/families/family_mllama.c \
+	%D%/families/family_molmo2.c \
 	%D%/families/family_modernbert.c \
 	%D%/families/family_mpt.c \
 	%D%/families/family_nanochat.c \
@@ -133,6 +134,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_olmo.c \
 	%D%/families/family_olmo_hybrid.c \
 	%D%/families/family_olmoe.c \
+	%D%/families/family_openai_gpt.c \
 	%D%/families/family_openelm.c \
 	%D%/families/family_opt.c \
 	%D%/families/family_orion.c \
@@ -144,6 +146,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_qwen3_next.c \
 	%D%/families/family_qwen4_exp.c \
 	%D%/families/family_qwen_vl.c \
+	%D%/families/family_recurrent_gemma.c \
 	%D%/families/family_sarvam.c \
 	%D%/families/family_smallthinker.c \
 	%D%/families/family_smollm3.c \

@@ -33,6 +33,7 @@ static const struct { const char *own; size_t field; } dims[] = {
     [SH_DIM_FF] = {"feed-forward width", offsetof(struct sh_arch, d_ff)},
     [SH_DIM_VOCAB] = {"vocabulary", offsetof(struct sh_arch, n_vocab)},
     [SH_DIM_OUT] = {"rows of the output head", offsetof(struct sh_arch, n_out)},
+    [SH_DIM_MORE] = {"further rows of the embedding", 0},
     [SH_DIM_POS] = {"positions", offsetof(struct sh_arch, max_pos)},
     [SH_DIM_Q] = {"query heads x head width", offsetof(struct sh_arch, d_head)},
     [SH_DIM_KV] = {"KV heads x head width", offsetof(struct sh_arch, d_head)},
@@ -252,7 +253,7 @@ static int leave_out(struct bound *b)
 {
     free(b->name);
     b->name = NULL;
-    b->rows = sh_bound_is_table(b) ? 0 : b->rows;
+    b->rows = sh_bound_is_table(b) || b->param->role == SH_MORE_EMBED ? 0 : b->rows;     /* others have them all */
     return 0;
 }
 
@@ -381,6 +382,16 @@ static int check_convs(struct sh_model *m, struct sh_err *e)
     return 0;
 }
 
+/* The same of an embedding in two tensors, which transformers cuts in halves. */
+static int check_embedding(struct sh_model *m, struct sh_err *e)
+{
+    const struct bound *t = sh_bound_at(m, SH_TOK_EMBED, -1, 0), *more = sh_bound_at(m, SH_MORE_EMBED, -1, 0);
+    if (!t->name || t->rows + (more->name ? more->rows : 0) == m->arch.n_vocab)
+        return 0;
+    return sh_fail(e, "%s: tensors '%s' and '%s': found %d and %d rows, expected %d together", m->path, t->name,
+                   more->name ? more->name : "(absent)", t->rows, more->name ? more->rows : 0, m->arch.n_vocab);
+}
+
 /* The tensor of a role that is not a layer's, by the first of its names that the file has. */
 static const struct sh_stored *find_role(const struct sh_model *m, enum sh_role role, const char *prefix)
 {
@@ -449,7 +460,7 @@ int sh_model_bind(struct sh_model *m, struct sh_err *e)
             for (int i = 0; i < sh_dim_size(&m->arch, p->count) && sh_param_exists(p, &m->arch, layer); i++)
                 if (bind(m, p, prefix, layer, i, e))
                     return -1;
-    return check_convs(m, e) || sh_model_check_ngrams(m, e) || check_no_more_layers(m, prefix, e) ||
-                   check_all_bound(m, e)
+    return check_embedding(m, e) || check_convs(m, e) || sh_model_check_ngrams(m, e) ||
+                   check_no_more_layers(m, prefix, e) || check_all_bound(m, e)
                ? -1 : 0;
 }

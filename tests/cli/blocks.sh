@@ -280,6 +280,29 @@ with nemotron_h_latent '{"moe_latent_size": null}'
 expect "nemotron_h_latent without its latent" 1 "" "found shape .12, 8., expected .12, 16"
 refuses exaone_moe '{"mlp_layer_types": 5}' "key 'mlp_layer_types': found 5"
 refuses cwm '{"rope_parameters": null}' "key 'rope_parameters' is missing"
+refuses cwm '{"hidden_act": "xielu"}' "key 'hidden_act': found \"xielu\", expected an activation without parameters"
+refuses recurrent_gemma '{"block_types": ["recurrent"]}' "key 'block_types': .*$attention"
+refuses recurrent_gemma '{"block_types": ["recurrent", "attention", "wavy"]}' "key 'block_types.2': found \"wavy\""
+refuses recurrent_gemma '{"block_types": []}' "key 'block_types': .*a list of recurrent and attention"
+refuses recurrent_gemma '{"lru_width": 18}' "key 'lru_width': found 18, expected .*a multiple of num_attention_heads"
+refuses recurrent_gemma '{"conv1d_width": 17}' "key 'conv1d_width': found 17"
+refuses recurrent_gemma '{"intermediate_size": 1}' "key 'intermediate_size': found 1, expected at least 2"
+refuses recurrent_gemma '{"logits_soft_cap": null}' "key 'logits_soft_cap': found nothing, expected a number above 0"
+refuses recurrent_gemma '{"attention_window_size": 0}' "key 'attention_window_size': found 0"
+refuses recurrent_gemma '{"rope_scaling": {"rope_type": "linear", "factor": 2.0}}' "found scaled rotary positions"
+with recurrent_gemma_wide '{"lru_width": 24}'
+expect "recurrent_gemma: another width" 1 "" "linear_y.weight.: found shape .20, 16., expected .24, 16"
+refuses openai_gpt '{"afn": "gelu_new"}' "key 'afn': found \"gelu_new\", expected one of gelu relu silu swish"
+refuses ctrl '{"n_embd": 15}' "key 'n_embd': found 15, expected an even number"
+refuses ctrl '{"n_positions": 100000000}' "key 'n_positions': found 100000000, expected at most 10.9 / n_embd"
+refuses molmo2 '{"qk_norm_type": "wavy"}' "key 'qk_norm_type': found \"wavy\""
+refuses molmo2 '{"additional_vocab_size": 0}' "key 'additional_vocab_size': found 0"
+refuses molmo2_olmo '{"rope_scaling_layers": [0, -1]}' "key 'rope_scaling_layers.1': found -1"
+refuses molmo2_olmo '{"rope_scaling_layers": 1}' "key 'rope_scaling_layers': found 1, expected a list of layers"
+with molmo2 '{"additional_vocab_size": 6}'
+expect "molmo2: rows of the embedding" 1 "" "embedding.: found 48 and 5 rows, expected 54 together"
+with molmo2_olmo '{"additional_vocab_size": 6}'
+expect "molmo2_olmo: rows of the embedding" 1 "" "embed_tokens.weight.: found shape .55, 16., expected .54, 16"
 
 perplexity() {
     "$SHEARS" eval -q --json --model model --tokens tokens.jsonl --policy window --budget 4 |
@@ -312,4 +335,7 @@ takes minimax_m3 '{"layer_types": "-", "mlp_layer_types": null, "moe_layer_freq"
 takes minimax_m3 '{"layer_types": null, "sparse_attention_config": {"sparse_attention_freq": [0, 1, 1]}, "rotary_dim": 4}'
 takes doge '{"keep_window_size": 7, "num_experts": 16384, "is_moe": null}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
+takes molmo2 '{"qkv_bias": "-", "attention_bias": true, "layer_norm_eps": "-", "mlp_bias": true, "rope_scaling_layers": []}'
+takes recurrent_gemma '{"lru_width": null, "block_types": "-", "head_dim": "-", "mlp_bias": false}'
+takes recurrent_gemma '{"attention_window_size": "-", "sliding_window": 10, "max_position_embeddings": null}'
 finish

@@ -136,11 +136,11 @@ blocks --policy window --budget 14 --prefill-block 8 --kv-bits 4 --kv-group 8
 blocks --policy h2o --budget 14 --prefill-mode once
 blocks --policy window --budget 40 --prefill-mode once
 
-# ---- layers that differ in their heads: query heads, KV heads, layers that do not attend ----
+# ---- layers that differ in their heads: query heads, KV heads, layers that do not attend; a gated recurrence ----
 
 whole=$model
 python -c 'print([(5 + 3 * j * j) % 43 for j in range(30)])' >prompt.ids
-for name in openelm laguna_heads deci deci_7b; do
+for name in openelm laguna_heads deci deci_7b recurrent_gemma_wide; do
     model=$checkpoints/modern/$name
     blocks --policy h2o --budget 14 --prefill-block 7
     blocks --policy scissorhands:window=12,recent=3,drop=4 --budget 14 --prefill-block 9 --kv-bits 16

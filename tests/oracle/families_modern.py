@@ -10,7 +10,8 @@ Layers that carry a state in place of attention: short convolutions (lfm2, lfm2_
 Mamba-2 next to attention (falcon_h1 and those that begin so); the delta rule (olmo_hybrid, olmo_hybrid_rope, lara_mini,
 lara_mini_untied), also with a decay for each number of a key (kimi_linear, bailing_hybrid and those that begin so);
 pairs of layers with experts across them (longcat_flash, longcat_flash_yarn); linear attention (minimax, minimax_plain);
-transformer blocks that layers share (zamba2, zamba2_plain). The others are mixtures of what older families have. Each
+transformer blocks that layers share (zamba2, zamba2_plain); gated linear recurrences (recurrent_gemma,
+recurrent_gemma_wide). The others are mixtures of what older families have. Each
 is a folder as published, with ref.json (token ids, the layers that attend, the greedy continuation of the first
 sequence) and ref.safetensors (sN.attn, sN.hidden, sN.final, sN.logits). Eager attention, float32, one thread."""
 import json
@@ -100,6 +101,15 @@ STEP_HEADS = STEP | dict(
     rope_theta=[500.0, 100.0, 100.0, 500.0], partial_rotary_factors=[0.5, 1.0, 1.0, 0.5],
     swiglu_limits=[0, 0, 0.3, 0], swiglu_limits_shared=[0, 0, 0.4, 0],
     attention_other_setting=STEP["attention_other_setting"] | {"num_attention_heads": 6})
+GRIFFIN = dict(vocab_size=48, hidden_size=16, num_attention_heads=4, intermediate_size=44, bos_token_id=1,
+               eos_token_id=2, pad_token_id=0)
+GPT = dict(vocab_size=48, n_embd=12, n_head=3, n_positions=46, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+MOLMO = dict(SMALL, head_dim=6)
+MOLMO_EYES = dict(
+    vision_config=dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, head_dim=4,
+                       num_key_value_heads=1, image_size=[4, 4], patch_size=2),
+    adapter_config=dict(hidden_size=4, intermediate_size=4, num_attention_heads=1, num_key_value_heads=1, head_dim=4,
+                        vision_feature_layer=[0], text_hidden_size=16))
 
 
 def cases():
@@ -529,6 +539,21 @@ def cases():
             **SMALL, **BLOCKS, layers_block_type=["linear_attention", "moe", "full_attention", "moe"],
             n_routed_experts=6, num_experts_per_tok=3, moe_intermediate_size=12, moe_latent_size=8,
             moe_shared_expert_intermediate_size=20, n_group=1, topk_group=1, routed_scaling_factor=2.5),
+        "recurrent_gemma": t.RecurrentGemmaConfig(
+            **GRIFFIN, num_hidden_layers=3, num_key_value_heads=1, attention_window_size=10, logits_soft_cap=4.0),
+        "recurrent_gemma_wide": t.RecurrentGemmaConfig(
+            **GRIFFIN, num_hidden_layers=4, num_key_value_heads=2, lru_width=20, attention_window_size=7,
+            block_types=["attention", "recurrent", "recurrent"], conv1d_width=3, attention_bias=True,
+            hidden_activation="silu", tie_word_embeddings=False, rms_norm_eps=1e-3,
+            rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 1.0}),
+        "molmo2": make_config("molmo2", **MOLMO_EYES, text_config=MOLMO | dict(
+            num_hidden_layers=2, attention_bias=True, additional_vocab_size=5, rope_parameters=ROPE)),
+        "molmo2_olmo": make_config("molmo2", **MOLMO_EYES, text_config=MOLMO | dict(
+            num_hidden_layers=3, qk_norm_type="olmo", norm_after=True, additional_vocab_size=7, rms_norm_eps=1e-3,
+            rope_scaling_layers=[1], rope_parameters=ROPE | dict(
+                rope_type="yarn", factor=4.0, original_max_position_embeddings=16, rope_theta=500.0))),
+        "openai_gpt": t.OpenAIGPTConfig(**GPT, n_layer=2),
+        "ctrl": t.CTRLConfig(**GPT, n_layer=2, dff=28, layer_norm_epsilon=1e-2),
         "qwen4_exp": make_config("qwen4_exp", vision_config=QWEN4_EYES, text_config=QWEN4 | dict(
             num_hidden_layers=4, eos_token_id=39, hc_count=3, hc_lowrank=5, ple_layer_ids=[3, 1], ple_embed_dim=12,
             ple_conv_kernel_size=3, heads_per_ngram=2, split_ngram_parts=3, linear_num_key_heads=2,
@@ -723,7 +748,8 @@ def become_phi(place):
 
 def drop_eyes(place):
     tensors = load_file(place / "model.safetensors")
-    save_file({name: x for name, x in tensors.items() if ".visual." not in name}, place / "model.safetensors")
+    save_file({name: x for name, x in tensors.items() if not re.search(r"\.(visual|vision_|multi_modal_)", name)},
+              place / "model.safetensors")
 
 
 def become_chat(place):
@@ -749,6 +775,22 @@ def become_dory(place):
     save_file(tensors, place / "model.safetensors")
 
 
+def become_molmo(place):
+    """Molmo 2 as published: the embedding in a table of the head's size and one of further rows; older keys."""
+    drop_eyes(place)
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    text = config["text_config"]
+    text |= {"qkv_bias": text.pop("attention_bias"), "layer_norm_eps": text.pop("rms_norm_eps"),
+             "rope_theta": text.pop("rope_parameters")["rope_theta"], "rope_scaling": None, "rope_scaling_layers": None}
+    path.write_text(json.dumps(config, indent=2) + "\n")
+    tensors, wte = load_file(place / "model.safetensors"), "model.transformer.wte."
+    all_rows = torch.cat([tensors[wte + part] for part in ("embedding", "new_embedding")])
+    n = text["vocab_size"]
+    save_file(tensors | {wte + "embedding": all_rows[:n].clone(), wte + "new_embedding": all_rows[n:].clone()},
+              place / "model.safetensors")
+
+
 def as_published(name, place):
     change = {
         "mimo": become_mimo, "step3p7_published": become_step,
@@ -757,7 +799,8 @@ def as_published(name, place):
         "qwen3_vl_moe": turn_stacks, "mistral3": say_nothing_of_ties, "kimi_k25": become_kimi,
         "qwen2_5_omni": become_thinker, "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat,
         "internlm2": become_internlm2, "phi4_multimodal_published": become_phi, "dory_published": become_dory,
-        "glm5_next": drop_eyes, "glm5_next_published": drop_eyes, "qwen4_exp": drop_eyes}
+        "glm5_next": drop_eyes, "glm5_next_published": drop_eyes, "molmo2": become_molmo, "molmo2_olmo": drop_eyes,
+        "qwen4_exp": drop_eyes}
     change.get(name, lambda place: None)(place)
 
 
@@ -788,12 +831,12 @@ def make(folder, names):
         calm(model)
         with torch.no_grad():
             for buffer, x in model.named_buffers():
-                if "bias" in buffer:            # corrections of the choice of experts
+                if "bias" in buffer and x.dim() < 4:    # corrections of the choice of experts, not GPT's mask
                     x.add_(torch.randn(x.shape, generator=g) * 0.1)
         place = pathlib.Path(folder) / name
         # The names that transformers has in memory, where published files have others.
         model.save_pretrained(place, save_original_format=name not in (
-            "mistral_large4_shared", "glm5_next", "qwen4_exp_text"))
+            "mistral_large4_shared", "glm5_next", "molmo2_olmo", "qwen4_exp_text"))
         (place / "generation_config.json").unlink(missing_ok=True)
         kinds = ["full_attention"] * passes(text) if passes(text) else getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or \
             ["full_attention"] * (text.num_hidden_layers - len(getattr(text, "cross_attention_layers", [])))

@@ -56,7 +56,7 @@ def others(key, value, config):
     layers = config.get("num_hidden_layers", config.get("n_layer", config.get("n_layers", 2)))
     if isinstance(value, bool):
         return [not value]
-    if key in ("hidden_act", "activation_function", "hidden_activation"):
+    if key in ("hidden_act", "activation_function", "hidden_activation", "afn"):
         return [a for a in ACTS if a != value]
     if key == "rope_scaling":
         return list(SCALINGS)

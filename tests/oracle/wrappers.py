@@ -29,6 +29,7 @@ LATENT = dict(num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_rope_hea
               v_head_dim=8, head_dim=4)
 LAYERS = {"lfm": ["conv", "full_attention"], "minicpm": ["linear_attention", "full_attention"]}
 WHOLE = {"perception_lm": {"vision_config": {"model_args": {"embed_dim": 8}}},
+         "molmo2": {"adapter_config": {"vision_feature_layer": [0]}},
          "granite4_vision": {"downsample_rate": "1/2", "deepstack_layer_map": [], "spatial_target_layers": []}}
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 TEXT = {"mistral_large4": {"kv_source_layers": [0, 1], "no_rope_layers": [1, 0], "q_lora_rank": None,

@@ -78,7 +78,10 @@
     X(phi4_multimodal, phi4_multimodal_published) X(lara_mini, lara_mini) X(lara_mini, lara_mini_untied) \
     X(cohere_compass, cohere_compass) X(cohere_compass, cohere_compass_vision) \
     X(modernbert_decoder, modernbert_decoder) X(modernbert_decoder, modernbert_decoder_biases) \
-    X(dory, dory) X(dory, dory_published) X(qwen4_exp, qwen4_exp) X(qwen4_exp, qwen4_exp_text)
+    X(dory, dory) X(dory, dory_published) X(recurrent_gemma, recurrent_gemma) \
+    X(recurrent_gemma, recurrent_gemma_wide) X(molmo2, molmo2) X(molmo2, molmo2_olmo) \
+    X(openai_gpt, openai_gpt) X(ctrl, ctrl) X(qwen4_exp, qwen4_exp) \
+    X(qwen4_exp, qwen4_exp_text)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

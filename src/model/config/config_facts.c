@@ -199,16 +199,17 @@ static void from_recurrent(const struct sh_family *family, const struct sh_arch 
     int layer = 0;
     while (layer < a->n_layer - 1 && !sh_arch_recurs(a, layer))
         layer++;
-    static const int kinds[] = {[SH_DELTA_RULE] = 3, [SH_STATE_SPACE] = 2, [SH_SHORT_CONV] = 4, [SH_LIGHTNING] = 5};
+    static const int kinds[] = {[SH_DELTA_RULE] = 3, [SH_STATE_SPACE] = 2, [SH_SHORT_CONV] = 4, [SH_LIGHTNING] = 5,
+                                [SH_GATED_LRU] = 6};
     f->ssm = r->kind == SH_STATE_SPACE && r->rank ? 1 : kinds[r->kind];
     int has_keys = f->ssm == 3 || f->ssm == 5;
     f->ssm_conv = r->kernel;
     f->ssm_inner = r->n_v * r->d_v;
     f->ssm_rank = r->kind == SH_DELTA_RULE ? r->gate_rank : r->rank;
     f->ssm_own_decays = r->own_decays;
-    f->ssm_state = f->ssm < 3 ? r->d_k : 0;
+    f->ssm_state = f->ssm < 3 || f->ssm == 6 ? r->d_k : 0;
     f->ssm_groups = f->ssm == 2 ? r->n_k : 0;
-    f->ssm_heads = f->ssm == 2 || has_keys ? r->n_v : 0;
+    f->ssm_heads = f->ssm == 2 || f->ssm == 6 || has_keys ? r->n_v : 0;
     f->ssm_head_dim = f->ssm_heads ? r->d_v : 0;
     f->ssm_key_heads = has_keys ? r->n_k : 0;
     f->ssm_key_dim = has_keys ? r->d_k : 0;

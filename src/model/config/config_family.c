@@ -356,6 +356,19 @@ static int check_only(const struct sh_config *c, const struct sh_family *f, stru
     return 0;
 }
 
+/* xIELU has parameters, which only few families have tensors for. */
+static int check_act(const struct sh_config *c, const struct sh_family *f, const struct sh_arch *a, struct sh_err *e)
+{
+    for (const struct sh_param *p = f->params; p->name; p++)
+        if (p->role == SH_ACT_AP)
+            return 0;
+    for (const struct sh_key *k = f->keys; k && k->json[0]; k++)
+        if (k->kind == SH_KEY_ACT && *(const int *)((const char *)a + k->field) == SH_ACT_XIELU)
+            return sh_config_refuse(c, sh_config_first(c, k->json, SH_MOST_NAMES),
+                                    "an activation without parameters of its own", e);
+    return 0;
+}
+
 int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err *e)
 {
     const struct sh_family *f = sh_config_family(c, e);
@@ -368,7 +381,7 @@ int sh_config_arch(const struct sh_config *c, struct sh_arch *out, struct sh_err
     if (sh_config_quant(c, &ignored, e))
         return -1;
     struct sh_arch a = f->start;
-    if (check_only(c, f, e) || read_tables(c, f, 0, &a, e) ||
+    if (check_only(c, f, e) || read_tables(c, f, 0, &a, e) || check_act(c, f, &a, e) ||
         check_count(c, f, offsetof(struct sh_arch, d_ff), &a, e) ||
         check_count(c, f, offsetof(struct sh_arch, max_pos), &a, e) || complete(c, f, &a, e) ||
         (f->finish && f->finish(&a, c, e)))

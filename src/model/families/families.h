@@ -25,7 +25,8 @@
     X(minicpm) X(orion) X(xverse) X(chatglm) X(qwen) X(bailing_moe) X(baichuan) X(plm) X(dbrx) \
     X(smallthinker) X(deepseek_moe) X(arctic) X(openelm) X(deci) \
     X(mistral_large4) X(flint) X(phi4_multimodal) X(lara_mini) X(cohere_compass) \
-    X(modernbert_decoder) X(dory) X(glm5_next) X(deepseek_v4) X(qwen4_exp)
+    X(modernbert_decoder) X(dory) X(glm5_next) X(deepseek_v4) X(recurrent_gemma) X(molmo2) \
+    X(openai_gpt) X(ctrl) X(qwen4_exp)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)

@@ -15,7 +15,8 @@ struct sh_config;
 
 /* The role of a tensor. _W: a matrix [out, in] or a norm's weight [1, width], _B: a bias [1, width]. */
 enum sh_role {
-    SH_TOK_EMBED, SH_POS_EMBED, SH_PROJ_IN, SH_PROJ_OUT, SH_FINAL_NORM_W, SH_FINAL_NORM_B, SH_HEAD,
+    SH_TOK_EMBED, SH_MORE_EMBED,            /* MORE: the table's further rows, if another tensor has them */
+    SH_POS_EMBED, SH_PROJ_IN, SH_PROJ_OUT, SH_FINAL_NORM_W, SH_FINAL_NORM_B, SH_HEAD,
     SH_EMBED_NORM_W, SH_EMBED_NORM_B, SH_HEAD_B,
     SH_OWN_EMBED, SH_OWN_PROJ, SH_OWN_NORM_W,   /* embeddings of layers (streams.c)               */
     SH_STREAM_IN_1, SH_STREAM_IN_2, SH_STREAM_IN_3, SH_STREAM_OUT_1, SH_STREAM_OUT_2, SH_STREAM_OUT_3,
@@ -56,6 +57,7 @@ enum sh_role {
     SH_ATTN_ROUTER_W, SH_Q_EXPERT_W, SH_O_EXPERT_W, SH_ATTN_MIX_B, SH_MIX_B,    /* attention_experts.c */
     SH_K_B_W, SH_V_B_W,                     /* GGUF: KV_B head by head: [rank, d_nope] and [d_v, rank] */
     SH_RECUR_CONV_K, SH_RECUR_CONV_V,       /* … then RECUR_CONV is the first part of three       */
+    SH_RECUR_DECAY_W, SH_RECUR_INPUT_W,     /* of SH_GATED_LRU, numbered: its gates of each block, with A_B and B_B */
     SH_RECUR_A_IN_W, SH_RECUR_Z_IN_W,       /* [gate_rank, d_model]: x to the inputs of RECUR_A_W, RECUR_Z_W */
     SH_PAIR_NORM_W, SH_BLOCK_OUT_W, SH_Q_ADAPT_IN_W, SH_Q_ADAPT_W, SH_K_ADAPT_IN_W, SH_K_ADAPT_W, SH_V_ADAPT_IN_W,
     SH_V_ADAPT_W, SH_FEED_ADAPT_W, SH_GATE_ADAPT_W, SH_UP_ADAPT_W,                  /* shared_block.c */
@@ -84,6 +86,7 @@ enum sh_dim {
     SH_ONE,                                 /* as `rows`: the tensor is a vector                  */
     SH_DIM_MODEL, SH_DIM_EMBED, SH_DIM_FF, SH_DIM_VOCAB,
     SH_DIM_OUT,                             /* n_out, or n_vocab                                  */
+    SH_DIM_MORE,                            /* rows of the embedding beyond those of the head     */
     SH_DIM_POS,                             /* max_pos + pos_offset                               */
     SH_DIM_Q, SH_DIM_KV,                    /* n_head * d_head, n_kv_head * d_head                */
     SH_DIM_KV_VALUES,                       /* n_kv_head * d_value                                */
@@ -103,7 +106,7 @@ enum sh_dim {
     SH_DIM_RECUR_HEADS, SH_DIM_RECUR_HEAD,  /* n_v, d_v                                           */
     SH_DIM_RECUR_CHANNELS, SH_DIM_RECUR_KERNEL, SH_DIM_RECUR_STATE,     /* …, kernel, d_k         */
     SH_DIM_RECUR_RANK, SH_DIM_RECUR_RANK_B_C,       /* rank, rank + 2 d_k                         */
-    SH_DIM_RECUR_DECAYS, SH_DIM_RECUR_GATE, /* n_v, with own_decays times d_k; gate_rank          */
+    SH_DIM_RECUR_DECAYS, SH_DIM_RECUR_GATE, /* n_v, or with own_decays times d_k; RG-LRU: channels; gate_rank */
     SH_DIM_OWN, SH_DIM_OWN_ALL, SH_DIM_OWN_ROWS,    /* of struct sh_streams: d_own, of all layers; n_own */
     SH_DIM_STREAMS, SH_DIM_STREAM_PAIRS, SH_DIM_LAUREL,     /* n, n * n, laurel                   */
     SH_DIM_HYPER, SH_DIM_HYPER_IN, SH_DIM_HYPER_SCALES,     /* weights, n * d_model, their kinds */

@@ -2,7 +2,9 @@
 /* Models of text and pictures or sound whose text part is of a family in this folder, which text_config names. The
  * parts for pictures and sound are left out: for a text without pictures, the text part alone computes the same.
  * tests/oracle/wrappers.py compares the results with transformers 5.24. Models that change the text part are not in the
- * list, such as PaliGemma (every token of a prompt sees the whole prompt). */
+ * list, such as PaliGemma: every token of a prompt sees the whole prompt, pictures or not. (transformers takes this
+ * from the token types that PaliGemma's processor gives; without them its SDPA does the same, and its eager attention
+ * is causal.) */
 #include "src/model/families/families.h"
 
 const char *const sh_wrappers[] = {
@@ -21,7 +23,7 @@ const char *const sh_wrappers[] = {
     "LlavaOnevisionForConditionalGeneration", "MiniCPMOcrForConditionalGeneration",
     "MiniCPMV4_6ForConditionalGeneration", "MiniCPMV4_7ForConditionalGeneration", "Mistral3ForConditionalGeneration",
     "MistralLarge4ForConditionalGeneration",
-    "MllamaForConditionalGeneration", "MossTranscribeDiarizeForConditionalGeneration",
+    "MllamaForConditionalGeneration", "Molmo2ForConditionalGeneration", "MossTranscribeDiarizeForConditionalGeneration",
     "Ovis2ForConditionalGeneration", "PaddleOCRVLForConditionalGeneration", "PerceptionLMForConditionalGeneration",
     "QianfanOCRForConditionalGeneration", "Qwen2AudioForConditionalGeneration", "Qwen2VLForConditionalGeneration",
     "Qwen2_5OmniForConditionalGeneration", "Qwen2_5OmniModel", "Qwen2_5OmniThinkerForConditionalGeneration",
@@ -40,7 +42,7 @@ const struct sh_wrapped_sizes sh_wrapped_sizes[] = {
     {"cohere2", 40, 8192, 64, 0, 22528, 256000}, {"cohere_compass", 40, 8192, 64, 0, 22528, 256000},
     {"llama", 32, 4096, 32, 0, 11008, 32000},
     {"mistral", 32, 4096, 32, 8, 14336, 32000}, {"mistral_large4", 72, 6144, 64, 64, 24576, 204800},
-    {"qwen2", 32, 4096, 32, 32, 22016, 151936},
+    {"molmo2", 36, 4096, 32, 8, 12288, 151936}, {"qwen2", 32, 4096, 32, 32, 22016, 151936},
     {NULL, 0, 0, 0, 0, 0, 0}};
 
 /* The first is that of older files, whose head is language_model.lm_head; those of Omni have thinker.lm_head. */

@@ -31,11 +31,11 @@ static void parts(struct sh_activations *a, struct part part[N_PART])
     size_t values_of_latent = n * (size_t)c->n_head * (size_t)t->d_v, sub = q > values_of_latent ? q : values_of_latent;
     size_t q_rank = (size_t)t->q_rank;
     size_t experts = (size_t)c->mix.n, used = (size_t)c->mix.used, sets = c->mix.attends ? used : 0;
-    size_t routes = experts + (size_t)c->mix.zero;
-    size_t set = sets ? hidden + q / used : 0;
+    size_t routes = experts + (size_t)c->mix.zero, set = sets ? hidden + q / used : 0;
     const struct sh_recurrent *r = &c->recurrent;
     size_t channels = r->n_v ? n * (size_t)sh_recurrent_channels(r) : 0, values = n * (size_t)(r->n_v * r->d_v);
-    size_t by_b = r->kind == SH_SHORT_CONV ? values : n * (size_t)(r->rank ? r->rank + 2 * r->d_k : r->n_v);
+    int has_wide_b = r->kind == SH_SHORT_CONV || r->kind == SH_GATED_LRU;
+    size_t by_b = has_wide_b ? values : n * (size_t)(r->rank ? r->rank + 2 * r->d_k : r->n_v);
     size_t scaled = r->factor[0] > 0 ? (size_t)(r->n_v * r->d_v + sh_recurrent_channels(r) + r->n_v) : 0;
     size_t ranked = n * (size_t)(r->rank > 2 * r->gate_rank ? r->rank : 2 * r->gate_rank);
     size_t operands = ranked > values ? ranked : values;

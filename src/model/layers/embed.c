@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens to the input of layer 0 (layer.h). The tables stay in the mapped checkpoint: only the pages of tokens that
- * occur are read, and only their rows are copied to the device. Rows of a packed table are unpacked for each call. */
+ * occur are read, and only their rows are copied to the device. Rows of a packed table, or of one in two tensors, are
+ * collected for each call. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,8 +14,10 @@ struct sh_entry {
     const struct sh_arch *arch;
     struct sh_model *m;
     struct sh_tensor words, places;                     /* the tables; places.at NULL: no learned positions */
+    struct sh_tensor more;                              /* rows that follow those of words; at NULL: none */
     float *waves;                                       /* `places` where they are computed; else NULL */
-    float *some;                                        /* [rows, d_embed] of a packed `words`, whose `at` is NULL */
+    float *some;                                        /* [rows, d_embed], collected from `words` (packed if its */
+                                                        /* `at` is NULL) and `more`               */
     int32_t *count;                                     /* 0, 1, … rows - 1: their numbers        */
     int32_t *position;                                  /* [rows] of `places`                     */
     struct sh_weight *in;                               /* NULL: the embedding is as wide as the model */
@@ -43,6 +46,11 @@ static int check_row(const struct sh_tensor *t, int at, int row, struct sh_err *
                    (double)sh_tensor_element(&one, i));
 }
 
+static int collects(const struct sh_entry *n)
+{
+    return !n->words.at || n->more.at;
+}
+
 /* The n tokens of one sequence that begin at position `first`. */
 static int check_rows(const struct sh_entry *n, const int32_t *tokens, int n_tokens, int first, struct sh_err *e)
 {
@@ -54,22 +62,36 @@ static int check_rows(const struct sh_entry *n, const int32_t *tokens, int n_tok
         if (tokens[t] < 0 || tokens[t] >= c->n_vocab)
             return sh_fail(e, "token %d at position %d is outside the vocabulary of %d", tokens[t], first + t,
                            c->n_vocab);
-        if ((n->words.at && check_row(&n->words, tokens[t], tokens[t], e)) ||
+        if ((!collects(n) && check_row(&n->words, tokens[t], tokens[t], e)) ||
             (n->places.at && check_row(&n->places, first + t + c->pos_offset, first + t + c->pos_offset, e)))
             return -1;
     }
     return 0;
 }
 
-/* The rows of a packed table, from row 0 of this call on. */
-static int unpack(struct sh_entry *n, const int32_t *tokens, int rows, struct sh_err *e)
+static void collect_row(const struct sh_entry *n, int32_t token, float *to)
+{
+    const struct sh_tensor *t = token < n->words.rows ? &n->words : &n->more;
+    size_t at = (size_t)(token < n->words.rows ? token : token - n->words.rows) * (size_t)t->cols;
+    if (!t->at)
+        sh_model_rows(n->m, SH_TOK_EMBED, -1, &token, 1, to);
+    for (size_t i = 0; t->at && i < (size_t)t->cols; i++)
+        to[i] = sh_tensor_element(t, at + i);
+}
+
+/* The tokens' rows, from row 0 of this call on. */
+static int collect(struct sh_entry *n, const int32_t *tokens, int rows, struct sh_err *e)
 {
     struct sh_tensor some = n->words;
     n->some = xreallocarray(n->some, (size_t)rows * (size_t)some.cols, sizeof *n->some);
     n->count = xreallocarray(n->count, (size_t)rows, sizeof *n->count);
-    sh_model_rows(n->m, SH_TOK_EMBED, -1, tokens, rows, n->some);
     some.at = n->some;
+    some.type = SH_F32;
+    if (!n->more.at)
+        sh_model_rows(n->m, SH_TOK_EMBED, -1, tokens, rows, n->some);
     for (int t = 0; t < rows; t++) {
+        if (n->more.at)
+            collect_row(n, tokens[t], n->some + (size_t)t * (size_t)some.cols);
         n->count[t] = t;
         if (check_row(&some, t, tokens[t], e))
             return -1;
@@ -77,12 +99,12 @@ static int unpack(struct sh_entry *n, const int32_t *tokens, int rows, struct sh
     return 0;
 }
 
-/* Where the tokens' rows are found: in the table, or among those that were unpacked. */
+/* Where the tokens' rows are found: in the table, or among those that were collected. */
 static void look_up(const struct sh_entry *n, const int32_t *tokens, struct sh_embed *a)
 {
-    a->table = n->words.at ? n->words.at : n->some;
-    a->type = n->words.type;
-    a->id = n->words.at ? tokens : n->count;
+    a->table = collects(n) ? n->some : n->words.at;
+    a->type = collects(n) ? SH_F32 : n->words.type;
+    a->id = collects(n) ? n->count : tokens;
 }
 
 /* hidden = scale * words + positions */
@@ -208,14 +230,16 @@ static int make_room(struct sh_entry *n, int rows, struct sh_err *e)
     return 0;
 }
 
-/* Position p, element i of the first half: sin(p f_i), f_i = 10000^(-i / (half - 1)); of the second: cos. */
+/* Position p, element i of the first half: sin(p f_i), f_i = 10000^(-i / (half - 1)) or 10000^(-i / half); of the
+ * second: cos. */
 static void make_waves(struct sh_entry *n)
 {
     const struct sh_arch *c = n->arch;
     int rows = c->max_pos + c->pos_offset, half = c->d_model / 2;
     n->waves = xcalloc((size_t)rows * (size_t)c->d_model, sizeof *n->waves);
     for (int i = 0; i < half; i++) {
-        float f = expf((float)i * -(float)(log(10000) / (half - 1)));
+        float f = c->waves_of_half ? 1 / powf(10000, 2 * (float)i / (float)c->d_model)
+                                   : expf((float)i * -(float)(log(10000) / (half - 1)));
         for (int p = 0; p < rows; p++) {
             float *row = n->waves + (size_t)p * (size_t)c->d_model;
             row[i] = sinf((float)p * f);
@@ -234,6 +258,7 @@ struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, stru
     n->m = m;
     int bad = (!sh_model_is_packed(m, SH_TOK_EMBED, -1, &n->words) &&
                sh_model_tensor(m, SH_TOK_EMBED, -1, &n->words, e)) ||
+              sh_model_tensor(m, SH_MORE_EMBED, -1, &n->more, e) ||
               sh_model_tensor(m, SH_POS_EMBED, -1, &n->places, e) || sh_layer_matrix(b, d, m, SH_PROJ_IN, -1, SH_F32,
                               &n->in, e) || sh_layer_vector(b, d, m, SH_EMBED_NORM_W, -1, &n->norm_w,
                               e) || sh_layer_vector(b, d, m, SH_EMBED_NORM_B, -1, &n->norm_b, e);
@@ -275,7 +300,7 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
     for (int s = 0; s < n_seq; s++)
         if (check_rows(n, tokens + start[s], start[s + 1] - start[s], first ? first[s] : 0, e))
             return -1;
-    if (!n->words.at && rows && unpack(n, tokens, rows, e))
+    if (collects(n) && rows && collect(n, tokens, rows, e))
         return -1;
     if (make_room(n, rows, e))
         return -1;

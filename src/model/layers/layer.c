@@ -100,7 +100,7 @@ static const unsigned char is_apart[SH_N_ROLE] = {
     [SH_ACT_BETA] = 1, [SH_ACT_EPS] = 1, [SH_LAYER_SCALE] = 1, [SH_ALTUP_PREDICT] = 1, [SH_ALTUP_CORRECT] = 1,
     [SH_HYPER_ATTN_W] = 1, [SH_HYPER_ATTN_BASE] = 1, [SH_HYPER_ATTN_SCALE] = 1, [SH_HYPER_MLP_W] = 1,
     [SH_HYPER_MLP_BASE] = 1, [SH_HYPER_MLP_SCALE] = 1,
-    [SH_RECUR_CONV] = 1, [SH_RECUR_CONV_K] = 1, [SH_RECUR_CONV_V] = 1,
+    [SH_RECUR_CONV] = 1, [SH_RECUR_CONV_K] = 1, [SH_RECUR_CONV_V] = 1, [SH_RECUR_DECAY_W] = 1, [SH_RECUR_INPUT_W] = 1,
     [SH_LAMBDA_Q_1] = 1, [SH_LAMBDA_K_1] = 1, [SH_LAMBDA_Q_2] = 1, [SH_LAMBDA_K_2] = 1,
     [SH_QUERY_LOG] = 1, [SH_QUERY_KEPT] = 1,
     [SH_QUERY_FACTOR] = 1, [SH_ATTN_GATE_FACTOR] = 1, [SH_GATE_FACTOR] = 1, [SH_UP_FACTOR] = 1, [SH_ATTN_RATE] = 1,
@@ -161,6 +161,7 @@ void sh_layer_drop(struct sh_layer *l)
     sh_streams_drop(l);
     sh_ngrams_drop(l);
     sh_attention_experts_drop(l);
+    sh_recurrent_drop(l);
     l->b->release(l->d, l->differential);
     l->b->release(l->d, l->query_log);
     l->b->release(l->d, l->query_kept);
@@ -545,7 +546,7 @@ void sh_layer_run(const struct sh_layer *l, struct sh_activations *a, void *hidd
     if (shares)
         sh_shared_end(l, a, h, x, mixed);
     if (recurs)
-        moved = sh_recurrent_run(l, a, x, n_seq, start, own ? own->state : NULL);
+        moved = sh_recurrent_run(l, a, x, n_seq, start, own);
     if (parallel && !(c->flags & SH_ONE_NORM))
         sh_block_norm(l, a, x, h, SH_MLP_NORM_W, SH_MLP_NORM_B);
     if (l->n_query_expert) {

@@ -33,6 +33,8 @@ struct sh_layer {
     int n_latent;
     struct sh_weight **query_expert;    /* [n_query_expert, 2]: matrices of queries, of outputs   */
     int n_query_expert;
+    struct sh_weight **block_gate;      /* [n_block_gate, 2]: matrices of decays, of inputs (SH_GATED_LRU) */
+    int n_block_gate;
     float *attention_bias, *mixture_bias;       /* host, [d_model]: SH_ATTN_MIX_B, SH_MIX_B; NULL: none */
     float *sinks;                       /* host, [n_head]; NULL: none                             */
     float lambda, *differential;        /* device, [d_head]; NULL: no differential attention      */
@@ -233,12 +235,13 @@ void sh_shared_adapt(const struct sh_layer *l, const struct sh_activations *a, c
 void sh_shared_adapt_feed(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat gate,
                           struct sh_mat up, struct sh_mat x);
 
-/* Loads the only tensor of a recurrent layer that is not loaded like the others: the convolution. */
+/* Loads the tensors of a recurrent layer that are not loaded like the others: the convolution, and gates of blocks. */
 int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e);
-/* Returns the input of a recurrent layer's last product, [rows, n_v * d_v]. state: the state of each sequence
- * (sh_arch_state), on the device, read and written; NULL: all sequences begin here. */
+void sh_recurrent_drop(struct sh_layer *l);
+/* Returns the input of a recurrent layer's last product, [rows, n_v * d_v]. own: it has the state of each sequence,
+ * which is read and written; NULL: all sequences begin here. */
 struct sh_mat sh_recurrent_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, int n_seq,
-                               const int *start, float *state);
+                               const int *start, const struct sh_own_attention *own);
 
 /* Loads the tensors of latent attention that are not loaded like the others: those that make its keys and values. */
 int sh_latent_load(struct sh_layer *l, struct sh_model *m, enum sh_type dtype, struct sh_err *e);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers, most of them without attention, that carry a state from token to token: the gated delta rule (Yang et al.,
  * 2024; Qwen3-Next), selective state spaces (Gu and Dao, 2023: Mamba; Dao and Gu, 2024: Mamba-2), short convolutions
- * (LFM2), and linear attention (MiniMax-Text-01). Products of x pass through a causal convolution into the backend's
- * operation that updates the state (backend.h), and its output is multiplied by a gate. */
+ * (LFM2), linear attention (MiniMax-Text-01), and the RG-LRU (De et al., 2024: Griffin). Products of x pass through a
+ * causal convolution into the backend's operation that updates the state (backend.h), and its output is multiplied by a
+ * gate. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -26,6 +27,29 @@ static int load_lightning(struct sh_layer *l, const struct sh_arch *c, struct sh
     return bad ? -1 : 0;
 }
 
+/* The matrices of the gates, block by block. */
+static int load_gates(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
+{
+    static const enum sh_role role[] = {SH_RECUR_DECAY_W, SH_RECUR_INPUT_W};
+    int n = sh_model_arch(m)->recurrent.n_v;
+    l->n_block_gate = n;
+    l->block_gate = xcalloc(2 * (size_t)n, sizeof(struct sh_weight *));
+    for (int i = 0, is_mapped; i < 2 * n; i++) {
+        if (sh_layer_numbered(l, role[i % 2], i / 2, 0, &l->block_gate[i], &is_mapped, e))
+            return -1;
+        if (!is_mapped)
+            sh_model_drop_numbered(m, role[i % 2], l->index, i / 2);
+    }
+    return 0;
+}
+
+void sh_recurrent_drop(struct sh_layer *l)
+{
+    for (int i = 0; i < 2 * l->n_block_gate; i++)
+        l->b->drop(l->d, l->block_gate[i]);
+    free(l->block_gate);
+}
+
 int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
 {
     static const enum sh_role parts[] = {SH_RECUR_CONV, SH_RECUR_CONV_K, SH_RECUR_CONV_V};
@@ -35,6 +59,8 @@ int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
         return 0;
     if (r->kind == SH_LIGHTNING)
         return load_lightning(l, sh_model_arch(m), e);
+    if (r->kind == SH_GATED_LRU && load_gates(l, m, e))
+        return -1;
     float *all = xcalloc(n, sizeof *all);
     int bad = 0;
     for (int i = 0; i < 3 && !bad; i++) {
@@ -48,7 +74,7 @@ int sh_recurrent_load(struct sh_layer *l, struct sh_model *m, struct sh_err *e)
     return l->vector[SH_RECUR_CONV] ? 0 : -1;
 }
 
-struct texts { int n; const int *start; float *state; };        /* state: sh_recurrent_run's       */
+struct texts { int n; const int *start, *first, *position; float *state; };     /* sh_own_attention's */
 
 struct run {
     const struct sh_layer *l;
@@ -71,7 +97,7 @@ static void run_texts(const struct run *r, queue *q, void *what)
     size_t n = sh_recurrent_state(r->shape);
     float *zeros = xcalloc(n, sizeof *zeros);
     for (int s = 0; s < r->texts.n; s++) {
-        struct texts one = {1, r->texts.start + s, r->a->recur_state};
+        struct texts one = {.n = 1, .start = r->texts.start + s, .state = r->a->recur_state};
         l->b->put(l->d, one.state, zeros, n * sizeof *zeros);
         q(r, &one, what);
     }
@@ -112,6 +138,18 @@ static void queue_scan(const struct run *r, const struct texts *t, void *arg)
     what->state = rule_state(r, t);
     what->state_step = sh_arch_state(r->a->arch, r->l->index);
     r->l->b->scan(r->l->d, what);
+}
+
+static void queue_lru(const struct run *r, const struct texts *t, void *arg)
+{
+    struct sh_lru *what = arg;
+    what->n_seq = t->n;
+    what->start = t->start;
+    what->first = t->first;
+    what->position = t->position;
+    what->state = rule_state(r, t);
+    what->state_step = sh_recurrent_state(r->shape);
+    r->l->b->lru(r->l->d, what);
 }
 
 static void convolve(const struct run *r, struct sh_mat x, enum sh_act act)
@@ -299,11 +337,47 @@ static void run_conv(const struct run *r, struct sh_mat x, struct sh_mat in, str
     multiply(r, y, z, in, SH_ACT_NONE);
 }
 
+/* ---- the gated linear recurrence: both gates come of what passed the convolution, block by block ---- */
+
+static void gate_blocks(const struct run *r, struct sh_mat x, struct sh_mat by_a, struct sh_mat by_b)
+{
+    const struct sh_layer *l = r->l;
+    int width = r->shape->d_v;
+    for (int i = 0; i < l->n_block_gate; i++) {
+        int at = i * width;
+        struct sh_mat block = sh_columns(x, at, width);
+        const struct sh_linear both[] = {
+            {.out = sh_columns(by_a, at, width), .x = block, .w = l->block_gate[2 * i],
+             .bias = l->vector[SH_RECUR_A_B] + at},
+            {.out = sh_columns(by_b, at, width), .x = block, .w = l->block_gate[2 * i + 1],
+             .bias = l->vector[SH_RECUR_B_B] + at}};
+        sh_layer_linears(l, both, 2);
+    }
+}
+
+static void run_lru(const struct run *r, struct sh_mat x, struct sh_mat in, struct sh_mat z, struct sh_mat y)
+{
+    struct sh_mat by_a = in, by_b = in, out = z;
+    by_a.at = r->a->recur_a;
+    by_b.at = r->a->recur_b;
+    out.at = r->a->recur_out;
+    const struct sh_linear all[] = {product(r, z, x, SH_RECUR_Z_W, SH_RECUR_Z_B),
+                                    product(r, in, x, SH_RECUR_X_W, SH_RECUR_X_B)};
+    struct sh_lru what = {.out = out, .x = in, .a = by_a, .b = by_b, .rate = r->l->vector[SH_RECUR_STEP]};
+    sh_layer_linears(r->l, all, 2);
+    convolve(r, in, SH_ACT_NONE);
+    r->l->b->cast(r->l->d, y, in);
+    gate_blocks(r, y, by_a, by_b);
+    run_texts(r, queue_lru, &what);
+    multiply(r, y, z, out, r->a->arch->act);
+}
+
 struct sh_mat sh_recurrent_run(const struct sh_layer *l, const struct sh_activations *a, struct sh_mat x, int n_seq,
-                               const int *start, float *state)
+                               const int *start, const struct sh_own_attention *own)
 {
     const struct sh_recurrent *c = &a->arch->recurrent;
-    const struct run r = {.l = l, .a = a, .shape = c, .texts = {n_seq, start, state}};
+    const struct run r = {.l = l, .a = a, .shape = c, .texts = {n_seq, start, own ? own->first : NULL,
+                          own ? own->position : NULL, own ? own->state : NULL}};
     struct sh_mat in = sh_dense(a->recur_x, SH_F32, x.rows, sh_recurrent_channels(c));
     struct sh_mat z = sh_dense(a->recur_z, SH_F32, x.rows, c->n_v * c->d_v);
     struct sh_mat y = sh_dense(a->recur_y, a->dtype, x.rows, c->n_v * c->d_v);
@@ -313,6 +387,8 @@ struct sh_mat sh_recurrent_run(const struct sh_layer *l, const struct sh_activat
         run_scan(&r, x, in, z, y);
     else if (c->kind == SH_LIGHTNING)
         run_lightning(&r, x, in, z, y);
+    else if (c->kind == SH_GATED_LRU)
+        run_lru(&r, x, in, z, y);
     else
         run_conv(&r, x, in, z, y);
     return y;
