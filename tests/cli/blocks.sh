@@ -5,21 +5,28 @@
 . "$(dirname "$0")/lib.sh"
 
 echo '[5, 6, 7, 8, 9, 10, 11]' >tokens.jsonl
+# One process changes all configs: a line of keys for each.
+coproc editor { python -u -c '
+import json, sys
+for line in sys.stdin:
+    path = "model/config.json"
+    config = json.load(open(path))
+    text = config.get("text_config", config)
+    for key, value in json.loads(line).items():
+        text.pop(key, None)
+        if value != "-":
+            text[key] = value
+    with open(path, "w") as f:
+        json.dump(config, f)
+    print("done")'; }
 with() { # folder, keys as JSON (null: null; "-": left out): the checkpoint with them
+    local answer=
     rm -rf model
     cp -r "$SH_GOLDEN/checkpoints/modern/$1" model
     chmod -R u+w model
-    python - "$2" <<'P'
-import json, sys
-path = "model/config.json"
-config = json.load(open(path))
-text = config.get("text_config", config)
-for key, value in json.loads(sys.argv[1]).items():
-    text.pop(key, None)
-    if value != "-":
-        text[key] = value
-json.dump(config, open(path, "w"))
-P
+    printf '%s\n' "$2" >&"${editor[1]}"
+    read -r answer <&"${editor[0]}"
+    [ "$answer" = done ] || not_ok "the keys $2"
     rm -f one.db
     run trace -q --model model --tokens tokens.jsonl --db one.db
 }
