@@ -8,7 +8,7 @@ SH_LOG_COMPILER = bash
 check-local: check-TESTS
 	@bash $(srcdir)/%D%/timed.sh --table 20 $(TEST_LOGS:.log=.seconds)
 MOSTLYCLEANFILES = $(TEST_LOGS:.log=.seconds)
-EXTRA_DIST += %D%/timed.sh
+EXTRA_DIST += %D%/timed.sh %D%/later.sh
 # The contract tests' module: the CUDA sources compiled for the host.
 if HAVE_CXX
 emulated_module = $(abs_top_builddir)/%D%/emu/modules/cuda.so

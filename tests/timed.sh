@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # timed.sh DRIVER... : the driver of one test, and how long it took: "wall cpu" in seconds, in a file next to its log.
-# Unit tests that SH_MODULE_LATER names run without the module here (.ci/run: they run with it under sanitizers).
+# .ci/run: unit tests that SH_MODULE_LATER names run without the module here, and tests that SH_LATER names do not run
+# here; under sanitizers all of it runs.
 # timed.sh --table N [FILE...] : the N slowest of those files, as a table.
 set -u
 if [ "${1-}" = --table ]; then
@@ -19,7 +20,9 @@ log=
 for ((i = 1; i < $#; i++)); do
     j=$((i + 1))
     [ "${!i}" = --log-file ] && log=${!j}
-    [ "${!i}" = --test-name ] && [[ " ${SH_MODULE_LATER-} " == *" ${!j#tests/unit/} "* ]] && export SH_TEST_MODULE=
+    [ "${!i}" = --test-name ] || continue
+    [[ " ${SH_MODULE_LATER-} " == *" ${!j#tests/unit/} "* ]] && export SH_TEST_MODULE=
+    [[ " ${SH_LATER-} " == *" ${!j%.sh} "* ]] && set -- "${@:1:$#-1}" "$(dirname "$0")/later.sh"
 done
 TIMEFORMAT='%R %U %S'
 run() {
