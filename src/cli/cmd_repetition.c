@@ -72,7 +72,7 @@ static int read_policies(struct work *w, struct sh_err *e)
         return -1;
     if (sh_policy_parse(w->a->policy, &w->spec[POLICY], e))
         return sh_err_prefix(e, "--policy");
-    snprintf(uniform, sizeof uniform, "random:sinks=%.0f,recent=%.0f", sh_policy_knob(&w->spec[POLICY], "sinks", 0),
+    snprintf(uniform, sizeof uniform, "random:sinks=%.0f,recent=%.17g", sh_policy_knob(&w->spec[POLICY], "sinks", 0),
              sh_policy_knob(&w->spec[POLICY], "recent", 0));
     return sh_policy_parse(uniform, &w->spec[UNIFORM], e) ? -1 : sh_read_budget(w->a->budget, &w->budget, e);
 }

@@ -481,6 +481,12 @@ assert abs(change["rep_4_change"] - (many["uniform"]["rep_4"] - many["policy"]["
 assert abs(change["row_likeness_change"] - (many["uniform"]["row_likeness"] - many["policy"]["row_likeness"])) < 1e-12
 assert all_texts["texts"] > 1 and change["rep_4_change_stderr"] >= 0
 P
+run "${repeat[@]/scissorhands:*/h2o:recent=0.25}" --count 1
+holds "repetition: uniform retention has the policy's fraction of recent tokens" python - <<'P'
+import json
+knobs = {r["condition"]: r["knobs"] for r in json.load(open("log/out"))["results"]}
+assert "recent=0.25" in knobs["policy"] and "recent=0.25" in knobs["uniform"], knobs
+P
 python - <<'P'
 import json
 for i, line in enumerate(open("tokens.jsonl")):
