@@ -44,11 +44,20 @@ static int whole_number(const json_t *o, const char *key, int least, int most, i
     return 0;
 }
 
-static int read_config(struct tekken *t, const json_t *config, size_t n_vocab, struct sh_err *e)
+/* One with a U+0000 would end there. */
+static const char *whole_text(const json_t *o, const char *key, struct sh_err *e)
 {
     size_t n;
+    const char *text = sh_tok_string(o, key, &n, e);
+    if (text && strlen(text) != n)
+        return sh_fail_null(e, "%s: found U+0000 in it, expected none", key);
+    return text;
+}
+
+static int read_config(struct tekken *t, const json_t *config, size_t n_vocab, struct sh_err *e)
+{
     int size;
-    if (!(t->pattern = sh_tok_string(config, "pattern", &n, e)) ||
+    if (!(t->pattern = whole_text(config, "pattern", e)) ||
         whole_number(config, "default_num_special_tokens", 0, MOST_SPECIAL, &t->n_special, e) ||
         whole_number(config, "default_vocab_size", t->n_special + 256, SH_TOK_MAX_ID, &size, e))
         return -1;
@@ -84,7 +93,7 @@ static int read_vocab(struct tekken *t, const json_t *vocab, struct sh_err *e)
 /* The names that the file has, by id; they belong to it. */
 static int read_names(const struct tekken *t, const json_t *special, const char **names, struct sh_err *e)
 {
-    size_t i, n, n_special = json_array_size(special);
+    size_t i, n_special = json_array_size(special);
     json_t *one;
     if (n_special > (size_t)t->n_special)
         return sh_fail(e, "special_tokens: found %zu, expected at most default_num_special_tokens, %d", n_special,
@@ -93,10 +102,10 @@ static int read_names(const struct tekken *t, const json_t *special, const char 
         int rank;
         const char *name;
         if (whole_number(one, "rank", 0, (int)n_special - 1, &rank, e) ||
-            !(name = sh_tok_string(one, "token_str", &n, e)))
+            !(name = whole_text(one, "token_str", e)))
             return sh_err_prefix(e, "special_tokens[%zu]", i);
-        if (!n || names[rank])
-            return sh_fail(e, "special_tokens[%zu]: %s", i, n ? "the rank is there already" : "token_str is empty");
+        if (!*name || names[rank])
+            return sh_fail(e, "special_tokens[%zu]: %s", i, *name ? "the rank is there already" : "token_str is empty");
         names[rank] = name;
     }
     return 0;
