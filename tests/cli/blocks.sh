@@ -343,6 +343,7 @@ takes minimax_m3 '{"layer_types": null, "sparse_attention_config": {"sparse_atte
 takes doge '{"keep_window_size": 7, "num_experts": 16384, "is_moe": null}'
 takes lfm2 '{"layer_types": "-", "full_attn_idxs": [0]}'
 takes molmo2 '{"qkv_bias": "-", "attention_bias": true, "layer_norm_eps": "-", "mlp_bias": true, "rope_scaling_layers": []}'
+takes ctrl '{"n_positions": 80000000}'
 takes recurrent_gemma '{"lru_width": null, "block_types": "-", "head_dim": "-", "mlp_bias": false}'
 takes recurrent_gemma '{"attention_window_size": "-", "sliding_window": 10, "max_position_embeddings": null}'
 finish

@@ -15,7 +15,8 @@ struct sh_entry {
     struct sh_model *m;
     struct sh_tensor words, places;                     /* the tables; places.at NULL: no learned positions */
     struct sh_tensor more;                              /* rows that follow those of words; at NULL: none */
-    float *waves;                                       /* `places` where they are computed; else NULL */
+    float *waves;                                       /* `places` where they are computed, as far as texts */
+                                                        /* have come; else NULL                   */
     float *some;                                        /* [rows, d_embed], collected from `words` (packed if its */
                                                         /* `at` is NULL) and `more`               */
     int32_t *count;                                     /* 0, 1, … rows - 1: their numbers        */
@@ -231,16 +232,20 @@ static int make_room(struct sh_entry *n, int rows, struct sh_err *e)
 }
 
 /* Position p, element i of the first half: sin(p f_i), f_i = 10000^(-i / (half - 1)) or 10000^(-i / half); of the
- * second: cos. */
-static void make_waves(struct sh_entry *n)
+ * second: cos. Afterwards those of positions below `end` are there. */
+static void make_waves(struct sh_entry *n, int end)
 {
     const struct sh_arch *c = n->arch;
-    int rows = c->max_pos + c->pos_offset, half = c->d_model / 2;
-    n->waves = xcalloc((size_t)rows * (size_t)c->d_model, sizeof *n->waves);
+    int from = n->places.rows, half = c->d_model / 2, most = c->max_pos + c->pos_offset;
+    int rows = (end < c->max_pos ? end : c->max_pos) + c->pos_offset;
+    if (rows <= from)
+        return;
+    rows = rows > 2 * from ? rows : 2 * from < most ? 2 * from : most;
+    n->waves = xreallocarray(n->waves, (size_t)rows * (size_t)c->d_model, sizeof *n->waves);
     for (int i = 0; i < half; i++) {
         float f = c->waves_of_half ? 1 / powf(10000, 2 * (float)i / (float)c->d_model)
                                    : expf((float)i * -(float)(log(10000) / (half - 1)));
-        for (int p = 0; p < rows; p++) {
+        for (int p = from; p < rows; p++) {
             float *row = n->waves + (size_t)p * (size_t)c->d_model;
             row[i] = sinf((float)p * f);
             row[half + i] = cosf((float)p * f);
@@ -266,8 +271,6 @@ struct sh_entry *sh_entry_new(const struct sh_backend *b, struct sh_dev *d, stru
         sh_entry_free(n);
         return NULL;
     }
-    if (n->arch->pos == SH_POS_WAVES)
-        make_waves(n);
     return n;
 }
 
@@ -297,6 +300,8 @@ int sh_entry_run(struct sh_entry *n, const int32_t *tokens, int n_seq, const int
 {
     const struct sh_arch *c = n->arch;
     int rows = start[n_seq];
+    for (int s = 0; s < n_seq && c->pos == SH_POS_WAVES; s++)
+        make_waves(n, (first ? first[s] : 0) + start[s + 1] - start[s]);
     for (int s = 0; s < n_seq; s++)
         if (check_rows(n, tokens + start[s], start[s + 1] - start[s], first ? first[s] : 0, e))
             return -1;
