@@ -123,7 +123,8 @@ static int take_knobs(struct own *o, struct shears_error **e)
             (k->least < 0 || k->most > 1 << 20))
             return sh_lib_misused(e, "policy %s: knob %s: found the limits %g and %g, expected them in [0, %d]",
                                   o->theirs.name, k->name, k->least, k->most, 1 << 20);
-        o->knob[n++] = (struct sh_knob){k->name, k->value, k->least, k->most, NULL, "", k->is_whole};
+        o->knob[n++] = (struct sh_knob){k->name, k->value, k->least, k->most, NULL, "",
+                                        k->is_whole ? SH_KNOB_WHOLE : SH_KNOB_ANY};
     }
     return 0;
 }

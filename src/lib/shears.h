@@ -257,7 +257,8 @@ SHEARS_API int shears_record_close(struct shears_recording *r, struct shears_err
 /* A policy only gives each cached token a score; the tokens with the lowest scores are evicted. For token t, with n
  * cached tokens and budget B:
  *   1. if t >= prefill and n >= B: the max(drop, n - B + 1) tokens with the lowest scores are evicted, the older first
- *      if scores are equal; the first `sinks` positions and the `recent` newest tokens are never evicted;
+ *      if scores are equal; the first `sinks` positions and the `recent` newest tokens are never evicted; `recent` and
+ *      `drop` below 1 are fractions of B;
  *   2. token t takes a free slot: admit;
  *   3. the query of t attends over the cached tokens, itself included;
  *   4. the policy observes that row: observe.
