@@ -104,6 +104,11 @@ int sh_policy_drop(const struct sh_policy_spec *p, int budget)
     return n < 1 ? 1 : n;
 }
 
+int sh_policy_protected(const struct sh_policy_spec *p, int budget)
+{
+    return (int)sh_policy_knob(p, "sinks", 0) + sh_policy_recent(p, budget);
+}
+
 int sh_policy_least_budget(const struct sh_policy_spec *p)
 {
     double sinks = sh_policy_knob(p, "sinks", 0);
@@ -136,8 +141,8 @@ int sh_policy_check_budget(const struct sh_policy_spec *p, int budget, int n_tok
     if (budget >= least || budget >= n_token || keeps_all)
         return 0;
     return sh_misused(e, "%s: a budget of %d tokens (layer %d, head %d), but %d are protected from eviction: "
-                      "expected at least %d", p->policy->name, budget, layer, head,
-                      (int)sh_policy_knob(p, "sinks", 0) + sh_policy_recent(p, budget), least);
+                      "expected at least %d", p->policy->name, budget, layer, head, sh_policy_protected(p, budget),
+                      least);
 }
 
 const struct sh_knob sh_policy_protect_knobs[] = {SH_KNOB_SINKS(0), SH_KNOB_RECENT(0), {0}};

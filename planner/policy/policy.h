@@ -208,8 +208,9 @@ static inline int sh_knob_tokens(double value, int budget)
     return (int)(value < 1 ? value * budget : value);
 }
 
-/* With this budget: the newest tokens that are never evicted, and how many are evicted at once. */
+/* With this budget: the newest tokens that are never evicted; the same and the sinks; how many are evicted at once. */
 int sh_policy_recent(const struct sh_policy_spec *p, int budget);
+int sh_policy_protected(const struct sh_policy_spec *p, int budget);
 int sh_policy_drop(const struct sh_policy_spec *p, int budget);
 
 /* The smallest budget in which not all tokens are protected from eviction, sinks and newest tokens. */

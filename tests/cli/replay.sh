@@ -103,6 +103,7 @@ refuse "a share above 1" 2 'budget "1.5": expected tokens' replay --db opt.db --
 refuse "a span without a count" 2 'expected FROM..TO/COUNT' replay --db opt.db --budget 0.1..0.5
 refuse "a budget below what is protected" 2 'is 8 tokens, .*h2o protects 8' replay --db opt.db --policy h2o:recent=8 --budget 8
 refuse "  of every policy" 2 'is 8 tokens, .*h2o protects 9' replay --db opt.db --policy h2o:recent=9 streaming:sinks=9 --budget 8,5
+refuse "  with a fraction of recent tokens" 2 'is 2 tokens, .*h2o protects 5' replay --db opt.db --policy h2o:sinks=4,recent=0.5 --budget 2
 run replay --db opt.db --policy h2o:recent=8 tova --budget 8 -q --json
 holds "  of one of several: it is left out" python -c 'import json
 a, b = json.load(open("log/out"))["results"]

@@ -49,7 +49,7 @@ static int check_policy(const struct sh_live_plan *w, const struct sh_policy_spe
         return sh_misused(e, "--policy %s keeps every token, so there is nothing to plan", name);
     if (sh_policy_least_budget(s) >= w->n_token)
         return sh_misused(e, "--policy %s protects %d tokens (sinks and recent), but the longest text has %d", name,
-                          sh_policy_least_budget(s) - 1, w->n_token);
+                          sh_policy_protected(s, w->n_token), w->n_token);
     return 0;
 }
 

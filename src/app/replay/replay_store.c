@@ -47,7 +47,7 @@ static int check_budgets(const struct sh_replay_request *q, const struct sh_stor
             if (tokens < least && tokens < s->n_tokens && !q->leave_out_small)
                 return sh_misused(e, "%s: sequence %d: budget %s is %d tokens, but %s protects %d (sinks and recent)",
                                   path, s->id, sh_budget_text(&q->budget[b], text), tokens,
-                                  q->spec[i].policy->name, least - 1),
+                                  q->spec[i].policy->name, sh_policy_protected(&q->spec[i], tokens)),
                        sh_hint(e, "use a budget of at least %d tokens", least);
         }
     return 0;
