@@ -173,7 +173,11 @@ static int take_unknown(const struct sh_gguf *g, const struct sh_tok_arrays *a, 
             n_typed++;
         }
     unknown = named >= 0 ? named : n_typed > 1 && (size_t)usual < a->n ? usual : typed;
-    if (typed >= 0 && m->type[unknown] != SH_TOK_UNKNOWN && m->type[unknown] != SH_TOK_CONTROL)
+    int is_other = typed >= 0 && m->type[unknown] != SH_TOK_UNKNOWN && m->type[unknown] != SH_TOK_CONTROL;
+    if (is_other && named < 0)
+        return sh_fail(e, "%s: key '%s': found nothing, expected the id of one of the %d tokens of type unknown",
+                       g->path, key, (int)n_typed);
+    if (is_other)
         return sh_fail(e, "%s: key '%s': found %d, expected %d, the id of the token of type unknown", g->path, key,
                        (int)unknown, (int)typed);
     for (size_t i = 0; i < a->n && n_typed > 0; i++)

@@ -425,7 +425,7 @@ static void refused_scores(void)
     REFUSED(with_scores, s.type[3] = 7, "'tokenizer.ggml.token_type': token 3 is of type 7, expected 1 to 6");
     REFUSED(with_scores, s.type[3] = 6, "token 3, \"a\", is of type byte, but its text is not <0xXX>");
     REFUSED(with_scores, (s.type[3] = s.type[4] = 2, s.type[0] = 1),
-            "'tokenizer.ggml.unknown_token_id': found 0, expected 3, the id of the token of type unknown");
+            "unknown_token_id': found nothing, expected the id of one of the 2 tokens of type unknown");
     REFUSED(with_scores, s.bos = 7, "'tokenizer.ggml.bos_token_id': found 7, expected a whole number from 0 to 6");
     REFUSED(with_scores, s.eos = UINT32_MAX, "'tokenizer.ggml.eos_token_id': found 4294967295, expected");
     REFUSED(with_scores, s.unknown = 7, "'tokenizer.ggml.unknown_token_id': found 7, expected a whole number from 0");

@@ -82,7 +82,7 @@ static int look_at(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_
     mean = mean < w->n_token ? mean : w->n_token;
     if (mean < s->allot.floor)
         return sh_misused(e, "--budget: found %d tokens of %d, but %s protects %d (sinks and recent)", mean, w->n_token,
-                          s->policy.policy->name, s->allot.floor - 1);
+                          s->policy.policy->name, sh_policy_protected(&s->policy, mean));
     return try(w, s, &mean, 1, &fails, e);
 }
 
