@@ -13,11 +13,6 @@ struct delta {                          /* of one sequence; without holes: every
     float strength, least;
 };
 
-static __device__ __forceinline__ float logistic(float x)
-{
-    return 1.0f / (1.0f + expf(-x));
-}
-
 /* to: x of length `length`; all threads of the block. */
 template <typename Part, typename To>
 static __device__ void scale_to(Part &part, To &to, const float *x, int n, float length)
@@ -37,7 +32,7 @@ static __device__ void decays(To &to, const struct delta &a, int head, size_t at
     for (int i = (int)threadIdx.x; i < a.d_k; i += THREADS) {
         size_t n = a.own_decays ? (size_t)a.d_k : 1, k = a.own_decays ? (size_t)i : 0;
         float gap = a.a[at * n + k] + a.step[(size_t)head * n + k];
-        to[i] = expf(a.least < 0 ? a.least * logistic(rate * gap) : -rate * (gap > 20 ? gap : log1pf(expf(gap))));
+        to[i] = expf(a.least < 0 ? a.least * logistic(rate * gap) : -rate * softplus(gap));
     }
 }
 

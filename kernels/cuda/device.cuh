@@ -34,6 +34,16 @@ template <> __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(f
     return __float2bfloat16_rn(x);
 }
 
+static __device__ __forceinline__ float logistic(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+static __device__ __forceinline__ float softplus(float x)
+{
+    return x > 20.0f ? x : log1pf(expf(x));
+}
+
 static __device__ __forceinline__ float activated(int act, float x)
 {
     switch (act) {
@@ -42,7 +52,7 @@ static __device__ __forceinline__ float activated(int act, float x)
     case SH_ACT_GELU_TANH: return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
     case SH_ACT_SILU: return x / (1.0f + expf(-x));
     case SH_ACT_RELU2: return x < 0 ? 0.0f : x * x;
-    case SH_ACT_SIGMOID: return 1.0f / (1.0f + expf(-x));
+    case SH_ACT_SIGMOID: return logistic(x);
     default: return x;
     }
 }

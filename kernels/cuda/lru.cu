@@ -13,21 +13,16 @@ struct lru {                            /* of one sequence; without holes: every
     int n_row, channels, begins, unused;    /* begins: the first row, without positions            */
 };
 
-static __device__ __forceinline__ float sigmoid(float x)
-{
-    return 1.0f / (1.0f + expf(-x));
-}
-
 static __global__ void run_channel(struct lru a)
 {
     int i = (int)(blockIdx.x * THREADS + threadIdx.x);
     if (i >= a.channels)
         return;
-    float rate = a.rate[i], slope = -8.0f * (rate > 20.0f ? rate : log1pf(expf(rate))), state = a.state[i];
+    float slope = -8.0f * softplus(a.rate[i]), state = a.state[i];
     for (int t = 0; t < a.n_row; t++) {
         size_t row = (size_t)t;
-        float u = slope * sigmoid(a.a[row * a.a_stride + (size_t)i]), lost = -expm1f(u);
-        float given = sigmoid(a.b[row * a.b_stride + (size_t)i]) * a.x[row * a.x_stride + (size_t)i];
+        float u = slope * logistic(a.a[row * a.a_stride + (size_t)i]), lost = -expm1f(u);
+        float given = logistic(a.b[row * a.b_stride + (size_t)i]) * a.x[row * a.x_stride + (size_t)i];
         float kept = lost < 0.5f ? state - state * lost : state * expf(u);
         int begins = a.position ? !a.position[t] : a.begins && !t;
         state = begins ? given : kept + sqrtf(lost * (2.0f - lost)) * given;

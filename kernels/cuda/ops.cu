@@ -125,7 +125,7 @@ static __device__ __forceinline__ float activated_by(int act, float x, const str
     if (act == SH_ACT_XIELU)
         return x > 0 ? k.at[0] * x * x + k.at[2] * x : (expm1f(fminf(x, k.at[3])) - x) * k.at[1] + k.at[2] * x;
     if (act == SH_ACT_SOFTPLUS)
-        return x > 20 ? x : log1pf(expf(x));
+        return softplus(x);
     if (act != SH_ACT_CLAMPED)
         return activated(act, x);
     x = x > k.at[0] ? k.at[0] : x;

@@ -27,8 +27,7 @@ static __global__ void scan_channel(struct scan a)
     for (int t = 0; t < a.n_row; t++) {
         const float *b = a.b + (size_t)t * a.b_stride + group, *c = a.c + (size_t)t * a.c_stride + group;
         float x = a.x[(size_t)t * a.x_stride + (size_t)i], out = 0;
-        float dt = a.dt[(size_t)t * a.dt_stride + (size_t)head] + a.dt_bias[head];
-        dt = dt > 20.0f ? dt : log1pf(expf(dt));
+        float dt = softplus(a.dt[(size_t)t * a.dt_stride + (size_t)head] + a.dt_bias[head]);
         dt = dt < a.least ? a.least : dt > a.most ? a.most : dt;
         int is_slow = a.d_head > 1 && !a.own_decays && rate * dt < SLOW;
         float decay = is_slow ? 1.0f : expf(-rate * dt), lost = is_slow ? -expm1f(-rate * dt) : 0.0f, given = dt * x;
