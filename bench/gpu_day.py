@@ -100,10 +100,20 @@ class Day:
     def __init__(self, a, files, end):
         self.a, self.files, self.end, self.child = a, files, end, None
         self.bad = 0
+        self.starting, self.interrupt = False, None     # a signal that came while a child was being started
 
-    def stop_child(self):
-        if self.child and self.child.poll() is None:
-            os.killpg(self.child.pid, signal.SIGKILL)
+    def started(self, command, env):
+        """A child in a group of its own. A signal meanwhile waits: its handler could not stop a child not yet known."""
+        self.starting = True
+        try:
+            self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                          stderr=subprocess.PIPE, text=True, errors="replace", bufsize=1,
+                                          start_new_session=True, env=os.environ | env, cwd=self.a.work,
+                                          preexec_fn=die_with_parent)
+        finally:
+            self.starting = False
+            if self.interrupt:
+                self.interrupt()
 
     def run(self, part):
         left = self.end - time.time()
@@ -113,10 +123,7 @@ class Day:
         limit, began, heard = min(part.limit, left), time.time(), Heard(self.files, part.name)
         self.files.write(self.files.log, f"-- {part.name} begins, at most {limit:.0f} s")
         try:
-            self.child = subprocess.Popen(part.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                          stderr=subprocess.PIPE, text=True, errors="replace", bufsize=1,
-                                          start_new_session=True, env=os.environ | part.env, cwd=self.a.work,
-                                          preexec_fn=die_with_parent)
+            self.started(part.command, part.env)
         except OSError as e:
             self.files.say(f"== {part.name}: left out: {e}")
             return
@@ -128,7 +135,7 @@ class Day:
             status = self.child.wait(limit)
         except subprocess.TimeoutExpired:
             status = None
-            self.stop_child()
+            self.stop_group()
             self.child.wait()
         for ear in ears:
             ear.join(5)                                 # a grandchild may still hold the pipe
@@ -136,6 +143,8 @@ class Day:
         self.tell(part, status, time.time() - began, heard)
 
     def stop_group(self):
+        if not self.child:
+            return
         try:
             os.killpg(self.child.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -171,6 +180,16 @@ def work_folder(emulated):
     return tempfile.mkdtemp(prefix="shears-day-", dir=best), True
 
 
+def removed(folder):
+    """Removes a folder in which killed processes may still end their last write."""
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            return
+        time.sleep(0.1)
+    print(f"gpu_day.py: {folder} could not be removed", file=sys.stderr)
+
+
 def launcher(path, program, libraries):
     """A script that runs a program of ours with the libraries that it needs, which PyTorch must not see."""
     with open(path, "w") as f:
@@ -193,11 +212,14 @@ def main():
     a.work, ours = work_folder(a.emulated)
     day = Day(a, files, end)
 
-    def interrupted(number, _):
+    def interrupted(number, _=None):
+        if day.starting:
+            day.interrupt = lambda: interrupted(number)
+            return
         files.say(f"== interrupted by {signal.Signals(number).name}: what came before this line is all there is")
-        day.stop_child()
+        day.stop_group()
         if ours:
-            shutil.rmtree(a.work, ignore_errors=True)
+            removed(a.work)
         os._exit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -214,7 +236,7 @@ def main():
     files.say(f"== step {a.step} ended after {time.time() - (end - seconds):.0f} s, "
               f"{day.bad} part{'' if day.bad == 1 else 's'} failed or stopped")
     if ours:
-        shutil.rmtree(a.work, ignore_errors=True)
+        removed(a.work)
     sys.exit(1 if day.bad else 0)
 
 
