@@ -7,9 +7,9 @@
 #                                              file along under another path
 #
 # Fails with a sentence if the file is larger than 20 MB, or if something in it asks for a newer glibc or libstdc++.
-# GPU_PACK_XZ: options of xz, for a faster and larger one.
+# GPU_PACK_XZ: options of xz, for a faster and larger one. GPU_PACK_MOST: bytes that this one may have.
 set -euo pipefail
-sources=$1 file=$2
+sources=$1 file=$2 most=${GPU_PACK_MOST:-20000000}
 shift 2
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
@@ -69,7 +69,7 @@ S
 tar -C "$stage" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf - shears-gpu-pack |
     xz ${GPU_PACK_XZ---x86 --lzma2=preset=6,dict=192MiB} >"$file.part"
 bytes=$(stat -c %s "$file.part")
-[ "$bytes" -le 20000000 ] || { rm -f "$file.part"; fail "$file would have $bytes bytes, and 20000000 are the limit"; }
+[ "$bytes" -le "$most" ] || { rm -f "$file.part"; fail "$file would have $bytes bytes, and $most are the limit"; }
 mv "$file.part" "$file"
 echo "$file: $bytes bytes; the largest of what is in it, unpacked:"
 (cd "$top" && find . -type f -printf '%s %P\n' | sort -rn | sed -n '1,6s/^/    /p')

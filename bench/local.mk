@@ -72,7 +72,7 @@ EXTRA_DIST += %D%/random_experts.py %D%/mixture_memory.sh %D%/gpt_oss_gguf.py
 
 # A day at a GPU: gpu_day.sh runs gpu_day.py, by itself or out of the pack that `make gpu-pack` writes. The pack's module
 # is for sm_90 alone, with PTX for newer chips, and linked without this machine's paths. GPU_PACK_EMULATED=1 takes the
-# emulated module along, and does without nvcc.
+# emulated module along and the usual module in place of that one, or none where there is no nvcc.
 EXTRA_DIST += %D%/gpu_day.sh %D%/gpu_day.py %D%/gpu_parts.py %D%/gpu_libraries.py %D%/gpu_environment.py \
 	%D%/gpu_pack.sh %D%/torch_speed.py %D%/trace_match.py
 gpu_pack_drivers  = %D%/engine_gpu %D%/slots_speed %D%/kernels_speed
@@ -94,7 +94,7 @@ gpu_pack_emulated = $(GPU_PACK_EMULATED:1=tests/emu/modules/cuda.so)
 	$(AM_V_CCLD)$(CC) $(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -o $@ $(shears_OBJECTS) \
 	$(shears_LDADD:libdemo.a=libnodemo.a) $(LIBS)
 if WITH_CUDA
-gpu_pack_module = %D%/pack/cuda.so
+gpu_pack_module = $(if $(gpu_pack_emulated),kernels/cuda.so,%D%/pack/cuda.so)
 else
 gpu_pack_module = $(if $(gpu_pack_emulated),,no-nvcc)
 endif

@@ -44,6 +44,19 @@ static inline void few_out(const struct few *a, int row, int first, int n, float
     store_floats(out, a->out.type, sum, count);
 }
 
+/* Outputs of packed weights are read at FEW_PLACES places in turn, o < few_step(n) of n outputs from each place. After
+ * the last one this again: a loop for fewer places would be as much code once more. */
+static inline int few_step(int n)
+{
+    return (n + FEW_PLACES - 1) / FEW_PLACES;
+}
+
+static inline int few_place(int o, int place, int n)
+{
+    int at = o + place * few_step(n);
+    return at < n ? at : n - 1;
+}
+
 /* sum[r * FEW_COLS + c] = that of row + r and output first + c; first is a multiple of FEW_COLS, n <= FEW_COLS,
  * rows <= FEW_ROWS. */
 typedef void few_sums(const struct few *a, int first, int n, int row, int rows, float *sum);

@@ -69,8 +69,8 @@ struct few_x {                          /* rows of x, and floats from one to the
     int rows;
 };
 
-/* part[k * rows + r] = lanes of x[r] w of outputs k < n; n and x.rows are constants; at: of each output. */
-UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, int cols, struct few_x x, vec *part)
+/* part[k * rows + r] = lanes of x[r] w of output k < FEW_PLACES; x.rows is a constant; at: of each output. */
+UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int cols, struct few_x x, vec *part)
 {
     struct sh_packing_shape s = sh_packing_shape(format);
     vec sum[FEW_PLACES * MOST_DOTS] = {{0}};
@@ -78,7 +78,7 @@ UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, i
     for (size_t i = 0, b = 0; i < blocks; i++, b += (size_t)s.bytes, x.at += s.elements) {
         float scale[FEW_PLACES][MOST_SPANS], less[FEW_PLACES][MOST_SPANS];
         struct block_at block[FEW_PLACES];
-        for (int k = 0; k < n; k++) {
+        for (int k = 0; k < FEW_PLACES; k++) {
             few_ask(at[k].b + b + FEW_AHEAD, (size_t)s.bytes);
             block[k].b = at[k].b + b;
             block[k].apart = is_apart(format) ? at[k].apart + i : NULL;
@@ -89,7 +89,7 @@ UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, i
 #pragma GCC unroll UNROLLED
         for (int run = 0; run < s.elements / RUN; run++)
 #pragma GCC unroll UNROLLED
-            for (int k = 0; k < n; k++) {
+            for (int k = 0; k < FEW_PLACES; k++) {
                 bytes32 own = run_codes(format, block[k].b, run);
 #pragma GCC unroll UNROLLED
                 for (int j = 0; j < RUN; j += CPU_FLOATS) {
@@ -100,33 +100,24 @@ UNPACK void dot_rows(enum sh_packing format, const struct block_at *at, int n, i
                 }
             }
     }
-    for (int k = 0; k < n * x.rows; k++)
+    for (int k = 0; k < FEW_PLACES * x.rows; k++)
         part[k] = sum[k];
 }
 
-UNPACK void dot_outputs(enum sh_packing format, const struct block_at *at, int n, int cols, struct few_x x, vec *part)
-{
-    if (n == FEW_PLACES)
-        dot_rows(format, at, FEW_PLACES, cols, x, part);
-    else
-        for (int k = 0; k < n; k++)
-            dot_rows(format, at + k, 1, cols, x, part + k * x.rows);
-}
-
-UNPACK void dot_all(enum sh_packing format, const struct block_at *at, int n, int cols, struct few_x x, vec *part)
+UNPACK void dot_all(enum sh_packing format, const struct block_at *at, int cols, struct few_x x, vec *part)
 {
     switch (x.rows) {
-    case 1: dot_outputs(format, at, n, cols, (struct few_x){x.at, 0, 1}, part); break;
+    case 1: dot_rows(format, at, cols, (struct few_x){x.at, 0, 1}, part); break;
 #if CPU_FLOATS == 16
-    case 4: dot_outputs(format, at, n, cols, (struct few_x){x.at, x.stride, MOST_DOTS}, part); break;
+    case 4: dot_rows(format, at, cols, (struct few_x){x.at, x.stride, MOST_DOTS}, part); break;
 #endif
-    default: dot_outputs(format, at, n, cols, (struct few_x){x.at, x.stride, 2}, part);
+    default: dot_rows(format, at, cols, (struct few_x){x.at, x.stride, 2}, part);
     }
 }
 
 /* The functions of each format. */
 typedef void unpack_fn(struct block_at at, int cols, float *to, size_t step);
-typedef void dot_fn(const struct block_at *at, int n, int cols, struct few_x x, vec *part);
+typedef void dot_fn(const struct block_at *at, int cols, struct few_x x, vec *part);
 
 #define FORMAT(name, elements, bytes, span, has_less)                                                       \
     static void unpack_##name(struct block_at at, int cols, float *to, size_t step)                         \
@@ -136,9 +127,9 @@ typedef void dot_fn(const struct block_at *at, int n, int cols, struct few_x x, 
 SH_PACKED_FORMATS(FORMAT)
 #undef FORMAT
 #define FORMAT(name, elements, bytes, span, has_less)                                                       \
-    static void dot_##name(const struct block_at *at, int n, int cols, struct few_x x, vec *part)           \
+    static void dot_##name(const struct block_at *at, int cols, struct few_x x, vec *part)                  \
     {                                                                                                       \
-        dot_all(SH_PACKED_##name, at, n, cols, x, part);                                                    \
+        dot_all(SH_PACKED_##name, at, cols, x, part);                                                       \
     }
 SH_PACKED_BITS(FORMAT)
 SH_PACKED_HALVES(FORMAT)
@@ -337,18 +328,16 @@ void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, flo
 static void few_rows(const struct few *a, struct few_x x, int row, int first, int n)
 {
     float sum[MOST_DOTS * FEW_COLS] __attribute__((aligned(64)));
-    int step = n / FEW_PLACES;
-    for (int o = 0, some; o < n; o += some) {
+    for (int o = 0, step = few_step(n); o < step; o++) {
         struct block_at at[FEW_PLACES];
         vec part[FEW_PLACES * MOST_DOTS];
-        int is_rest = o >= step * FEW_PLACES, place[FEW_PLACES];
-        some = is_rest ? 1 : FEW_PLACES;
-        for (int k = 0; k < some; k++) {
-            place[k] = is_rest ? o : o / FEW_PLACES + k * step;
+        int place[FEW_PLACES];
+        for (int k = 0; k < FEW_PLACES; k++) {
+            place[k] = few_place(o, k, n);
             at[k] = blocks_of_row(a->packed, first + place[k]);
         }
-        kernels[a->packed->format].dot(at, some, a->x.cols, x, part);
-        for (int k = 0; k < some * x.rows; k++)
+        kernels[a->packed->format].dot(at, a->x.cols, x, part);
+        for (int k = 0; k < FEW_PLACES * x.rows; k++)
             sum[k % x.rows * FEW_COLS + place[k / x.rows]] = total(part[k]);
     }
     for (int r = 0; r < x.rows; r++)

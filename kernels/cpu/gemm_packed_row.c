@@ -7,7 +7,7 @@
 
 enum { UNROLLED = CPU_FLOATS > 4 ? 8 : 1 };     /* loops of a block: in vectors of 4 all of them take long to compile */
 
-/* Sums of n outputs, a constant: FEW_PLACES or 1. */
+/* Sums of FEW_PLACES outputs. */
 struct dots {
     floats_of_run sum[FEW_PLACES];
     floats8 less[FEW_PLACES];           /* what is subtracted from them, ...                      */
@@ -15,22 +15,22 @@ struct dots {
 };
 
 /* Blocks with one scale. */
-UNPACK struct dots dot_runs(enum sh_packing format, const struct block_at *at, int n, int cols, const struct whole_x *x)
+UNPACK struct dots dot_runs(enum sh_packing format, const struct block_at *at, int cols, const struct whole_x *x)
 {
     struct sh_packing_shape s = sh_packing_shape(format);
     struct dots to = {.sum = {{0}}};
     size_t runs = (size_t)(cols / RUN);
     for (size_t i = 0, b = 0; i < runs; i++, b += (size_t)s.bytes) {
         float scale[FEW_PLACES];
-        floats4 own = scales_of_blocks(format, at, i, b, n), both = own * x->scale[i];
+        floats4 own = scales_of_blocks(format, at, i, b), both = own * x->scale[i];
         memcpy(scale, &both, sizeof scale);
         if (s.has_less)
-            to.all_less += less_of_blocks(format, at, b, n) * x->sum[i];
+            to.all_less += less_of_blocks(format, at, b) * x->sum[i];
         else if (whole_offset(format) > 0)
             to.all_less += own * whole_offset(format) * x->sum[i];
         __asm__("" : "+m"(scale));      /* broadcast from memory: from registers it takes shuffles */
 #pragma GCC unroll UNROLLED
-        for (int k = 0; k < n; k++) {
+        for (int k = 0; k < FEW_PLACES; k++) {
             few_ask(at[k].b + b + FEW_AHEAD, (size_t)s.bytes);
             ints_of_run dot = dot_run(whole_codes(format, at[k].b + b, 0), x->n[i], whole_is_signed(format));
             to.sum[k] += __builtin_convertvector(dot, floats_of_run) * scale[k];
@@ -48,7 +48,7 @@ UNPACK floats8 up_to_8(const float *x, size_t n)
 }
 
 /* Blocks with several. */
-UNPACK struct dots dot_spans(enum sh_packing format, const struct block_at *at, int n, int cols,
+UNPACK struct dots dot_spans(enum sh_packing format, const struct block_at *at, int cols,
                              const struct whole_x *x)
 {
     struct sh_packing_shape s = sh_packing_shape(format);
@@ -60,7 +60,7 @@ UNPACK struct dots dot_spans(enum sh_packing format, const struct block_at *at, 
         struct points points[FEW_PLACES];
         const unsigned char *block[FEW_PLACES];
 #pragma GCC unroll UNROLLED
-        for (int k = 0; k < n; k++) {
+        for (int k = 0; k < FEW_PLACES; k++) {
             float own[MOST_SPANS], least[MOST_SPANS];
             few_ask(at[k].b + b + FEW_AHEAD, (size_t)s.bytes);
             block[k] = readable(format, at[k].b + b, points + k);
@@ -78,7 +78,7 @@ UNPACK struct dots dot_spans(enum sh_packing format, const struct block_at *at, 
 #pragma GCC unroll UNROLLED
         for (size_t run = 0; run < runs; run++)
 #pragma GCC unroll UNROLLED
-            for (int k = 0; k < n; k++) {
+            for (int k = 0; k < FEW_PLACES; k++) {
                 bytes32 code = whole_codes(format, block[k], (int)run);
                 ints_of_run dot = dot_run(code, x->n[i * runs + run], whole_is_signed(format));
                 to.sum[k] += __builtin_convertvector(dot, floats_of_run) * of_run(format, scale[k], (int)run);
@@ -87,27 +87,23 @@ UNPACK struct dots dot_spans(enum sh_packing format, const struct block_at *at, 
     return to;
 }
 
-UNPACK void dot_some(enum sh_packing format, const struct block_at *at, int n, int cols, const struct whole_x *x,
-                     float *out)
+UNPACK void dot_all(enum sh_packing format, const struct block_at *at, int cols, const struct whole_x *x, float *out)
 {
-    struct dots all = has_one_scale(format) ? dot_runs(format, at, n, cols, x) : dot_spans(format, at, n, cols, x);
-    floats8 sum[FEW_PLACES] = {{0}};
-    for (int k = 0; k < n; k++)
+    struct dots all = has_one_scale(format) ? dot_runs(format, at, cols, x) : dot_spans(format, at, cols, x);
+    floats8 sum[FEW_PLACES];
+    for (int k = 0; k < FEW_PLACES; k++)
         sum[k] = in_8(all.sum[k]) - all.less[k];
     floats4 to = totals(sum) - all.all_less;
-    memcpy(out, &to, (size_t)n * sizeof *out);
+    memcpy(out, &to, FEW_PLACES * sizeof *out);
 }
 
-typedef void dot_fn(const struct block_at *at, int n, int cols, const struct whole_x *x, float *out);
+typedef void dot_fn(const struct block_at *at, int cols, const struct whole_x *x, float *out);
 typedef void whole_fn(const float *x, int cols, float *room);
 
 #define FORMAT(name, elements, bytes, span, has_less)                                                              \
-    static void dot_##name(const struct block_at *at, int n, int cols, const struct whole_x *x, float *out)        \
+    static void dot_##name(const struct block_at *at, int cols, const struct whole_x *x, float *out)               \
     {                                                                                                              \
-        if (n == FEW_PLACES)                                                                                       \
-            dot_some(SH_PACKED_##name, at, FEW_PLACES, cols, x, out);                                              \
-        else                                                                                                       \
-            dot_some(SH_PACKED_##name, at, 1, cols, x, out);                                                       \
+        dot_all(SH_PACKED_##name, at, cols, x, out);                                                               \
     }                                                                                                              \
     static void whole_##name(const float *x, int cols, float *room)                                                \
     {                                                                                                              \
@@ -127,19 +123,14 @@ static const struct { dot_fn *dot; whole_fn *whole; } kernels[SH_N_PACKING] = {
 static void outputs(const struct few *a, const struct whole_x *x, int first, int n)
 {
     float sum[FEW_COLS] __attribute__((aligned(64)));
-    int step = n / FEW_PLACES, o = 0;
-    for (; o < step; o++) {
+    for (int o = 0, step = few_step(n); o < step; o++) {
         struct block_at at[FEW_PLACES];
         float part[FEW_PLACES];
         for (int k = 0; k < FEW_PLACES; k++)
-            at[k] = blocks_of_row(a->packed, first + o + k * step);
-        kernels[a->packed->format].dot(at, FEW_PLACES, a->x.cols, x, part);
+            at[k] = blocks_of_row(a->packed, first + few_place(o, k, n));
+        kernels[a->packed->format].dot(at, a->x.cols, x, part);
         for (int k = 0; k < FEW_PLACES; k++)
-            sum[o + k * step] = part[k];
-    }
-    for (o *= FEW_PLACES; o < n; o++) {
-        struct block_at at = blocks_of_row(a->packed, first + o);
-        kernels[a->packed->format].dot(&at, 1, a->x.cols, x, sum + o);
+            sum[few_place(o, k, n)] = part[k];
     }
     few_out(a, 0, first, n, sum);
 }

@@ -10,6 +10,7 @@
 #ifndef SH_KERNELS_CPU_PACKED_DOTS_H
 #define SH_KERNELS_CPU_PACKED_DOTS_H
 
+#include "kernels/cpu/gemm_few_rows.h"
 #include "kernels/cpu/unpack.h"
 
 #ifdef __SSE2__
@@ -218,11 +219,11 @@ UNPACK floats4 totals(const floats8 *sum)
 #endif
 }
 
-/* The f16 numbers `skip` bytes into blocks; n: up to 4. */
-UNPACK floats4 halves_of(const struct block_at *at, size_t b, int n, int skip)
+/* The f16 numbers `skip` bytes into blocks. */
+UNPACK floats4 halves_of(const struct block_at *at, size_t b, int skip)
 {
     uint64_t all = 0;
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < FEW_PLACES; k++) {
         const unsigned char *from = at[k].b + b + skip;
         all |= (uint64_t)(from[0] | from[1] << 8) << 16 * k;
     }
@@ -230,36 +231,36 @@ UNPACK floats4 halves_of(const struct block_at *at, size_t b, int n, int skip)
     return (floats4)_mm_cvtph_ps(_mm_cvtsi64_si128((long long)all));
 #else
     floats4 to = {0};
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < FEW_PLACES; k++)
         to[k] = sh_f16_to_f32((uint16_t)(all >> 16 * k));
     return to;
 #endif
 }
 
 /* What is subtracted in blocks that have one scale, of formats that have it. */
-UNPACK floats4 less_of_blocks(enum sh_packing format, const struct block_at *at, size_t b, int n)
+UNPACK floats4 less_of_blocks(enum sh_packing format, const struct block_at *at, size_t b)
 {
     floats4 less = {0};
     if (format != SH_PACKED_INT4_32)
-        return -halves_of(at, b, n, 2);
-    for (int k = 0; k < n; k++)
+        return -halves_of(at, b, 2);
+    for (int k = 0; k < FEW_PLACES; k++)
         less[k] = int4_less(at[k].b + b);
     return less;
 }
 
 /* Scales of blocks that have one. */
-UNPACK floats4 scales_of_blocks(enum sh_packing format, const struct block_at *at, size_t i, size_t b, int n)
+UNPACK floats4 scales_of_blocks(enum sh_packing format, const struct block_at *at, size_t i, size_t b)
 {
     ints4 e = {0};
     if (format == SH_PACKED_INT4_32) {
         floats4 scale = {0};
-        for (int k = 0; k < n; k++)
+        for (int k = 0; k < FEW_PLACES; k++)
             scale[k] = int4_scale(at[k].b + b);
         return scale;
     }
     if (format != SH_PACKED_MXFP4 && format != SH_PACKED_MXFP4_APART)
-        return halves_of(at, b, n, 0);
-    for (int k = 0; k < n; k++)
+        return halves_of(at, b, 0);
+    for (int k = 0; k < FEW_PLACES; k++)
         e[k] = is_apart(format) ? at[k].apart[i] : at[k].b[b];
     ints4 is_small = e < 2;             /* sh_e8m0_half */
     return (floats4)((is_small & 0x00200000 << e) | (~is_small & (e - 1) << 23));
