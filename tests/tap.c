@@ -57,6 +57,14 @@ int tap_run(const char *suite, const struct tap_test *tests)
     return n_bad || n_done != n;
 }
 
+int tap_says(const char *message, const char *part)
+{
+    if (strstr(message, part))
+        return 1;
+    printf("# expected \"%s\" in \"%s\"\n", part, message);
+    return 0;
+}
+
 static const char *find(const char *folder_variable, const char *fallback, const char *name)
 {
     static char path[4096];

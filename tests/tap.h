@@ -18,6 +18,9 @@ int tap_run(const char *suite, const struct tap_test *tests);
 /* Called by a running test: it is reported as skipped for this reason, and should return at once. */
 void tap_skip(const char *reason);
 
+/* Does a message contain this part? If not, both are printed, so that a failure explains itself. */
+int tap_says(const char *message, const char *part);
+
 /* The path of a reference file under tests/golden, or the shared fixture folder when `name` starts
  * with "fixtures/" (NULL when it is not there). Points into a buffer that the next call overwrites. */
 const char *tap_golden(const char *name);

@@ -103,29 +103,20 @@ static void data(size_t bytes)
     put(zero, (32 - file.n % 32) % 32 + bytes);
 }
 
-/* Prints the message when it is not the expected one, so that a failure explains itself. */
-static int says(const char *part)
-{
-    if (strstr(e.text, part))
-        return 1;
-    printf("# expected \"%s\" in \"%s\"\n", part, e.text);
-    return 0;
-}
-
 static int refused(const char *part)
 {
     const char *path = scratch_write("m.gguf", file.at, file.n);
     snprintf(e.text, sizeof e.text, "(accepted)");
     struct sh_weights *w = sh_weights_open(path, &e);
     sh_weights_close(w);
-    return says(part) && !w && strstr(e.text, path) == e.text;
+    return tap_says(e.text, part) && !w && strstr(e.text, path) == e.text;
 }
 
 static int accepted(void)
 {
     struct sh_weights *w = sh_weights_open(scratch_write("m.gguf", file.at, file.n), &e);
     sh_weights_close(w);
-    return w ? 1 : says("(accepted)");
+    return w ? 1 : tap_says(e.text, "(accepted)");
 }
 
 /* ---- headers ---- */
@@ -334,8 +325,9 @@ static void formats(void)
     struct sh_weights *w = sh_weights_open(scratch_write("m.gguf", file.at, file.n), &e);
     CU_ASSERT_FATAL(w != NULL && sh_weights_count(w) == 3);
     CU_ASSERT(sh_stored_type(sh_weights_find(w, "a"), &type, &e) == -1 &&
-              says("tensor 'a': found dtype Q8_1, expected F32, F16 or BF16, Q4_0"));
-    CU_ASSERT(sh_stored_type(sh_weights_find(w, "b"), &type, &e) == -1 && says("found dtype type 77, expected"));
+              tap_says(e.text, "tensor 'a': found dtype Q8_1, expected F32, F16 or BF16, Q4_0"));
+    CU_ASSERT(sh_stored_type(sh_weights_find(w, "b"), &type, &e) == -1 &&
+              tap_says(e.text, "found dtype type 77, expected"));
     CU_ASSERT(sh_stored_type(sh_weights_find(w, "c"), &type, &e) == 0 && type == SH_F32);
     sh_weights_close(w);
 }
@@ -349,7 +341,7 @@ static int split_refused(uint32_t no, uint32_t count, const char *name, const ch
     number("split.count", count);
     struct sh_weights *w = sh_weights_open(scratch_write(name, file.at, file.n), &e);
     sh_weights_close(w);
-    return !w && says(part);
+    return !w && tap_says(e.text, part);
 }
 
 static void splits(void)
@@ -375,7 +367,7 @@ static void splits(void)
     tensor("w", 8, 0, 0, 0);
     data(32);
     CU_ASSERT(sh_weights_open(scratch_write("m-00001-of-00002.gguf", file.at, file.n), &e) == NULL &&
-              says("tensor 'w': found a duplicate in "));
+              tap_says(e.text, "tensor 'w': found a duplicate in "));
     scratch_clear();
 }
 
@@ -494,7 +486,7 @@ static void claims(void)
         snprintf(arch, sizeof arch, "%.*s", (int)n, strncmp(cases[i].key, "general", 7) ? cases[i].key : "llama.");
         arch[strcspn(arch, ".")] = '\0';
         config_says(arch, &cases[i], &a);
-        CU_ASSERT(says(cases[i].says));
+        CU_ASSERT(tap_says(e.text, cases[i].says));
     }
 }
 
@@ -503,7 +495,7 @@ static void windows(void)
 {
     struct sh_arch a;
     config_says("llama", &(struct claim){"llama.attention.sliding_window", NUMBER, NULL, 8, ""}, &a);
-    CU_ASSERT(says("(accepted)"));
+    CU_ASSERT(tap_says(e.text, "(accepted)"));
     CU_ASSERT(sh_arch_window(&a, 0) == 8 && sh_arch_window(&a, 1) == 8);
     config_says("gemma2", &(struct claim){"gemma2.attention.sliding_window", NUMBER, NULL, 8, ""}, &a);
     CU_ASSERT(sh_arch_window(&a, 0) == 8 && sh_arch_window(&a, 1) == 0 && a.softcap == 50 && a.head_softcap == 30);
@@ -517,7 +509,7 @@ static void windows(void)
     CU_ASSERT(a.n_rot == 6 && a.d_head == 8);
     /* Numbers after those of the model's layers are of none. */
     config_says("deci", &(struct claim){"deci.attention.head_count_kv", LONG, NULL, 8, ""}, &a);
-    CU_ASSERT(says("(accepted)") && a.n_layer == 2 && a.n_kv_head == 2);
+    CU_ASSERT(tap_says(e.text, "(accepted)") && a.n_layer == 2 && a.n_kv_head == 2);
 }
 
 static int factors_refused(uint32_t type, uint64_t n, const float *by, const char *part)
@@ -538,7 +530,7 @@ static int factors_refused(uint32_t type, uint64_t n, const float *by, const cha
     data(16);
     struct sh_config *c = sh_config_open(scratch_write("m.gguf", file.at, file.n), &e);
     sh_config_close(c);
-    return !c && says(part);
+    return !c && tap_says(e.text, part);
 }
 
 static void factors(void)
@@ -556,7 +548,7 @@ static void missing_tensors(void)
     struct claim none = {"llama.x", NONE, NULL, 0, ""};
     config_says("llama", &none, &a);
     CU_ASSERT(sh_model_open(scratch_path("m.gguf"), &e) == NULL &&
-              says("tensor 'output_norm.weight' is missing from the weights"));
+              tap_says(e.text, "tensor 'output_norm.weight' is missing from the weights"));
     begin(3, 0, 8);
     word("general.architecture", "llama");
     for (int i = 0; i < 5; i++) {
@@ -569,7 +561,7 @@ static void missing_tensors(void)
     real("llama.attention.layer_norm_rms_epsilon", 1e-5f);
     number("llama.vocab_size", 64);
     CU_ASSERT(sh_model_open(scratch_write("m.gguf", file.at, file.n), &e) == NULL &&
-              says("tensor 'token_embd.weight'"));
+              tap_says(e.text, "tensor 'token_embd.weight'"));
     scratch_clear();
 }
 

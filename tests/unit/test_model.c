@@ -16,14 +16,6 @@
 
 static struct sh_err e;
 
-static int says(const char *part)
-{
-    if (strstr(e.text, part))
-        return 1;
-    printf("# expected \"%s\" in \"%s\"\n", part, e.text);
-    return 0;
-}
-
 static const char *const roles[SH_N_ROLE] = {
     [SH_TOK_EMBED] = "tok_embed", [SH_POS_EMBED] = "pos_embed", [SH_PROJ_IN] = "proj_in",
     [SH_PROJ_OUT] = "proj_out", [SH_FINAL_NORM_W] = "final_norm_w",
@@ -233,7 +225,7 @@ static int refused(const char *part)
 {
     struct sh_model *m = open_scratch();
     sh_model_close(m);
-    return says(part) && m == NULL;
+    return tap_says(e.text, part) && m == NULL;
 }
 
 static void weights_that_do_not_fit(void)
@@ -294,7 +286,7 @@ static void variants(void)
     CU_ASSERT(sh_model_layer_bytes(m, -1) == 4 * (20 + 20 + 4 + 4 + 20));
     CU_ASSERT(sh_model_layer_bytes(m, 0) == 4 * (4 * 4 + 4 * 20 + 24 + 6 + 24 + 4));
     CU_ASSERT(sh_model_tensor(m, SH_Q_W, 1, &head, &e) == -1 &&
-              says("found layer 1, expected 0 to 0"));
+              tap_says(e.text, "found layer 1, expected 0 to 0"));
     sh_model_close(m);
     write_config("{\"model_type\":\"opt\"," CONFIG
                  ",\"enable_bias\":false,\"_remove_final_layer_norm\":true}");
@@ -428,10 +420,10 @@ static void finite_check(void)
     CU_ASSERT(sh_model_check_finite(&t, &e) == 0);
     f32[69999] = 0xff800000u;
     CU_ASSERT(sh_model_check_finite(&t, &e) == -1 &&
-              says("tensor 'w': element 69999 (row 0, column 69999) is -inf"));
+              tap_says(e.text, "tensor 'w': element 69999 (row 0, column 69999) is -inf"));
     f32[3] = 0x7f800001u;
     t.rows = 2, t.cols = 2;
-    CU_ASSERT(sh_model_check_finite(&t, &e) == -1 && says("element 3 (row 1, column 1) is nan"));
+    CU_ASSERT(sh_model_check_finite(&t, &e) == -1 && tap_says(e.text, "element 3 (row 1, column 1) is nan"));
     t = (struct sh_tensor){.at = f16, .rows = 1, .cols = 1, .name = "w"};
     for (uint32_t h = 0; h < 0x10000; h++) {                        /* every number there is */
         f16[0] = (uint16_t)h;
@@ -458,7 +450,7 @@ static void nan_in_a_file(void)
     CU_ASSERT_FATAL(m != NULL);
     CU_ASSERT(sh_model_tensor(m, SH_DOWN_W, 0, &t, &e) == 0 && sh_model_check_finite(&t, &e) == 0);
     CU_ASSERT(sh_model_tensor(m, SH_DOWN_B, 0, &t, &e) == 0 && sh_model_check_finite(&t, &e) == -1);
-    CU_ASSERT(says("tensor 'decoder.layers.0.fc2.bias': element 2"));
+    CU_ASSERT(tap_says(e.text, "tensor 'decoder.layers.0.fc2.bias': element 2"));
     sh_model_close(m);
     scratch_clear();
 }

@@ -15,21 +15,12 @@
 
 static struct sh_err e;
 
-/* Prints the message when it is not the expected one, so that a failure explains itself. */
-static int says(const char *part)
-{
-    if (strstr(e.text, part))
-        return 1;
-    printf("# expected \"%s\" in \"%s\"\n", part, e.text);
-    return 0;
-}
-
 static int refused(const char *path, const char *part)
 {
     snprintf(e.text, sizeof e.text, "(accepted)");
     struct sh_weights *s = sh_weights_open(path, &e);
     sh_weights_close(s);
-    return says(part) && s == NULL && strstr(e.text, path) == e.text;
+    return tap_says(e.text, part) && s == NULL && strstr(e.text, path) == e.text;
 }
 
 static int folder_refused(const char *part)
@@ -37,7 +28,7 @@ static int folder_refused(const char *part)
     snprintf(e.text, sizeof e.text, "(accepted)");
     struct sh_weights *s = sh_weights_open_folder(scratch_folder(), &e);
     sh_weights_close(s);
-    return says(part) && s == NULL;
+    return tap_says(e.text, part) && s == NULL;
 }
 
 /* A header, the bytes of data after it, and what the refusal must say. */
@@ -147,9 +138,9 @@ static void odd_but_valid_files_are_read(void)
     char shape[32], tiny[4];
     CU_ASSERT(sh_stored_type(sh_weights_find(s, "z"), &type, &e) == 0 && type == SH_F32);
     CU_ASSERT(sh_stored_type(sh_weights_find(s, "new"), &type, &e) == -1 &&
-              says("found dtype F99, expected F32"));
+              tap_says(e.text, "found dtype F99, expected F32"));
     CU_ASSERT(sh_stored_type(sh_weights_find(s, "mask"), &type, &e) == -1 &&
-              says("found dtype U8"));
+              tap_says(e.text, "found dtype U8"));
     CU_ASSERT_STRING_EQUAL(sh_stored_shape(sh_weights_find(s, "mask"), shape, sizeof shape),
                            "[1, 5]");
     CU_ASSERT_STRING_EQUAL(sh_stored_shape(sh_weights_find(s, "mask"), tiny, sizeof tiny),

@@ -33,17 +33,6 @@ static int next_to(const char *ending)                   /* is there a file t.db
     return access(scratch_path(name), F_OK) == 0;
 }
 
-static const struct sh_trace_run run = {
-    .model = {.name = "m", .family = "opt", .weights = "checkpoint", .fingerprint = 7, .n_layer = 4, .n_head = 2,
-              .n_kv_head = 2, .d_head = 8, .d_model = 16, .n_vocab = 9, .max_pos = 64},
-    .program = "p", .backend = "cpu", .device = "d", .dtype = "f32", .vectors = "", .statistics = "{}",
-    .command = "c", .record = SH_RECORD_FULL, .codec = SH_CODEC_LOG8, .first_layer = 1, .last_layer = 3, .seed = -5};
-
-static int32_t tokens[] = {3, 1, 4, 1, 5};
-static char source_a[] = "a.txt:0", source_b[] = "b \xc3\xa4.txt:1";
-static const struct sh_trace_sequence sequences[] = {
-    {.source = source_a, .n_tokens = 5, .tokens = tokens}, {.source = source_b, .n_tokens = 2, .tokens = tokens + 1}};
-
 /* The change of which a journal is left; in WAL mode the log has it, else the journal what was there before. */
 static void begin_change(sqlite3 **c, const char *mode)
 {
@@ -62,7 +51,7 @@ static void fresh_with_run(void)
     fresh();
     struct sh_store *s = sh_store_create(db, &e);
     unsigned char done[6] = {0};
-    CU_ASSERT_FATAL(s && sh_store_begin(s, &run, "k", sequences, 2, done, &e) == 1);
+    CU_ASSERT_FATAL(s && sh_store_begin(s, &small_run, "k", small_sequences, 2, done, &e) == 1);
     sh_store_close(s);
 }
 
@@ -151,9 +140,9 @@ static void moved_away(void)
     char old[2200];
     snprintf(old, sizeof old, "%s-old", db);
     struct sh_store *s = sh_store_create(db, &e);
-    CU_ASSERT_FATAL(s && sh_store_begin(s, &run, "k", sequences, 2, done, &e) == 1 && !rename(db, old));
+    CU_ASSERT_FATAL(s && sh_store_begin(s, &small_run, "k", small_sequences, 2, done, &e) == 1 && !rename(db, old));
     struct sh_store *other = sh_store_create(db, &e);
-    CU_ASSERT_FATAL(other && sh_store_begin(other, &run, "k", sequences, 2, done, &e) == 1);
+    CU_ASSERT_FATAL(other && sh_store_begin(other, &small_run, "k", small_sequences, 2, done, &e) == 1);
     sh_store_close(other);
     sqlite3 *c;
     begin_change(&c, "DELETE");
@@ -214,9 +203,10 @@ static void write_on(double seconds)
     struct sh_trace_sequence *many = xcalloc(SEQUENCES, sizeof *many);
     unsigned char *done = xcalloc(SEQUENCES, LAYERS);
     for (int i = 0; i < SEQUENCES; i++)
-        many[i] = (struct sh_trace_sequence){.source = source_b, .n_tokens = 1, .tokens = tokens};
+        many[i] = (struct sh_trace_sequence){.source = small_sequences[1].source, .n_tokens = 1,
+                                             .tokens = small_sequences[1].tokens};
     struct sh_store *s = sh_store_create(db, &e);
-    int id = s ? sh_store_begin(s, &run, "k", many, SEQUENCES, done, &e) : -1;
+    int id = s ? sh_store_begin(s, &small_run, "k", many, SEQUENCES, done, &e) : -1;
     int bad = id < 0 || (seconds > 0 ? push_for(s, id, seconds) : write_for_ever(s, id));
     sh_store_close(s);
     if (bad)

@@ -458,28 +458,21 @@ static void damaged_files(void)
     for (int k = 0; k < 2; k++) {
         json_t *root = tokenizer_golden_json(kinds[k]);
         char *whole = json_dumps(root, 0);
-        size_t n = strlen(whole), opened = 0;
+        size_t n = strlen(whole);
+        int opened = 0;
         json_decref(root);
         for (size_t cut = 0; cut < n; cut += 997) {
             scratch_write("tokenizer.json", whole, cut);
             CU_ASSERT(refuses("not valid JSON"));
         }
         for (uint64_t i = 0; i < 300; i++) {
-            struct sh_err e = {0};
-            struct sh_ids ids = {0};
-            size_t at = sh_rng(2, 2 * i) % (i % 2 ? n : 1500), bytes;
+            size_t at = sh_rng(2, 2 * i) % (i % 2 ? n : 1500);
             char old = whole[at];
             whole[at] = "0129\"ab\\[]{}:,"[sh_rng(2, 2 * i + 1) % 14];
             if (i % 3 == 0)
                 whole[at] = (char)(sh_rng(3, i) & 255);
             scratch_write("tokenizer.json", whole, n);
-            struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
-            CU_ASSERT(t != NULL || e.text[0]);
-            if (t && sh_tokenizer_encode(t, text, sizeof text - 1, 1, &ids, &e) == 0)
-                free(sh_tokenizer_decode(t, ids.at, ids.n, &bytes));
-            opened += t != NULL;
-            free(ids.at);
-            sh_tokenizer_free(t);
+            opened += tokenizer_tried(scratch_folder(), text);
             whole[at] = old;
         }
         CU_ASSERT(opened > 0 && opened < 300);

@@ -245,22 +245,15 @@ static void damaged(void)
     static const char *const kinds[] = {"rules", "unigram", "gemma"};
     static const char text[] = "<s> The user\xc3\xa9 12  \xef\xac\x81ne<b> \xe2\x85\xa7";
     for (int k = 0; k < 3; k++) {
-        size_t n, opened = 0, bytes;
+        size_t n;
+        int opened = 0;
         char *whole = golden_model(kinds[k], &n);
         for (uint64_t i = 0; i < 400; i++) {
-            struct sh_err e = {0};
-            struct sh_ids ids = {0};
             size_t at = sh_rng(2, 2 * i) % n, length = i % 4 ? n : sh_rng(5, i) % n;
             char old = whole[at];
             whole[at] = (char)(sh_rng(3, i) & 255);
             scratch_write("tokenizer.model", whole, length);
-            struct sh_tokenizer *t = sh_tokenizer_open(scratch_folder(), &e);
-            CU_ASSERT(t != NULL || e.text[0]);
-            if (t && sh_tokenizer_encode(t, text, sizeof text - 1, 1, &ids, &e) == 0)
-                free(sh_tokenizer_decode(t, ids.at, ids.n, &bytes));
-            opened += t != NULL;
-            free(ids.at);
-            sh_tokenizer_free(t);
+            opened += tokenizer_tried(scratch_folder(), text);
             whole[at] = old;
         }
         CU_ASSERT(opened > 0 && opened < 400);

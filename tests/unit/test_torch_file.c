@@ -17,20 +17,12 @@
 
 static struct sh_err e;
 
-static int says(const char *part)
-{
-    if (strstr(e.text, part))
-        return 1;
-    printf("# expected \"%s\" in \"%s\"\n", part, e.text);
-    return 0;
-}
-
 static int refused(const char *path, const char *part)
 {
     snprintf(e.text, sizeof e.text, "(accepted)");
     struct sh_weights *w = sh_weights_open(path, &e);
     sh_weights_close(w);
-    return says(part) && w == NULL && strstr(e.text, path) == e.text;
+    return tap_says(e.text, part) && w == NULL && strstr(e.text, path) == e.text;
 }
 
 static struct sh_weights *open_folder(const char *name)
@@ -135,7 +127,8 @@ static void views(void)
         CU_ASSERT(turned->copy == turned->at && sh_weights_find(w, "column")->copy);
         enum sh_type type;
         CU_ASSERT(!sh_stored_type(sh_weights_find(w, "brain"), &type, &e) && type == SH_BF16);
-        CU_ASSERT(sh_stored_type(sh_weights_find(w, "buffer.f64"), &type, &e) == -1 && says("found dtype F64"));
+        CU_ASSERT(sh_stored_type(sh_weights_find(w, "buffer.f64"), &type, &e) == -1 &&
+                  tap_says(e.text, "found dtype F64"));
         unsigned char before[96];
         memcpy(before, turned->at, sizeof before);
         for (size_t k = 0; k < sh_weights_count(w); k++)
@@ -551,7 +544,8 @@ static void folders(void)
     CU_ASSERT(w != NULL && sh_weights_find(w, "w") && !strcmp(sh_weights_find(w, "w")->file, part));
     sh_weights_close(w);
     scratch_write("pytorch_model.bin.index.json", absent, sizeof absent - 1);
-    CU_ASSERT(sh_weights_open_folder(scratch_folder(), &e) == NULL && says("'v' is missing from its shard part.bin"));
+    CU_ASSERT(sh_weights_open_folder(scratch_folder(), &e) == NULL &&
+              tap_says(e.text, "'v' is missing from its shard part.bin"));
     scratch_clear();
 }
 

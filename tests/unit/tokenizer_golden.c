@@ -66,3 +66,17 @@ int tokenizer_refuses(const char *folder, const char *why)
     sh_tokenizer_free(t);
     return fine;
 }
+
+int tokenizer_tried(const char *folder, const char *text)
+{
+    struct sh_err e = {.text = ""};
+    struct sh_ids ids = {0};
+    size_t bytes;
+    struct sh_tokenizer *t = sh_tokenizer_open(folder, &e);
+    CU_ASSERT(t != NULL || e.text[0]);
+    if (t && sh_tokenizer_encode(t, text, strlen(text), 1, &ids, &e) == 0)
+        free(sh_tokenizer_decode(t, ids.at, ids.n, &bytes));
+    free(ids.at);
+    sh_tokenizer_free(t);
+    return t != NULL;
+}

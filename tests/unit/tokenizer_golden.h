@@ -20,6 +20,8 @@ json_t *tokenizer_golden_json(const char *name);        /* the file there; fatal
 /* Encodes and decodes one text; what differs from the reference is said in a comment. */
 int tokenizer_agrees(const struct sh_tokenizer *t, const char *text, size_t n, const json_t *one);
 int tokenizer_refuses(const char *folder, const char *why);      /* opening it fails, and names it and why */
+/* A folder that may be damaged: it is refused with a message, or opens and meets the text; returns whether it opens. */
+int tokenizer_tried(const char *folder, const char *text);
 int tokenizer_same_text(const char *got, size_t n, const json_t *wanted);
 
 #endif
