@@ -22,6 +22,7 @@ oracle's, of the walk, of one that does not end at the first failure, of one wit
 alone.
 """
 import argparse
+import itertools
 import json
 import math
 import os
@@ -58,17 +59,25 @@ def sums(db, policy, knobs):
     return found[max(found)]
 
 
+def least_budget(knobs):
+    """One more token than the policy protects (planner/policy/policy.c)."""
+    sinks, recent = (float(knobs.get(k, 0)) for k in ("sinks", "recent"))
+    if not 0 < recent < 1:
+        return 1 + int(sinks + recent)
+    return next(b for b in itertools.count(1) if b - int(recent * b) > sinks)
+
+
 class Split:
     """One search, and the sums of the documents that it did not see."""
 
     def __init__(self, args, model, texts, target, folder):
         self.args, self.model, self.texts, self.target, self.folder = args, model, texts, target, folder
-        r = self.plan("--target-ppl-increase", target, "--policy", *args.policy, "--allocator", args.allocator)
+        policies = ["--policy", *args.policy] if args.policy else []
+        r = self.plan("--target-ppl-increase", target, *policies, "--allocator", args.allocator)
         chosen = next(s for s in r["searched"] if s["chosen"])
         self.n_token, self.policy, self.knobs = r["n_token"], r["policy"], r["knobs"]
         self.found = chosen["mean_tokens"] if chosen["holds"] else self.n_token
-        knobs = dict(k.split("=") for k in self.knobs.split(",") if k)
-        self.floor = 1 + sum(int(knobs.get(k, 0)) for k in ("sinks", "recent"))
+        self.floor = least_budget(dict(k.split("=") for k in self.knobs.split(",") if k))
         self.goal = math.log1p(float(target))
         self.measured = sums(f"{folder}/plan.db", self.policy, self.knobs)
 
@@ -188,7 +197,7 @@ def main():
     p.add_argument("--length", type=int, default=512)
     p.add_argument("--characters", type=int, default=2000)
     p.add_argument("--target", nargs="+", default=["0.01", "0.02", "0.05"])
-    p.add_argument("--policy", nargs="+", default=["h2o:recent=16", "window", "scissorhands:counts=rate"])
+    p.add_argument("--policy", nargs="+", help="default: those that the program tries")
     p.add_argument("--allocator", default="loss")
     p.add_argument("--causes", action="store_true", help="also say what the tokens above the oracle's are spent on")
     p.add_argument("--keep", help="folder for what was measured, which is then not measured again")
