@@ -63,7 +63,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
 
 const struct sh_cmd sh_cmd_help = {
     .name = "help",
-    .usage = "[COMMAND | --man DIR | --completion bash|fish]",
+    .usage = "[COMMAND | --man DIR | --completion bash|fish|zsh]",
     .summary = "show help for a command; write manual pages and shell completion",
     .about = "Without arguments, lists the commands. With a command, prints the same as `shears COMMAND --help`.\n"
              "\n"

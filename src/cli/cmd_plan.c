@@ -47,7 +47,8 @@ static const struct sh_opt opts[] = {
         "target (default: 0.95)"),
     SH_SECONDS("time", F(live.seconds), 0.001, 1e9, "try no further policy after S seconds (default: all of them)"),
     SH_LIST("policy", F(live.policy), "NAME[:knob=value,...]...", "policy to plan for; with --model, several or all:\n"
-        "the one that needs the fewest tokens is chosen (default: h2o,\nroco, scissorhands and window)"),
+        "the one that needs the fewest tokens is chosen (default: h2o,\nroco, "
+        "scissorhands:counts=rate,drop=1 and window, the first three\nwith recent=0.5)"),
     SH_LIST("allocator", F(live.allocator), "NAME[:knob=value,...]...", "how the total is split over layers and heads: "
         "uniform (default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where "
         "measured persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves); with --model\n"

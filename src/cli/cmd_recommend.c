@@ -26,8 +26,8 @@ static const struct sh_opt opts[] = {
         "--gpus\nFILE; without prices the fewest GPUs come first)"),
     SH_TEXT("engine", F(engine), "NAME|FILE", "use the step times expected of vllm (default), sglang, trtllm or a\n"
                                               "profile written by shears calibrate"),
-    SH_TEXT("budget", C(budget), "B,...", "budgets to try besides the full cache: 0.2 of the length, 4096,\n"
-                                          "64/32/... (one per layer)"),
+    SH_TEXT("budget", C(budget), "B,...", "budgets to try in addition to the full cache: 0.2 of the length,\n"
+                                          "4096, 64/32/... (one per layer)"),
     SH_TEXT("db", C(db), "FILE", "store with results of shears eval or replay: measured budgets"),
     SH_TEXT("max-ppl-increase", C(max_ppl), "F", "try the smallest measured budget that raises perplexity by at most "
                                                  "F:\n0.01 or 1%"),
