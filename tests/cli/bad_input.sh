@@ -32,10 +32,14 @@ damaged no-embedding "no-embedding: found no token embedding, expected a tensor 
     missing embed_tokens.weight
 damaged nan-first "nan-first: layer 0: tensor '.*layers.0.fc2.weight': .* is -?nan, expected finite numbers" nan layers.0.fc2.weight
 
-sed 's/"opt"/"mamba"/' "$opt/config.json" >config.json
-mkdir unknown && cp "$opt/model.safetensors" unknown && mv config.json unknown
-trace "checkpoint: unknown architecture" 1 "unknown/config.json: key 'model_type': found .*mamba.*, expected .*opt" \
-    unknown --tokens tokens.jsonl
+typed() { # what, model type, sentence
+    mkdir "$2" && cp "$opt/model.safetensors" "$2" && sed "s/\"opt\"/\"$2\"/" "$opt/config.json" >"$2/config.json"
+    trace "checkpoint: $1" 1 "$2/config.json: key 'model_type': found .$2., $3" "$2" --tokens tokens.jsonl
+}
+typed "unknown architecture" quagga "expected .*opt"
+typed "a state that does not grow" mamba "whose state does not grow with the text, so there is no cache .*; expected a decoder"
+typed "an encoder" xlm-roberta "an encoder, which reads a whole text at once and keeps no cache, .*; expected a decoder"
+typed "an encoder with a decoder" t5 "an encoder with a decoder, whose cache of the input does not grow, .*; expected a decoder"
 mkdir no-weights && cp "$opt/config.json" no-weights
 trace "checkpoint: no weights" 1 "no-weights: found no weights, expected model.safetensors" no-weights --tokens tokens.jsonl
 mkdir no-config && cp "$opt/model.safetensors" no-config

@@ -314,6 +314,11 @@ config "missing field" "key 'num_hidden_layers' is missing" "del c['num_hidden_l
 config "absurd field" "key 'num_hidden_layers': found -2, expected" "c['num_hidden_layers'] = -2"
 config "a key that changes the answer" "key 'kv_lora_rank': found 512" "c['kv_lora_rank'] = 512"
 config "an unknown kind of model" "key 'model_type': found \"rwkv9\"" "c['model_type'] = 'rwkv9'"
+config "a state that does not grow" "key 'model_type': found \"falcon_mamba\", whose state does not grow" \
+    "c['model_type'] = 'falcon_mamba'"
+holds "a state that does not grow: nothing is hinted" test -z "$(grep hint: log/err)"
+config "an encoder with a decoder" "key 'model_type': found \"whisper\", an encoder with a decoder" \
+    "c['model_type'] = 'whisper'"
 echo '{"model_type": ' >broken.json
 no "config.json: not JSON" 1 "broken.json: line [0-9]+: not valid JSON" --model broken.json --gpu L4 --length 9
 no "no such catalogue" 1 "nowhere.txt" "${base[@]}" --length 9 --gpus nowhere.txt

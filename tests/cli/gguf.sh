@@ -152,6 +152,9 @@ refuse "a file that is cut short" 1 "cut.gguf: .*truncated" trace --model cut.gg
 sed 's/qwen2/qwen9/g' "$golden/qwen2.gguf" >other.gguf
 refuse "an unknown architecture" 1 "key 'general.architecture': found 'qwen9', expected one of llama" \
     info --model other.gguf
+sed 's/qwen2/mamba/g' "$golden/qwen2.gguf" >other.gguf
+refuse "an architecture whose state does not grow" 1 \
+    "other.gguf: key 'general.architecture': found \"mamba\", whose state does not grow" info --model other.gguf
 refuse "an absent file" 1 "absent.gguf: cannot be opened: No such file" info --model absent.gguf
 refuse "a model without a tokenizer" 1 "llama.gguf: key 'tokenizer.ggml.model': found nothing, expected llama, t5, gpt2 or gemma4" \
     trace --model "$golden/llama.gguf" --text said.txt --db out/x.db

@@ -20,8 +20,12 @@ struct sh_config *sh_config_open(const char *path, struct sh_err *e);
 void sh_config_close(struct sh_config *c);                          /* NULL is fine */
 
 /* The family that model_type (or, without it, architectures) names. An unknown one is refused with a list of those that
- * run. */
+ * run, or with the reason why there is nothing to plan. */
 const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e);
+/* Why there is nothing to plan for a model type (or an architecture in GGUF files) of n bytes, if it is a common one
+ * without a cache that grows with the text; NULL: it is not known as such. What is expected in its place. */
+const char *sh_config_unplanned(const char *type, size_t n);
+#define SH_PLANNED "a decoder with attention (shears info families lists them)"
 
 /* Does the config belong to a model whose text part is of another family (families/wrappers.c)? */
 int sh_config_is_wrapped(const struct sh_config *c);

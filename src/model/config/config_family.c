@@ -158,6 +158,34 @@ static void add_names(char *to, size_t bytes, const char *const *list)
     }
 }
 
+/* Common model types without a cache that a plan could make smaller, and why; also under the names of GGUF files. */
+#define RECURRENT "whose state does not grow with the text, so there is no cache to make smaller"
+#define ENCODER "an encoder, which reads a whole text at once and keeps no cache, so there is none to make smaller"
+#define PAIR "an encoder with a decoder, whose cache of the input does not grow, so there is no plan to make for it"
+static const struct { const char *why; const char *const *types; } unplanned[] = {
+    {RECURRENT, SH_WORDS("mamba", "mamba2", "falcon_mamba", "rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm")},
+    {ENCODER, SH_WORDS("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra", "deberta",
+                       "deberta-v2", "mpnet", "nomic_bert", "nomic-bert", "modernbert", "eurobert", "clip", "siglip",
+                       "vit")},
+    {PAIR, SH_WORDS("t5", "mt5", "umt5", "longt5", "t5gemma", "bart", "mbart", "whisper", "marian", "pegasus",
+                    "m2m_100", "blenderbot", "led", "prophetnet")}};
+
+const char *sh_config_unplanned(const char *type, size_t n)
+{
+    for (size_t i = 0; i < sizeof unplanned / sizeof *unplanned; i++)
+        for (const char *const *t = unplanned[i].types; *t; t++)
+            if (strlen(*t) == n && !memcmp(*t, type, n))
+                return unplanned[i].why;
+    return NULL;
+}
+
+static int is_unplanned(const struct sh_config *c, const char *type, struct sh_err *e)
+{
+    const char *why = type ? sh_config_unplanned(type, strlen(type)) : NULL;
+    return why && sh_fail(e, "%s: key '%s': found \"%s\", %s; expected %s", sh_config_path(c),
+                          sh_config_key_name(c, "model_type"), type, why, SH_PLANNED);
+}
+
 /* Say which model types there are: those that run, or all. */
 static const struct sh_family *refuse_family(const struct sh_config *c, const char *key, int all, struct sh_err *e)
 {
@@ -216,7 +244,7 @@ const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_er
             return NULL;
         }
     }
-    return refuse_family(c, type ? "model_type" : "architectures", 0, e);
+    return is_unplanned(c, type, e) ? NULL : refuse_family(c, type ? "model_type" : "architectures", 0, e);
 }
 
 const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_err *e)
@@ -229,6 +257,8 @@ const struct sh_family *sh_config_counted(const struct sh_config *c, struct sh_e
     for (const struct sh_family *const *f = sh_families; *f; f++)
         if (known((*f)->model_types, type) || known((*f)->counted_types, type))
             return *f;
+    if (is_unplanned(c, type, e))
+        return NULL;
     refuse_family(c, "model_type", 1, e);
     sh_hint(e, "shears capacity and shears simulate take any model described by a row of a --models FILE");
     return NULL;

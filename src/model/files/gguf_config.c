@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/model/config/config.h"
 #include "src/model/families/families.h"
 
 /* ---- what gguf_rope.c and gguf_by_layer.c use, too ---- */
@@ -438,6 +439,10 @@ static const struct sh_family *find_family(const struct sh_gguf *g, struct sh_er
         if (is_first(f))
             snprintf(expected + used, sizeof expected - used, " %s", (*f)->gguf->arch);
     }
+    const char *why = arch.at ? sh_config_unplanned(arch.at, arch.bytes) : NULL;
+    if (why)
+        return sh_fail_null(e, "%s: key 'general.architecture': found \"%.*s\", %s; expected %s", g->path,
+                            (int)arch.bytes, arch.at, why, SH_PLANNED);
     sh_gguf_refuse(g, "general.architecture", expected, e);
     return NULL;
 }
