@@ -360,10 +360,16 @@ int sh_arch_has_sub(const struct sh_arch *a)
     return sh_arch_mixes_f32(a) || a->latent.rank || a->d_value;
 }
 
+int sh_arch_predicts(const struct sh_arch *a, int token)
+{
+    return (!a->n_out || token < a->n_out) && (token < a->mute || token - a->mute >= a->n_mute);
+}
+
 unsigned sh_arch_flags(const struct sh_arch *a, int layer)
 {
     int mixes = a->mix.n && sh_arch_feeds(a, layer) && !(a->mix.dense[layer / 64] >> layer % 64 & 1);
-    return a->flags | (mixes ? SH_EXPERT_LAYER : 0) | (mixes && a->mix.shared_width ? SH_SHARED_LAYER : 0);
+    unsigned flags = a->last_out_bias && layer < a->n_layer - 1 ? a->flags & ~(unsigned)SH_HAS_OUT_BIAS : a->flags;
+    return flags | (mixes ? SH_EXPERT_LAYER : 0) | (mixes && a->mix.shared_width ? SH_SHARED_LAYER : 0);
 }
 
 void sh_arch_keep_dense(struct sh_arch *a, int layer)

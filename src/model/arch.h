@@ -211,6 +211,7 @@ struct sh_arch {
     int n_vocab;
     enum sh_head_norm head_norm;
     int n_out;                              /* rows of the output head, for the first n_out tokens; 0: n_vocab */
+    int mute, n_mute;                       /* this token and those after it, so many, never come next              */
     int max_pos, pos_offset;                /* position p is row p + pos_offset of the table      */
     enum sh_norm_kind norm;
     enum sh_norm_place norm_place;
@@ -220,6 +221,9 @@ struct sh_arch {
     enum sh_type type;                      /* type that the config states; each tensor has its own */
     float final_eps;                        /* norm_eps of the norm after the last layer; 0: norm_eps */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
+    float qk_layer_eps;                     /* SH_HAS_QK_NORM: queries and keys have layer norms with this epsilon; */
+                                            /* 0: they are normed as all else is                  */
+    int last_out_bias;                      /* SH_HAS_OUT_BIAS: only in the last layer            */
     struct sh_loop loop;
     float learned_start, rate_start;        /* nGPT (ngpt.c): the number that is stored for a learned factor, and the */
                                             /* value of a rate, before training; 0: none          */
@@ -283,6 +287,9 @@ struct sh_arch {
     uint64_t feeds[SH_MOST_LAYERS / 64];    /* bit of a layer: with one_block, it is feed-forward */
     unsigned flags;                         /* enum sh_arch_flag                                  */
 };
+
+/* May the token come next? */
+int sh_arch_predicts(const struct sh_arch *a, int token);
 
 /* The number of keys that a query of the layer sees, its own included; 0: all. */
 int sh_arch_window(const struct sh_arch *a, int layer);

@@ -68,6 +68,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_biogpt.c \
 	%D%/families/family_bitnet.c \
 	%D%/families/family_bloom.c \
+	%D%/families/family_chameleon.c \
 	%D%/families/family_chatglm.c \
 	%D%/families/family_cohere.c \
 	%D%/families/family_cwm.c \

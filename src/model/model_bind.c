@@ -239,7 +239,8 @@ static const struct sh_stored *find_whole(const struct sh_model *m, const struct
 {
     const struct sh_stored *t = sh_weights_find(m->file, name);
     size_t n = strcspn(prefix, ".");
-    int is_inner = !strncmp(prefix, "language_model.", n + 1) || !strncmp(prefix, "thinker.", n + 1);
+    int is_inner = !strncmp(prefix, "language_model.", n + 1) || !strncmp(prefix, "thinker.", n + 1) ||
+                   !strncmp(prefix, "text_model.", n + 1);
     if (t || !is_inner || !(p->form & SH_WHOLE_NAME))
         return t;
     char *longer = xasprintf("%.*s.%s", (int)n, prefix, name);

@@ -121,6 +121,25 @@ refuses modernbert_decoder '{"sliding_window": "-", "local_attention": null}' "k
 refuses modernbert_decoder '{"sliding_window": "-", "local_attention": 1}' "key 'local_attention': found 1"
 refuses modernbert_decoder '{"classifier_activation": "mish"}' "key 'classifier_activation': found \"mish\""
 refuses modernbert_decoder '{"rope_scaling": {"rope_type": "linear", "factor": 2.0}}' "key 'rope_scaling': .*expected none"
+pictures="key 'vocabulary_map': .*expected an object that gives successive whole numbers below 53 to IMGIMG"
+refuses chameleon '{"vocabulary_map": "-"}' "key 'vocabulary_map' is missing"
+refuses chameleon '{"vocabulary_map": [4, 5]}' "$pictures"
+refuses chameleon '{"vocabulary_map": {"IMGIMGAZ": 4, "x": 5, "IMGIMGBZ": 6}}' "$pictures"
+refuses chameleon '{"vocabulary_map": {"IMGIMGAZ": 52, "IMGIMGBZ": 53}}' "$pictures"
+refuses chameleon '{"vocabulary_map": {"IMGIMGAZ": -1, "IMGIMGBZ": 0}}' "$pictures"
+refuses chameleon '{"vocabulary_map": {"IMGIMGAZ": "4"}}' "$pictures"
+refuses chameleon '{"swin_norm": 1}' "key 'swin_norm': found 1, expected true or false"
+refuses chameleon '{"head_dim": 4}' "key 'head_dim': found 4, expected null"
+with chameleon '{"vocabulary_map": {"IMGIMGAZ": 9}}'
+holds "chameleon: parts of pictures can be read" test "$status" = 0
+refuse "chameleon: … but not predicted" 1 "element 4: found token 9, expected none from 9 to 9: the model never predicts" \
+    eval --model model --tokens tokens.jsonl --policy h2o --budget 5
+refuses gpt_neox_japanese '{"intermediate_multiple_size": 0}' "key 'intermediate_multiple_size': found 0"
+refuses gpt_neox_japanese '{"hidden_size": 100000, "intermediate_multiple_size": 5000}' \
+    "key 'intermediate_multiple_size': found 5000, expected at most 10.8 / hidden_size"
+refuses gpt_neox_japanese '{"rope_scaling": {"type": "linear", "factor": 2.0}}' "key 'rope_scaling': .*expected null"
+refuses cosmos3_edge '{"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 50.0}}' \
+    "key 'rope_parameters.rope_type': found \"linear\", expected \"default\""
 refuses dory '{"recurrent_kv_cache_mode": "last_loop"}' "key 'recurrent_kv_cache_mode': found \"last_loop\", expected"
 run generate --model "$SH_GOLDEN/checkpoints/modern/dory" --tokens tokens.jsonl --policy h2o --budget 5 \
     --positions cache --max-tokens 2

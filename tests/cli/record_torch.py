@@ -95,7 +95,8 @@ def load(folder, tokens):
     """The model as transformers reads and runs it, or why it does not."""
     causal, why = transformers.AutoModelForCausalLM, None
     ways = (causal, {}), (transformers.AutoModelForImageTextToText, {}), (causal, {"experts_implementation": "eager"})
-    for kind, how in ways:
+    # For Emu3, the first way makes the text part alone, and it finds no weights for it.
+    for kind, how in ways[folder.endswith("/emu3_vision"):]:
         try:
             model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **how).eval()
             with torch.no_grad():

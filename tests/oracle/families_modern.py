@@ -111,6 +111,13 @@ MOLMO_EYES = dict(
     adapter_config=dict(hidden_size=4, intermediate_size=4, num_attention_heads=1, num_key_value_heads=1, head_dim=4,
                         vision_feature_layer=[0], text_hidden_size=16))
 
+# A GroupNorm of its has 32 parts; nothing of it is kept.
+QUANTISER = dict(base_channels=32, channel_multiplier=[1], num_res_blocks=1, attn_resolutions=[], embed_dim=4,
+                 latent_channels=4, resolution=32, num_embeddings=4, codebook_size=4, hidden_size=32)
+PICTURES = {"<image>": 3, "a": 10} | {f"IMGIMG{c}Z": 48 + i for i, c in enumerate("ABCD")}
+EDGE_EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, patch_size=2,
+                 num_patches=4)
+
 
 def cases():
     return {
@@ -563,7 +570,29 @@ def cases():
             hc_lowrank=7, eos_token_id=[21, 47], ple_layer_ids=[2], ple_embed_dim=9, ngram_size=2, heads_per_ngram=3,
             seed=7, linear_num_key_heads=3, linear_num_value_heads=3, num_experts=4, output_gate_type="sigmoid",
             norm_topk_prob=False, rms_norm_eps=1e-3, attention_bias=True,
-            rope_parameters=ROPE | {"partial_rotary_factor": 0.5}))}
+            rope_parameters=ROPE | {"partial_rotary_factor": 0.5})),
+        "emu3": make_config("emu3_text_model", **SMALL, num_hidden_layers=2),
+        "emu3_vision": make_config("emu3", vq_config=QUANTISER, vocabulary_map={"<image>": 3}, text_config=SMALL | dict(
+            num_hidden_layers=2, head_dim=6, rms_norm_eps=1e-3, rope_parameters=ROPE | {
+                "rope_type": "linear", "factor": 3.0})),
+        "chameleon": make_config(
+            "chameleon", **SMALL | dict(vocab_size=53), num_hidden_layers=2, vq_config=QUANTISER,
+            vocabulary_map=PICTURES),
+        "chameleon_swin": make_config(
+            "chameleon", **SMALL | dict(num_key_value_heads=4, vocab_size=53), num_hidden_layers=2, vq_config=QUANTISER,
+            vocabulary_map=PICTURES, swin_norm=True, attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3,
+            rope_parameters=ROPE | {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}),
+        "gpt_neox_japanese": make_config("gpt_neox_japanese", **BERT | dict(intermediate_size=64), num_hidden_layers=2),
+        "gpt_neox_japanese_part": make_config(
+            "gpt_neox_japanese", **BERT | dict(intermediate_size=64), num_hidden_layers=2, intermediate_multiple_size=3,
+            tie_word_embeddings=False, rotary_pct=0.5, rotary_emb_base=500, hidden_act="relu", layer_norm_eps=1e-3),
+        "cosmos3_edge": make_config(
+            "cosmos3_edge", vision_config=EDGE_EYES, projector_hidden_size=4, text_config=SMALL | dict(
+                num_hidden_layers=2, head_dim=8, rope_parameters=THREE)),
+        "cosmos3_edge_names": make_config(
+            "cosmos3_edge", vision_config=EDGE_EYES, projector_hidden_size=4, text_config=SMALL | dict(
+                num_hidden_layers=2, head_dim=8, attention_bias=True, mlp_bias=True, hidden_act="silu",
+                rms_norm_eps=1e-3, rope_parameters=THREE | {"rope_theta": 500.0}))}
 
 
 def stack_heads(rows):
@@ -592,9 +621,12 @@ def calm(model):
                 x.mul_(start).add_(start - start * start)
 
 
+NEVER = -1e30           # shears' logit of a token that never comes next, such as a part of a picture
+
+
 def run(model, tokens):
     inputs = []
-    body = getattr(model, "model", None)
+    body = getattr(model, "model", getattr(model, "gpt_neox_japanese", None))
     body = getattr(body, "text_model", getattr(body, "language_model", body))
     layers = body.layers if body else model.transformer.h
     if model.config.model_type == "longcat_flash":      # of both halves: the norms read what these read
@@ -610,7 +642,7 @@ def run(model, tokens):
     inputs = [x[:, 0] if x.dim() == 3 else x for x in inputs]       # the first of several streams
     inputs = [x[:, :model.config.get_text_config().hidden_size] if streams(model) else x for x in inputs]
     return {"attn": stack_heads(scores), "hidden": torch.stack(inputs),
-            "final": out.hidden_states[-1][0], "logits": out.logits[0]}
+            "final": out.hidden_states[-1][0], "logits": out.logits[0].clamp(min=NEVER)}
 
 
 def become_mimo(place):
@@ -748,8 +780,8 @@ def become_phi(place):
 
 def drop_eyes(place):
     tensors = load_file(place / "model.safetensors")
-    save_file({name: x for name, x in tensors.items() if not re.search(r"\.(visual|vision_|multi_modal_)", name)},
-              place / "model.safetensors")
+    eyes = r"\.(visual|vision_|multi_modal_)|\b(vqmodel|projector|patch_merger)\b"
+    save_file({name: x for name, x in tensors.items() if not re.search(eyes, name)}, place / "model.safetensors")
 
 
 def become_chat(place):
@@ -800,7 +832,8 @@ def as_published(name, place):
         "qwen2_5_omni": become_thinker, "qwen3_omni_moe": become_thinker, "internvl_chat": become_chat,
         "internlm2": become_internlm2, "phi4_multimodal_published": become_phi, "dory_published": become_dory,
         "glm5_next": drop_eyes, "glm5_next_published": drop_eyes, "molmo2": become_molmo, "molmo2_olmo": drop_eyes,
-        "qwen4_exp": drop_eyes}
+        "qwen4_exp": drop_eyes, "emu3_vision": drop_eyes, "chameleon": drop_eyes, "chameleon_swin": drop_eyes,
+        "cosmos3_edge": drop_eyes, "cosmos3_edge_names": drop_eyes}
     change.get(name, lambda place: None)(place)
 
 
@@ -813,6 +846,13 @@ def show_sinks():
         kind.eager_attention_forward = attend
 
 
+def new_model(kind, config):
+    if config.model_type == "emu3_text_model":          # no name among the automatic ones
+        config._attn_implementation = "eager"
+        return t.Emu3ForCausalLM(config).float().eval()
+    return kind.from_config(config, attn_implementation="eager").float().eval()
+
+
 def make(folder, names):
     torch.set_num_threads(1)
     show_sinks()
@@ -823,9 +863,9 @@ def make(folder, names):
         text, kind = config, t.AutoModelForCausalLM
         if hasattr(config, "text_config"):
             text, kind = config.text_config, t.AutoModelForMultimodalLM
-        elif config.model_type == "mistral4":           # where transformers files it
+        elif config.model_type in ("mistral4", "chameleon"):        # where transformers files them
             kind = t.AutoModelForMultimodalLM
-        model = kind.from_config(config, attn_implementation="eager").float().eval()
+        model = new_model(kind, config)
         g = torch.Generator().manual_seed(seed)
         fill(model, seed)
         calm(model)
@@ -836,7 +876,7 @@ def make(folder, names):
         place = pathlib.Path(folder) / name
         # The names that transformers has in memory, where published files have others.
         model.save_pretrained(place, save_original_format=name not in (
-            "mistral_large4_shared", "glm5_next", "molmo2_olmo", "qwen4_exp_text"))
+            "mistral_large4_shared", "glm5_next", "molmo2_olmo", "qwen4_exp_text", "cosmos3_edge"))
         (place / "generation_config.json").unlink(missing_ok=True)
         kinds = ["full_attention"] * passes(text) if passes(text) else getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or \
             ["full_attention"] * (text.num_hidden_layers - len(getattr(text, "cross_attention_layers", [])))

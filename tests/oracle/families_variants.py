@@ -19,7 +19,7 @@ import warnings
 import torch
 from safetensors.torch import save_file
 
-from families_modern import calm, passes, show_sinks, stack_heads, streams
+from families_modern import NEVER, calm, new_model, passes, show_sinks, stack_heads, streams
 
 LENGTHS = (9, 44)
 ASIDE = set("""architectures torch_dtype dtype transformers_version bos_token_id eos_token_id pad_token_id use_cache
@@ -153,7 +153,7 @@ def reference(model, vocab):
         if hidden[0].dim() == 2 and len(hidden) == len(kinds) and not passes(text):
             tensors[f"s{i}.hidden"] = torch.stack(hidden).contiguous()
         tensors[f"s{i}.final"] = out.hidden_states[-1][0].contiguous() if hidden[0].dim() == 2 else None
-        tensors[f"s{i}.logits"] = out.logits[0].contiguous()
+        tensors[f"s{i}.logits"] = out.logits[0].clamp(min=NEVER).contiguous()
         if not all(torch.isfinite(t).all() for t in tensors.values() if t is not None):
             raise ValueError("not finite")
         sequences.append({"id": f"s{i}", "tokens": ids[0].tolist()})
@@ -178,9 +178,9 @@ def make(folder, place, change, seed):
     (place / "config.json").write_text(text)
     try:
         read = transformers.AutoConfig.from_pretrained(place)
-        kind = transformers.AutoModelForCausalLM if inner is config and inner["model_type"] != "mistral4" \
-            else transformers.AutoModelForMultimodalLM
-        model = kind.from_config(read, attn_implementation="eager").float().eval()
+        kind = transformers.AutoModelForCausalLM if inner is config and inner["model_type"] not in (
+            "mistral4", "chameleon") else transformers.AutoModelForMultimodalLM
+        model = new_model(kind, read)
         fill(model, seed)
         calm(model)
         model.save_pretrained(place)

@@ -29,6 +29,7 @@ LATENT = dict(num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_rope_hea
               v_head_dim=8, head_dim=4)
 LAYERS = {"lfm": ["conv", "full_attention"], "minicpm": ["linear_attention", "full_attention"]}
 WHOLE = {"perception_lm": {"vision_config": {"model_args": {"embed_dim": 8}}},
+         "emu3": {"vocabulary_map": {"<image>": 3}}, "cosmos3_edge": {"projector_hidden_size": 4},
          "molmo2": {"adapter_config": {"vision_feature_layer": [0]}},
          "granite4_vision": {"downsample_rate": "1/2", "deepstack_layer_map": [], "spatial_target_layers": []}}
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
@@ -36,6 +37,7 @@ TEXT = {"mistral_large4": {"kv_source_layers": [0, 1], "no_rope_layers": [1, 0],
                            "mlp_layer_types": ["dense", "sparse"]},
         "cohere_compass": {"layer_types": ["sliding_attention", "full_attention"],
                            "rope_parameters": {"sliding_attention": ROPE, "full_attention": None}},
+        "cosmos3_edge": {"rope_parameters": ROPE | {"mrope_section": [1, 2, 1]}},
         "mllama": {"num_hidden_layers": 3, "cross_attention_layers": [1]},
         "ernie4_5_vl_moe": {"moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": [12, 6],
                             "mlp_layer_types": ["dense", "sparse"], "rope_parameters": ROPE | {"mrope_section": [1, 1, 2]}},

@@ -81,7 +81,10 @@
     X(dory, dory) X(dory, dory_published) X(recurrent_gemma, recurrent_gemma) \
     X(recurrent_gemma, recurrent_gemma_wide) X(molmo2, molmo2) X(molmo2, molmo2_olmo) \
     X(openai_gpt, openai_gpt) X(ctrl, ctrl) X(qwen4_exp, qwen4_exp) \
-    X(qwen4_exp, qwen4_exp_text)
+    X(qwen4_exp, qwen4_exp_text) X(emu3, emu3) X(emu3, emu3_vision) X(chameleon, chameleon) \
+    X(chameleon, chameleon_swin) X(gpt_neox_japanese, gpt_neox_japanese) \
+    X(gpt_neox_japanese, gpt_neox_japanese_part) X(cosmos3_edge, cosmos3_edge) \
+    X(cosmos3_edge, cosmos3_edge_names)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

@@ -25,15 +25,22 @@ static int open_model(struct sh_text_source *s, struct sh_err *e)
     return (s->tokenizer = sh_text_tokenizer(s->path, a->n_vocab, e)) ? 0 : -1;
 }
 
-/* The output head may have rows for the first tokens alone (sh_arch.n_out): others are read and never predicted. */
-static int check_predicted(const struct sh_text_source *s, int n_out, struct sh_err *e)
+/* Some tokens are read and never predicted (sh_arch_predicts): those without a row of the output head, and parts of
+ * pictures. */
+static int check_predicted(const struct sh_text_source *s, const struct sh_arch *a, struct sh_err *e)
 {
-    for (int i = 0; i < s->texts.n && n_out; i++) {
+    for (int i = 0; i < s->texts.n && (a->n_out || a->n_mute); i++) {
         const struct sh_trace_sequence *t = &s->texts.sequence[i];
-        for (int k = 1; k < t->n_tokens; k++)
-            if (t->tokens[k] >= n_out)
+        for (int k = 1; k < t->n_tokens; k++) {
+            int token = t->tokens[k];
+            if (sh_arch_predicts(a, token))
+                continue;
+            if (a->n_out && token >= a->n_out)
                 return sh_fail(e, "sequence %d, element %d: found token %d, expected at most %d: the output head has "
-                               "no row for it", i + 1, k, t->tokens[k], n_out - 1);
+                               "no row for it", i + 1, k, token, a->n_out - 1);
+            return sh_fail(e, "sequence %d, element %d: found token %d, expected none from %d to %d: the model never "
+                           "predicts these parts of pictures", i + 1, k, token, a->mute, a->mute + a->n_mute - 1);
+        }
     }
     return 0;
 }
@@ -56,7 +63,7 @@ int sh_text_source_open(struct sh_text_source *s, struct sh_err *e)
         bad = sh_fail(e, "%s: found no sequence, expected a text of at least %d token%s",
                       s->jsonl ? s->jsonl : s->tokens ? s->tokens : s->text->at[0], s->least > 1 ? s->least : 1,
                       s->least > 1 ? "s" : "");
-    return bad ? -1 : check_predicted(s, a->n_out, e);
+    return bad ? -1 : check_predicted(s, a, e);
 }
 
 void sh_text_source_close(struct sh_text_source *s)

@@ -147,6 +147,36 @@ int sh_config_members(const struct sh_config *c, const char *object, const char 
     return 0;
 }
 
+int sh_config_run(const struct sh_config *c, const char *object, const char *prefix, int most, int *first, int *n,
+                  struct sh_err *e)
+{
+    json_t *map = value_of(c, object), *v;
+    const char *member;
+    unsigned char *seen = xcalloc((size_t)most / 8 + 1, 1);
+    int low = most, high = -1, found = 0, bad = map && !json_is_object(map);
+    json_object_foreach(map, member, v) {
+        json_int_t i = json_integer_value(v);
+        if (strncmp(member, prefix, strlen(prefix)))
+            continue;
+        if ((bad = !json_is_integer(v) || i < 0 || i >= most))
+            break;
+        found += !(seen[i / 8] >> i % 8 & 1);
+        seen[i / 8] = (unsigned char)(seen[i / 8] | 1 << i % 8);
+        low = i < low ? (int)i : low;
+        high = i > high ? (int)i : high;
+    }
+    free(seen);
+    if (bad || (found && high - low + 1 != found)) {
+        char expected[120];
+        snprintf(expected, sizeof expected, "an object that gives successive whole numbers below %d to %.20s…", most,
+                 prefix);
+        return sh_config_refuse(c, object, expected, e);
+    }
+    *first = found ? low : 0;
+    *n = found;
+    return 0;
+}
+
 const char *sh_config_key_at(const struct sh_config *c, const char *key, int i)
 {
     void *at = json_object_iter(value_of(c, key));

@@ -66,6 +66,10 @@ int sh_config_real(const struct sh_config *c, const char *key, double max, float
 int sh_config_below(const struct sh_config *c, const char *key, double least, float *out, struct sh_err *e);
 /* A list of n numbers above 0. -1 also if the key is absent. */
 int sh_config_reals(const struct sh_config *c, const char *key, double max, float *out, int n, struct sh_err *e);
+/* The numbers of all members of an object whose names begin with `prefix`: *first and those after it, *n together,
+ * below `most`. *n is 0 without such members. */
+int sh_config_run(const struct sh_config *c, const char *object, const char *prefix, int most, int *first, int *n,
+                  struct sh_err *e);
 int sh_config_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);
 /* A flag outside text_config. */
 int sh_config_outer_flag(const struct sh_config *c, const char *key, int *out, struct sh_err *e);

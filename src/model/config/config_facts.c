@@ -179,13 +179,16 @@ static void from_table(const struct sh_family *family, const struct sh_arch *sha
     f->head_gate = numbers_of(family, &a, SH_ATTN_GATE_W, attends) > 0 && a.gates_heads;
 }
 
-/* What the head has besides the final norm and the last product, less a norm that the first layer lacks. */
+/* What the head has besides the final norm and the last product, and a bias that only the last layer has, less a norm
+ * that the first layer lacks. */
 static void from_ends(const struct sh_family *family, const struct sh_arch *a, struct sh_kv_facts *f)
 {
     static const enum sh_role of_head[] = {SH_HEAD_DENSE_W, SH_HEAD_DENSE_B, SH_HEAD_NORM_W, SH_HEAD_NORM_B,
                                            SH_LOGIT_FACTOR};
     for (size_t i = 0; i < sizeof of_head / sizeof *of_head; i++)
         f->ends_more += numbers_of(family, a, of_head[i], -1);
+    if (a->last_out_bias && a->n_layer > 1)
+        f->ends_more += numbers_of(family, a, SH_O_B, a->n_layer - 1);
     if (a->first_bare)
         f->ends_more -= numbers_of(family, a, SH_ATTN_NORM_W, a->n_layer - 1) +
                         numbers_of(family, a, SH_ATTN_NORM_B, a->n_layer - 1);

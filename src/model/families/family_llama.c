@@ -72,6 +72,15 @@ const struct sh_family sh_family_iquestcoder = {
     .keys = sh_llama_keys, .params = sh_llama_params, .gguf = &sh_llama_gguf,
     .only = SH_WORDS("clip_qkv=null", "use_sliding_window=false"), .finish = sh_config_whole_rope};
 
+/* ---- the text part of Emu3 (BAAI, 2024), which reads pictures as tokens ---- */
+
+const struct sh_family sh_family_emu3 = {
+    .special = "LLaMA's tables",
+    .name = "emu3", .model_types = SH_WORDS("emu3_text_model"), .architectures = SH_WORDS("Emu3ForCausalLM"),
+    .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START_WITH(1e-5f, 1e6f), .n_kv_head = 8, .flags = SH_LLAMA_FLAGS},
+    .keys = sh_llama_keys, .params = sh_llama_params, .finish = sh_config_whole_rope};
+
 /* ---- Mistral (Jiang et al., 2023): LLaMA with a window in every layer; later releases have none ---- */
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)

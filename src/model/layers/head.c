@@ -246,6 +246,8 @@ int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, floa
         for (size_t k = 0; c->head_softcap > 0 && k < (size_t)n * out; k++)
             to[k] = c->head_softcap * tanhf(to[k] / c->head_softcap);
         spread(to, n, out, vocab);
+        for (size_t k = 0; k < (size_t)n * (size_t)c->n_mute; k++)
+            to[k / (size_t)c->n_mute * vocab + (size_t)c->mute + k % (size_t)c->n_mute] = NEVER;
     }
     return 0;
 }
@@ -255,11 +257,11 @@ int sh_head_rows(const struct sh_head *h)
     return h->rows;
 }
 
-/* A soft cap or a factor, rounded, can make numbers equal that were not. */
+/* A soft cap or a factor, rounded, can make numbers equal that were not; tokens that never come next could be best. */
 int sh_head_can_choose(const struct sh_head *h)
 {
     int scaled = h->arch->logit_scale < 1 || h->arch->logit_scale > 1;
-    return h->b->best && !(h->arch->head_softcap > 0) && !scaled;
+    return h->b->best && !(h->arch->head_softcap > 0) && !scaled && !h->arch->n_mute;
 }
 
 int sh_head_choose(struct sh_head *h, const void *hidden, int first, int rows, struct sh_best *out, struct sh_err *e)

@@ -241,6 +241,10 @@ static void norm_heads(const struct sh_layer *l, const struct sh_arch *c, struct
     struct sh_norm a = {.out = heads, .x = heads, .weight = w == SH_N_ROLE ? NULL : l->vector[w],
                         .bias = bias == SH_N_ROLE ? NULL : l->vector[bias],
                         .n_own = c->flags & SH_QK_NORM_EACH ? n : 0, .eps = c->norm_eps, .kind = c->norm};
+    if (c->qk_layer_eps > 0) {
+        a.eps = c->qk_layer_eps;
+        a.kind = SH_NORM_LAYER;
+    }
     l->b->norm(l->d, &a);
 }
 

@@ -183,7 +183,7 @@ struct sh_head *sh_head_new(const struct sh_backend *b, struct sh_dev *d, struct
 void sh_head_free(struct sh_head *h);                           /* NULL is fine */
 
 /* Logits of rows [first, first + rows) of hidden [.., sh_arch_row] f32 on the device, into logits [rows, n_vocab] on
- * the host; tokens without a row of the head (sh_arch.n_out) get -1e30. Waits for the device and reports its errors,
+ * the host; tokens that never come next (sh_arch_predicts) get -1e30. Waits for the device and reports its errors,
  * earlier ones included. */
 int sh_head_run(struct sh_head *h, const void *hidden, int first, int rows, float *logits, struct sh_err *e);
 
