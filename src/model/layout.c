@@ -103,9 +103,9 @@ static int block_of(enum sh_role role)
     static const unsigned char blocks[SH_N_ROLE] = {
         [SH_Q_W] = 1, [SH_Q_B] = 1, [SH_K_W] = 1, [SH_K_B] = 1, [SH_V_W] = 1, [SH_V_B] = 1, [SH_O_W] = 1, [SH_O_B] = 1,
         [SH_Q_NORM_W] = 1, [SH_K_NORM_W] = 1, [SH_Q_NORM_B] = 1, [SH_K_NORM_B] = 1, [SH_O_NORM_W] = 1,
-        [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1, [SH_Q_A_W] = 1, [SH_Q_A_NORM_W] = 1, [SH_Q_B_W] = 1,
-        [SH_KV_A_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_KV_B_W] = 1, [SH_Q_A_B] = 1, [SH_KV_A_B] = 1, [SH_K_B_W] = 1,
-        [SH_LAMBDA_Q_1] = 1, [SH_LAMBDA_K_1] = 1, [SH_LAMBDA_Q_2] = 1, [SH_LAMBDA_K_2] = 1,
+        [SH_O_NORM_B] = 1, [SH_ATTN_GATE_W] = 1, [SH_ATTN_GATE_B] = 1, [SH_Q_A_W] = 1, [SH_Q_A_NORM_W] = 1,
+        [SH_Q_B_W] = 1, [SH_KV_A_W] = 1, [SH_KV_A_NORM_W] = 1, [SH_KV_B_W] = 1, [SH_Q_A_B] = 1, [SH_KV_A_B] = 1,
+        [SH_K_B_W] = 1, [SH_LAMBDA_Q_1] = 1, [SH_LAMBDA_K_1] = 1, [SH_LAMBDA_Q_2] = 1, [SH_LAMBDA_K_2] = 1,
         [SH_KEY_BIAS_W] = 1, [SH_KEY_BIAS_B] = 1, [SH_KEY_DECAY] = 1, [SH_QUERY_LOG] = 1, [SH_QUERY_KEPT] = 1,
         [SH_QUERY_FACTOR] = 1, [SH_ATTN_GATE_FACTOR] = 1, [SH_GATE_FACTOR] = 3, [SH_UP_FACTOR] = 3,
         [SH_V_B_W] = 1, [SH_RECUR_CONV_K] = 2, [SH_RECUR_CONV_V] = 2, [SH_RECUR_A_IN_W] = 2, [SH_RECUR_Z_IN_W] = 2,

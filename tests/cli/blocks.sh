@@ -134,6 +134,10 @@ with chameleon '{"vocabulary_map": {"IMGIMGAZ": 9}}'
 holds "chameleon: parts of pictures can be read" test "$status" = 0
 refuse "chameleon: … but not predicted" 1 "element 4: found token 9, expected none from 9 to 9: the model never predicts" \
     eval --model model --tokens tokens.jsonl --policy h2o --budget 5
+refuses kosmos2 '{"pad_token_id": -1}' "key 'pad_token_id': found -1"
+refuses kosmos2 '{"pad_token_id": 1001}' "key 'pad_token_id': found 1001, expected a whole number from 0 to 1000"
+refuses kosmos2 '{"add_cross_attention": true}' "key 'add_cross_attention': found true, expected false"
+refuses kosmos2 '{"embed_dim": 18, "attention_heads": 4}' "key 'embed_dim': found 18, expected a multiple of 'attention_heads'"
 refuses gpt_neox_japanese '{"intermediate_multiple_size": 0}' "key 'intermediate_multiple_size': found 0"
 refuses gpt_neox_japanese '{"hidden_size": 100000, "intermediate_multiple_size": 5000}' \
     "key 'intermediate_multiple_size': found 5000, expected at most 10.8 / hidden_size"

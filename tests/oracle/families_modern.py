@@ -115,6 +115,7 @@ MOLMO_EYES = dict(
 QUANTISER = dict(base_channels=32, channel_multiplier=[1], num_res_blocks=1, attn_resolutions=[], embed_dim=4,
                  latent_channels=4, resolution=32, num_embeddings=4, codebook_size=4, hidden_size=32)
 PICTURES = {"<image>": 3, "a": 10} | {f"IMGIMG{c}Z": 48 + i for i, c in enumerate("ABCD")}
+KOSMOS = dict(vocab_size=48, embed_dim=16, layers=2, ffn_dim=24, attention_heads=4, max_position_embeddings=64)
 EDGE_EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, patch_size=2,
                  num_patches=4)
 
@@ -592,7 +593,12 @@ def cases():
         "cosmos3_edge_names": make_config(
             "cosmos3_edge", vision_config=EDGE_EYES, projector_hidden_size=4, text_config=SMALL | dict(
                 num_hidden_layers=2, head_dim=8, attention_bias=True, mlp_bias=True, hidden_act="silu",
-                rms_norm_eps=1e-3, rope_parameters=THREE | {"rope_theta": 500.0}))}
+                rms_norm_eps=1e-3, rope_parameters=THREE | {"rope_theta": 500.0})),
+        "kosmos2": make_config("kosmos-2", vision_config=EYES, latent_query_num=2, text_config=KOSMOS),
+        "kosmos2_pad": make_config(
+            "kosmos-2", vision_config=EYES, latent_query_num=2, tie_word_embeddings=False, text_config=KOSMOS | dict(
+                tie_word_embeddings=False, pad_token_id=0, scale_embedding=False, activation_function="relu",
+                layer_norm_eps=1e-3))}
 
 
 def stack_heads(rows):
@@ -780,7 +786,7 @@ def become_phi(place):
 
 def drop_eyes(place):
     tensors = load_file(place / "model.safetensors")
-    eyes = r"\.(visual|vision_|multi_modal_)|\b(vqmodel|projector|patch_merger)\b"
+    eyes = r"\.(visual|vision_|multi_modal_)|\b(vqmodel|projector|patch_merger|vision_model|image_to_text_projection)\b"
     save_file({name: x for name, x in tensors.items() if not re.search(eyes, name)}, place / "model.safetensors")
 
 
@@ -833,7 +839,7 @@ def as_published(name, place):
         "internlm2": become_internlm2, "phi4_multimodal_published": become_phi, "dory_published": become_dory,
         "glm5_next": drop_eyes, "glm5_next_published": drop_eyes, "molmo2": become_molmo, "molmo2_olmo": drop_eyes,
         "qwen4_exp": drop_eyes, "emu3_vision": drop_eyes, "chameleon": drop_eyes, "chameleon_swin": drop_eyes,
-        "cosmos3_edge": drop_eyes, "cosmos3_edge_names": drop_eyes}
+        "cosmos3_edge": drop_eyes, "cosmos3_edge_names": drop_eyes, "kosmos2": drop_eyes, "kosmos2_pad": drop_eyes}
     change.get(name, lambda place: None)(place)
 
 
@@ -853,6 +859,11 @@ def new_model(kind, config):
     return kind.from_config(config, attn_implementation="eager").float().eval()
 
 
+def speaker(model):
+    """What can be called with a text alone: Kosmos-2 as a whole wants a picture."""
+    return model.text_model if model.config.model_type == "kosmos-2" else model
+
+
 def make(folder, names):
     torch.set_num_threads(1)
     show_sinks()
@@ -866,6 +877,7 @@ def make(folder, names):
         elif config.model_type in ("mistral4", "chameleon"):        # where transformers files them
             kind = t.AutoModelForMultimodalLM
         model = new_model(kind, config)
+        speaks = speaker(model)
         g = torch.Generator().manual_seed(seed)
         fill(model, seed)
         calm(model)
@@ -884,14 +896,14 @@ def make(folder, names):
         tensors = {}
         for i, n in enumerate((9, 26)):
             tokens = torch.randint(3, SMALL["vocab_size"], (1, n), generator=g)
-            tensors |= {f"s{i}.{key}": x.contiguous() for key, x in run(model, tokens).items()}
+            tensors |= {f"s{i}.{key}": x.contiguous() for key, x in run(speaks, tokens).items()}
             ref["sequences"].append({"id": f"s{i}", "tokens": tokens[0].tolist()})
             if not i:
-                model.generation_config.eos_token_id = None
+                speaks.generation_config.eos_token_id = None
                 with torch.no_grad():
                     # With a cache, minimax takes positions from layer 0, which has none if it is linear, and zamba2
                     # has no limit of the steps.
-                    more = model.generate(tokens, do_sample=False, max_new_tokens=12,
+                    more = speaks.generate(tokens, do_sample=False, max_new_tokens=12,
                                           use_cache=config.model_type not in ("minimax", "zamba2"))
                 ref["sequences"][0]["greedy"] = more[0, n:].tolist()
         as_published(name, place)

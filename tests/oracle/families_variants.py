@@ -19,7 +19,7 @@ import warnings
 import torch
 from safetensors.torch import save_file
 
-from families_modern import NEVER, calm, new_model, passes, show_sinks, stack_heads, streams
+from families_modern import NEVER, calm, new_model, passes, speaker, show_sinks, stack_heads, streams
 
 LENGTHS = (9, 44)
 ASIDE = set("""architectures torch_dtype dtype transformers_version bos_token_id eos_token_id pad_token_id use_cache
@@ -185,7 +185,7 @@ def make(folder, place, change, seed):
         calm(model)
         model.save_pretrained(place)
         (place / "config.json").write_text(text)
-        tensors, sequences, layers = reference(model, inner["vocab_size"])
+        tensors, sequences, layers = reference(speaker(model), inner["vocab_size"])
     except Exception as why:  # noqa: BLE001: whatever transformers raises, the variant is none
         shutil.rmtree(place)
         return f"left out: {type(why).__name__}: {str(why)[:80]!r}"

@@ -38,6 +38,7 @@ TEXT = {"mistral_large4": {"kv_source_layers": [0, 1], "no_rope_layers": [1, 0],
         "cohere_compass": {"layer_types": ["sliding_attention", "full_attention"],
                            "rope_parameters": {"sliding_attention": ROPE, "full_attention": None}},
         "cosmos3_edge": {"rope_parameters": ROPE | {"mrope_section": [1, 2, 1]}},
+        "kosmos-2": {"embed_dim": 32, "layers": 2, "ffn_dim": 24, "attention_heads": 4},
         "mllama": {"num_hidden_layers": 3, "cross_attention_layers": [1]},
         "ernie4_5_vl_moe": {"moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": [12, 6],
                             "mlp_layer_types": ["dense", "sparse"], "rope_parameters": ROPE | {"mrope_section": [1, 1, 2]}},
@@ -116,7 +117,9 @@ def off(shears, folder, kind, name):
     model = getattr(t, name)(config_of(kind)).eval().float()
     tokens = randomise(model)
     with torch.no_grad():
-        logits = model(input_ids=tokens, use_cache=False).logits[0].double().numpy()
+        # Kosmos-2 as a whole wants a picture.
+        speaks = model.text_model if kind == "kosmos-2" else model
+        logits = speaks(input_ids=tokens, use_cache=False).logits[0].double().numpy()
     model.save_pretrained(folder)
     mend(folder)
     (folder / "ids").write_text(json.dumps(tokens[0].tolist()) + "\n")

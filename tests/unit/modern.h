@@ -84,7 +84,7 @@
     X(qwen4_exp, qwen4_exp_text) X(emu3, emu3) X(emu3, emu3_vision) X(chameleon, chameleon) \
     X(chameleon, chameleon_swin) X(gpt_neox_japanese, gpt_neox_japanese) \
     X(gpt_neox_japanese, gpt_neox_japanese_part) X(cosmos3_edge, cosmos3_edge) \
-    X(cosmos3_edge, cosmos3_edge_names)
+    X(cosmos3_edge, cosmos3_edge_names) X(kosmos2, kosmos2) X(kosmos2, kosmos2_pad)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

@@ -125,8 +125,9 @@ static long long numbers_of(const struct sh_family *family, const struct sh_arch
 static void from_table(const struct sh_family *family, const struct sh_arch *shape, struct sh_kv_facts *f)
 {
     static const enum sh_role norms[] = {SH_ATTN_NORM_W, SH_MLP_NORM_W, SH_ATTN_POST_W, SH_MLP_POST_W};
-    static const enum sh_role more[] = {SH_Q_NORM_B, SH_K_NORM_B, SH_O_NORM_W, SH_DOWN_NORM_W, SH_ACT_AP, SH_ACT_AN,
-                                        SH_ACT_BETA, SH_ACT_EPS, SH_Q_A_B, SH_KV_A_B, SH_ATTN_GATE_B,
+    static const enum sh_role more[] = {SH_Q_NORM_B, SH_K_NORM_B, SH_O_NORM_W, SH_O_NORM_B, SH_DOWN_NORM_W,
+                                        SH_DOWN_NORM_B, SH_ACT_AP, SH_ACT_AN, SH_ACT_BETA, SH_ACT_EPS, SH_Q_A_B,
+                                        SH_KV_A_B, SH_ATTN_GATE_B,
                                         SH_LAMBDA_Q_1, SH_LAMBDA_K_1, SH_LAMBDA_Q_2, SH_LAMBDA_K_2, SH_QUERY_LOG,
                                         SH_QUERY_KEPT, SH_QUERY_FACTOR, SH_ATTN_GATE_FACTOR, SH_GATE_FACTOR,
                                         SH_UP_FACTOR, SH_ATTN_RATE, SH_MLP_RATE};

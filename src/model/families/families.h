@@ -26,7 +26,7 @@
     X(smallthinker) X(deepseek_moe) X(arctic) X(openelm) X(deci) \
     X(mistral_large4) X(flint) X(phi4_multimodal) X(lara_mini) X(cohere_compass) \
     X(modernbert_decoder) X(dory) X(glm5_next) X(deepseek_v4) X(recurrent_gemma) X(molmo2) \
-    X(openai_gpt) X(ctrl) X(qwen4_exp) X(emu3) X(chameleon) X(gpt_neox_japanese) X(cosmos3_edge)
+    X(openai_gpt) X(ctrl) X(qwen4_exp) X(emu3) X(chameleon) X(gpt_neox_japanese) X(cosmos3_edge) X(kosmos2)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)

@@ -18,12 +18,12 @@ const char *const sh_wrappers[] = {
     "HyperCLOVAXVisionV2ForConditionalGeneration", "Idefics2ForConditionalGeneration",
     "Idefics3ForConditionalGeneration", "InternVLChatModel", "InternVLForConditionalGeneration",
     "JanusForConditionalGeneration", "KimiK25ForConditionalGeneration", "Kimi_K25ForConditionalGeneration",
-    "Lfm2VlForConditionalGeneration", "Lfm3VlForConditionalGeneration", "LightOnOcrForConditionalGeneration",
-    "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration", "LlavaNextVideoForConditionalGeneration",
-    "LlavaOnevisionForConditionalGeneration", "MiniCPMOcrForConditionalGeneration",
-    "MiniCPMV4_6ForConditionalGeneration", "MiniCPMV4_7ForConditionalGeneration", "Mistral3ForConditionalGeneration",
-    "MistralLarge4ForConditionalGeneration", "MllamaForConditionalGeneration", "Molmo2ForConditionalGeneration",
-    "MossTranscribeDiarizeForConditionalGeneration", "Ovis2ForConditionalGeneration",
+    "Kosmos2ForConditionalGeneration", "Lfm2VlForConditionalGeneration", "Lfm3VlForConditionalGeneration",
+    "LightOnOcrForConditionalGeneration", "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration",
+    "LlavaNextVideoForConditionalGeneration", "LlavaOnevisionForConditionalGeneration",
+    "MiniCPMOcrForConditionalGeneration", "MiniCPMV4_6ForConditionalGeneration", "MiniCPMV4_7ForConditionalGeneration",
+    "Mistral3ForConditionalGeneration", "MistralLarge4ForConditionalGeneration", "MllamaForConditionalGeneration",
+    "Molmo2ForConditionalGeneration", "MossTranscribeDiarizeForConditionalGeneration", "Ovis2ForConditionalGeneration",
     "PaddleOCRVLForConditionalGeneration", "PerceptionLMForConditionalGeneration", "QianfanOCRForConditionalGeneration",
     "Qwen2AudioForConditionalGeneration", "Qwen2VLForConditionalGeneration", "Qwen2_5OmniForConditionalGeneration",
     "Qwen2_5OmniModel", "Qwen2_5OmniThinkerForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration",
@@ -41,13 +41,13 @@ const struct sh_wrapped_part sh_wrapped_parts[] = {
 const struct sh_wrapped_sizes sh_wrapped_sizes[] = {
     {"cohere2", 40, 8192, 64, 0, 22528, 256000}, {"cohere_compass", 40, 8192, 64, 0, 22528, 256000},
     {"cosmos3_edge", 28, 2048, 16, 8, 9216, 131072}, {"emu3", 32, 4096, 32, 8, 14336, 184622},
-    {"llama", 32, 4096, 32, 0, 11008, 32000},
+    {"kosmos2", 24, 2048, 32, 0, 8192, 65037}, {"llama", 32, 4096, 32, 0, 11008, 32000},
     {"mistral", 32, 4096, 32, 8, 14336, 32000}, {"mistral_large4", 72, 6144, 64, 64, 24576, 204800},
     {"molmo2", 36, 4096, 32, 8, 12288, 151936}, {"qwen2", 32, 4096, 32, 32, 22016, 151936},
     {NULL, 0, 0, 0, 0, 0, 0}};
 
 /* The first is that of older files, whose head is language_model.lm_head; those of Omni have thinker.lm_head, and those
- * of Emu3 text_model.lm_head. */
+ * of Emu3 and Kosmos-2 text_model.lm_head. */
 const char *const sh_wrapper_prefixes[] = {"language_model.model.", "model.language_model.", "model.text_model.",
                                            "text_model.model.", "model.", "", "thinker.model.",
                                            "thinker.model.language_model.", NULL};

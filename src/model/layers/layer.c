@@ -334,7 +334,7 @@ static struct sh_mat finished(const struct sh_layer *l, const struct sh_activati
     } else if (c->flags & SH_HAS_SUB_NORM) {
         if (c->flags & SH_ATTENTION_GATE)
             gate_values(l, a, mixed, mixed, x);
-        sh_layer_norm(l, c, sub, mixed, SH_O_NORM_W, SH_N_ROLE, 0);
+        sh_layer_norm(l, c, sub, mixed, SH_O_NORM_W, SH_O_NORM_B, 0);
     } else {
         gate_values(l, a, sub, mixed, x);
     }
@@ -493,7 +493,7 @@ static void feed_forward(const struct sh_layer *l, const struct sh_activations *
     }
     if (c->flags & SH_HAS_SUB_NORM) {
         sh_layer_feed(l, a, wide, x, &w, SH_LIMITS_OTHERS);
-        sh_layer_norm(l, c, up, wide, SH_DOWN_NORM_W, SH_N_ROLE, 0);
+        sh_layer_norm(l, c, up, wide, SH_DOWN_NORM_W, SH_DOWN_NORM_B, 0);
     } else {
         sh_layer_feed(l, a, up, x, &w, SH_LIMITS_OTHERS);
     }
