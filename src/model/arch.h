@@ -220,10 +220,13 @@ struct sh_arch {
     int waves_of_half;                      /* SH_POS_WAVES: frequencies by i / half, else by i / (half - 1) */
     enum sh_type type;                      /* type that the config states; each tensor has its own */
     float final_eps;                        /* norm_eps of the norm after the last layer; 0: norm_eps */
+    float post_eps;                         /* … of the norms of blocks' outputs (SH_NORM_BOTH); 0: norm_eps */
+    int final_whole;                        /* SH_NORM_PLUS_ONE: not for the norm after the last layer */
     float norm_eps, scale;                  /* attention scores = scale * q k                     */
     float qk_layer_eps;                     /* SH_HAS_QK_NORM: queries and keys have layer norms with this epsilon; */
                                             /* 0: they are normed as all else is                  */
     int last_out_bias;                      /* SH_HAS_OUT_BIAS: only in the last layer            */
+    float query_scale;                      /* SH_HAS_QK_NORM: factor of queries after their norm; 0: 1 */
     struct sh_loop loop;
     float learned_start, rate_start;        /* nGPT (ngpt.c): the number that is stored for a learned factor, and the */
                                             /* value of a rate, before training; 0: none          */

@@ -97,6 +97,11 @@ int sh_role_is_norm(enum sh_role role)
     return norms[role];
 }
 
+int sh_role_is_less_one(enum sh_role role, const struct sh_arch *a)
+{
+    return sh_role_is_norm(role) && a->flags & SH_NORM_PLUS_ONE && !(a->final_whole && role == SH_FINAL_NORM_W);
+}
+
 /* Attention's, of recurrent layers, of feed-forward blocks: 1, 2, 3; 0: others. */
 static int block_of(enum sh_role role)
 {

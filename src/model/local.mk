@@ -129,6 +129,7 @@ libmodel_a_SOURCES = \
 	%D%/families/family_molmo2.c \
 	%D%/families/family_modernbert.c \
 	%D%/families/family_mpt.c \
+	%D%/families/family_muse.c \
 	%D%/families/family_nanochat.c \
 	%D%/families/family_nemotron.c \
 	%D%/families/family_nemotron_h.c \

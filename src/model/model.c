@@ -143,7 +143,7 @@ static void make(const struct sh_model *m, const struct bound *b, int layer)
     size_t n = (size_t)b->rows * (size_t)b->cols;
     enum sh_role role = b->param->role;
     int one = role == SH_RECUR_NORM_W || role == SH_QUERY_KEPT ||
-              (sh_role_is_norm(role) && !(m->arch.flags & SH_NORM_PLUS_ONE));
+              (sh_role_is_norm(role) && !sh_role_is_less_one(role, &m->arch));
     /* The roles of the embedding's norm, which draws no numbers, are newer: without them a seed keeps its meaning. */
     uint64_t stream = role < SH_EMBED_NORM_W ? role : role - (SH_LAYER_ROLE - SH_EMBED_NORM_W);
     layer = sh_bound_is_again(m, b, layer) ? sh_arch_block_layer(&m->arch, layer) : layer;

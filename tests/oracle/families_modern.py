@@ -30,7 +30,8 @@ SMALL = dict(vocab_size=48, hidden_size=16, num_attention_heads=4, num_key_value
 MAMBA = dict(mamba_n_heads=4, mamba_d_state=6)
 IN_TURNS = ["sliding_attention", "full_attention", "sliding_attention"]
 make_config = t.AutoConfig.for_model
-ATTENDS = ("full_attention", "sliding_attention", "indexed_attention", "hybrid", "minimax_m3_sparse")
+ATTENDS = ("full_attention", "sliding_attention", "indexed_attention", "hybrid", "minimax_m3_sparse",
+           "reference_sliding_attention")
 BLOCKS = dict(head_dim=6, mamba_num_heads=4, mamba_head_dim=8, n_groups=2, ssm_state_size=6)
 TURNS = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"])
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
@@ -118,6 +119,20 @@ PICTURES = {"<image>": 3, "a": 10} | {f"IMGIMG{c}Z": 48 + i for i, c in enumerat
 KOSMOS = dict(vocab_size=48, embed_dim=16, layers=2, ffn_dim=24, attention_heads=4, max_position_embeddings=64)
 EDGE_EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, patch_size=2,
                  num_patches=4)
+HUNYUAN_EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, patch_size=2,
+                    out_hidden_size=16, max_image_size=8, min_image_size=4, img_max_token_num=4)
+ALPHA = {"rope_type": "dynamic", "alpha": 100.0, "factor": 1.0, "rope_theta": 10000.0}
+SAM = dict(hidden_size=4, output_channels=2, num_hidden_layers=1, num_attention_heads=1, image_size=4, patch_size=2,
+           window_size=2, global_attn_indexes=[0], mlp_dim=4, downsample_channels=[2, 4])
+OCR_EYES = dict(sam_config=SAM, encoder_config=dict(
+    vocab_size=8, hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, num_key_value_heads=1))
+UNLIMITED_EYES = dict(sam_config=SAM, encoder_config=dict(
+    hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, image_size=4, patch_size=2))
+DOCLING_EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, image_size=8,
+                    patch_size=2, out_hidden_size=16, scale_factor=2, deepstack_visual_indexes=[0])
+
+MUSE_EYES = dict(hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, patch_size=2,
+                 pos_emb_height=2, pos_emb_width=2)
 
 
 def cases():
@@ -598,7 +613,35 @@ def cases():
         "kosmos2_pad": make_config(
             "kosmos-2", vision_config=EYES, latent_query_num=2, tie_word_embeddings=False, text_config=KOSMOS | dict(
                 tie_word_embeddings=False, pad_token_id=0, scale_embedding=False, activation_function="relu",
-                layer_norm_eps=1e-3))}
+                layer_norm_eps=1e-3)),
+        "hunyuan_vl": make_config("hunyuan_vl", vision_config=HUNYUAN_EYES, text_config=SMALL | dict(
+            num_hidden_layers=2, head_dim=8, rope_parameters=ALPHA | {"mrope_section": [1, 1, 1, 1]})),
+        "hunyuan_vl_published": make_config("hunyuan_vl", vision_config=HUNYUAN_EYES, text_config=SMALL | dict(
+            num_hidden_layers=2, head_dim=6, attention_bias=True, rope_parameters=ALPHA | {"mrope_section": [2, 1]})),
+        "deepseek_ocr2": make_config("deepseek_ocr2", vision_config=OCR_EYES, text_config=SMALL | EXPERTS | dict(
+            num_hidden_layers=2, n_routed_experts=4, mlp_layer_types=["sparse", "dense"], routed_scaling_factor=1.4)),
+        "deepseek_ocr2_groups": make_config("deepseek_ocr2", vision_config=OCR_EYES, text_config=SMALL | EXPERTS | dict(
+            num_hidden_layers=2, n_routed_experts=6, n_group=3, topk_group=2, topk_method="group_limited_greedy",
+            n_shared_experts=1, mlp_layer_types=["sparse", "sparse"], attention_bias=True)),
+        "unlimited_ocr": make_config("unlimited_ocr", vision_config=UNLIMITED_EYES, text_config=SMALL | EXPERTS | {
+            "num_hidden_layers": 2, "num_key_value_heads": 4, "n_routed_experts": 4, "sliding_window": 40}),
+        "granite_docling": make_config(
+            "granite_docling", vision_config=DOCLING_EYES, text_config=SMALL | FACTORS | dict(num_hidden_layers=2)),
+        "granite_docling_untied": make_config(
+            "granite_docling", vision_config=DOCLING_EYES, tie_word_embeddings=False, text_config=SMALL | dict(
+                num_hidden_layers=2, mlp_bias=True, attention_bias=True)),
+        "dbrx_saved": t.DbrxConfig(
+            d_model=16, n_heads=4, n_layers=2, max_seq_len=64, vocab_size=48, bos_token_id=1, eos_token_id=2,
+            attn_config=dict(kv_n_heads=2, clip_qkv=0.6, rope_theta=500.0), rope_parameters=ROPE | {"rope_theta": 500.0},
+            ffn_config=dict(ffn_hidden_size=12, moe_num_experts=4, moe_top_k=2)),
+        "muse_glimmer": make_config(
+            "muse_glimmer", vision_config=MUSE_EYES, out_hidden_size=16, projector_hidden_size=4, text_config=SMALL | dict(
+                num_hidden_layers=3, head_dim=6, sliding_window=10, output_multiplier=0.7, final_logit_softcapping=3.0)),
+        "muse_glimmer_mixed": make_config(
+            "muse_glimmer", vision_config=MUSE_EYES, out_hidden_size=16, projector_hidden_size=4, text_config=SMALL | dict(
+                num_hidden_layers=2, head_dim=8, sliding_window=10, attention_bias=True, post_norm_eps=1e-2,
+                qk_scale_factor=1.7, layer_types=["full_attention", "sliding_attention"],
+                layer_rope_theta=[500.0, 0], rope_parameters=ROPE | {"rope_theta": 500.0}))}
 
 
 def stack_heads(rows):
@@ -634,7 +677,7 @@ def run(model, tokens):
     inputs = []
     body = getattr(model, "model", getattr(model, "gpt_neox_japanese", None))
     body = getattr(body, "text_model", getattr(body, "language_model", body))
-    layers = body.layers if body else model.transformer.h
+    layers = body.layers if body else getattr(model.transformer, "h", None) or model.transformer.blocks
     if model.config.model_type == "longcat_flash":      # of both halves: the norms read what these read
         layers = [norm for layer in layers for norm in layer.input_layernorm]
     hooks = [layer.register_forward_pre_hook(
@@ -786,8 +829,24 @@ def become_phi(place):
 
 def drop_eyes(place):
     tensors = load_file(place / "model.safetensors")
-    eyes = r"\.(visual|vision_|multi_modal_)|\b(vqmodel|projector|patch_merger|vision_model|image_to_text_projection)\b"
+    eyes = (r"\.(visual|vision_|multi_modal_)|"
+            r"\b(vqmodel|projector|patch_merger|vision_model|image_to_text_projection|sam_model|qwen2_model)\b")
     save_file({name: x for name, x in tensors.items() if not re.search(eyes, name)}, place / "model.safetensors")
+
+
+def become_hunyuan(place):
+    """HunyuanOCR as published: no text_config, older names of keys and of the scaling."""
+    drop_eyes(place)
+    path = place / "config.json"
+    config = json.loads(path.read_text())
+    text = config.pop("text_config")
+    rope = text.pop("rope_parameters")
+    sections = rope.pop("mrope_section")
+    config |= {key: value for key, value in text.items() if key != "model_type"} | {
+        "attention_head_dim": text["head_dim"], "org_vocab_size": text["vocab_size"],
+        "rope_theta": rope.pop("rope_theta"),
+        "rope_scaling": {"type": "xdrope", "alpha": rope["alpha"], "factor": 1.0, "xdrope_section": sections}}
+    path.write_text(json.dumps(config, indent=2) + "\n")
 
 
 def become_chat(place):
@@ -839,7 +898,10 @@ def as_published(name, place):
         "internlm2": become_internlm2, "phi4_multimodal_published": become_phi, "dory_published": become_dory,
         "glm5_next": drop_eyes, "glm5_next_published": drop_eyes, "molmo2": become_molmo, "molmo2_olmo": drop_eyes,
         "qwen4_exp": drop_eyes, "emu3_vision": drop_eyes, "chameleon": drop_eyes, "chameleon_swin": drop_eyes,
-        "cosmos3_edge": drop_eyes, "cosmos3_edge_names": drop_eyes, "kosmos2": drop_eyes, "kosmos2_pad": drop_eyes}
+        "cosmos3_edge": drop_eyes, "cosmos3_edge_names": drop_eyes, "kosmos2": drop_eyes, "kosmos2_pad": drop_eyes,
+        "hunyuan_vl_published": become_hunyuan, "deepseek_ocr2": drop_eyes,
+        "deepseek_ocr2_groups": drop_eyes, "unlimited_ocr": drop_eyes, "granite_docling": drop_eyes,
+        "granite_docling_untied": drop_eyes, "muse_glimmer": drop_eyes, "muse_glimmer_mixed": drop_eyes}
     change.get(name, lambda place: None)(place)
 
 

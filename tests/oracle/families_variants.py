@@ -62,7 +62,8 @@ def others(key, value, config):
         return list(SCALINGS)
     if key == "rope_parameters" and isinstance(value, dict) and "rope_theta" in value:
         return [dict(s, rope_theta=value["rope_theta"],
-                     **{k: v for k, v in value.items() if k in ("partial_rotary_factor", "llama_4_scaling_beta")})
+                     **{k: v for k, v in value.items()
+                        if k in ("partial_rotary_factor", "llama_4_scaling_beta", "mrope_section")})
                 for s in SCALINGS] + [dict(value, rope_theta=77.0)]
     if key == "rope_parameters" and isinstance(value, dict):       # of each kind of layers
         return [dict(value, **{kind: other}) for kind, own in value.items()
@@ -178,9 +179,9 @@ def make(folder, place, change, seed):
     (place / "config.json").write_text(text)
     try:
         read = transformers.AutoConfig.from_pretrained(place)
-        kind = transformers.AutoModelForCausalLM if inner is config and inner["model_type"] not in (
-            "mistral4", "chameleon") else transformers.AutoModelForMultimodalLM
-        model = new_model(kind, read)
+        is_plain = inner is config and not hasattr(read, "text_config") and inner["model_type"] not in (
+            "mistral4", "chameleon")
+        model = new_model(transformers.AutoModelForCausalLM if is_plain else transformers.AutoModelForMultimodalLM, read)
         fill(model, seed)
         calm(model)
         model.save_pretrained(place)

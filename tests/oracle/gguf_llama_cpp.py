@@ -11,7 +11,7 @@ otherwise (layers of DeepSeek lite, streams of Gemma 3n, windows of EXAONE 4 and
 Llama 4), chooses groups of experts
 in one way, has no least step of Nemotron-H and no factor of LFM2-MoE's experts, and rounds the range of YaRN's correction; shapes that rest on these differ or are refused. It leaves out
 biases and the factor of experts of MiMo-V2, takes Laguna's windows from a period alone and Step's divisors of frequencies as if whole heads rotated, and
-may know no activation of BitNet but SiLU. It refuses DeciLM where the first layer has no attention, and forgets
+may know no activation of BitNet but SiLU. Texts of HunyuanVL have position 0 in a fourth section. It refuses DeciLM where the first layer has no attention, and forgets
 attention where a layer has no feed-forward block."""
 import json
 import pathlib

@@ -429,6 +429,8 @@ class File:
             turning = self.d // 2
         if self.kind == "hunyuan_v1_dense" and r.get("alpha"):
             base, kind = base * r["alpha"] ** (self.d / (self.d - 2)), None
+        if self.kind == "hunyuan_vl":
+            key("rope.scaling.alpha", FLOAT, r["alpha"])
         key("rope.freq_base", FLOAT, base)
         key("rope.dimension_count", U32, turning)
         if r.get("mrope_section"):

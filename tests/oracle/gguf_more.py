@@ -38,6 +38,7 @@ ENDS = {"model.tok_embeddings.weight": "token_embd.weight", "output.weight": "ou
 class More(Hybrid):
     arches = {"internlm2": ("internlm2", True, INTERN), "glm": ("chatglm", False, {}),
               "bitnet": ("bitnet", False, BITNET), "paddleocr_vl": ("paddleocr", False, {}),
+              "hunyuan_vl": ("hunyuan_vl", False, {}),
               "kimi_linear": ("kimi-linear", False, KIMI),
               "mimo_v2_flash": ("mimo2", False, {}), "laguna": ("laguna", False, GATES),
               "solar_open": ("glm4moe", False, AFTER), "glm4v_moe": ("glm4moe", False, AFTER),
@@ -55,13 +56,14 @@ class More(Hybrid):
     def lacks_keys(config):
         r = config.get("rope_parameters") or {}
         return (config["model_type"] == "kimi_linear" and config["attention_bias"]) or \
+            (config["model_type"] == "hunyuan_vl" and config.get("attention_bias")) or \
             config.get("kda_safe_gate") is False or (config["model_type"] == "mistral4" and r.get("mscale") != r.get("mscale_all_dim"))
 
     def kinds(self):
         return ["full_attention"] * self.layers         # what gguf_hybrid.py says of others does not hold
 
     def take(self, name, t):
-        if re.search(r"vision|visual|mlp_AR|^vit_", name):
+        if re.search(r"vision|visual|mlp_AR|^vit[_.]", name):
             return None
         if self.kind in GLM or self.kind == "glm4v_moe":
             name = name.replace("model.language_model.", "model.")

@@ -31,6 +31,7 @@ LAYERS = {"lfm": ["conv", "full_attention"], "minicpm": ["linear_attention", "fu
 WHOLE = {"perception_lm": {"vision_config": {"model_args": {"embed_dim": 8}}},
          "emu3": {"vocabulary_map": {"<image>": 3}}, "cosmos3_edge": {"projector_hidden_size": 4},
          "molmo2": {"adapter_config": {"vision_feature_layer": [0]}},
+         "granite_docling": {"vision_config": {"out_hidden_size": 32}},
          "granite4_vision": {"downsample_rate": "1/2", "deepstack_layer_map": [], "spatial_target_layers": []}}
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 TEXT = {"mistral_large4": {"kv_source_layers": [0, 1], "no_rope_layers": [1, 0], "q_lora_rank": None,
@@ -42,6 +43,9 @@ TEXT = {"mistral_large4": {"kv_source_layers": [0, 1], "no_rope_layers": [1, 0],
         "mllama": {"num_hidden_layers": 3, "cross_attention_layers": [1]},
         "ernie4_5_vl_moe": {"moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": [12, 6],
                             "mlp_layer_types": ["dense", "sparse"], "rope_parameters": ROPE | {"mrope_section": [1, 1, 2]}},
+        "hunyuan_vl": {"rope_parameters": ROPE | {"mrope_section": [1, 1, 1, 1]}},
+        "deepseek_ocr2": {"mlp_layer_types": ["dense", "sparse"]},
+        "unlimited_ocr": {"mlp_layer_types": ["dense", "sparse"], "num_key_value_heads": 4},
         "paddleocr_vl": {"rope_parameters": ROPE | {"mrope_section": [2, 1, 1]}}}
 TALKERS = ("qwen2_5_omni", "qwen3_omni_moe")     # compute texts by their thinkers, which have types of their own
 WRAPPERS = pathlib.Path(__file__).parents[2] / "src/model/families/wrappers.c"
@@ -77,19 +81,26 @@ def text_keys(kind, keys):
     return own | TEXT.get(kind, {})
 
 
+def shrink(config, text):
+    """Make all parts for pictures and sound small, also parts of parts."""
+    for key in getattr(config, "sub_configs", {}):
+        sub = getattr(config, key, None)
+        if sub is None or sub is text or not hasattr(sub, "to_dict"):
+            continue
+        for name, value in EYES.items():
+            if hasattr(sub, name):
+                old = getattr(sub, name)
+                setattr(sub, name, [value, value] if isinstance(old, (list, tuple)) else value)
+        shrink(sub, text)
+
+
 def config_of(kind):
     usual = t.CONFIG_MAPPING[kind]()
     text = usual.get_text_config()
     keys = text.to_dict()
     name = next((k for k in usual.sub_configs if getattr(usual, k, None) is text), "text_config")
     config = t.CONFIG_MAPPING[kind](**{name: keys | text_keys(kind, keys)}, **WHOLE.get(kind, {}))
-    for sub in map(lambda k: getattr(config, k, None), config.sub_configs):
-        if sub is None or sub is config.get_text_config() or not hasattr(sub, "to_dict"):
-            continue
-        for key, value in EYES.items():
-            if hasattr(sub, key):
-                old = getattr(sub, key)
-                setattr(sub, key, [value, value] if isinstance(old, (list, tuple)) else value)
+    shrink(config, config.get_text_config())
     return config
 
 

@@ -84,7 +84,11 @@
     X(qwen4_exp, qwen4_exp_text) X(emu3, emu3) X(emu3, emu3_vision) X(chameleon, chameleon) \
     X(chameleon, chameleon_swin) X(gpt_neox_japanese, gpt_neox_japanese) \
     X(gpt_neox_japanese, gpt_neox_japanese_part) X(cosmos3_edge, cosmos3_edge) \
-    X(cosmos3_edge, cosmos3_edge_names) X(kosmos2, kosmos2) X(kosmos2, kosmos2_pad)
+    X(cosmos3_edge, cosmos3_edge_names) X(kosmos2, kosmos2) X(kosmos2, kosmos2_pad) \
+    X(hunyuan_vl, hunyuan_vl) X(hunyuan_vl, hunyuan_vl_published) \
+    X(deepseek_ocr2, deepseek_ocr2) X(deepseek_ocr2, deepseek_ocr2_groups) X(unlimited_ocr, unlimited_ocr) \
+    X(granite_docling, granite_docling) X(granite_docling, granite_docling_untied) X(dbrx, dbrx_saved) \
+    X(muse_glimmer, muse_glimmer) X(muse_glimmer, muse_glimmer_mixed)
 
 /* Is the family among them? */
 static inline int is_modern(const char *family)

@@ -26,7 +26,8 @@
     X(smallthinker) X(deepseek_moe) X(arctic) X(openelm) X(deci) \
     X(mistral_large4) X(flint) X(phi4_multimodal) X(lara_mini) X(cohere_compass) \
     X(modernbert_decoder) X(dory) X(glm5_next) X(deepseek_v4) X(recurrent_gemma) X(molmo2) \
-    X(openai_gpt) X(ctrl) X(qwen4_exp) X(emu3) X(chameleon) X(gpt_neox_japanese) X(cosmos3_edge) X(kosmos2)
+    X(openai_gpt) X(ctrl) X(qwen4_exp) X(emu3) X(chameleon) X(gpt_neox_japanese) X(cosmos3_edge) X(kosmos2) \
+    X(hunyuan_vl) X(deepseek_ocr2) X(unlimited_ocr) X(granite_docling) X(muse_glimmer)
 
 #define SH_FAMILY_DECLARE(name) extern const struct sh_family sh_family_##name;
 SH_FAMILIES(SH_FAMILY_DECLARE)
@@ -43,6 +44,9 @@ extern const char *const sh_llama_prefixes[];
 /* `architectures` of models whose text part is of a family here, and the prefixes of its tensors' names; NULL ends. */
 extern const char *const sh_wrappers[], *const sh_wrapper_prefixes[];
 
+/* Whether the head of such a text part is the embedding: as the outer config alone says; `usual`: if it does not. */
+int sh_wrapper_head(struct sh_arch *a, const struct sh_config *c, int usual, struct sh_err *e);
+
 /* Models whose text part is not in text_config: it is in `part` of the object `outer`, or of the whole config if outer
  * is NULL. A NULL architecture ends. */
 struct sh_wrapped_part { const char *architecture, *outer, *part; };
@@ -57,11 +61,11 @@ extern const struct sh_gguf_form sh_llama_gguf;
 extern const struct sh_gguf_form sh_gguf_qwen2_moe, sh_gguf_qwen3_moe, sh_gguf_qwen3_vl_moe, sh_gguf_olmoe,
     sh_gguf_phimoe, sh_gguf_gpt_oss, sh_gguf_glm4_moe, sh_gguf_dots1, sh_gguf_minimax_m2, sh_gguf_afmoe,
     sh_gguf_ernie4_5_moe, sh_gguf_deepseek, sh_gguf_granitemoe, sh_gguf_granite, sh_gguf_cohere, sh_gguf_cohere2,
-    sh_gguf_olmo, sh_gguf_olmo2, sh_gguf_arcee, sh_gguf_ministral3, sh_gguf_hunyuan_v1_dense, sh_gguf_ernie4_5,
-    sh_gguf_gemma, sh_gguf_exaone4, sh_gguf_smollm3, sh_gguf_seed_oss, sh_gguf_glm4, sh_gguf_stablelm, sh_gguf_phi,
-    sh_gguf_starcoder2, sh_gguf_gpt_bigcode, sh_gguf_nemotron, sh_gguf_falcon, sh_gguf_mpt, sh_gguf_qwen3_next,
-    sh_gguf_qwen3_5, sh_gguf_qwen3_5_moe, sh_gguf_gemma3n, sh_gguf_gemma4, sh_gguf_llama4, sh_gguf_apertus,
-    sh_gguf_granitemoehybrid, sh_gguf_jamba, sh_gguf_nemotron_h, sh_gguf_lfm2, sh_gguf_lfm2_moe,
+    sh_gguf_olmo, sh_gguf_olmo2, sh_gguf_arcee, sh_gguf_ministral3, sh_gguf_hunyuan_v1_dense, sh_gguf_hunyuan_vl,
+    sh_gguf_ernie4_5, sh_gguf_gemma, sh_gguf_exaone4, sh_gguf_smollm3, sh_gguf_seed_oss, sh_gguf_glm4, sh_gguf_stablelm,
+    sh_gguf_phi, sh_gguf_starcoder2, sh_gguf_gpt_bigcode, sh_gguf_nemotron, sh_gguf_falcon, sh_gguf_mpt,
+    sh_gguf_qwen3_next, sh_gguf_qwen3_5, sh_gguf_qwen3_5_moe, sh_gguf_gemma3n, sh_gguf_gemma4, sh_gguf_llama4,
+    sh_gguf_apertus, sh_gguf_granitemoehybrid, sh_gguf_jamba, sh_gguf_nemotron_h, sh_gguf_lfm2, sh_gguf_lfm2_moe,
     sh_gguf_hunyuan_v1_moe, sh_gguf_exaone_moe, sh_gguf_exaone, sh_gguf_sarvam_moe, sh_gguf_hy_v3, sh_gguf_mellum,
     sh_gguf_cohere2_moe, sh_gguf_deepseek_v32, sh_gguf_glm_moe_dsa, sh_gguf_granite_swa, sh_gguf_jais2,
     sh_gguf_falcon_h1, sh_gguf_minicpm, sh_gguf_orion, sh_gguf_xverse, sh_gguf_glm, sh_gguf_qwen, sh_gguf_bailing_moe,

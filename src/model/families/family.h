@@ -80,6 +80,7 @@ enum sh_role {
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */
 
 int sh_role_is_norm(enum sh_role role);     /* a norm's weight                                    */
+int sh_role_is_less_one(enum sh_role role, const struct sh_arch *a);    /* … that is stored less 1 */
 
 /* A named dimension, so that a wrong shape can be explained by the config keys that determine it. */
 enum sh_dim {
@@ -240,7 +241,8 @@ enum sh_gguf_trait {
     SH_GGUF_KV_BY_KIND = 4194304,           /* layers with a window have twice as many KV heads; values a width of */
                                             /* their own                                          */
     SH_GGUF_HALF_TURNS = 8388608,           /* layers without a window rotate half of rope.dimension_count */
-    SH_GGUF_UNEVEN = 16777216               /* layers may differ in their heads and feed-forward widths */
+    SH_GGUF_UNEVEN = 16777216,              /* layers may differ in their heads and feed-forward widths */
+    SH_GGUF_FOUR_SECTIONS = 33554432        /* rope.dimension_sections may have four: a text has its position in all */
 };
 
 struct sh_gguf_item {                       /* a key that is taken over as it is                  */

@@ -31,16 +31,15 @@ static const struct sh_param params[] = {
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    int power = 1;
+    static const char power[] = "ffn_config.moe_normalize_expert_weights";
+    float norm = 1;                     /* 1.0 in the files that transformers writes                  */
     a->flags &= ~(unsigned)(SH_HAS_BIAS | SH_HAS_OUT_BIAS | SH_HAS_MLP_BIAS);
     a->mix.width = a->d_ff;
-    if (sh_config_is_null(c, "ffn_config.moe_normalize_expert_weights"))
-        power = 0;
-    else if (sh_config_count(c, "ffn_config.moe_normalize_expert_weights", 100, &power, e))
+    if (sh_config_real(c, power, 1e6, &norm, e))
         return -1;
-    if (power > 1)
-        return sh_config_refuse(c, "ffn_config.moe_normalize_expert_weights", "1 or null", e);
-    a->flags |= power ? SH_MIX_NORMED : 0u;
+    if (norm < 1 || norm > 1)
+        return sh_config_refuse(c, power, "1 or null", e);
+    a->flags |= sh_config_is_null(c, power) ? 0u : SH_MIX_NORMED;
     return 0;
 }
 

@@ -21,6 +21,21 @@ const struct sh_family sh_family_granite = {
     .keys = keys, .params = sh_llama_params,
     .gguf = &sh_gguf_granite, .finish = sh_granite_finish};
 
+/* The text part of Granite for Docling (2026): Granite with factors by default. */
+static int shape_docling(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
+{
+    a->n_kv_head = sh_config_is_null(c, "num_key_value_heads") ? a->n_head : a->n_kv_head;
+    return sh_wrapper_head(a, c, 1, e);
+}
+
+const struct sh_family sh_family_granite_docling = {
+    .special = "text of Granite for Docling: Granite",
+    .name = "granite_docling", .model_types = SH_WORDS("granite_docling_text"),
+    .architectures = SH_WORDS("GraniteDoclingTextModel"), .prefixes = sh_llama_prefixes,
+    .start = {SH_LLAMA_START_EPS(1e-5f), .n_kv_head = 4, .scale = 0.015625f, .embed_scale = 12,
+              .residual_scale = 0.263f, .logit_scale = 4, .flags = SH_LLAMA_FLAGS | SH_TIED_HEAD},
+    .keys = keys, .params = sh_llama_params, .shape = shape_docling, .finish = sh_granite_finish};
+
 /* Granite's mixtures (2024): the same with experts, gate and up of which are slices of one tensor. */
 #define IN "block_sparse_moe.input_linear.weight"
 

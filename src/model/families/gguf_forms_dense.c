@@ -51,7 +51,13 @@ static const struct sh_gguf_item items_ministral3[] = {
 FORM(ministral3, .arch = "mistral3", .items = items_ministral3, .traits = ROTARY | SH_GGUF_IN_PAIRS);
 
 FORM(arcee, .arch = "arcee", .items = items_llama, .traits = ROTARY | SH_GGUF_IN_PAIRS);
-FORM(hunyuan_v1_dense, .arch = "hunyuan-dense", .items = items_llama, .traits = ROTARY);
+/* The base of the rotation, or that before it is stretched by alpha. */
+static const struct sh_gguf_item items_hunyuan[] = {
+    LLAMA, {.name = "rope.scaling.alpha", .hub = "rope_scaling.alpha", .kind = SH_GGUF_NUMBER, .optional = 2},
+    {.name = NULL}};
+FORM(hunyuan_v1_dense, .arch = "hunyuan-dense", .items = items_hunyuan, .traits = ROTARY);
+/* llama.cpp gives the fourth section of a text position 0, unlike the model's own code. */
+FORM(hunyuan_vl, .arch = "hunyuan_vl", .items = items_hunyuan, .traits = ROTARY | SH_GGUF_FOUR_SECTIONS);
 FORM(ernie4_5, .arch = "ernie4_5", .items = items_llama, .traits = ROTARY);
 FORM(gemma, .arch = "gemma", .items = items_llama, .traits = ROTARY);
 FORM(exaone4, .arch = "exaone4", .items = items_llama,

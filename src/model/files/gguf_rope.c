@@ -337,7 +337,8 @@ static int put_ropes(struct sh_gguf_maker *m, double base, int64_t turning)
     return m->form->traits & SH_GGUF_SHARE ? put_shares(m, turning, whole, local) : 0;
 }
 
-/* Sections of a picture's positions: a text has the same in the first three, and none in the fourth. */
+/* Sections of a picture's positions: a text has the same in the first three and, in most families, none in the
+ * fourth. */
 static int check_sections(struct sh_gguf_maker *m)
 {
     static const char name[] = "rope.dimension_sections";
@@ -346,7 +347,8 @@ static int check_sections(struct sh_gguf_maker *m)
         return 0;
     if (v->kind != SH_GGUF_ARRAY || !sh_gguf_is_whole(v->item))
         return sh_gguf_cannot(m, name, "a list of whole numbers");
-    return v->n > 3 && sh_gguf_whole_at(v, 3) ? sh_gguf_cannot(m, name, "0 as the fourth number") : 0;
+    int still = v->n > 3 && sh_gguf_whole_at(v, 3) && !(m->form->traits & SH_GGUF_FOUR_SECTIONS);
+    return still ? sh_gguf_cannot(m, name, "0 as the fourth number") : 0;
 }
 
 int sh_gguf_put_rope(struct sh_gguf_maker *m)

@@ -215,6 +215,8 @@ void sh_layer_norm(const struct sh_layer *l, const struct sh_arch *c, struct sh_
                    enum sh_role w, enum sh_role bias, int add)
 {
     struct sh_norm a = {.out = out, .x = x, .weight = l->vector[w], .eps = c->norm_eps, .kind = c->norm, .add = add};
+    if ((w == SH_ATTN_POST_W || w == SH_MLP_POST_W) && c->post_eps > 0)
+        a.eps = c->post_eps;
     a.bias = bias == SH_N_ROLE ? NULL : l->vector[bias];
     l->b->norm(l->d, &a);
 }
@@ -253,7 +255,10 @@ static void norm_queries_keys(const struct sh_layer *l, const struct sh_arch *c,
     int is_late = (c->flags & SH_QK_NORM_LATE) != 0;
     if (!(c->flags & SH_HAS_QK_NORM) || is_late != late || (late && !sh_arch_turns(c, l->index)))
         return;
+    struct sh_scatter scale = {.out = a->q, .x = a->q, .by = c->query_scale - 1};
     norm_heads(l, c, a->q, SH_Q_NORM_W, SH_Q_NORM_B);
+    if (c->query_scale > 0)
+        l->b->scatter(l->d, &scale);
     if (!sh_arch_borrows(c, l->index))
         norm_heads(l, c, a->k, SH_K_NORM_W, SH_K_NORM_B);
 }

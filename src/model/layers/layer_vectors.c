@@ -31,7 +31,7 @@ static float vector_factor(const struct sh_arch *c, enum sh_role role)
 int sh_layer_vector(const struct sh_backend *b, struct sh_dev *d, struct sh_model *m, enum sh_role role, int layer,
                     float **out, struct sh_err *e)
 {
-    int less_one = sh_role_is_norm(role) && sh_model_arch(m)->flags & SH_NORM_PLUS_ONE, many = sh_model_count(m, role);
+    int less_one = sh_role_is_less_one(role, sh_model_arch(m)), many = sh_model_count(m, role);
     struct sh_tensor t = {0};
     float *host = NULL, by = vector_factor(sh_model_arch(m), role);
     size_t n = 0;
