@@ -3,7 +3,10 @@
  * the bound meets the target. The mean that the search found fixes the order: from one and a half times that mean down,
  * in small steps from 1.2 times on. Nothing is tried between two budgets after one of them has failed: that would be
  * another chance to be wrong. Nothing is tried above the first, either: an increase need not fall with every token, and
- * a single text that loses much under a large budget would end the walk before it has begun. */
+ * a single text that loses much under a large budget would end the walk before it has begun.
+ *
+ * If the first one fails, a second walk goes from large budgets down to it. A tenth of the probability of being wrong is
+ * kept for it; the first walk has the rest. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +17,12 @@
 #include "src/base/mem.h"
 
 enum { MOST = 512, BATCH = 4 };
-static const double top = 1.2, far = 1.5, near = 1.2, stride = 1.08, step = 1.015;
+static const double top = 1.2, far = 1.5, near = 1.2, stride = 1.08, step = 1.015, spare = 0.1;
+
+double sh_live_level(const struct sh_live_plan *w, int is_second)
+{
+    return 1 - (1 - w->a->confidence) * (is_second ? spare : 1 - spare);
+}
 
 /* The mean after this one, the full cache at first; 0: it was the least. */
 static int next_mean(const struct sh_live_plan *w, int last)
@@ -26,6 +34,16 @@ static int next_mean(const struct sh_live_plan *w, int last)
     int b = (int)(x + 0.5) < last ? (int)(x + 0.5) : last - 1;
     b = b < s->allot.floor ? s->allot.floor : b;
     return b < last ? b : 0;
+}
+
+/* Those of the second walk, which end before the first one of the first walk. */
+static int second_means(const struct sh_live_plan *w, int *mean)
+{
+    const struct sh_live_setting *s = &w->setting[w->best];
+    int n = 0;
+    for (double x = w->n_token / top; s->meets && n < MOST && (int)(x + 0.5) > w->judged[0].mean; x /= stride)
+        mean[n++] = (int)(x + 0.5);
+    return n;
 }
 
 /* Reads these means after those that were judged. 1: all hold; 0: one does not, and those after it are left out. */
@@ -71,6 +89,15 @@ int sh_live_judge(struct sh_live_plan *w, struct sh_err *e)
         holds = judge(w, mean, n, e);
         last = mean[n - 1];
     }
+    if (holds < 0 || w->chosen >= 0 || !w->n_judged)
+        return holds < 0 ? -1 : 0;
+    w->level = sh_live_level(w, 1);
+    n = second_means(w, mean);
+    holds = 1;
+    for (int i = 0; i < n && holds > 0; i += BATCH)
+        holds = judge(w, mean + i, n - i < BATCH ? n - i : BATCH, e);
+    if (w->chosen < 0)
+        w->level = sh_live_level(w, 0);
     return holds < 0 ? -1 : 0;
 }
 

@@ -347,7 +347,7 @@ static void widen(struct sh_live_plan *w)
     if (w->a->sequences || w->a->budget || spare <= 0)
         return;
     most = most < w->n_judge + spare ? most : w->n_judge + spare;
-    w->n_judge = sh_judged_count(s->seen, s->n_seen, w->goal, w->a->confidence, w->n_judge, most);
+    w->n_judge = sh_judged_count(s->seen, s->n_seen, w->goal, w->level, w->n_judge, most);
 }
 
 /* Whether the evidence lacks what the allocator needs, such as a persistence ratio of every head. */
@@ -511,7 +511,7 @@ static int conclude(struct sh_live_plan *w, struct sh_err *e)
     w->kl = sh_live_bound(w, SH_TARGET_KL, c->at, n);
     w->exact = sh_live_bound(w, SH_TARGET_ANSWERS, c->at, n);
     w->is_met = n >= SH_LIVE_LEAST && w->chosen >= 0;
-    int needs = w->is_met || w->a->budget ? 0 : sh_mean_bound_needs(&c->goal, w->goal, w->a->confidence);
+    int needs = w->is_met || w->a->budget ? 0 : sh_mean_bound_needs(&c->goal, w->goal, w->level);
     needs = needs && needs < SH_LIVE_LEAST ? SH_LIVE_LEAST : needs;
     w->more = needs > n ? needs - n : 0;
     fill_plan(w, c);
@@ -525,6 +525,7 @@ int sh_live_plan_make(struct sh_live_plan *w, struct sh_err *e)
 {
     w->began_s = sh_now_s();
     w->chosen = -1;
+    w->level = w->a->budget ? w->a->confidence : sh_live_level(w, 0);
     int bad = open_all(w, e) || search(w, e) ||
               (w->a->budget || w->n_judge < SH_LIVE_LEAST ? look(w, e) : sh_live_judge(w, e)) || conclude(w, e);
     if (bad && w->store && sh_store_was_made(w->store) && sh_store_is_empty(w->store)) {

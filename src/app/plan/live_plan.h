@@ -8,7 +8,9 @@
  *
  * The order of the budgets is fixed before the second part is read, and the first that fails ends the walk: so the
  * probability that any budget that is too small passes is that of a single test (fixed-sequence testing, Maurer 1995),
- * however many budgets are judged, although the budget is chosen on the judged texts themselves. */
+ * however many budgets are judged, although the budget is chosen on the judged texts themselves. If already the first
+ * one fails, a second order is walked, by a stricter bound: both together pass a budget that is too small as seldom as
+ * --confidence says. */
 #ifndef SH_APP_PLAN_LIVE_H
 #define SH_APP_PLAN_LIVE_H
 
@@ -77,6 +79,7 @@ struct sh_live_plan {
     int n_token;                        /* length of the longest text                             */
     int *order, n_search, n_judge;      /* all texts: the searched ones, the judged ones, those not used */
     double goal;                        /* the target, in the unit of `goal` above                */
+    double level;                       /* confidence of the bounds that are computed now         */
     double began_s, read;
     struct sh_progress progress;
     struct sh_live_setting *setting;    /* [n_setting]                                            */
@@ -122,8 +125,10 @@ struct sh_candidate *sh_live_candidates(const struct sh_live_plan *w, const stru
 int sh_live_search(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e);
 int sh_live_meets(const struct sh_live_plan *w, const struct sh_mean_bound *b);
 
-/* live_judge.c: walks down with the best setting; fills judged and chosen. */
+/* live_judge.c: walks down with the best setting; fills judged and chosen. The two walks share 1 - confidence: the
+ * confidence of the bounds of one. */
 int sh_live_judge(struct sh_live_plan *w, struct sh_err *e);
+double sh_live_level(const struct sh_live_plan *w, int is_second);
 /* The judged texts as ids, a line each, to args.judged: they repeat the measurement. */
 int sh_live_write_judged(const struct sh_live_plan *w, struct sh_err *e);
 /* Keeps the plan's figures on the judged texts in the store, where other commands find them like an evaluation. */

@@ -264,8 +264,8 @@ struct sh_mean_bound sh_live_bound(const struct sh_live_plan *w, enum sh_live_ta
         x[i] = of == SH_TARGET_PPL ? at[i].change : of == SH_TARGET_KL ? at[i].kl : at[i].right;
         weight[i] = of == SH_TARGET_PPL ? at[i].tokens : of == SH_TARGET_KL ? at[i].rows : at[i].answers;
     }
-    struct sh_mean_bound b = of == SH_TARGET_ANSWERS ? sh_mean_bound_of_share(x, weight, n, w->a->confidence)
-                                                : sh_mean_bound_of(x, weight, n, w->a->confidence);
+    struct sh_mean_bound b = of == SH_TARGET_ANSWERS ? sh_mean_bound_of_share(x, weight, n, w->level)
+                                                : sh_mean_bound_of(x, weight, n, w->level);
     free(x);
     return b;
 }
