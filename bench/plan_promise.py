@@ -34,7 +34,7 @@ import tempfile
 
 import numpy
 
-from plan_walk import following, high
+from plan_walk import FIRST, SECOND, following, high, second_means
 
 
 def documents(path, characters):
@@ -105,6 +105,17 @@ class Split:
             chosen, mean = mean, following(mean, self.found, self.n_token, self.floor)
         return chosen
 
+    def both_walks(self, judged):
+        """What the program chooses by its bounds over these documents."""
+        bound = lambda level: lambda x, w: high(x[judged], w[judged], level) <= self.goal
+        mean = self.walk(bound(FIRST))
+        for larger in [] if mean or self.found == self.n_token else second_means(
+                following(self.n_token, self.found, self.n_token, self.floor), self.n_token):
+            if not bound(SECOND)(*self.at(larger)):
+                break
+            mean = larger
+        return mean
+
     def draws(self, n, n_judged, seed):
         """(mean, more on the fresh documents, more on all, the oracle's mean) of n plans; mean None: none was met"""
         rng, all_ = numpy.random.default_rng(seed), len(next(iter(self.measured.values()))[0])
@@ -112,7 +123,7 @@ class Split:
         for _ in range(n):
             judged = rng.choice(all_, n_judged)
             fresh = numpy.setdiff1d(numpy.arange(all_), judged)
-            mean = self.walk(lambda x, w: high(x[judged], w[judged], 0.95) <= self.goal)
+            mean = self.both_walks(judged)
             if mean is None:
                 yield None, None, None, oracle
                 continue
@@ -138,8 +149,8 @@ class Split:
         chosen = {"walk": [], "no stop": [], "normal bound": [], "mean alone": []}
         for _ in range(n):
             judged = rng.choice(all_, n_judged)
-            bound = lambda x, w: high(x[judged], w[judged], 0.95) <= self.goal
-            chosen["walk"].append(self.walk(bound))
+            bound = lambda x, w: high(x[judged], w[judged], FIRST) <= self.goal
+            chosen["walk"].append(self.both_walks(judged))
             chosen["no stop"].append(least(bound))
             chosen["normal bound"].append(self.walk(lambda x, w: normal(x[judged], w[judged])))
             chosen["mean alone"].append(self.walk(lambda x, w: x[judged].sum() / w[judged].sum() <= self.goal))

@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from clustered import student                                                   # noqa: E402
 
 TOP, FAR, NEAR, STRIDE, STEP = 1.2, 1.5, 1.2, 1.08, 1.015      # src/app/plan/live_judge.c
-
+FIRST, SECOND = 0.955, 0.995            # confidence of the two walks, together 0.95
 
 student = functools.lru_cache(student)
 
@@ -50,6 +50,15 @@ def following(last, found, length, floor):
         after = min(length / TOP, FAR * found)
     after = max(min(math.floor(after + 0.5), last - 1), floor)
     return after if after < last else 0
+
+
+def second_means(first, length):
+    """Those of the second walk, which is due if the first mean of the first walk fails."""
+    means, x = [], length / TOP
+    while math.floor(x + 0.5) > first:
+        means.append(math.floor(x + 0.5))
+        x /= STRIDE
+    return means
 
 
 def fnv(data):
@@ -124,13 +133,16 @@ class Losses:
         return means
 
 
-def choose(losses, search, judged, target, confidence):
+def choose(losses, search, judged, target):
     least, length = losses.means[0], losses.length
-    found = losses.walk(losses.falling(0.92 * length, 1.04, least), search, target, confidence) or length
+    found = losses.walk(losses.falling(0.92 * length, 1.04, least), search, target, FIRST) or length
     means = [following(length, found, length, 1)]
     while means[-1] > least:
         means.append(following(means[-1], found, length, 1))
-    return losses.walk(means, judged, target, confidence)
+    chosen = losses.walk(means, judged, target, FIRST)
+    if chosen is None and found < length:
+        chosen = losses.walk(second_means(means[0], length), judged, target, SECOND)
+    return chosen
 
 
 def simulate(args, name, losses, seed):
@@ -141,7 +153,7 @@ def simulate(args, name, losses, seed):
         for n in args.judged:
             got, broken, surplus = 0, 0, []
             for _ in range(args.draws):
-                mean = choose(losses, rng.choice(everyone, args.search), rng.choice(everyone, n), goal, 0.95)
+                mean = choose(losses, rng.choice(everyone, args.search), rng.choice(everyone, n), goal)
                 if mean is None:
                     continue
                 got += 1
