@@ -6,6 +6,7 @@
 #if defined __x86_64__ && defined __GNUC__
 #include <cpuid.h>
 #include <stdatomic.h>
+#include <xmmintrin.h>
 
 static int ask(void)
 {
@@ -21,6 +22,23 @@ int sh_cpu_has_f16c(void)
         atomic_store_explicit(&known, has = ask(), memory_order_relaxed);
     return has;
 }
+
+/* Bits of MXCSR. */
+enum { FLUSH_TO_ZERO = 0x8000, DENORMALS_ARE_ZERO = 0x40 };
+
+unsigned sh_cpu_drop_subnormals(void)
+{
+    unsigned was = _mm_getcsr();
+    _mm_setcsr(was | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO);
+    return was;
+}
+
+void sh_cpu_keep_subnormals(unsigned was)
+{
+    _mm_setcsr(was);
+}
 #else
 int sh_cpu_has_f16c(void) { return 0; }
+unsigned sh_cpu_drop_subnormals(void) { return 0; }
+void sh_cpu_keep_subnormals(unsigned was) { (void)was; }
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/base/clones.h"
+#include "src/base/cpu.h"
 
 enum { LANES = 16 };
 
@@ -246,6 +247,8 @@ static void mix_all(const struct sh_slots_attend *a)
 {
     int n = a->n_slot, d = a->v->width, is_wide = holds_lanes();
     const uint16_t *whole = read_in_place(a, a->v);
+    /* Probabilities fall to e^-87 and are divided after that: in some heads most products would be subnormal. */
+    unsigned was = sh_cpu_drop_subnormals();
     for (int c = 0; c < a->group * d; c++)
         a->out[c] = 0;
     if (whole)
@@ -256,6 +259,7 @@ static void mix_all(const struct sh_slots_attend *a)
         for (int g = 0; g < a->group; g++)
             mix(a->probs + (size_t)g * (size_t)n + j, v, m, d, is_wide, a->out + (size_t)(g * d));
     }
+    sh_cpu_keep_subnormals(was);
 }
 
 static float to_bf16(float x)

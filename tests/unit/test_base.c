@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/cpu.h"
 #include "src/base/err.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
@@ -61,6 +62,21 @@ static void thresholds_in_float(void)
 }
 
 /* Reference values of splitmix64 seeded with 1234567 (Vigna's published test vector). */
+static void subnormals(void)
+{
+    volatile float small = 0x1p-120f, factor = 0x1p-10f;
+    unsigned was = sh_cpu_drop_subnormals();
+    volatile float between = small * factor;
+    sh_cpu_keep_subnormals(was);
+    volatile float after = small * factor;
+    CU_ASSERT(after == 0x1p-130f);
+#ifdef __x86_64__
+    CU_ASSERT(between == 0);
+#else
+    CU_ASSERT(between == after);
+#endif
+}
+
 static void rng_reference(void)
 {
     CU_ASSERT(sh_rng(1234567, 0) == 6457827717110365317u);
@@ -298,6 +314,7 @@ int main(void)
         {"f16: rounding at the edges", f16_values},
         {"bf16: every value survives, ties to even", bf16_values},
         {"thresholds: float comparison equals the double one", thresholds_in_float},
+        {"numbers below 2^-126: 0 where they cost time, and there again after that", subnormals},
         {"rng: published values of splitmix64", rng_reference},
         {"Student's t: published quantiles", student_quantiles},
         {"out: text, JSON and CSV come from one tree", writer_renders_one_tree},

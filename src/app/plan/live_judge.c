@@ -5,8 +5,8 @@
  * another chance to be wrong. Nothing is tried above the first, either: an increase need not fall with every token, and
  * a single text that loses much under a large budget would end the walk before it has begun.
  *
- * If the first one fails, a second walk goes from large budgets down to it. A tenth of the probability of being wrong is
- * kept for it; the first walk has the rest. */
+ * If the first one fails, a second walk goes from large budgets down to it. A tenth of the probability of being wrong
+ * is kept for it; the first walk has the rest. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
