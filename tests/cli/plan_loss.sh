@@ -254,6 +254,28 @@ sed -E 's/^\[([0-9]+, [0-9]+),.*/[\1]/' texts.jsonl >pairs.jsonl
 run plan -q --json --model "$model" --tokens pairs.jsonl --target-kl 0.01
 expect "texts of two tokens: one stays" 0 '"mean_tokens": 1,' ''
 
+# The searched texts lose nothing, so the first budget that is judged is too small: the second walk, from large budgets
+# down to that one, with bounds of 99.5 % (2.807: Student's t of 23 degrees of freedom; skewness makes them larger).
+python3 - >two.jsonl <<'P'
+import random
+r = random.Random(5)
+for i in range(40):
+    print([5] * 40 if i < 16 else [r.randrange(4, 128) for _ in range(40)])
+P
+run plan -q --json --model "$model" --tokens two.jsonl --policy h2o:recent=3 --sequences 24 --search-first 16 \
+    --allocator uniform --target-kl 0.02 -o second.json --judged second.jsonl
+cp log/out second.out
+run eval -q --json --model "$model" --tokens second.jsonl --plan second.json
+holds "the first judged budget fails: a second walk finds a larger one, by a stricter bound" python - <<'P'
+import json
+r, live = json.load(open("second.out")), json.load(open("log/out"))["results"][0]
+judged, found = r["judged"], next(s["mean_tokens"] for s in r["searched"] if s["chosen"])
+assert r["status"] == "met" and judged[-1]["mean_tokens"] == int(1.5 * found + 0.5), judged
+assert judged[-1]["bound"] > 0.02 and judged[0]["mean_tokens"] == 33, judged
+assert r["mean_tokens"] > judged[-1]["mean_tokens"] and r["kl_bound"] <= 0.02 and abs(live["kl"] - r["kl"]) < 1e-9
+assert (r["kl_bound"] - r["kl"]) / live["kl_stderr"] >= 2.807, (r["kl_bound"], live)
+P
+
 # ---- not shown ----
 
 run plan -q --json --model "$model" --tokens few.jsonl --policy h2o:recent=3 --target-kl 0.02 -o few.json
