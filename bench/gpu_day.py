@@ -92,28 +92,27 @@ class Heard:
         return "".join(f", {x}" for x in found)
 
 
-def die_with_parent():
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def begin_child():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)          # PR_SET_PDEATHSIG
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
 
 
 class Day:
     def __init__(self, a, files, end):
         self.a, self.files, self.end, self.child = a, files, end, None
         self.bad = 0
-        self.starting, self.interrupt = False, None     # a signal that came while a child was being started
+        self.starting = threading.Lock()
 
     def started(self, command, env):
-        """A child in a group of its own. A signal meanwhile waits: its handler could not stop a child not yet known."""
-        self.starting = True
-        try:
+        """A child in a group of its own, which whoever holds `starting` knows."""
+        with self.starting:
             self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                           stderr=subprocess.PIPE, text=True, errors="replace", bufsize=1,
                                           start_new_session=True, env=os.environ | env, cwd=self.a.work,
-                                          preexec_fn=die_with_parent)
-        finally:
-            self.starting = False
-            if self.interrupt:
-                self.interrupt()
+                                          preexec_fn=begin_child)
 
     def run(self, part):
         left = self.end - time.time()
@@ -140,13 +139,14 @@ class Day:
         for ear in ears:
             ear.join(5)                                 # a grandchild may still hold the pipe
         self.stop_group()
+        self.child = None                               # its number may soon be another's
         self.tell(part, status, time.time() - began, heard)
 
     def stop_group(self):
-        if not self.child:
-            return
+        child = self.child
         try:
-            os.killpg(self.child.pid, signal.SIGKILL)
+            if child:
+                os.killpg(child.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
 
@@ -204,6 +204,7 @@ def main():
     p.add_argument("--top", required=True, help="folder of the sources, or of the unpacked pack")
     p.add_argument("--build", required=True, help="folder of the programs")
     a = p.parse_args()
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)     # of all threads: wait_for_interrupt takes them
     a.emulated = os.environ.get("SHEARS_GPU", "") == "emulated"
     seconds = float(os.environ.get("GPU_DAY_SECONDS", 540))
     end = float(os.environ.get("GPU_DAY_BEGAN", time.time())) + seconds
@@ -212,18 +213,17 @@ def main():
     a.work, ours = work_folder(a.emulated)
     day = Day(a, files, end)
 
-    def interrupted(number, _=None):
-        if day.starting:
-            day.interrupt = lambda: interrupted(number)
-            return
+    def wait_for_interrupt():
+        number = signal.sigwait(STOPS)
         files.say(f"== interrupted by {signal.Signals(number).name}: what came before this line is all there is")
-        day.stop_group()
-        if ours:
-            removed(a.work)
-        os._exit(128 + number)
+        with day.starting:
+            day.stop_group()
+            if ours:
+                removed(a.work)
+            os._exit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, interrupted)
+    # A thread of its own, as a handler could not wait for what the main thread is about to write or to start.
+    threading.Thread(target=wait_for_interrupt, daemon=True).start()
     a.libraries, why = gpu_libraries.find(a.build)
     a.bin = f"{a.work}/bin"
     os.makedirs(a.bin, exist_ok=True)

@@ -7,7 +7,8 @@
 #                                              file along under another path
 #
 # Fails with a sentence if the file is larger than 20 MB, or if something in it asks for a newer glibc or libstdc++.
-# GPU_PACK_XZ: options of xz, for a faster and larger one. GPU_PACK_MOST: bytes that this one may have.
+# GPU_PACK_XZ: options of xz, for a faster and larger one. GPU_PACK_MOST: another limit, in
+# bytes.
 set -euo pipefail
 sources=$1 file=$2 most=${GPU_PACK_MOST:-20000000}
 shift 2

@@ -71,8 +71,8 @@ CLEANFILES += %D%/mixture_speed
 EXTRA_DIST += %D%/random_experts.py %D%/mixture_memory.sh %D%/gpt_oss_gguf.py
 
 # A day at a GPU: gpu_day.sh runs gpu_day.py, by itself or out of the pack that `make gpu-pack` writes. The pack's module
-# is for sm_90 alone, with PTX for newer chips, and linked without this machine's paths. GPU_PACK_EMULATED=1 takes the
-# emulated module along and the usual module in place of that one, or none where there is no nvcc.
+# is for sm_90 alone, with PTX for newer chips, and linked without this machine's paths. GPU_PACK_EMULATED=1 packs the
+# emulated module, too, and kernels/cuda.so in place of the module for sm_90, or neither where there is no nvcc.
 EXTRA_DIST += %D%/gpu_day.sh %D%/gpu_day.py %D%/gpu_parts.py %D%/gpu_libraries.py %D%/gpu_environment.py \
 	%D%/gpu_pack.sh %D%/torch_speed.py %D%/trace_match.py
 gpu_pack_drivers  = %D%/engine_gpu %D%/slots_speed %D%/kernels_speed

@@ -34,7 +34,7 @@ import tempfile
 
 import numpy
 
-from plan_walk import FIRST, SECOND, following, high, second_means
+from plan_walk import FIRST, FIRST_ALONE, SECOND, following, high, second_means
 
 
 def documents(path, characters):
@@ -108,13 +108,17 @@ class Split:
     def both_walks(self, judged):
         """What the program chooses by its bounds over these documents."""
         bound = lambda level: lambda x, w: high(x[judged], w[judged], level) <= self.goal
-        mean = self.walk(bound(FIRST))
-        for larger in [] if mean or self.found == self.n_token else second_means(
-                following(self.n_token, self.found, self.n_token, self.floor), self.n_token):
+        second = self.second()
+        mean = self.walk(bound(FIRST if second else FIRST_ALONE))
+        for larger in [] if mean else second:
             if not bound(SECOND)(*self.at(larger)):
                 break
             mean = larger
         return mean
+
+    def second(self):
+        first = following(self.n_token, self.found, self.n_token, self.floor)
+        return second_means(first, self.n_token) if self.found < self.n_token else []
 
     def draws(self, n, n_judged, seed):
         """(mean, more on the fresh documents, more on all, the oracle's mean) of n plans; mean None: none was met"""
@@ -149,7 +153,7 @@ class Split:
         chosen = {"walk": [], "no stop": [], "normal bound": [], "mean alone": []}
         for _ in range(n):
             judged = rng.choice(all_, n_judged)
-            bound = lambda x, w: high(x[judged], w[judged], FIRST) <= self.goal
+            bound = lambda x, w: high(x[judged], w[judged], FIRST if self.second() else FIRST_ALONE) <= self.goal
             chosen["walk"].append(self.both_walks(judged))
             chosen["no stop"].append(least(bound))
             chosen["normal bound"].append(self.walk(lambda x, w: normal(x[judged], w[judged])))

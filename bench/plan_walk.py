@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from clustered import student                                                   # noqa: E402
 
 TOP, FAR, NEAR, STRIDE, STEP = 1.2, 1.5, 1.2, 1.08, 1.015      # src/app/plan/live_judge.c
-FIRST, SECOND = 0.955, 0.995            # confidence of the two walks, together 0.95
+FIRST, SECOND, FIRST_ALONE = 0.955, 0.995, 0.95         # confidence of the two walks, together 0.95, and of one alone
 
 student = functools.lru_cache(student)
 
@@ -56,7 +56,8 @@ def second_means(first, length):
     """Those of the second walk, which is due if the first mean of the first walk fails."""
     means, x = [], length / TOP
     while math.floor(x + 0.5) > first:
-        means.append(math.floor(x + 0.5))
+        if not means or means[-1] != math.floor(x + 0.5):
+            means.append(math.floor(x + 0.5))
         x /= STRIDE
     return means
 
@@ -139,10 +140,9 @@ def choose(losses, search, judged, target):
     means = [following(length, found, length, 1)]
     while means[-1] > least:
         means.append(following(means[-1], found, length, 1))
-    chosen = losses.walk(means, judged, target, FIRST)
-    if chosen is None and found < length:
-        chosen = losses.walk(second_means(means[0], length), judged, target, SECOND)
-    return chosen
+    second = second_means(means[0], length) if found < length else []
+    chosen = losses.walk(means, judged, target, FIRST if second else FIRST_ALONE)
+    return losses.walk(second, judged, target, SECOND) if chosen is None else chosen
 
 
 def simulate(args, name, losses, seed):

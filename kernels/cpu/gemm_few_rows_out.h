@@ -44,8 +44,8 @@ static inline void few_out(const struct few *a, int row, int first, int n, float
     store_floats(out, a->out.type, sum, count);
 }
 
-/* Outputs of packed weights are read at FEW_PLACES places in turn, o < few_step(n) of n outputs from each place. After
- * the last one this again: a loop for fewer places would be as much code once more. */
+/* n outputs of packed weights are read at FEW_PLACES places in turn, few_step(n) from each. Places past the end read
+ * the last output again: a loop for fewer places would be as much code once more. */
 static inline int few_step(int n)
 {
     return (n + FEW_PLACES - 1) / FEW_PLACES;

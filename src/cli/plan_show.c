@@ -164,6 +164,7 @@ static void show_judged(struct sh_out *o, const struct sh_live_plan *w)
         sh_out_item(o);
         sh_out_int(o, "mean_tokens", "tokens per head", c[i]->mean);
         show_goal(o, w, &c[i]->goal);
+        sh_out_real(o, "confidence", "confidence", c[i]->level, 4);
         sh_out_bool(o, "chosen", "chosen", w->chosen >= 0 && c[i] == &w->judged[w->chosen]);
     }
     sh_out_end(o);

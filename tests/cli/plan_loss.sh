@@ -250,6 +250,12 @@ refuse "an allocator without its evidence, by its name" 1 'persistence ratios, w
     plan -q $chunks --allocator all,persistence
 refuse "an allocator that looks at every layer" 2 'the allocator entropy needs the attention of every layer, but layer 0' plan -q \
     --model "$hybrid" --tokens small.jsonl --policy h2o:recent=3 --allocator entropy --target-kl 0.01
+python3 -c 'import random
+random.seed(2)
+for _ in range(20): print([random.randrange(1, 47) for _ in range(9)] + [49] + [random.randrange(1, 47) for _ in range(9)])' >drawn.jsonl
+run trace -q --model "$checkpoints/modern/chameleon" --tokens drawn.jsonl --db drawn.db
+refuse "recorded texts with tokens that are never predicted" 1 'sequence 1, element 9: found token 49, expected none from 48 to 5' \
+    plan -q --model "$checkpoints/modern/chameleon" --db drawn.db --policy h2o:recent=2 --target-ppl-increase 1%
 sed -E 's/^\[([0-9]+, [0-9]+),.*/[\1]/' texts.jsonl >pairs.jsonl
 run plan -q --json --model "$model" --tokens pairs.jsonl --target-kl 0.01
 expect "texts of two tokens: one stays" 0 '"mean_tokens": 1,' ''
@@ -274,6 +280,30 @@ assert r["status"] == "met" and judged[-1]["mean_tokens"] == int(1.5 * found + 0
 assert judged[-1]["bound"] > 0.02 and judged[0]["mean_tokens"] == 33, judged
 assert r["mean_tokens"] > judged[-1]["mean_tokens"] and r["kl_bound"] <= 0.02 and abs(live["kl"] - r["kl"]) < 1e-9
 assert (r["kl_bound"] - r["kl"]) / live["kl_stderr"] >= 2.807, (r["kl_bound"], live)
+assert [j["confidence"] for j in judged] == [0.995] * (len(judged) - 1) + [0.955], judged
+P
+python3 - >neither.jsonl <<'P'
+import random
+r = random.Random(5)
+for i in range(26):
+    print([5] * 10 if i < 12 else [r.randrange(4, 128) for _ in range(40)])
+P
+for target in 0.01 0.03 0.05 0.055 0.06 0.1; do
+    run plan -q --json --model "$model" --tokens neither.jsonl --policy scissorhands --allocator uniform \
+        --search-first 12 --sequences 14 --target-kl $target
+    cp log/out "neither-$target.out"
+done
+holds "neither walk, or one of them: what is shown is the judged budget's bound, and it decides" python - <<'P'
+import glob, json
+found = set()
+for path in glob.glob("neither-*.out"):
+    r, target = json.load(open(path)), float(path[8:-4])
+    found.add((r["status"], len({j["confidence"] for j in r["judged"]})))
+    assert (r["status"] == "met") == (r["kl_bound"] <= target), (path, r["status"], r["kl_bound"])
+    assert any(abs(j["bound"] - r["kl_bound"]) < 1e-12 for j in r["judged"]), path
+    means = [j["mean_tokens"] for j in r["judged"]]
+    assert len(means) == len(set(means)), means
+assert ("not_shown", 2) in found, found
 P
 
 # ---- not shown ----

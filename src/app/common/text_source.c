@@ -25,12 +25,10 @@ static int open_model(struct sh_text_source *s, struct sh_err *e)
     return (s->tokenizer = sh_text_tokenizer(s->path, a->n_vocab, e)) ? 0 : -1;
 }
 
-/* Some tokens are read and never predicted (sh_arch_predicts): those without a row of the output head, and parts of
- * pictures. */
-static int check_predicted(const struct sh_text_source *s, const struct sh_arch *a, struct sh_err *e)
+int sh_texts_check_predicted(const struct sh_texts *s, const struct sh_arch *a, struct sh_err *e)
 {
-    for (int i = 0; i < s->texts.n && (a->n_out || a->n_mute); i++) {
-        const struct sh_trace_sequence *t = &s->texts.sequence[i];
+    for (int i = 0; i < s->n && (a->n_out || a->n_mute); i++) {
+        const struct sh_trace_sequence *t = &s->sequence[i];
         for (int k = 1; k < t->n_tokens; k++) {
             int token = t->tokens[k];
             if (sh_arch_predicts(a, token))
@@ -63,7 +61,7 @@ int sh_text_source_open(struct sh_text_source *s, struct sh_err *e)
         bad = sh_fail(e, "%s: found no sequence, expected a text of at least %d token%s",
                       s->jsonl ? s->jsonl : s->tokens ? s->tokens : s->text->at[0], s->least > 1 ? s->least : 1,
                       s->least > 1 ? "s" : "");
-    return bad ? -1 : check_predicted(s, a, e);
+    return bad ? -1 : sh_texts_check_predicted(&s->texts, a, e);
 }
 
 void sh_text_source_close(struct sh_text_source *s)

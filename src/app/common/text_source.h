@@ -25,6 +25,10 @@ struct sh_text_source {
 int sh_text_source_open(struct sh_text_source *s, struct sh_err *e);
 void sh_text_source_close(struct sh_text_source *s);    /* {0} is fine */
 
+/* Some tokens are read and never predicted (sh_arch_predicts): those without a row of the output head, and parts of
+ * pictures. Texts that have one are refused, except at the beginning. */
+int sh_texts_check_predicted(const struct sh_texts *s, const struct sh_arch *a, struct sh_err *e);
+
 /* Opens the tokenizer of a model. NULL: it cannot be opened, or has more tokens than the model's vocabulary. */
 struct sh_tokenizer *sh_text_tokenizer(const char *path, int n_vocab, struct sh_err *e);
 

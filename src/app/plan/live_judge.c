@@ -2,8 +2,8 @@
 /* The walk on the judged texts, with the setting that the search chose: from large budgets to small ones, as long as
  * the bound meets the target. The mean that the search found fixes the order: from one and a half times that mean down,
  * in small steps from 1.2 times on. Nothing is tried between two budgets after one of them has failed: that would be
- * another chance to be wrong. Nothing is tried above the first, either: an increase need not fall with every token, and
- * a single text that loses much under a large budget would end the walk before it has begun.
+ * another chance to be wrong. Nothing larger is tried before the first one: an increase need not fall with every token,
+ * and a single text that loses much under a large budget would end the walk before it has begun.
  *
  * If the first one fails, a second walk goes from large budgets down to it. A tenth of the probability of being wrong
  * is kept for it; the first walk has the rest. */
@@ -40,9 +40,10 @@ static int next_mean(const struct sh_live_plan *w, int last)
 static int second_means(const struct sh_live_plan *w, int *mean)
 {
     const struct sh_live_setting *s = &w->setting[w->best];
-    int n = 0;
-    for (double x = w->n_token / top; s->meets && n < MOST && (int)(x + 0.5) > w->judged[0].mean; x /= stride)
-        mean[n++] = (int)(x + 0.5);
+    int n = 0, first = next_mean(w, w->n_token);
+    for (double x = w->n_token / top; s->meets && n < MOST && (int)(x + 0.5) > first; x /= stride)
+        if (!n || mean[n - 1] != (int)(x + 0.5))
+            mean[n++] = (int)(x + 0.5);
     return n;
 }
 
@@ -58,6 +59,8 @@ static int judge(struct sh_live_plan *w, const int *mean, int n, struct sh_err *
         return -1;
     }
     int held = 0;
+    for (int i = 0; i < n; i++)
+        c[i].level = w->level;
     while (held < n && sh_live_meets(w, &c[held].goal))
         held++;
     int kept = held < n ? held + 1 : n;                 /* the one that failed is shown, too */
@@ -83,21 +86,19 @@ static int next_means(const struct sh_live_plan *w, int last, int *mean)
 
 int sh_live_judge(struct sh_live_plan *w, struct sh_err *e)
 {
-    int mean[MOST], n, holds = 1, last = w->n_token;
+    int mean[MOST], larger[MOST], n, holds = 1, last = w->n_token, n_larger = second_means(w, larger);
     w->chosen = -1;
+    w->level = n_larger ? sh_live_level(w, 0) : w->a->confidence;
     while (holds > 0 && (n = next_means(w, last, mean))) {
         holds = judge(w, mean, n, e);
         last = mean[n - 1];
     }
-    if (holds < 0 || w->chosen >= 0 || !w->n_judged)
+    if (holds < 0 || w->chosen >= 0)
         return holds < 0 ? -1 : 0;
     w->level = sh_live_level(w, 1);
-    n = second_means(w, mean);
     holds = 1;
-    for (int i = 0; i < n && holds > 0; i += BATCH)
-        holds = judge(w, mean + i, n - i < BATCH ? n - i : BATCH, e);
-    if (w->chosen < 0)
-        w->level = sh_live_level(w, 0);
+    for (int i = 0; i < n_larger && holds > 0; i += BATCH)
+        holds = judge(w, larger + i, n_larger - i < BATCH ? n_larger - i : BATCH, e);
     return holds < 0 ? -1 : 0;
 }
 

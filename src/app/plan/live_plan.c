@@ -239,7 +239,7 @@ static int take_recorded(struct sh_live_plan *w, struct sh_err *e)
         }
     }
     sh_runs_close(&runs);
-    return bad ? -1 : 0;
+    return bad ? -1 : sh_texts_check_predicted(t, sh_model_arch(w->live.model), e);
 }
 
 static int open_texts(struct sh_live_plan *w, struct sh_err *e)
@@ -396,6 +396,7 @@ static int look(struct sh_live_plan *w, struct sh_err *e)
     if (!w->judged)
         return -1;
     w->n_judged = 1;
+    w->judged->level = w->level = w->a->confidence;
     return sh_live_read_candidates(w, &s->policy, w->judged, 1, w->order + w->n_search, w->n_judge, "judging", e);
 }
 
@@ -407,7 +408,7 @@ static void add_evidence(struct sh_live_plan *w, const char *metric, double valu
                                                       w->a->db ? w->a->db : "");
     v->low = low;
     v->high = high;
-    v->confidence = w->a->confidence;
+    v->confidence = w->a->confidence;                   /* at least */
     snprintf(v->text, sizeof v->text, "%s", w->on.name);
     snprintf(v->text_hash, sizeof v->text_hash, "%016" PRIx64, w->on.hash);
 }
@@ -496,6 +497,7 @@ static int conclude(struct sh_live_plan *w, struct sh_err *e)
     for (int i = 1; i < w->n_judged && w->chosen < 0; i++)
         best = w->judged[i].goal.high < w->judged[best].goal.high ? i : best;
     const struct sh_candidate *c = &w->judged[w->chosen < 0 ? best : w->chosen];
+    w->level = c->level;
     double nll = 0, tokens = 0, right = 0, answers = 0;
     for (int i = 0; i < n; i++) {
         const struct sh_trace_sequence *q = &w->source.texts.sequence[w->order[w->n_search + i]];

@@ -51,6 +51,7 @@ struct sh_candidate {                   /* budgets of one policy                
     int *budget;                        /* [n_layer][n_kv_head] of a text of n_token; owned       */
     struct sh_text_sums *at;            /* [texts that were read]; owned                          */
     struct sh_mean_bound goal;               /* what the target bounds, on these texts                 */
+    double level;                       /* of a judged one: the confidence of that bound          */
 };
 
 struct sh_live_setting {
@@ -84,7 +85,7 @@ struct sh_live_plan {
     struct sh_progress progress;
     struct sh_live_setting *setting;    /* [n_setting]                                            */
     int n_setting, n_tried, best;
-    struct sh_candidate *judged;        /* [n_judged], from large budgets to small ones           */
+    struct sh_candidate *judged;        /* [n_judged]: of each walk, from large budgets to small ones */
     int n_judged, chosen;               /* -1: not even the largest holds                         */
     int is_met;
     struct sh_mean_bound ppl, kl, exact;     /* the plan on the judged texts: nats, nats, share        */

@@ -161,12 +161,12 @@ static void add_names(char *to, size_t bytes, const char *const *list)
 /* Common model types without a cache that a plan could make smaller, and why; also under the names of GGUF files. */
 #define RECURRENT "whose state does not grow with the text, so there is no cache to make smaller"
 #define ENCODER "an encoder, which reads a whole text at once and keeps no cache, so there is none to make smaller"
-#define PAIR "an encoder with a decoder, whose cache of the input does not grow, so there is no plan to make for it"
+#define PAIR "an encoder with a decoder, which shears does not run: the cache of its input does not grow"
 static const struct { const char *why; const char *const *types; } unplanned[] = {
     {RECURRENT, SH_WORDS("mamba", "mamba2", "falcon_mamba", "rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm")},
     {ENCODER, SH_WORDS("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra", "deberta",
-                       "deberta-v2", "mpnet", "nomic_bert", "nomic-bert", "modernbert", "eurobert", "clip", "siglip",
-                       "vit")},
+                       "deberta-v2", "mpnet", "nomic_bert", "nomic-bert", "modernbert", "eurobert", "clip",
+                       "clip_text_model", "siglip", "siglip_text_model", "vit")},
     {PAIR, SH_WORDS("t5", "mt5", "umt5", "longt5", "t5gemma", "bart", "mbart", "whisper", "marian", "pegasus",
                     "m2m_100", "blenderbot", "led", "prophetnet")}};
 

@@ -32,7 +32,7 @@ enum sh_role {
     SH_Q_NORM_W, SH_K_NORM_W,               /* [1, d_head]                                        */
     SH_ATTN_POST_W, SH_MLP_POST_W,          /* norms of the blocks' outputs                       */
     SH_Q_NORM_B, SH_K_NORM_B,
-    SH_O_NORM_W, SH_O_NORM_B, SH_DOWN_NORM_W, SH_DOWN_NORM_B,   /* before the last product of each block              */
+    SH_O_NORM_W, SH_DOWN_NORM_W,            /* before the last product of each block              */
     SH_ATTN_GATE_W,                         /* [query heads x head width, d_model]                */
     SH_Q_A_W, SH_Q_A_NORM_W, SH_Q_B_W, SH_KV_A_W, SH_KV_A_NORM_W, SH_KV_B_W,    /* latent attention; Q_B may be alone */
     SH_Q_A_B, SH_KV_A_B,
@@ -75,6 +75,7 @@ enum sh_role {
     SH_MIXER_MLP_NORM_W, SH_MIXER_MLP_DOWN_W, SH_MIXER_MLP_UP_W, SH_MIXER_MLP_ADD_W,
     SH_NGRAM_EMBED,                         /* numbered: parts of a table (ngrams.c)              */
     SH_NGRAM_KEY_W, SH_NGRAM_VALUE_W, SH_NGRAM_KEY_NORM_W, SH_NGRAM_QUERY_NORM_W, SH_NGRAM_CONV_NORM_W, SH_NGRAM_CONV,
+    SH_O_NORM_B, SH_DOWN_NORM_B,            /* of SH_O_NORM_W and SH_DOWN_NORM_W                */
     SH_N_ROLE
 };
 #define SH_LAYER_ROLE SH_ATTN_NORM_W        /* the first role that a layer has                    */

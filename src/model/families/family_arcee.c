@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Relatives of LLaMA with one thing changed. Arcee's AFM (2025): a squared ReLU without gate; Cosmos 3
- * Edge. Helium (Kyutai, 2025):
- * neighbouring elements rotate together. Seed-OSS (ByteDance, 2025): biases on q, k and v, and wider heads. */
+/* Relatives of LLaMA with one thing changed. Arcee's AFM (2025) and Cosmos 3 Edge: a squared ReLU without gate. Helium
+ * (Kyutai, 2025): neighbouring elements rotate together. Seed-OSS (ByteDance, 2025): biases on q, k and v, and wider
+ * heads. */
 #include "src/model/config/config.h"
 #include "src/model/families/families.h"
 

@@ -65,8 +65,11 @@ static int positive(const struct sh_config *c, const char *key, float *out, stru
 static int finish(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     float said = 1;
-    if (positive(c, "qk_scale_factor", &a->query_scale, e) ||
-        positive(c, "final_logit_softcapping", &a->head_softcap, e) ||
+    if (positive(c, "qk_scale_factor", &a->query_scale, e))
+        return -1;
+    if (a->query_scale < 1e-3f)         /* layer.c adds queries times the factor less 1 */
+        return sh_config_refuse(c, "qk_scale_factor", "a number from 0.001", e);
+    if (positive(c, "final_logit_softcapping", &a->head_softcap, e) ||
         positive(c, "output_multiplier", &said, e) || positive(c, "post_norm_eps", &said, e))
         return -1;
     return sh_config_whole_rope(a, c, e) || keep_still(a, c, e) ? -1 : 0;

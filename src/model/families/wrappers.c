@@ -32,8 +32,8 @@ const char *const sh_wrappers[] = {
     "QianfanOCRForConditionalGeneration", "Qwen2AudioForConditionalGeneration", "Qwen2VLForConditionalGeneration",
     "Qwen2_5OmniForConditionalGeneration", "Qwen2_5OmniModel", "Qwen2_5OmniThinkerForConditionalGeneration",
     "Qwen2_5_VLForConditionalGeneration", "Qwen3ASRForConditionalGeneration",
-    "Qwen3OmniMoeForConditionalGeneration",
-    "Qwen3OmniMoeThinkerForConditionalGeneration", "Qwen3VLForConditionalGeneration",
+    "Qwen3OmniMoeForConditionalGeneration", "Qwen3OmniMoeThinkerForConditionalGeneration",
+    "Qwen3VLForConditionalGeneration",
     "Qwen3VLMoeForConditionalGeneration", "SmolVLMForConditionalGeneration", "UnlimitedOcrForConditionalGeneration",
     "VibeVoiceAsrForConditionalGeneration", "VideoLlama3ForConditionalGeneration", "VideoLlavaForConditionalGeneration",
     "VipLlavaForConditionalGeneration", "VoxtralForConditionalGeneration", NULL};
