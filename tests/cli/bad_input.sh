@@ -39,7 +39,7 @@ typed() { # what, model type, sentence
 typed "unknown architecture" quagga "expected .*opt"
 typed "a state that does not grow" mamba "whose state does not grow with the text, so there is no cache .*; expected a decoder"
 typed "an encoder" xlm-roberta "an encoder, which reads a whole text at once and keeps no cache, .*; expected a decoder"
-typed "an encoder with a decoder" t5 "an encoder with a decoder, whose cache of the input does not grow, .*; expected a decoder"
+typed "an encoder with a decoder" t5 "an encoder with a decoder, which shears does not run: the cache of its input does not grow; expected a decoder"
 mkdir no-weights && cp "$opt/config.json" no-weights
 trace "checkpoint: no weights" 1 "no-weights: found no weights, expected model.safetensors" no-weights --tokens tokens.jsonl
 mkdir no-config && cp "$opt/model.safetensors" no-config
