@@ -432,7 +432,7 @@ static void claims(void)
     static const struct claim cases[] = {
         {"llama.x", NONE, NULL, 0, "(accepted)"},
         {"general.architecture", NONE, NULL, 0, "key 'general.architecture': found nothing, expected one of llama"},
-        {"general.architecture", WORD, "mamba", 0, "found 'mamba', expected one of llama qwen2"},
+        {"general.architecture", WORD, "mamba9", 0, "found 'mamba9', expected one of llama qwen2"},
         {"general.architecture", NUMBER, NULL, 5, "key 'general.architecture': found 5, expected a string"},
         {"general.type", WORD, "adapter", 0, "key 'general.type': found 'adapter', expected model"},
         {"general.quantization_version", NUMBER, NULL, 1, "found 1, expected a whole number from 2 to 2"},
