@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Features of the processor for which some compilers' __builtin_cpu_supports has no name, and how it rounds. */
+/* Features of the processor for which some compilers' __builtin_cpu_supports has no name, and how it treats
+ * subnormal numbers. */
 #ifndef SH_BASE_CPU_H
 #define SH_BASE_CPU_H
 

@@ -8,9 +8,9 @@
  *
  * The order of the budgets is fixed before the second part is read, and the first that fails ends the walk: so the
  * probability that any budget that is too small passes is that of a single test (fixed-sequence testing, Maurer 1995),
- * however many budgets are judged, although the budget is chosen on the judged texts themselves. If already the first
- * one fails, a second order is walked, by a stricter bound: both together pass a budget that is too small as seldom as
- * --confidence says. */
+ * however many budgets are judged, although the budget is chosen on the judged texts themselves. If the first one
+ * fails, a second order is walked with a stricter bound. Both together pass a budget that is too small with a
+ * probability of at most 1 - confidence. */
 #ifndef SH_APP_PLAN_LIVE_H
 #define SH_APP_PLAN_LIVE_H
 
@@ -126,8 +126,8 @@ struct sh_candidate *sh_live_candidates(const struct sh_live_plan *w, const stru
 int sh_live_search(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e);
 int sh_live_meets(const struct sh_live_plan *w, const struct sh_mean_bound *b);
 
-/* live_judge.c: walks down with the best setting; fills judged and chosen. The two walks share 1 - confidence: the
- * confidence of the bounds of one. */
+/* live_judge.c: walks down with the best setting; fills judged and chosen. sh_live_level: the confidence of the
+ * bounds of a walk, as the two walks share 1 - confidence. */
 int sh_live_judge(struct sh_live_plan *w, struct sh_err *e);
 double sh_live_level(const struct sh_live_plan *w, int is_second);
 /* The judged texts as ids, a line each, to args.judged: they repeat the measurement. */

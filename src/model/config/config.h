@@ -22,8 +22,8 @@ void sh_config_close(struct sh_config *c);                          /* NULL is f
 /* The family that model_type (or, without it, architectures) names. An unknown one is refused with a list of those that
  * run, or with the reason why there is nothing to plan. */
 const struct sh_family *sh_config_family(const struct sh_config *c, struct sh_err *e);
-/* Why there is nothing to plan for a model type (or an architecture in GGUF files) of n bytes, if it is a common one
- * without a cache that grows with the text; NULL: it is not known as such. What is expected in its place. */
+/* Why there is nothing to plan for a model type (or an architecture in GGUF files), a name of n bytes, if it is a
+ * common one that shears cannot run; NULL: it is not known as such. SH_PLANNED: what is expected in its place. */
 const char *sh_config_unplanned(const char *type, size_t n);
 #define SH_PLANNED "a decoder with attention (shears info families lists them)"
 

@@ -67,7 +67,7 @@ static int check_same(const struct sh_config *c, const char *key, int count, str
 static int shape_vl(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
     int outer = 1, text = 1;                    /* the head is the embedding if either says so        */
-    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;     /* mlp_bias is no key of it                           */
+    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;     /* mlp_bias is not among its keys                       */
     if (sh_config_has(c, "attention_head_dim") && check_same(c, "attention_head_dim", a->d_head, e))
         return -1;
     if (sh_config_flag(c, "tie_word_embeddings", &text, e) || check_same(c, "org_vocab_size", a->n_vocab, e) ||

@@ -49,7 +49,7 @@ static int keep_still(struct sh_arch *a, const struct sh_config *c, struct sh_er
 
 static int shape(struct sh_arch *a, const struct sh_config *c, struct sh_err *e)
 {
-    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;     /* mlp_bias is no key of it */
+    a->flags &= ~(unsigned)SH_HAS_MLP_BIAS;     /* mlp_bias is not among its keys */
     return sh_wrapper_head(a, c, 0, e) || sh_config_window(c, 2048, a, e) ||
            sh_config_windows(c, rule, a->n_layer, a, e) ? -1 : 0;
 }
