@@ -125,7 +125,7 @@ static void show_settings(struct sh_out *o, const struct sh_live_plan *w)
     sh_out_end(o);
 }
 
-/* How many allocators lacked what they need; each is named. */
+/* How many settings were left out: their allocators lacked what they need, or they had no chance. Each is named. */
 static int show_left_out(struct sh_out *o, const struct sh_live_plan *w)
 {
     int n = 0;
@@ -133,7 +133,7 @@ static int show_left_out(struct sh_out *o, const struct sh_live_plan *w)
         n += w->setting[i].left_out != NULL;
     if (!n)
         return 0;
-    sh_out_list(o, "left_out", "what could not be tried");
+    sh_out_list(o, "left_out", "what was not tried");
     for (int i = 0; i < w->n_setting; i++) {
         const struct sh_live_setting *s = &w->setting[i];
         if (!s->left_out)

@@ -110,6 +110,20 @@ import json
 names = {s["policy"] for s in json.load(open("log/out"))["searched"]}
 assert {"h2o", "window", "tova", "keydiff", "r-kv", "caote"} <= names and not names & {"full", "oracle", "observed"}, names
 P
+plan --target-kl 0.002 --policy h2o:recent=3 r-kv --allocator loss --search-first 16 --json
+cp log/out hopeless.out
+run plan -q --model "$model" --tokens texts.jsonl --policy r-kv --allocator greedy --sequences 24 --search-first 16 \
+    --budget "$(sed -n 's/.*with \([0-9]*\) tokens a head and the budgets of greedy.*/\1/p' hopeless.out)" -o greedy.json
+head -16 texts.jsonl >searched.jsonl
+run eval -q --json --model "$model" --tokens searched.jsonl --plan greedy.json
+holds "a policy that loses many times the target is not probed, and named" python - <<'P'
+import json, re
+r, live = json.load(open("hopeless.out")), json.load(open("log/out"))["results"][0]
+assert [s["policy"] for s in r["searched"]] == ["h2o"] and [s["policy"] for s in r["left_out"]] == ["r-kv"], r
+tokens, times = re.search(r"with (\d+) tokens a head .* loses ([0-9.]+) times the target", r["left_out"][0]["why"]).groups()
+assert int(tokens) == r["searched"][0]["mean_tokens"] == live["budget_tokens"], (tokens, live)
+assert float(times) > 4 and abs(float(times) * 0.002 / live["kl"] - 1) < 0.005, (times, live["kl"])
+P
 
 # ---- a given budget ----
 

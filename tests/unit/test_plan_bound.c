@@ -124,6 +124,37 @@ static void aimed(void)
         CU_ASSERT_DOUBLE_EQUAL(alike[i], kl[i], 1e-12);
 }
 
+/* Straight in the logarithm: with budgets that double, a step is the same everywhere. */
+static void filled(void)
+{
+    const int point[5] = {4, 8, 16, 32, 64};
+    double loss[10] = {NAN, 0.5, NAN, 0.1, NAN, NAN, NAN, NAN, NAN, 0.2}, tokens[3];
+    sh_layer_losses_fill(loss, point, 2, 5, 256);
+    static const double expected[10] = {2, 0.5, 0.3, 0.1, 0.1 * 2 / 3, 51.2, 12.8, 3.2, 0.8, 0.2};
+    for (int i = 0; i < 10; i++)
+        CU_ASSERT_DOUBLE_EQUAL(loss[i], expected[i], 1e-12);
+    tokens[0] = sh_layer_losses_at(loss, point, 5, 256, 8);
+    tokens[1] = sh_layer_losses_at(loss, point, 5, 256, 8 * sqrt(2));
+    tokens[2] = sh_layer_losses_at(loss, point, 5, 256, 128);
+    CU_ASSERT_DOUBLE_EQUAL(tokens[0], 0.5, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(tokens[1], 0.4, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(tokens[2], 0.1 / 3, 1e-12);
+    CU_ASSERT(sh_layer_losses_at(loss, point, 5, 256, 256) == 0 && sh_layer_losses_at(loss, point, 5, 256, 4) == 2);
+}
+
+static void wanted(void)
+{
+    const int point[6] = {1, 4, 8, 16, 32, 64};
+    const double some[6] = {NAN, NAN, NAN, 0.3, NAN, 0.1}, all[6] = {5, 4, 3, 2, 1, 0};
+    int to[6];
+    CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 20, 30, to) == 2 && to[0] == 2 && to[1] == 4);
+    CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 16, 16, to) == 1 && to[0] == 2);
+    CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 5, 16, to) == 1 && to[0] == 2);         /* then 4, then 1 */
+    CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 40, 50, to) == 1 && to[0] == 4);
+    CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 70, 90, to) == 1 && to[0] == 4);
+    CU_ASSERT(sh_layer_losses_wanted(all, point, 6, 1, 64, to) == 0);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
@@ -132,6 +163,8 @@ int main(void)
         {"how many sequences a bound needs", needed},
         {"how many sequences to judge on", counted},
         {"layers by what they raise the perplexity by", aimed},
+        {"losses that were not measured", filled},
+        {"which losses to measure", wanted},
         {0}};
     return tap_run("plan_bound", tests);
 }

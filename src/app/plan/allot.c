@@ -215,6 +215,8 @@ void sh_allot_losses(struct sh_allot *a, const int *point, const double *loss, i
 {
     size_t all = (size_t)a->n_layer * (size_t)n;
     a->n_loss = n;
+    free(a->loss);
+    free(a->loss_point);
     a->loss = xmalloc(all * sizeof *loss);
     a->loss_point = xmalloc((size_t)n * sizeof *point);
     memcpy(a->loss, loss, all * sizeof *loss);

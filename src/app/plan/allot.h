@@ -42,7 +42,8 @@ int sh_allot_missing(const struct sh_allocator_spec *s, const int *heads, int n_
 int sh_allot_refuse(const struct sh_allocator_spec *s, int layer, struct sh_err *e);
 
 /* The same for allocators that also need the losses of layers, which no store has: give them before budgets are solved,
- * as loss [n_layer][n] at the ascending budgets point [n] of texts of one length, the only one to solve for. */
+ * as loss [n_layer][n] at the ascending budgets point [n] of texts of one length, the only one to solve for. They
+ * replace those that were given before. */
 int sh_allot_open_live(struct sh_allot *a, const struct sh_allocator_spec *spec, const struct sh_replay_request *q,
                        struct sh_store *s, struct sh_err *e);
 void sh_allot_losses(struct sh_allot *a, const int *point, const double *loss, int n);

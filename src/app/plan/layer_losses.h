@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss that evictions in a layer cause, for a target of perplexity. */
+/* The losses that evictions in a layer cause: as losses of perplexity, where they are known and where not. */
 #ifndef SH_APP_PLAN_LAYER_LOSSES_H
 #define SH_APP_PLAN_LAYER_LOSSES_H
 
 /* loss [n_layer][n] >= 0: divergences of the output, nats, of each layer at n budgets; change [n_layer][n]: of the nll,
- * nats; both are means over `tokens` tokens. Each divergence in loss is multiplied by the layer's ratio of change to
- * divergence.
+ * nats; both are means over `tokens` tokens, and NAN where nothing was measured. Each divergence in loss is multiplied
+ * by the layer's ratio of change to divergence.
  *
  * That ratio is about 1, but far from it if the model predicts some texts badly with the full cache: evictions then
  * change much and can even help. The change is too noisy to be taken point by point: its variance over T tokens is
- * about 2 kl / T. So a layer has one ratio, from the sums over its points, with a prior of standard deviation 0.25
+ * about 2 kl / T. So a layer has one ratio, from the sums over its n points, with a prior of standard deviation 0.25
  * (ratios of the same kind vary so much between texts and policies) about that of all layers, which is kept within 0.5
  * to 1.2:
  *
  *     prior = 2 n / (T 0.25^2);  ratio = (sum(change) + usual prior) / (sum(kl) + prior), within 0.1 to 2 */
 void sh_layer_losses_aim(double *loss, const double *change, int n_layer, int n, double tokens);
+
+/* Fills the NAN of loss [n_layer][n] at the ascending budgets point [n]; at least one value of each layer is known.
+ * Between known values and after the last one: straight in the logarithm of the budget, to no loss at n_token, as the
+ * allocator `loss` reads a curve. Before the first one: as the inverse square of the budget, steeper than measured
+ * curves are, so that no layer gets such budgets as long as others can give tokens. */
+void sh_layer_losses_fill(double *loss, const int *point, int n_layer, int n, int n_token);
+
+/* The loss of a layer, loss [n] at the budgets point [n], at a budget from point[0] to n_token. */
+double sh_layer_losses_at(const double *loss, const int *point, int n, int n_token, double budget);
+
+/* Which values of a layer, loss [n] at the budgets point [n], should be known so that the curve is measured from the
+ * budget low to high: from the point before the last one that is at most `low` to the first that is at least `high`,
+ * but at most one point beyond those that are known. Those that are NAN go to `to` [n]; returns how many. */
+int sh_layer_losses_wanted(const double *loss, const int *point, int n, double low, double high, int *to);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The evidence that an allocator needs: recorded rows of some of the searched texts, in a temporary store like a
- * trace's; and losses of layers in the live model. */
+ * trace's; and losses of layers in the live model (live_probe.c). */
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
@@ -11,14 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/app/plan/layer_losses.h"
 #include "src/app/plan/live_plan.h"
 #include "src/base/mem.h"
 #include "src/tracer/sweep.h"
 
-enum { RECORDED = 6,                    /* texts whose rows are recorded, at most                 */
-       PROBED = 12,                     /* texts on which layers are probed, at most              */
-       MOST_POINTS = 9 };
+enum { RECORDED = 6 };                  /* texts whose rows are recorded, at most                 */
 
 static const double most_scores = 2e9;  /* recorded                                               */
 
@@ -195,65 +192,7 @@ void sh_live_rows_drop(struct sh_live_plan *w)
     w->rows_path = NULL;
 }
 
-/* ---- losses ---- */
-
-/* From the least budget to 0.8 of the text, more densely where it is small; the second one is a quarter larger than the
- * first at least. */
-static int points(const struct sh_live_plan *w, const struct sh_live_setting *s, int *to)
-{
-    int n = 0, found[MOST_POINTS];
-    for (double share = 0.8; n < MOST_POINTS - 1; share *= 0.6) {
-        int b = (int)(share * w->n_token + 0.5);
-        b = b < w->n_token ? b : w->n_token - 1;
-        if (4 * b <= 5 * s->allot.floor)
-            break;
-        found[n++] = b;
-    }
-    to[0] = s->allot.floor;
-    for (int i = 0; i < n; i++)
-        to[i + 1] = found[n - 1 - i];
-    return n + 1;
-}
-
-/* One layer at each point, the others whole: [n_layer * n]. */
-static struct sh_candidate *probes(const struct sh_live_plan *w, const struct sh_live_setting *s, const int *point,
-                                   int n)
-{
-    int n_layer = s->allot.n_layer, n_head = s->allot.n_head, heads = n_layer * n_head;
-    struct sh_candidate *c = xcalloc((size_t)n_layer * (size_t)n, sizeof *c);
-    for (int i = 0; i < n_layer * n; i++) {
-        c[i].mean = point[i % n];
-        c[i].budget = xcalloc((size_t)heads, sizeof *c[i].budget);
-        for (int h = 0; h < heads; h++)
-            c[i].budget[h] = w->n_token;
-        if (sh_arch_attends(sh_model_arch(w->live.model), i / n))
-            sh_allot_layer(&s->allot, i / n, point[i % n], w->n_token, c[i].budget + i / n * n_head);
-    }
-    return c;
-}
-
-static int measure_losses(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
-{
-    int point[MOST_POINTS], n = points(w, s, point), n_text = w->n_search < PROBED ? w->n_search : PROBED;
-    int all = s->allot.n_layer * n;
-    struct sh_candidate *c = probes(w, s, point, n);
-    double *loss = xcalloc(2 * (size_t)all, sizeof *loss), *change = loss + all, tokens = 0;
-    int bad = sh_live_read_candidates(w, &s->policy, c, all, w->order, n_text, "probing layers with", e);
-    for (int i = 0; i < all && !bad; i++) {
-        double mean = sh_live_bound(w, SH_TARGET_KL, c[i].at, n_text).mean;
-        loss[i] = mean > 0 ? mean : 0;
-        change[i] = sh_live_bound(w, SH_TARGET_PPL, c[i].at, n_text).mean;
-    }
-    for (int i = 0; i < n_text && !bad; i++)
-        tokens += c->at[i].tokens;
-    if (!bad && w->a->target == SH_TARGET_PPL)
-        sh_layer_losses_aim(loss, change, s->allot.n_layer, n, tokens);
-    if (!bad)
-        sh_allot_losses(&s->allot, point, loss, n);
-    free(loss);
-    sh_candidates_free(c, all);
-    return bad;
-}
+/* ---- what an allocator needs ---- */
 
 /* The first layer that does not attend, if the allocator needs all; else -1. */
 static int missing_layer(const struct sh_live_plan *w, const struct sh_allocator_spec *s)
@@ -286,5 +225,5 @@ int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct s
         return -1;
     if (sh_allot_open_live(&s->allot, &s->allocator, &q, w->rows, e))
         return -1;
-    return needs & SH_EVIDENCE_LOSS ? measure_losses(w, s, e) : 0;
+    return needs & SH_EVIDENCE_LOSS ? sh_live_probe(w, s, e) : 0;
 }

@@ -362,6 +362,18 @@ static int lacks_evidence(const struct sh_live_plan *w, struct sh_live_setting *
     return lacks;
 }
 
+/* Again where the search ends at budgets of layers whose losses were not measured. */
+static int search_with(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e)
+{
+    int n;
+    do {
+        s->meets = 0;
+        if (sh_live_search(w, s, limit, e) || sh_live_probe_more(w, s, &n, e))
+            return -1;
+    } while (n);
+    return 0;
+}
+
 static int search(struct sh_live_plan *w, struct sh_err *e)
 {
     for (int i = 0; i < w->n_setting; i++) {
@@ -370,9 +382,9 @@ static int search(struct sh_live_plan *w, struct sh_err *e)
             break;
         int limit = best->meets ? best->mean : w->n_token;
         int bad = sh_live_evidence(w, s, e);
-        if (!bad && lacks_evidence(w, s))
+        if (!bad && (s->left_out || lacks_evidence(w, s)))
             continue;
-        if (bad || sh_live_search(w, s, limit, e)) {
+        if (bad || search_with(w, s, limit, e)) {
             char *name = sh_live_setting_name(s);
             sh_err_prefix(e, "%s", name);
             free(name);
@@ -548,6 +560,7 @@ void sh_live_plan_close(struct sh_live_plan *w)
         sh_allot_close(&w->setting[i].allot);
         free(w->setting[i].seen);
         free(w->setting[i].left_out);
+        sh_live_probe_free(w->setting[i].probe);
     }
     sh_candidates_free(w->judged, w->n_judged);
     sh_eval_answers_free(&w->answers);

@@ -58,9 +58,10 @@ struct sh_live_setting {
     struct sh_policy_spec policy;
     struct sh_allocator_spec allocator;
     struct sh_allot allot;
+    struct sh_live_probe *probe;        /* the losses of layers; NULL: not needed; owned          */
     int is_tried, meets;
     int may_lack;                       /* its allocator came with "all": it is left out if its evidence is missing */
-    char *left_out;                     /* why it was left out; owned                             */
+    char *left_out;                     /* why it was not tried; owned                            */
     int mean;                           /* smallest that meets the target on the searched texts, else the largest */
     struct sh_mean_bound goal;               /* at this mean, on the searched texts               */
     struct sh_seen_budget *seen;        /* [n_seen]: all that were tried; owned                   */
@@ -119,6 +120,13 @@ struct sh_mean_bound sh_live_bound(const struct sh_live_plan *w, enum sh_live_ta
 int sh_live_can_allot(const struct sh_live_plan *w, const struct sh_allocator_spec *s);
 int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e);
 void sh_live_rows_drop(struct sh_live_plan *w);
+
+/* live_probe.c: measures the losses of layers that the allocator `loss` divides by, and gives them to s->allot. Or says
+ * in s->left_out why not: the policy cannot need fewer tokens than the best setting so far. */
+int sh_live_probe(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e);
+/* Measures layers about what they get with s->mean tokens, where they were not. *n: how many losses are new. */
+int sh_live_probe_more(struct sh_live_plan *w, struct sh_live_setting *s, int *n, struct sh_err *e);
+void sh_live_probe_free(struct sh_live_probe *p);       /* NULL is fine                           */
 
 /* live_search.c: candidates with these means; and the mean of a setting on the searched texts, below `limit` tokens. */
 struct sh_candidate *sh_live_candidates(const struct sh_live_plan *w, const struct sh_live_setting *s, const int *mean,
