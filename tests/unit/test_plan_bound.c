@@ -145,13 +145,17 @@ static void filled(void)
 static void wanted(void)
 {
     const int point[6] = {1, 4, 8, 16, 32, 64};
-    const double some[6] = {NAN, NAN, NAN, 0.3, NAN, 0.1}, all[6] = {5, 4, 3, 2, 1, 0};
+    const double some[6] = {NAN, NAN, NAN, 0.3, NAN, 0.1}, all[6] = {5, 4, 3, 2, 1, 0},
+        low[6] = {2, 1, NAN, NAN, NAN, NAN}, none[6] = {NAN, NAN, NAN, NAN, NAN, NAN};
     int to[6];
     CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 20, 30, to) == 2 && to[0] == 2 && to[1] == 4);
     CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 16, 16, to) == 1 && to[0] == 2);
     CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 5, 16, to) == 1 && to[0] == 2);         /* then 4, then 1 */
     CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 40, 50, to) == 1 && to[0] == 4);
     CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 70, 90, to) == 1 && to[0] == 4);
+    CU_ASSERT(sh_layer_losses_wanted(some, point, 6, 1, 1, to) == 1 && to[0] == 2);          /* towards it */
+    CU_ASSERT(sh_layer_losses_wanted(low, point, 6, 60, 60, to) == 1 && to[0] == 2);
+    CU_ASSERT(sh_layer_losses_wanted(none, point, 6, 1, 64, to) == 0);
     CU_ASSERT(sh_layer_losses_wanted(all, point, 6, 1, 64, to) == 0);
 }
 

@@ -92,8 +92,12 @@ int sh_layer_losses_wanted(const double *loss, const int *point, int n, double l
         first++;
     while (last > first && isnan(loss[last]))
         last--;
-    for (int k = from; k <= end; k++)
-        if (isnan(loss[k]) && k >= first - 1 && k <= last + 1)
+    if (from < first && first > 0 && first < n)
+        to[n_to++] = first - 1;
+    for (int k = first; k <= last; k++)
+        if (isnan(loss[k]) && k >= from && k <= end)
             to[n_to++] = k;
+    if (end > last)
+        to[n_to++] = last + 1;
     return n_to;
 }
