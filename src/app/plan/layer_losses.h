@@ -25,10 +25,10 @@ void sh_layer_losses_fill(double *loss, const int *point, int n_layer, int n, in
 /* The loss of a layer, loss [n] at the budgets point [n], at a budget from point[0] to n_token. */
 double sh_layer_losses_at(const double *loss, const int *point, int n, int n_token, double budget);
 
-/* Which values of a layer, loss [n] at the budgets point [n], to measure next so that the curve is known from the budget
- * low to high: from the point before the last one that is at most `low` to the first that is at least `high`. Those
- * that are NAN between known ones go to `to` [n], and of those beyond them the next one on each side. Returns how
- * many; 0 if nothing is known. */
+/* Which values of a layer, loss [n] at the budgets point [n], to measure next so that the curve is known from the
+ * budget low to high: from the point before the last one that is at most `low` to the first that is at least `high`.
+ * Those that are NAN between known ones go to `to` [n], and of those beyond them the next one on each side. Returns
+ * how many; 0 if nothing is known. */
 int sh_layer_losses_wanted(const double *loss, const int *point, int n, double low, double high, int *to);
 
 #endif
