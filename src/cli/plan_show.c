@@ -136,10 +136,12 @@ static int show_left_out(struct sh_out *o, const struct sh_live_plan *w)
     sh_out_list(o, "left_out", "what was not tried");
     for (int i = 0; i < w->n_setting; i++) {
         const struct sh_live_setting *s = &w->setting[i];
+        char text[SH_POLICY_TEXT];
         if (!s->left_out)
             continue;
         sh_out_item(o);
         sh_out_text(o, "policy", "policy", s->policy.policy->name);
+        sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&s->policy, text));
         sh_out_text(o, "allocator", "allocator", s->allocator.allocator->name);
         sh_out_text(o, "why", "why", s->left_out);
     }

@@ -7,7 +7,7 @@
 python3 - <<'P'
 import random
 r = random.Random(3)
-for name, n in ("texts", 40), ("few", 14), ("one", 1):
+for name, n in ("texts", 40), ("few", 14), ("one", 1), ("pair", 2):
     with open(f"{name}.jsonl", "w") as f:
         for _ in range(n):
             print([r.randrange(4, 128) for _ in range(40)], file=f)
@@ -124,6 +124,13 @@ tokens, times = re.search(r"with (\d+) tokens a head .* loses ([0-9.]+) times th
 assert int(tokens) == r["searched"][0]["mean_tokens"] == live["budget_tokens"], (tokens, live)
 assert float(times) > 4 and abs(float(times) * 0.002 / live["kl"] - 1) < 0.005, (times, live["kl"])
 P
+plan --target-kl 1 --policy h2o:recent=3 h2o:recent=36,sinks=1 --allocator loss --json
+holds "a policy that keeps more than the best one needs is left out" python - <<'P'
+import json
+r = json.load(open("log/out"))
+assert len(r["searched"]) == 1 and r["left_out"][0]["why"] == "it keeps at least 38 tokens a head, and the best one so far needs 4", r
+assert r["left_out"][0]["knobs"].startswith("sinks=1,recent=36,"), r["left_out"]
+P
 
 # ---- a given budget ----
 
@@ -139,6 +146,12 @@ assert live["kl"] > 0 and abs(live["kl"] - r["kl"]) < 1e-9 and r["kl"] < r["kl_b
 assert {v["metric"] for v in p["evidence"]} == {"ppl_increase", "kl"} and p["evidence"][0]["sequences"] == 24
 assert len(r["judged"]) == 1 and "sequences, with 50.0 % of the cache" in r["verdict"], r["verdict"]
 P
+for allocator in loss uniform; do
+    plan --allocator $allocator --budget 600 --json
+    expect "$allocator: a budget above the length is the full cache" 0 '"mean_tokens": 40,' ''
+done
+run plan -q --model "$model" --tokens pair.jsonl --policy h2o:recent=3 --budget 0.5 --json
+expect "one searched and one judged text: what is seen" 0 '"mean_tokens": 20,' ''
 plan --allocator loss,uniform --budget 20 --json
 holds "of several allocators the one that loses less on the searched sequences" python - <<'P'
 import json

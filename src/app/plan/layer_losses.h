@@ -9,9 +9,9 @@
  *
  * That ratio is about 1, but far from it if the model predicts some texts badly with the full cache: evictions then
  * change much and can even help. The change is too noisy to be taken point by point: its variance over T tokens is
- * about 2 kl / T. So a layer has one ratio, from the sums over its n points, with a prior of standard deviation 0.25
- * (ratios of the same kind vary so much between texts and policies) about that of all layers, which is kept within 0.5
- * to 1.2:
+ * about 2 kl / T. So a layer has one ratio, from the sums over its n measured points, with a prior of standard
+ * deviation 0.25 (ratios of the same kind vary so much between texts and policies) about that of all layers, which is
+ * kept within 0.5 to 1.2:
  *
  *     prior = 2 n / (T 0.25^2);  ratio = (sum(change) + usual prior) / (sum(kl) + prior), within 0.1 to 2 */
 void sh_layer_losses_aim(double *loss, const double *change, int n_layer, int n, double tokens);
@@ -26,9 +26,8 @@ void sh_layer_losses_fill(double *loss, const int *point, int n_layer, int n, in
 double sh_layer_losses_at(const double *loss, const int *point, int n, int n_token, double budget);
 
 /* Which values of a layer, loss [n] at the budgets point [n], to measure next so that the curve is known from the
- * budget low to high: from the point before the last one that is at most `low` to the first that is at least `high`.
- * Those that are NAN between known ones go to `to` [n], and of those beyond them the next one on each side. Returns
- * how many; 0 if nothing is known. */
+ * budget low to high, and at one point below. Those that are NAN between known ones go to `to` [n]; of those below and
+ * above all known ones the next one each. Returns how many; 0 if nothing is known. */
 int sh_layer_losses_wanted(const double *loss, const int *point, int n, double low, double high, int *to);
 
 #endif

@@ -182,9 +182,9 @@ static int read_allocator(const struct sh_live_plan *w, const char *text, struct
 static int read_allocators(const struct sh_live_plan *w, struct asked *to, int *n, struct sh_err *e)
 {
     const struct sh_list *typed = &w->a->allocator;
-    if (!typed->n) {                                    /* each is the better one on some texts */
+    if (!typed->n) {        /* each is the better one on some texts; greedy shows whether loss has a chance */
         *n = 2;
-        return sh_allocator_parse("loss", &to[0].spec, e) || sh_allocator_parse("greedy", &to[1].spec, e);
+        return sh_allocator_parse("greedy", &to[0].spec, e) || sh_allocator_parse("loss", &to[1].spec, e);
     }
     for (int i = 0; i < typed->n; i++) {
         const char *list = typed->at[i];
@@ -362,16 +362,30 @@ static int lacks_evidence(const struct sh_live_plan *w, struct sh_live_setting *
     return lacks;
 }
 
-/* Again where the search ends at budgets of layers whose losses were not measured. */
+/* A search that ends at budgets of layers whose losses were not measured is repeated with these losses; the last one
+ * counts. */
 static int search_with(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e)
 {
-    int n;
+    int changes;
     do {
-        s->meets = 0;
-        if (sh_live_search(w, s, limit, e) || sh_live_probe_more(w, s, &n, e))
+        s->meets = s->n_seen = 0;
+        if (sh_live_search(w, s, limit, e) || sh_live_probe_more(w, s, &changes, e))
             return -1;
-    } while (n);
+    } while (changes);
     return 0;
+}
+
+/* 1: this setting is left out, and s->left_out says why; -1. */
+static int cannot_try(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
+{
+    const struct sh_live_setting *best = &w->setting[w->best];
+    int least = sh_policy_least_budget(&s->policy);
+    if (w->a->budget && sh_live_given_mean(w, s, e) < 0)
+        return -1;
+    if (!w->a->budget && best->meets && least > best->mean)
+        s->left_out = xasprintf("it keeps at least %d tokens a head, and the best one so far needs %d", least,
+                                best->mean);
+    return s->left_out ? 1 : sh_live_evidence(w, s, e) ? -1 : s->left_out || lacks_evidence(w, s);
 }
 
 static int search(struct sh_live_plan *w, struct sh_err *e)
@@ -380,11 +394,10 @@ static int search(struct sh_live_plan *w, struct sh_err *e)
         struct sh_live_setting *s = &w->setting[i], *best = &w->setting[w->best];
         if (w->n_tried && w->a->seconds > 0 && sh_now_s() - w->began_s > w->a->seconds)
             break;
-        int limit = best->meets ? best->mean : w->n_token;
-        int bad = sh_live_evidence(w, s, e);
-        if (!bad && (s->left_out || lacks_evidence(w, s)))
+        int limit = best->meets ? best->mean : w->n_token, left = cannot_try(w, s, e);
+        if (left > 0)
             continue;
-        if (bad || search_with(w, s, limit, e)) {
+        if (left < 0 || search_with(w, s, limit, e)) {
             char *name = sh_live_setting_name(s);
             sh_err_prefix(e, "%s", name);
             free(name);

@@ -122,16 +122,18 @@ int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct s
 void sh_live_rows_drop(struct sh_live_plan *w);
 
 /* live_probe.c: measures the losses of layers that the allocator `loss` divides by, and gives them to s->allot. Or says
- * in s->left_out why not: the policy cannot need fewer tokens than the best setting so far. */
+ * in s->left_out why not: the policy is not expected to need fewer tokens than the best setting so far. */
 int sh_live_probe(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e);
-/* Measures layers about what they get with s->mean tokens, where they were not. *n: how many losses are new. */
-int sh_live_probe_more(struct sh_live_plan *w, struct sh_live_setting *s, int *n, struct sh_err *e);
+/* Measures layers about what they get with s->mean tokens, where they were not. *changes: they get other shares now. */
+int sh_live_probe_more(struct sh_live_plan *w, struct sh_live_setting *s, int *changes, struct sh_err *e);
 void sh_live_probe_free(struct sh_live_probe *p);       /* NULL is fine                           */
 
 /* live_search.c: candidates with these means; and the mean of a setting on the searched texts, below `limit` tokens. */
 struct sh_candidate *sh_live_candidates(const struct sh_live_plan *w, const struct sh_live_setting *s, const int *mean,
                                         int n, struct sh_err *e);
 int sh_live_search(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e);
+/* The mean of --budget, at most the text's length. -1: the policy protects more. */
+int sh_live_given_mean(const struct sh_live_plan *w, const struct sh_live_setting *s, struct sh_err *e);
 int sh_live_meets(const struct sh_live_plan *w, const struct sh_mean_bound *b);
 
 /* live_judge.c: walks down with the best setting; fills judged and chosen. sh_live_level: the confidence of the

@@ -124,7 +124,7 @@ static void give_losses(const struct sh_live_plan *w, struct sh_live_setting *s)
 
 /* ---- what a plan could give ---- */
 
-/* Of a head on average, with this mean over all: each [n_layer]. */
+/* What each layer gets a head, with this mean over all heads: to [n_layer]. */
 static int layer_budgets(const struct sh_live_plan *w, const struct sh_live_setting *s, int mean, double *to,
                          struct sh_err *e)
 {
@@ -172,34 +172,43 @@ static int next_step(const struct sh_live_plan *w, const struct sh_live_setting 
     const struct sh_live_probe *p = s->probe;
     int n = 0;
     for (int l = 0; l < s->allot.n_layer; l++) {
-        int wanted[MOST_POINTS], some = attends(w, l) ? sh_layer_losses_wanted(p->loss + (size_t)l * (size_t)p->n,
-            p->point, p->n, fmin(low[l], high[l]), fmax(low[l], high[l]), wanted) : 0;
+        if (!attends(w, l))
+            continue;
+        int wanted[MOST_POINTS];
+        const double *loss = p->loss + (size_t)l * (size_t)p->n;
+        int some = sh_layer_losses_wanted(loss, p->point, p->n, fmin(low[l], high[l]), fmax(low[l], high[l]), wanted);
         for (int i = 0; i < some; i++)
             to[n++] = l * p->n + wanted[i];
     }
     return n;
 }
 
-/* Two points of every layer, or all points if it cannot be foretold what a plan could give. */
+/* Budgets cannot be foretold from losses if the target is a share of answers. */
+static int measures_all(const struct sh_live_plan *w)
+{
+    return !w->a->budget && w->a->target == SH_TARGET_ANSWERS;
+}
+
+/* Two points of every layer, one if there are few; or all. */
 static int first_step(const struct sh_live_plan *w, const struct sh_live_setting *s, int *to)
 {
     const struct sh_live_probe *p = s->probe;
-    int n = 0, is_all = !w->a->budget && w->a->target == SH_TARGET_ANSWERS;
+    int n = 0;
     for (int l = 0; l < s->allot.n_layer; l++)
         for (int k = 0; k < p->n; k++)
-            if (attends(w, l) && (is_all || k == p->n / 2 || k == p->n / 2 + 2))
+            if (attends(w, l) && (measures_all(w) || k == p->n / 2 || k == p->n / 2 + 2))
                 to[n++] = l * p->n + k;
     return n;
 }
 
-/* What each layer gets at the two ends of what is to be measured. */
+/* What each layer gets with the given mean, or where the model loses most_loss and least_loss of the target. */
 static int ends(const struct sh_live_plan *w, const struct sh_live_setting *s, double *low, double *high,
                 struct sh_err *e)
 {
     if (!w->a->budget)
         return budgets_at(w, s, most_loss * w->goal, low, e) || budgets_at(w, s, least_loss * w->goal, high, e);
-    int mean = sh_budget_tokens(w->a->budget, w->n_token);
-    return layer_budgets(w, s, mean, low, e) || layer_budgets(w, s, mean, high, e);
+    int mean = sh_live_given_mean(w, s, e);
+    return mean < 0 || layer_budgets(w, s, mean, low, e) || layer_budgets(w, s, mean, high, e);
 }
 
 static int probe_all(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
@@ -209,53 +218,74 @@ static int probe_all(struct sh_live_plan *w, struct sh_live_setting *s, struct s
     int *place = xcalloc(n_layer * (size_t)s->probe->n, sizeof *place), n = first_step(w, s, place), bad = 0;
     while (n && !bad) {
         bad = measure(w, s, place, n, e);
-        if (!bad)
-            give_losses(w, s);
-        bad = bad || (w->a->target != SH_TARGET_ANSWERS && ends(w, s, low, high, e));
-        n = bad || w->a->target == SH_TARGET_ANSWERS ? 0 : next_step(w, s, low, high, place);
+        if (bad)
+            break;
+        give_losses(w, s);
+        if (measures_all(w))
+            break;
+        bad = ends(w, s, low, high, e);
+        n = bad ? 0 : next_step(w, s, low, high, place);
     }
     free(place);
     free(low);
     return bad;
 }
 
-int sh_live_probe_more(struct sh_live_plan *w, struct sh_live_setting *s, int *n, struct sh_err *e)
+int sh_live_probe_more(struct sh_live_plan *w, struct sh_live_setting *s, int *changes, struct sh_err *e)
 {
-    *n = 0;
+    *changes = 0;
     if (!s->probe)
         return 0;
     size_t n_layer = (size_t)s->allot.n_layer;
-    double *got = xcalloc(n_layer, sizeof *got);
-    int *place = xcalloc(n_layer * (size_t)s->probe->n, sizeof *place), bad = layer_budgets(w, s, s->mean, got, e);
-    *n = bad ? 0 : next_step(w, s, got, got, place);
-    bad = bad || (*n && measure(w, s, place, *n, e));
-    if (*n && !bad)
+    double *was = xcalloc(2 * n_layer, sizeof *was), *is = was + n_layer;
+    int *place = xcalloc(n_layer * (size_t)s->probe->n, sizeof *place), bad = layer_budgets(w, s, s->mean, was, e);
+    int n = bad ? 0 : next_step(w, s, was, was, place);
+    bad = bad || (n && measure(w, s, place, n, e));
+    if (n && !bad) {
         give_losses(w, s);
+        bad = layer_budgets(w, s, s->mean, is, e);
+        *changes = memcmp(was, is, n_layer * sizeof *was) != 0;
+    }
     free(place);
-    free(got);
+    free(was);
     return bad;
 }
 
 /* ---- whether to probe ---- */
 
-/* 1: with the budgets of `greedy` and as many tokens as the best setting so far, this policy loses several times the
- * target. No division by losses makes up for that (doc/planning.md). */
-static int is_hopeless(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
+/* What the policy loses with this mean and the budgets of `greedy`; that setting may have been tried. NAN: see e. */
+static double greedy_loss(struct sh_live_plan *w, struct sh_live_setting *s, int mean, struct sh_err *e)
 {
-    const struct sh_live_setting *best = &w->setting[w->best];
-    if (w->a->budget || w->a->target == SH_TARGET_ANSWERS || !best->meets ||
-        sh_allocator_parse("greedy", &s->allot.spec, e))
-        return 0;
-    int mean = best->mean > s->allot.floor ? best->mean : s->allot.floor;
+    struct sh_allocator_spec greedy;
+    (void)sh_allocator_parse("greedy", &greedy, e);
+    for (const struct sh_live_setting *t = w->setting; t < s; t++)
+        if (t->policy.policy == s->policy.policy && t->allocator.allocator == greedy.allocator && t->is_tried &&
+            !memcmp(t->policy.knob, s->policy.knob, sizeof s->policy.knob) && t->mean == mean)
+            return t->goal.mean;
+    s->allot.spec = greedy;
     struct sh_candidate *c = sh_live_candidates(w, s, &mean, 1, e);
     s->allot.spec = s->allocator;
     int bad = !c || sh_live_read_candidates(w, &s->policy, c, 1, w->order, w->n_search, "looking at", e);
-    int is_lost = !bad && c->goal.mean > HOPELESS * w->goal;
-    if (is_lost)
-        s->left_out = xasprintf("with %d tokens a head and the budgets of greedy it loses %.3g times the target", mean,
-                                c->goal.mean / w->goal);
+    double loss = bad ? (double)NAN : c->goal.mean;
     sh_candidates_free(c, c ? 1 : 0);
-    return bad ? -1 : is_lost;
+    return loss;
+}
+
+/* 1: a policy that loses several times the target with the budgets of `greedy` and as many tokens as the best setting
+ * so far. Division by losses seldom makes up for so much (doc/planning.md). */
+static int is_hopeless(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
+{
+    const struct sh_live_setting *best = &w->setting[w->best];
+    if (w->a->budget || w->a->target == SH_TARGET_ANSWERS || !best->meets)
+        return 0;
+    double loss = greedy_loss(w, s, best->mean, e);
+    if (isnan(loss))
+        return -1;
+    double times = w->a->target == SH_TARGET_PPL ? expm1(loss) / w->a->value : loss / w->goal;
+    if (times > HOPELESS)
+        s->left_out = xasprintf("with %d tokens a head and the budgets of greedy it loses %.3g times the target",
+                                best->mean, times);
+    return times > HOPELESS;
 }
 
 int sh_live_probe(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)

@@ -75,15 +75,21 @@ static int try(struct sh_live_plan *w, struct sh_live_setting *s, const int *mea
     return bad ? -1 : 0;
 }
 
-/* The mean that was given. */
-static int look_at(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
+int sh_live_given_mean(const struct sh_live_plan *w, const struct sh_live_setting *s, struct sh_err *e)
 {
-    int mean = sh_budget_tokens(w->a->budget, w->n_token), fails;
+    int mean = sh_budget_tokens(w->a->budget, w->n_token);
     mean = mean < w->n_token ? mean : w->n_token;
-    if (mean < s->allot.floor)
+    if (mean < sh_policy_least_budget(&s->policy))
         return sh_misused(e, "--budget: found %d tokens of %d, but %s protects %d (sinks and recent)", mean, w->n_token,
                           s->policy.policy->name, sh_policy_protected(&s->policy, mean));
-    return try(w, s, &mean, 1, &fails, e);
+    return mean;
+}
+
+static int look_at(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
+{
+    int fails;
+    s->mean = sh_live_given_mean(w, s, e);
+    return s->mean < 0 || try(w, s, &s->mean, 1, &fails, e) ? -1 : 0;
 }
 
 /* The grid, in batches until one does not hold. Or, where another setting holds with `limit` tokens, these alone. */
