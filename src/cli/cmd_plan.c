@@ -52,7 +52,7 @@ static const struct sh_opt opts[] = {
     SH_LIST("allocator", F(live.allocator), "NAME[:knob=value,...]...", "how the total is split over layers and heads: "
         "uniform (default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where "
         "measured persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves); with --model\n"
-        "several or all of them, and loss (by the live model's losses); its\ndefault is loss and greedy"),
+        "several or all of them, and loss (by the live model's losses); its\ndefault is greedy and loss"),
     SH_STORE_OPT(F(live.db)),
     SH_TEXT("budget", F(budget), "F", "instead of a target: the mean budget of the heads, as tokens (17) or a\n"
         "fraction of the longest sequence (0.2); with --model its cost is measured\non the judged sequences"),
