@@ -2,9 +2,9 @@
 /* What evictions cost in each layer: the live model reads some searched texts with a small budget in one layer and the
  * full cache in all others.
  *
- * Only budgets that a plan could give to a layer are measured, in steps. From the losses known so far, and as losses of
- * layers add up, follow the means at which the model would lose about as much as the target allows, and what each layer
- * would get there. Where a layer was not measured about that, the next step measures it. */
+ * Only budgets that a plan could give to a layer are measured, in steps. Losses of layers add up, so those known so far
+ * foretell the mean budgets at which the model would lose about as much as the target allows, and what each layer would
+ * get there. The next step measures each layer about these budgets, where it was not measured. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,8 @@ enum { PROBED = 12,                     /* texts that are read, at most         
        MOST_POINTS = 9,
        HOPELESS = 4 };                  /* times the target                                       */
 
-/* Of the target: the losses between which a layer's budgets are measured. The search ends between them. */
+/* Times the target: a layer is measured from the budget that it has where the model loses that much to the one that it
+ * has where the model loses this little. The search is expected to end between them. */
 static const double most_loss = 2, least_loss = 0.25;
 
 struct sh_live_probe {
@@ -124,7 +125,7 @@ static void give_losses(const struct sh_live_plan *w, struct sh_live_setting *s)
 
 /* ---- what a plan could give ---- */
 
-/* What each layer gets a head, with this mean over all heads: to [n_layer]. */
+/* The mean budget of each layer's heads, if the mean over all heads is `mean`: to [n_layer]. */
 static int layer_budgets(const struct sh_live_plan *w, const struct sh_live_setting *s, int mean, double *to,
                          struct sh_err *e)
 {
