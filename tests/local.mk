@@ -140,7 +140,7 @@ unit_tests += %D%/unit/test_allocators
 EXTRA_DIST += %D%/golden/allocators.json %D%/oracle/allocators.py
 
 tests_unit_test_plan_bound_SOURCES = %D%/unit/test_plan_bound.c
-tests_unit_test_plan_bound_LDADD   = libapp.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
+tests_unit_test_plan_bound_LDADD   = libapp.a liballocator.a libpolicy.a libbase.a libtap.a $(CUNIT_LIBS) $(JANSSON_LIBS) -lm
 unit_tests += %D%/unit/test_plan_bound
 EXTRA_DIST += %D%/golden/plan_bounds.json %D%/oracle/plan_bounds.py
 

@@ -73,6 +73,10 @@ int sh_allocate(const struct sh_allocator_spec *s, const struct sh_allocation *a
 /* Divides `total` tokens among the heads of one layer, as greedy does: budget [n_head]. Needs the curves. */
 void sh_greedy_layer(const struct sh_allocation *a, int layer, long long total, int *budget);
 
+/* The loss of one layer at a budget from point[0] to n_token, as the allocator loss reads it: loss [n] at the budgets
+ * point [n], straight in the logarithm of the budget between them and to no loss at n_token. */
+double sh_loss_at(const double *loss, const int *point, int n, int n_token, double budget);
+
 /* The number of heads of a layer; the index of its first head in arrays over heads (layer n_layer: the number of all
  * heads). */
 int sh_allocation_heads(const struct sh_allocation *a, int layer);

@@ -45,20 +45,26 @@ static int spaced(const struct sh_allocation *a, int *x)
     return n;
 }
 
+double sh_loss_at(const double *loss, const int *point, int n, int n_token, double budget)
+{
+    int k = 0;
+    if (budget >= n_token)
+        return 0;
+    while (k + 1 < n && point[k + 1] <= budget)
+        k++;
+    double from = point[k], to = k + 1 < n ? point[k + 1] : n_token, end = k + 1 < n ? loss[k + 1] : 0;
+    return loss[k] + (end - loss[k]) * log(budget / from) / log(to / from);
+}
+
 /* -loss at the budgets x [n]. */
 static void gains(const struct sh_allocation *a, int layer, const int *x, int n, double *gain)
 {
-    double *y = xcalloc((size_t)a->n_loss + 1, sizeof *y);      /* the last one: at n_token */
+    double *y = xcalloc((size_t)a->n_loss, sizeof *y);
     for (int k = 0; k < a->n_loss; k++)
         y[k] = a->loss[(size_t)layer * (size_t)a->n_loss + (size_t)k];
     make_fall(y, a->n_loss);
-    for (int i = 0, k = 0; i < n - 1; i++) {
-        while (k + 1 < a->n_loss && a->loss_point[k + 1] <= x[i])
-            k++;
-        double from = a->loss_point[k], to = k + 1 < a->n_loss ? a->loss_point[k + 1] : a->n_token;
-        gain[i] = (y[k] - y[k + 1]) * log(x[i] / from) / log(to / from) - y[k];
-    }
-    gain[n - 1] = 0;
+    for (int i = 0; i < n; i++)
+        gain[i] = -sh_loss_at(y, a->loss_point, a->n_loss, a->n_token, x[i]);
     free(y);
 }
 

@@ -38,9 +38,9 @@ libapp_a_SOURCES = \
 	%D%/plan/judged_count.c %D%/plan/judged_count.h \
 	%D%/plan/layer_losses.c %D%/plan/layer_losses.h \
 	%D%/plan/live_evidence.c \
-	%D%/plan/live_probe.c \
 	%D%/plan/live_judge.c \
 	%D%/plan/live_plan.c %D%/plan/live_plan.h \
+	%D%/plan/live_probe.c \
 	%D%/plan/live_read.c \
 	%D%/plan/live_search.c \
 	%D%/plan/plan_bound.c %D%/plan/plan_bound.h \

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "planner/allocator/allocator.h"
 #include "src/app/plan/judged_count.h"
 #include "src/app/plan/layer_losses.h"
 #include "src/app/plan/plan_bound.h"
@@ -133,13 +134,13 @@ static void filled(void)
     static const double expected[10] = {2, 0.5, 0.3, 0.1, 0.1 * 2 / 3, 51.2, 12.8, 3.2, 0.8, 0.2};
     for (int i = 0; i < 10; i++)
         CU_ASSERT_DOUBLE_EQUAL(loss[i], expected[i], 1e-12);
-    tokens[0] = sh_layer_losses_at(loss, point, 5, 256, 8);
-    tokens[1] = sh_layer_losses_at(loss, point, 5, 256, 8 * sqrt(2));
-    tokens[2] = sh_layer_losses_at(loss, point, 5, 256, 128);
+    tokens[0] = sh_loss_at(loss, point, 5, 256, 8);
+    tokens[1] = sh_loss_at(loss, point, 5, 256, 8 * sqrt(2));
+    tokens[2] = sh_loss_at(loss, point, 5, 256, 128);
     CU_ASSERT_DOUBLE_EQUAL(tokens[0], 0.5, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(tokens[1], 0.4, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(tokens[2], 0.1 / 3, 1e-12);
-    CU_ASSERT(sh_layer_losses_at(loss, point, 5, 256, 256) == 0 && sh_layer_losses_at(loss, point, 5, 256, 4) == 2);
+    CU_ASSERT(sh_loss_at(loss, point, 5, 256, 256) == 0 && sh_loss_at(loss, point, 5, 256, 4) == 2);
 }
 
 static void wanted(void)

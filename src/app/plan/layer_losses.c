@@ -2,7 +2,10 @@
 #include "src/app/plan/layer_losses.h"
 
 #include <math.h>
-#include <stddef.h>
+#include <stdlib.h>
+
+#include "planner/allocator/allocator.h"
+#include "src/base/mem.h"
 
 static double within(double x, double least, double most)
 {
@@ -39,46 +42,28 @@ void sh_layer_losses_aim(double *loss, const double *change, int n_layer, int n,
     }
 }
 
-/* Straight in the logarithm of the budget, between two budgets. */
-static double between(double budget, double from, double loss, double to, double to_loss)
-{
-    return loss + (to_loss - loss) * log(budget / from) / log(to / from);
-}
-
 static void fill(double *loss, const int *point, int n, int n_token)
 {
-    int first = 0;
-    while (first < n - 1 && isnan(loss[first]))
-        first++;
-    for (int i = 0; i < first; i++) {
-        double ratio = (double)point[first] / point[i];
-        loss[i] = loss[first] * ratio * ratio;
+    double *known = xcalloc((size_t)n, sizeof *known);
+    int *at = xcalloc((size_t)n, sizeof *at), n_known = 0;
+    for (int i = 0; i < n; i++)
+        if (!isnan(loss[i])) {
+            known[n_known] = loss[i];
+            at[n_known++] = point[i];
+        }
+    for (int i = 0; i < n; i++) {
+        double ratio = (double)at[0] / point[i];
+        if (isnan(loss[i]))
+            loss[i] = point[i] < at[0] ? known[0] * ratio * ratio : sh_loss_at(known, at, n_known, n_token, point[i]);
     }
-    for (int i = first + 1; i < n; i++) {
-        int next = i;
-        while (next < n && isnan(loss[next]))
-            next++;
-        if (next > i)
-            loss[i] = next < n ? between(point[i], point[i - 1], loss[i - 1], point[next], loss[next])
-                               : between(point[i], point[i - 1], loss[i - 1], n_token, 0);
-    }
+    free(known);
+    free(at);
 }
 
 void sh_layer_losses_fill(double *loss, const int *point, int n_layer, int n, int n_token)
 {
     for (int l = 0; l < n_layer; l++)
         fill(loss + (size_t)l * (size_t)n, point, n, n_token);
-}
-
-double sh_layer_losses_at(const double *loss, const int *point, int n, int n_token, double budget)
-{
-    int k = 0;
-    if (budget >= n_token)
-        return 0;
-    while (k + 1 < n && point[k + 1] <= budget)
-        k++;
-    return k + 1 < n ? between(budget, point[k], loss[k], point[k + 1], loss[k + 1])
-                     : between(budget, point[k], loss[k], n_token, 0);
 }
 
 int sh_layer_losses_wanted(const double *loss, const int *point, int n, double low, double high, int *to)

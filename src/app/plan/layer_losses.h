@@ -17,13 +17,10 @@
 void sh_layer_losses_aim(double *loss, const double *change, int n_layer, int n, double tokens);
 
 /* Fills the NAN of loss [n_layer][n] at the ascending budgets point [n]; at least one value of each layer is known.
- * Between known values and after the last one: straight in the logarithm of the budget, to no loss at n_token, as the
- * allocator `loss` reads a curve. Before the first one: as the inverse square of the budget, steeper than measured
- * curves are, so that no layer gets such budgets as long as others can give tokens. */
+ * Between known values and after the last one: as the allocator `loss` reads a curve (sh_loss_at). Before the first
+ * one: as the inverse square of the budget, steeper than measured curves are, so that no layer gets such budgets as
+ * long as others can give tokens. */
 void sh_layer_losses_fill(double *loss, const int *point, int n_layer, int n, int n_token);
-
-/* The loss of a layer, loss [n] at the budgets point [n], at a budget from point[0] to n_token. */
-double sh_layer_losses_at(const double *loss, const int *point, int n, int n_token, double budget);
 
 /* Which values of a layer, loss [n] at the budgets point [n], to measure next so that the curve is known from the
  * budget low to high, and at one point below. Those that are NAN between known ones go to `to` [n]; of those below and

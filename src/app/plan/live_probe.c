@@ -154,8 +154,7 @@ static int budgets_at(const struct sh_live_plan *w, const struct sh_live_setting
         if (layer_budgets(w, s, mean, to, e))
             return -1;
         for (int l = 0; l < a->n_layer; l++)
-            sum += sh_layer_losses_at(a->loss + (size_t)l * (size_t)a->n_loss, a->loss_point, a->n_loss, w->n_token,
-                                      to[l]);
+            sum += sh_loss_at(a->loss + (size_t)l * (size_t)a->n_loss, a->loss_point, a->n_loss, w->n_token, to[l]);
         if (sum <= loss)
             high = mean;
         else
