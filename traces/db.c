@@ -145,6 +145,8 @@ static int check_owner(struct sh_store *s, int *is_new, struct sh_err *e)
     if (ask(s, "SELECT count(*) FROM sqlite_schema", &n, e))
         return sqlite3_errcode(s->db) == SQLITE_NOTADB
                    ? sh_fail(e, "%s: not a SQLite database, expected a trace store made by shears trace", s->path)
+               : sqlite3_errcode(s->db) == SQLITE_CORRUPT
+                   ? sh_fail(e, "%s: the file is damaged or cut short; restore it from a copy", s->path)
                    : sh_db_fail(s, "reading its first page", e);
     if (ask(s, "PRAGMA application_id", &application, e) || ask(s, "PRAGMA user_version", &version, e))
         return -1;
@@ -246,7 +248,8 @@ static int folder_writable(const char *path, struct sh_err *e)
     const char *where = slash ? folder : ".";
     char *in_it = xasprintf("%s/.", where);
     int bad = access(in_it, W_OK | X_OK)
-                  ? sh_fail(e, "%s: folder %s is not writable: %s", path, where, strerror(errno)) : 0;
+                  ? sh_fail(e, errno == ENOENT ? "%s: folder %s does not exist" : "%s: folder %s is not writable: %s",
+                            path, where, strerror(errno)) : 0;
     free(in_it);
     free(folder);
     return bad;

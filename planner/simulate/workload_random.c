@@ -51,8 +51,8 @@ int sh_lengths_parse(const char *option, const char *text, struct sh_lengths *ou
     }
     int is_whole = l.spread == SH_SPREAD_FIXED || l.spread == SH_SPREAD_UNIFORM;
     if (bad || l.low < 1 || (is_whole && (l.low != floor(l.low) || l.high != floor(l.high))))
-        return sh_misused(e, "%s: found \"%.60s\", expected a number of tokens up to %d, such as 512, 100-900, exp:512 "
-                          "or lognormal:512:0.8", option, text, HALF);
+        return sh_misused(e, "%s: found \"%.60s\", expected a number of tokens up to %d, such as 512, 100-900 (least "
+                          "first), exp:512 or lognormal:512:0.8", option, text, HALF);
     *out = l;
     return 0;
 }

@@ -36,7 +36,7 @@ int sh_read_whole(const char *what, const char *text, double min, double max, lo
     long long value = 0;
     const char *end = sh_whole(text, &value);
     if (end == text || *end)
-        return sh_misused(e, "%s: \"%s\" is not a whole number; k is 1024, M is 1024 k", what, text);
+        return sh_misused(e, "%s: found \"%s\", expected a whole number (k is 1024, M is 1024 k)", what, text);
     if ((min != 0 || max != 0) && ((double)value < min || (double)value > max))
         return sh_misused(e, "%s: %lld is out of range, expected %.0f to %.0f", what, value, min, max);
     *to = value;
@@ -49,7 +49,7 @@ int sh_read_real(const char *what, const char *text, double min, double max, dou
     double value = strtod(text, &end);
     int is_percent = *end == '%' && max > 0 && max <= 1;
     if (end == text || end[is_percent] || !isfinite(value))
-        return sh_misused(e, "%s: \"%s\" is not a number", what, text);
+        return sh_misused(e, "%s: found \"%s\", expected a number", what, text);
     value /= is_percent ? 100 : 1;
     if ((min != 0 || max != 0) && (value < min || value > max))
         return sh_misused(e, "%s: %g is out of range, expected %g to %g", what, value, min, max);
@@ -71,7 +71,8 @@ int sh_read_seconds(const char *what, const char *text, double min, double max, 
             *to = value;
             return 0;
         }
-    return sh_misused(e, "%s: \"%s\" is not a time: expected a number with us, ms, s (default), min or h", what, text);
+    return sh_misused(e, "%s: found \"%s\", expected a time: a number with us, ms, s (default), min or h", what,
+                      text);
 }
 
 int sh_read_bytes(const char *what, const char *text, double min, double max, size_t *to, struct sh_err *e)
@@ -86,7 +87,8 @@ int sh_read_bytes(const char *what, const char *text, double min, double max, si
         end += strncmp(end, "iB", 2) ? *end == 'B' : 2;
     }
     if (end == text || *end || !(value >= 0) || value > 9e18)
-        return sh_misused(e, "%s: \"%s\" is not a number of bytes, with an optional suffix k, M, G or T", what, text);
+        return sh_misused(e, "%s: found \"%s\", expected a number of bytes, with an optional suffix k, M, G or T", what,
+                         text);
     if ((min != 0 || max != 0) && (value < min || value > max))
         return sh_misused(e, "%s: %s is out of range, expected %.0f to %.0f bytes", what, text, min, max);
     *to = (size_t)value;

@@ -13,8 +13,8 @@ static const struct sh_opt opts[] = {
     SH_TEXT("gpu", F(gpu), "NAME,...", "name from shears info gpus, or all"),
     SH_INT("length", F(length), "N", 1, SH_KV_MOST_TOKENS, "tokens per sequence, prompt and output together"),
     SH_INT("batch", F(batch), "N", 1, 1e9, "sequences (default: find the largest batch)"),
-    SH_TEXT("kv", F(kv), "TYPE,...", "cache format: f32 f16 bf16 f8 int8 int4:group=64:scale=16:zero=16 q8_0\n"
-        "q4_0 mxfp4 nvfp4; q8_0+q4_0 is keys+values (default: f16)"),
+    SH_TEXT("kv", F(kv), "TYPE,...", "cache format: f32 f16 bf16 f8 int8 int4 int3 int2\n"
+        "(int4:group=64:scale=16:zero=16) q8_0 q4_0 mxfp4 nvfp4; q8_0+q4_0 is keys+values (default: f16)"),
     SH_TEXT("tp", F(tp), "N,...", "tensor parallelism: GPUs that share each layer (default: 1);\n"
         "auto: the fewest for --batch"),
     SH_INT("pp", F(pp), "N", 1, SH_CAPACITY_STAGES, "pipeline stages (default: 1)"),

@@ -133,8 +133,8 @@ static int read_request(const struct plan_args *a, const struct sh_common *commo
     if (a->plan && (asked || live->policy.n || live->live.prefill))
         return sh_misused(e, "--plan FILE sets policy, prefill and budgets itself: remove those options");
     if (!a->plan && asked != 1)
-        return sh_misused(e, "plan requires exactly one of --target-ppl-increase, --target-kl, --target-answers, "
-                             "--budget, --target-recall, --target-error, --target-ppl");
+        return sh_misused(e, "plan from a store requires exactly one of --budget, --target-recall, --target-error, "
+                             "--target-ppl; with --model, also --target-ppl-increase, --target-kl, --target-answers");
     w->q = (struct sh_replay_request){.spec = &w->policy, .n_spec = 1, .prefill = (int)live->live.prefill,
                                       .error_every = a->error_every ? (int)a->error_every : 1,
                                       .seed = (uint64_t)common->seed, .threads = (int)common->threads,

@@ -90,12 +90,12 @@ asks "--threads: all for one device" ".*device 0 of 6 threads" --threads 6
 asks "--device: a share of the threads for each" ".*device [31] of 3 threads" --threads 6 --device 3,1
 asks "--device all" ".*device [0-3] of 2 threads" --threads 8 --device all
 asks "--device-memory" ".*bytes do not fit into 16777216$" --device-memory 16M
-refused "--device: no number" 2 '--device: "one" is not a whole number' none --device one
-refused "--device: a list with a hole" 2 '--device: "" is not a whole number' none --device 0,,1
+refused "--device: no number" 2 '--device: found "one", expected a whole number' none --device one
+refused "--device: a list with a hole" 2 '--device: found "", expected a whole number' none --device 0,,1
 refused "--device: negative" 2 "--device: -1 .*0 to 255" none --device=-1
 refused "--device: twice the same" 2 "--device: 0,1,0 .*device 0" none --device 0,1,0
-refused "--device: all and one" 2 '--device: "all" is not a whole number' none --device 0,all
-refused "--device-memory: no size" 2 '--device-memory: "some" is not a number of bytes' none --device-memory some
+refused "--device: all and one" 2 '--device: found "all", expected a whole number' none --device 0,all
+refused "--device-memory: no size" 2 '--device-memory: found "some", expected a number of bytes' none --device-memory some
 refused "--dtype: what is known" 2 '--dtype: .*"f8".* f32, .*f16' none --dtype f8
 
 # ---- info backends ----

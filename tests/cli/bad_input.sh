@@ -149,7 +149,7 @@ refuse "a folder that is no checkpoint" 1 "out/config.json: cannot be opened: No
 refuse "store: an empty file" 1 "empty.txt: empty file, expected a trace store" persistence --db empty.txt
 refuse "store: below a file" 1 "tokens.jsonl/x.db: .*(Not a directory|cannot be)" trace --model "$opt" --tokens tokens.jsonl \
     --db tokens.jsonl/x.db -q
-refuse "store: in a folder that is not there" 1 "nowhere/x.db: .*No such file" trace --model "$opt" --tokens tokens.jsonl \
+refuse "store: in a folder that is not there" 1 "nowhere/x.db: folder nowhere does not exist" trace --model "$opt" --tokens tokens.jsonl \
     --db nowhere/x.db -q
 refuse "store: in /proc" 1 "/proc/x\.db" trace --model "$opt" --tokens tokens.jsonl --db /proc/x.db -q
 refuse "store: its name is a folder's" 1 "log: " trace --model "$opt" --tokens tokens.jsonl --db log -q
@@ -234,10 +234,10 @@ hinted "did you mean --quiet[?] .*" "verify: .*option --qiet" verify --qiet
 hinted "shears verify --help lists the options" "verify: .*option -z" verify -z
 hinted "did you mean kept_mass, .*[?] --json shows all names" \
     '--columns: .*"keptmass"' replay --db whole.db --policy full --budget 4 --columns keptmass -q
-misuse "--length: \"many\" is not a whole number" trace --length many
+misuse "--length: found \"many\", expected a whole number" trace --length many
 misuse "--length: 0 .*1 to" trace --length 0
 misuse "--threads: 0 .*1 to" trace --threads 0
-misuse "--memory: \"much\" is not a number of bytes" trace --memory much
+misuse "--memory: found \"much\", expected a number of bytes" trace --memory much
 misuse "--memory: 0 .*1 to" capacity --model opt-125m --gpu H100-SXM --length 10 --memory 0
 misuse "--weight-bits: .*3, expected 16, 8 or 4" trace --model "$opt" --db out/x.db --tokens tokens.jsonl --weight-bits 3
 misuse "h2o: recent=99999999, expected a whole number from 0 to 1048576" replay --db whole.db --policy h2o:recent=99999999

@@ -255,7 +255,7 @@ no "unknown GPU" 2 'GPU "H100-SXN" is not known' --model opt-6.7b --gpu H100-SXN
 holds "unknown GPU: the nearest are named" grep -q '^hint: did you mean H100-SXM or .*[?] shears info gpus lists them' log/err
 no "negative length" 2 "length: -5 " "${base[@]}" --length -5
 no "length beyond any" 2 "length: 99999999999 " "${base[@]}" --length 99999999999
-no "length that overflows" 2 "length: .* is not a whole number" "${base[@]}" --length 99999999999999999999999
+no "length that overflows" 2 "length: found .*, expected a whole number" "${base[@]}" --length 99999999999999999999999
 no "tp that does not divide" 2 "32 heads .*--tp 3" "${base[@]}" --length 9 --tp 3
 run capacity "${base[@]}" --length 9 --tp 3 --uneven
 expect "tp that does not divide, with --uneven: computed, with a warning" 0 "servers refuse this shape" ""

@@ -308,7 +308,8 @@ int sh_plan_read(struct sh_plan *out, const char *path, struct sh_err *e)
         return -1;
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
     free(text);
-    int bad = root ? read_root(root, &p, e) : sh_fail(e, "line %d: %s", where.line, where.text);
+    int bad = root ? read_root(root, &p, e) : sh_fail(e, "expected a plan written by shears plan; line %d: not valid "
+                                                      "JSON: %s", where.line, where.text);
     json_decref(root);
     if (bad) {
         e->status = SH_FAILED;          /* an error in the file, even if a name in it was parsed as if typed */
