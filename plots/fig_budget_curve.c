@@ -84,7 +84,7 @@ static int is_grey(const struct sh_fig_curve_sets *d, const struct sh_fig_curve 
  * best is dark. */
 static const char *style(const struct sh_fig_curve_sets *d, const struct sh_fig_curve *c, char text[64])
 {
-    static const char *const dash[DASHES] = {"1", "(16,8)", "(4,6)", "(18,6,4,6)"};
+    static const char *const dash[DASHES] = {"1", "(6,4)", "(2,3)", "(9,4,2,4)"};
     int n = place(d, c);
     if (c->is_bound)
         snprintf(text, 64, " lc rgb '#000000' lw 2.2 dt %s", dash[n % DASHES]);
@@ -195,7 +195,8 @@ static void names(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, in
         least = end[i].at + apart;
     }
     for (int i = 0; i < n; i++) {
-        static const char *const colour[COLOURS] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"};
+        /* the colours of the lines, dark enough to be read on white */
+        static const char *const colour[COLOURS] = {"#005F96", "#A84A00", "#006B4E", "#9A3F73", "#8A5A00", "#1E6E9E"};
         const struct sh_fig_curve *c = end[i].c;
         fprintf(gp->to, "set label %d ", 300 + i);
         sh_gp_text(gp, c->label, sh_gp_letters(NAMES_IN - 0.1));

@@ -184,9 +184,9 @@ static int draw_frontier(struct sh_gp *gp, const struct sh_fig_data *d, struct s
 static void caption_frontier(FILE *to, const struct sh_fig_data *data)
 {
     const struct sh_fig_charts *d = data->frontier;
-    fputs("against the share of tokens kept: ", to);
     for (int i = 0; i < d->n; i++)
-        fprintf(to, "%s%s", i ? "; " : "", d->chart[i].title);
+        fprintf(to, "%s%s", !i ? "" : i + 1 < d->n ? "; " : "; and ", d->chart[i].title);
+    fputs(", against the share of tokens kept", to);
 }
 
 const struct sh_figure sh_figure_frontier = {
@@ -203,7 +203,7 @@ static int draw_latency(struct sh_gp *gp, const struct sh_fig_data *d, struct sh
 static void caption_latency(FILE *to, const struct sh_fig_data *d)
 {
     (void)d;
-    fputs("time to the first token and time per further token, against the request rate: median (p50) and 99th "
+    fputs("the time to the first token and the time per further token, against the request rate: median (p50) and 99th "
           "percentile (p99)", to);
 }
 

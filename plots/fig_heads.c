@@ -144,5 +144,5 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
 
 const struct sh_figure sh_figure_heads = {
     .number = SH_FIG_heads, .name = "heads",
-    .summary = "persistence ratio and lift beyond recency of every head, as a grid of layers and heads",
+    .summary = "the persistence ratio and the lift beyond recency of every head, as a grid of layers and heads",
     .most = 4, .parts = "traces", .draw = draw};

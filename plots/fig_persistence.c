@@ -137,7 +137,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
 static void caption(FILE *to, const struct sh_fig_data *data)
 {
     const struct sh_fig_panels *d = data->persistence;
-    fprintf(to, "persistence ratio of every layer with its chance level%s",
+    fprintf(to, "the persistence ratio of every layer with its chance level%s",
             d->panel[0].n_series > 1 ? ", traces side by side" : "");
 }
 

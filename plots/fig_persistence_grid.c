@@ -101,7 +101,7 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
 static void caption(FILE *to, const struct sh_fig_data *data)
 {
     const struct sh_fig_grids *d = data->persistence_grid;
-    fprintf(to, "lift for each threshold and each number of recent tokens left out%s",
+    fprintf(to, "the lift for each threshold and each number of recent tokens left out%s",
             d->n > 1 ? ", one grid per trace" : "");
 }
 

@@ -94,7 +94,7 @@ void sh_gp_lay_out(struct sh_gp *gp, struct sh_gp_grid *g, int n)
         g->page_in = sh_gp_room(gp, 2 * SIDE + g->first + (wide + around(g)) * g->columns);
         g->wide = (g->page_in - 2 * SIDE - g->first) / g->columns - around(g);
         g->lines = title_lines(g);
-        g->above = g->lines ? 0.13 + 0.17 * g->lines : 0.08;
+        g->above = g->lines ? (rows > 1 ? 0.24 : 0.13) + 0.17 * g->lines : 0.08;
         foot = keys_in(g) + 0.08;
         rest = HEAD + (g->above + g->below) * rows + g->last + foot;
         gp->problem[0] = n < SH_GP_PANELS && gp->look.panels >> n ? gp->problem[0] : '\0';

@@ -14,9 +14,10 @@ static int begins(const char *s, const char *end, const char *word)
     return (size_t)(end - s) >= n && !memcmp(s, word, n);
 }
 
-/* The colours of lines, and of the darkest of two marks: dim where it is dark. */
+/* The colours of lines, of their names, and of the darkest of two marks: dim where it is dark. */
 static const int named[][3] = {{0, 114, 178}, {213, 94, 0}, {0, 158, 115}, {204, 121, 167}, {230, 159, 0},
-                               {86, 180, 233}, {11, 60, 111}};
+                               {86, 180, 233}, {0, 95, 150}, {168, 74, 0}, {0, 107, 78}, {154, 63, 115},
+                               {138, 90, 0}, {30, 110, 158}, {11, 60, 111}};
 /* Greys, and what is nearly one, are taken for the nearest of these. */
 static const int greys[] = {0, 17, 64, 96, 128, 160, 200, 226, 255};
 

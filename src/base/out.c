@@ -462,9 +462,20 @@ static void text_table(FILE *to, const struct sh_rows *r, int is_brief)
     free(width);
 }
 
+/* Broken at spaces as a last cell is, unless it has a command, which is to be copied. */
+static void write_note(FILE *to, const char *note, int is_first)
+{
+    fputs(is_first ? "\n" : "", to);
+    if (strstr(note, " --"))
+        fputs(note, to);
+    else
+        last_cell(to, note, 0);
+    fputc('\n', to);
+}
+
 static void write_text(const struct sh_out *o, FILE *to)
 {
-    char buffer[512];
+    char buffer[1024];
     int width = 0, shown = 0, n_scalar = sh_node_scalars(&o->root, NULL);
     const struct sh_node **scalar = xcalloc((size_t)n_scalar + 1, sizeof *scalar);
     sh_node_scalars(&o->root, scalar);
@@ -477,9 +488,11 @@ static void write_text(const struct sh_out *o, FILE *to)
         for (int end = k + (is_list ? 0 : own); k < end; k++) {
             if (!sh_out_shows(o, scalar[k]))
                 continue;
-            sh_node_cell(buffer, sizeof buffer, scalar[k], 0);
+            brief_cell(buffer, sizeof buffer, scalar[k], !o->columns);
             shown++;
-            fprintf(to, "%s%*s  %s\n", scalar[k]->label, width - width_of(scalar[k]->label), "", buffer);
+            fprintf(to, "%s%*s  ", scalar[k]->label, width - width_of(scalar[k]->label), "");
+            last_cell(to, buffer, width + 2);
+            fputc('\n', to);
         }
         if (n->kind != SH_NODE_LIST)
             continue;
@@ -494,7 +507,7 @@ static void write_text(const struct sh_out *o, FILE *to)
     }
     free(scalar);
     for (int i = 0; i < o->n_note && !o->columns; i++)
-        fprintf(to, "%s%s\n", i ? "" : "\n", o->note[i]);
+        write_note(to, o->note[i], !i);
 }
 
 /* CSV has one header line, so it shows the first list; without a list, the scalars as one row. */

@@ -55,8 +55,8 @@ void sh_out_group_end(struct sh_out *o);
  * should fit a terminal of 120 columns. */
 void sh_out_detail(struct sh_out *o);
 
-/* Text tables show this in place of the value just added, unless columns are named: "h2o:recent=4" for "h2o". A long
- * one in the first column continues on further lines, after a comma. */
+/* Text shows this in place of the value just added, unless columns are named: "h2o:recent=4" for "h2o". A long one in
+ * the first column of a table continues on further lines, after a comma. */
 void sh_out_shown(struct sh_out *o, const char *text);
 
 /* Links the first cell of the open item's row to "#figure"; HTML only. */

@@ -32,12 +32,24 @@ void sh_html_text(FILE *to, const char *text)
     }
 }
 
+/* Lines may end after a comma: policies and paths have no blanks. */
+static void breakable(FILE *to, const char *text)
+{
+    for (const char *at; (at = strchr(text, ',')) && at[1] && at[1] != ' '; text = at + 1) {
+        char *part = xasprintf("%.*s", (int)(at + 1 - text), text);
+        sh_html_text(to, part);
+        fputs("<wbr>", to);
+        free(part);
+    }
+    sh_html_text(to, text);
+}
+
 /* Long texts are written in full, not through the other writers' buffers. */
 static void value(FILE *to, const struct sh_node *n)
 {
     char buffer[512];
     if (n->kind == SH_NODE_TEXT) {
-        sh_html_text(to, n->text ? n->text : "-");
+        breakable(to, n->text ? n->text : "-");
         return;
     }
     sh_node_cell(buffer, sizeof buffer, n, 0);

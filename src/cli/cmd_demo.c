@@ -213,6 +213,7 @@ static void put_answer(const struct demo *d, struct sh_out *o)
         for (int i = 0; i < 5; i++)
             if (says[i])
                 sh_out_note(o, "%s", says[i]);
+        sh_out_note(o, "This search was short: shears study compares several policies on more texts.");
         sh_answer_clear(&a);
     }
     sh_report_close(&r);

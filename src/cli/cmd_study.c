@@ -13,6 +13,7 @@
 #include "src/app/capacity/capacity_names.h"
 #include "src/app/common/quality_limit.h"
 #include "src/app/common/text_source.h"
+#include "src/app/plan/judged_count.h"
 #include "src/base/file.h"
 #include "src/base/mem.h"
 #include "src/cli/options.h"
@@ -52,7 +53,7 @@ static const struct sh_command_step study_steps[] = {
      "-o %d/report.html", 1},
     {0}};
 
-enum { LENGTH = 512, TRACED = 6, SEQUENCES = 24, LEAST_SEQUENCES = 12, ROOM_FOR_TENTH = 120,
+enum { LENGTH = 512, TRACED = 6, SEQUENCES = 24, ROOM_FOR_TENTH = 120,
        LEAST_FOR_TENTH = 110, LEAST_FOR_FIFTH = 55 };   /* tokens of a text: a tenth holds the newest ten, one more */
 
 struct study_args {
@@ -74,7 +75,7 @@ static const struct sh_opt opts[] = {
     SH_INT("length", F(length), "N", 64, 1 << 22, "tokens per sequence (default: 512, or the model's context length)"),
     SH_INT("count", F(count), "N", 1, 1e9, "sequences to evaluate, and to judge the plan on\n"
            "(default: 24 to evaluate, and as many to judge as\n"
-           "shears plan decides; a promise requires 12)"),
+           "shears plan decides; it needs at least 12)"),
     {"output", SH_OPT_TEXT, F(out), "DIR", "output folder (default: shears-study)", 0, 0, 'o'},
     {0}};
 
@@ -172,7 +173,7 @@ static int check(struct study *y, const struct sh_list *positional, struct sh_er
     snprintf(y->fingerprint, sizeof y->fingerprint, "%016" PRIx64, sh_model_fingerprint(m));
     sh_model_close(m);
     if (too_long)
-        return sh_misused(e, "--length %lld: the model has %d positions", a->length, positions);
+        return sh_misused(e, "--length: found %lld, expected at most the model's %d positions", a->length, positions);
     return check_gpus(a->gpu, e) || check_folder(y, e) || count_texts(y, e) || sh_folder_make(a->out, e);
 }
 
@@ -260,12 +261,20 @@ static void put_numbers(struct sh_out *o, const struct sh_answer *a)
     const struct sh_answer_row *row = &none;
     for (int i = 0; i < a->n_row; i++)
         row = a->row[i].is_chosen ? &a->row[i] : row;
-    sh_out_text(o, "policy", "policy", *a->planned ? a->planned : *a->policy ? a->policy : NULL);
+    sh_out_text(o, "policy", "policy", *row->policy ? row->policy : NULL);
     sh_out_real(o, "share", "share of the cache", row->share, 4);
     sh_out_real(o, "ppl_increase", "perplexity up by", row->increase, 4);
     sh_out_real(o, "ppl_increase_bound", "at most", row->bound, 4);
     sh_out_real(o, "confidence", "confidence", a->n_row ? a->confidence : (double)NAN, 4);
     sh_out_int(o, "sequences", "judged sequences", a->sequences);
+}
+
+/* A sentence, of which text leaves out the words that its label says. */
+static void put_sentence(struct sh_out *o, const char *key, const char *label, const char *words, const char *sentence)
+{
+    sh_out_text(o, key, label, sentence);
+    if (sentence && !strncmp(sentence, words, strlen(words)))
+        sh_out_shown(o, sentence + strlen(words));
 }
 
 static int conclude(const struct study *y, struct sh_err *e)
@@ -279,13 +288,13 @@ static int conclude(const struct study *y, struct sh_err *e)
     struct sh_out *o = sh_out_new();
     char *db = xasprintf("%s/trained.db", a->out);
     int found = sh_report_open(&r, (const char *const[]){db}, 1, e) ? -1 : sh_answer_read(&answer, &r, e);
-    int is_met = !isnan(answer.target) && answer.sequences >= LEAST_SEQUENCES;
+    int is_met = !isnan(answer.target) && answer.sequences >= SH_JUDGED_LEAST;
     sh_out_text(o, "status", "status", found <= 0 ? NULL : is_met ? "met" : "not_shown");
     sh_out_text(o, "answer", "answer", answer.small);
     sh_out_text(o, "buys", "what it buys", answer.buys);
-    sh_out_text(o, "measured", "measured", answer.on);
-    sh_out_text(o, "not_shown", "not shown", answer.lacks);
-    sh_out_text(o, "how", "how", answer.how);
+    put_sentence(o, "measured", "measured on", "Measured on ", answer.on);
+    put_sentence(o, "not_shown", "not shown", "Not shown: ", answer.lacks);
+    put_sentence(o, "how", "how", "How: ", answer.how);
     put_numbers(o, &answer);
     sh_out_list(o, "left_out", "left out");
     for (int i = 0; i < y->n_left; i++) {
@@ -298,8 +307,8 @@ static int conclude(const struct study *y, struct sh_err *e)
     sh_out_int(o, "steps_failed", "failed", y->failed);
     if (!y->gnuplot_absent)
         sh_out_note(o, "Open %s/report.html; next to it is the output of each step.", a->out);
-    if (found > 0 && isnan(answer.target) && a->count && a->count < LEAST_SEQUENCES)
-        sh_out_note(o, "Fewer than %d sequences show little: give a larger --count.", LEAST_SEQUENCES);
+    if (found > 0 && isnan(answer.target) && a->count && a->count < SH_JUDGED_LEAST)
+        sh_out_note(o, "Fewer than %d sequences show little: give a larger --count.", SH_JUDGED_LEAST);
     sh_answer_clear(&answer);
     sh_report_close(&r);
     free(db);

@@ -9,6 +9,7 @@
 #include "planner/policy/policy.h"
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_study.h"
+#include "src/app/plan/judged_count.h"
 #include "src/app/store/measured.h"
 #include "src/report/answer_plan.h"
 #include "src/report/report_model.h"
@@ -26,6 +27,7 @@ struct asking {
     const struct sh_quality_point *point;       /* of the choice                                  */
     const struct sh_quality_point *even;        /* the least evaluated budget within the limit; NULL: none */
     long long length;                   /* tokens of a request                                    */
+    int is_evaluated;                   /* there are budgets without a plan                       */
 };
 
 /* ---- words ---- */
@@ -69,12 +71,15 @@ static char *cost(const struct asking *q)
 
 static void say_small(struct sh_answer *a, const struct asking *q, double asked)
 {
-    char share[48], *says = cost(q);
+    char share[48], *says = cost(q), few[96] = "";
     name_share(q->point, share, sizeof share);
+    if (!q->plan.path && q->point->bound <= asked)
+        snprintf(few, sizeof few, "; at least %d sequences are needed to show it, not %d", SH_JUDGED_LEAST,
+                 q->point->sequences);
     if (isnan(a->target))
         a->small = xasprintf("No measured budget is shown to keep the increase of the perplexity within %.3g %%. With "
-                             "the best, %s of the cache, the perplexity %s%s.", 100 * asked, share, says,
-                             q->plan.lacks);
+                             "the best, %s of the cache, the perplexity %s%s%s.", 100 * asked, share, says,
+                             q->plan.lacks, few);
     else
         a->small = xasprintf("The cache can shrink to %s%s: the perplexity %s (allowed: %.3g %%).", share,
                              strchr(q->point->budget, '.') ? " of its size" : "", says, 100 * a->target);
@@ -93,16 +98,18 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
     a->how = xasprintf("How: the policy %s %s; %s.", p->policy, of.policy->summary,
                        p->is_plan ? "a plan sets how many tokens each attention head keeps"
                                   : "each attention head keeps the same number of tokens");
-    if (!p->is_plan || !*a->policy || (even && sh_policy_parse(even->policy, &of_even, &ignored)))
+    if (!p->is_plan || !q->is_evaluated || (even && sh_policy_parse(even->policy, &of_even, &ignored)))
         return;
     if (even)
         name_share(even, share, sizeof share);
     char *how = a->how;
-    a->how = even ? xasprintf("%s Without a plan, when each head keeps the same number, %s is the smallest evaluated "
-                              "budget that is shown to stay within %.3g %%, with the policy %s, which %s.",
-                              how, share, 100 * asked, even->policy, of_even.policy->summary)
-                  : xasprintf("%s Without a plan, when each head keeps the same number, no evaluated budget is shown "
-                              "to stay within %.3g %%.", how, 100 * asked);
+    int is_same = even && !strcmp(even->policy, p->policy);
+    a->how = even ? xasprintf("%s Without a plan, when each head keeps the same number of tokens, %s is the smallest "
+                              "evaluated budget that is shown to stay within %.3g %%, with the %spolicy %s%s%s.",
+                              how, share, 100 * asked, is_same ? "same " : "", even->policy,
+                              is_same ? "" : ", which ", is_same ? "" : of_even.policy->summary)
+                  : xasprintf("%s Without a plan, when each head keeps the same number of tokens, no evaluated budget "
+                              "is shown to stay within %.3g %%.", how, 100 * asked);
     free(how);
 }
 
@@ -122,7 +129,7 @@ static void say_on(struct sh_answer *a, const struct asking *q)
     const char *name = *p->on.name ? p->on.name : "a text without a name";
     char *length = isfinite(p->length) ? xasprintf(" of %.0f tokens", p->length) : xstrdup("");
     if (q->plan.path)
-        a->on = xasprintf("Measured on %d sequence%s%s from %s; the search for these budgets used none of them.",
+        a->on = xasprintf("Measured on %d sequence%s%s from %s that were not used to search for the plan.",
                           p->sequences, p->sequences == 1 ? "" : "s", length, name);
     else if (p->sequences)
         a->on = xasprintf("Measured on %d sequences from %d text%s%s, %s.", p->sequences, p->on.texts,
@@ -133,8 +140,8 @@ static void say_on(struct sh_answer *a, const struct asking *q)
     a->lacks = xasprintf("Not shown: other kinds of text, %s%s.",
                          p->length > 0 && (double)q->length > 1.1 * p->length ? "texts as long as these requests"
                                                                               : "longer texts",
-                         strstr(p->settings, "prefill=0\n") ? ", and prompts that are read whole before tokens "
-                         "are dropped" : "");
+                         strstr(p->settings, "prefill=0\n") ? ", and prompts that are read in one piece before the "
+                         "first eviction" : "");
     free(length);
 }
 
@@ -172,13 +179,19 @@ static double kept(const struct asking *q, const struct sh_capacity_row *row)
     return sh_quality_kept(row->measured, (uint64_t)q->length);
 }
 
-/* The smallest within the limit, of equal ones that of the smallest bound; limit infinite: the smallest bound. */
+static int is_shown(const struct sh_quality_point *p, double limit)
+{
+    return p->bound <= limit && p->sequences >= SH_JUDGED_LEAST;
+}
+
+/* The smallest that is shown to stay within the limit, of equal ones that of the smallest bound; limit infinite: the
+ * smallest bound. */
 static const struct sh_capacity_row *choose(const struct asking *q, const struct sh_capacity_study *s, double limit)
 {
     const struct sh_capacity_row *best = NULL;
     for (int i = 0; i < s->n_row; i++) {
         const struct sh_capacity_row *row = &s->row[i];
-        if (!is_one(row) || !(row->measured->bound <= limit))
+        if (!is_one(row) || !(isinf(limit) ? row->measured->bound <= limit : is_shown(row->measured, limit)))
             continue;
         double more = !best || isinf(limit) ? 0 : kept(q, row) - kept(q, best);
         if (!best || more < 0 || (more <= 0 && row->measured->bound < best->measured->bound))
@@ -193,7 +206,23 @@ static int smallest_first(const void *x, const void *y)
     return (a->share > b->share) - (a->share < b->share);
 }
 
-/* The plan, the measured budgets of the policy and settings of `p` (NULL: none), and the full cache. */
+/* Of the rows of one budget, measured alike, the one that loses least, or the choice. */
+static int is_best(const struct asking *q, const struct sh_capacity_study *s, const struct sh_capacity_row *row)
+{
+    const struct sh_quality_point *p = row->measured;
+    for (int i = 0; i < s->n_row && p != q->point; i++) {
+        const struct sh_quality_point *other = s->row[i].measured;
+        if (&s->row[i] == row || !is_one(&s->row[i]) || strcmp(other->settings, p->settings) ||
+            fabs(kept(q, &s->row[i]) - kept(q, row)) > 1e-9)
+            continue;
+        int is_less = other->bound < p->bound || (isnan(p->bound) && !isnan(other->bound));
+        if (other == q->point || is_less || (!(other->bound > p->bound) && &s->row[i] < row))
+            return 0;
+    }
+    return 1;
+}
+
+/* The plan; of each budget that was measured with the settings of `p` (NULL: none) the best policy; the full cache. */
 static void fill_rows(struct sh_answer *a, const struct asking *q, const struct sh_capacity_study *s,
                       const struct sh_quality_point *p)
 {
@@ -206,14 +235,15 @@ static void fill_rows(struct sh_answer *a, const struct asking *q, const struct 
         to->requests = fit(q, q->plan.path);
         to->is_chosen = 1;
         snprintf(to->label, sizeof to->label, "plan, %.3g %%", 100 * to->share);
+        snprintf(to->policy, sizeof to->policy, "%s", q->promised.policy);
     }
     for (int i = 0; i < s->n_row && p; i++) {
         const struct sh_capacity_row *row = &s->row[i];
-        if (!is_one(row) || strcmp(row->measured->policy, p->policy) || strcmp(row->measured->knobs, p->knobs) ||
-            strcmp(row->measured->settings, p->settings))
+        if (!is_one(row) || strcmp(row->measured->settings, p->settings) || !is_best(q, s, row))
             continue;
         struct sh_answer_row *to = &a->row[a->n_row++];
         name_share(row->measured, to->label, sizeof to->label);
+        snprintf(to->policy, sizeof to->policy, "%s", row->measured->policy);
         to->share = kept(q, row) / (double)q->length;
         to->increase = row->measured->value;
         to->bound = row->measured->bound;
@@ -267,8 +297,7 @@ static void decide(struct sh_answer *a, struct asking *q, const struct sh_capaci
     q->point = q->plan.path ? &q->promised : chosen ? chosen->measured : NULL;
     if (!q->point)
         return;
-    if (chosen)
-        snprintf(a->policy, sizeof a->policy, "%s", chosen->measured->policy);
+    q->is_evaluated = chosen != NULL;
     if (q->plan.path)
         snprintf(a->planned, sizeof a->planned, "%s", q->promised.policy);
     a->confidence = q->confidence;
@@ -287,7 +316,7 @@ static int answer(struct sh_answer *a, struct asking *q, struct sh_err *e)
     snprintf(q->gpu, sizeof q->gpu, "%.*s", q->r->gpu ? (int)strcspn(q->r->gpu, ",") : 8,
              q->r->gpu && strcasecmp(q->r->gpu, "all") ? q->r->gpu : "H100-SXM");
     snprintf(a->gpu, sizeof a->gpu, "%s", q->gpu);
-    q->length = q->length ? q->length : q->m.length;
+    a->length = q->length = q->length ? q->length : q->m.length;
     args = ask(q);
     args.db = q->db;
     args.measured_on = q->text;

@@ -8,8 +8,9 @@
 
 #include "src/report/report.h"
 
-struct sh_answer_row {                  /* the plan, or a measured budget of one policy           */
+struct sh_answer_row {                  /* the plan, or a budget with the policy that loses least with it */
     char label[48];                     /* "20 %", "64 tokens", "plan, 20 %", "all"               */
+    char policy[64];                    /* that keeps it, with knobs; "": all is kept             */
     double share;                       /* kept of a text of the length that is answered for      */
     double increase, bound;             /* increase of the perplexity and its bound, as shares    */
     unsigned long long requests;        /* requests that fit on the GPU; 0: not known             */
@@ -23,8 +24,9 @@ struct sh_answer {
     struct sh_answer_row *row;          /* [n_row] from the smallest; the last one is the full cache; owned */
     int n_row;
     unsigned long long full;            /* requests that fit with the full cache                  */
+    long long length;                   /* tokens of a request                                    */
     char gpu[64];
-    char policy[64], planned[64];       /* policies of the evaluated rows and of the plan; "": there are none, none */
+    char planned[64];                   /* the plan's policy; "": no plan                         */
     double confidence;                  /* confidence of the bounds                               */
     int sequences;                      /* sequences that the answer was measured on; 0: errors are over tokens */
 };

@@ -21,8 +21,9 @@ static int is_traced(const struct sh_report *r, const struct sh_plan *p)
 static void say_lack(struct sh_answer_plan *to, double low_increase)
 {
     int n = to->sequences;
-    if (n < SH_LIVE_LEAST) {
-        snprintf(to->lacks, sizeof to->lacks, "; a promise takes %d judged sequences, not %d", SH_LIVE_LEAST, n);
+    if (n < SH_JUDGED_LEAST) {
+        snprintf(to->lacks, sizeof to->lacks, "; at least %d judged sequences are needed to show it, not %d",
+                 SH_JUDGED_LEAST, n);
         return;
     }
     double mean = log1p(to->value), low = log1p(low_increase), t = sh_student_t(to->confidence, n - 1);

@@ -47,7 +47,7 @@ struct sh_report {
     int n_plan;
     const char *model, *gpu, *gpus;     /* arguments of capacity; NULL: the traced one, common GPUs */
     const char *measured_on;            /* the text of results; NULL: of each store every one, apart */
-    long long length;                   /* 0: the model's positions                               */
+    long long length;                   /* of a request; 0: as answered, without an answer the model's positions */
     double target;                      /* increase of the perplexity, as a share; 0: the least usual one that is met */
     int threads, quiet;
     int is_missing;                     /* the open part lacks something                          */

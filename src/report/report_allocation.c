@@ -40,10 +40,12 @@ static void write_evidence(struct sh_out *o, const char *path, const struct sh_p
         sh_out_text(o, "plan", "plan", path);
         sh_out_text(o, "metric", "metric", v->metric);
         sh_out_real(o, "measured", "value", v->value, 4);
-        sh_out_real(o, "low", "95 % interval, from", v->low, 4);
-        sh_out_real(o, "high", "to", v->high, 4);
+        sh_out_real(o, "low", "lower bound", v->low, 4);
+        sh_out_real(o, "high", "upper bound", v->high, 4);
+        sh_out_real(o, "confidence", "confidence of each", v->confidence > 0 ? v->confidence : 0.975, 3);
         sh_out_int(o, "sequences", "sequences", v->sequences);
         sh_out_int(o, "tokens", "tokens", v->tokens);
+        sh_out_text(o, "text", "text", *v->text ? v->text : NULL);
         sh_out_text(o, "store", "store", v->store);
         sh_out_text(o, "program", "shears", v->program);
     }
@@ -60,6 +62,18 @@ static void command(struct sh_report *r, const char *path, const struct sh_plan 
                  : !strcmp(p->target_metric, "output_error") ? "error" : "recall", p->target);
     sh_report_command(r, "plan --db %s --policy %s%s%s %s --allocator %s -o %s", r->store[0].path,
                       p->policy.policy->name, colon, knobs, target, p->allocator.allocator->name, path);
+}
+
+/* How a plan was judged, in words. */
+static void say_judged(struct sh_report *r, const char *path, const struct sh_plan *p)
+{
+    const struct sh_plan_evidence *v = p->evidence;
+    if (!*p->status || !p->n_evidence)
+        return;
+    sh_report_say(r, "The texts of the plan %s were divided at random. On some, policies and allocators were compared "
+                     "and the budgets were found; on the others, %d sequences of %d tokens%s%s, the plan was judged. "
+                     "The second table has what was measured there; the command prints all that was tried.",
+                  path, v->sequences, p->n_token, *v->text ? " from " : "", v->text);
 }
 
 static int write(struct sh_report *r, struct sh_err *e)
@@ -81,6 +95,8 @@ static int write(struct sh_report *r, struct sh_err *e)
         }
     sh_out_end(o);
     sh_out_end(evidence);
+    for (int i = 0; i < r->n_plan && !bad; i++)
+        say_judged(r, r->plan[i], &plan[i]);
     sh_report_table(r, NULL, o);
     sh_report_table(r, NULL, evidence);
     struct sh_figure_request q = {.plan = r->plan, .n_plan = r->n_plan};

@@ -5,17 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/mem.h"
 #include "src/report/answer.h"
+
+/* A number and its % stay on one line. */
+static void put_words(FILE *to, const char *text)
+{
+    for (const char *at; (at = strstr(text, " %")); text = at + 1) {
+        char *part = xasprintf("%.*s\u00a0", (int)(at - text), text);
+        sh_html_text(to, part);
+        free(part);
+    }
+    sh_html_text(to, text);
+}
 
 static void sentence(const struct sh_report *r, const char *text, const char *more, const char *link, const char *what)
 {
     if (!text)
         return;
     fputs("<p>", r->to);
-    sh_html_text(r->to, text);
+    put_words(r->to, text);
     if (more) {
         fputc(' ', r->to);
-        sh_html_text(r->to, more);
+        put_words(r->to, more);
     }
     fprintf(r->to, " <a href=\"#%s\">%s</a></p>\n", link, what);
 }
@@ -35,12 +47,34 @@ static double percent(double x, double of)
     return 100 * fmin(fmax(x / of, 0), 1);
 }
 
+/* "+0.67 %" */
+static void put_change(FILE *to, double x)
+{
+    fprintf(to, "%s%.2f&#160;%%", x < 0 ? "\u2212" : "+", 100 * fabs(x));
+}
+
+static void put_bounded(FILE *to, const struct sh_answer_row *row)
+{
+    put_change(to, row->increase);
+    if (row->bound < 0) {
+        fputs(", no increase", to);
+        return;
+    }
+    fputs(", at&#160;most&#160;", to);
+    put_change(to, row->bound);
+}
+
 static void bar(const struct sh_report *r, const struct sh_answer *a, const struct sh_answer_row *row, double of)
 {
     double fits = row->requests && a->full ? (double)row->requests / (double)a->full : 0;
     int is_full = row == &a->row[a->n_row - 1];
     fprintf(r->to, "<tr%s><th scope=\"row\">", row->is_chosen ? " class=\"is\"" : "");
-    sh_html_text(r->to, row->label);
+    put_words(r->to, row->label);
+    if (*row->policy) {
+        fputs("<span class=\"with\">", r->to);
+        sh_html_text(r->to, row->policy);
+        fputs("</span>", r->to);
+    }
     fputs("</th><td class=\"track\"><div>", r->to);
     if (!is_full)
         fprintf(r->to, "<i class=\"most\" style=\"width:%.1f%%\"></i><i class=\"seen\" style=\"width:%.1f%%\"></i>",
@@ -53,10 +87,9 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
     if (is_full)
         fputs("0", r->to);
     else if (isnan(row->bound))
-        fprintf(r->to, "%+.2f&#160;%%", 100 * row->increase);
+        put_change(r->to, row->increase);
     else
-        fprintf(r->to, row->bound < 0 ? "%+.2f&#160;%%, no increase" : "%+.2f&#160;%%, at&#160;most&#160;%+.2f&#160;%%",
-                100 * row->increase, 100 * row->bound);
+        put_bounded(r->to, row);
     if (fits > 0)
         fprintf(r->to, "</td><td class=\"n\">%.1f ×</td></tr>\n", fits);
     else
@@ -74,21 +107,12 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
     for (int i = 0; i < a->n_row; i++)
         bar(r, a, &a->row[i], of);
     fputs("</tbody></table><figcaption>Perplexity says how badly the model predicts the texts. ", r->to);
-    if (*a->planned) {
-        fputs("The solid part of a bar is the measured increase of the perplexity; the bar ends at the bound. The plan "
-              "was judged on texts that its search did not use, with ", r->to);
-        sh_html_text(r->to, a->planned);
-        fputs(".", r->to);
-    }
-    if (*a->planned && *a->policy) {
-        fputs(" The other bars are without a plan: each head keeps the same number, with ", r->to);
-        sh_html_text(r->to, a->policy);
-        fputs(", on the evaluated texts.", r->to);
-    } else if (*a->policy) {
-        fputs("The solid part of a bar is the increase of the perplexity that was measured with ", r->to);
-        sh_html_text(r->to, a->policy);
-        fputs("; the bar ends at the 95 % bound.", r->to);
-    }
+    fputs("The solid part of a bar is the measured increase of the perplexity; the bar ends at the bound.", r->to);
+    if (*a->planned)
+        fputs(" The plan was judged on texts that its search did not use.", r->to);
+    if (a->n_row > 1 + (*a->planned != '\0'))
+        fprintf(r->to, " %s each attention head keeps the same number of tokens, with the evaluated policy that loses "
+                "least with that budget.", *a->planned ? "The other bars are without a plan:" : "With each budget");
     if (!isnan(a->target))
         fprintf(r->to, " The line is %.3g %%, which the bound must not exceed.", 100 * a->target);
     fprintf(r->to, " Bars are cut off at %.3g %% (»).", 100 * of);
@@ -102,6 +126,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     struct sh_answer a;
     int found = sh_answer_read(&a, r, e);
     if (found > 0) {
+        r->length = r->length ? r->length : a.length;       /* the page is about requests like these */
         fputs("<div class=\"answer\">\n", r->to);
         sentence(r, a.small, NULL, *a.planned ? "allocation" : "quality", "how that was measured");
         sentence(r, a.buys, NULL, "capacity", "what else fits");
@@ -110,7 +135,7 @@ static int write(struct sh_report *r, struct sh_err *e)
         figure(r, &a);
         if (a.how) {
             fputs("<p class=\"how\">", r->to);
-            sh_html_text(r->to, a.how);
+            put_words(r->to, a.how);
             fputs("</p>\n", r->to);
         }
     } else if (!found) {

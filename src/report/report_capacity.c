@@ -19,6 +19,8 @@ struct capacity {
     char **evidence;                    /* [n_evidence] lines that `how` has                       */
     int n_evidence;
     int n_good;                         /* rows of budgets that were measured                      */
+    char **command;                     /* [n_command] what repeats them, of each text             */
+    int n_command;
 };
 
 static struct sh_capacity_args ask(const struct capacity *c)
@@ -41,6 +43,7 @@ static void write_row(struct sh_out *o, const char *quality, const struct sh_cap
     sh_out_text(o, "quality", "stated quality", quality);
     sh_out_text(o, "gpu", "GPU", row->gpu);
     sh_out_text(o, "text", "measured on", on && *on ? on : NULL);
+    sh_out_int(o, "texts", "texts", row->measured ? row->measured->on.texts : 0);
     sh_out_text(o, "policy", "policy", policy);
     sh_out_text(o, "budget", "budget", row->budget ? row->budget : "full cache");
     sh_out_int(o, "bytes", "KV bytes per sequence", (long long)row->sequence);
@@ -76,33 +79,62 @@ static int whole(struct capacity *c, int has_figure, struct sh_err *e)
     return bad;
 }
 
-/* Budgets that meet a stated quality on one text; nothing for a quality that none meets. */
+struct quality {
+    const char *max_ppl, *min_recall, *says;
+};
+
+/* Adds the smallest budgets of a quality on one text; `text` as for --measured-on. How many meet it, or -1. */
+static int meeting(struct capacity *c, const char *db, const char *text, const struct quality *q, struct sh_err *e)
+{
+    struct sh_capacity_args a = ask(c);
+    struct sh_capacity_study s;
+    struct sh_err none = {0};
+    a.db = db;
+    a.max_ppl = q->max_ppl;
+    a.min_recall = q->min_recall;
+    a.measured_on = text;
+    int bad = sh_capacity_study(&s, &a, &none);
+    for (int i = 0; i < s.n_row && !bad; i++, c->n_good++) {
+        write_row(c->o, q->says, &s.row[i], 1);
+        write_evidence(c, &s.row[i]);
+    }
+    int n = bad ? 0 : s.n_row;
+    sh_capacity_study_clear(&s);
+    if (bad && none.is_io)
+        *e = none;
+    return bad && none.is_io ? -1 : n;
+}
+
+static void add_command(struct capacity *c, const char *db, const char *text, const struct quality *q)
+{
+    c->command = xreallocarray(c->command, (size_t)c->n_command + 1, sizeof *c->command);
+    c->command[c->n_command++] =
+        xasprintf("capacity --model %s --gpu %s --length %lld --db %s --max-ppl-increase %s --measured-on '%s'",
+                  c->m.name, ask(c).gpu, c->m.length, db, q->max_ppl, text);
+}
+
+/* Budgets that meet stated qualities on one text; nothing for a quality that none meets. One command repeats them for
+ * the first limit of the perplexity that is met, which is that of the page if one was asked for. */
 static int stated_on(struct capacity *c, const char *db, const char *text, struct sh_err *e)
 {
-    static const struct { const char *max_ppl, *min_recall, *says; } quality[] = {
+    char max_ppl[32], says[64];
+    const struct quality quality[] = {
+        {max_ppl, NULL, says},
         {"1%", NULL, "perplexity up by at most 1 %"}, {"5%", NULL, "perplexity up by at most 5 %"},
         {"10%", NULL, "perplexity up by at most 10 %"}, {NULL, "0.99", "99 % of attention kept"},
         {NULL, "0.95", "95 % of attention kept"}, {NULL, "0.9", "90 % of attention kept"}};
-    for (size_t k = 0; k < sizeof quality / sizeof *quality; k++) {
-        struct sh_capacity_args a = ask(c);
-        struct sh_capacity_study s;
-        struct sh_err none = {0};
-        a.db = db;
-        a.max_ppl = quality[k].max_ppl;
-        a.min_recall = quality[k].min_recall;
-        a.measured_on = text;
-        int bad = sh_capacity_study(&s, &a, &none);
-        for (int i = 0; i < s.n_row && !bad; i++, c->n_good++) {
-            write_row(c->o, quality[k].says, &s.row[i], 1);
-            write_evidence(c, &s.row[i]);
-        }
-        sh_capacity_study_clear(&s);
-        if (bad && none.is_io) {
-            *e = none;
-            return -1;
-        }
+    int n_quality = (int)(sizeof quality / sizeof *quality), n = 0, n_known = c->n_command;
+    snprintf(max_ppl, sizeof max_ppl, "%.6g%%", 100 * c->r->target);
+    snprintf(says, sizeof says, "perplexity up by at most %.6g %%", 100 * c->r->target);
+    for (int k = c->r->target > 0 ? 0 : 1; k < n_quality && n >= 0; k++) {
+        const struct quality *q = &quality[k];
+        if (k && q->max_ppl && !strcmp(q->max_ppl, max_ppl))
+            continue;
+        n = meeting(c, db, text, q, e);
+        if (n > 0 && q->max_ppl && c->n_command == n_known && !strchr(text, '\''))
+            add_command(c, db, text, q);
     }
-    return 0;
+    return n < 0 ? -1 : 0;
 }
 
 /* On each text of the store, or the one that was asked for. */
@@ -177,8 +209,8 @@ static int answers(struct capacity *c, struct sh_err *e)
     if (!bad && db)
         bad = frontier(c, db, e) && sh_report_lacks(r, NULL, e);
     sh_report_command(r, "%s", plain);
-    if (c->n_good)
-        sh_report_command(r, "%s", limit);
+    for (int i = 0; i < c->n_command; i++)
+        sh_report_command(r, "%s", c->command[i]);
     free(plain);
     free(limit);
     return bad;
@@ -198,6 +230,9 @@ static int write(struct sh_report *r, struct sh_err *e)
     for (int i = 0; i < c.n_evidence; i++)
         free(c.evidence[i]);
     free(c.evidence);
+    for (int i = 0; i < c.n_command; i++)
+        free(c.command[i]);
+    free(c.command);
     sh_report_model_clear(&c.m);
     return bad;
 }

@@ -83,8 +83,8 @@ static void begin(const struct sh_report *r, const enum state state[N_PART], con
     fputs("</h1>\n</header>\n<main>\n", r->to);
     fputs(answer, r->to);
     fputs("<p class=\"soft\">How attention persists, what a KV cache of fixed size keeps of it, and what "
-          "that costs and saves. Written by shears " PACKAGE_VERSION "; each part ends with the commands that "
-          "reproduce it.</p>\n<nav aria-label=\"parts\"><ul>\n", r->to);
+          "that costs and saves. Written by shears " PACKAGE_VERSION "; the last part has the commands that "
+          "reproduce this page.</p>\n<nav aria-label=\"parts\"><ul>\n", r->to);
     for (int i = 0; i < N_PART; i++)
         if (state[i] != LEFT_OUT)
             fprintf(r->to, "<li%s><a href=\"#%s\">%s</a></li>\n", state[i] == INCOMPLETE ? " class=\"lacks\"" : "",

@@ -98,7 +98,7 @@ static int maps(struct sh_report *r, const struct sh_figure_data *d, struct sh_e
     out.heads = &some;
     for (int i = 0; i < all->n && some.n; i++)
         if (is_grey(&all->trace[i]))
-            sh_report_say(r, "There is no map of %s below: beyond recency, no token matters to any of its heads.",
+            sh_report_say(r, "The maps below leave out %s: beyond recency, no token matters to any of its heads.",
                           all->trace[i].title);
     int bad = sh_report_figure(r, &sh_figure_heads, NULL, some.n ? &out : &d->out, e);
     free(shown);

@@ -88,7 +88,7 @@ static int write(struct sh_report *r, struct sh_err *e)
                      "head. Output error is the relative error of a head's output; it is known only where values "
                      "were recorded, and is the best measure for comparing policies on one trace. Kept mass, the "
                      "share of a row's attention on the kept tokens, describes what they keep. The column “without "
-                     "sinks” leaves out the first four tokens, which attract attention whatever they are, and the "
+                     "sinks” leaves out the first four tokens, which attract attention in any text, and the "
                      "query's own token. Pivotal tokens here are those with a score above the average of the row. "
                      "None of these numbers predicts perplexity; evaluations measure it.");
     int n = sh_report_texts(r, &all, &text);

@@ -21,6 +21,6 @@ const struct sh_report_part sh_report_repetition = {
     .fill = "repetition --model MODEL --text FILE --length 256 --policy scissorhands --budget 0.5 --db STORE",
     .says = "The model continues each text three times: with the full cache, under the policy, and with a cache of "
             "the same size that keeps random tokens (uniform). rep-4 is the share of 4-grams that are repeats. Row "
-            "similarity is the overlap between the pivotal tokens of neighbouring rows. The correlation, over the "
-            "texts, is between rep-4 and the row similarity beyond chance. If repeated attention caused repeated "
-            "text, uniform retention would lower rep-4."};
+            "similarity is the overlap between the pivotal tokens of neighbouring rows. A correlation, over "
+            "three texts or more, is between rep-4 and the row similarity beyond chance. If repeated attention caused "
+            "repeated text, uniform retention would lower rep-4."};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See report.h: what parts write with, and what they read of a run. */
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +69,8 @@ int sh_report_figure(struct sh_report *r, const struct sh_figure *f, const char 
         sh_svg_inline(r->to, wide, id, caption, has_own ? "wide" : "both");
         if (has_own)
             sh_svg_inline(r->to, narrow, small, caption, "narrow");
-        fprintf(r->to, "</div><figcaption>%c", *caption ? toupper((unsigned char)*caption) : ' ');
-        sh_html_text(r->to, *caption ? caption + 1 : caption);
+        fputs("</div><figcaption>This figure shows ", r->to);
+        sh_html_text(r->to, caption);
         fprintf(r->to, "%s</figcaption></figure>\n", *caption && caption[strlen(caption) - 1] == '.' ? "" : ".");
         free(small);
         free(caption);

@@ -17,6 +17,18 @@ assert rows["trained", "5/t"]["lift"] >= 1.3, rows["trained", "5/t"]
 assert rows["random", "5/t"]["lift"] is None and rows["random", "5/t"]["density"] == 0, rows["random", "5/t"]
 assert rows["random", "1/t"]["ratio"] > 0.95 and abs(rows["random", "1/t"]["lift"] - 1) < 0.02, rows["random", "1/t"]
 P
+holds "the README shows the same comparison, to within 2 %" python - <<'P'
+import json, os, re
+rows = json.load(open("demo.json"))["comparison"]
+shown = re.findall(r"^      (trained|random) +(\S+) +(\d+) +(\S.*)$", open(os.environ["SH_TOP"] + "/README.md").read(), re.M)
+assert len(shown) == len(rows) == 4, shown
+for r, (weights, alpha, least, rest) in zip(rows, shown):
+    assert (weights, alpha) == (r["weights"], r["alpha"]), (r, weights, alpha)
+    for name, text in zip(("ratio", "density", "lift", "relative_risk", "auc"), rest.split()):
+        found = r[name]
+        assert (found is None) == (text == "-"), (r, name, text)
+        assert found is None or abs(found - float(text)) <= 0.02 * abs(found), (r, name, text)
+P
 run info out/d/trained.db --json
 holds "log8 takes at most 0.85 byte a score, no more than 0.12 above its entropy" python - <<'P'
 import json

@@ -169,7 +169,7 @@ for table in re.findall(r"<tbody>(.*?)</tbody>", page, re.S):
     assert len({len(r) for r in rows}) == 1, rows[:2]
     assert not any(set(column) == {"-"} for column in zip(*rows)), rows[:2]
 said = re.findall(r"<figcaption>(.*?)</figcaption>", page)
-assert "Perplexity against the compression of the cache." in said, said
+assert "This figure shows perplexity against the compression of the cache." in said, said
 assert all(s[0].isupper() and s[-1] == "." for s in said), said
 assert not any("strips" in s or "accuracy" in s for s in said), said
 title = re.search(r"<h1>(.*?)</h1>", page).group(1)
@@ -180,7 +180,7 @@ cat >answer.py <<'P'
 import json, re, sys
 page = open(sys.argv[1]).read()
 first = page[page.index("<main>"):page.index("<nav")]
-text = re.sub(r"<[^>]*>", "", first).replace("&#160;", " ")
+text = re.sub(r"<[^>]*>", "", first).replace("&#160;", " ").replace("\u00a0", " ").replace("\u2212", "-")
 assert first.count('<section id="answer">') == 1 and page.count('id="fig-answer"') == 1
 links = re.findall(r'<p>[^<]*<a href="#(\w+)">', first)
 for link in links:
@@ -199,14 +199,14 @@ else:
     assert links == ["quality", "traced"] and "No measured budget is shown" in text, text
 assert "How: the policy window keeps the newest tokens; each attention head keeps the same number" in text, text
 assert f"{100 * r['ppl_increase']:+.2f} %" in text and "Not shown: other kinds of text" in text, text
-assert re.search("Measured on 8 sequences from 8 texts of 60 tokens, eight.jsonl", text), text
+assert re.search("Measured on 12 sequences from 12 texts of 60 tokens, twelve.jsonl", text), text
 assert len(re.findall('<th scope="row">', first)) == len(rows) + 1 and first.count('class="is"') == 1
 P
 python3 -c 'import json
-for i in range(8): print(json.dumps([(7 * k * k + 3 * i + k) % 50 + 4 for k in range(60)]))' >eight.jsonl
+for i in range(12): print(json.dumps([(7 * k * k + 3 * i + k) % 50 + 4 for k in range(60)]))' >twelve.jsonl
 for budgets in 0.3,0.5,0.9,0.99 0.2,0.3; do
     rm -f answer.db
-    run eval --model "$hostile" --tokens eight.jsonl --policy window --budget $budgets --db answer.db -q --json
+    run eval --model "$hostile" --tokens twelve.jsonl --policy window --budget $budgets --db answer.db -q --json
     cp log/out answer.json
     target=$(python3 -c 'import json
 bounds = [r["ppl_increase_bound"] for r in json.load(open("answer.json"))["results"]]
@@ -214,6 +214,11 @@ print(next((t for t in (0.01, 0.02, 0.05, 0.1) if min(bounds) <= t), 0))')
     run report --db answer.db --model "$hostile" --gpu L4 -q -o out/answer.html
     holds "the answer comes first: $budgets, within $target" python3 answer.py out/answer.html answer.json "$target"
 done
+head -n 11 twelve.jsonl >eleven.jsonl
+run eval --model "$hostile" --tokens eleven.jsonl --policy window --budget 0.99 --db few.db -q
+run report --db few.db --model "$hostile" --gpu L4 -q -o out/few.html
+holds "eleven sequences show nothing, and the page says so" grep -q \
+    'No measured budget is shown .*; at least 12 sequences are needed to show it, not 11\.' out/few.html
 run eval --model "$hostile" --tokens ids.jsonl --policy window --budget 0.25 --db other.db -q
 run simulate --model opt-350m --gpu RTX-4090 --rate 20 --requests 20 --prompt 100 --output 20 --budget 0.5 --db other.db -q
 run report --db t.db other.db --length 24 -q -o out/two.html

@@ -4,6 +4,8 @@
 #ifndef SH_APP_PLAN_JUDGED_COUNT_H
 #define SH_APP_PLAN_JUDGED_COUNT_H
 
+enum { SH_JUDGED_LEAST = 12 };          /* with fewer sequences, nothing is said to be shown      */
+
 struct sh_seen_budget {                 /* a budget, and what the searched sequences lost under it */
     int mean;                           /* tokens a head                                          */
     double value;                       /* mean of the figure that the target bounds, in its unit */

@@ -255,8 +255,8 @@ static int open_texts(struct sh_live_plan *w, struct sh_err *e)
     if (w->source.texts.n < 2) {
         sh_fail(e, "%s: found %d sequence of at most %d tokens, expected at least 2: one to search on, one to judge on",
                 is_recorded ? a->db : w->source.texts.sequence[0].source, w->source.texts.n, w->source.length);
-        return sh_hint(e, "a promise requires %d judged sequences: give more text, or a smaller --length",
-                       SH_LIVE_LEAST);
+        return sh_hint(e, "a plan must be judged on at least %d sequences: give more text, or a smaller --length",
+                       SH_JUDGED_LEAST);
     }
     if (a->known >= w->source.texts.n)
         return sh_misused(e, "--search-first: found %lld, expected fewer than the %d sequences: some must be judged",
@@ -301,11 +301,11 @@ static void split(struct sh_live_plan *w)
         w->order[k] = i;
     }
     known_first(w->order, n, known);
-    int least = n / 2 < SH_LIVE_LEAST ? n / 2 : SH_LIVE_LEAST;
+    int least = n / 2 < SH_JUDGED_LEAST ? n / 2 : SH_JUDGED_LEAST;
     w->n_judge = n - least < asked ? n - least : asked;
-    if (w->n_judge < SH_LIVE_LEAST && w->n_judge < asked && n >= SH_LIVE_LEAST + 4)
-        w->n_judge = asked < SH_LIVE_LEAST ? asked : SH_LIVE_LEAST;
-    int most = asked > SH_LIVE_LEAST ? asked : SH_LIVE_LEAST;
+    if (w->n_judge < SH_JUDGED_LEAST && w->n_judge < asked && n >= SH_JUDGED_LEAST + 4)
+        w->n_judge = asked < SH_JUDGED_LEAST ? asked : SH_JUDGED_LEAST;
+    int most = asked > SH_JUDGED_LEAST ? asked : SH_JUDGED_LEAST;
     w->n_judge = w->n_judge < n - known ? w->n_judge : n - known;
     w->n_search = n - w->n_judge < most ? n - w->n_judge : most;
     w->n_search = w->n_search > known ? w->n_search : known;
@@ -492,7 +492,7 @@ static char *range_of(const struct sh_live_plan *w)
 
 static void say(struct sh_live_plan *w, const struct sh_candidate *c)
 {
-    int lacks = SH_LIVE_LEAST - w->n_judge;
+    int lacks = SH_JUDGED_LEAST - w->n_judge;
     char *range = range_of(w), *more = w->more     ? xasprintf("%d more would be enough", w->more)
                                        : lacks > 0 ? xasprintf("a larger budget and at least %d more are needed", lacks)
                                                    : xstrdup("more sequences would not help");
@@ -502,11 +502,11 @@ static void say(struct sh_live_plan *w, const struct sh_candidate *c)
     else if (w->is_met)
         w->verdict = xasprintf("met: %s on %d sequences, with %.1f %% of the cache", range, w->n_judge, 100 * share);
     else if (w->n_judge < 2)
-        w->verdict = xasprintf("not shown: one sequence has no bound; a promise takes %d, so at least %d more",
-                               SH_LIVE_LEAST, lacks);
+        w->verdict = xasprintf("not shown: one sequence has no bound; at least %d are needed, %d more",
+                               SH_JUDGED_LEAST, lacks);
     else if (lacks > 0)
-        w->verdict = xasprintf("not shown: %s on %d sequences, too few for a promise (%d); %s", range, w->n_judge,
-                               SH_LIVE_LEAST, more);
+        w->verdict = xasprintf("not shown: %s on %d sequences, fewer than the %d that are needed; %s", range,
+                               w->n_judge, SH_JUDGED_LEAST, more);
     else
         w->verdict = xasprintf("not shown: %s on %d sequences with the best plan, %d of %d tokens per head; %s",
                                range, w->n_judge, c->mean, w->n_token, more);
@@ -537,15 +537,15 @@ static int conclude(struct sh_live_plan *w, struct sh_err *e)
     w->ppl = sh_live_bound(w, SH_TARGET_PPL, c->at, n);
     w->kl = sh_live_bound(w, SH_TARGET_KL, c->at, n);
     w->exact = sh_live_bound(w, SH_TARGET_ANSWERS, c->at, n);
-    w->is_met = n >= SH_LIVE_LEAST && w->chosen >= 0;
+    w->is_met = n >= SH_JUDGED_LEAST && w->chosen >= 0;
     int needs = w->is_met || w->a->budget ? 0 : sh_mean_bound_needs(&c->goal, w->goal, w->level);
-    needs = needs && needs < SH_LIVE_LEAST ? SH_LIVE_LEAST : needs;
+    needs = needs && needs < SH_JUDGED_LEAST ? SH_JUDGED_LEAST : needs;
     w->more = needs > n ? needs - n : 0;
     fill_plan(w, c);
     say(w, c);
     if (w->a->judged && sh_live_write_judged(w, e))
         return -1;
-    return w->store && (w->is_met || (w->a->budget && n >= SH_LIVE_LEAST)) ? sh_live_keep_judged(w, c, e) : 0;
+    return w->store && (w->is_met || (w->a->budget && n >= SH_JUDGED_LEAST)) ? sh_live_keep_judged(w, c, e) : 0;
 }
 
 int sh_live_plan_make(struct sh_live_plan *w, struct sh_err *e)
@@ -554,7 +554,7 @@ int sh_live_plan_make(struct sh_live_plan *w, struct sh_err *e)
     w->chosen = -1;
     w->level = w->a->budget ? w->a->confidence : sh_live_level(w, 0);
     int bad = open_all(w, e) || search(w, e) ||
-              (w->a->budget || w->n_judge < SH_LIVE_LEAST ? look(w, e) : sh_live_judge(w, e)) || conclude(w, e);
+              (w->a->budget || w->n_judge < SH_JUDGED_LEAST ? look(w, e) : sh_live_judge(w, e)) || conclude(w, e);
     if (bad && w->store && sh_store_was_made(w->store) && sh_store_is_empty(w->store)) {
         sh_store_close(w->store);
         w->store = NULL;

@@ -25,8 +25,7 @@
 
 enum sh_live_target { SH_TARGET_PPL, SH_TARGET_KL, SH_TARGET_ANSWERS };
 
-enum { SH_LIVE_LEAST = 12,              /* judged sequences that a promise requires               */
-       SH_LIVE_JUDGED = 24,             /* judged by default, or if texts are short               */
+enum { SH_LIVE_JUDGED = 24,             /* judged by default, or if texts are short               */
        SH_LIVE_TOKENS = 24 * 512,       /* or as many as have so many tokens; more if losses vary much */
        SH_LIVE_WIDER = 4 };             /* then at most so many times the default                 */
 

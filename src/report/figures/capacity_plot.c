@@ -107,6 +107,12 @@ static int is_on(const struct sh_capacity_row *r, int chart)
            (r->measured && r->measured->kind == (chart == PPL ? SH_QUALITY_PPL : SH_QUALITY_RECALL));
 }
 
+/* A plan has texts and settings of its own, which a legend has no room for. */
+static char *name_measured(const struct sh_quality_point *const *all, int n, const struct sh_quality_point *p)
+{
+    return p->is_plan ? xasprintf("plan, %s", p->policy) : sh_quality_name(all, n, p);
+}
+
 /* The line of each row on that chart, "" where it is not on it; for free(). */
 static char (*line_names(const struct sh_capacity_row *rows, int n, int chart))[LABEL]
 {
@@ -114,7 +120,7 @@ static char (*line_names(const struct sh_capacity_row *rows, int n, int chart))[
     const struct sh_quality_point **point = xcalloc((size_t)n, sizeof *point);
     int n_point = 0, is_kv = varies(rows, n, KV);
     for (int i = 0; i < n; i++)
-        if (is_on(&rows[i], chart))
+        if (is_on(&rows[i], chart) && !(rows[i].measured && rows[i].measured->is_plan))
             point[n_point++] = rows[i].measured;
     for (int i = 0; i < n; i++) {
         if (!is_on(&rows[i], chart))
@@ -125,7 +131,7 @@ static char (*line_names(const struct sh_capacity_row *rows, int n, int chart))[
                 snprintf(label[i], LABEL, "%.60s", rows[i].gpu);
             continue;
         }
-        char *policy = sh_quality_name(point, n_point, rows[i].measured);
+        char *policy = name_measured(point, n_point, rows[i].measured);
         snprintf(label[i], LABEL, "%.*s%.*s%.*s", is_kv ? 24 : 0, rows[i].kv, is_kv, " ", LABEL - 32, policy);
         free(policy);
     }

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1000,846 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1000,868 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.5 dt (16,8) pt 7 ps 0.5
@@ -112,28 +112,28 @@ seen(v) = v >= 0.0001 ? v : NaN
 set xrange [0:1]
 set xtics 0, 0.25, 1
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01800, screen 0.96927 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01800, screen 0.94090 left  tc rgb '#606060'
-set arrow 201 from screen 0.02000, screen 0.02600 to screen 0.05000, screen 0.02600 nohead lc rgb '#c8c8c8' lw 0.8 dt 1
-set label 1 'others, or more than the budget' at screen 0.05600, screen 0.02600 left
-set object 202 rectangle from screen 0.30328, screen 0.01891 to screen 0.33328, screen 0.03310 front fc rgb '#a0a0a0' fs solid 0.6 noborder
-set label 2 '95 % interval' at screen 0.33928, screen 0.02600 left
+set label 910 'The demo model on its own text' at screen 0.01800, screen 0.97005 left font 'sans-serif,17.03' tc rgb '#111111'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01800, screen 0.94240 left  tc rgb '#606060'
+set arrow 201 from screen 0.02000, screen 0.02535 to screen 0.05000, screen 0.02535 nohead lc rgb '#c8c8c8' lw 0.8 dt 1
+set label 1 'others, or more than the budget' at screen 0.05600, screen 0.02535 left
+set object 202 rectangle from screen 0.30328, screen 0.01843 to screen 0.33328, screen 0.03226 front fc rgb '#a0a0a0' fs solid 0.6 noborder
+set label 2 '95 % interval' at screen 0.33928, screen 0.02535 left
 set lmargin at screen 0.07000
 set rmargin at screen 0.37000
-set tmargin at screen 0.88416
-set bmargin at screen 0.52955
+set tmargin at screen 0.87442
+set bmargin at screen 0.52880
 set title 'mass lost (1 − kept)'
 set xlabel ''
 set logscale y 10
 set yrange [0.0390625:0.820703]
 set ytics ('0.05' 0.05, '0.1' 0.1, '0.2' 0.2, '0.5' 0.5)
 set label 300 'oracle' at graph 1.02, graph 0.0313 left tc rgb '#000000'
-set label 301 'tova' at graph 1.02, graph 0.3716 left tc rgb '#0072B2'
-set label 302 'roco' at graph 1.02, graph 0.5351 left tc rgb '#D55E00'
-set label 303 'h2o:recent=5' at graph 1.02, graph 0.6437 left tc rgb '#009E73'
-set label 304 'snapkv' at graph 1.02, graph 0.7252 left tc rgb '#CC79A7'
-set label 305 'window' at graph 1.02, graph 0.7905 left tc rgb '#E69F00'
-set label 306 'random' at graph 1.02, graph 0.8455 left tc rgb '#56B4E9'
+set label 301 'tova' at graph 1.02, graph 0.3716 left tc rgb '#005F96'
+set label 302 'roco' at graph 1.02, graph 0.5351 left tc rgb '#A84A00'
+set label 303 'h2o:recent=5' at graph 1.02, graph 0.6437 left tc rgb '#006B4E'
+set label 304 'snapkv' at graph 1.02, graph 0.7252 left tc rgb '#9A3F73'
+set label 305 'window' at graph 1.02, graph 0.7905 left tc rgb '#8A5A00'
+set label 306 'random' at graph 1.02, graph 0.8455 left tc rgb '#1E6E9E'
 plot $s0c1 using 1:(lost($3)):(lost($4)) with filledcurves ls 1 fs transparent solid 0.3 noborder, \
     $s0c2 using 1:(lost($3)):(lost($4)) with filledcurves ls 2 fs transparent solid 0.3 noborder, \
     $s0c3 using 1:(lost($3)):(lost($4)) with filledcurves ls 3 fs transparent solid 0.3 noborder, \
@@ -154,20 +154,20 @@ unset arrow
 unset object
 set lmargin at screen 0.55000
 set rmargin at screen 0.85000
-set tmargin at screen 0.88416
-set bmargin at screen 0.52955
+set tmargin at screen 0.87442
+set bmargin at screen 0.52880
 set title 'without sinks, newest'
 set xlabel ''
 set logscale y 10
 set yrange [0.21218:0.874414]
 set ytics ('0.3' 0.3, '0.4' 0.4, '0.6' 0.6, '0.8' 0.8)
-set label 300 'random' at graph 1.02, graph 0.5403 left tc rgb '#56B4E9'
+set label 300 'random' at graph 1.02, graph 0.5403 left tc rgb '#1E6E9E'
 set label 301 'oracle' at graph 1.02, graph 0.5953 left tc rgb '#000000'
-set label 302 'roco' at graph 1.02, graph 0.6503 left tc rgb '#D55E00'
-set label 303 'h2o:recent=5' at graph 1.02, graph 0.7173 left tc rgb '#009E73'
-set label 304 'window' at graph 1.02, graph 0.7723 left tc rgb '#E69F00'
-set label 305 'tova' at graph 1.02, graph 0.8273 left tc rgb '#0072B2'
-set label 306 'snapkv' at graph 1.02, graph 0.8823 left tc rgb '#CC79A7'
+set label 302 'roco' at graph 1.02, graph 0.6503 left tc rgb '#A84A00'
+set label 303 'h2o:recent=5' at graph 1.02, graph 0.7173 left tc rgb '#006B4E'
+set label 304 'window' at graph 1.02, graph 0.7723 left tc rgb '#8A5A00'
+set label 305 'tova' at graph 1.02, graph 0.8273 left tc rgb '#005F96'
+set label 306 'snapkv' at graph 1.02, graph 0.8823 left tc rgb '#9A3F73'
 plot $s0c7 using 1:(lost($5)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
     $s0c8 using 1:(lost($5)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
     $s0c0 using 1:(lost($5)) with lines lc rgb '#000000' lw 2.2 dt 1, \
@@ -182,20 +182,20 @@ unset arrow
 unset object
 set lmargin at screen 0.07000
 set rmargin at screen 0.37000
-set tmargin at screen 0.45863
-set bmargin at screen 0.10402
+set tmargin at screen 0.44700
+set bmargin at screen 0.10138
 set title 'pivotal tokens lost'
 set xlabel 'budget as a share of the length'
 set logscale y 10
 set yrange [0.0443892:0.772363]
 set ytics ('0.05' 0.05, '0.1' 0.1, '0.2' 0.2, '0.5' 0.5)
-set label 300 'tova' at graph 1.02, graph 0.3862 left tc rgb '#0072B2'
-set label 301 'random' at graph 1.02, graph 0.7450 left tc rgb '#56B4E9'
-set label 302 'h2o:recent=5' at graph 1.02, graph 0.8000 left tc rgb '#009E73'
+set label 300 'tova' at graph 1.02, graph 0.3862 left tc rgb '#005F96'
+set label 301 'random' at graph 1.02, graph 0.7450 left tc rgb '#1E6E9E'
+set label 302 'h2o:recent=5' at graph 1.02, graph 0.8000 left tc rgb '#006B4E'
 set label 303 'oracle' at graph 1.02, graph 0.8550 left tc rgb '#000000'
-set label 304 'roco' at graph 1.02, graph 0.9100 left tc rgb '#D55E00'
-set label 305 'snapkv' at graph 1.02, graph 0.9650 left tc rgb '#CC79A7'
-set label 306 'window' at graph 1.02, graph 1.0200 left tc rgb '#E69F00'
+set label 304 'roco' at graph 1.02, graph 0.9100 left tc rgb '#A84A00'
+set label 305 'snapkv' at graph 1.02, graph 0.9650 left tc rgb '#9A3F73'
+set label 306 'window' at graph 1.02, graph 1.0200 left tc rgb '#8A5A00'
 plot $s0c7 using 1:(lost($6)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
     $s0c8 using 1:(lost($6)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
     $s0c0 using 1:(lost($6)) with lines lc rgb '#000000' lw 2.2 dt 1, \
@@ -210,20 +210,20 @@ unset arrow
 unset object
 set lmargin at screen 0.55000
 set rmargin at screen 0.85000
-set tmargin at screen 0.45863
-set bmargin at screen 0.10402
+set tmargin at screen 0.44700
+set bmargin at screen 0.10138
 set title 'output error'
 set xlabel 'budget as a share of the length'
 set logscale y 10
 set yrange [0.0372869:0.532813]
 set ytics ('0.04' 0.04, '0.05' 0.05, '0.07' 0.07, '0.1' 0.1, '0.15' 0.15, '0.2' 0.2, '0.3' 0.3, '0.4' 0.4, '0.5' 0.5)
 set label 300 'oracle' at graph 1.02, graph 0.5316 left tc rgb '#000000'
-set label 301 'random' at graph 1.02, graph 0.5866 left tc rgb '#56B4E9'
-set label 302 'h2o:recent=5' at graph 1.02, graph 0.6416 left tc rgb '#009E73'
-set label 303 'window' at graph 1.02, graph 0.6966 left tc rgb '#E69F00'
-set label 304 'tova' at graph 1.02, graph 0.8600 left tc rgb '#0072B2'
-set label 305 'snapkv' at graph 1.02, graph 0.9150 left tc rgb '#CC79A7'
-set label 306 'roco' at graph 1.02, graph 0.9700 left tc rgb '#D55E00'
+set label 301 'random' at graph 1.02, graph 0.5866 left tc rgb '#1E6E9E'
+set label 302 'h2o:recent=5' at graph 1.02, graph 0.6416 left tc rgb '#006B4E'
+set label 303 'window' at graph 1.02, graph 0.6966 left tc rgb '#8A5A00'
+set label 304 'tova' at graph 1.02, graph 0.8600 left tc rgb '#005F96'
+set label 305 'snapkv' at graph 1.02, graph 0.9150 left tc rgb '#9A3F73'
+set label 306 'roco' at graph 1.02, graph 0.9700 left tc rgb '#A84A00'
 plot $s0c7 using 1:(seen($7)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
     $s0c8 using 1:(seen($7)) with lines lc rgb '#c8c8c8' lw 0.8 dt 1, \
     $s0c0 using 1:(seen($7)) with lines lc rgb '#000000' lw 2.2 dt 1, \

@@ -1,5 +1,5 @@
 set encoding utf8
-set terminal svg size 1119,866 font 'sans-serif,13' noenhanced background '#ffffff'
+set terminal svg size 1119,888 font 'sans-serif,13' noenhanced background '#ffffff'
 set output './it.svg'
 set style line 1 lc rgb '#0072B2' lw 1.8 dt 1 pt 7 ps 0.5
 set style line 11 lc rgb '#0072B2' lw 1.5 dt (16,8) pt 7 ps 0.5
@@ -67,16 +67,16 @@ $p2l0 << EOD
 5 4.734375 NaN NaN
 EOD
 set multiplot
-set label 910 'The demo model on its own text' at screen 0.01609, screen 0.96998 left font 'sans-serif,17.03' tc rgb '#111111'
-set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01609, screen 0.94226 left  tc rgb '#606060'
-set arrow 201 from screen 0.01787, screen 0.02540 to screen 0.04468, screen 0.02540 nohead ls 1
-set label 1 'window' at screen 0.05004, screen 0.02540 left
-set arrow 202 from screen 0.12967, screen 0.02540 to screen 0.15648, screen 0.02540 nohead ls 2
-set label 2 'h2o:recent=25' at screen 0.16184, screen 0.02540 left
+set label 910 'The demo model on its own text' at screen 0.01609, screen 0.97072 left font 'sans-serif,17.03' tc rgb '#111111'
+set label 913 'alpha 1/n, split 0.5, 12 tokens' at screen 0.01609, screen 0.94369 left  tc rgb '#606060'
+set arrow 201 from screen 0.01787, screen 0.02477 to screen 0.04468, screen 0.02477 nohead ls 1
+set label 1 'window' at screen 0.05004, screen 0.02477 left
+set arrow 202 from screen 0.12967, screen 0.02477 to screen 0.15648, screen 0.02477 nohead ls 2
+set label 2 'h2o:recent=25' at screen 0.16184, screen 0.02477 left
 set lmargin at screen 0.08937
 set rmargin at screen 0.50045
-set tmargin at screen 0.88684
-set bmargin at screen 0.52887
+set tmargin at screen 0.87725
+set bmargin at screen 0.52815
 set title 'demo model'
 set xlabel ''
 set ylabel 'perplexity'
@@ -93,8 +93,8 @@ unset arrow
 unset object
 set lmargin at screen 0.56032
 set rmargin at screen 0.97140
-set tmargin at screen 0.88684
-set bmargin at screen 0.52887
+set tmargin at screen 0.87725
+set bmargin at screen 0.52815
 set title 'demo model'
 set xlabel 'times smaller'
 set ylabel ''
@@ -113,8 +113,8 @@ unset arrow
 unset object
 set lmargin at screen 0.08937
 set rmargin at screen 0.50045
-set tmargin at screen 0.45958
-set bmargin at screen 0.10162
+set tmargin at screen 0.44820
+set bmargin at screen 0.09910
 set title 'demo model'
 set xlabel 'times smaller'
 set ylabel 'perplexity'
