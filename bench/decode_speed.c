@@ -163,9 +163,9 @@ static void resident_bytes(double *own, double *mapped)
 static void report(const struct bench *b)
 {
     double own, mapped;
-    struct sh_kv_bytes kv = sh_session_bytes(b->session);
+    struct sh_cache_bytes kv = sh_session_bytes(b->session);
     resident_bytes(&own, &mapped);
-    printf("{\"kv_bytes\": %zu, \"own_bytes\": %.0f, \"mapped_bytes\": %.0f, \"prompt_s\": [", sh_kv_bytes_sum(&kv),
+    printf("{\"kv_bytes\": %zu, \"own_bytes\": %.0f, \"mapped_bytes\": %.0f, \"prompt_s\": [", sh_cache_bytes_sum(&kv),
            own, mapped);
     for (int i = 0; i < b->repeat; i++)
         printf("%s%.6f", i ? ", " : "", b->prompt_s[i]);

@@ -171,12 +171,12 @@ static void report(struct bench *b)
         sum += b->seconds[i];
     qsort(b->seconds + from, (size_t)n, sizeof *b->seconds, by_size);
     b->backend->props(b->device, &p);
-    struct sh_kv_bytes bytes = sh_session_bytes(b->session);
+    struct sh_cache_bytes bytes = sh_session_bytes(b->session);
     json_t *o = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "chip", p.chip,
                           "policy", b->policy.policy->name, "budget_tokens", b->budget, "kv_bits", b->bits, "batch",
                           b->batch, "steps", n, "tokens_per_s", (double)b->batch * n / sum, "step_s_p50",
                           b->seconds[from + n / 2], "step_s_p99", b->seconds[from + n * 99 / 100], "kv_bytes",
-                          (json_int_t)sh_kv_bytes_sum(&bytes), "scratch_bytes",
+                          (json_int_t)sh_cache_bytes_sum(&bytes), "scratch_bytes",
                           (json_int_t)bytes.scratch, "cache_bytes_taken", (json_int_t)(now - b->taken),
                           "device_peak_bytes", (json_int_t)p.peak_bytes, "device_used_bytes",
                           (json_int_t)p.used_bytes);

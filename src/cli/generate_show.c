@@ -143,7 +143,7 @@ struct figures {
 static struct figures take_figures(const struct sh_generate_job *w)
 {
     const struct sh_resident *r = w->live.resident;
-    struct figures f = {.all_bytes = sh_kv_bytes_sum(&w->writing.bytes),
+    struct figures f = {.all_bytes = sh_cache_bytes_sum(&w->writing.bytes),
                         .activation_bytes = sh_activations_bytes(r->arch, r->setup.rows, w->live.dtype)};
     for (int i = 0; i < w->n; i++) {
         f.n_prompt += w->text[i].n_prompt;

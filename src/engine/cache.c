@@ -226,9 +226,9 @@ void sh_kv_cache_copy(struct sh_kv_cache *to, int sequence_to, const struct sh_k
     }
 }
 
-struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c)
+struct sh_cache_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c)
 {
-    struct sh_kv_bytes b = {0};
+    struct sh_cache_bytes b = {0};
     for (int i = 0; i < c->setup.n_seq * heads(c); i++) {
         const struct sh_kv_head *h = &c->head[i];
         if (!h->kept)
@@ -241,7 +241,7 @@ struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c)
     return b;
 }
 
-size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b)
+size_t sh_cache_bytes_sum(const struct sh_cache_bytes *b)
 {
     return b->rows + b->meta + b->positions + b->policy + b->state;
 }

@@ -54,7 +54,7 @@ struct sh_kv_cache {
 };
 
 /* What a cache takes, in bytes. */
-struct sh_kv_bytes {
+struct sh_cache_bytes {
     size_t rows;                        /* keys and values, the unfinished blocks of codes included */
     size_t meta;                        /* their scales and minima                                */
     size_t positions;                   /* one int a slot, two with positions inside the cache    */
@@ -103,8 +103,8 @@ struct sh_kv_kept {                     /* figures of all heads and sequences   
 };
 
 struct sh_kv_kept sh_kv_cache_kept(const struct sh_kv_cache *c);
-struct sh_kv_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c);
-size_t sh_kv_bytes_sum(const struct sh_kv_bytes *b);     /* bytes of the cache */
+struct sh_cache_bytes sh_kv_cache_bytes(const struct sh_kv_cache *c);
+size_t sh_cache_bytes_sum(const struct sh_cache_bytes *b);     /* bytes of the cache */
 
 /* What the query of token t attends over, its own token included, with the group's mean row of attention
  * [n_slot]: called once for each sequence, layer and KV head (on a device row by row, then by sequence; for a block

@@ -546,10 +546,10 @@ int sh_device_cache_run(struct sh_device_cache *c, void *hidden, const struct sh
 
 /* ---- what it takes ---- */
 
-struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c)
+struct sh_cache_bytes sh_device_cache_bytes(const struct sh_device_cache *c)
 {
     struct sh_slots_bytes b = c->r->setup.backend->slots->bytes(&c->setup);
-    return (struct sh_kv_bytes){.rows = b.rows, .meta = b.meta, .positions = b.positions, .policy = b.policy,
+    return (struct sh_cache_bytes){.rows = b.rows, .meta = b.meta, .positions = b.positions, .policy = b.policy,
                                 .scratch = b.scratch, .block = b.block};
 }
 

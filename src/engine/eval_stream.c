@@ -54,7 +54,7 @@ static int open_all(struct stream *s, struct sh_reading *r, struct sh_err *e)
 static void weigh(const struct stream *s, int run)
 {
     const struct sh_session *session = s->session[run];
-    struct sh_kv_bytes bytes = sh_session_bytes(session);
+    struct sh_cache_bytes bytes = sh_session_bytes(session);
     struct sh_kv_kept kept = sh_session_kept(session);
     for (int i = 0; i < s->r->n_text; i++) {
         struct sh_eval_total *total = sh_reading_total(s->r, i, run);
@@ -62,7 +62,7 @@ static void weigh(const struct stream *s, int run)
         sums->peak_tokens = kept.peak;
         sums->budget_tokens = kept.budget;
         sums->texts = 1;
-        sums->kv_bytes = sh_kv_bytes_sum(&bytes) / (size_t)s->r->n_text;
+        sums->kv_bytes = sh_cache_bytes_sum(&bytes) / (size_t)s->r->n_text;
         sums->read = s->r->n_token;
         sh_eval_place_add(&total->place, sh_session_cache(session) != NULL, sh_session_why_host(session));
     }

@@ -196,9 +196,9 @@ static struct sh_session *open_layer(const struct sweep *s, int run, int n_text,
 static void weigh(struct sweep *s, int run, const struct sh_session *session, int n_text, int peak)
 {
     struct run *own = &s->run[run];
-    struct sh_kv_bytes bytes = sh_session_bytes(session);
+    struct sh_cache_bytes bytes = sh_session_bytes(session);
     struct sh_kv_kept kept = sh_session_kept(session);
-    own->bytes += sh_kv_bytes_sum(&bytes) / (size_t)n_text;
+    own->bytes += sh_cache_bytes_sum(&bytes) / (size_t)n_text;
     own->budget_tokens += kept.budget;
     own->peak = peak > own->peak ? peak : own->peak;
     own->peak = kept.peak > own->peak ? kept.peak : own->peak;

@@ -412,9 +412,9 @@ struct sh_kv_cache *sh_host_cache_kv(struct sh_host_cache *own)
     return own->kv;
 }
 
-struct sh_kv_bytes sh_host_cache_bytes(const struct sh_host_cache *own)
+struct sh_cache_bytes sh_host_cache_bytes(const struct sh_host_cache *own)
 {
-    struct sh_kv_bytes b = sh_kv_cache_bytes(own->kv);
+    struct sh_cache_bytes b = sh_kv_cache_bytes(own->kv);
     b.block = own->block_bytes;
     return b;
 }

@@ -30,7 +30,7 @@ int sh_host_cache_run(struct sh_host_cache *c, void *hidden, const struct sh_pie
  * gives is not wanted. Rows as in p. */
 void sh_host_cache_feed(struct sh_host_cache *c, int layer, const struct sh_qkv *x, const struct sh_piece *p);
 
-struct sh_kv_bytes sh_host_cache_bytes(const struct sh_host_cache *c);
+struct sh_cache_bytes sh_host_cache_bytes(const struct sh_host_cache *c);
 
 /* ---- block.c ----
  * A block of a prompt's tokens in one KV head of one layer: all of them attend over the cached tokens and causally over
@@ -91,7 +91,7 @@ void sh_device_cache_keep_rows(struct sh_device_cache *c);
  * can record one. -1: nothing is queued; the device's own failures come out of its sync. */
 int sh_device_cache_run(struct sh_device_cache *c, void *hidden, const struct sh_piece *p, struct sh_err *e);
 
-struct sh_kv_bytes sh_device_cache_bytes(const struct sh_device_cache *c);
+struct sh_cache_bytes sh_device_cache_bytes(const struct sh_device_cache *c);
 struct sh_kv_kept sh_device_cache_kept(const struct sh_device_cache *c);
 
 /* Sequences that fit into what the device has left, up to `most`; 0: not one. */

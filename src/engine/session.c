@@ -262,8 +262,8 @@ static int fit_on_host(const struct sh_resident *r, const struct sh_session_setu
     struct sh_kv_cache *one = sh_kv_cache_new(kv, e);
     if (!one)
         return -1;
-    struct sh_kv_bytes bytes = sh_kv_cache_bytes(one);
-    size_t each = sh_kv_bytes_sum(&bytes) + sh_states_bytes(kv) + (size_t)r->arch->n_vocab * sizeof(float);
+    struct sh_cache_bytes bytes = sh_kv_cache_bytes(one);
+    size_t each = sh_cache_bytes_sum(&bytes) + sh_states_bytes(kv) + (size_t)r->arch->n_vocab * sizeof(float);
     size_t fit = sh_host_memory_free() / 2 / each;
     sh_kv_cache_free(one);
     return fit < (size_t)most ? (int)fit : most;
@@ -380,9 +380,9 @@ const struct sh_kv_cache *sh_session_cache(const struct sh_session *s)
     return s->on_host ? sh_host_cache_kv(s->on_host) : NULL;
 }
 
-struct sh_kv_bytes sh_session_bytes(const struct sh_session *s)
+struct sh_cache_bytes sh_session_bytes(const struct sh_session *s)
 {
-    struct sh_kv_bytes b = s->on_device ? sh_device_cache_bytes(s->on_device) : sh_host_cache_bytes(s->on_host);
+    struct sh_cache_bytes b = s->on_device ? sh_device_cache_bytes(s->on_device) : sh_host_cache_bytes(s->on_host);
     b.state = s->state_bytes;
     return b;
 }

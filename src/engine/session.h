@@ -91,6 +91,6 @@ const struct sh_kv_cache *sh_session_cache(const struct sh_session *s);        /
 const char *sh_session_why_host(const struct sh_session *s);
 
 struct sh_kv_kept sh_session_kept(const struct sh_session *s);
-struct sh_kv_bytes sh_session_bytes(const struct sh_session *s);
+struct sh_cache_bytes sh_session_bytes(const struct sh_session *s);
 
 #endif

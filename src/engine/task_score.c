@@ -121,8 +121,8 @@ int sh_task_score_item(const struct sh_task_reader *r, const struct sh_task_prom
         if (!isfinite(out->sum[i]))
             bad = sh_fail(e, "the log-likelihood of choice %d is %f", i, out->sum[i]);
     if (!bad) {
-        struct sh_kv_bytes bytes = sh_session_bytes(s);
-        out->kv_bytes = sh_kv_bytes_sum(&bytes) / (size_t)p->n;
+        struct sh_cache_bytes bytes = sh_session_bytes(s);
+        out->kv_bytes = sh_cache_bytes_sum(&bytes) / (size_t)p->n;
         sh_eval_place_add(&out->place, sh_session_cache(s) != NULL, sh_session_why_host(s));
         choose(p, out);
     }

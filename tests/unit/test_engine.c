@@ -224,12 +224,12 @@ static void same_story(struct stage *s, const struct sh_policy_spec *spec, const
     struct story one = new_story(s, 0), many = new_story(s, 0), again = new_story(s, 0);
     float *last = xcalloc((size_t)s->arch->n_vocab, sizeof *last);
     struct sh_session *a = new_session(s, spec, 1, bits), *b = new_session(s, spec, 1, bits);
-    struct sh_kv_bytes before = sh_session_bytes(a);
+    struct sh_cache_bytes before = sh_session_bytes(a);
     read_text(s, a, 1, &one, last);
     double off = read_text(s, b, 37, &many, last);
     sh_session_restart(b, 0);
     double twice = read_text(s, b, 37, &again, last);
-    struct sh_kv_bytes after = sh_session_bytes(a);
+    struct sh_cache_bytes after = sh_session_bytes(a);
     sh_session_restart(b, 0);           /* where nobody looks on, a beginning may go another way */
     off = fmax(off, read_text(s, b, 20, NULL, last));
     int bad = differ(s, &one, &many, heads) || differ(s, &one, &again, heads) || off > 1e-4 || twice > 0 ||
@@ -354,13 +354,13 @@ static void bytes(void)
     CU_ASSERT_EQUAL_FATAL(sh_policy_parse("window", &spec, &e), 0);
     for (int i = 0; i < 4; i++) {
         struct sh_session *session = new_session(&s, &spec, 2, bits[i]);
-        struct sh_kv_bytes b = sh_session_bytes(session);
+        struct sh_cache_bytes b = sh_session_bytes(session);
         size_t groups = (d + 7) / 8, slots = 2 * heads * BUDGET;
         CU_ASSERT_EQUAL(b.rows, slots * 2 * d * (size_t)bits[i] / 8);
         CU_ASSERT_EQUAL(b.meta, bits[i] < 16 ? slots * 2 * groups * 4 : 0);
         CU_ASSERT_EQUAL(b.positions, slots * sizeof(int));
         CU_ASSERT_EQUAL(b.policy, 0);
-        CU_ASSERT_EQUAL(sh_kv_bytes_sum(&b), b.rows + b.meta + b.positions);
+        CU_ASSERT_EQUAL(sh_cache_bytes_sum(&b), b.rows + b.meta + b.positions);
         sh_session_free(session);
     }
     CU_ASSERT_EQUAL_FATAL(sh_policy_parse("knorm", &spec, &e), 0);

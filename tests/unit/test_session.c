@@ -340,9 +340,9 @@ static void device_bytes(void)
         struct sh_session *s = sh_session_new(r, &setup, &e);
         CU_ASSERT_PTR_NOT_NULL_FATAL(s);
         on.b->props(on.d, &after);
-        struct sh_kv_bytes bytes = sh_session_bytes(s);
+        struct sh_cache_bytes bytes = sh_session_bytes(s);
         double taken = (double)(after.taken_bytes - before.taken_bytes);
-        double predicted = (double)(sh_kv_bytes_sum(&bytes) + bytes.scratch);
+        double predicted = (double)(sh_cache_bytes_sum(&bytes) + bytes.scratch);
         double numbers = 2.0 * N_SEQ * heads * BUDGET * r->arch->d_head;
         if (fabs(taken / predicted - 1) > 0.02)
             printf("# %s, %d bits: %.0f bytes taken, %.0f predicted\n", setting[i].policy, setting[i].bits, taken,

@@ -214,12 +214,12 @@ static int open_run(struct run *r, const struct sh_live_shape *shape, struct sh_
 static void weigh(const struct run *r)
 {
     struct sh_writing *w = r->w;
-    struct sh_kv_bytes bytes = sh_session_bytes(r->session);
+    struct sh_cache_bytes bytes = sh_session_bytes(r->session);
     w->block_bytes = bytes.block > w->block_bytes ? bytes.block : w->block_bytes;
     w->at_once = r->n_place > w->at_once ? r->n_place : w->at_once;
     struct sh_kv_kept kept = sh_session_kept(r->session);
     w->peak = kept.peak > w->peak ? kept.peak : w->peak;
-    if (sh_kv_bytes_sum(&bytes) < sh_kv_bytes_sum(&w->bytes))
+    if (sh_cache_bytes_sum(&bytes) < sh_cache_bytes_sum(&w->bytes))
         return;
     w->bytes = bytes;
     w->budget = kept.budget;

@@ -42,7 +42,7 @@ struct sh_writing {
 
     double prompt_s, made_s;            /* found: seconds of steps that read prompts, and wrote   */
     long long n_read;                   /* tokens of the former: of prompts, and of texts that were read anew */
-    struct sh_kv_bytes bytes;           /* bytes of the largest session                           */
+    struct sh_cache_bytes bytes;           /* bytes of the largest session                           */
     size_t block_bytes;
     double budget, kept;                /* means over its heads, at its end                       */
     int peak, length, at_once;          /* slots, tokens of its first sequence, texts side by side */
