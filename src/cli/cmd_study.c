@@ -11,6 +11,7 @@
 
 #include "src/app/capacity/capacity_ask.h"
 #include "src/app/capacity/capacity_names.h"
+#include "src/app/capacity/capacity_study.h"
 #include "src/app/common/quality_limit.h"
 #include "src/app/common/text_source.h"
 #include "src/app/plan/judged_count.h"
@@ -25,9 +26,9 @@
 
 /* The steps in order. %d: the folder of results, %m: the model, %t: --text FILE... or --jsonl FILE --field NAME, and
  * --min-tokens, %l: --length, %n: sequences that are evaluated, %j: --sequences N if their number was given, %c: those
- * that are traced, %b: budgets, %g: GPUs, %h: the first of them, %r: tokens to write, %q: tokens of a prompt, %p: the
- * target, %v: --model DIR if Theorem 3.1 can be tested, %k: --plan FILE if the plan was made, %s: that, or else a
- * budget. The plan comes late: another target repeats only it, the server and the page. */
+ * that are traced, %b: budgets, %g: GPUs, %h: the first of them, %r: tokens to write, %q: tokens of a prompt, %a:
+ * requests per second, %p: the target, %v: --model DIR if Theorem 3.1 can be tested, %k: --plan FILE if the plan was
+ * made, %s: that, or else a budget. The plan comes late: another target repeats only it, the server and the page. */
 #define T " --db %d/trained.db"
 #define PLAN_OUTPUT "plan.txt"
 #define READ "eval --model %m %t --length %l --count %n" T
@@ -48,7 +49,7 @@ static const struct sh_command_step study_steps[] = {
     {"capacity.txt", "capacity --model %m --gpu %g --length %l" T, 0},
     {PLAN_OUTPUT, "plan --model %m %t --length %l %j --search-first %c --target-ppl-increase %p" T
      " -o %d/plan.json", 0},
-    {"simulate.txt", "simulate --model %m --gpu %h --rate 4,8 --prompt %q --output %r %s" T, 0},
+    {"simulate.txt", "simulate --model %m --gpu %h --rate %a --prompt %q --output %r %s" T, 0},
     {"report.txt", "report" T " %d/random.db %k --model %m --gpu %g --target-ppl-increase %p "
      "-o %d/report.html", 1},
     {0}};
@@ -222,6 +223,31 @@ static int run_steps(struct study *y, struct sh_step_name *names, struct sh_err 
     return bad;
 }
 
+static double three_digits(double x)
+{
+    double unit = pow(10, floor(log10(x)) - 2);
+    return round(x / unit) * unit;
+}
+
+/* The rates of the server: shares of the one at which the full cache has no time left, so that it is seen under little
+ * load and under all that it bears. Where that is not known (the model needs several GPUs): 4 and 8. */
+static void choose_rates(const struct study *y, const char *gpu, int prompt, int output, char to[96])
+{
+    static const double share[] = {0.25, 0.5, 0.75, 1};
+    struct sh_capacity_args args = sh_capacity_defaults;
+    struct sh_capacity_study s;
+    struct sh_err ignored;
+    args.model = y->a->model;
+    args.gpu = gpu;
+    args.length = y->length;
+    int n = 0, is_known = !sh_capacity_study(&s, &args, &ignored) && s.n_row && s.row[0].fits;
+    double busy = is_known ? prompt / s.row[0].prefill_rate + output / s.row[0].decode_rate : (double)NAN;
+    sh_capacity_study_clear(&s);
+    snprintf(to, 96, "4,8");
+    for (size_t i = 0; i < sizeof share / sizeof *share && busy > 0 && isfinite(busy); i++)
+        n += snprintf(to + n, 96 - (size_t)n, "%s%.6g", i ? "," : "", three_digits(share[i] / busy));
+}
+
 static int steps(struct study *y, struct sh_err *e)
 {
     const struct study_args *a = y->a;
@@ -229,23 +255,25 @@ static int steps(struct study *y, struct sh_err *e)
     int n = 0, has_tenth = y->length >= ROOM_FOR_TENTH;
     n = sh_step_texts(&a->text, a->jsonl, a->field, text);
     text[n++] = "--min-tokens";
-    char number[6][24], *plan = xasprintf("%s/plan.json", a->out);
+    char number[6][24], rates[96], *plan = xasprintf("%s/plan.json", a->out);
     char *first = xasprintf("%.*s", (int)strcspn(a->gpu, ","), a->gpu);
     const int made = y->length / 4 < 64 ? y->length / 4 : 64;
     const long long value[] = {y->length, a->count ? a->count : SEQUENCES, y->traced, made, y->length - made, least(y)};
     const char *at[6], *budgets = has_tenth ? "0.1,0.2,0.35,0.5,0.75" : "0.2,0.35,0.5,0.75",
                *theorem[] = {"--model", a->model}, *planned[] = {"--plan", plan},
-               *judged[] = {"--sequences", number[1]}, *const gpu = first;
+               *judged[] = {"--sequences", number[1]}, *const gpu = first, *const rate = rates;
     for (int i = 0; i < 6; i++) {
         snprintf(number[i], sizeof number[i], "%lld", value[i]);
         at[i] = number[i];
     }
     text[n++] = at[5];
+    choose_rates(y, gpu, y->length - made, made, rates);
     struct sh_step_name names[] = {
         {'k', planned, 2}, {'s', planned, 2},
         {'d', &a->out, 1}, {'m', &a->model, 1}, {'t', text, n}, {'b', &budgets, 1}, {'l', &at[0], 1}, {'n', &at[1], 1},
         {'c', &at[2], 1}, {'r', &at[3], 1}, {'q', &at[4], 1}, {'j', judged, a->count ? 2 : 0},
-        {'g', &a->gpu, 1}, {'h', &gpu, 1}, {'p', &a->target, 1}, {'v', theorem, y->is_plain ? 2 : 0}, {0}};
+        {'g', &a->gpu, 1}, {'h', &gpu, 1}, {'a', &rate, 1}, {'p', &a->target, 1}, {'v', theorem, y->is_plain ? 2 : 0},
+        {0}};
     int bad = run_steps(y, names, e);
     free(first);
     free(plan);

@@ -44,7 +44,7 @@ open("nan/model.safetensors", "wb").write(data)
 P
 refuse "a model with a NaN" 1 "nan: .*fc2.bias': element 0 .*nan" study --model nan --jsonl docs.jsonl --length 64 \
     -o out/x
-refuse "longer than the model's positions" 2 "--length 8192: the model has" study --model model --jsonl docs.jsonl \
+refuse "longer than the model's positions" 2 "--length: found 8192, expected at most the model's" study --model model --jsonl docs.jsonl \
     --length 8k -o out/x
 golden_tokens opt >tokens.jsonl
 mkdir other
