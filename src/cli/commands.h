@@ -7,6 +7,7 @@
 
 #define SH_COMMANDS(X) \
     X(demo) \
+    X(study) \
     X(trace) \
     X(info) \
     X(import) \
@@ -27,7 +28,6 @@
     X(calibrate) \
     X(plot) \
     X(report) \
-    X(study) \
     X(reproduce) \
     X(help)
 
