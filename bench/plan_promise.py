@@ -146,6 +146,8 @@ class Split:
 
         rng, all_ = numpy.random.default_rng(seed), len(next(iter(self.measured.values()))[0])
         oracle = self.walk(lambda x, w: x.sum() / w.sum() <= self.goal)
+        if oracle is None:              # no budget of the walk keeps the mean within the target
+            return math.nan, {}
         walked = [following(self.n_token, self.found, self.n_token, self.floor)]
         while walked[-1] and self.at(walked[-1])[0].sum() / self.at(walked[-1])[1].sum() <= 1.5 * self.goal:
             walked.append(following(walked[-1], self.found, self.n_token, self.floor))

@@ -91,7 +91,7 @@ static const char *style(const struct sh_fig_curve_sets *d, const struct sh_fig_
     else if (is_grey(d, c))
         snprintf(text, 64, " lc rgb '#c8c8c8' lw 0.8 dt 1");
     else if (n >= COLOURS && n_names(d) > MOST_TOLD_APART)
-        snprintf(text, 64, " lc rgb '#606060' lw 1.8 dt (4,6)");
+        snprintf(text, 64, " lc rgb '#606060' lw 1.8 dt (2,3)");
     else
         snprintf(text, 64, " ls %d dt %s", n % COLOURS + 1, dash[n / COLOURS % DASHES]);
     return text;

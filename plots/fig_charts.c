@@ -184,9 +184,9 @@ static int draw_frontier(struct sh_gp *gp, const struct sh_fig_data *d, struct s
 static void caption_frontier(FILE *to, const struct sh_fig_data *data)
 {
     const struct sh_fig_charts *d = data->frontier;
+    fputs("what a share of the tokens buys and costs:", to);
     for (int i = 0; i < d->n; i++)
-        fprintf(to, "%s%s", !i ? "" : i + 1 < d->n ? "; " : "; and ", d->chart[i].title);
-    fputs(", against the share of tokens kept", to);
+        fprintf(to, "%s %s", i ? ";" : "", d->chart[i].title);
 }
 
 const struct sh_figure sh_figure_frontier = {

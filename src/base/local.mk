@@ -20,6 +20,7 @@ libbase_a_SOURCES = \
 	%D%/progress.c %D%/progress.h \
 	%D%/read_number.c %D%/read_number.h \
 	%D%/rng.c %D%/rng.h \
+	%D%/shell.c %D%/shell.h \
 	%D%/slots_rule.h \
 	%D%/stages.c %D%/stages.h \
 	%D%/student.c %D%/student.h \

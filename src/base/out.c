@@ -369,10 +369,12 @@ static void drop_details(struct sh_rows *r)
     r->n_col = n;
 }
 
+enum { TERMINAL = 120 };                /* columns                                                */
+
 /* The last cell of a row, broken at spaces to end within a terminal; later lines begin at column `at` as well. */
 static void last_cell(FILE *to, const char *s, int at)
 {
-    enum { TERMINAL = 120, LEAST = 24 };        /* columns of a terminal; of a cell worth breaking */
+    enum { LEAST = 24 };                /* columns of a cell worth breaking                       */
     int room = TERMINAL - at;
     while (room >= LEAST && width_of(s) > room) {
         const char *end = NULL;
@@ -381,6 +383,8 @@ static void last_cell(FILE *to, const char *s, int at)
             if (s[i] == ' ')
                 end = s + i;
         }
+        if (!end)
+            end = strchr(s, ' ');
         if (!end)
             break;
         fprintf(to, "%.*s\n%*s", (int)(end - s), s, at, "");
@@ -462,15 +466,13 @@ static void text_table(FILE *to, const struct sh_rows *r, int is_brief)
     free(width);
 }
 
-/* Broken at spaces as a last cell is, unless it has a command, which is to be copied. */
-static void write_note(FILE *to, const char *note, int is_first)
+/* As a last cell, unless it has lines of its own, or options of a command, which is to be copied. */
+static void put_wrapped(FILE *to, const char *text, int at)
 {
-    fputs(is_first ? "\n" : "", to);
-    if (strstr(note, " --"))
-        fputs(note, to);
+    if (strstr(text, " --") || strchr(text, '\n'))
+        fputs(text, to);
     else
-        last_cell(to, note, 0);
-    fputc('\n', to);
+        last_cell(to, text, at);
 }
 
 static void write_text(const struct sh_out *o, FILE *to)
@@ -488,10 +490,10 @@ static void write_text(const struct sh_out *o, FILE *to)
         for (int end = k + (is_list ? 0 : own); k < end; k++) {
             if (!sh_out_shows(o, scalar[k]))
                 continue;
-            brief_cell(buffer, sizeof buffer, scalar[k], !o->columns);
+            brief_cell(buffer, sizeof buffer, scalar[k], 1);
             shown++;
             fprintf(to, "%s%*s  ", scalar[k]->label, width - width_of(scalar[k]->label), "");
-            last_cell(to, buffer, width + 2);
+            put_wrapped(to, buffer, o->columns ? TERMINAL : width + 2);
             fputc('\n', to);
         }
         if (n->kind != SH_NODE_LIST)
@@ -506,8 +508,11 @@ static void write_text(const struct sh_out *o, FILE *to)
         sh_rows_free(&r);
     }
     free(scalar);
-    for (int i = 0; i < o->n_note && !o->columns; i++)
-        write_note(to, o->note[i], !i);
+    for (int i = 0; i < o->n_note && !o->columns; i++) {
+        fputs(i ? "" : "\n", to);
+        put_wrapped(to, o->note[i], 0);
+        fputc('\n', to);
+    }
 }
 
 /* CSV has one header line, so it shows the first list; without a list, the scalars as one row. */

@@ -35,13 +35,16 @@ void sh_html_text(FILE *to, const char *text)
 /* Lines may end after a comma: policies and paths have no blanks. */
 static void breakable(FILE *to, const char *text)
 {
-    for (const char *at; (at = strchr(text, ',')) && at[1] && at[1] != ' '; text = at + 1) {
-        char *part = xasprintf("%.*s", (int)(at + 1 - text), text);
+    while (*text) {
+        size_t n = strcspn(text, ",");
+        n += text[n] == ',';
+        char *part = xasprintf("%.*s", (int)n, text);
         sh_html_text(to, part);
-        fputs("<wbr>", to);
         free(part);
+        text += n;
+        if (*text && *text != ' ')
+            fputs("<wbr>", to);
     }
-    sh_html_text(to, text);
 }
 
 /* Long texts are written in full, not through the other writers' buffers. */

@@ -9,6 +9,7 @@
 #include "src/base/err.h"
 #include "src/base/mem.h"
 #include "src/base/read_number.h"
+#include "src/base/shell.h"
 
 #define F(name) offsetof(struct sh_common, name)
 const struct sh_opt sh_common_opts[] = {
@@ -212,28 +213,11 @@ int sh_args_none(const char *command, const struct sh_list *positional, struct s
 
 /* ---- as typed ---- */
 
-/* The word quoted for a shell, if it needs quotes; a quote within is written '\''. Caller frees. */
-static char *quoted(const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
-    if (word[0] && word[strspn(word, plain)] == '\0')
-        return xstrdup(word);
-    char *out = xmalloc(4 * strlen(word) + 3), *to = out;
-    *to++ = '\'';
-    for (; *word; word++)
-        if (*word == '\'')
-            to = stpcpy(to, "'\\''");
-        else
-            *to++ = *word;
-    stpcpy(to, "'");
-    return out;
-}
-
 char *sh_args_typed(const char *command, int argc, char *const *argv)
 {
     char *line = xstrdup(command);
     for (int i = 0; i < argc; i++) {
-        char *word = quoted(argv[i]), *longer = xasprintf("%s %s", line, word);
+        char *word = sh_shell_word(argv[i]), *longer = xasprintf("%s %s", line, word);
         free(word);
         free(line);
         line = longer;

@@ -34,8 +34,8 @@ static const struct sh_opt opts[] = {
                                                    "(default:\n"
                                                    "the smallest of 1, 2, 5 and 10 % that some budget is shown to "
                                                    "meet)"),
-    SH_INT("length", F(length), "N", 1, 1e9, "tokens per sequence for the capacity section (default: the model's "
-        "context\nlength)"),
+    SH_INT("length", F(length), "N", 1, 1e9, "tokens of a request (default: those of the texts that the answer was\n"
+        "measured on, or the model's context length)"),
     {0}};
 
 /* The page is always HTML, so another ending would mislead. A folder is refused later. */

@@ -289,7 +289,11 @@ static void put_numbers(struct sh_out *o, const struct sh_answer *a)
     const struct sh_answer_row *row = &none;
     for (int i = 0; i < a->n_row; i++)
         row = a->row[i].is_chosen ? &a->row[i] : row;
-    sh_out_text(o, "policy", "policy", *row->policy ? row->policy : NULL);
+    char *name = row->policy ? xasprintf("%.*s", (int)strcspn(row->policy, ":"), row->policy) : NULL;
+    sh_out_text(o, "policy", "policy", name);
+    if (name)
+        sh_out_shown(o, row->policy);   /* with knobs */
+    free(name);
     sh_out_real(o, "share", "share of the cache", row->share, 4);
     sh_out_real(o, "ppl_increase", "perplexity up by", row->increase, 4);
     sh_out_real(o, "ppl_increase_bound", "at most", row->bound, 4);
@@ -316,7 +320,7 @@ static int conclude(const struct study *y, struct sh_err *e)
     struct sh_out *o = sh_out_new();
     char *db = xasprintf("%s/trained.db", a->out);
     int found = sh_report_open(&r, (const char *const[]){db}, 1, e) ? -1 : sh_answer_read(&answer, &r, e);
-    int is_met = !isnan(answer.target) && answer.sequences >= SH_JUDGED_LEAST;
+    int is_met = !isnan(answer.target);
     sh_out_text(o, "status", "status", found <= 0 ? NULL : is_met ? "met" : "not_shown");
     sh_out_text(o, "answer", "answer", answer.small);
     sh_out_text(o, "buys", "what it buys", answer.buys);

@@ -166,7 +166,7 @@ static void show_judged(struct sh_out *o, const struct sh_live_plan *w)
         sh_out_item(o);
         sh_out_int(o, "mean_tokens", "tokens per head", c[i]->mean);
         show_goal(o, w, &c[i]->goal);
-        sh_out_real(o, "confidence", "of confidence", c[i]->level, 4);
+        sh_out_real(o, "confidence", "bound's confidence", c[i]->level, 4);
         sh_out_bool(o, "chosen", "chosen", w->chosen >= 0 && c[i] == &w->judged[w->chosen]);
     }
     sh_out_end(o);
@@ -229,8 +229,8 @@ void sh_live_plan_show(struct sh_out *o, const struct sh_live_plan *w, const cha
         sh_out_note(o, "%d of %d combinations of policy and allocator were tried in %.0f s (--time).", w->n_tried,
                     w->n_setting, w->a->seconds);
     sh_out_note(o, "The bound holds for texts like those that were judged, not for other kinds or lengths.%s",
-                w->n_judged ? " Bounds of single budgets have a higher confidence than the plan, which is one of many."
-                            : "");
+                w->n_judged ? " Bounds in the table above have a higher confidence than the plan, because several are "
+                              "tried." : "");
     sh_out_note(o, "The judged sequences follow from the texts and --seed: the same command%s measures them again.%s",
                 w->a->db ? ", with another --db or none," : "",
                 file ? " shears eval --plan measures the plan on other texts." : "");

@@ -8,6 +8,7 @@
 
 #include "planner/policy/policy.h"
 #include "src/base/mem.h"
+#include "src/app/capacity/capacity_names.h"
 #include "src/app/capacity/capacity_study.h"
 #include "src/app/plan/judged_count.h"
 #include "src/app/store/measured.h"
@@ -21,13 +22,15 @@ struct asking {
     char gpu[64];
     char *text;                         /* the label of the texts                                 */
     struct sh_answer_plan plan;         /* path NULL: none answers                                */
-    struct sh_quality_point promised;   /* its evidence                                           */
+    struct sh_quality_point judged;     /* its evidence                                           */
     double confidence;                  /* of the bounds                                          */
     double asked;                       /* the target; 0: the least usual one that is met         */
     const struct sh_quality_point *point;       /* of the choice                                  */
     const struct sh_quality_point *even;        /* the least evaluated budget within the limit; NULL: none */
     long long length;                   /* tokens of a request                                    */
     int is_evaluated;                   /* there are budgets without a plan                       */
+    int has_own;                        /* the store has results of this model, so that others do not count */
+    const char *failed;                 /* path of a plan that fails where a budget does not; or NULL */
 };
 
 /* ---- words ---- */
@@ -51,14 +54,16 @@ static void name_share(const struct sh_quality_point *p, char *to, size_t bytes)
     if (strchr(p->budget, '.'))
         snprintf(to, bytes, "%.3g %%", 100 * strtod(p->budget, NULL));
     else
-        snprintf(to, bytes, "%.20s tokens", p->budget);
+        snprintf(to, bytes, "%.20s token%s", p->budget, strcmp(p->budget, "1") ? "s" : "");
 }
 
 /* "rises by 0.64 %, and with 95 % confidence by at most 1.19 %" */
 static char *cost(const struct asking *q)
 {
     const struct sh_quality_point *p = q->point;
-    char *change = xasprintf("%s by %.2f %%", p->value < 0 ? "falls" : "rises", 100 * fabs(p->value)),
+    char *change = fabs(p->value) < 5e-5 ? xstrdup("changes by less than 0.01 %")
+                                         : xasprintf("%s by %.2f %%", p->value < 0 ? "falls" : "rises",
+                                                     100 * fabs(p->value)),
          *bound = isnan(p->bound) ? xstrdup("; a bound is not known")
                                   : xasprintf(", and with %.4g %% confidence %sby at %s %.2f %%", 100 * q->confidence,
                                               p->value < 0 && p->bound >= 0 ? "rises " : "",
@@ -71,56 +76,73 @@ static char *cost(const struct asking *q)
 
 static void say_small(struct sh_answer *a, const struct asking *q, double asked)
 {
+    const struct sh_quality_point *p = q->point;
     char share[48], *says = cost(q), few[96] = "";
-    name_share(q->point, share, sizeof share);
-    if (!q->plan.path && q->point->bound <= asked)
+    name_share(p, share, sizeof share);
+    if (!q->plan.path && p->bound <= asked)
         snprintf(few, sizeof few, "; at least %d sequences are needed to show it, not %d", SH_JUDGED_LEAST,
-                 q->point->sequences);
+                 p->sequences ? p->sequences : p->on.texts);
     if (isnan(a->target))
         a->small = xasprintf("No measured budget is shown to keep the increase of the perplexity within %.3g %%. With "
                              "the best, %s of the cache, the perplexity %s%s%s.", 100 * asked, share, says,
                              q->plan.lacks, few);
     else
         a->small = xasprintf("The cache can shrink to %s%s: the perplexity %s (allowed: %.3g %%).", share,
-                             strchr(q->point->budget, '.') ? " of its size" : "", says, 100 * a->target);
+                             strchr(p->budget, '.') ? " of its size" : "", says, 100 * a->target);
     free(says);
+}
+
+/* "streaming, which keeps the first tokens …"; for free(). */
+static char *described(const struct sh_quality_point *p)
+{
+    struct sh_policy_spec spec;
+    struct sh_err ignored;
+    char *name = sh_quality_policy(p), *text;
+    int is_known = !sh_policy_parse(p->policy, &spec, &ignored);
+    text = xasprintf("%s%s%s", name, is_known ? ", which " : "", is_known ? spec.policy->summary : "");
+    free(name);
+    return text;
 }
 
 /* What a reader who does not know the policy and what a plan is must know of them. */
 static void say_how(struct sh_answer *a, const struct asking *q, double asked)
 {
     const struct sh_quality_point *p = q->point, *even = q->even;
-    struct sh_policy_spec of, of_even;
-    struct sh_err ignored;
-    char share[48];
-    if (sh_policy_parse(p->policy, &of, &ignored))
-        return;
-    a->how = xasprintf("How: the policy %s %s; %s.", p->policy, of.policy->summary,
-                       p->is_plan ? "a plan sets how many tokens each attention head keeps"
-                                  : "each attention head keeps the same number of tokens");
-    if (!p->is_plan || !q->is_evaluated || (even && sh_policy_parse(even->policy, &of_even, &ignored)))
-        return;
+    char *policy = described(p), *other = even ? described(even) : NULL, share[48];
     if (even)
         name_share(even, share, sizeof share);
-    char *how = a->how;
-    int is_same = even && !strcmp(even->policy, p->policy);
-    a->how = even ? xasprintf("%s Without a plan, when each head keeps the same number of tokens, %s is the smallest "
-                              "evaluated budget that is shown to stay within %.3g %%, with the %spolicy %s%s%s.",
-                              how, share, 100 * asked, is_same ? "same " : "", even->policy,
-                              is_same ? "" : ", which ", is_same ? "" : of_even.policy->summary)
-                  : xasprintf("%s Without a plan, when each head keeps the same number of tokens, no evaluated budget "
-                              "is shown to stay within %.3g %%.", how, 100 * asked);
-    free(how);
+    if (!p->is_plan)
+        a->how = xasprintf("How: the policy is %s. Each attention head keeps the same number of tokens.%s%s%s", policy,
+                           q->failed ? " (The plan " : "", q->failed ? q->failed : "",
+                           q->failed ? " is not shown to stay within the limit.)" : "");
+    else if (even)
+        a->how = xasprintf("How: the policy is %s. A plan sets how many tokens each attention head keeps. Without a "
+                           "plan, when each head keeps the same number of tokens, %s is the smallest evaluated budget "
+                           "that is shown to stay within %.3g %%, with the policy %s.", policy, share, 100 * asked,
+                           other);
+    else
+        a->how = xasprintf("How: the policy is %s. A plan sets how many tokens each attention head keeps.%s", policy,
+                           q->is_evaluated ? " Without a plan, when each head keeps the same number of tokens, no "
+                           "evaluated budget is shown to stay within the limit." : "");
+    free(policy);
+    free(other);
 }
 
 static void say_buys(struct sh_answer *a, const struct asking *q)
 {
     char more[32], full[32];
-    for (int i = 0; i < a->n_row; i++)
-        if (a->row[i].is_chosen && !isnan(a->target) && a->row[i].requests && a->full)
-            a->buys = xasprintf("On one %s, %.1f times as many requests of %lld tokens fit at once: %s instead of %s.",
-                                a->gpu, (double)a->row[i].requests / (double)a->full, q->length,
-                                grouped(a->row[i].requests, more), grouped(a->full, full));
+    for (int i = 0; i < a->n_row; i++) {
+        const struct sh_answer_row *row = &a->row[i];
+        if (!row->is_chosen || isnan(a->target) || !row->requests || !a->full)
+            continue;
+        grouped(row->requests, more);
+        a->buys = row->requests == a->full
+                      ? xasprintf("On one %s, as many requests of %lld tokens fit at once as with the full cache: %s.",
+                                  a->gpu, q->length, more)
+                      : xasprintf("On one %s, %.1f times as many requests of %lld tokens fit at once: %s instead of "
+                                  "%s.", a->gpu, (double)row->requests / (double)a->full, q->length, more,
+                                  grouped(a->full, full));
+    }
 }
 
 static void say_on(struct sh_answer *a, const struct asking *q)
@@ -137,6 +159,11 @@ static void say_on(struct sh_answer *a, const struct asking *q)
     else
         a->on = xasprintf("Measured on %d text%s%s, %s: too few for an error over texts, so the bound treats tokens as "
                           "independent and is too small.", p->on.texts, p->on.texts == 1 ? "" : "s", length, name);
+    if (!q->plan.path && !q->has_own) {
+        char *on = a->on;
+        a->on = xasprintf("%s These are results of another model, %.60s.", on, *p->model ? p->model : "unnamed");
+        free(on);
+    }
     a->lacks = xasprintf("Not shown: other kinds of text, %s%s.",
                          p->length > 0 && (double)q->length > 1.1 * p->length ? "texts as long as these requests"
                                                                               : "longer texts",
@@ -169,9 +196,11 @@ static unsigned long long fit(const struct asking *q, const char *plan)
     return n;
 }
 
-static int is_one(const struct sh_capacity_row *row)
+/* A cost in perplexity of a budget that all heads share, at the length of a request, of this model if there is one. */
+static int counts(const struct asking *q, const struct sh_quality_point *p)
 {
-    return row->measured && row->measured->kind == SH_QUALITY_PPL && row->measured->bits == 16;
+    return p && p->kind == SH_QUALITY_PPL && p->bits == 16 && !p->is_plan &&
+           sh_quality_reaches(p, (uint64_t)q->length) && (!q->has_own || sh_capacity_same_model(p->model, q->m.name));
 }
 
 static double kept(const struct asking *q, const struct sh_capacity_row *row)
@@ -184,17 +213,24 @@ static int is_shown(const struct sh_quality_point *p, double limit)
     return p->bound <= limit && p->sequences >= SH_JUDGED_LEAST;
 }
 
-/* The smallest that is shown to stay within the limit, of equal ones that of the smallest bound; limit infinite: the
- * smallest bound. */
+/* A bound that is not known is the worst. */
+static int is_lower(const struct sh_quality_point *a, const struct sh_quality_point *b)
+{
+    return a->bound < b->bound || (isnan(b->bound) && !isnan(a->bound));
+}
+
+/* The smallest that is shown to stay within the limit, of equal ones that of the lowest bound; limit infinite: the
+ * lowest bound. */
 static const struct sh_capacity_row *choose(const struct asking *q, const struct sh_capacity_study *s, double limit)
 {
     const struct sh_capacity_row *best = NULL;
     for (int i = 0; i < s->n_row; i++) {
         const struct sh_capacity_row *row = &s->row[i];
-        if (!is_one(row) || !(isinf(limit) ? row->measured->bound <= limit : is_shown(row->measured, limit)))
+        const struct sh_quality_point *p = row->measured;
+        if (!counts(q, p) || !(isinf(limit) ? p->bound <= limit : is_shown(p, limit)))
             continue;
         double more = !best || isinf(limit) ? 0 : kept(q, row) - kept(q, best);
-        if (!best || more < 0 || (more <= 0 && row->measured->bound < best->measured->bound))
+        if (!best || more < 0 || (more <= 0 && is_lower(p, best->measured)))
             best = row;
     }
     return best;
@@ -206,44 +242,47 @@ static int smallest_first(const void *x, const void *y)
     return (a->share > b->share) - (a->share < b->share);
 }
 
-/* Of the rows of one budget, measured alike, the one that loses least, or the choice. */
+/* Is the bound of this row the lowest of its budget, among those that were measured alike? The choice goes before all
+ * others, the first of equal ones before the rest. */
 static int is_best(const struct asking *q, const struct sh_capacity_study *s, const struct sh_capacity_row *row)
 {
     const struct sh_quality_point *p = row->measured;
-    for (int i = 0; i < s->n_row && p != q->point; i++) {
+    if (p == q->point)
+        return 1;
+    for (int i = 0; i < s->n_row; i++) {
         const struct sh_quality_point *other = s->row[i].measured;
-        if (&s->row[i] == row || !is_one(&s->row[i]) || strcmp(other->settings, p->settings) ||
+        if (&s->row[i] == row || !counts(q, other) || strcmp(other->settings, p->settings) ||
             fabs(kept(q, &s->row[i]) - kept(q, row)) > 1e-9)
             continue;
-        int is_less = other->bound < p->bound || (isnan(p->bound) && !isnan(other->bound));
-        if (other == q->point || is_less || (!(other->bound > p->bound) && &s->row[i] < row))
+        if (other == q->point || is_lower(other, p) || (!is_lower(p, other) && &s->row[i] < row))
             return 0;
     }
     return 1;
 }
 
-/* The plan; of each budget that was measured with the settings of `p` (NULL: none) the best policy; the full cache. */
+/* A row for the plan, one for each budget that was measured with the settings of `p` (NULL: none), and one for the full
+ * cache. */
 static void fill_rows(struct sh_answer *a, const struct asking *q, const struct sh_capacity_study *s,
                       const struct sh_quality_point *p)
 {
     a->row = xcalloc((size_t)s->n_row + 2, sizeof *a->row);
     if (q->plan.path) {
         struct sh_answer_row *to = &a->row[a->n_row++];
-        to->share = strtod(q->promised.budget, NULL);
-        to->increase = q->promised.value;
-        to->bound = q->promised.bound;
+        to->share = strtod(q->judged.budget, NULL);
+        to->increase = q->judged.value;
+        to->bound = q->judged.bound;
         to->requests = fit(q, q->plan.path);
         to->is_chosen = 1;
         snprintf(to->label, sizeof to->label, "plan, %.3g %%", 100 * to->share);
-        snprintf(to->policy, sizeof to->policy, "%s", q->promised.policy);
+        to->policy = sh_quality_policy(&q->judged);
     }
     for (int i = 0; i < s->n_row && p; i++) {
         const struct sh_capacity_row *row = &s->row[i];
-        if (!is_one(row) || strcmp(row->measured->settings, p->settings) || !is_best(q, s, row))
+        if (!counts(q, row->measured) || strcmp(row->measured->settings, p->settings) || !is_best(q, s, row))
             continue;
         struct sh_answer_row *to = &a->row[a->n_row++];
         name_share(row->measured, to->label, sizeof to->label);
-        snprintf(to->policy, sizeof to->policy, "%s", row->measured->policy);
+        to->policy = sh_quality_policy(row->measured);
         to->share = kept(q, row) / (double)q->length;
         to->increase = row->measured->value;
         to->bound = row->measured->bound;
@@ -262,12 +301,15 @@ static char *choose_text(struct asking *q, struct sh_err *e)
     struct sh_texts_met met = {0};
     const struct sh_quality_point *best = NULL;
     int n;
-    if (sh_quality_read(q->db, &point, &n, e))
+    if (sh_quality_read(q->db, q->m.name, &point, &n, e))
         return NULL;
+    for (int i = 0; i < n; i++)
+        q->has_own |= sh_capacity_same_model(point[i].model, q->m.name);
     for (int i = 0; i < n; i++) {
         const struct sh_quality_point *p = &point[i];
         sh_texts_meet(&met, &p->on);
-        if (p->kind != SH_QUALITY_PPL || p->bits != 16 || (p->is_judged && q->plan.path) ||
+        if (p->kind != SH_QUALITY_PPL || p->bits != 16 || p->is_plan ||
+            (q->has_own && !sh_capacity_same_model(p->model, q->m.name)) ||
             (q->r->measured_on && !sh_text_answers(&p->on, q->r->measured_on)))
             continue;
         if (!best || p->sequences > best->sequences ||
@@ -291,15 +333,18 @@ static void decide(struct sh_answer *a, struct asking *q, const struct sh_capaci
         limit = q->asked > 0 ? q->asked : usual[i];
         chosen = choose(q, s, limit);
     }
+    if (q->plan.path && !q->plan.is_met && chosen) {
+        q->failed = q->plan.path;
+        q->plan.path = NULL;
+    }
     q->even = chosen ? chosen->measured : NULL;
     a->target = (q->plan.path ? q->plan.is_met : chosen != NULL) ? limit : (double)NAN;
     chosen = chosen ? chosen : choose(q, s, (double)INFINITY);
-    q->point = q->plan.path ? &q->promised : chosen ? chosen->measured : NULL;
+    q->point = q->plan.path ? &q->judged : chosen ? chosen->measured : NULL;
     if (!q->point)
         return;
     q->is_evaluated = chosen != NULL;
-    if (q->plan.path)
-        snprintf(a->planned, sizeof a->planned, "%s", q->promised.policy);
+    a->is_planned = q->plan.path != NULL;
     a->confidence = q->confidence;
     a->sequences = q->point->sequences;
     fill_rows(a, q, s, chosen ? chosen->measured : NULL);
@@ -313,8 +358,8 @@ static int answer(struct sh_answer *a, struct asking *q, struct sh_err *e)
 {
     struct sh_capacity_study s = {0};
     struct sh_capacity_args args;
-    snprintf(q->gpu, sizeof q->gpu, "%.*s", q->r->gpu ? (int)strcspn(q->r->gpu, ",") : 8,
-             q->r->gpu && strcasecmp(q->r->gpu, "all") ? q->r->gpu : "H100-SXM");
+    const char *gpu = q->r->gpu && strcasecmp(q->r->gpu, "all") ? q->r->gpu : "H100-SXM";
+    snprintf(q->gpu, sizeof q->gpu, "%.*s", (int)strcspn(gpu, ","), gpu);
     snprintf(a->gpu, sizeof a->gpu, "%s", q->gpu);
     a->length = q->length = q->length ? q->length : q->m.length;
     args = ask(q);
@@ -333,10 +378,11 @@ static int answer(struct sh_answer *a, struct asking *q, struct sh_err *e)
 static void take_plan(struct asking *q)
 {
     const struct sh_answer_plan *p = &q->plan;
-    struct sh_quality_point *to = &q->promised;
+    struct sh_quality_point *to = &q->judged;
     *to = (struct sh_quality_point){.kind = SH_QUALITY_PPL, .bits = 16, .is_plan = 1, .value = p->value,
                                     .bound = p->bound, .sequences = p->sequences, .length = p->n_token};
     snprintf(to->policy, sizeof to->policy, "%s", p->policy);
+    snprintf(to->knobs, sizeof to->knobs, "%.191s", p->knobs);
     snprintf(to->settings, sizeof to->settings, "prefill=%d\n", p->prefill);
     snprintf(to->on.name, sizeof to->on.name, "%s", p->text);
     snprintf(to->budget, sizeof to->budget, "%.6f", p->share);
@@ -356,11 +402,12 @@ int sh_answer_read(struct sh_answer *a, const struct sh_report *r, struct sh_err
     if (planned)
         take_plan(&q);
     e->text[0] = '\0';
-    if (at >= 0) {
+    int found = planned || at >= 0 ? sh_report_find_model(r, &q.m, e) : 0;
+    if (found > 0 && at >= 0) {
         q.db = r->store[at].path;
         q.text = choose_text(&q, e);
+        found = *e->text ? -1 : q.text || planned;
     }
-    int found = *e->text ? -1 : q.text || planned ? sh_report_find_model(r, &q.m, e) : 0;
     if (found > 0)
         found = answer(a, &q, e);
     sh_report_model_clear(&q.m);
@@ -375,5 +422,7 @@ void sh_answer_clear(struct sh_answer *a)
     free(a->on);
     free(a->lacks);
     free(a->how);
+    for (int i = 0; i < a->n_row; i++)
+        free(a->row[i].policy);
     free(a->row);
 }

@@ -8,9 +8,9 @@
 
 #include "src/report/report.h"
 
-struct sh_answer_row {                  /* the plan, or a budget with the policy that loses least with it */
+struct sh_answer_row {                  /* the plan, or a budget with the policy of the lowest bound */
     char label[48];                     /* "20 %", "64 tokens", "plan, 20 %", "all"               */
-    char policy[64];                    /* that keeps it, with knobs; "": all is kept             */
+    char *policy;                       /* that keeps it, with knobs; NULL: all is kept; owned     */
     double share;                       /* kept of a text of the length that is answered for      */
     double increase, bound;             /* increase of the perplexity and its bound, as shares    */
     unsigned long long requests;        /* requests that fit on the GPU; 0: not known             */
@@ -26,7 +26,7 @@ struct sh_answer {
     unsigned long long full;            /* requests that fit with the full cache                  */
     long long length;                   /* tokens of a request                                    */
     char gpu[64];
-    char planned[64];                   /* the plan's policy; "": no plan                         */
+    int is_planned;                     /* a plan answers                                         */
     double confidence;                  /* confidence of the bounds                               */
     int sequences;                      /* sequences that the answer was measured on; 0: errors are over tokens */
 };

@@ -51,6 +51,7 @@ static int take(struct sh_answer_plan *to, const struct sh_report *r, const stru
     to->prefill = p->prefill;
     to->is_met = !strcmp(p->status, "met") && v->high <= p->target * (1 + 1e-9);
     snprintf(to->policy, sizeof to->policy, "%s", p->policy.policy->name);
+    sh_policy_knobs(&p->policy, to->knobs);
     snprintf(to->text, sizeof to->text, "%s", v->text);
     if (!to->is_met)
         say_lack(to, v->low);

@@ -3,11 +3,12 @@
 #ifndef SH_REPORT_ANSWER_PLAN_H
 #define SH_REPORT_ANSWER_PLAN_H
 
+#include "planner/policy/policy.h"
 #include "src/report/report.h"
 
 struct sh_answer_plan {
     const char *path;                   /* path of the plan, borrowed                             */
-    char policy[48], text[SH_MEASURED_NAME];    /* text: the name of those that judged           */
+    char policy[48], knobs[SH_POLICY_TEXT], text[SH_MEASURED_NAME];     /* text: the name of those that judged */
     int is_met;
     double target, value, bound;        /* increases of the perplexity, as shares                 */
     double confidence;                  /* confidence of the bound                                */

@@ -39,6 +39,8 @@ struct sh_report_store {
     int n_run;
 };
 
+struct sh_answer;
+
 struct sh_report {
     FILE *to;                           /* the open part's text                                   */
     struct sh_report_store store[SH_REPORT_STORES];
@@ -47,8 +49,10 @@ struct sh_report {
     int n_plan;
     const char *model, *gpu, *gpus;     /* arguments of capacity; NULL: the traced one, common GPUs */
     const char *measured_on;            /* the text of results; NULL: of each store every one, apart */
-    long long length;                   /* of a request; 0: as answered, without an answer the model's positions */
-    double target;                      /* increase of the perplexity, as a share; 0: the least usual one that is met */
+    long long length;                   /* of a request; 0: as the page's answer, without one the model's positions */
+    double target;                      /* increase of the perplexity, as a share; 0: as the page's answer */
+    const struct sh_answer *answer;     /* of sh_report_page; NULL: there is none, for the reason of no_answer */
+    struct sh_err no_answer;            /* empty: nothing was evaluated                           */
     int threads, quiet;
     int is_missing;                     /* the open part lacks something                          */
     char **command;                     /* [n_command] what repeats the numbers, each once        */

@@ -70,9 +70,9 @@ static void say_judged(struct sh_report *r, const char *path, const struct sh_pl
     const struct sh_plan_evidence *v = p->evidence;
     if (!*p->status || !p->n_evidence)
         return;
-    sh_report_say(r, "The texts of the plan %s were divided at random. On some, policies and allocators were compared "
-                     "and the budgets were found; on the others, %d sequences of %d tokens%s%s, the plan was judged. "
-                     "The second table has what was measured there; the command prints all that was tried.",
+    sh_report_say(r, "The texts of the plan %s were divided in two. On one part, policies and allocators were compared "
+                     "and budgets were searched. The other part, %d sequences of %d tokens%s%s, was read only to judge "
+                     "how large the budgets must be. The second table has what was measured there.",
                   path, v->sequences, p->n_token, *v->text ? " from " : "", v->text);
 }
 

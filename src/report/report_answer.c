@@ -50,7 +50,8 @@ static double percent(double x, double of)
 /* "+0.67 %" */
 static void put_change(FILE *to, double x)
 {
-    fprintf(to, "%s%.2f&#160;%%", x < 0 ? "\u2212" : "+", 100 * fabs(x));
+    const char *sign = fabs(x) < 5e-5 ? "" : x < 0 ? "\u2212" : "+";
+    fprintf(to, "%s%.2f&#160;%%", sign, 100 * fabs(x));
 }
 
 static void put_bounded(FILE *to, const struct sh_answer_row *row)
@@ -70,7 +71,7 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
     int is_full = row == &a->row[a->n_row - 1];
     fprintf(r->to, "<tr%s><th scope=\"row\">", row->is_chosen ? " class=\"is\"" : "");
     put_words(r->to, row->label);
-    if (*row->policy) {
+    if (row->policy) {
         fputs("<span class=\"with\">", r->to);
         sh_html_text(r->to, row->policy);
         fputs("</span>", r->to);
@@ -108,11 +109,12 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
         bar(r, a, &a->row[i], of);
     fputs("</tbody></table><figcaption>Perplexity says how badly the model predicts the texts. ", r->to);
     fputs("The solid part of a bar is the measured increase of the perplexity; the bar ends at the bound.", r->to);
-    if (*a->planned)
+    if (a->is_planned)
         fputs(" The plan was judged on texts that its search did not use.", r->to);
-    if (a->n_row > 1 + (*a->planned != '\0'))
-        fprintf(r->to, " %s each attention head keeps the same number of tokens, with the evaluated policy that loses "
-                "least with that budget.", *a->planned ? "The other bars are without a plan:" : "With each budget");
+    if (a->n_row > 1 + a->is_planned)
+        fprintf(r->to, " %s bar shows the evaluated policy with the lowest bound (%s) for its budget, which all "
+                "attention heads share.", a->is_planned ? "Each other" : "Each",
+                a->is_planned ? "95 %, on the evaluated texts" : "95 %");
     if (!isnan(a->target))
         fprintf(r->to, " The line is %.3g %%, which the bound must not exceed.", 100 * a->target);
     fprintf(r->to, " Bars are cut off at %.3g %% (»).", 100 * of);
@@ -124,29 +126,26 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
 
 static int write(struct sh_report *r, struct sh_err *e)
 {
-    struct sh_answer a;
-    int found = sh_answer_read(&a, r, e);
-    if (found > 0) {
-        r->length = r->length ? r->length : a.length;       /* the page is about requests like these */
+    const struct sh_answer *a = r->answer;
+    if (a) {
         fputs("<div class=\"answer\">\n", r->to);
-        sentence(r, a.small, NULL, *a.planned ? "allocation" : "quality", "how that was measured");
-        sentence(r, a.buys, NULL, "capacity", "what else fits");
-        sentence(r, a.on, a.lacks, *a.planned ? "allocation" : "traced", "the texts");
+        sentence(r, a->small, NULL, a->is_planned ? "allocation" : "quality", "how that was measured");
+        sentence(r, a->buys, NULL, "capacity", "what else fits");
+        sentence(r, a->on, a->lacks, a->is_planned ? "allocation" : "traced", "the texts");
         fputs("</div>\n", r->to);
-        figure(r, &a);
-        if (a.how) {
+        figure(r, a);
+        if (a->how) {
             fputs("<p class=\"how\">", r->to);
-            put_words(r->to, a.how);
+            put_words(r->to, a->how);
             fputs("</p>\n", r->to);
         }
-    } else if (!found) {
+    } else if (!*r->no_answer.text) {
         sh_report_fill(r, "eval --model MODEL --text FILE --policy window h2o scissorhands --budget 0.1,0.2,0.35,0.5,"
                        "0.75 --db STORE", "the answer: it needs evaluations under a small cache, of a model whose "
                        "configuration is known.");
     }
-    int bad = found < 0 && sh_report_lacks(r, NULL, e);
-    sh_answer_clear(&a);
-    return bad ? -1 : 0;
+    *e = r->no_answer;
+    return !a && *e->text ? sh_report_lacks(r, NULL, e) : 0;
 }
 
 const struct sh_report_part sh_report_answer = {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: what fits on common GPUs, with the full cache and under the smallest budget that was measured to be good
  * enough. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/shell.h"
 #include "src/app/capacity/capacity_study.h"
+#include "src/app/plan/judged_count.h"
 #include "src/app/store/measured.h"
 #include "src/report/figures/capacity_plot.h"
 #include "src/report/report_model.h"
@@ -33,17 +36,31 @@ static struct sh_capacity_args ask(const struct capacity *c)
     return a;
 }
 
-static void write_row(struct sh_out *o, const char *quality, const struct sh_capacity_row *row, int has_figure)
+/* The command that asks the same; for free(). */
+static char *command_of(const struct capacity *c)
 {
-    const char *on = row->measured ? row->measured->on.name : NULL;
+    char *model = sh_shell_word(c->m.name), *gpu = sh_shell_word(ask(c).gpu),
+         *gpus = c->r->gpus ? sh_shell_word(c->r->gpus) : NULL;
+    char *line = xasprintf("capacity --model %s --gpu %s --length %lld%s%s", model, gpu, c->m.length,
+                           gpus ? " --gpus " : "", gpus ? gpus : "");
+    free(model);
+    free(gpu);
+    free(gpus);
+    return line;
+}
+
+/* text: what it was measured on; NULL: nothing. */
+static void write_row(struct sh_out *o, const char *quality, const struct sh_capacity_row *row, const char *text,
+                      int has_figure)
+{
     char *policy = row->measured ? sh_quality_policy(row->measured) : NULL;
     sh_out_item(o);
     if (has_figure)
         sh_out_link(o, "#fig-frontier");
     sh_out_text(o, "quality", "stated quality", quality);
     sh_out_text(o, "gpu", "GPU", row->gpu);
-    sh_out_text(o, "text", "measured on", on && *on ? on : NULL);
-    sh_out_int(o, "texts", "texts", row->measured ? row->measured->on.texts : 0);
+    sh_out_text(o, "text", "measured on", text);
+    sh_out_real(o, "texts", "texts", row->measured ? row->measured->on.texts : (double)NAN, 0);
     sh_out_text(o, "policy", "policy", policy);
     sh_out_text(o, "budget", "budget", row->budget ? row->budget : "full cache");
     sh_out_int(o, "bytes", "KV bytes per sequence", (long long)row->sequence);
@@ -74,7 +91,7 @@ static int whole(struct capacity *c, int has_figure, struct sh_err *e)
     struct sh_capacity_study s;
     int bad = sh_capacity_study(&s, &a, e);
     for (int i = 0; i < s.n_row && !bad; i++)
-        write_row(c->o, "full cache", &s.row[i], has_figure);
+        write_row(c->o, "full cache", &s.row[i], NULL, has_figure);
     sh_capacity_study_clear(&s);
     return bad;
 }
@@ -82,6 +99,11 @@ static int whole(struct capacity *c, int has_figure, struct sh_err *e)
 struct quality {
     const char *max_ppl, *min_recall, *says;
 };
+
+static int is_shown(const struct sh_quality_point *p)
+{
+    return p->kind != SH_QUALITY_PPL || p->sequences >= SH_JUDGED_LEAST;
+}
 
 /* Adds the smallest budgets of a quality on one text; `text` as for --measured-on. How many meet it, or -1. */
 static int meeting(struct capacity *c, const char *db, const char *text, const struct quality *q, struct sh_err *e)
@@ -93,12 +115,14 @@ static int meeting(struct capacity *c, const char *db, const char *text, const s
     a.max_ppl = q->max_ppl;
     a.min_recall = q->min_recall;
     a.measured_on = text;
-    int bad = sh_capacity_study(&s, &a, &none);
-    for (int i = 0; i < s.n_row && !bad; i++, c->n_good++) {
-        write_row(c->o, q->says, &s.row[i], 1);
-        write_evidence(c, &s.row[i]);
-    }
-    int n = bad ? 0 : s.n_row;
+    int bad = sh_capacity_study(&s, &a, &none), n = 0;
+    for (int i = 0; i < s.n_row && !bad; i++)
+        if (is_shown(s.row[i].measured)) {
+            write_row(c->o, q->says, &s.row[i], text, 1);
+            write_evidence(c, &s.row[i]);
+            n++;
+        }
+    c->n_good += n;
     sh_capacity_study_clear(&s);
     if (bad && none.is_io)
         *e = none;
@@ -107,14 +131,18 @@ static int meeting(struct capacity *c, const char *db, const char *text, const s
 
 static void add_command(struct capacity *c, const char *db, const char *text, const struct quality *q)
 {
+    char *line = command_of(c), *store = sh_shell_word(db), *on = sh_shell_word(text);
     c->command = xreallocarray(c->command, (size_t)c->n_command + 1, sizeof *c->command);
-    c->command[c->n_command++] =
-        xasprintf("capacity --model %s --gpu %s --length %lld --db %s --max-ppl-increase %s --measured-on '%s'",
-                  c->m.name, ask(c).gpu, c->m.length, db, q->max_ppl, text);
+    c->command[c->n_command++] = xasprintf("%s --db %s --%s %s --measured-on %s", line, store,
+                                           q->max_ppl ? "max-ppl-increase" : "min-recall",
+                                           q->max_ppl ? q->max_ppl : q->min_recall, on);
+    free(line);
+    free(store);
+    free(on);
 }
 
-/* Budgets that meet stated qualities on one text; nothing for a quality that none meets. One command repeats them for
- * the first limit of the perplexity that is met, which is that of the page if one was asked for. */
+/* Budgets that meet stated qualities on one text; nothing for a quality that none meets. One command repeats those of
+ * the first quality that is met; the first of all is the page's own. */
 static int stated_on(struct capacity *c, const char *db, const char *text, struct sh_err *e)
 {
     char max_ppl[32], says[64];
@@ -131,7 +159,7 @@ static int stated_on(struct capacity *c, const char *db, const char *text, struc
         if (k && q->max_ppl && !strcmp(q->max_ppl, max_ppl))
             continue;
         n = meeting(c, db, text, q, e);
-        if (n > 0 && q->max_ppl && c->n_command == n_known && !strchr(text, '\''))
+        if (n > 0 && c->n_command == n_known)
             add_command(c, db, text, q);
     }
     return n < 0 ? -1 : 0;
@@ -145,7 +173,7 @@ static int stated(struct capacity *c, const char *db, struct sh_err *e)
     int n, bad = 0;
     if (c->r->measured_on)
         return stated_on(c, db, c->r->measured_on, e);
-    if (sh_quality_read(db, &point, &n, e))
+    if (sh_quality_read(db, NULL, &point, &n, e))
         return -1;
     for (int i = 0; i < n; i++)
         sh_texts_meet(&met, &point[i].on);
@@ -182,9 +210,7 @@ static int answers(struct capacity *c, struct sh_err *e)
     if (sh_report_measured(r, &at, e))
         return -1;
     const char *db = at < 0 ? NULL : r->store[at].path;
-    char *plain = xasprintf("capacity --model %s --gpu %s --length %lld", c->m.name, r->gpu ? r->gpu : GPUS,
-                            c->m.length),
-         *limit = xasprintf("%s --db %s --max-ppl-increase 1%%", plain, db ? db : r->store[0].path);
+    char *plain = command_of(c);
     const char *slash = strrchr(c->m.name, '/');
     sh_report_say(r, "How many sequences of %lld tokens fit on a GPU at once with the model %s (the largest batch), "
                      "and what is the highest rate at which all of them together can be decoded? Bytes are exact; the "
@@ -204,15 +230,15 @@ static int answers(struct capacity *c, struct sh_err *e)
     sh_report_table(r, NULL, c->o);
     sh_report_table(r, NULL, c->how);
     if (!bad && !c->n_good)
-        sh_report_missing(r, limit, "budgets that meet a stated quality: no measured budget does. Evaluations under a "
-                          "budget (shears eval --db) or replays provide the evidence.");
+        sh_report_missing(r, NULL, "budgets that are shown to meet a stated quality: there are none. Evaluations of "
+                          "at least %d sequences (shears eval --db) or replays would show it.",
+                          SH_JUDGED_LEAST);
     if (!bad && db)
         bad = frontier(c, db, e) && sh_report_lacks(r, NULL, e);
     sh_report_command(r, "%s", plain);
     for (int i = 0; i < c->n_command; i++)
         sh_report_command(r, "%s", c->command[i]);
     free(plain);
-    free(limit);
     return bad;
 }
 

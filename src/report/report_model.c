@@ -69,7 +69,7 @@ int sh_report_measured(const struct sh_report *r, int *at, struct sh_err *e)
         int n;
         if (r->store[i].n_run && sh_report_is_random(&r->store[i].run[0]))
             continue;
-        if (sh_quality_read(r->store[i].path, &point, &n, &none)) {
+        if (sh_quality_read(r->store[i].path, NULL, &point, &n, &none)) {
             if (!none.is_io)
                 continue;
             *e = none;

@@ -10,7 +10,7 @@
 struct sh_report_model {
     const char *name;                   /* name, as capacity takes it                             */
     char *from_trace;                   /* the model as it was typed when it was traced; owned    */
-    long long length;                   /* tokens of a sequence: what was asked for, else the model's positions */
+    long long length;                   /* tokens of a sequence: as struct sh_report, or the model's positions */
 };
 
 /* The one that was asked for, or that was traced. 1: found; 0: its configuration is not known; -1. Clear it in any

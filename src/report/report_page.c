@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See report.h: the page and the order of its parts. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/base/progress.h"
+#include "src/report/answer.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report_results.h"
 #include "src/report/report_style.h"
@@ -156,10 +158,25 @@ static char *write_parts(struct sh_report *r, int from, int to, struct sh_progre
     return NULL;
 }
 
+/* The answer decides for which requests and which target the other parts are, unless these were asked for. */
+static void settle(struct sh_report *r, struct sh_answer *a)
+{
+    int found = sh_answer_read(a, r, &r->no_answer);
+    if (found >= 0)
+        r->no_answer = (struct sh_err){0};
+    if (found <= 0)
+        return;
+    r->answer = a;
+    r->length = r->length ? r->length : a->length;
+    r->target = r->target > 0 || isnan(a->target) ? r->target : a->target;
+}
+
 int sh_report_page(struct sh_report *r, const char *typed, FILE *to, struct sh_err *e)
 {
     enum state state[N_PART] = {LEFT_OUT};
     struct sh_progress progress;
+    struct sh_answer found;
+    settle(r, &found);
     sh_progress_begin(&progress, "writing", "parts", N_PART, r->quiet);
     progress.uneven = 1;
     char *answer = write_parts(r, 0, 1, &progress, state, e),
@@ -171,6 +188,8 @@ int sh_report_page(struct sh_report *r, const char *typed, FILE *to, struct sh_e
         fputs(body, to);
         end(r, typed);
     }
+    r->answer = NULL;
+    sh_answer_clear(&found);
     free(answer);
     free(body);
     return body ? 0 : -1;

@@ -89,6 +89,11 @@ expect "nothing of window was replayed" 1 "" "no replay of window"
 golden_tokens opt | python -c 'import json, sys
 ids = sum(map(json.loads, sys.stdin), [])
 for i in range(8): print(json.dumps([ids[(7 * i + 13 * k * k) % len(ids)] for k in range(60)]))' >eight.jsonl
+run eval -q --model "$checkpoints/opt" --tokens eight.jsonl --policy window --budget 0.5 --db bare.db
+run capacity --model "$checkpoints/opt" --gpu L4 --length 24 --db bare.db
+expect "a store without a trace: results of this model are known by its fingerprint" 0 "^evidence +window at 0\.5, " ""
+run capacity --model "$checkpoints/llama" --gpu L4 --length 24 --db bare.db
+expect "and those of others, too" 0 "^evidence +measured on another model, [0-9a-f]{16}: window at 0\.5" ""
 run eval -q --model "$checkpoints/opt" --tokens eight.jsonl --policy h2o window --budget 0.3,0.5,0.7,0.9 --db q8.db --json
 cp log/out eight.json
 run plan -q --db q.db --policy h2o --budget 0.6 --allocator pyramid -o six.json

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/app/capacity/capacity_quality.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "planner/policy/budget.h"
 #include "planner/policy/policy.h"
@@ -13,6 +15,7 @@
 #include "src/app/store/measured.h"
 #include "src/app/store/results.h"
 #include "src/engine/eval_sums.h"
+#include "src/model/model.h"
 
 static void copy(const struct sh_result_row *r, const char *key, char *to, size_t bytes)
 {
@@ -27,6 +30,32 @@ static void name_model(const struct sh_stored_run *run, int n_run, struct sh_qua
         i++;
     if (i < n_run)
         snprintf(p->model, sizeof p->model, "%s", run[i].model);
+}
+
+/* A fingerprint, which a store without a trace has instead of a name. */
+static int is_unnamed(const struct sh_quality_point *p)
+{
+    return strlen(p->model) == 16 && strspn(p->model, "0123456789abcdef") == 16;
+}
+
+/* Results with the fingerprint of one of these models, "folder,file.gguf", get its name. */
+static void name_own(struct sh_quality_point *p, int n, const char *models)
+{
+    int n_unnamed = 0;
+    for (int i = 0; i < n; i++)
+        n_unnamed += is_unnamed(&p[i]);
+    for (const char *at = models; n_unnamed && at && *at; at += strcspn(at, ",") + (strchr(at, ',') != NULL)) {
+        char *path = xasprintf("%.*s", (int)strcspn(at, ","), at), print[24];
+        struct sh_err ignored;
+        struct sh_model *m = access(path, F_OK) ? NULL : sh_model_open(path, &ignored);
+        if (m)
+            snprintf(print, sizeof print, "%016" PRIx64, sh_model_fingerprint(m));
+        for (int i = 0; i < n && m; i++)
+            if (!strcmp(p[i].model, print))
+                snprintf(p[i].model, sizeof p[i].model, "%s", path);
+        sh_model_close(m);
+        free(path);
+    }
 }
 
 /* Fills the point from the settings; 0: no budget can be taken from this result. */
@@ -108,7 +137,7 @@ static int leave_out_over(struct sh_quality_point *p, int n)
     return n_kept;
 }
 
-int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struct sh_err *e)
+int sh_quality_read(const char *db, const char *models, struct sh_quality_point **out, int *n, struct sh_err *e)
 {
     struct sh_stored_run *run = NULL;
     int n_run = 0;
@@ -136,6 +165,7 @@ int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struc
         return -1;
     }
     *n = leave_out_over(at, *n);
+    name_own(at, *n, models);
     *out = at;
     return 0;
 }
@@ -183,10 +213,14 @@ void sh_quality_narrow(const struct sh_quality_point *p, int n, struct sh_qualit
         a->own_model |= sh_capacity_same_model(p[i].model, a->model);
 }
 
-/* Does the point speak of that length? */
+int sh_quality_reaches(const struct sh_quality_point *p, uint64_t length)
+{
+    return strchr(p->budget, '.') || (double)length <= 1.1 * p->length;
+}
+
 static int applies(const struct sh_quality_point *p, const struct sh_quality_ask *a)
 {
-    return sh_quality_fits(p, a) && (strchr(p->budget, '.') || (double)a->length <= 1.1 * p->length);
+    return sh_quality_fits(p, a) && sh_quality_reaches(p, a->length);
 }
 
 /* -1: the points that apply are of several texts. */

@@ -33,8 +33,9 @@ struct sh_quality_point {
 };
 
 /* All measured budgets, including those of plans. Policies that cannot run (because they see the future), results that
- * kept more than their budget, and full caches are left out. *out for free(). -1: the store cannot be read. */
-int sh_quality_read(const char *db, struct sh_quality_point **out, int *n, struct sh_err *e);
+ * kept more than their budget, and full caches are left out. models: those that are asked about, as for --model; NULL:
+ * none. *out for free(). -1: the store cannot be read. */
+int sh_quality_read(const char *db, const char *models, struct sh_quality_point **out, int *n, struct sh_err *e);
 
 struct sh_quality_ask {
     enum sh_quality kind;
@@ -57,6 +58,7 @@ int sh_quality_one_limit(const struct sh_capacity_args *a, struct sh_err *e);
 /* Tokens that the point's budget keeps of a text of `length`. A budget in tokens says nothing about texts longer than
  * those it was measured on, and meets no limit there; a share is assumed to hold, and the evidence says so. */
 double sh_quality_kept(const struct sh_quality_point *p, uint64_t length);
+int sh_quality_reaches(const struct sh_quality_point *p, uint64_t length);      /* does it tell of that length? */
 int sh_quality_fits(const struct sh_quality_point *p, const struct sh_quality_ask *a);  /* all but limit and length */
 void sh_quality_narrow(const struct sh_quality_point *p, int n, struct sh_quality_ask *a);
 

@@ -289,6 +289,7 @@ int sh_capacity_study(struct sh_capacity_study *s, struct sh_capacity_args *a, s
                    add_all(s, "--model", a->model, add_model, e) || add_all(s, "--gpu", a->gpu, add_board, e) ||
                    (a->draft && sh_capacity_model(&s->names, a->draft, 0, &s->draft, e)) ||
                    (a->plan && sh_plan_read(&s->plan, a->plan, e)) ||
-                   (a->db && sh_quality_read(a->db, &s->point, &s->n_point, e)) || each(s, e) || find_enough(s, e)
+                   (a->db && sh_quality_read(a->db, a->model, &s->point, &s->n_point, e)) || each(s, e) ||
+                   find_enough(s, e)
                ? -1 : 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/app/common/quality_limit.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@ int sh_quality_share(const char *option, const char *text, double *out, struct s
     double x = strtod(text, &end);
     int is_percent = *end == '%';
     if (end == text || end[is_percent] || !(x >= 0 && x <= 1000))
-        return sh_misused(e, "%s: found \"%.40s\", expected a share of at least 0, such as 0.01 or 1%%", option, text);
+        return sh_misused(e, "%s: found \"%.40s\", expected 0 to 1000, such as 0.01 or 1%%", option, text);
     *out = is_percent ? x / 100 : x;
     return 0;
 }
@@ -23,9 +22,7 @@ int sh_quality_increase(const char *option, const char *text, double *out, struc
     if (*out < 1 || strchr(text, '%'))
         return 0;
     sh_misused(e, "%s: found %.40s, which is %g %%", option, text, 100 * *out);
-    char fraction[32] = "";
-    if (*out < 100)
-        snprintf(fraction, sizeof fraction, " or %g", *out / 100);
-    return sh_hint(e, "for %g per cent write %g%%%s; for %g per cent write %g%%", *out, *out, fraction, 100 * *out,
-                   100 * *out);
+    return *out < 10 ? sh_hint(e, "for %g per cent write %g%% or %g; for %g per cent write %g%%", *out, *out,
+                               *out / 100, 100 * *out, 100 * *out)
+                     : sh_hint(e, "for %g per cent write %g%%", *out, *out);
 }

@@ -156,7 +156,7 @@ static int read_caches(struct sh_recommend *r, struct sh_err *e)
                                                              .budget = r->settings.budget.at[i]};
     if (!a->db)
         return 0;
-    if (sh_quality_read(a->db, &r->point, &n, e) ||
+    if (sh_quality_read(a->db, a->model, &r->point, &n, e) ||
         sh_quality_ask(a, r->settings.kv.at[0], r->model.f.name, r->point, n, &q, e))
         return -1;
     q.length = r->load.longest;

@@ -44,7 +44,7 @@ int sh_sim_quality(struct sh_sim_study *s, struct sh_err *e)
         return -1;
     if (!a->db)
         return 0;
-    if (sh_quality_read(a->db, &s->point, &n, e))
+    if (sh_quality_read(a->db, a->model, &s->point, &n, e))
         return -1;
     for (int i = 0; i < s->settings.kv.n; i++) {
         if (sh_quality_ask(a, s->settings.kv.at[i], s->model.f.name, s->point, n, &q, e))

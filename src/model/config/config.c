@@ -435,7 +435,7 @@ static struct sh_config *open_path(const char *path, struct sh_err *e)
     if (parse(c, e)) {
         if (access(c->path, F_OK))
             refuse_path(path, folder, e);
-        else if (!folder && c->map.at && !c->root)
+        else if (!folder && !c->root)
             sh_hint(e, "expected a model's folder, its config.json or a .gguf file");
         sh_config_close(c);
         return NULL;

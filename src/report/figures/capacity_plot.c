@@ -107,10 +107,11 @@ static int is_on(const struct sh_capacity_row *r, int chart)
            (r->measured && r->measured->kind == (chart == PPL ? SH_QUALITY_PPL : SH_QUALITY_RECALL));
 }
 
-/* A plan has texts and settings of its own, which a legend has no room for. */
+/* Each plan is a point of its own, named without its texts and settings, for which a legend has no room. */
 static char *name_measured(const struct sh_quality_point *const *all, int n, const struct sh_quality_point *p)
 {
-    return p->is_plan ? xasprintf("plan, %s", p->policy) : sh_quality_name(all, n, p);
+    return p->is_plan ? xasprintf("plan, %.3g %%, %s", 100 * strtod(p->budget, NULL), p->policy)
+                      : sh_quality_name(all, n, p);
 }
 
 /* The line of each row on that chart, "" where it is not on it; for free(). */
