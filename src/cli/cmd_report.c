@@ -89,6 +89,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
     if (check(a, positional, e) ||
         (a->target && sh_quality_increase("--target-ppl-increase", a->target, &target, e)))
         return -1;
+    if (a->target && !(target > 0))
+        return sh_misused(e, "--target-ppl-increase: found %.40s, expected more than 0, such as 1%%", a->target);
     char *what = xasprintf("report %s", a->out), *gnuplot = sh_gnuplot_need(what, e);
     free(what);
     if (!gnuplot)

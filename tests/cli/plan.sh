@@ -248,6 +248,6 @@ changed "a plan: an unknown policy" 'unknown policy "h3o"' 'p["policy"]["name"] 
 changed "a plan: evidence without a value" '"evidence" 0: "value": found a string, expected a number' 'p["evidence"][0]["value"] = "high"'
 changed "a plan: no prefill" '"prefill": found nothing, expected a whole number' 'del p["prefill"]'
 head -c 300 plan.json >bad.json
-refuse "a plan that was cut" 1 'bad.json: line' plan --db opt.db --plan bad.json
+refuse "a plan that was cut" 1 'bad.json: expected a plan .* line' plan --db opt.db --plan bad.json
 refuse "a plan that is not there" 1 'none.json: cannot be read: No such file' plan --db opt.db --plan none.json
 finish

@@ -63,12 +63,12 @@ for pair in "half f16" "float16 f16" "fp32 f32" "BF16 bf16"; do
     # shellcheck disable=SC2086
     same_as "operands" eval --model "$opt" --tokens tokens.jsonl --policy full -q --csv --columns ppl,dtype --count 1 --dtype $pair
 done
-refuse "half a token" 2 '--length: "1.3k".*k is 1024' "${ask[@]}" --length 1.3k
-refuse "no unit" 2 '--length: "8q"' "${ask[@]}" --length 8q
-refuse "a percentage of a count" 2 '--length: "20%"' "${ask[@]}" --length 20%
+refuse "half a token" 2 '--length: found "1.3k".*k is 1024' "${ask[@]}" --length 1.3k
+refuse "no unit" 2 '--length: found "8q"' "${ask[@]}" --length 8q
+refuse "a percentage of a count" 2 '--length: found "20%"' "${ask[@]}" --length 20%
 refuse "more than all" 2 'budget.* "120%"' "${ask[@]}" --length 1k --budget 120%
 refuse "a fraction above 1" 2 '--util: 1.2 is out of range' "${ask[@]}" --length 1k --util 120%
-refuse "no time" 2 '--slo-ttft: "1day" .*ms' "${load[@]}" --prompt 10 --output 5 --slo-ttft 1day
+refuse "no time" 2 '--slo-ttft: found "1day", .*ms' "${load[@]}" --prompt 10 --output 5 --slo-ttft 1day
 
 # ---- names ----
 
@@ -112,7 +112,7 @@ hinted "a digit too many" 2 'GPU "H1000" is not known' 'H100-SXM' capacity --mod
 hinted "--gpus with a number" 1 "2: cannot be opened" "--tp 2" capacity --model opt-125m --gpu T4 --length 9 --gpus 2
 hinted "a fraction with a slash" 2 "--budget: found 2 numbers.* 1/5 is 0.2" "20%" capacity --model opt-125m --gpu T4 \
     --length 9 --budget 1/5
-hinted "a perplexity in per cent" 2 '--target-ppl: "1%" is not a number' "--target-ppl-increase 1%" plan --db store.db \
+hinted "a perplexity in per cent" 2 '--target-ppl: found "1%", expected a number' "--target-ppl-increase 1%" plan --db store.db \
     --policy h2o --target-ppl 1%
 same_as "an engine's name" capacity --model llama-3.1-8b --gpu H100-SXM --length 1k --json --engine vLLM vllm
 refuse "words that say nothing" 2 '"nvidia gpu" is not known' capacity --model opt-125m --gpu "nvidia gpu" --length 9

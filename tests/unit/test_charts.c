@@ -96,7 +96,8 @@ static void captions_say_what_is_drawn(void)
     struct sh_fig_curve_sets sets = {1, &one};
     d.budget_curve = &sets;
     says("budget-curve", &d, "attention that each policy keeps, against the budget");
-    says("heads", &d, "persistence ratio and lift beyond recency of every head, as a grid of layers and heads");
+    says("heads", &d, "the persistence ratio and the lift beyond recency of every head, as a grid of layers "
+                      "and heads");
 }
 
 int main(void)
