@@ -74,7 +74,7 @@ holds "capacity: the one that was named" python -c 'import json
 r, = json.load(open("log/out"))["results"]
 assert r["measured_text"] == "b.jsonl" and " over 117 tokens of b.jsonl" in r["evidence"], r["evidence"]'
 run "${ask[@]}" --length 40 --db t.db --max-ppl-increase 900% --policy h2o
-expect "capacity: this policy has one text, nothing to choose" 0 "of a.jsonl," ""
+expect "capacity: this policy has one text, nothing to choose" 0 " a.jsonl, t.db$" ""
 refuse "a text without a store" 2 "--measured-on requires --db" "${ask[@]}" --length 40 --measured-on a.jsonl
 run "${ask[@]}" --length 40 --db t.db --json
 holds "capacity without a limit: each row has its text" python -c 'import json
