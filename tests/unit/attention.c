@@ -130,8 +130,9 @@ void attention_row(const struct attention *c, int sequence, int head, int row, d
         top = fmax(top, x[i]);
     }
     for (int i = 0; i < n; i++) {
-        sum += exp(x[i] - top);
-        most += exp(x[i] - top) * expm1(off[i]);        /* the sum may be off by this             */
+        double part = exp(x[i] - top);
+        sum += part;
+        most += part * expm1(off[i]);   /* the sum may be off by this                             */
     }
     for (int i = 0; i < n; i++) {
         x[i] -= top + log(sum);

@@ -55,16 +55,21 @@ static void check(const struct shape *p, const struct matrix *x, const struct ma
                   struct tally *all)
 {
     struct tally own = {0};
-    for (int row = 0; row < out->m.rows; row++)
-        for (int o = 0; o < p->out; o++) {
+    double *w = xcalloc((size_t)p->in, sizeof *w);
+    for (int o = 0; o < p->out; o++) {
+        for (int i = 0; i < p->in; i++)
+            w[i] = rounded(p->type, number(p, o, i));
+        for (int row = 0; row < out->m.rows; row++) {
             double sum = matrix_at(bias, 0, o), size = fabs(sum);
             for (int i = 0; i < p->in; i++) {
-                double term = matrix_at(x, row, i) * rounded(p->type, number(p, o, i));
+                double term = matrix_at(x, row, i) * w[i];
                 sum += term;
                 size += fabs(term);
             }
             compare(&own, matrix_at(out, row, o), sum, 1e-6 * size);
         }
+    }
+    free(w);
     int touched = matrix_gap_touched(out);
     if (own.wrong || touched)
         printf("# [%d, %d] x [%d, %d] %s, %d bits: %d wrong, %d bytes between rows\n",
