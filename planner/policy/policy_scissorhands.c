@@ -179,7 +179,7 @@ static const struct sh_knob knobs[] = {
 
 const struct sh_policy sh_policy_scissorhands = {
     .name = "scissorhands",
-    .summary = "drops the token most often unimportant to recent tokens (the paper's Algorithm 2)",
+    .summary = "drops the token most often unimportant to recent tokens, as the Scissorhands paper does",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .is_stack = is_stack,

@@ -10,6 +10,7 @@ libapp_a_SOURCES = \
 	%D%/capacity/capacity_names.c %D%/capacity/capacity_names.h \
 	%D%/capacity/capacity_own.c %D%/capacity/capacity_own.h \
 	%D%/capacity/capacity_plan.c \
+	%D%/capacity/policy_state.c \
 	%D%/capacity/capacity_quality.c %D%/capacity/capacity_quality.h \
 	%D%/capacity/capacity_row.c \
 	%D%/capacity/capacity_stored.c \

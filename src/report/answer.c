@@ -80,15 +80,16 @@ static void say_small(struct sh_answer *a, const struct asking *q, double asked)
     char share[48], *says = cost(q), few[96] = "";
     name_share(p, share, sizeof share);
     if (!q->plan.path && p->bound <= asked)
-        snprintf(few, sizeof few, "; at least %d sequences are needed to show it, not %d", SH_JUDGED_LEAST,
+        snprintf(few, sizeof few, "; at least %d sequences are needed to show anything, not %d", SH_JUDGED_LEAST,
                  p->sequences ? p->sequences : p->on.texts);
     if (isnan(a->target))
         a->small = xasprintf("No measured budget is shown to keep the increase of the perplexity within %.3g %%. With "
-                             "the best, %s of the cache, the perplexity %s%s%s.", 100 * asked, share, says,
-                             q->plan.lacks, few);
+                             "the best, %s of the cache, the perplexity %s%s%s.%s", 100 * asked, share, says,
+                             q->plan.lacks, few,
+                             p->sequences < SH_JUDGED_LEAST ? " Use more text, or a larger --count." : "");
     else
         a->small = xasprintf("The cache can shrink to %s%s: the perplexity %s (allowed: %.3g %%).", share,
-                             strchr(p->budget, '.') ? " of its size" : "", says, 100 * a->target);
+                             strchr(p->budget, '.') ? " of its tokens" : "", says, 100 * a->target);
     free(says);
 }
 
@@ -123,7 +124,7 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
     else
         a->how = xasprintf("How: the policy is %s. A plan sets how many tokens each attention head keeps.%s", policy,
                            q->is_evaluated ? " Without a plan, when each head keeps the same number of tokens, no "
-                           "evaluated budget is shown to stay within the limit." : "");
+                           "budget that was evaluated on at least 12 sequences stays within the limit." : "");
     free(policy);
     free(other);
 }
@@ -191,6 +192,7 @@ static unsigned long long fit(const struct asking *q, const char *plan)
     struct sh_err ignored;
     struct sh_capacity_args args = ask(q);
     args.plan = plan;
+    args.policy_state = plan != NULL;
     unsigned long long n = !sh_capacity_study(&s, &args, &ignored) && s.n_row && s.row[0].fits ? s.row[0].max_batch : 0;
     sh_capacity_study_clear(&s);
     return n;
@@ -364,6 +366,7 @@ static int answer(struct sh_answer *a, struct asking *q, struct sh_err *e)
     a->length = q->length = q->length ? q->length : q->m.length;
     args = ask(q);
     args.db = q->db;
+    args.policy_state = 1;
     args.measured_on = q->text;
     int bad = q->text && sh_capacity_study(&s, &args, e);
     if (!bad) {

@@ -22,7 +22,7 @@ static void say_lack(struct sh_answer_plan *to, double low_increase)
 {
     int n = to->sequences;
     if (n < SH_JUDGED_LEAST) {
-        snprintf(to->lacks, sizeof to->lacks, "; at least %d judged sequences are needed to show it, not %d",
+        snprintf(to->lacks, sizeof to->lacks, "; at least %d judged sequences are needed to show anything, not %d",
                  SH_JUDGED_LEAST, n);
         return;
     }

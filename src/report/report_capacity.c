@@ -112,6 +112,7 @@ static int meeting(struct capacity *c, const char *db, const char *text, const s
     struct sh_capacity_study s;
     struct sh_err none = {0};
     a.db = db;
+    a.policy_state = 1;
     a.max_ppl = q->max_ppl;
     a.min_recall = q->min_recall;
     a.measured_on = text;
@@ -133,7 +134,7 @@ static void add_command(struct capacity *c, const char *db, const char *text, co
 {
     char *line = command_of(c), *store = sh_shell_word(db), *on = sh_shell_word(text);
     c->command = xreallocarray(c->command, (size_t)c->n_command + 1, sizeof *c->command);
-    c->command[c->n_command++] = xasprintf("%s --db %s --%s %s --measured-on %s", line, store,
+    c->command[c->n_command++] = xasprintf("%s --db %s --policy-state --%s %s --measured-on %s", line, store,
                                            q->max_ppl ? "max-ppl-increase" : "min-recall",
                                            q->max_ppl ? q->max_ppl : q->min_recall, on);
     free(line);
@@ -212,11 +213,12 @@ static int answers(struct capacity *c, struct sh_err *e)
     const char *db = at < 0 ? NULL : r->store[at].path;
     char *plain = command_of(c);
     const char *slash = strrchr(c->m.name, '/');
-    sh_report_say(r, "How many sequences of %lld tokens fit on a GPU at once with the model %s (the largest batch), "
-                     "and what is the highest rate at which all of them together can be decoded? Bytes are exact; the "
-                     "rate is an upper limit, given by the GPU's memory bandwidth and arithmetic throughput. For each "
-                     "stated quality, the first table shows the smallest measured budget that meets it, an increase of "
-                     "perplexity with its 95 %% bound; the second table shows how that budget was measured.",
+    sh_report_say(r, "How many sequences of %lld tokens fit on a GPU at once with %s (the largest batch), "
+                     "and what is the highest rate at which all of them together can be decoded? Bytes are exact and "
+                     "include what a policy stores for each token; the rate is an upper limit, given by the GPU's "
+                     "memory bandwidth and arithmetic throughput. For each text and stated quality, the first table "
+                     "shows the smallest measured budget that meets it, of perplexities by its 95 %% bound; the second "
+                     "table shows how that budget was measured. The figure counts keys and values alone.",
                   c->m.length, slash && slash[1] ? slash + 1 : c->m.name);
     c->o = sh_out_new();
     c->how = sh_out_new();

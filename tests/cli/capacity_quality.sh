@@ -126,6 +126,26 @@ assert "over 8 sequences of 8 texts" in r["evidence"] and "eight.jsonl" in r["ev
         fi
     done <limits.txt
 done
+for policy in window h2o scissorhands:counts=rate,recent=2 keydiff; do
+    run plan -q --db q.db --policy $policy --budget 0.6 --allocator pyramid -o stored.json
+    run eval -q --model "$checkpoints/opt" --tokens eight.jsonl --plan stored.json --json
+    cp log/out held.json
+    run capacity --model "$checkpoints/opt" --gpu L4 --length 60 --kv f32 --plan stored.json --policy-state --json
+    holds "$policy: --policy-state counts what the engine's cache stores" python - <<'P'
+import json, os
+held = json.load(open("held.json"))["results"][0]["kv_bytes"]
+found = json.load(open("log/out"))["results"][0]["kv_bytes_per_sequence_per_gpu"]
+if not os.path.exists("tokens"):                        # a window: 16 numbers of f32 and a position for each token
+    open("tokens", "w").write(str(held // 68))
+    assert held % 68 == 0 and held > 68 * 200, held
+tokens = int(open("tokens").read())
+assert held - 4 * tokens <= found < held - 3 * tokens, (held, found, tokens)
+P
+done
+refuse "--policy-state without a policy" 2 "--policy-state requires --plan FILE or --db FILE" capacity --model opt-125m \
+    --gpu L4 --length 60 --budget 0.5 --policy-state
+refuse "--policy-state and --state" 2 "--state and --policy-state cannot be combined" capacity --model "$checkpoints/opt" \
+    --gpu L4 --length 60 --plan six.json --policy-state --state 4
 run eval -q --model "$checkpoints/opt" --tokens eight.jsonl --plan six.json --db q8.db --json
 cp log/out plan8.json
 run capacity $ask --length 88 --db q8.db --json

@@ -189,7 +189,7 @@ rows = sorted(json.load(open(sys.argv[2]))["results"], key=lambda r: r["budget"]
 met = [r for r in rows if r["ppl_increase_bound"] <= float(sys.argv[3])]
 if met:
     r = met[0]
-    assert links == ["quality", "capacity", "traced"] and f"The cache can shrink to {100 * r['budget']:.3g} % of its size" in text, text
+    assert links == ["quality", "capacity", "traced"] and f"The cache can shrink to {100 * r['budget']:.3g} % of its tokens" in text, text
     assert f"(allowed: {100 * float(sys.argv[3]):.3g} %)" in text and "times as many requests" in text, text
     bound = r["ppl_increase_bound"]
     assert (", no increase" if bound < 0 else f"at most {100 * bound:+.2f} %") in text, text
@@ -218,7 +218,7 @@ head -n 11 twelve.jsonl >eleven.jsonl
 run eval --model "$hostile" --tokens eleven.jsonl --policy window --budget 0.99 --db few.db -q
 run report --db few.db --model "$hostile" --gpu L4 -q -o out/few.html
 holds "eleven sequences show nothing, and the page says so" grep -q \
-    'No measured budget is shown .*; at least 12 sequences are needed to show it, not 11\.' out/few.html
+    'No measured budget is shown .*; at least 12 sequences are needed to show anything, not 11\.' out/few.html
 run eval --model "$hostile" --tokens ids.jsonl --policy window --budget 0.25 --db other.db -q
 run simulate --model opt-350m --gpu RTX-4090 --rate 20 --requests 20 --prompt 100 --output 20 --budget 0.5 --db other.db -q
 run report --db t.db other.db --length 24 -q -o out/two.html

@@ -25,6 +25,7 @@ struct sh_capacity_args {
     size_t memory, overhead;            /* memory 0: the board's                                  */
     double util, reserve, bandwidth, flops, price;      /* below 0: not given                      */
     int link, uneven;
+    int policy_state;                   /* `state` is what the policy of a plan or a result stores */
     int has_plan;                       /* budgets come from a plan or a store, not from `budget` */
 };
 
@@ -64,6 +65,13 @@ struct sh_server sh_capacity_server(const struct sh_capacity_args *a, const stru
 int sh_capacity_divides(const struct sh_kv_shape *s, int tp, struct sh_err *e);
 /* The number of query heads of a layer whose heads tp does not divide; 0: it divides those of all layers. */
 int sh_capacity_odd_heads(const struct sh_kv_shape *s, int tp);
+
+/* Bytes that a policy stores for each token that it keeps in a text of `length`, of a layer and KV head, next to the
+ * key and value; rounded up. */
+uint64_t sh_capacity_policy_state(const struct sh_policy_spec *p, const struct sh_kv_shape *s, double kept,
+                                  uint64_t length);
+/* The same of all heads of a plan. */
+uint64_t sh_capacity_plan_state(const struct sh_plan *p, const struct sh_kv_shape *s, uint64_t length);
 
 /* ---- plans: capacity_plan.c ---- */
 
