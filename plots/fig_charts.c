@@ -57,16 +57,34 @@ static int has_limit(const struct sh_fig_chart *c, double high)
     return isfinite(c->limit) && (c->limit > 0 || !c->is_log) && c->limit <= NEAR * high;
 }
 
-/* Charts of one kind and unit, such as a rate each, have one scale: what is reached by any. */
+/* Do all charts have this label at that axis? */
+static int is_shared(const struct sh_fig_charts *d, int is_x)
+{
+    for (int c = 1; c < d->n; c++)
+        if (strcmp(is_x ? d->chart[c].x : d->chart[c].y, is_x ? d->chart[0].x : d->chart[0].y))
+            return 0;
+    return 1;
+}
+
+/* From where to where the lines of a chart go. */
+static void widen(const struct sh_fig_chart *c, double *left, double *right)
+{
+    for (int i = 0; i < c->n_lines; i++)
+        for (int k = 0; k < c->lines[i].n; k++) {
+            *left = fmin(*left, c->lines[i].x[k]);
+            *right = fmax(*right, c->lines[i].x[k]);
+        }
+}
+
+/* Charts of one kind and unit, such as a rate each, have one scale: what is reached by any. So has an x axis of one
+ * unit. */
 static void axes(struct sh_gp *gp, const struct sh_fig_charts *d, int number, int one_scale, const struct sh_gp_grid *g)
 {
     const struct sh_fig_chart *c = &d->chart[number];
     double low, high, left = INFINITY, right = -INFINITY;
-    for (int i = 0; i < c->n_lines; i++)
-        for (int k = 0; k < c->lines[i].n; k++) {
-            left = fmin(left, c->lines[i].x[k]);
-            right = fmax(right, c->lines[i].x[k]);
-        }
+    for (int i = 0; i < d->n; i++)
+        if (i == number || is_shared(d, 1))
+            widen(&d->chart[i], &left, &right);
     fputs("unset logscale\n", gp->to);
     if (!reach(c, &low, &high)) {
         sh_gp_no_values(gp);
@@ -118,15 +136,6 @@ static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, en
         fputs(" with lines" LIMIT, gp->to);
     }
     fputs("\nunset label\nunset arrow\nunset object\n", gp->to);
-}
-
-/* Do all charts have this label at that axis? */
-static int is_shared(const struct sh_fig_charts *d, int is_x)
-{
-    for (int c = 1; c < d->n; c++)
-        if (strcmp(is_x ? d->chart[c].x : d->chart[c].y, is_x ? d->chart[0].x : d->chart[0].y))
-            return 0;
-    return 1;
 }
 
 /* A line without a value has no entry; a limit far away is told where it is, by its label alone. */

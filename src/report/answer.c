@@ -121,10 +121,12 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
                            "plan, when each head keeps the same number of tokens, %s is the smallest evaluated budget "
                            "that is shown to stay within %.3g %%, with the policy %s.", policy, share, 100 * asked,
                            other);
+    else if (q->is_evaluated)
+        a->how = xasprintf("How: the policy is %s. A plan sets how many tokens each attention head keeps. Without a "
+                           "plan, when each head keeps the same number of tokens, no budget that was evaluated on at "
+                           "least %d sequences stays within the limit.", policy, SH_JUDGED_LEAST);
     else
-        a->how = xasprintf("How: the policy is %s. A plan sets how many tokens each attention head keeps.%s", policy,
-                           q->is_evaluated ? " Without a plan, when each head keeps the same number of tokens, no "
-                           "budget that was evaluated on at least 12 sequences stays within the limit." : "");
+        a->how = xasprintf("How: the policy is %s. A plan sets how many tokens each attention head keeps.", policy);
     free(policy);
     free(other);
 }

@@ -101,11 +101,11 @@ static int write(struct sh_report *r, struct sh_err *e)
     } else if (!bad) {
         sh_report_say(r, "The model itself reads the texts with a cache of the stated size (a share of each text, or "
                          "a number of tokens). The policies are the same as in the replay. The change of the mean "
-                         "negative log-likelihood (nll) is relative to the full cache on the same tokens. KL is the "
-                         "divergence of the predictions from those with the full cache. Errors (±) are standard "
-                         "errors over the sequences that the table counts; where it counts none, they are over "
-                         "tokens as if these were independent, which makes them too small. The bound is the increase "
-                         "that is not exceeded with 95 %% confidence on texts like these.");
+                         "negative log-likelihood (nll) is relative to the full cache with the same weights and "
+                         "tokens. KL is the divergence of the predictions from those with the full cache. Errors (±) "
+                         "are standard errors over the sequences that the table counts; where it counts none, they "
+                         "are over tokens as if these were independent, which makes them too small. The bound is the "
+                         "increase that is not exceeded with 95 %% confidence on texts like these.");
         if (eval.n) {
             struct sh_report_table t = {.key = "eval", .title = "evaluated under a budget", .column = eval_columns,
                                         .link = link, .more = &replay};

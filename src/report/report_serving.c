@@ -182,7 +182,9 @@ static int write(struct sh_report *r, struct sh_err *e)
                      "share of each sequence, or a plan). How long do they wait for their first token and for each "
                      "further token? The server batches continuously, splits prompts into chunks and pages its cache. "
                      "A step takes the least time that the GPU's memory and arithmetic allow, unless an efficiency "
-                     "was given; real steps take longer.");
+                     "was given; real steps take longer. The server evicts after a whole prompt (--evict), but costs "
+                     "in quality are those of texts that were read token by token, unless they were measured with "
+                     "--prefill.");
     int bad = groups(r, &all, e);
     sh_results_free(&all);
     return bad || sh_report_typed(r, "simulate", e) ? -1 : 0;
