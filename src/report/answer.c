@@ -214,7 +214,7 @@ static double kept(const struct asking *q, const struct sh_capacity_row *row)
 
 static int is_shown(const struct sh_quality_point *p, double limit)
 {
-    return p->bound <= limit && p->sequences >= SH_JUDGED_LEAST;
+    return p->bound <= limit && sh_quality_has_enough(p);
 }
 
 /* A bound that is not known is the worst. */

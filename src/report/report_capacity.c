@@ -100,11 +100,6 @@ struct quality {
     const char *max_ppl, *min_recall, *says;
 };
 
-static int is_shown(const struct sh_quality_point *p)
-{
-    return p->kind != SH_QUALITY_PPL || p->sequences >= SH_JUDGED_LEAST;
-}
-
 /* Adds the smallest budgets of a quality on one text; `text` as for --measured-on. How many meet it, or -1. */
 static int meeting(struct capacity *c, const char *db, const char *text, const struct quality *q, struct sh_err *e)
 {
@@ -118,7 +113,7 @@ static int meeting(struct capacity *c, const char *db, const char *text, const s
     a.measured_on = text;
     int bad = sh_capacity_study(&s, &a, &none), n = 0;
     for (int i = 0; i < s.n_row && !bad; i++)
-        if (is_shown(s.row[i].measured)) {
+        if (sh_quality_has_enough(s.row[i].measured)) {
             write_row(c->o, q->says, &s.row[i], text, 1);
             write_evidence(c, &s.row[i]);
             n++;

@@ -11,6 +11,7 @@
 #include "planner/policy/budget.h"
 #include "planner/policy/policy.h"
 #include "src/app/common/quality_limit.h"
+#include "src/app/plan/judged_count.h"
 #include "src/base/mem.h"
 #include "src/app/store/measured.h"
 #include "src/app/store/results.h"
@@ -211,6 +212,11 @@ void sh_quality_narrow(const struct sh_quality_point *p, int n, struct sh_qualit
     a->own_model = 0;
     for (int i = 0; i < n && a->model; i++)
         a->own_model |= sh_capacity_same_model(p[i].model, a->model);
+}
+
+int sh_quality_has_enough(const struct sh_quality_point *p)
+{
+    return p->kind != SH_QUALITY_PPL || p->sequences >= SH_JUDGED_LEAST;
 }
 
 int sh_quality_reaches(const struct sh_quality_point *p, uint64_t length)

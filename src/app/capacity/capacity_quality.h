@@ -58,6 +58,7 @@ int sh_quality_one_limit(const struct sh_capacity_args *a, struct sh_err *e);
 /* Tokens that the point's budget keeps of a text of `length`. A budget in tokens says nothing about texts longer than
  * those it was measured on, and meets no limit there; a share is assumed to hold, and the evidence says so. */
 double sh_quality_kept(const struct sh_quality_point *p, uint64_t length);
+int sh_quality_has_enough(const struct sh_quality_point *p);    /* enough sequences for a bound that shows something? */
 int sh_quality_reaches(const struct sh_quality_point *p, uint64_t length);      /* does it tell of that length? */
 int sh_quality_fits(const struct sh_quality_point *p, const struct sh_quality_ask *a);  /* all but limit and length */
 void sh_quality_narrow(const struct sh_quality_point *p, int n, struct sh_quality_ask *a);

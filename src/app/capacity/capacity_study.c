@@ -108,7 +108,7 @@ static void add_state(struct sh_capacity_study *s, const struct sh_capacity_ques
     if (v->is_plan) {
         s->ask.rule.state = sh_capacity_plan_state(&s->plan, q->shape, length);
     } else if (p) {
-        char *text = xasprintf("%s%s%s", p->policy, *p->knobs ? ":" : "", p->knobs);
+        char *text = sh_quality_policy(p);
         if (!sh_policy_parse(text, &spec, &ignored))
             s->ask.rule.state = sh_capacity_policy_state(&spec, q->shape, sh_quality_kept(p, length), length);
         free(text);

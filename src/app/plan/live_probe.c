@@ -3,7 +3,7 @@
  * full cache in all others.
  *
  * Only budgets that a plan could give to a layer are measured, in steps. Losses of layers add up, so those known so far
- * foretell the mean budgets at which the model would lose about as much as the target allows, and what each layer would
+ * predict the mean budgets at which the model would lose about as much as the target allows, and what each layer would
  * get there. The next step measures each layer about these budgets, where it was not measured. */
 #include <math.h>
 #include <stdlib.h>
@@ -183,7 +183,7 @@ static int next_step(const struct sh_live_plan *w, const struct sh_live_setting 
     return n;
 }
 
-/* Budgets cannot be foretold from losses if the target is a share of answers. */
+/* Budgets cannot be predicted from losses if the target is a share of answers. */
 static int measures_all(const struct sh_live_plan *w)
 {
     return !w->a->budget && w->a->target == SH_TARGET_ANSWERS;
