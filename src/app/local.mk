@@ -38,6 +38,7 @@ libapp_a_SOURCES = \
 	%D%/plan/key_profile.c \
 	%D%/plan/judged_count.c %D%/plan/judged_count.h \
 	%D%/plan/layer_losses.c %D%/plan/layer_losses.h \
+	%D%/plan/live_bytes.c \
 	%D%/plan/live_evidence.c \
 	%D%/plan/live_judge.c \
 	%D%/plan/live_plan.c %D%/plan/live_plan.h \

@@ -19,6 +19,7 @@ struct plan_args {
     struct sh_live_plan_args live;      /* also policies, allocators, store, prefill and run of the other forms */
     const char *budget, *out, *rows, *plan, *measured_on;
     const char *increase, *ppl_text;    /* NULL: not asked for */
+    const char *compare;                /* NULL: tokens */
     double recall, error, ppl, kl, exact;               /* NaN: not asked for */
     long long error_every;
 };
@@ -47,8 +48,11 @@ static const struct sh_opt opts[] = {
         "target (default: 0.95)"),
     SH_SECONDS("time", F(live.seconds), 0.001, 1e9, "try no further policy after S seconds (default: all of them)"),
     SH_LIST("policy", F(live.policy), "NAME[:knob=value,...]...", "policy to plan for; with --model, several or all:\n"
-        "the one that needs the fewest tokens is chosen (default: h2o,\nroco, "
-        "scissorhands:counts=rate,drop=1 and window, the first three\nwith recent=0.5)"),
+        "the one that needs the fewest tokens is chosen (see --compare;\ndefault: h2o, roco, "
+        "scissorhands:counts=rate,drop=1 and window, the first\nthree with recent=0.5)"),
+    SH_TEXT("compare", F(compare), "tokens|bytes", "what the chosen policy and allocator need the least of: tokens\n"
+        "(default), or bytes, with what the policy stores for each token; keys\nand values count in 16 bits, or in "
+        "--kv-bits if fewer"),
     SH_LIST("allocator", F(live.allocator), "NAME[:knob=value,...]...", "how the total is split over layers and heads: "
         "uniform (default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where "
         "measured persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves); with --model\n"
@@ -348,8 +352,10 @@ static int read_live(const struct plan_args *a, struct sh_live_plan_args *live, 
                      const struct sh_list *positional, struct sh_err *e)
 {
     int texts = (a->live.text.n > 0) + (a->live.jsonl != NULL) + (a->live.tokens != NULL);
+    int by = sh_read_name("compare", a->compare, (const char *const[]){"tokens", "bytes", NULL}, e);
     *live = a->live;
-    if (sh_args_none("plan", positional, e))
+    live->by_bytes = by > 0;
+    if (by < 0 || sh_args_none("plan", positional, e))
         return -1;
     if ((a->increase != NULL) + !isnan(a->kl) + !isnan(a->exact) + (a->budget != NULL) != 1 || a->plan ||
         a->measured_on || !isnan(a->recall) || !isnan(a->error) || !isnan(a->ppl))
@@ -413,7 +419,7 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return run_live(a, common, positional, e);
     const struct sh_live_plan_args *live = &a->live;
     if (live->live.model || live->text.n || live->jsonl || live->tokens || live->answers || live->length ||
-        live->least || live->sequences || live->known || live->judged || live->seconds > 0)
+        live->least || live->sequences || live->known || live->judged || live->seconds > 0 || a->compare)
         return sh_misused(e, "--model, texts and their options require --target-ppl-increase, --target-kl, "
                              "--target-answers or --budget");
     const char *path = sh_store_path_of("plan", live->db, positional, e);

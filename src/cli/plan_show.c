@@ -118,6 +118,7 @@ static void show_settings(struct sh_out *o, const struct sh_live_plan *w)
         sh_out_detail(o);
         sh_out_text(o, "allocator", "allocator", s->allocator.allocator->name);
         sh_out_real(o, "mean_tokens", "tokens per head", s->mean, 0);
+        sh_out_real(o, "mean_bytes", "bytes per head", sh_live_bytes(w, s, s->mean), 0);
         sh_out_bool(o, "holds", "holds", s->meets);
         show_goal(o, w, &s->goal);
         sh_out_bool(o, "chosen", "chosen", i == w->best);
@@ -220,6 +221,7 @@ void sh_live_plan_show(struct sh_out *o, const struct sh_live_plan *w, const cha
         sh_out_real(o, "answer_exact_bound", "at least", w->exact.low, 4);
         sh_out_real(o, "answer_exact_full", "with the full cache", w->full_exact, 4);
     }
+    sh_out_real(o, "bytes_share", "fraction of the bytes", sh_live_bytes_share(w), 4);
     sh_measured_write(&w->on, o);
     sh_plan_show(o, &w->plan);
     show_settings(o, w);

@@ -98,6 +98,23 @@ best = [x for x in s if x["chosen"]]
 assert len(best) == 1 and best[0]["holds"] and best[0]["mean_tokens"] == min(x["mean_tokens"] for x in s if x["holds"])
 assert r["status"] == "met" and (r["policy"], r["allocator"]) == (best[0]["policy"], best[0]["allocator"])
 P
+for by in tokens bytes; do
+    plan --target-kl 0.002 --policy scissorhands:recent=3 h2o:recent=3 window --allocator loss --compare $by --json
+    cp log/out $by.out
+done
+# A head of this model has keys and values of 8 numbers; h2o stores a float for each token, window nothing.
+holds "compared by bytes, another policy: what it stores counts, and keys and values in 16 bits" python - <<'P'
+import json
+for by, policy, key, each in ("tokens", "h2o", "mean_tokens", 36), ("bytes", "window", "mean_bytes", 32):
+    r = json.load(open(by + ".out"))
+    best = [x for x in r["searched"] if x["chosen"]]
+    assert [x["policy"] for x in best] == [policy] == [r["policy"]], r["searched"]
+    assert best[0][key] == min(x[key] for x in r["searched"] if x["holds"])
+    assert best[0]["mean_bytes"] == each * best[0]["mean_tokens"], best
+    assert abs(r["bytes_share"] - r["total_tokens"] * each / (8 * 40 * 32)) < 1e-9, r["bytes_share"]
+P
+plan --target-kl 0.002 --compare size
+expect "an unknown comparison" 2 '' '--compare: unknown value "size", expected one of tokens, bytes'
 plan --target-kl 0.02 --policy all --time 1ms --json
 holds "all policies with a time: the first is tried" python - <<'P'
 import json

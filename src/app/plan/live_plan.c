@@ -331,14 +331,6 @@ static int open_all(struct sh_live_plan *w, struct sh_err *e)
 
 /* ---- the search ---- */
 
-/* The one of fewest tokens among those that hold; else the one whose bound is nearest. */
-static int is_better(const struct sh_live_setting *a, const struct sh_live_setting *b)
-{
-    if (a->meets != b->meets)
-        return a->meets;
-    return a->meets && a->mean != b->mean ? a->mean < b->mean : a->goal.high < b->goal.high;
-}
-
 /* By default, where the searched sequences vary much, more are judged. */
 static void widen(struct sh_live_plan *w)
 {
@@ -376,15 +368,15 @@ static int search_with(struct sh_live_plan *w, struct sh_live_setting *s, int li
 }
 
 /* 1: this setting is left out, and s->left_out says why; -1. */
-static int cannot_try(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
+static int cannot_try(struct sh_live_plan *w, struct sh_live_setting *s, int limit, struct sh_err *e)
 {
-    const struct sh_live_setting *best = &w->setting[w->best];
     int least = sh_policy_least_budget(&s->policy);
     if (w->a->budget && sh_live_given_mean(w, s, e) < 0)
         return -1;
-    if (!w->a->budget && best->meets && least > best->mean)
-        s->left_out = xasprintf("it keeps at least %d tokens a head, and the best one so far needs %d", least,
-                                best->mean);
+    if (!w->a->budget && w->setting[w->best].meets && least > limit)
+        s->left_out = xasprintf("it keeps at least %d tokens a head, and %s %d", least,
+                                w->a->by_bytes ? "the bytes of the best one so far hold"
+                                               : "the best one so far needs", limit);
     return s->left_out ? 1 : sh_live_evidence(w, s, e) ? -1 : s->left_out || lacks_evidence(w, s);
 }
 
@@ -394,7 +386,7 @@ static int search(struct sh_live_plan *w, struct sh_err *e)
         struct sh_live_setting *s = &w->setting[i], *best = &w->setting[w->best];
         if (w->n_tried && w->a->seconds > 0 && sh_now_s() - w->began_s > w->a->seconds)
             break;
-        int limit = best->meets ? best->mean : w->n_token, left = cannot_try(w, s, e);
+        int limit = sh_live_limit(w, s), left = cannot_try(w, s, limit, e);
         if (left > 0)
             continue;
         if (left < 0 || search_with(w, s, limit, e)) {
@@ -405,7 +397,7 @@ static int search(struct sh_live_plan *w, struct sh_err *e)
         }
         s->is_tried = 1;
         w->n_tried++;
-        w->best = !best->is_tried || is_better(s, best) ? i : w->best;
+        w->best = !best->is_tried || sh_live_is_better(w, s, best) ? i : w->best;
     }
     if (!w->setting[w->best].is_tried)
         return sh_fail(e, "no allocator has what it needs: %s", w->setting[0].left_out);

@@ -40,6 +40,7 @@ struct sh_live_plan_args {
     enum sh_live_target target;
     double value;                       /* an increase of the perplexity, nats, or a share of answers */
     double confidence, seconds;         /* seconds 0: no limit                                    */
+    int by_bytes;                       /* settings are compared by the bytes of the cache, else by its tokens */
 };
 
 /* What a text's tokens, rows (the last one of a text included) and answers add up to. */
@@ -134,6 +135,15 @@ int sh_live_search(struct sh_live_plan *w, struct sh_live_setting *s, int limit,
 /* The mean of --budget, at most the text's length. -1: the policy protects more. */
 int sh_live_given_mean(const struct sh_live_plan *w, const struct sh_live_setting *s, struct sh_err *e);
 int sh_live_meets(const struct sh_live_plan *w, const struct sh_mean_bound *b);
+
+/* live_bytes.c: bytes of a KV head, on average, with `mean` tokens: keys, values and what the policy stores. */
+double sh_live_bytes(const struct sh_live_plan *w, const struct sh_live_setting *s, int mean);
+/* Those of the plan as a share of the full cache, which has no policy. */
+double sh_live_bytes_share(const struct sh_live_plan *w);
+/* The most tokens a head with which s needs no more than the best setting so far; n_token: none holds the target. */
+int sh_live_limit(const struct sh_live_plan *w, const struct sh_live_setting *s);
+/* Of settings that hold the target the one that needs less, else the one whose bound is nearer. */
+int sh_live_is_better(const struct sh_live_plan *w, const struct sh_live_setting *a, const struct sh_live_setting *b);
 
 /* live_judge.c: walks down with the best setting; fills judged and chosen. sh_live_level: the confidence of the
  * bounds of a walk, as the two walks share 1 - confidence. */

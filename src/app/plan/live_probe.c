@@ -271,20 +271,21 @@ static double greedy_loss(struct sh_live_plan *w, struct sh_live_setting *s, int
     return loss;
 }
 
-/* 1: a policy that loses several times the target with the budgets of `greedy` and as many tokens as the best setting
- * so far. Division by losses seldom makes up for so much (doc/planning.md). */
+/* 1: a policy that loses several times the target with the budgets of `greedy` where it needs as much as the best
+ * setting so far. Division by losses seldom makes up for so much (doc/planning.md). */
 static int is_hopeless(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e)
 {
     const struct sh_live_setting *best = &w->setting[w->best];
     if (w->a->budget || w->a->target == SH_TARGET_ANSWERS || !best->meets)
         return 0;
-    double loss = greedy_loss(w, s, best->mean, e);
+    int mean = sh_live_limit(w, s);
+    double loss = greedy_loss(w, s, mean, e);
     if (isnan(loss))
         return -1;
     double times = w->a->target == SH_TARGET_PPL ? expm1(loss) / w->a->value : loss / w->goal;
     if (times > HOPELESS)
         s->left_out = xasprintf("with %d tokens a head and the budgets of greedy it loses %.3g times the target",
-                                best->mean, times);
+                                mean, times);
     return times > HOPELESS;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The smallest mean with which a setting meets the target on the searched texts, by the bound that will judge it: a few
  * budgets together, from large to small, then some between the last that meets it and the first that does not. A
- * setting that fails at the smallest mean found so far has lost and is read only once. */
+ * setting that fails where it needs as much as the best one so far has lost and is read only once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,8 @@ static int look_at(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_
     return s->mean < 0 || try(w, s, &s->mean, 1, &fails, e) ? -1 : 0;
 }
 
-/* The grid, in batches until one does not hold. Or, where another setting holds with `limit` tokens, these alone. */
+/* The grid, in batches until one does not hold. Or, where another setting holds and this one must do so with `limit`
+ * tokens, these alone. */
 static int find_range(struct sh_live_plan *w, struct sh_live_setting *s, int limit, int *fails, struct sh_err *e)
 {
     int mean[GRID], is_first = limit >= w->n_token;
