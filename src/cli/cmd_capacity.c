@@ -30,8 +30,6 @@ static const struct sh_opt opts[] = {
                                               "attention mass"),
     SH_TEXT("policy", F(policy), "NAME", "use only results measured with this policy"),
     SH_MEASURED_ON_OPT(F(measured_on), ""),
-    SH_FLAG("policy-state", F(policy_state), "also count what the policy of the plan or result stores for each token\n"
-        "(instead of --state)"),
     SH_INT("page", F(page), "N", 1, 1 << 20, "tokens per page (default: 1)"),
     SH_INT("shared-prefix", F(prefix), "N", 0, SH_KV_MOST_TOKENS,
         "leading tokens shared by all sequences (default: 0)"),

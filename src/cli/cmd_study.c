@@ -196,7 +196,7 @@ static int run_steps(struct study *y, struct sh_step_name *names, struct sh_err 
     for (const struct sh_command_step *s = study_steps; s->line && !bad; s++) {
         if (!strcmp(s->output, PLAN_OUTPUT) && y->is_single) {
             plan->n = 0;
-            served->value = half;
+            *served = (struct sh_step_name){'s', half, 2};
             leave(y, s, "found 1 sequence, expected at least 2: one to trace, one to judge on");
             continue;
         }
@@ -205,7 +205,8 @@ static int run_steps(struct study *y, struct sh_step_name *names, struct sh_err 
         if (!strcmp(s->output, PLAN_OUTPUT)) {
             y->is_planned = status == SH_OK;
             plan->n = y->is_planned ? 2 : 0;
-            served->value = y->is_planned ? plan->value : half;
+            if (!y->is_planned)
+                *served = (struct sh_step_name){'s', half, 2};
         }
         if (s->draws && status == SH_ABSENT)
             leave(y, s, "gnuplot is not installed");
@@ -260,7 +261,7 @@ static int steps(struct study *y, struct sh_err *e)
     const int made = y->length / 4 < 64 ? y->length / 4 : 64;
     const long long value[] = {y->length, a->count ? a->count : SEQUENCES, y->traced, made, y->length - made, least(y)};
     const char *at[6], *budgets = has_tenth ? "0.1,0.2,0.35,0.5,0.75" : "0.2,0.35,0.5,0.75",
-               *theorem[] = {"--model", a->model}, *planned[] = {"--plan", plan},
+               *theorem[] = {"--model", a->model}, *planned[] = {"--plan", plan, "--policy-state"},
                *judged[] = {"--sequences", number[1]}, *const gpu = first, *const rate = rates;
     for (int i = 0; i < 6; i++) {
         snprintf(number[i], sizeof number[i], "%lld", value[i]);
@@ -269,7 +270,7 @@ static int steps(struct study *y, struct sh_err *e)
     text[n++] = at[5];
     choose_rates(y, gpu, y->length - made, made, rates);
     struct sh_step_name names[] = {
-        {'k', planned, 2}, {'s', planned, 2},
+        {'k', planned, 2}, {'s', planned, 3},
         {'d', &a->out, 1}, {'m', &a->model, 1}, {'t', text, n}, {'b', &budgets, 1}, {'l', &at[0], 1}, {'n', &at[1], 1},
         {'c', &at[2], 1}, {'r', &at[3], 1}, {'q', &at[4], 1}, {'j', judged, a->count ? 2 : 0},
         {'g', &a->gpu, 1}, {'h', &gpu, 1}, {'a', &rate, 1}, {'p', &a->target, 1}, {'v', theorem, y->is_plain ? 2 : 0},

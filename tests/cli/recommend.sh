@@ -101,6 +101,21 @@ tiny="--model $checkpoints/opt --gpu H100-SXM --rate 2 --prompt 40 --output 8 --
 run recommend $tiny --db q.db --max-ppl-increase 1000% --json
 check "the smallest measured budget, with its evidence" 'sorted(w["plan"] for w in rows) == ["0.2", "full"] and
     all(("q.db" in (w["evidence"] or "")) == (w["plan"] != "full") for w in rows)'
+# h2o stores a float for each token that it keeps
+counts_state() { # description, command
+    run "${@:2}" --json --policy-state
+    cp log/out policy.out
+    run "${@:2}" --json --state 4
+    holds "$1: --policy-state counts what the policy stores" cmp log/out policy.out
+    run "${@:2}" --json
+    holds "  which is more than nothing" bash -c "! cmp -s log/out policy.out"
+}
+run plan -q --db q.db --policy h2o --budget 0.6 -o h2o.json
+served="--model $checkpoints/opt --gpu L4 --memory 1M --overhead 0 --prompt 40 --output 8 --requests 200"
+counts_state "simulate with a plan" simulate -q $served --rate 1e6 --plan h2o.json
+counts_state "simulate with a measured budget" simulate -q $served --rate 1e6 --quality-db q.db --max-ppl-increase 1000%
+counts_state "simulated clients" simulate -q $served --concurrency 8 --engine vllm --plan h2o.json
+counts_state "recommend" recommend $tiny --db q.db --max-ppl-increase 1000%
 run recommend $tiny --db q.db --min-recall 0.5
 expect "no budget was measured this way" 1 "" "q.db"
 run recommend $tiny --db q.db --max-ppl-increase 1000% --min-recall 0.5

@@ -72,6 +72,12 @@ uint64_t sh_capacity_policy_state(const struct sh_policy_spec *p, const struct s
                                   uint64_t length);
 /* The same of all heads of a plan. */
 uint64_t sh_capacity_plan_state(const struct sh_plan *p, const struct sh_kv_shape *s, uint64_t length);
+struct sh_quality_point;
+/* With --policy-state, what the policy of a plan (NULL: none), or else of a measured budget (NULL: none), stores in a
+ * text of `length` becomes part of the rule. */
+void sh_capacity_add_state(const struct sh_capacity_args *a, const struct sh_plan *plan,
+                           const struct sh_quality_point *measured, const struct sh_kv_shape *s, uint64_t length,
+                           struct sh_kv_rule *rule);
 
 /* ---- plans: capacity_plan.c ---- */
 

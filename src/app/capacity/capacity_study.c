@@ -98,23 +98,6 @@ static int expect(struct sh_capacity_study *s, const struct sh_capacity_question
     return 0;
 }
 
-/* What the policy of the variant stores becomes part of the rule. */
-static void add_state(struct sh_capacity_study *s, const struct sh_capacity_question *q, const struct variant *v)
-{
-    uint64_t length = s->ask.length;
-    const struct sh_quality_point *p = v->measured;
-    struct sh_policy_spec spec;
-    struct sh_err ignored;
-    if (v->is_plan) {
-        s->ask.rule.state = sh_capacity_plan_state(&s->plan, q->shape, length);
-    } else if (p) {
-        char *text = sh_quality_policy(p);
-        if (!sh_policy_parse(text, &spec, &ignored))
-            s->ask.rule.state = sh_capacity_policy_state(&spec, q->shape, sh_quality_kept(p, length), length);
-        free(text);
-    }
-}
-
 static int answer(struct sh_capacity_study *s, const struct sh_capacity_question *q, const struct variant *v,
                   struct sh_err *e)
 {
@@ -124,8 +107,7 @@ static int answer(struct sh_capacity_study *s, const struct sh_capacity_question
     if (sh_capacity_ask_fill(s->args, &s->settings, q, &s->ask, &s->layers, e) ||
         (v->is_plan && sh_capacity_plan(&s->plan, s->args->plan, q->shape, q->tp, &s->ask.rule, e)))
         return -1;
-    if (s->args->policy_state)
-        add_state(s, q, v);
+    sh_capacity_add_state(s->args, v->is_plan ? &s->plan : NULL, v->measured, q->shape, s->ask.length, &s->ask.rule);
     if (v->is_plan)
         line = keep_line(s, sh_capacity_plan_evidence(&s->plan, q->shape->f.name, s->ask.length));
     else if (v->measured)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See capacity_ask.h: what a policy stores, as the engine's own caches do. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "planner/policy/state.h"
 #include "src/app/capacity/capacity_ask.h"
+#include "src/app/capacity/capacity_quality.h"
 
 static size_t head_bytes(const struct sh_policy_spec *p, const struct sh_kv_shape *s, int slots, int n_token)
 {
@@ -35,4 +37,20 @@ uint64_t sh_capacity_plan_state(const struct sh_plan *p, const struct sh_kv_shap
             slots += (size_t)kept;
         }
     return slots ? (bytes + slots - 1) / slots : 0;
+}
+
+void sh_capacity_add_state(const struct sh_capacity_args *a, const struct sh_plan *plan,
+                           const struct sh_quality_point *measured, const struct sh_kv_shape *s, uint64_t length,
+                           struct sh_kv_rule *rule)
+{
+    struct sh_policy_spec spec;
+    struct sh_err ignored;
+    if (a->policy_state && plan) {
+        rule->state = sh_capacity_plan_state(plan, s, length);
+    } else if (a->policy_state && measured) {
+        char *text = sh_quality_policy(measured);
+        if (!sh_policy_parse(text, &spec, &ignored))
+            rule->state = sh_capacity_policy_state(&spec, s, sh_quality_kept(measured, length), length);
+        free(text);
+    }
 }

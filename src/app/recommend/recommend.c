@@ -34,6 +34,7 @@ int sh_recommend_server(const struct sh_recommend *r, const struct sh_candidate 
         return -1;
     if (!budget)
         out->ask.rule.state = out->ask.rule.headroom = 0;
+    sh_capacity_add_state(&a, NULL, r->cache[c->cache].measured, &r->model, r->load.longest, &out->ask.rule);
     return 0;
 }
 

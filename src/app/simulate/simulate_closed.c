@@ -102,7 +102,11 @@ static int open_server(struct sh_sim_study *s, const struct sh_clock_layout *l, 
         v->poll = v->poll_busy = (uint32_t)a->poll;
     if (!budget && plan < 0)
         v->ask.rule.state = v->ask.rule.headroom = 0;
-    return plan >= 0 ? sh_capacity_plan(&s->plan[plan], a->plan.at[plan], &s->model, l->tp, &v->ask.rule, e) : 0;
+    if (plan < 0)
+        return 0;
+    const struct sh_plan *p = &s->plan[plan];
+    sh_capacity_add_state(&a->capacity, p, NULL, &s->model, (uint64_t)p->n_token, &v->ask.rule);
+    return sh_capacity_plan(p, a->plan.at[plan], &s->model, l->tp, &v->ask.rule, e);
 }
 
 /* prefill: the server that reads prompts; NULL: the same one. */

@@ -78,6 +78,7 @@ static char *settings_of(const struct sh_sim_study *s, const struct sh_sim_row *
         {"prefixes", .whole = s->source.random.prefixes, .is_absent = !a->prefix_tokens},
         {"page", .whole = c->page}, {"step_tokens", .whole = s->ask.step_tokens},
         {"max_seqs", .whole = s->ask.max_running}, {"headroom", .whole = c->headroom}, {"state", .whole = c->state},
+        {"policy_state", .whole = 1, .is_absent = !c->policy_state || (!v->plan && !v->measured)},
         {"seed", .whole = s->common->seed}, {"tp", .whole = v->tp}, {0}});
 }
 
