@@ -203,8 +203,9 @@ static void packed_product(struct bench *x, enum sh_packing format, const char *
 
 static void packed_products(struct bench *x)
 {
-    for (int rows = 1; rows <= 16 && x->width % 256 == 0; rows += 15) {
-#define FORMAT(name, elements, bytes, span, less) packed_product(x, SH_PACKED_##name, #name, rows);
+    const int rows[] = {1, 16, x->rows};
+    for (int i = 0; i < 3 && x->width % 256 == 0; i++) {
+#define FORMAT(name, elements, bytes, span, less) packed_product(x, SH_PACKED_##name, #name, rows[i]);
         SH_PACKED_CODES(FORMAT)
 #undef FORMAT
     }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The backends. The CPU's loops are compiled once per instruction set (cpu/variant.c asks for what is
-# compiled with here). AMX uses AVX-512's loops, except the few listed below. The user's CFLAGS come last
-# and may say -O2, so what the loops need is asked for by name.
+# compiled with here). AVX-VNNI uses AVX2's loops and AMX uses AVX-512's, except the few listed below. The
+# user's CFLAGS come last and may say -O2, so what the loops need is asked for by name.
 noinst_LIBRARIES += libkernels.a
 libkernels_a_SOURCES = \
 	%D%/backend.h %D%/load.c %D%/load.h %D%/slots.h \
@@ -48,6 +48,13 @@ cpu_avx512_cflags      = $(cpu_variant_cflags) -DCPU_FLOATS=16 -DCPU_HAS_BF16 \
 	-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
 libcpuavx512_a_CFLAGS  = $(cpu_avx512_cflags) -DCPU_VARIANT=avx512
 cpu_variant_libs += libcpuavx2.a libcpuavx512.a
+endif
+if AVXVNNI_VARIANT
+AM_CPPFLAGS += -DSH_AVXVNNI_VARIANT
+noinst_LIBRARIES += libcpuavxvnni.a
+libcpuavxvnni_a_SOURCES = %D%/cpu/gemm_packed_lanes.c %D%/cpu/gemm_packed_lanes_row.c
+libcpuavxvnni_a_CFLAGS  = $(cpu_variant_cflags) -DCPU_VARIANT=avxvnni -DCPU_FLOATS=8 -mavx2 -mfma -mf16c -mavxvnni
+cpu_variant_libs += libcpuavxvnni.a
 endif
 if AMX_VARIANT
 AM_CPPFLAGS += -DSH_AMX_VARIANT

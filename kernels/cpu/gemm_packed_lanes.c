@@ -2,15 +2,17 @@
 /* Products with packed weights, outputs in lanes (lane_dot.h); those of one row are in gemm_packed_lanes_row.c. A
  * thread takes the codes and scales of WIDE outputs out of their blocks into a cache and multiplies them by tiles of
  * HIGH rows, whose sums stay in registers: for strips of up to STRIP rows slab by slab, so that both fit into the first
- * cache; for more rows with AVX-512 all inputs of FEW_COLS outputs at once, which other caches hold. */
+ * cache; for more rows with VNNI all inputs of FEW_COLS outputs at once, which other caches hold. */
 #include "kernels/cpu/lane_dot.h"
 #include "kernels/cpu/variant.h"
 
 #ifdef __AVX2__
 
 enum {
-#ifdef __AVX512F__
+#if defined __AVX512F__
     HIGH = 4, VECTORS = 2,              /* rows and vectors of outputs of a tile                  */
+#elif defined HAS_DOTS
+    HIGH = 3, VECTORS = 1,
 #else
     HIGH = 2, VECTORS = 1,
 #endif
@@ -23,7 +25,7 @@ _Static_assert((int)PACKED_ROWS <= (int)STRIP, "few rows are one strip");
 /* A run of WIDE outputs: a struct lane_codes of each group. */
 struct wide_run {
     lane_ints code[GROUPS][VECTORS];
-#ifndef __AVX512F__
+#ifndef HAS_DOTS
     lane_ints odd[GROUPS][VECTORS];     /* of codes of 8 bits; of others not touched, and so not in a cache */
 #endif
     lane_floats scale[2][VECTORS], less[2][VECTORS];        /* of its spans                       */
@@ -36,7 +38,7 @@ UNPACK void put_wide_codes(enum sh_packing format, struct wide_run *to, int g, i
 {
     (void)format;
     to->code[g][v] = codes.bytes;
-#ifndef __AVX512F__
+#ifndef HAS_DOTS
     if (!in_bytes(format))
         to->odd[g][v] = codes.odd;
 #endif
@@ -46,7 +48,7 @@ UNPACK struct lane_codes wide_codes(enum sh_packing format, const struct wide_ru
 {
     struct lane_codes codes = {.bytes = w->code[g][v]};
     (void)format;
-#ifndef __AVX512F__
+#ifndef HAS_DOTS
     if (!in_bytes(format))
         codes.odd = w->odd[g][v];
 #endif
@@ -171,8 +173,10 @@ LANES_INLINE void tile(enum sh_packing format, int rows, const struct wide_run *
 {
     switch (rows) {
     case 1: tile_of(format, 1, w, x, runs, sum); break;
-#ifdef __AVX512F__
+#ifdef HAS_DOTS
     case 2: tile_of(format, 2, w, x, runs, sum); break;
+#endif
+#ifdef __AVX512F__
     case 3: tile_of(format, 3, w, x, runs, sum); break;
 #endif
     default: tile_of(format, HIGH, w, x, runs, sum);
@@ -191,7 +195,7 @@ TILE(Q8_0)
 TILE(Q4_1)
 TILE(Q6_K)
 TILE(Q2_K)
-#ifndef __AVX512F__
+#ifndef HAS_DOTS
 TILE(Q4_0)
 TILE(Q5_1)
 TILE(IQ2_S)
@@ -204,13 +208,13 @@ UNPACK tile_fn *tile_for(enum sh_packing format)
 {
     int is_split = spans_of_run(format) > 1;
     if (sh_packing_shape(format).has_less) {
-#ifndef __AVX512F__
+#ifndef HAS_DOTS
         if (!is_split && parts_of_run(format) > 1)
             return tile_Q5_1;
 #endif
         return is_split ? tile_Q2_K : tile_Q4_1;
     }
-#ifndef __AVX512F__
+#ifndef HAS_DOTS
     if (!in_bytes(format))
         return is_split ? tile_IQ2_S : tile_Q8_0;
     if (!is_split)
@@ -360,7 +364,7 @@ static void take_few(void *arg, struct sh_member *me)
     for (int b; sh_member_take(me, &b);) {
         const struct few *a = few_of(run->a, &b);
         int first = b * FEW_COLS, n = few_outputs(a, first);
-        struct lane_run *x = (void *)(a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols));
+        struct lane_run *x = (void *)(a->room + (size_t)me->thread * CPU_REST(cpu_packed_room)(a->x.cols));
         if (!ready || !same_lanes(a->packed->format, ready))
             put_tiles(a, 0, a->x.rows, x);
         ready = a->packed->format;
@@ -378,24 +382,29 @@ void CPU_NAME(cpu_packed_lanes)(const struct few *a, int n, int n_threads)
 
 /* ---- more rows ---- */
 
-/* x: in tiles of HIGH rows, one after another; after the room of the threads. */
-size_t CPU_NAME(cpu_lanes_room)(int rows, int in)
-{
-    return (size_t)rows * (size_t)(in / RUN) * sizeof(struct lane_run) / sizeof(float);
-}
-
-#ifdef __AVX512F__
-
 enum {
-    MOST = 192,                         /* rows that a thread takes with the same codes, ...      */
-    SHARES = 4                          /* ... all of them where each has so many outputs to take */
+    MOST = 576,                         /* rows that a thread takes with the same codes, ...      */
+    FEWER = 192, SHARES = 4,            /* ... fewer of them where each has not so many outputs to take */
+    SOME = 8 * SLAB                     /* runs of FEW_COLS outputs that are taken together       */
 };
+_Static_assert(MOST % HIGH == 0 && FEWER % HIGH == 0, "tiles are whole");
+
+/* Sums of a tile of rows with FEW_COLS outputs. */
+typedef float tile_sums[FEW_COLS / WIDE][HIGH][WIDE];
 
 struct work {
     const struct few *a;
+    tile_sums *sum;                     /* [threads][MOST / HIGH]                                 */
     struct lane_run *x;                 /* in tiles                                               */
     int most, by_row;                   /* rows that are taken together; how often                */
 };
+
+/* After the rooms of the threads: sums of each thread, then x in tiles of HIGH rows, one after another. */
+size_t CPU_NAME(cpu_lanes_room)(int rows, int in, int n_threads)
+{
+    size_t x = (size_t)rows * (size_t)(in / RUN) * sizeof(struct lane_run);
+    return (x + (size_t)n_threads * (MOST / HIGH) * sizeof(tile_sums)) / sizeof(float);
+}
 
 static void put_tile(void *arg, int i)
 {
@@ -404,92 +413,83 @@ static void put_tile(void *arg, int i)
     put_tiles(w->a, row, n, tile_at(w->x, row, w->a->x.cols / RUN));
 }
 
+/* Of a tile of rows from `first` on. */
+static void put_outputs(const struct few *a, int first, int rows, int col, int n, const tile_sums *sum)
+{
+    for (int r = 0; r < rows; r++) {
+        float all[FEW_COLS] __attribute__((aligned(64)));
+        for (int o = 0; o < n; o += WIDE)
+            memcpy(all + o, (*sum)[o / WIDE][r], WIDE * sizeof(float));
+        few_out(a, first + r, col, n, all);
+    }
+}
+
+static inline void begin_sums(float (*sum)[WIDE])       /* a call of memset would take longer */
+{
+    for (int r = 0; r < HIGH; r++)
+        for (int v = 0; v < WIDE; v += LANES)
+            floats_store(sum[r] + v, floats_set(0));
+}
+
+/* Rows [first, first + rows) with outputs [col, col + n), SOME runs at a time: sums of their tiles wait in `sum`. */
+static void multiply_rows(const struct work *w, int first, int rows, int col, int n, struct wide_run *wide,
+                          tile_sums *sum)
+{
+    const struct few *a = w->a;
+    enum sh_packing format = a->packed->format;
+    tile_fn *multiply = kernels[format].tile();
+    struct block_at at[FEW_COLS / LANES][LANES];
+    struct wide_from from[FEW_COLS / LANES];
+    tile_sums alone __attribute__((aligned(64)));
+    int runs = a->x.cols / RUN, most = runs < SOME ? runs : SOME;
+    for (int o = 0; o < n; o += LANES) {
+        from[o / LANES] = outputs_at(a, at[o / LANES], col + o, LANES);
+        from[o / LANES].group_ahead = GROUP_AHEAD;
+    }
+    for (int i = 0; i < runs; i += most) {
+        int some = runs - i < most ? runs - i : most;
+        for (int o = 0; o < n; o += LANES)
+            kernels[format].wide(&from[o / LANES], some, o % WIDE / LANES, wide + o / WIDE * most);
+        for (int r = 0; r < rows; r += HIGH) {
+            tile_sums *to = runs > most ? &sum[r / HIGH] : &alone;
+            int high = rows_at(first + r, a->x.rows);
+            for (int o = 0; o < n; o += WIDE) {
+                if (!i)
+                    begin_sums((*to)[o / WIDE]);
+                multiply(high, wide + o / WIDE * most, tile_at(w->x, first + r, runs) + i * high, some,
+                         (*to)[o / WIDE][0]);
+            }
+            if (i + some == runs)
+                put_outputs(a, first + r, high, col, n, to);
+        }
+    }
+}
+
 static void take_rows(void *arg, struct sh_member *me)
 {
     const struct work *w = arg;
     const struct few *a = w->a;
-    int runs = a->x.cols / RUN;
-    tile_fn *multiply = kernels[a->packed->format].tile();
-    struct wide_run *wide = (void *)(a->room + (size_t)me->thread * CPU_NAME(cpu_packed_room)(a->x.cols));
+    struct wide_run *wide = (void *)(a->room + (size_t)me->thread * CPU_REST(cpu_packed_room)(a->x.cols));
     for (int b; sh_member_take(me, &b);) {
-        int first = b / w->by_row * FEW_COLS, n = few_outputs(a, first);
-        int start = b % w->by_row * w->most, end = a->x.rows - start < w->most ? a->x.rows : start + w->most;
-        for (int o = 0; o < n; o += LANES) {
-            struct block_at at[LANES];
-            struct wide_from from = outputs_at(a, at, first + o, LANES);
-            from.group_ahead = GROUP_AHEAD;
-            kernels[a->packed->format].wide(&from, runs, o % WIDE / LANES, wide + (size_t)(o / WIDE) * (size_t)runs);
-        }
-        for (int row = start; row < end; row += HIGH) {
-            float all[HIGH][FEW_COLS] __attribute__((aligned(64)));
-            int rows = rows_at(row, a->x.rows);
-            for (int o = 0; o < n; o += WIDE) {
-                float sum[HIGH][WIDE] __attribute__((aligned(64))) = {{0}};
-                multiply(rows, wide + (size_t)(o / WIDE) * (size_t)runs, tile_at(w->x, row, runs),
-                         runs, sum[0]);
-                for (int r = 0; r < rows; r++)
-                    memcpy(all[r] + o, sum[r], sizeof sum[r]);
-            }
-            for (int r = 0; r < rows; r++)
-                few_out(a, row + r, first, n, all[r]);
-        }
+        int col = b / w->by_row * FEW_COLS, first = b % w->by_row * w->most, left = a->x.rows - first;
+        multiply_rows(w, first, left < w->most ? left : w->most, col, few_outputs(a, col), wide,
+                      w->sum + (size_t)me->thread * (MOST / HIGH));
     }
 }
 
 void CPU_NAME(cpu_packed_lanes_many)(const struct few *a, int n_threads)
 {
     int rows = a->x.rows, panels = few_blocks(a);
-    struct work work = {.a = a, .most = panels < SHARES * n_threads ? MOST : rows};
-    work.x = (void *)(a->room + (size_t)n_threads * CPU_NAME(cpu_packed_room)(a->x.cols));
+    struct work work = {.a = a, .most = panels < SHARES * n_threads ? FEWER : MOST};
+    if (rows <= STRIP) {
+        CPU_NAME(cpu_packed_lanes)(a, 1, n_threads);
+        return;
+    }
+    work.sum = (void *)(a->room + (size_t)n_threads * CPU_REST(cpu_packed_room)(a->x.cols));
+    work.x = (void *)(work.sum + n_threads * (MOST / HIGH));
     work.by_row = (rows + work.most - 1) / work.most;
     sh_team_each(n_threads, (rows + HIGH - 1) / HIGH, put_tile, &work);
     sh_team_run(n_threads, work.by_row * panels, take_rows, &work);
 }
 
-#else
-
-enum { ROUND = 4 };                     /* strips that a thread takes with the same outputs       */
-
-struct strips {
-    const struct few *a;
-    struct lane_run *x;
-    int n, rounds;
-};
-
-static struct strip strip_at(const struct strips *s, int i)
-{
-    int first = i * STRIP, left = s->a->x.rows - first;
-    return (struct strip){s->x + (size_t)first * (size_t)(s->a->x.cols / RUN), first,
-                          left < STRIP ? left : STRIP};
-}
-
-static void put_strip(void *arg, int i)
-{
-    const struct strips *s = arg;
-    struct strip to = strip_at(s, i);
-    put_tiles(s->a, to.first, to.n, (struct lane_run *)to.x);
-}
-
-static void take_strips(void *arg, struct sh_member *me)
-{
-    const struct strips *s = arg;
-    const struct few *a = s->a;
-    for (int b; sh_member_take(me, &b);) {
-        int first = b / s->rounds * FEW_COLS, n = few_outputs(a, first);
-        int from = b % s->rounds * ROUND, to = from + ROUND < s->n ? from + ROUND : s->n;
-        for (int i = from; i < to; i++)
-            strip_outputs(a, strip_at(s, i), first, n);
-    }
-}
-
-void CPU_NAME(cpu_packed_lanes_many)(const struct few *a, int n_threads)
-{
-    int n = (a->x.rows + STRIP - 1) / STRIP;
-    struct strips s = {.a = a, .n = n, .rounds = (n + ROUND - 1) / ROUND};
-    s.x = (void *)(a->room + (size_t)n_threads * CPU_NAME(cpu_packed_room)(a->x.cols));
-    sh_team_each(n_threads, n, put_strip, &s);
-    sh_team_run(n_threads, few_blocks(a) * s.rounds, take_strips, &s);
-}
-
-#endif
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of products of codes in lanes (packed_lanes.h) and a row of x (lane_run.h), span by span.
  *
- * AVX-512 VNNI multiplies 64 pairs of bytes and adds them in fours. AVX2 multiplies 32 and adds them in pairs, as
- * 16-bit numbers. These are widened once for a part of a run, and where the scale is an integer, the same instruction
- * multiplies by it. Codes of 8 bits AVX2 multiplies as 16-bit numbers.
+ * VNNI multiplies pairs of bytes and adds the products in fours, 64 of them (AVX-512) or 32 (AVX-VNNI). AVX2 alone
+ * multiplies 32 and adds them in pairs, as 16-bit numbers. These are widened once for a part of a run, and where the
+ * scale is an integer, the same instruction multiplies by it. Codes of 8 bits AVX2 multiplies as 16-bit numbers.
  *
- * The sum of a span (with AVX2 times its integer scale) is an exact integer below 2^31: the largest is 16 * 32 * 128 *
- * (127 * BASE + 127), of Q6_K. It is rounded once to f32, and these are added in order of the spans, so that a row is
- * the same bits alone and among any others, few or many, from a group or from blocks. (With AVX2, products of more
- * rows than POINTS_MOST_ROWS with lattice points are not taken here: linear.c.) */
+ * The sum of a span (with AVX2 alone times its integer scale) is an exact integer below 2^31: the largest is
+ * 16 * 32 * 128 * (127 * BASE + 127), of Q6_K. It is rounded once to f32, and these are added in order of the spans, so
+ * that a row is the same bits alone and among any others, few or many, from a group or from blocks. (With AVX2,
+ * products of more rows than POINTS_MOST_ROWS with lattice points are not taken here: linear.c.) */
 #ifndef SH_KERNELS_CPU_LANE_DOT_H
 #define SH_KERNELS_CPU_LANE_DOT_H
 
@@ -24,7 +24,7 @@ UNPACK int32_t four_of(const int8_t *x, int g)
     return four;
 }
 
-#ifdef __AVX512F__
+#ifdef HAS_DOTS
 
 /* Codes of a group as products take them; the integer scale of a span, which is none here; sums. */
 struct lane_codes {
@@ -65,8 +65,8 @@ LANES_INLINE void dot_add(enum sh_packing format, struct lane_dot *to, const str
                           const struct lane_run *x, int g)
 {
     (void)format;
-    to->high = _mm512_dpbusd_epi32(to->high, code->bytes, ints_set(four_of(x->high, g)));
-    to->low = _mm512_dpbusd_epi32(to->low, code->bytes, ints_set(four_of(x->low, g)));
+    to->high = ints_add_dots(to->high, code->bytes, ints_set(four_of(x->high, g)));
+    to->low = ints_add_dots(to->low, code->bytes, ints_set(four_of(x->low, g)));
 }
 
 UNPACK lane_ints dot_end(enum sh_packing format, const struct lane_dot *dot, const struct lane_whole *scale)

@@ -4,7 +4,7 @@
  * Each 32 numbers, a run, become integers, x = scale * n, as in packed_dots.h. Products of bytes want n as two signed
  * bytes, n = base * high + low.
  *
- * With AVX-512 VNNI the base is 256. With AVX2 it is 255, scale = max |x| / 32512, and both bytes lie in -127 .. 127. A
+ * With VNNI the base is 256. With AVX2 alone it is 255, scale = max |x| / 32512, and both bytes lie in -127 .. 127. A
  * lane then has two sums of products with high bytes, and two with low ones. Over a span (half a span for codes of 5
  * bits without offset) each of them fits into 16 bits, for codes of up to 6 bits less their offset. It begins with what
  * the offset gives, and may wrap around before the last product is added. Codes of 8 bits would not fit; AVX2
@@ -27,7 +27,7 @@
 
 enum {
     GROUP = 4, GROUPS = RUN / GROUP,    /* codes of an output in a lane; vectors of a run         */
-    BASE = 255                          /* with AVX2                                              */
+    BASE = 255                          /* with AVX2 alone                                        */
 };
 
 /* A run of a row of x, in the order of codes_of. */
@@ -37,10 +37,10 @@ struct lane_run {
         int16_t pairs[RUN];             /* of each four: the first and third, the second and fourth */
     };
     float scale, sum[2];                /* sum of each span: scale * the sum of n                 */
-    /* What the sums of each span begin with, of formats with an offset: - lane_offset * the sum of n. With AVX2 and in
-     * bytes each is two 16-bit numbers, of low bytes in `start`, of high ones in high_start. */
+    /* What the sums of each span begin with, of formats with an offset: - lane_offset * the sum of n. With AVX2 alone
+     * and in bytes each is two 16-bit numbers, of low bytes in `start`, of high ones in high_start. */
     int32_t start[2];
-#ifndef __AVX512F__
+#ifndef HAS_DOTS
     int32_t high_start[2];
 #endif
 };
@@ -59,17 +59,17 @@ UNPACK int spans_of_run(enum sh_packing format)
 /* Whether codes are multiplied as bytes. */
 UNPACK int in_bytes(enum sh_packing format)
 {
-#ifdef __AVX512F__
+#ifdef HAS_DOTS
     return format < SH_N_PACKING;
 #else
     return lane_offset(format) < 128;
 #endif
 }
 
-/* Whether scales of spans are multiplied as integers, too: with AVX2 that costs nothing. */
+/* Whether scales of spans are multiplied as integers, too: with AVX2 alone that costs nothing. */
 UNPACK int has_whole_scales(enum sh_packing format)
 {
-#ifdef __AVX512F__
+#ifdef HAS_DOTS
     return format >= SH_N_PACKING;
 #else
     int is_made = format == SH_PACKED_INT4_128 || format == SH_PACKED_FP4_128;  /* with floats for scales */
@@ -126,17 +126,62 @@ UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run
 
 #else
 
-/* Two halves of numbers as the bytes of a run. */
-UNPACK __m256i bytes_of_halves(enum sh_packing format, __m256i first, __m256i second)
+/* n of a run, in fours of eight numbers, and the sums of its halves. is_number 0: all are 0. */
+struct rounded { __m256i n[4]; int sum[2]; };
+
+UNPACK struct rounded rounded_run(const float *x, float inverse, int is_number)
 {
-    __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(first, second), 0xd8);
-    return in_pairs(format) ? even_first(bytes) : bytes;
+    struct rounded to = {.sum = {0, 0}};
+    for (int k = 0; k < 4; k++) {
+        __m256i n = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * k), _mm256_set1_ps(inverse)));
+        to.n[k] = _mm256_and_si256(n, _mm256_set1_epi32(-is_number));
+    }
+    for (int i = 0; i < 2; i++) {
+        ints8 sum = (ints8)_mm256_add_epi32(to.n[2 * i], to.n[2 * i + 1]);
+        for (int k = 0; k < 8; k++)
+            to.sum[i] += sum[k];
+    }
+    return to;
 }
 
-/* What sums of products with these bytes begin with, of each span. */
-UNPACK void put_start(enum sh_packing format, __m256i bytes, int32_t *to)
+/* 16 numbers in 16 bits. */
+UNPACK __m256i in_16_bits(__m256i first, __m256i second)
 {
-    __m256i sum = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+    return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
+}
+
+/* Two halves of numbers as the bytes of a run. */
+UNPACK void put_bytes(enum sh_packing format, const __m256i half[2], int8_t *to)
+{
+    __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(half[0], half[1]), 0xd8);
+    bytes = in_pairs(format) ? even_first(bytes) : bytes;
+    memcpy(to, &bytes, RUN);
+}
+
+#ifdef HAS_DOTS
+
+UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run *to)
+{
+    float most = largest(x), inverse = most >= 0x1p-100f ? MOST_N / most : 0;
+    int is_number = most < INFINITY;
+    struct rounded run = rounded_run(x, inverse, is_number);
+    __m256i high[2], low[2];
+    for (int i = 0; i < 2; i++) {
+        __m256i half = in_16_bits(run.n[2 * i], run.n[2 * i + 1]);
+        high[i] = _mm256_srai_epi16(_mm256_add_epi16(half, _mm256_set1_epi16(128)), 8);
+        low[i] = _mm256_sub_epi16(half, _mm256_slli_epi16(high[i], 8));
+    }
+    put_bytes(format, high, to->high);
+    put_bytes(format, low, to->low);
+    put_sums(format, is_number ? most / MOST_N : NAN, run.sum[0], run.sum[1], to);
+}
+
+#else
+
+/* What sums of products with these bytes begin with, of each span. */
+UNPACK void put_start(enum sh_packing format, const int8_t *bytes, int32_t *to)
+{
+    __m256i sum = _mm256_maddubs_epi16(_mm256_set1_epi8(1), _mm256_loadu_si256((const __m256i *)(const void *)bytes));
     sum = _mm256_add_epi16(sum, _mm256_shuffle_epi32(sum, 0x4e));
     sum = _mm256_add_epi16(sum, _mm256_shuffle_epi32(sum, 0xb1));
     if (spans_of_run(format) == 1)
@@ -146,36 +191,30 @@ UNPACK void put_start(enum sh_packing format, __m256i bytes, int32_t *to)
     to[1] = _mm256_extract_epi32(sum, 4);
 }
 
+/* The high bytes of eight numbers: the nearest whole number to n / BASE. */
+UNPACK __m256i high_bytes(__m256i n)
+{
+    return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(n), _mm256_set1_ps(1.0f / BASE)));
+}
+
 UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run *to)
 {
     float most = largest(x), most_n = in_bytes(format) ? 127 * BASE + 127 : MOST_N;
-    float inverse = most >= 0x1p-100f ? most_n / most : 0;
-    int is_number = most < INFINITY, all[2] = {0, 0};
-    __m256i half[2], high[2];           /* n and its high bytes, as 16-bit numbers                */
-    for (int i = 0; i < 2; i++) {
-        __m256i n[2], of_high[2];
-        for (int k = 0; k < 2; k++) {
-            n[k] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16 * i + 8 * k), _mm256_set1_ps(inverse)));
-            n[k] = _mm256_and_si256(n[k], _mm256_set1_epi32(-is_number));
-            of_high[k] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(n[k]), _mm256_set1_ps(1.0f / BASE)));
-        }
-        ints8 sum = (ints8)_mm256_add_epi32(n[0], n[1]);
-        for (int k = 0; k < 8; k++)
-            all[i] += sum[k];
-        half[i] = _mm256_permute4x64_epi64(_mm256_packs_epi32(n[0], n[1]), 0xd8);
-        high[i] = _mm256_permute4x64_epi64(_mm256_packs_epi32(of_high[0], of_high[1]), 0xd8);
-    }
-    put_sums(format, is_number ? most / most_n : NAN, all[0], all[1], to);
+    int is_number = most < INFINITY;
+    struct rounded run = rounded_run(x, most >= 0x1p-100f ? most_n / most : 0, is_number);
+    __m256i half[2], high[2], low[2];
+    for (int i = 0; i < 2; i++)
+        half[i] = in_16_bits(run.n[2 * i], run.n[2 * i + 1]);
+    put_sums(format, is_number ? most / most_n : NAN, run.sum[0], run.sum[1], to);
     if (in_bytes(format)) {
-        __m256i low[2], bytes[2];
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 2; i++) {
+            high[i] = in_16_bits(high_bytes(run.n[2 * i]), high_bytes(run.n[2 * i + 1]));
             low[i] = _mm256_sub_epi16(half[i], _mm256_mullo_epi16(high[i], _mm256_set1_epi16(BASE)));
-        bytes[0] = bytes_of_halves(format, high[0], high[1]);
-        bytes[1] = bytes_of_halves(format, low[0], low[1]);
-        memcpy(to->high, &bytes[0], RUN);
-        memcpy(to->low, &bytes[1], RUN);
-        put_start(format, bytes[0], to->high_start);
-        put_start(format, bytes[1], to->start);
+        }
+        put_bytes(format, high, to->high);
+        put_bytes(format, low, to->low);
+        put_start(format, to->high, to->high_start);
+        put_start(format, to->low, to->start);
         return;
     }
     for (int i = 0; i < 2; i++) {
@@ -184,6 +223,7 @@ UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run
     }
 }
 
+#endif
 #endif
 
 /* Rows [first, first + rows): run i of row first + r is to[i * rows + r]. */

@@ -11,6 +11,12 @@ enum { LANES = 16 };
 
 #define LANE static inline __attribute__((always_inline))
 
+/* There are instructions that multiply pairs of bytes and add the products in fours: VNNI. With AVX-512 functions ask
+ * for them (lane_run.h). */
+#if defined __AVX512F__ || defined __AVXVNNI__
+#define HAS_DOTS
+#endif
+
 #ifdef __AVX512F__
 
 typedef __m512i lane_ints;
@@ -55,6 +61,9 @@ LANE lane_ints ints_of_parts(__m256i low, __m256i high)
 {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
+
+/* a, and in each lane the sum of four products of unsigned bytes and signed ones. */
+#define ints_add_dots _mm512_dpbusd_epi32
 
 LANE lane_floats floats_set(float x) { return _mm512_set1_ps(x); }
 LANE lane_floats floats_load(const float *at) { return _mm512_loadu_ps(at); }
@@ -174,6 +183,15 @@ LANE lane_floats floats_load(const float *at)
 {
     return (lane_floats){{_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8)}};
 }
+
+#ifdef HAS_DOTS
+LANE lane_ints ints_add_dots(lane_ints a, lane_ints bytes, lane_ints signed_bytes)
+{
+    for (int i = 0; i < 2; i++)
+        a.v[i] = _mm256_dpbusd_avx_epi32(a.v[i], bytes.v[i], signed_bytes.v[i]);
+    return a;
+}
+#endif
 
 LANE lane_floats floats_set(float x) { return (lane_floats){{_mm256_set1_ps(x), _mm256_set1_ps(x)}}; }
 

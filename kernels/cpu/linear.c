@@ -78,7 +78,7 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
     if (bits < 16)                      /* and its columns in another order */
         floats += (size_t)(rows < SORTED_ROWS ? rows : SORTED_ROWS) * (size_t)in;
     if (cpu_has_lanes(d) && rows > d->kernels->packed_rows)
-        floats += d->kernels->lanes_room(rows, in);
+        floats += d->kernels->lanes_room(rows, in, d->n_threads);
     if (d->own_sums && rows > MOST_FEW_ROWS)
         floats += (size_t)d->n_threads * (size_t)in * FEW_COLS;
     return floats * sizeof(float);
@@ -397,7 +397,8 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
     if (in_lanes(d, w) && !is_faster_in_f32) {
         f.packed = &w->packed;
         f.groups = w->groups;
-        f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * room + d->kernels->lanes_room(f.x.rows, w->cols));
+        f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * room +
+                                                d->kernels->lanes_room(f.x.rows, w->cols, d->n_threads));
         d->kernels->packed_lanes_many(&f, d->n_threads);
         return;
     }

@@ -318,9 +318,10 @@ static void scatter(const struct sh_scatter *a, int n_threads)
 #define CPU_TEXT(x) CPU_TEXT_(x)
 
 #ifdef __AVX2__
-#define LANES_KERNELS \
-    .packed_lanes = CPU_NAME(cpu_packed_lanes), .packed_lanes_many = CPU_NAME(cpu_packed_lanes_many), \
-    .lanes_room = CPU_NAME(cpu_lanes_room), .grouped = CPU_NAME(cpu_grouped),
+#define LANES_OF(variant) \
+    .packed_lanes = CPU_PASTE(cpu_packed_lanes, variant), .lanes_room = CPU_PASTE(cpu_lanes_room, variant), \
+    .packed_lanes_many = CPU_PASTE(cpu_packed_lanes_many, variant), .grouped = CPU_NAME(cpu_grouped)
+#define LANES_KERNELS LANES_OF(CPU_VARIANT),
 #else
 #define LANES_KERNELS
 #endif
@@ -336,13 +337,21 @@ static void scatter(const struct sh_scatter *a, int n_threads)
     .few = CPU_NAME(cpu_few), .many = CPU_NAME(cpu_many), .few_codes = CPU_NAME(cpu_few_codes), \
     .few_codes_room = CPU_NAME(cpu_few_codes_room), \
     .packed = CPU_NAME(cpu_packed), .packed_row = CPU_NAME(cpu_packed_row), .packed_rows = PACKED_ROWS, \
-    .packed_room = CPU_NAME(cpu_packed_room), .unpack = CPU_NAME(cpu_unpack), LANES_KERNELS AVX512_KERNELS
+    .packed_room = CPU_NAME(cpu_packed_room), .unpack = CPU_NAME(cpu_unpack), AVX512_KERNELS
 
 const struct cpu_kernels CPU_NAME(cpu_kernels) = {
     .name = CPU_TEXT(CPU_VARIANT), .attend = CPU_NAME(cpu_attend), .attend_bytes = CPU_NAME(cpu_attend_bytes), KERNELS
+    LANES_KERNELS
 };
 #if defined CPU_HAS_BF16 && defined SH_AMX_VARIANT      /* with avx512's, which it has but for these */
 const struct cpu_kernels cpu_kernels_amx = {
     .name = "amx", .attend = cpu_attend_amx, .attend_bytes = cpu_attend_bytes_amx, .few_amx = cpu_few_amx, KERNELS
+    LANES_KERNELS
+};
+#endif
+#if defined __AVX2__ && !defined __AVX512F__ && defined SH_AVXVNNI_VARIANT      /* with avx2's but for these */
+const struct cpu_kernels cpu_kernels_avxvnni = {
+    .name = "avxvnni", .attend = CPU_NAME(cpu_attend), .attend_bytes = CPU_NAME(cpu_attend_bytes), KERNELS
+    LANES_OF(avxvnni)
 };
 #endif

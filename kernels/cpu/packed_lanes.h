@@ -23,7 +23,7 @@ enum {
     GROUP_AHEAD = 8192                  /* bytes of groups that are read from end to end                     */
 };
 
-/* Whether there are kernels that read rows of blocks: with VNNI of all formats. */
+/* Whether there are kernels that read rows of blocks: with AVX-512 of all formats. */
 UNPACK int has_row_lanes(enum sh_packing format)
 {
 #ifdef __AVX512F__
@@ -157,14 +157,14 @@ UNPACK void put_pairs_of_6(struct lane_scales *to)
     to->word[3] = ints_or(moved(c, 4, 0, 15), moved(b, 6, 4, 0x30));
 }
 
-/* sixteen_of_6, from two words of four bits and one of two; with AVX2 without their offset. */
+/* sixteen_of_6, from two words of four bits and one of two; with AVX2 alone without their offset. */
 UNPACK void put_sixteen_of_6(struct lane_scales *to)
 {
     lane_ints low[2] = {to->word[1], to->word[2]}, high = to->word[3];
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         to->word[k] = ints_or(moved(low[k % 2], k / 2 * 4, 0, 15), moved(high, 2 * k, 4, 0x30));
-#ifndef __AVX512F__
+#ifndef HAS_DOTS
         to->word[k] = bytes_sub(to->word[k], bytes_set(32));
 #endif
     }

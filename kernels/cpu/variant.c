@@ -40,8 +40,20 @@ int cpu_runs_vnni(void)
 #endif
 }
 
-#ifdef SH_AMX_VARIANT
+#if defined SH_AVXVNNI_VARIANT || defined SH_AMX_VARIANT
 #include <cpuid.h>
+#endif
+
+#ifdef SH_AVXVNNI_VARIANT
+int cpu_runs_avxvnni(void)
+{
+    enum { AVXVNNI = 1 << 4 };          /* CPUID 7.1, EAX                                         */
+    unsigned a, b, c, d;
+    return cpu_runs_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & AVXVNNI;
+}
+#endif
+
+#ifdef SH_AMX_VARIANT
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -68,6 +80,9 @@ static const struct choice { const struct cpu_kernels *kernels; int (*runs)(void
 #endif
 #ifdef SH_X86_VARIANTS
     {&cpu_kernels_avx512, cpu_runs_avx512, dnnl_cpu_isa_avx512_core_bf16},
+#ifdef SH_AVXVNNI_VARIANT
+    {&cpu_kernels_avxvnni, cpu_runs_avxvnni, dnnl_cpu_isa_avx2},
+#endif
     {&cpu_kernels_avx2, cpu_runs_avx2, dnnl_cpu_isa_avx2},
 #endif
     {&cpu_kernels_base, runs_base, dnnl_cpu_isa_sse41}};
@@ -81,8 +96,8 @@ const struct cpu_kernels *cpu_kernels_pick(struct sh_err *e)
     while (i < N_CHOICE && (named && *named ? strcmp(choices[i].kernels->name, named) : !choices[i].runs()))
         i++;
     if (i == N_CHOICE || !choices[i].runs()) {
-        sh_misused(e, "SH_KERNELS: found '%s', expected kernels that this processor can run: base, avx2, avx512 or amx",
-                   named);
+        sh_misused(e, "SH_KERNELS: found '%s', expected kernels that this processor can run: base, avx2, avxvnni, "
+                      "avx512 or amx", named);
         return NULL;
     }
     if (named && *named)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of the CPU backend that are worth more than one instruction set. The sources listed as
- * cpu_variant_sources are compiled once per variant with CPU_VARIANT set (base, avx2, avx512; a few for amx); ops.c
- * among them exports the variant's table. */
+ * cpu_variant_sources are compiled once per variant with CPU_VARIANT set (base, avx2, avx512; a few for avxvnni and
+ * amx); ops.c among them exports the variant's table. */
 #ifndef SH_KERNELS_CPU_VARIANT_H
 #define SH_KERNELS_CPU_VARIANT_H
 
@@ -38,7 +38,8 @@ struct cpu_kernels {
     void (*packed_lanes)(const struct few *a, int n, int n_threads);    /* up to packed_rows rows  */
     void (*packed_lanes_many)(const struct few *a, int n_threads);
     int lanes_by_vnni;                  /* only where cpu_runs_vnni; 0: of groups alone (packed_group.h) */
-    size_t (*lanes_room)(int rows, int in);             /* floats of few.room that it takes after the threads' */
+    /* Floats of few.room that packed_lanes_many takes after the threads'. */
+    size_t (*lanes_room)(int rows, int in, int n_threads);
     /* Groups of all rows (packed_group.h), 64-byte aligned and the caller's, to free; NULL: no memory, or no format of
      * codes. */
     unsigned char *(*grouped)(const struct sh_packed *p, int n_threads);
@@ -57,6 +58,10 @@ extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512;
 int cpu_runs_avx2(void);
 int cpu_runs_avx512(void);
 #endif
+#ifdef SH_AVXVNNI_VARIANT
+extern const struct cpu_kernels cpu_kernels_avxvnni;    /* avx2, and products of bytes               */
+int cpu_runs_avxvnni(void);
+#endif
 #ifdef SH_AMX_VARIANT
 extern const struct cpu_kernels cpu_kernels_amx;        /* avx512, and tiles of bf16 numbers (amx.h)   */
 int cpu_runs_amx(void);                 /* asks the system to let this process use them           */
@@ -65,13 +70,20 @@ int cpu_runs_bf16(void);                /* products of bf16 numbers, in addition
 int cpu_runs_vnni(void);                /* the same of bytes                                      */
 
 /* The best variant that this machine runs, or the one that the environment variable SH_KERNELS names (base, avx2,
- * avx512, amx), which oneDNN then keeps to, too, if this is the first device. NULL: it names none that runs here. */
+ * avxvnni, avx512, amx), which oneDNN then keeps to, too, if this is the first device. NULL: it names none that runs
+ * here. */
 const struct cpu_kernels *cpu_kernels_pick(struct sh_err *e);
 
-/* A function of a variant: its name with the variant's suffix. */
+/* A function of a variant: its name with the variant's suffix. CPU_REST: one of the variant whose functions this one
+ * has, but for the few of its own. */
 #define CPU_PASTE_(a, b) a##_##b
 #define CPU_PASTE(a, b) CPU_PASTE_(a, b)
 #define CPU_NAME(a) CPU_PASTE(a, CPU_VARIANT)
+#ifdef __AVXVNNI__
+#define CPU_REST(a) CPU_PASTE(a, avx2)
+#else
+#define CPU_REST CPU_NAME
+#endif
 
 #ifdef CPU_VARIANT                      /* for the table */
 enum { PACKED_ROWS = CPU_FLOATS == 16 ? 16 : 8 };
@@ -87,7 +99,7 @@ void CPU_NAME(cpu_few_codes)(const struct few *a, int n, int n_threads);
 size_t CPU_NAME(cpu_few_codes_room)(int cols);
 void CPU_NAME(cpu_packed)(const struct few *a, int n, int n_threads);
 void CPU_NAME(cpu_packed_row)(const struct few *a, int n, int n_threads);
-size_t CPU_NAME(cpu_packed_room)(int in);
+size_t CPU_REST(cpu_packed_room)(int in);
 void CPU_NAME(cpu_unpack)(const struct sh_packed *p, int first, int n, float *to);
 /* Outputs [first, first + n), n <= FEW_COLS, as panels [FEW_COLS / MANY_WIDE, in, MANY_WIDE]; `to` has packed_room. */
 void CPU_NAME(cpu_unpack_panel)(const struct sh_packed *p, int first, int n, float *to);
@@ -97,12 +109,17 @@ struct lane_run;                        /* lane_run.h: a row of x as products in
 /* Outputs [first, first + n), n <= FEW_COLS, of one row. */
 void CPU_NAME(cpu_lanes_row)(const struct few *a, const struct lane_run *x, int first, int n);
 void CPU_NAME(cpu_packed_lanes_many)(const struct few *a, int n_threads);
-size_t CPU_NAME(cpu_lanes_room)(int rows, int in);
+size_t CPU_NAME(cpu_lanes_room)(int rows, int in, int n_threads);
 unsigned char *CPU_NAME(cpu_grouped)(const struct sh_packed *p, int n_threads);
 #endif
 #ifdef CPU_HAS_BF16
 void CPU_NAME(cpu_few_bf16)(const struct few *a, int n, int n_threads);
 #endif
+#endif
+#ifdef SH_AVXVNNI_VARIANT               /* functions that replace avx2's                          */
+void cpu_packed_lanes_avxvnni(const struct few *a, int n, int n_threads);
+void cpu_packed_lanes_many_avxvnni(const struct few *a, int n_threads);
+size_t cpu_lanes_room_avxvnni(int rows, int in, int n_threads);
 #endif
 #ifdef SH_AMX_VARIANT                   /* functions that replace avx512's                        */
 int cpu_attend_amx(const struct sh_attend *a, int n_threads, struct sh_stages *stages);

@@ -14,7 +14,7 @@ P
 ppl() { run eval -q --json --model "$model" --tokens tokens.jsonl --policy full "$@"; [ "$status" = 0 ]; }
 SH_KERNELS=base ppl || not_ok "whole texts"
 cp log/out whole.out
-for kernels in base avx2 avx512 amx; do
+for kernels in base avx2 avxvnni avx512 amx; do
     if ! SH_KERNELS=$kernels ppl --stream && grep -q "SH_KERNELS" log/err; then
         skip "$kernels" "this processor does not run it"
         continue

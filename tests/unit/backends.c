@@ -70,7 +70,8 @@ static int open_module(struct target *t, int n_threads)
 static int open_cpu(struct target *t, int n_threads)
 {
     static const enum variant variant[] = {
-        [ON_BASE] = VARIANT_BASE, [ON_AVX2] = VARIANT_AVX2, [ON_AVX512] = VARIANT_AVX512, [ON_AMX] = VARIANT_AMX};
+        [ON_BASE] = VARIANT_BASE, [ON_AVX2] = VARIANT_AVX2, [ON_AVXVNNI] = VARIANT_AVXVNNI,
+        [ON_AVX512] = VARIANT_AVX512, [ON_AMX] = VARIANT_AMX};
     struct sh_err e;
     t->b = &sh_backend_cpu;
     t->d = t->which == ON_CPU ? t->b->open(&(struct sh_open){.n_threads = n_threads}, &e)

@@ -17,7 +17,7 @@
 
 #include "kernels/backend.h"
 
-enum which { ON_BASE, ON_AVX2, ON_AVX512, ON_AMX, ON_CPU, ON_MODULE };      /* ON_CPU: the variant that it picks */
+enum which { ON_BASE, ON_AVX2, ON_AVXVNNI, ON_AVX512, ON_AMX, ON_CPU, ON_MODULE };  /* ON_CPU: the one that it picks */
 
 struct target {
     const struct sh_backend *b;

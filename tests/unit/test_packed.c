@@ -205,8 +205,8 @@ static void check_alone(const struct tried *c, const struct matrix *x, const str
     matrix_free(c->alone, &to);
 }
 
-/* 200 is more than one round (gemm_packed_lanes.c); only with narrow matrices. The last is more than are sorted
- * together (linear.c); only with columns in another order. */
+/* 200 is more than are taken together (gemm_packed_lanes.c); only with narrow matrices. The last is more than are
+ * sorted together (linear.c); only with columns in another order. */
 static const int row_counts[] = {1, 2, 3, 5, 8, 9, 16, 17, 55, 200, 270};
 enum { N_ROWS = sizeof row_counts / sizeof *row_counts, MOST_COLS_OF_MANY = 256 };
 
@@ -311,9 +311,16 @@ static void packed_base(void) { target_run(ON_BASE, packed); }
 static void packed_avx2(void) { target_run(ON_AVX2, packed); }
 static void packed_avx512(void) { target_run(ON_AVX512, packed); }
 static void packed_amx(void) { target_run(ON_AMX, packed); }
-static void rounded_base(void) { target_run(ON_BASE, may_round); }
-static void rounded_avx2(void) { target_run(ON_AVX2, may_round); }
-static void rounded_avx512(void) { target_run(ON_AVX512, may_round); }
+/* Four tests for each function: the variants whose products of rounded rows differ. */
+#define EACH_ROUNDING(fn)                                               \
+    static void fn##_base(void) { target_run(ON_BASE, fn); }            \
+    static void fn##_avx2(void) { target_run(ON_AVX2, fn); }            \
+    static void fn##_avxvnni(void) { target_run(ON_AVXVNNI, fn); }      \
+    static void fn##_avx512(void) { target_run(ON_AVX512, fn); }
+#define LIST_ROUNDINGS(text, fn) \
+    {text " (base)", fn##_base}, {text " (avx2)", fn##_avx2}, {text " (avxvnni)", fn##_avxvnni}, \
+    {text " (avx512)", fn##_avx512}
+EACH_ROUNDING(may_round)
 static void rounded_words(void) { target_run(ON_AVX512, without_vnni); }
 static void rounded_amx(void) { target_run(ON_AMX, may_round); }
 
@@ -485,9 +492,7 @@ static void largest_sums(const struct target *t)
     target_close(&alone);
     printf("# worst error: %.2f of the limit\n", all.worst);
 }
-static void largest_base(void) { target_run(ON_BASE, largest_sums); }
-static void largest_avx2(void) { target_run(ON_AVX2, largest_sums); }
-static void largest_avx512(void) { target_run(ON_AVX512, largest_sums); }
+EACH_ROUNDING(largest_sums)
 
 /* Row 0 has a NaN, 1 an infinity, 2 nothing but 0, 3 numbers next to the smallest. */
 static void odd_numbers(const struct target *t)
@@ -529,9 +534,7 @@ static void odd_numbers(const struct target *t)
         blocks_free(&b);
     }
 }
-static void odd_base(void) { target_run(ON_BASE, odd_numbers); }
-static void odd_avx2(void) { target_run(ON_AVX2, odd_numbers); }
-static void odd_avx512(void) { target_run(ON_AVX512, odd_numbers); }
+EACH_ROUNDING(odd_numbers)
 
 /* Codes of 8 and 4 bits are the same as from numbers. */
 static void recoded(void)
@@ -578,17 +581,11 @@ int main(void)
                                             {"products with blocks of every format (module)", products_module},
                                             {"codes of few bits are those of the numbers (module)", recoded_module},
                                             {"numbers that are not finite are found", all_finite},
-                                            {"rows may be rounded (base)", rounded_base},
-                                            {"rows may be rounded (avx2)", rounded_avx2},
-                                            {"rows may be rounded (avx512)", rounded_avx512},
+                                            LIST_ROUNDINGS("rows may be rounded", may_round),
                                             {"rows may be rounded (avx512 without VNNI)", rounded_words},
                                             {"rows may be rounded (amx)", rounded_amx},
-                                            {"the largest sums of integers (base)", largest_base},
-                                            {"the largest sums of integers (avx2)", largest_avx2},
-                                            {"the largest sums of integers (avx512)", largest_avx512},
-                                            {"x that is not a number, or next to nothing (base)", odd_base},
-                                            {"x that is not a number, or next to nothing (avx2)", odd_avx2},
-                                            {"x that is not a number, or next to nothing (avx512)", odd_avx512},
+                                            LIST_ROUNDINGS("the largest sums of integers", largest_sums),
+                                            LIST_ROUNDINGS("x that is not a number, or next to nothing", odd_numbers),
                                             {"wide matrices, rows of heads in pairs", wide_and_paired},
                                             {"codes of few bits are those of the numbers", recoded},
                                             {0}};

@@ -17,12 +17,16 @@ static const struct cpu_kernels *find(enum variant v, const char **why)
     if (v == VARIANT_AVX512)
         return cpu_runs_avx512() ? &cpu_kernels_avx512 : NULL;
 #endif
+#ifdef SH_AVXVNNI_VARIANT
+    if (v == VARIANT_AVXVNNI)
+        return cpu_runs_avxvnni() ? &cpu_kernels_avxvnni : NULL;
+#endif
 #ifdef SH_AMX_VARIANT
-    return cpu_runs_amx() ? &cpu_kernels_amx : NULL;
-#else
+    if (v == VARIANT_AMX)
+        return cpu_runs_amx() ? &cpu_kernels_amx : NULL;
+#endif
     *why = "not compiled for this kind of processor";
     return NULL;
-#endif
 }
 
 struct sh_dev *variant_open(enum variant v, int n_threads)
@@ -38,7 +42,7 @@ struct sh_dev *variant_open(enum variant v, int n_threads)
     struct sh_dev *d = sh_backend_cpu.open(&what, &e);
     CU_ASSERT_PTR_NOT_NULL_FATAL(d);
     d->kernels = kernels;
-    if (v == VARIANT_AVX2) {                    /* as on a processor that has no more */
+    if (v == VARIANT_AVX2 || v == VARIANT_AVXVNNI) {    /* as on a processor that has no more */
         d->own_sums = 1;
         d->native_bf16 = 0;
     }

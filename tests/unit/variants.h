@@ -5,13 +5,13 @@
 
 #include "kernels/cpu/cpu.h"
 
-enum variant { VARIANT_BASE, VARIANT_AVX2, VARIANT_AVX512, VARIANT_AMX };
+enum variant { VARIANT_BASE, VARIANT_AVX2, VARIANT_AVXVNNI, VARIANT_AVX512, VARIANT_AMX };
 
 /* The CPU backend opened with this variant's loops. NULL: the running test has been skipped, because
  * the variant was not compiled or the machine has no such instructions. Close with sh_backend_cpu. */
 struct sh_dev *variant_open(enum variant v, int n_threads);
 
-/* Four tests for each function `void fn(enum variant v)`. */
+/* Four tests for each function `void fn(enum variant v)`. (avxvnni has avx2's functions but for packed weights.) */
 #define EACH_VARIANT(fn)                                        \
     static void fn##_base(void) { fn(VARIANT_BASE); }           \
     static void fn##_avx2(void) { fn(VARIANT_AVX2); }           \
