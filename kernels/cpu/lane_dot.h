@@ -7,8 +7,7 @@
  *
  * The sum of a span (with AVX2 alone times its integer scale) is an exact integer below 2^31: the largest is
  * 16 * 32 * 128 * (127 * BASE + 127), of Q6_K. It is rounded once to f32, and these are added in order of the spans, so
- * that a row is the same bits alone and among any others, few or many, from a group or from blocks. (With AVX2,
- * products of more rows than POINTS_MOST_ROWS with lattice points are not taken here: linear.c.) */
+ * that a row is the same bits alone and among any others, few or many, from a group or from blocks. */
 #ifndef SH_KERNELS_CPU_LANE_DOT_H
 #define SH_KERNELS_CPU_LANE_DOT_H
 

@@ -16,7 +16,6 @@ enum {
     MOST_FEW_ROWS_BF16 = 1,             /* ... is faster,                                         */
     MOST_FEW_ROWS_AMX = 32,             /* later where we have tiles,                             */
     MOST_FEW_ROWS_HALVES = 32,          /* or where it would have to widen the weight             */
-    POINTS_MOST_ROWS = 128,             /* of x that meet lattice points as codes with AVX2       */
     SORTED_ROWS = 256,                  /* of x that are put into the order of columns together   */
     MOST_LINEARS = 4                    /* that run together                                      */
 };
@@ -392,9 +391,7 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
     if (is_packed(w))
         plain_at = (struct few_weight){.packed = &w->packed};
     int most = w->codes.at ? panel_rows(w->rows, w->cols) : w->rows;
-    int is_faster_in_f32 = sh_packed_is_points(w->packed.format) && !d->kernels->lanes_by_vnni &&
-                           a->x.rows > POINTS_MOST_ROWS;
-    if (in_lanes(d, w) && !is_faster_in_f32) {
+    if (in_lanes(d, w)) {
         f.packed = &w->packed;
         f.groups = w->groups;
         f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * room +

@@ -93,8 +93,7 @@ static int in_lanes(const struct tried *c)
 static int is_whole(const struct tried *c, int rows)    /* whether x is rounded to integers       */
 {
     const struct sh_dev *d = c->t->d;
-    int is_many = rows > 128 && sh_packed_is_points(c->b->p.format) && !d->kernels->lanes_by_vnni;  /* with AVX2 */
-    int all = in_lanes(c) && !is_many && (c->type != SH_BF16 || !d->native_bf16);
+    int all = in_lanes(c) && (c->type != SH_BF16 || !d->native_bf16);
     return d->rounds_x && sh_packed_is_code(c->b->p.format) &&
            (all || rows <= (in_lanes(c) ? d->kernels->packed_rows : 1));
 }
