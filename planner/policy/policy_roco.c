@@ -85,7 +85,7 @@ static const struct sh_knob knobs[] = {
 
 const struct sh_policy sh_policy_roco = {
     .name = "roco",
-    .summary = "drops the token that received least of those that received attention most evenly",
+    .summary = "drops the token that received least, of those with the steadiest attention",
     .knobs = knobs,
     .needs = SH_NEEDS_SCORES,
     .state_bytes = sizeof(struct state), .arrays = arrays,

@@ -48,11 +48,11 @@ static const struct sh_opt opts[] = {
         "target (default: 0.95)"),
     SH_SECONDS("time", F(live.seconds), 0.001, 1e9, "try no further policy after S seconds (default: all of them)"),
     SH_LIST("policy", F(live.policy), "NAME[:knob=value,...]...", "policy to plan for; with --model, several or all:\n"
-        "the one that needs the fewest tokens is chosen (see --compare;\ndefault: h2o, roco, "
+        "the one that needs the least is chosen (see --compare; default:\nh2o, roco, "
         "scissorhands:counts=rate,drop=1 and window, the first\nthree with recent=0.5)"),
     SH_TEXT("compare", F(compare), "tokens|bytes", "what the chosen policy and allocator need the least of: tokens\n"
-        "(default), or bytes, with what the policy stores for each token; keys\nand values count in 16 bits, or in "
-        "--kv-bits if fewer"),
+        "(default), or bytes, which decide how many requests fit into memory:\nkeys and values in 16 bits, or in "
+        "--kv-bits if fewer, and what the\npolicy stores for each token"),
     SH_LIST("allocator", F(live.allocator), "NAME[:knob=value,...]...", "how the total is split over layers and heads: "
         "uniform (default),\nfunnel (more to late layers), pyramid (more to early layers),\npersistence (more where "
         "measured persistence is low), entropy,\nadakv (within a layer), greedy (by budget curves); with --model\n"

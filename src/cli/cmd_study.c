@@ -48,7 +48,7 @@ static const struct sh_command_step study_steps[] = {
      "--budget 0.5" T, 0},
     {"capacity.txt", "capacity --model %m --gpu %g --length %l --policy-state" T, 0},
     {PLAN_OUTPUT, "plan --model %m %t --length %l %j --search-first %c --target-ppl-increase %p --compare bytes" T
-     " -o %d/plan.json", 0},
+     " -o %d/plan.json --judged %d/judged.jsonl", 0},
     {"simulate.txt", "simulate --model %m --gpu %h --rate %a --prompt %q --output %r %s" T, 0},
     {"report.txt", "report" T " %d/random.db %k --model %m --gpu %g --target-ppl-increase %p "
      "-o %d/report.html", 1},

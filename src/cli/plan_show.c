@@ -231,8 +231,8 @@ void sh_live_plan_show(struct sh_out *o, const struct sh_live_plan *w, const cha
         sh_out_note(o, "%d of %d combinations of policy and allocator were tried in %.0f s (--time).", w->n_tried,
                     w->n_setting, w->a->seconds);
     sh_out_note(o, "The bound holds for texts like those that were judged, not for other kinds or lengths.%s",
-                w->n_judged ? " Bounds in the table above have a higher confidence than the plan, because several are "
-                              "tried." : "");
+                w->n_judged ? " Bounds in the table above, and so the plan's, have a higher confidence, because "
+                              "several are tried." : "");
     sh_out_note(o, "The judged sequences follow from the texts and --seed: the same command%s measures them again.%s",
                 w->a->db ? ", with another --db or none," : "",
                 file ? " shears eval --plan measures the plan on other texts." : "");

@@ -74,11 +74,31 @@ static char *cost(const struct asking *q)
     return all;
 }
 
+static const struct sh_answer_row *chosen_row(const struct sh_answer *a)
+{
+    for (int i = 0; i < a->n_row; i++)
+        if (a->row[i].is_chosen)
+            return &a->row[i];
+    return NULL;
+}
+
+/* " of its tokens (15.2 % of its bytes)"; empty for a number of tokens. */
+static void name_size(const struct sh_answer *a, const struct sh_quality_point *p, char *text, size_t bytes)
+{
+    const struct sh_answer_row *row = chosen_row(a);
+    int is_share = strchr(p->budget, '.') != NULL;
+    if (is_share && row && row->bytes > 0 && a->full_bytes > 0)
+        snprintf(text, bytes, " of its tokens (%.3g %% of its bytes)", 100 * row->bytes / a->full_bytes);
+    else
+        snprintf(text, bytes, "%s", is_share ? " of its tokens" : "");
+}
+
 static void say_small(struct sh_answer *a, const struct asking *q, double asked)
 {
     const struct sh_quality_point *p = q->point;
-    char share[48], *says = cost(q), few[96] = "";
+    char share[48], size[64], *says = cost(q), few[96] = "";
     name_share(p, share, sizeof share);
+    name_size(a, p, size, sizeof size);
     if (!q->plan.path && p->bound <= asked)
         snprintf(few, sizeof few, "; at least %d sequences are needed to show anything, not %d", SH_JUDGED_LEAST,
                  p->sequences ? p->sequences : p->on.texts);
@@ -88,8 +108,8 @@ static void say_small(struct sh_answer *a, const struct asking *q, double asked)
                              q->plan.lacks, few,
                              p->sequences < SH_JUDGED_LEAST ? " Use more text, or a larger --count." : "");
     else
-        a->small = xasprintf("The cache can shrink to %s%s: the perplexity %s (allowed: %.3g %%).", share,
-                             strchr(p->budget, '.') ? " of its tokens" : "", says, 100 * a->target);
+        a->small = xasprintf("The cache can shrink to %s%s: the perplexity %s (allowed: %.3g %%).", share, size,
+                             says, 100 * a->target);
     free(says);
 }
 
@@ -133,19 +153,20 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
 
 static void say_buys(struct sh_answer *a, const struct asking *q)
 {
-    char more[32], full[32];
-    for (int i = 0; i < a->n_row; i++) {
-        const struct sh_answer_row *row = &a->row[i];
-        if (!row->is_chosen || isnan(a->target) || !row->requests || !a->full)
-            continue;
-        grouped(row->requests, more);
-        a->buys = row->requests == a->full
-                      ? xasprintf("On one %s, as many requests of %lld tokens fit at once as with the full cache: %s.",
-                                  a->gpu, q->length, more)
-                      : xasprintf("On one %s, %.1f times as many requests of %lld tokens fit at once: %s instead of "
-                                  "%s.", a->gpu, (double)row->requests / (double)a->full, q->length, more,
-                                  grouped(a->full, full));
-    }
+    char more[32], full[32], even[160] = "";
+    const struct sh_answer_row *row = chosen_row(a);
+    if (!row || isnan(a->target) || !row->requests || !a->full)
+        return;
+    double times = (double)row->requests / (double)a->full;
+    if (row->uniform > row->bytes)
+        snprintf(even, sizeof even, " A server must be able to give each layer and head a size of its own; with one "
+                 "size for all layers, it is %.1f times.", times * row->bytes / row->uniform);
+    grouped(row->requests, more);
+    a->buys = row->requests == a->full
+                  ? xasprintf("On one %s, as many requests of %lld tokens fit at once as with the full cache: %s.",
+                              a->gpu, q->length, more)
+                  : xasprintf("On one %s, up to %.1f times as many requests of %lld tokens fit at once: %s instead of "
+                              "%s.%s", a->gpu, times, q->length, more, grouped(a->full, full), even);
 }
 
 static void say_on(struct sh_answer *a, const struct asking *q)
@@ -187,17 +208,20 @@ static struct sh_capacity_args ask(const struct asking *q)
     return args;
 }
 
-/* Requests that fit with a plan, NULL: with the full cache; 0: none, or not known. */
-static unsigned long long fit(const struct asking *q, const char *plan)
+/* Fills in the requests that fit with a plan, NULL: with the full cache, and their bytes; 0: none, or not known. */
+static void fit(const struct asking *q, const char *plan, struct sh_answer_row *to)
 {
     struct sh_capacity_study s;
     struct sh_err ignored;
     struct sh_capacity_args args = ask(q);
     args.plan = plan;
     args.policy_state = plan != NULL;
-    unsigned long long n = !sh_capacity_study(&s, &args, &ignored) && s.n_row && s.row[0].fits ? s.row[0].max_batch : 0;
+    if (!sh_capacity_study(&s, &args, &ignored) && s.n_row && s.row[0].fits) {
+        to->requests = s.row[0].max_batch;
+        to->bytes = (double)s.row[0].sequence;
+        to->uniform = plan ? (double)s.row[0].uniform : 0;
+    }
     sh_capacity_study_clear(&s);
-    return n;
 }
 
 /* A cost in perplexity of a budget that all heads share, at the length of a request, of this model if there is one. */
@@ -275,7 +299,7 @@ static void fill_rows(struct sh_answer *a, const struct asking *q, const struct 
         to->share = strtod(q->judged.budget, NULL);
         to->increase = q->judged.value;
         to->bound = q->judged.bound;
-        to->requests = fit(q, q->plan.path);
+        fit(q, q->plan.path, to);
         to->is_chosen = 1;
         snprintf(to->label, sizeof to->label, "plan, %.3g %%", 100 * to->share);
         to->policy = sh_quality_policy(&q->judged);
@@ -291,6 +315,7 @@ static void fill_rows(struct sh_answer *a, const struct asking *q, const struct 
         to->increase = row->measured->value;
         to->bound = row->measured->bound;
         to->requests = row->fits ? row->max_batch : 0;
+        to->bytes = (double)row->sequence;
         to->is_chosen = row->measured == q->point;
     }
     qsort(a->row, (size_t)a->n_row, sizeof *a->row, smallest_first);
@@ -372,7 +397,10 @@ static int answer(struct sh_answer *a, struct asking *q, struct sh_err *e)
     args.measured_on = q->text;
     int bad = q->text && sh_capacity_study(&s, &args, e);
     if (!bad) {
-        a->full = fit(q, NULL);
+        struct sh_answer_row full = {0};
+        fit(q, NULL, &full);
+        a->full = full.requests;
+        a->full_bytes = full.bytes;
         decide(a, q, &s);
     }
     sh_capacity_study_clear(&s);

@@ -14,6 +14,7 @@ struct sh_answer_row {                  /* the plan, or a budget with the policy
     double share;                       /* kept of a text of the length that is answered for      */
     double increase, bound;             /* increase of the perplexity and its bound, as shares    */
     unsigned long long requests;        /* requests that fit on the GPU; 0: not known             */
+    double bytes, uniform;              /* cache of a request; if all layers had the largest size, 0: not known */
     int is_chosen;
 };
 
@@ -24,6 +25,7 @@ struct sh_answer {
     struct sh_answer_row *row;          /* [n_row] from the smallest; the last one is the full cache; owned */
     int n_row;
     unsigned long long full;            /* requests that fit with the full cache                  */
+    double full_bytes;                  /* cache of one of these                                  */
     long long length;                   /* tokens of a request                                    */
     char gpu[64];
     int is_planned;                     /* a plan answers                                         */

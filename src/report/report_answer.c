@@ -120,7 +120,7 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
     fprintf(r->to, " Bars are cut off at %.3g %% (»).", 100 * of);
     fputs(" Requests are those that fit at once on one ", r->to);
     sh_html_text(r->to, a->gpu);
-    fputs(", compared with the full cache. What a policy stores next to keys and values is counted.</figcaption>"
+    fputs(", compared with the full cache. They count what the policy stores, too.</figcaption>"
           "</figure>\n", r->to);
 }
 

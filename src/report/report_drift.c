@@ -19,7 +19,6 @@ const struct sh_report_part sh_report_drift = {
     .fill = "drift --model MODEL --db STORE --policy h2o:recent=10 --budget 0.2",
     .says = "Does a replay keep the tokens that a live cache would keep? The Jaccard index is the number of tokens "
             "that both keep, divided by the number that at least one of them keeps: 1 means that both keep the same "
-            "tokens. The first layer sees the same rows in both, so a difference there begins with rounding (by "
-            "the codec, or in sums that are nearly equal); one other eviction then changes those that follow. In later "
-            "layers the live model's own rows also change, "
-            "because the layers below have dropped tokens."};
+            "tokens. The first layer sees the same rows in both, so a difference there begins with rounding (by the "
+            "codec, or in sums that are nearly equal); after one different eviction, later ones differ, too. In later "
+            "layers the live model's own rows also change, because the layers below have dropped tokens."};

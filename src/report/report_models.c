@@ -18,7 +18,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     for (int i = 0; i < r->n_store; i++)
         n += is_trained(&r->store[i]);
     if (n < 2) {
-        char *line = xasprintf("report --db %s OTHER.db... -o report.html", r->store[0].path);
+        char *line = xasprintf("report --db %s OTHER.db -o report.html", r->store[0].path);
         sh_report_say(r, "This page shows one trained model. Add others, such as larger models or earlier "
                          "checkpoints of the same model, to see a trend.");
         sh_report_example(r, line);

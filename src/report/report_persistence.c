@@ -124,10 +124,10 @@ static int write(struct sh_report *r, struct sh_err *e)
     if (!d)
         return sh_report_lacks(r, NULL, e);
     sh_report_say(r, "What share of the tokens that matter late in a text already mattered early? The ratio is that "
-                     "share. Chance is the ratio for tokens drawn at random. Lift is ratio / chance, computed for each "
-                     "head and then averaged, so it is not the quotient of the two means in this table. AUC says how "
-                     "well the number of low scores that a token got early predicts whether it matters late (0.5: not "
-                     "at all). With the paper's literal definition (a score above 1/t, where t is the number of keys "
+                     "share. Chance is the ratio for tokens drawn at random. Lift is ratio / chance, computed for "
+                     "each layer and head and then averaged, so it is not the quotient of the two means in this "
+                     "table. AUC says how well a token's early scores predict whether it matters late (0.5: not at "
+                     "all). With the paper's literal definition (a score above 1/t, where t is the number of keys "
                      "that the query sees; every pair of query and key), nearly every token matters at least once: "
                      "when it is the newest. What an eviction policy can use is persistence beyond recency (a score "
                      "above 5/t, query and key at least 10 tokens apart).");

@@ -102,7 +102,7 @@ static void table(struct sh_report *r, struct sh_figure_data *d, const struct sh
                             "exceed p99",
                             sh_figure_file(sh_result_text(of->row, "model")), sh_result_text(of->row, "gpu"), what);
     const struct sh_report_column columns[] = {
-        SH_COL_SETTING(FILE, "plan", "cache"), SH_COL_METRIC("rate_requests_per_s", "requests/s", 3),
+        SH_COL_SETTING(FILE, "plan", "cache"), SH_COL_METRIC("rate_requests_per_s", "offered requests/s", 3),
         SH_COL_METRIC("throughput_tokens_per_s", "tokens/s", 1),
         SH_COL_VALUE("good_share", "share within the limits", 4, good_share),
         SH_COL_METRIC("max_rate_requests_per_s", "max requests/s within the limits", 3),

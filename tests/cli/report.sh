@@ -191,6 +191,8 @@ if met:
     r = met[0]
     assert links == ["quality", "capacity", "traced"] and f"The cache can shrink to {100 * r['budget']:.3g} % of its tokens" in text, text
     assert f"(allowed: {100 * float(sys.argv[3]):.3g} %)" in text and "times as many requests" in text, text
+    size = float(re.search(r" of its tokens \(([0-9.]+) % of its bytes\)", text).group(1))
+    assert abs(size - 100 * -(-r["budget"] * 60 // 1) / 60) < 0.06, (size, r["budget"])    # a window stores nothing else
     bound = r["ppl_increase_bound"]
     assert (", no increase" if bound < 0 else f"at most {100 * bound:+.2f} %") in text, text
     assert ("with 95 % confidence by at least" in text) == (bound < 0), text

@@ -67,6 +67,23 @@ assert said["ppl_increase_bound"] <= 0.9 and abs(said["share"] - plan["share"]) 
 assert "On one L4" in said["buys"] and "12 sequences of 64 tokens from docs.jsonl" in said["measured"], said
 assert "A plan sets how many tokens" in said["how"] and "The cache can shrink to " in said["answer"] and "(allowed: 90 %)" in said["answer"], said["answer"]
 P
+python - <<'P'
+import json
+plan = json.load(open("out/s/plan.json"))
+plan["budgets"] = [[1, 1], [3, 5]]
+plan["shares"] = [[b / plan["n_token"] for b in row] for row in plan["budgets"]]
+plan |= {"total_tokens": 10, "mean_tokens": 2.5, "share": 2.5 / plan["n_token"]}
+json.dump(plan, open("uneven.json", "w"))
+P
+run report --db out/s/trained.db --plan uneven.json --model model --gpu L4 --target-ppl-increase 90% -q -o out/uneven.html
+holds "  layers of one size: fewer requests, as the largest layer decides" python - <<'P'
+import re
+page = re.sub(r"<[^>]*>", "", open("out/uneven.html").read())
+times, even = map(float, re.search(r"up to ([0-9.]+) times .* one size for all layers, it is ([0-9.]+) times", page).groups())
+assert abs(even / times - 10 / 16) < 0.01, (times, even)
+assert re.search(r"3\.91 % of its tokens \([0-9.]+ % of its bytes\)", page)
+P
+rm out/uneven.html
 holds "  nothing that was traced judges: 6 of 20 texts were, and 12 of the others are judged" python - <<'P'
 lines = open("out/s/plan.txt").read().splitlines()
 assert "--search-first 6 " in lines[0] + " " and "--sequences" not in lines[0], lines[0]
@@ -75,6 +92,7 @@ P
 holds "  the server runs with the plan and its measured quality, and the answer names the budget without a plan" python - <<'P'
 import json, re
 said, plan, served = json.load(open("first.json")), json.load(open("out/s/plan.json")), open("out/s/simulate.txt").read()
+assert "--policy-state" in served and "--compare bytes" in open("out/s/plan.txt").readline()
 assert "--plan out/s/plan.json" in served and "--budget" not in served and "not measured" not in served, served
 assert f"{plan['policy']['name']}: ppl_increase" in served, served
 assert re.search("Without a plan, .*, [0-9.]+ % is the smallest .*, with the policy [a-z0-9-]+, which ", said["how"]), said["how"]
