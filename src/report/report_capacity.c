@@ -22,6 +22,7 @@ struct capacity {
     char **evidence;                    /* [n_evidence] lines that `how` has                       */
     int n_evidence;
     int n_good;                         /* rows of budgets that were measured                      */
+    char plan[320];                     /* budget and policy of the plan that met the quality before, of one text */
     char **command;                     /* [n_command] what repeats them, of each text             */
     int n_command;
 };
@@ -49,11 +50,20 @@ static char *command_of(const struct capacity *c)
     return line;
 }
 
+/* A share of a plan has more digits than tell anything. */
+static const char *name_budget(const char *budget, char to[32])
+{
+    if (!strchr(budget, '.') || strlen(budget) < 8)
+        return budget;
+    snprintf(to, 32, "%.4f", strtod(budget, NULL));
+    return to;
+}
+
 /* text: what it was measured on; NULL: nothing. */
 static void write_row(struct sh_out *o, const char *quality, const struct sh_capacity_row *row, const char *text,
                       int has_figure)
 {
-    char *policy = row->measured ? sh_quality_policy(row->measured) : NULL;
+    char *policy = row->measured ? sh_quality_policy(row->measured) : NULL, budget[32];
     sh_out_item(o);
     if (has_figure)
         sh_out_link(o, "#fig-frontier");
@@ -62,7 +72,7 @@ static void write_row(struct sh_out *o, const char *quality, const struct sh_cap
     sh_out_text(o, "text", "measured on", text);
     sh_out_real(o, "texts", "texts", row->measured ? row->measured->on.texts : (double)NAN, 0);
     sh_out_text(o, "policy", "policy", policy);
-    sh_out_text(o, "budget", "budget", row->budget ? row->budget : "full cache");
+    sh_out_text(o, "budget", "budget", row->budget ? name_budget(row->budget, budget) : "full cache");
     sh_out_int(o, "bytes", "KV bytes per sequence", (long long)row->sequence);
     sh_out_int(o, "batch", "largest batch", (long long)row->max_batch);
     sh_out_real(o, "rate", "max decode tokens/s", row->fits ? row->decode_rate : 0, 0);
@@ -77,10 +87,10 @@ static void write_evidence(struct capacity *c, const struct sh_capacity_row *row
             return;
     c->evidence = xreallocarray(c->evidence, (size_t)c->n_evidence + 1, sizeof *c->evidence);
     c->evidence[c->n_evidence++] = xstrdup(row->evidence);
-    char *policy = sh_quality_policy(row->measured);
+    char *policy = sh_quality_policy(row->measured), budget[32];
     sh_out_item(c->how);
     sh_out_text(c->how, "policy", "policy", policy);
-    sh_out_text(c->how, "budget", "budget", row->budget);
+    sh_out_text(c->how, "budget", "budget", name_budget(row->budget, budget));
     sh_out_text(c->how, "evidence", "evidence", row->evidence);
     free(policy);
 }
@@ -112,12 +122,20 @@ static int meeting(struct capacity *c, const char *db, const char *text, const s
     a.min_recall = q->min_recall;
     a.measured_on = text;
     int bad = sh_capacity_study(&s, &a, &none), n = 0;
-    for (int i = 0; i < s.n_row && !bad; i++)
-        if (sh_quality_has_enough(s.row[i].measured)) {
-            write_row(c->o, q->says, &s.row[i], text, 1);
-            write_evidence(c, &s.row[i]);
-            n++;
-        }
+    char plan[sizeof c->plan] = "";
+    for (int i = 0; i < s.n_row && !bad; i++) {
+        const struct sh_quality_point *p = s.row[i].measured;
+        if (!sh_quality_has_enough(p))
+            continue;
+        n++;
+        if (p->is_plan)
+            snprintf(plan, sizeof plan, "%s %s %s", p->budget, p->policy, p->knobs);
+        if (*plan && !strcmp(plan, c->plan))    /* a stricter quality has it */
+            continue;
+        write_row(c->o, q->says, &s.row[i], text, 1);
+        write_evidence(c, &s.row[i]);
+    }
+    snprintf(c->plan, sizeof c->plan, "%s", plan);
     c->n_good += n;
     sh_capacity_study_clear(&s);
     if (bad && none.is_io)
@@ -148,6 +166,7 @@ static int stated_on(struct capacity *c, const char *db, const char *text, struc
         {"10%", NULL, "perplexity up by at most 10 %"}, {NULL, "0.99", "99 % of attention kept"},
         {NULL, "0.95", "95 % of attention kept"}, {NULL, "0.9", "90 % of attention kept"}};
     int n_quality = (int)(sizeof quality / sizeof *quality), n = 0, n_known = c->n_command;
+    c->plan[0] = '\0';
     snprintf(max_ppl, sizeof max_ppl, "%.6g%%", 100 * c->r->target);
     snprintf(says, sizeof says, "perplexity up by at most %.6g %%", 100 * c->r->target);
     for (int k = c->r->target > 0 ? 0 : 1; k < n_quality && n >= 0; k++) {
