@@ -36,7 +36,7 @@ struct few {                            /* out (+)= act(x w^T + bias), as struct
     const struct sh_packed *packed;     /* instead of both, with f32 x                            */
     const unsigned char *groups;        /* of packed (packed_group.h), or NULL                    */
     float *room;                        /* with codes: scratch [x.rows, few_codes_room]; packed: [threads, */
-                                        /* packed_room]; of gemm_many_rows.c: below               */
+                                        /* packed_room], lanes_room; of gemm_many_rows.c: below   */
     const float *bias;
     enum sh_act act;
     int add;

@@ -2,7 +2,7 @@
 /* Products with packed weights, outputs in lanes (lane_dot.h); those of one row are in gemm_packed_lanes_row.c. A
  * thread takes the codes and scales of WIDE outputs out of their blocks into a cache and multiplies them by tiles of
  * HIGH rows, whose sums stay in registers: for strips of up to STRIP rows slab by slab, so that both fit into the first
- * cache; for more rows with VNNI all inputs of FEW_COLS outputs at once, which other caches hold. */
+ * cache; for more rows SOME runs of FEW_COLS outputs at a time, which the second cache holds. */
 #include "kernels/cpu/lane_dot.h"
 #include "kernels/cpu/variant.h"
 
@@ -202,8 +202,8 @@ TILE(IQ2_S)
 #endif
 #undef TILE
 
-/* Products differ by spans, and by whether something is subtracted; with AVX2 also by whether codes are bytes, and by
- * the parts of a run. */
+/* Products differ by spans, and by whether something is subtracted; with AVX2 alone also by whether codes are bytes,
+ * and by the parts of a run. */
 UNPACK tile_fn *tile_for(enum sh_packing format)
 {
     int is_split = spans_of_run(format) > 1;

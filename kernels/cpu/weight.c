@@ -230,7 +230,7 @@ static void make_blocks(void *arg, int i)
 }
 
 /* A copy of blocks that the checkpoint does not have: in groups, but for products in bf16, which unpack panels of rows
- * and, with VNNI, need no groups for a few. */
+ * and, with AVX-512 VNNI, need no groups for a few. */
 static struct sh_weight *made(struct sh_dev *d, struct sh_weight *w, struct sh_err *e)
 {
     struct sh_packing_shape s = sh_packing_shape(w->packed.format);

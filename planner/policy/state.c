@@ -62,6 +62,13 @@ size_t sh_state_resident_bytes(const struct sh_policy *p, const struct sh_policy
     return p->keeps_all && p->keeps_all(h->knob, h->layer) ? 0 : bytes;
 }
 
+size_t sh_state_of_head(const struct sh_policy_spec *p, int layer, int n_layer, int d_head, int kept, int n_token)
+{
+    struct sh_policy_head h = {.policy = p->policy, .knob = p->knob, .layer = layer, .n_layer = n_layer, .budget = kept,
+                               .capacity = kept, .n_token = n_token, .d_head = d_head};
+    return sh_state_resident_bytes(p->policy, &h);
+}
+
 /* An array without rows: NULL. */
 static void place(void *s, const struct sh_policy *p, const struct sh_policy_head *h)
 {

@@ -12,6 +12,8 @@
 /* Bytes that the state takes here, and that a cache which runs the policy must keep for it. */
 size_t sh_state_bytes(const struct sh_policy *p, const struct sh_policy_head *h);
 size_t sh_state_resident_bytes(const struct sh_policy *p, const struct sh_policy_head *h);
+/* The second of a head that keeps `kept` tokens of n_token, whose keys and values are d_head wide. */
+size_t sh_state_of_head(const struct sh_policy_spec *p, int layer, int n_layer, int d_head, int kept, int n_token);
 
 /* Memory for a state, for free(); NULL: the policy keeps nothing. Restart it before the head's first token. */
 void *sh_state_new(const struct sh_policy *p, const struct sh_policy_head *h);

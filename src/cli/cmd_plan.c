@@ -360,6 +360,8 @@ static int read_live(const struct plan_args *a, struct sh_live_plan_args *live, 
     if ((a->increase != NULL) + !isnan(a->kl) + !isnan(a->exact) + (a->budget != NULL) != 1 || a->plan ||
         a->measured_on || !isnan(a->recall) || !isnan(a->error) || !isnan(a->ppl))
         return sh_misused(e, "plan --model requires exactly one target in the live model or a --budget, and no --plan");
+    if (a->compare && a->budget)
+        return sh_misused(e, "--compare requires a target: with --budget, what settings lose decides");
     if (a->rows || a->error_every)
         return sh_misused(e, "--rows and --error-every are for replays: a live cache has rows of its own");
     if (!live->live.model)

@@ -221,12 +221,15 @@ void sh_live_plan_show(struct sh_out *o, const struct sh_live_plan *w, const cha
         sh_out_real(o, "answer_exact_bound", "at least", w->exact.low, 4);
         sh_out_real(o, "answer_exact_full", "with the full cache", w->full_exact, 4);
     }
+    sh_out_text(o, "compare", "compared by", w->a->by_bytes ? "bytes" : "tokens");
     sh_out_real(o, "bytes_share", "fraction of the bytes", sh_live_bytes_share(w), 4);
     sh_measured_write(&w->on, o);
     sh_plan_show(o, &w->plan);
     show_settings(o, w);
     int left_out = show_left_out(o, w);
     show_judged(o, w);
+    if (sh_live_bytes_share(w) >= 1)
+        sh_out_note(o, "With what the policy stores, the plan needs as many bytes as the full cache, or more.");
     if (w->n_tried + left_out < w->n_setting)
         sh_out_note(o, "%d of %d combinations of policy and allocator were tried in %.0f s (--time).", w->n_tried,
                     w->n_setting, w->a->seconds);

@@ -7,10 +7,10 @@
 python3 - <<'P'
 import random
 r = random.Random(3)
-for name, n in ("texts", 40), ("few", 14), ("one", 1), ("pair", 2):
+for name, n in ("texts", 40), ("few", 14), ("one", 1), ("pair", 2), ("small", 40):
     with open(f"{name}.jsonl", "w") as f:
         for _ in range(n):
-            print([r.randrange(4, 128) for _ in range(40)], file=f)
+            print([r.randrange(4, 40 if name == "small" else 128) for _ in range(40)], file=f)
 P
 model=$checkpoints/opt
 plan() { run plan -q --model "$model" --tokens texts.jsonl --policy h2o:recent=3 --sequences 24 "$@"; }
@@ -112,6 +112,42 @@ for by, policy, key, each in ("tokens", "h2o", "mean_tokens", 36), ("bytes", "wi
     assert best[0][key] == min(x[key] for x in r["searched"] if x["holds"])
     assert best[0]["mean_bytes"] == each * best[0]["mean_tokens"], best
     assert abs(r["bytes_share"] - r["total_tokens"] * each / (8 * 40 * 32)) < 1e-9, r["bytes_share"]
+P
+plan --budget 0.5 --compare bytes
+expect "a comparison without a target" 2 '' '--compare requires a target'
+# In two of four layers of this model only the newest ten tokens are kept; its layers differ in width.
+uneven=$checkpoints/modern/gemma4_kv_heads
+for policy in window h2o:recent=3; do
+    run plan -q --model "$uneven" --tokens small.jsonl --policy $policy --allocator uniform --sequences 20 --budget 0.5 \
+        --kv-bits 16 -o uneven.json --json
+    cp log/out planned.out
+    run eval -q --model "$uneven" --tokens small.jsonl --plan uneven.json --kv-bits 16 --json
+    cp log/out kept.out
+    run eval -q --model "$uneven" --tokens small.jsonl --policy full --kv-bits 16 --json
+    holds "$policy: the share of the bytes is that of the engine's caches, but for positions" python - <<'P'
+import json
+share = json.load(open("planned.out"))["bytes_share"]
+kept, full = (json.load(open(f))["results"][0]["kv_bytes"] for f in ("kept.out", "log/out"))
+assert abs(share - kept / full) < 0.03, (share, kept / full)
+P
+done
+# Keys and values of 8 numbers: codes, and a scale and a zero point for each
+for bits in 8 4; do
+    plan --policy window --budget 0.5 --kv-bits $bits --allocator uniform --json
+    holds "$bits bits: keys and values are rows of their own" python - $bits <<'P'
+import json, sys
+x = next(x for x in json.load(open("log/out"))["searched"] if x["policy"] == "window")
+assert x["mean_bytes"] == x["mean_tokens"] * (2 * int(sys.argv[1]) + 8), x
+P
+done
+run plan -q --model "$checkpoints/modern/paddleocr_vl" --tokens small.jsonl --policy h2o:recent=3 window --allocator uniform \
+    --sequences 18 --target-kl 0.05 --compare bytes --json
+holds "a policy that may keep nearly all is tried" python - <<'P'
+import json
+r = json.load(open("log/out"))
+assert [x["policy"] for x in r["searched"]] == ["h2o", "window"], r["searched"]
+least = min((x for x in r["searched"] if x["holds"]), key=lambda x: x["mean_bytes"])
+assert least["chosen"] and r["compare"] == "bytes", r["searched"]
 P
 plan --target-kl 0.002 --compare size
 expect "an unknown comparison" 2 '' '--compare: unknown value "size", expected one of tokens, bytes'

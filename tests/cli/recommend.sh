@@ -116,6 +116,21 @@ counts_state "simulate with a plan" simulate -q $served --rate 1e6 --plan h2o.js
 counts_state "simulate with a measured budget" simulate -q $served --rate 1e6 --quality-db q.db --max-ppl-increase 1000%
 counts_state "simulated clients" simulate -q $served --concurrency 8 --engine vllm --plan h2o.json
 counts_state "recommend" recommend $tiny --db q.db --max-ppl-increase 1000%
+# Scissorhands' history: a plan for 40 tokens stores less than requests of 4080 tokens need
+run plan -q --db q.db --policy scissorhands:counts=rate,recent=2 --budget 0.6 -o history.json
+run capacity --model "$checkpoints/opt" --gpu L4 --length 4080 --windows ignore --plan history.json --policy-state --json
+state=$(python -c 'import json; print((json.load(open("log/out"))["results"][0]["kv_bytes_per_token_per_gpu"] - 256) // 8)')
+holds "the history is 400 steps long" test "$state" -ge 50
+long="simulate -q --model $checkpoints/opt --gpu L4 --memory 100M --overhead 0 --windows ignore --prompt 4000 --output 80
+    --requests 50 --plan history.json"
+for how in "--rate 1e6" "--concurrency 4 --engine vllm"; do
+    run $long $how --policy-state --json
+    cp log/out policy.out
+    run $long $how --state "$state" --json
+    holds "simulate $how: as much as requests of that length need" cmp log/out policy.out
+done
+run simulate -q $served --rate 1e6 --plan h2o.json --budget 0.5 --policy-state
+expect "a budget of no policy" 2 "" "--policy-state cannot be combined with --budget"
 run recommend $tiny --db q.db --min-recall 0.5
 expect "no budget was measured this way" 1 "" "q.db"
 run recommend $tiny --db q.db --max-ppl-increase 1000% --min-recall 0.5

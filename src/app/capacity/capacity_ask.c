@@ -185,6 +185,9 @@ int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_se
     if (a->policy_state && (a->state || !a->has_plan))
         return a->state ? sh_misused(e, "--state and --policy-state cannot be combined: expected one of them")
                         : sh_misused(e, "--policy-state requires a plan or measured budgets, which name the policy");
+    if (a->policy_state && a->budget)
+        return sh_misused(e, "--policy-state cannot be combined with --budget, which names no policy: use --state "
+                             "BYTES");
     if (!a->budget && !a->has_plan && (a->headroom || a->state))
         return sh_misused(e, "%s requires --budget", a->headroom ? "--headroom" : "--state");
     return 0;

@@ -7,23 +7,19 @@
 #include "src/app/capacity/capacity_ask.h"
 #include "src/app/capacity/capacity_quality.h"
 
-static size_t head_bytes(const struct sh_policy_spec *p, const struct sh_kv_shape *s, int slots, int n_token)
-{
-    struct sh_policy_head h = {.policy = p->policy, .knob = p->knob, .n_layer = s->f.layers, .budget = slots,
-                               .capacity = slots, .n_token = n_token, .d_head = sh_kv_shape_most(s).width};
-    return sh_state_resident_bytes(p->policy, &h);
-}
-
 static int whole(double tokens)
 {
     return tokens >= 1 ? (int)fmin(ceil(tokens), 1 << 30) : 1;
 }
 
+/* Layers may differ: some policies keep all tokens, and so no state, in the first ones. */
 uint64_t sh_capacity_policy_state(const struct sh_policy_spec *p, const struct sh_kv_shape *s, double kept,
                                   uint64_t length)
 {
-    size_t slots = (size_t)whole(kept);
-    return (head_bytes(p, s, (int)slots, whole((double)length)) + slots - 1) / slots;
+    size_t bytes = 0, slots = (size_t)whole(kept) * (size_t)s->f.layers;
+    for (int l = 0; l < s->f.layers; l++)
+        bytes += sh_state_of_head(p, l, s->f.layers, sh_kv_shape_most(s).width, whole(kept), whole((double)length));
+    return slots ? (bytes + slots - 1) / slots : 0;
 }
 
 uint64_t sh_capacity_plan_state(const struct sh_plan *p, const struct sh_kv_shape *s, uint64_t length)
@@ -33,7 +29,7 @@ uint64_t sh_capacity_plan_state(const struct sh_plan *p, const struct sh_kv_shap
     for (int l = 0; l < p->n_layer; l++)
         for (int h = 0; h < p->heads[l]; h++) {
             int kept = sh_plan_tokens(p, l, h, n_token);
-            bytes += head_bytes(&p->policy, s, kept, n_token);
+            bytes += sh_state_of_head(&p->policy, l, p->n_layer, sh_kv_shape_most(s).width, kept, n_token);
             slots += (size_t)kept;
         }
     return slots ? (bytes + slots - 1) / slots : 0;

@@ -374,9 +374,8 @@ static int cannot_try(struct sh_live_plan *w, struct sh_live_setting *s, int lim
     if (w->a->budget && sh_live_given_mean(w, s, e) < 0)
         return -1;
     if (!w->a->budget && w->setting[w->best].meets && least > limit)
-        s->left_out = xasprintf("it keeps at least %d tokens a head, and %s %d", least,
-                                w->a->by_bytes ? "the bytes of the best one so far hold"
-                                               : "the best one so far needs", limit);
+        s->left_out = xasprintf("it keeps at least %d tokens a head, and the best one so far needs %s%d", least,
+                                w->a->by_bytes ? "the bytes of " : "", limit);
     return s->left_out ? 1 : sh_live_evidence(w, s, e) ? -1 : s->left_out || lacks_evidence(w, s);
 }
 
@@ -386,10 +385,10 @@ static int search(struct sh_live_plan *w, struct sh_err *e)
         struct sh_live_setting *s = &w->setting[i], *best = &w->setting[w->best];
         if (w->n_tried && w->a->seconds > 0 && sh_now_s() - w->began_s > w->a->seconds)
             break;
-        int limit = sh_live_limit(w, s), left = cannot_try(w, s, limit, e);
+        int left = cannot_try(w, s, sh_live_limit(w, s), e);
         if (left > 0)
             continue;
-        if (left < 0 || search_with(w, s, limit, e)) {
+        if (left < 0 || search_with(w, s, sh_live_limit(w, s), e)) {
             char *name = sh_live_setting_name(s);
             sh_err_prefix(e, "%s", name);
             free(name);

@@ -122,7 +122,7 @@ int sh_live_evidence(struct sh_live_plan *w, struct sh_live_setting *s, struct s
 void sh_live_rows_drop(struct sh_live_plan *w);
 
 /* live_probe.c: measures the losses of layers that the allocator `loss` divides by, and gives them to s->allot. Or says
- * in s->left_out why not: the policy is not expected to need fewer tokens than the best setting so far. */
+ * in s->left_out why not: the policy is not expected to need less than the best setting so far. */
 int sh_live_probe(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_err *e);
 /* Measures layers about what they get with s->mean tokens, where they were not. *changes: they get other shares now. */
 int sh_live_probe_more(struct sh_live_plan *w, struct sh_live_setting *s, int *changes, struct sh_err *e);
@@ -136,7 +136,8 @@ int sh_live_search(struct sh_live_plan *w, struct sh_live_setting *s, int limit,
 int sh_live_given_mean(const struct sh_live_plan *w, const struct sh_live_setting *s, struct sh_err *e);
 int sh_live_meets(const struct sh_live_plan *w, const struct sh_mean_bound *b);
 
-/* live_bytes.c: bytes of a KV head, on average, with `mean` tokens: keys, values and what the policy stores. */
+/* live_bytes.c: bytes of a KV head, on average, with `mean` tokens: keys, values and what the policy stores, as the
+ * allocator divides them. */
 double sh_live_bytes(const struct sh_live_plan *w, const struct sh_live_setting *s, int mean);
 /* Those of the plan as a share of the full cache, which has no policy. */
 double sh_live_bytes_share(const struct sh_live_plan *w);

@@ -96,7 +96,7 @@ static int look_at(struct sh_live_plan *w, struct sh_live_setting *s, struct sh_
  * tokens, these alone. */
 static int find_range(struct sh_live_plan *w, struct sh_live_setting *s, int limit, int *fails, struct sh_err *e)
 {
-    int mean[GRID], is_first = limit >= w->n_token;
+    int mean[GRID], is_first = !w->setting[w->best].meets;
     int n = falling(s, is_first ? 0.92 * w->n_token : limit, 0.72, mean), bad = 0;
     s->mean = mean[0];
     if (!is_first)

@@ -105,7 +105,11 @@ static int open_server(struct sh_sim_study *s, const struct sh_clock_layout *l, 
     if (plan < 0)
         return 0;
     const struct sh_plan *p = &s->plan[plan];
-    sh_capacity_add_state(&a->capacity, p, NULL, &s->model, (uint64_t)p->n_token, &v->ask.rule);
+    enum { SOME = 1000 };               /* generated requests that tell how long the longest one is */
+    s->source.requests = a->requests ? a->requests : SOME;
+    if (a->capacity.policy_state && sh_sim_longest(s, e))
+        return -1;
+    sh_capacity_add_state(&a->capacity, p, NULL, &s->model, s->longest, &v->ask.rule);
     return sh_capacity_plan(p, a->plan.at[plan], &s->model, l->tp, &v->ask.rule, e);
 }
 

@@ -19,8 +19,8 @@ static int check(const struct sh_capacity_args *a, struct sh_err *e)
 }
 
 /* A budget in tokens holds only up to the length of the texts that it was measured on, and a model to its context
- * length. */
-static int find_longest(struct sh_sim_study *s, struct sh_err *e)
+ * length; what a policy stores may depend on it. */
+int sh_sim_longest(struct sh_sim_study *s, struct sh_err *e)
 {
     struct sh_workload *w = sh_sim_source_again(&s->source, e);
     struct sh_request r;
@@ -40,7 +40,7 @@ int sh_sim_quality(struct sh_sim_study *s, struct sh_err *e)
     int n;
     if (check(a, e))
         return -1;
-    if ((a->db || s->model.f.max_pos) && find_longest(s, e))
+    if ((a->db || a->policy_state || s->model.f.max_pos) && sh_sim_longest(s, e))
         return -1;
     if (!a->db)
         return 0;

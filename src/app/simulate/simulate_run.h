@@ -88,6 +88,8 @@ void sh_sim_study_clear(struct sh_sim_study *s);
 
 /* The smallest measured budget for each cache format, as shears capacity chooses it for the longest request. */
 int sh_sim_quality(struct sh_sim_study *s, struct sh_err *e);
+/* Sets s->longest: tokens of the longest request of its source. */
+int sh_sim_longest(struct sh_sim_study *s, struct sh_err *e);
 
 /* A server with that cache is set up. */
 int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *v, struct sh_sim_server *to,
