@@ -65,6 +65,20 @@ static void put_bounded(FILE *to, const struct sh_answer_row *row)
     put_change(to, row->bound);
 }
 
+/* "h2o:recent=0.5", which may be broken after its name and its knobs. */
+static void put_policy(FILE *to, const char *policy)
+{
+    while (*policy) {
+        size_t n = strcspn(policy, ":,");
+        n += policy[n] != 0;
+        char *part = xasprintf("%.*s", (int)n, policy);
+        sh_html_text(to, part);
+        fputs(policy[n] ? "<wbr>" : "", to);
+        free(part);
+        policy += n;
+    }
+}
+
 static void bar(const struct sh_report *r, const struct sh_answer *a, const struct sh_answer_row *row, double of)
 {
     double fits = row->requests && a->full ? (double)row->requests / (double)a->full : 0;
@@ -73,7 +87,7 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
     put_words(r->to, row->label);
     if (row->policy) {
         fputs("<span class=\"with\">", r->to);
-        sh_html_text(r->to, row->policy);
+        put_policy(r->to, row->policy);
         fputs("</span>", r->to);
     }
     fputs("</th><td class=\"track\"><div>", r->to);

@@ -27,7 +27,7 @@ static const char sh_report_style[] =
     ".bars .track{width:45%;padding-right:1rem}\n"
     ".bars .track div{position:relative;height:1.1rem;background:var(--box)}\n"
     ".bars i{position:absolute;top:0;bottom:0;left:0}.bars .seen{background:var(--link)}\n"
-    ".bars tbody th{overflow-wrap:anywhere}\n"
+    ".bars tbody th{overflow-wrap:break-word}\n"
     ".bars .with{display:block;font-weight:400;font-size:.75rem;line-height:1;color:var(--soft)}\n"
     ".bars .is .track div{background:var(--paper)}\n"
     ".bars .most{background:var(--link);opacity:.5}.bars .limit{width:3px;background:var(--warn);"

@@ -109,7 +109,7 @@ enum { SPARSER = 1 };
  * largest of each run becoming `to`: runs of 32, or any numbers of the row where columns are in another order. */
 static void read_row(const struct tried *c, const struct matrix *x, int row, double *factor, double *off)
 {
-    double largest = in_lanes(c) && !c->t->d->kernels->lanes_by_vnni ? 32512 : 32639;   /* by AVX2 at least this */
+    double largest = in_lanes(c) && !strcmp(c->t->d->kernels->name, "avx2") ? 32512 : 32639;    /* at least this */
     int in = x->m.cols, whole = is_whole(c, x->m.rows), run = c->b->columns ? in : 32;
     for (int k = 0; k < in; k++)
         factor[k] = matrix_at(x, row, k);
