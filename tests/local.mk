@@ -179,7 +179,7 @@ contract_sources = %D%/unit/backends.c %D%/unit/backends.h %D%/unit/variants.c %
 contract_libs    = $(kernel_libs) libtap.a $(CUNIT_LIBS) -ldl -lpthread -lm
 contract_tests   = %D%/unit/test_backend %D%/unit/test_linear %D%/unit/test_rows %D%/unit/test_positions \
 	%D%/unit/test_attend %D%/unit/test_record %D%/unit/test_weight_bits %D%/unit/test_few %D%/unit/test_waits \
-	%D%/unit/test_packed %D%/unit/test_scan %D%/unit/test_lru
+	%D%/unit/test_packed %D%/unit/test_packed_rows %D%/unit/test_scan %D%/unit/test_lru
 unit_tests      += $(contract_tests)
 tests_unit_test_backend_SOURCES   = %D%/unit/test_backend.c $(contract_sources)
 tests_unit_test_backend_LDADD     = $(contract_libs)
@@ -192,6 +192,8 @@ tests_unit_test_few_SOURCES = %D%/unit/test_few.c $(contract_sources)
 tests_unit_test_few_LDADD   = $(contract_libs)
 tests_unit_test_packed_SOURCES = %D%/unit/test_packed.c %D%/unit/blocks.c %D%/unit/blocks.h $(contract_sources)
 tests_unit_test_packed_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS) $(PCRE2_LIBS)
+tests_unit_test_packed_rows_SOURCES = %D%/unit/test_packed_rows.c %D%/unit/blocks.c %D%/unit/blocks.h $(contract_sources)
+tests_unit_test_packed_rows_LDADD   = $(tests_unit_test_packed_LDADD)
 tests_unit_test_weight_bits_SOURCES = %D%/unit/test_weight_bits.c $(contract_sources)
 tests_unit_test_weight_bits_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS) $(PCRE2_LIBS)
 tests_unit_test_scan_SOURCES      = %D%/unit/test_scan.c $(contract_sources)

@@ -82,7 +82,10 @@ static void details(struct sh_out *o, const struct sh_capacity_row *r)
         sh_out_int(o, "lora_bytes_per_gpu", "adapters", shown(r->lora));
     sh_out_int(o, "max_budget_tokens", "max. budget", shown(r->max_budget));
     sh_out_int(o, "max_batch_with_prompt", "with a prompt", shown(r->with_prompt));
-    sh_out_int(o, "kv_uniform_bytes_per_sequence_per_gpu", "KV, uniform", shown(r->uniform));
+    if (r->uniform)
+        sh_out_int(o, "kv_uniform_bytes_per_sequence_per_gpu", "KV, uniform", shown(r->uniform));
+    else
+        sh_out_text(o, "kv_uniform_bytes_per_sequence_per_gpu", "KV, uniform", NULL);
     sh_out_int(o, "kv_scattered_bytes_per_sequence_per_gpu", "KV, scattered", shown(r->scattered));
     sh_out_real(o, "time_per_token_s", "s per token", r->decode_s, 5);
     sh_out_real(o, "time_to_first_token_s", "s to the first", r->prefill_s, 4);

@@ -93,12 +93,12 @@ static void terms(struct sh_out *o, const struct sh_capacity_answer *a, const st
     board_terms(o, a);
     weight_terms(o, a, g);
     cache_terms(o, a, r);
-    if (a->budget && !(a->measured && a->measured->is_plan)) {  /* of a plan in a store only the mean is known */
+    if (a->budget && r->uniform)
         size(o, "if all layers had the largest size", (double)r->uniform,
              "per sequence, in a runtime with one size for all layers");
+    if (a->budget)
         size(o, "if pages are not compacted", (double)r->scattered,
              "expected with evicted tokens scattered over pages");
-    }
     sh_out_end(o);
 }
 

@@ -50,12 +50,12 @@ static char *command_of(const struct capacity *c)
     return line;
 }
 
-/* A share of a plan has more digits than tell anything. */
-static const char *name_budget(const char *budget, char to[32])
+/* The share of a plan has more digits than tell anything. */
+static const char *name_budget(const struct sh_capacity_row *row, char to[32])
 {
-    if (!strchr(budget, '.') || strlen(budget) < 8)
-        return budget;
-    snprintf(to, 32, "%.4f", strtod(budget, NULL));
+    if (!row->measured || !row->measured->is_plan)
+        return row->budget;
+    snprintf(to, 32, "%.4f", strtod(row->budget, NULL));
     return to;
 }
 
@@ -72,7 +72,7 @@ static void write_row(struct sh_out *o, const char *quality, const struct sh_cap
     sh_out_text(o, "text", "measured on", text);
     sh_out_real(o, "texts", "texts", row->measured ? row->measured->on.texts : (double)NAN, 0);
     sh_out_text(o, "policy", "policy", policy);
-    sh_out_text(o, "budget", "budget", row->budget ? name_budget(row->budget, budget) : "full cache");
+    sh_out_text(o, "budget", "budget", row->budget ? name_budget(row, budget) : "full cache");
     sh_out_int(o, "bytes", "KV bytes per sequence", (long long)row->sequence);
     sh_out_int(o, "batch", "largest batch", (long long)row->max_batch);
     sh_out_real(o, "rate", "max decode tokens/s", row->fits ? row->decode_rate : 0, 0);
@@ -90,7 +90,7 @@ static void write_evidence(struct capacity *c, const struct sh_capacity_row *row
     char *policy = sh_quality_policy(row->measured), budget[32];
     sh_out_item(c->how);
     sh_out_text(c->how, "policy", "policy", policy);
-    sh_out_text(c->how, "budget", "budget", name_budget(row->budget, budget));
+    sh_out_text(c->how, "budget", "budget", name_budget(row, budget));
     sh_out_text(c->how, "evidence", "evidence", row->evidence);
     free(policy);
 }

@@ -154,6 +154,7 @@ import json
 want, = json.load(open("plan8.json"))["results"]
 found = [r for r in json.load(open("log/out"))["results"] if abs(r["measured_value"] - want["ppl_increase"]) < 1e-9]
 assert len(found) == 1 and "divided by a plan" in found[0]["evidence"], found
+assert found[0]["kv_uniform_bytes_per_sequence_per_gpu"] is None, found     # a store has only the plan's mean
 assert abs(float(found[0]["budget"]) - 0.6) < 0.01
 P
 run eval -q --model "$checkpoints/opt" --tokens tokens.jsonl --policy h2o --budget 0.9 --db q8.db

@@ -57,6 +57,16 @@ void target_sync(const struct target *t);
     {text " (amx)", fn##_amx}, \
     {text " (module)", fn##_module}
 
+/* The same for the variants whose products of rounded rows differ. */
+#define EACH_ROUNDING(fn)                                               \
+    static void fn##_base(void) { target_run(ON_BASE, fn); }            \
+    static void fn##_avx2(void) { target_run(ON_AVX2, fn); }            \
+    static void fn##_avxvnni(void) { target_run(ON_AVXVNNI, fn); }      \
+    static void fn##_avx512(void) { target_run(ON_AVX512, fn); }
+#define LIST_ROUNDINGS(text, fn) \
+    {text " (base)", fn##_base}, {text " (avx2)", fn##_avx2}, {text " (avxvnni)", fn##_avxvnni}, \
+    {text " (avx512)", fn##_avx512}
+
 /* A matrix on the device and what the host last knew of it. Its rows lie `gap` elements further apart
  * than they are long. All of a new one, and always what lies between the rows, is 0xff bytes (NaN in
  * all formats): what is read or written by mistake shows. */

@@ -182,8 +182,6 @@ static void check_alone(const struct tried *c, const struct matrix *x, const str
     int most = c->t->d->kernels->packed_rows, rows = x->m.rows <= most ? 1 + c->t->d->rounds_x : most + 1;
     if (is_whole(c, x->m.rows) || c->b->p.format == SH_PACKED_OTHER)
         rows = 1;
-    else if (x->m.rows > 128 && sh_packed_is_points(c->b->p.format) && in_lanes(c))
-        rows = 129;
     struct matrix one = matrix_new(c->alone, c->type, rows, c->b->p.cols, 0);
     struct matrix to = matrix_new(c->alone, SH_F32, rows, c->b->p.rows, 0);
     for (int r = 0; r < rows; r++)
@@ -310,15 +308,6 @@ static void packed_base(void) { target_run(ON_BASE, packed); }
 static void packed_avx2(void) { target_run(ON_AVX2, packed); }
 static void packed_avx512(void) { target_run(ON_AVX512, packed); }
 static void packed_amx(void) { target_run(ON_AMX, packed); }
-/* Four tests for each function: the variants whose products of rounded rows differ. */
-#define EACH_ROUNDING(fn)                                               \
-    static void fn##_base(void) { target_run(ON_BASE, fn); }            \
-    static void fn##_avx2(void) { target_run(ON_AVX2, fn); }            \
-    static void fn##_avxvnni(void) { target_run(ON_AVXVNNI, fn); }      \
-    static void fn##_avx512(void) { target_run(ON_AVX512, fn); }
-#define LIST_ROUNDINGS(text, fn) \
-    {text " (base)", fn##_base}, {text " (avx2)", fn##_avx2}, {text " (avxvnni)", fn##_avxvnni}, \
-    {text " (avx512)", fn##_avx512}
 EACH_ROUNDING(may_round)
 static void rounded_words(void) { target_run(ON_AVX512, without_vnni); }
 static void rounded_amx(void) { target_run(ON_AMX, may_round); }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/app/capacity/capacity_quality.h"
+
 static uint64_t batch_in(double room, const struct sh_kv_bytes *kv, int ep)
 {
     double rest = room - (double)kv->prefix;
@@ -93,7 +95,8 @@ void sh_capacity_row(const struct sh_capacity_answer *a, struct sh_capacity_row 
         .shortfall = c->shortfall, .unfit = c->unfit, .fits = !c->unfit, .batch = c->batch, .max_batch = c->max_batch,
         .max_length = c->max_length, .token = g->kv.token, .sequence = g->kv.sequence, .prefix = g->kv.prefix,
         .states = g->kv.states, .lora = g->lora, .fixed = c->fixed, .further = c->further, .max_budget = c->max_budget,
-        .with_prompt = c->with_prompt, .uniform = c->uniform, .scattered = c->scattered, .decode_s = c->decode_s,
+        .with_prompt = c->with_prompt, .uniform = a->measured && a->measured->is_plan ? 0 : c->uniform,
+        .scattered = c->scattered, .decode_s = c->decode_s,
         .decode_rate = c->decode_rate, .prefill_s = c->prefill_s, .prefill_rate = c->prefill_rate,
         .cache_share = c->cache_share, .bound = c->unfit ? "memory" : sh_bound_names[c->step.bound],
         .prefill_bound = c->unfit ? "memory" : sh_bound_names[c->prompt.bound], .priced = a->price >= 0,

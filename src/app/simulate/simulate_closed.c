@@ -105,12 +105,10 @@ static int open_server(struct sh_sim_study *s, const struct sh_clock_layout *l, 
     if (plan < 0)
         return 0;
     const struct sh_plan *p = &s->plan[plan];
-    enum { SOME = 1000 };               /* generated requests that tell how long the longest one is */
-    s->source.requests = a->requests ? a->requests : SOME;
-    if (a->capacity.policy_state && sh_sim_longest(s, e))
+    if (sh_capacity_plan(p, a->plan.at[plan], &s->model, l->tp, &v->ask.rule, e))
         return -1;
     sh_capacity_add_state(&a->capacity, p, NULL, &s->model, s->longest, &v->ask.rule);
-    return sh_capacity_plan(p, a->plan.at[plan], &s->model, l->tp, &v->ask.rule, e);
+    return 0;
 }
 
 /* prefill: the server that reads prompts; NULL: the same one. */
@@ -179,7 +177,9 @@ static int read_plans(struct sh_sim_study *s, struct sh_err *e)
     for (int i = 0; i < s->args->plan.n; i++)
         if (sh_plan_read(&s->plan[i], s->args->plan.at[i], e))
             return -1;
-    return 0;
+    enum { SOME = 1000 };               /* generated requests that tell how long the longest one is */
+    s->source.requests = s->args->requests ? s->args->requests : SOME;
+    return s->args->capacity.policy_state ? sh_sim_longest(s, e) : 0;
 }
 
 int sh_closed_run(struct sh_sim_study *s, struct sh_closed *out, struct sh_err *e)

@@ -117,7 +117,8 @@ int sh_sim_server_open(const struct sh_sim_study *s, const struct sh_sim_cache *
               (v->plan && sh_capacity_plan(v->plan, v->path, &s->model, q.tp, &ask.rule, e));
     if (!v->plan && !v->budget)
         ask.rule.state = ask.rule.headroom = 0;         /* these belong to a policy */
-    sh_capacity_add_state(&s->args->capacity, v->plan, v->measured, &s->model, s->longest, &ask.rule);
+    if (!bad)
+        sh_capacity_add_state(&s->args->capacity, v->plan, v->measured, &s->model, s->longest, &ask.rule);
     ask.ep = 1;                         /* an engine's is its clock's                             */
     bad = bad || (s->ask.prefix.block && sh_sim_prefix_suits(&ask, e));
     if (bad || sh_sim_cost(&ask, &s->efficiency, &to->cost, e) || (s->has_engine && set_clock(s, &q, to, e))) {

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of many rows with packed weights, in parts of rows and of inputs (kernels/cpu/gemm_packed_lanes.c): each row
+ * is the same bits as alone, where it is rounded to integers. test_packed compares smaller ones with exact sums. */
+#include "src/base/mem.h"
+#include "tests/tap.h"
+#include "tests/unit/backends.h"
+#include "tests/unit/blocks.h"
+#include "tests/unit/variants.h"
+
+/* One thread has enough outputs to take as many rows together as it ever does; the last row is alone in a part. 0: rows
+ * are not rounded in this format. */
+static int in_parts(const struct target *t, const struct block_format *format)
+{
+    enum { ROWS = 577, OUT = 300, COLS = 2304 };
+    struct sh_err e = {.text = ""};
+    struct blocks b;
+    blocks_make(&b, format, OUT, COLS, 0, -1);
+    struct sh_weight *w = t->b->packed(t->d, &b.p, SH_F32, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    int is_rounded = sh_packed_is_code(b.p.format) && (t->b->settle(t->d, w) || t->d->kernels->lanes_by_vnni ||
+                                                       b.p.blocks || sh_packed_is_points(b.p.format));
+    struct matrix x = matrix_new(t, SH_F32, ROWS, COLS, 0), out = matrix_new(t, SH_F32, ROWS, OUT, 0);
+    struct matrix one = matrix_new(t, SH_F32, 1, COLS, 0), to = matrix_new(t, SH_F32, 1, OUT, 0);
+    matrix_normal(t, &x, 1, 1);
+    t->b->linear(t->d, &(struct sh_linear){.out = out.m, .x = x.m, .w = w});
+    matrix_get(t, &out);
+    for (int row = 0; row < ROWS && is_rounded; row += 48) {
+        int wrong = 0;
+        for (int k = 0; k < COLS; k++)
+            matrix_set(&one, 0, k, matrix_at(&x, row, k));
+        matrix_put(t, &one);
+        t->b->linear(t->d, &(struct sh_linear){.out = to.m, .x = one.m, .w = w});
+        matrix_get(t, &to);
+        for (int o = 0; o < OUT; o++)
+            wrong += matrix_at(&to, 0, o) != matrix_at(&out, row, o);
+        if (wrong)
+            printf("# %s: row %d of %d has %d other numbers\n", b.type->name, row, ROWS, wrong);
+        CU_ASSERT(!wrong);
+    }
+    matrix_free(t, &x);
+    matrix_free(t, &out);
+    matrix_free(t, &one);
+    matrix_free(t, &to);
+    t->b->drop(t->d, w);
+    blocks_free(&b);
+    return is_rounded;
+}
+
+static void many_rows(const struct target *t)
+{
+    struct target one;
+    int n = 0;
+    if (target_open(&one, t->which, 1))
+        return;
+    one.d->rounds_x = 1;
+    if (!one.d->kernels->packed_lanes || (one.d->kernels->lanes_by_vnni && !one.d->has_vnni))
+        tap_skip("many rows are multiplied in f32");
+    else {
+        for (int f = 0; f < N_BLOCK_FORMAT; f += 3)
+            n += in_parts(&one, &block_formats[f]);
+        CU_ASSERT(n >= 8);
+    }
+    target_close(&one);
+}
+EACH_ROUNDING(many_rows)
+
+int main(void)
+{
+    static const struct tap_test tests[] = {LIST_ROUNDINGS("more rows than are taken together", many_rows), {0}};
+    return tap_run("packed_rows", tests);
+}
