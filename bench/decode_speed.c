@@ -77,7 +77,7 @@ static void read_memory(int n_thread)
 struct bench {
     const char *model, *policy, *budget;
     enum sh_type dtype;
-    int weight_bits, kv_bits, batch, prompt, n, repeat;
+    int weight_bits, kv_bits, batch, prompt, n, repeat, activation_bits;
     struct sh_resident *resident;
     struct sh_session *session;
     int32_t *tokens, *next;
@@ -89,7 +89,7 @@ static void open_all(struct bench *b)
 {
     struct sh_err e;
     const struct sh_backend *backend = sh_backend_find("cpu", &e);
-    struct sh_open what = {.n_threads = omp_get_max_threads(), .rounds_x = 1};
+    struct sh_open what = {.n_threads = omp_get_max_threads(), .x_bits = b->activation_bits};
     struct sh_resident_setup setup = {.backend = backend, .device = backend->open(&what, &e),
                                       .model = sh_model_open(b->model, &e), .dtype = b->dtype,
                                       .weight_bits = b->weight_bits, .rows = 1024, .positions = b->prompt + b->n};
@@ -199,15 +199,16 @@ int main(int argc, char **argv)
         read_memory(number(argv[2]));
         return 0;
     }
-    if (argc != 11) {
+    if (argc != 11 && argc != 12) {
         fprintf(stderr, "usage: decode_speed read THREADS | "
                         "MODEL DTYPE WEIGHT_BITS KV_BITS BATCH PROMPT N POLICY BUDGET "
-                "REPEAT\n");
+                "REPEAT [ACTIVATION_BITS]\n");
         return 2;
     }
     struct bench b = {.model = argv[1], .dtype = type_of(argv[2]), .weight_bits = number(argv[3]),
                       .kv_bits = number(argv[4]), .batch = number(argv[5]), .prompt = number(argv[6]),
-                      .n = number(argv[7]), .policy = argv[8], .budget = argv[9], .repeat = number(argv[10])};
+                      .n = number(argv[7]), .policy = argv[8], .budget = argv[9], .repeat = number(argv[10]),
+                      .activation_bits = argc > 11 ? number(argv[11]) : 16};
     struct sh_policy_spec spec;
     size_t batch = (size_t)b.batch;
     open_all(&b);

@@ -235,14 +235,14 @@ def side_by_side(a, folder, ggufs):
 
 
 class Packed:
-    """shears on a GGUF file, with the kernels that SH_KERNELS names and activations of a type."""
+    """shears on a GGUF file, with the kernels that SH_KERNELS names and activations of a type and of so many bits."""
 
-    def __init__(self, a, path, kernels, dtype):
-        self.a, self.path, self.kernels, self.dtype = a, path, kernels, dtype
+    def __init__(self, a, path, kernels, dtype, bits):
+        self.a, self.path, self.kernels, self.dtype, self.bits = a, path, kernels, dtype, bits
 
     def ask(self, batch, prompt, n):
         env = dict(os.environ, OMP_NUM_THREADS=str(self.a.threads), **({"SH_KERNELS": self.kernels} if self.kernels else {}))
-        args = (self.path, self.dtype, 16, 16, batch, prompt, n, "full", "1.0", 2)
+        args = (self.path, self.dtype, 16, 16, batch, prompt, n, "full", "1.0", 2, self.bits)
         return json.loads(subprocess.run([self.a.program, *map(str, args)], check=True, env=env,
                                          stdout=subprocess.PIPE).stdout)
 
@@ -274,8 +274,8 @@ def formats(a, ggufs):
     rows = []
     for kind, path in ggufs.items():
         engines = {} if os.path.isdir(path) else {"llama.cpp": Apart(a, "llama.cpp", kind)}
-        engines |= {", ".join(filter(None, ("shears", k, d if d != "f32" else ""))): Packed(a, path, k, d)
-                    for k in a.kernels for d in a.dtypes}
+        engines |= {", ".join(filter(None, ("shears", k, d if d != "f32" else "", b if b != "16" else ""))):
+                    Packed(a, path, k, d, b) for k in a.kernels for d in a.dtypes for b in a.activation_bits}
         best, batch, speed = {}, {}, 0
         for _ in range(a.rounds):
             for name, engine in engines.items():
@@ -318,6 +318,8 @@ def main():
     p.add_argument("--kernels", nargs="+", default=[""], help="values of SH_KERNELS for the part formats")
     p.add_argument("--dtypes", nargs="+", default=["f32"], choices=("f32", "bf16"),
                    help="of activations, for shears in the part formats; llama.cpp chooses its own")
+    p.add_argument("--activation-bits", nargs="+", default=["16"], choices=("32", "16", "8"),
+                   help="of activations that meet packed weights, for the part formats")
     p.add_argument("--policies", nargs="+", default=POLICIES, help="of the long text; the first keeps everything")
     p.add_argument("--engine", nargs=2, metavar=("NAME", "WEIGHTS"), help="one of the others once; what a run starts")
     p.add_argument("--against", nargs="+", choices=("PyTorch", "llama.cpp"), default=["PyTorch", "llama.cpp"])

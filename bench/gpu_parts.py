@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 # make check-gpu's programs (tests/local.mk), what takes least first; without test_few, which tries the CPU
 # alone, and test_waits, which needs the emulated device.
-TESTS = ("test_backend", "test_positions", "test_forward", "test_weight_bits", "test_linear", "test_packed",
+TESTS = ("test_backend", "test_positions", "test_forward", "test_weight_bits", "test_linear", "test_packed_module",
          "test_rows", "test_session_families", "test_families", "test_slots", "test_record", "test_slots_block",
          "test_attend", "test_quant", "test_modern", "test_session", "test_prompt")
 SMALLEST = TESTS[:4]                                    # that compute-sanitizer looks at

@@ -118,7 +118,7 @@ int main(int argc, char **argv)
     }
     struct sh_model *m = sh_model_open(argv[1], &e);
     struct bench k = {.b = m ? sh_backend_find(argc > 4 ? argv[4] : "cpu", &e) : NULL, .e = &e};
-    k.d = k.b ? k.b->open(&(struct sh_open){.n_threads = sh_team_threads(), .rounds_x = 1}, &e) : NULL;
+    k.d = k.b ? k.b->open(&(struct sh_open){.n_threads = sh_team_threads(), .x_bits = 16}, &e) : NULL;
     struct sh_layer *l = k.d ? sh_layer_load(k.b, k.d, m, (int)layer, SH_F32, 16, &e) : NULL;
     k.l = l;
     if (l && !l->n_expert)

@@ -6,7 +6,8 @@
 FOLDER is a LLaMA-shaped hub folder with a tokenizer.json. llama.cpp's own quantiser makes the files (llama_gguf.py);
 "holds" is what is in them, since tensors whose width does not suit a format get another one. PyTorch computes in f32
 with the numbers that gguf's own code unpacks. shears reads whole texts in f32 from the codes, and token by token with
-the other operand of a product rounded to 16 bits; llama.cpp rounds it to 8 bits. Texts are cut into sequences of
+the other operand of a product rounded to 16 bits; llama.cpp rounds it to 8 bits, as shears with --activation-bits 8
+(with one scale for 32 numbers; llama.cpp has one for 256 in the K formats). Texts are cut into sequences of
 --length tokens, and every token but the first of each is judged. Needs gguf, llama-cpp-python, torch, transformers,
 tokenizers. Prints one JSON object; nothing here depends on the machine's load.
 """
@@ -126,11 +127,15 @@ def main():
                 name = "shears" + (f", {k}" if k else "")
                 row[name] = of_shears(a.program, path, tokens.name, k)
                 row[name + ", token by token"] = of_shears(a.program, path, tokens.name, k, "--stream")
+                if any(h not in ("F32", "F16", "BF16") for h in row["holds"]):
+                    row[name + ", 8 bits"] = of_shears(a.program, path, tokens.name, k, "--activation-bits", "8")
             row["llama.cpp"] = float(np.exp(of_llama(path, sequences, vocab) / judged))
             row["PyTorch"] = float(np.exp(of_torch(a.model, path, sequences) / judged))
             own = row[next(k for k in row if k.startswith("shears"))]
             row["from llama.cpp, %"] = 100 * (own / row["llama.cpp"] - 1)
             row["from PyTorch, %"] = 100 * (own / row["PyTorch"] - 1)
+            eight = next((row[k] for k in row if k.endswith(", 8 bits")), own)
+            row["8 bits from llama.cpp, %"] = 100 * (eight / row["llama.cpp"] - 1)
             rows.append(row)
             print(kind, file=sys.stderr, flush=True)
     print(json.dumps({"text": os.path.basename(a.text), "sequences": a.count, "length": a.length,

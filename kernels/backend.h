@@ -30,7 +30,7 @@
 #include "src/base/row_figures.h"
 #include "src/base/stages.h"
 
-#define SH_BACKEND_ABI 24
+#define SH_BACKEND_ABI 25
 
 struct sh_dev;                          /* an opened device; the backend's own struct              */
 struct sh_weight;                       /* a matrix in the backend's own layout                    */
@@ -272,16 +272,17 @@ struct sh_open {                        /* what to open                         
     int ordinal, n_threads;             /* n_threads: host threads it may keep busy                */
     size_t memory_bytes;                /* of the device that it may take; 0: all that is free     */
     struct sh_stages *stages;           /* where operations count their time, or NULL; outlives the device */
-    int rounds_x;                       /* 1: rows that meet packed weights may be rounded, to 16-bit integers at the */
-                                        /* least, where that is faster; 0: they are f32           */
+    int x_bits;                         /* of rows that meet packed weights whose blocks are codes                 */
+                                        /* (sh_packed_is_code): 0 or 32: f32; 16: where it is faster, integers of 16 */
+                                        /* bits; 8: always those of round_x.h                     */
 };
 
 struct sh_props {
     char chip[128];                     /* "Intel Xeon …, AVX-512 kernels"                         */
     int native_bf16;                    /* products of bf16 are faster than those of f32           */
     int is_host;                        /* device memory is host memory: nothing need be copied    */
-    int settles;                        /* with rounds_x: the use of a matrix in codes at which `settle`, a copy, */
-                                        /* pays: 1, the first; 0: it never does                   */
+    int settles;                        /* with x_bits 16 or 8: the use of a matrix in codes at which `settle`, a */
+                                        /* copy, pays: 1, the first; 0: it never does             */
     size_t memory_bytes;                /* that alloc and weight can still take; 0: not known      */
     size_t taken_bytes;                 /* that are in use, the backend's own included; 0: not known */
     size_t peak_bytes;                  /* the most that was at once; 0: not known                 */

@@ -9,7 +9,7 @@ libkernels_a_SOURCES = \
 	%D%/cpu/linear.c %D%/cpu/onednn.h \
 	%D%/cpu/variant.c %D%/cpu/variant.h \
 	%D%/cpu/weight.c %D%/cpu/weight_codes.c \
-	%D%/packed.h %D%/weight_bits.h
+	%D%/packed.h %D%/round_x.h %D%/weight_bits.h
 libkernels_a_CFLAGS   = $(AM_CFLAGS) $(VECTORIZE_CFLAGS)
 
 cpu_variant_sources = \

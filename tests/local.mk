@@ -179,7 +179,7 @@ contract_sources = %D%/unit/backends.c %D%/unit/backends.h %D%/unit/variants.c %
 contract_libs    = $(kernel_libs) libtap.a $(CUNIT_LIBS) -ldl -lpthread -lm
 contract_tests   = %D%/unit/test_backend %D%/unit/test_linear %D%/unit/test_rows %D%/unit/test_positions \
 	%D%/unit/test_attend %D%/unit/test_record %D%/unit/test_weight_bits %D%/unit/test_few %D%/unit/test_waits \
-	%D%/unit/test_packed %D%/unit/test_packed_rows %D%/unit/test_scan %D%/unit/test_lru
+	%D%/unit/test_packed %D%/unit/test_packed_module %D%/unit/test_packed_rows %D%/unit/test_scan %D%/unit/test_lru
 unit_tests      += $(contract_tests)
 tests_unit_test_backend_SOURCES   = %D%/unit/test_backend.c $(contract_sources)
 tests_unit_test_backend_LDADD     = $(contract_libs)
@@ -190,6 +190,9 @@ tests_unit_test_linear_SOURCES    = %D%/unit/test_linear.c $(contract_sources)
 tests_unit_test_linear_LDADD      = $(contract_libs)
 tests_unit_test_few_SOURCES = %D%/unit/test_few.c $(contract_sources)
 tests_unit_test_few_LDADD   = $(contract_libs)
+tests_unit_test_packed_module_SOURCES = %D%/unit/test_packed_module.c %D%/unit/blocks.c %D%/unit/blocks.h \
+	$(contract_sources)
+tests_unit_test_packed_module_LDADD = $(tests_unit_test_packed_LDADD)
 tests_unit_test_packed_SOURCES = %D%/unit/test_packed.c %D%/unit/blocks.c %D%/unit/blocks.h $(contract_sources)
 tests_unit_test_packed_LDADD   = libmodel.a $(contract_libs) $(JANSSON_LIBS) $(PCRE2_LIBS)
 tests_unit_test_packed_rows_SOURCES = %D%/unit/test_packed_rows.c %D%/unit/blocks.c %D%/unit/blocks.h $(contract_sources)
@@ -372,7 +375,7 @@ EXTRA_DIST += %D%/golden/gguf %D%/oracle/gguf_files.py %D%/oracle/gguf_blocks.py
 # kill, starve, wait or do the same in many orders, and the demonstration (the longest first, so that no processor waits
 # for the last one); `make check-full` both. Built with sanitizers, `make check` leaves the scripts to hostile input and
 # one run of every command.
-quick_scripts = %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/cli/calibrate.sh %D%/cli/capacity.sh \
+quick_scripts = %D%/cli/activation_bits.sh %D%/cli/backends.sh %D%/cli/bad_input.sh %D%/cli/bounds.sh %D%/cli/calibrate.sh %D%/cli/capacity.sh \
 	%D%/cli/capacity_engine.sh %D%/cli/capacity_quality.sh %D%/cli/codes.sh %D%/cli/crash.sh %D%/cli/damage.sh %D%/cli/disk_full.sh \
 	%D%/cli/drift.sh %D%/cli/ends.sh %D%/cli/engine_cuda.sh %D%/cli/eval.sh %D%/cli/experts.sh %D%/cli/figures.sh %D%/cli/findings.sh \
 	%D%/cli/expert_copies.sh %D%/cli/generate.sh %D%/cli/generate_many.sh %D%/cli/gguf.sh %D%/cli/gguf_modern.sh %D%/cli/hash.sh %D%/cli/held.sh %D%/cli/help.sh %D%/cli/hints.sh \
@@ -408,8 +411,8 @@ EXTRA_DIST += %D%/cli/abi.c %D%/cli/neon_packed.c %D%/cli/python.py %D%/cli/pyth
 EXTRA_DIST += %D%/cli/checkpoint.py %D%/cli/damage.py %D%/cli/dumps.py %D%/cli/evals.py %D%/cli/examples.py \
 	%D%/cli/figures.py %D%/cli/generate_many.py %D%/cli/hostile.py %D%/cli/kept.py %D%/cli/lib.sh %D%/cli/own_memory.py \
 	%D%/cli/maps.py %D%/cli/ranks_lib.sh %D%/cli/reader.py %D%/cli/scores.py %D%/cli/tasks.py %D%/cli/theory.py \
-	%D%/cli/vectors.py %D%/cli/zsh_tab.py %D%/faults/sweep.py %D%/golden/capacity.json %D%/golden/capacity_configs.json \
-	%D%/golden/tasks %D%/golden/weight_bits %D%/golden/weight_prune %D%/oracle/capacity.py \
+	%D%/cli/vectors.py %D%/cli/zsh_tab.py %D%/faults/sweep.py %D%/golden/activation_bits.json %D%/golden/capacity.json %D%/golden/capacity_configs.json \
+	%D%/golden/tasks %D%/golden/weight_bits %D%/golden/weight_prune %D%/oracle/activation_bits.py %D%/oracle/capacity.py \
 	%D%/oracle/capacity_configs.py %D%/oracle/codes.py %D%/oracle/perplexity.py %D%/oracle/tasks.py \
 	%D%/oracle/weight_bits.py %D%/oracle/weight_prune.py
 

@@ -46,6 +46,7 @@ static void close_device(struct sh_dev *d)
     free(d->packed.at);
     free(d->panel.at);
     free(d->narrowed.at);
+    free(d->rounded.at);
     free(d->sorted.at);
     free(d->ordered.at);
     free(d);
@@ -70,7 +71,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     d->n_threads = o->n_threads;
     d->stages = o->stages;
     d->weight_bits = 16;
-    d->rounds_x = o->rounds_x;
+    d->x_bits = o->x_bits ? o->x_bits : 32;
     d->kernels = kernels;
     d->few_bf16 = cpu_runs_bf16();
     d->has_vnni = cpu_runs_vnni();

@@ -22,11 +22,12 @@ struct sh_dev {
     struct sh_stages *stages;           /* NULL: time is not measured                        */
     int native_bf16;                    /* bf16 products run as bf16; else as f32 of the same values */
     int own_sums;  /* ours for many rows, too: without AVX-512 oneDNN's depend on rows and threads */
-    int rounds_x;                       /* rows that meet codes become integers where that is faster   */
+    int x_bits;                         /* as in struct sh_open; 32: f32                              */
     int weight_bits;                    /* of the weights that are made                      */
     struct cpu_scratch widened, product;    /* 16-bit x and out as f32, where the type is not native */
     int few_bf16;                       /* the machine runs the variant's bf16 products of a few rows */
     int has_vnni;                       /* the machine runs the variant's products of bytes       */
+    struct cpu_scratch rounded;         /* x of 8 bits, for products that do not round it themselves */
     struct cpu_scratch sorted;          /* x in the order of a weight's columns                   */
     struct cpu_scratch ordered;         /* x as products of a few rows with codes need it    */
     struct cpu_scratch packed;          /* weights as our products of many rows take them    */

@@ -35,6 +35,7 @@ struct few {                            /* out (+)= act(x w^T + bias), as struct
     const struct cpu_codes *codes;      /* instead of w                                           */
     const struct sh_packed *packed;     /* instead of both, with f32 x                            */
     const unsigned char *groups;        /* of packed (packed_group.h), or NULL                    */
+    int x_bits;                         /* of packed, 16 or 8: of x in lanes (lane_run.h)         */
     float *room;                        /* with codes: scratch [x.rows, few_codes_room]; packed: [threads, */
                                         /* packed_room], lanes_room; of gemm_many_rows.c: below   */
     const float *bias;

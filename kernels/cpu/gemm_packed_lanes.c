@@ -116,8 +116,8 @@ UNPACK void put_wide(enum sh_packing format, int is_group, struct wide_from *fro
 
 /* sum[r][0 .. WIDE) += what runs give of rows of x: run i of row r is x[i * rows + r]. rows: a constant wherever this
  * is inlined. */
-LANES_INLINE void tile_of(enum sh_packing format, int rows, const struct wide_run *w, const struct lane_run *x,
-                          int runs, float *sum)
+LANES_INLINE void tile_of(enum sh_packing format, int bits, int rows, const struct wide_run *w,
+                          const struct lane_run *x, int runs, float *sum)
 {
     const int spans = spans_of_run(format), parts = parts_of_run(format) / spans;    /* of a run; of a span */
     const int groups = GROUPS / spans / parts;  /* of a part */
@@ -136,7 +136,7 @@ LANES_INLINE void tile_of(enum sh_packing format, int rows, const struct wide_ru
 #pragma GCC unroll 4
                 for (int r = 0; r < rows; r++)
                     for (int v = 0; v < VECTORS; v++)
-                        dot[r][v] = dot_start(format, &x[r], part);
+                        dot[r][v] = dot_start(format, bits, &x[r], part);
 #pragma GCC unroll 8
                 for (int g = part * groups; g < (part + 1) * groups; g++)
 #pragma GCC unroll 4
@@ -144,13 +144,13 @@ LANES_INLINE void tile_of(enum sh_packing format, int rows, const struct wide_ru
 #pragma GCC unroll 2
                         for (int v = 0; v < VECTORS; v++) {
                             struct lane_codes codes = wide_codes(format, w, g, v);
-                            dot_add(format, &dot[r][v], &codes, &x[r], g);
+                            dot_add(format, bits, &dot[r][v], &codes, &x[r], g);
                         }
 #pragma GCC unroll 4
                 for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
                     for (int v = 0; v < VECTORS; v++) {
-                        lane_ints sum_of_part = dot_end(format, &dot[r][v], &w->whole[j][v]);
+                        lane_ints sum_of_part = dot_end(format, bits, &dot[r][v], &w->whole[j][v]);
                         total[r][v] = part > j * parts ? ints_add(total[r][v], sum_of_part) : sum_of_part;
                     }
             }
@@ -168,29 +168,32 @@ LANES_INLINE void tile_of(enum sh_packing format, int rows, const struct wide_ru
             floats_store(sum + r * WIDE + v * LANES, all[r][v]);
 }
 
-LANES_INLINE void tile(enum sh_packing format, int rows, const struct wide_run *w, const struct lane_run *x, int runs,
-                       float *sum)
+LANES_INLINE void tile(enum sh_packing format, int bits, int rows, const struct wide_run *w, const struct lane_run *x,
+                       int runs, float *sum)
 {
     switch (rows) {
-    case 1: tile_of(format, 1, w, x, runs, sum); break;
+    case 1: tile_of(format, bits, 1, w, x, runs, sum); break;
 #ifdef HAS_DOTS
-    case 2: tile_of(format, 2, w, x, runs, sum); break;
+    case 2: tile_of(format, bits, 2, w, x, runs, sum); break;
 #endif
 #ifdef __AVX512F__
-    case 3: tile_of(format, 3, w, x, runs, sum); break;
+    case 3: tile_of(format, bits, 3, w, x, runs, sum); break;
 #endif
-    default: tile_of(format, HIGH, w, x, runs, sum);
+    default: tile_of(format, bits, HIGH, w, x, runs, sum);
     }
 }
 
 typedef void tile_fn(int rows, const struct wide_run *w, const struct lane_run *x, int runs, float *sum);
 
-#define TILE(name)                                                                                                 \
-    VNNI static void tile_##name(int rows, const struct wide_run *w, const struct lane_run *x, int runs,           \
-                                 float *sum)                                                                       \
+#define TILE_OF(name, bits)                                                                                        \
+    VNNI static void tile_##name##_##bits(int rows, const struct wide_run *w, const struct lane_run *x, int runs,  \
+                                          float *sum)                                                              \
     {                                                                                                              \
-        tile(SH_PACKED_##name, rows, w, x, runs, sum);                                                       \
+        tile(SH_PACKED_##name, bits, rows, w, x, runs, sum);                                                       \
     }
+#define TILE(name)     \
+    TILE_OF(name, 16)  \
+    TILE_OF(name, 8)
 TILE(Q8_0)
 TILE(Q4_1)
 TILE(Q6_K)
@@ -201,30 +204,33 @@ TILE(Q5_1)
 TILE(IQ2_S)
 #endif
 #undef TILE
+#undef TILE_OF
 
 /* Products differ by spans, and by whether something is subtracted; with AVX2 alone also by whether codes are bytes,
  * and by the parts of a run. */
-UNPACK tile_fn *tile_for(enum sh_packing format)
+#define TILE(name) (bits == 8 ? tile_##name##_8 : tile_##name##_16)
+UNPACK tile_fn *tile_for(enum sh_packing format, int bits)
 {
     int is_split = spans_of_run(format) > 1;
     if (sh_packing_shape(format).has_less) {
 #ifndef HAS_DOTS
         if (!is_split && parts_of_run(format) > 1)
-            return tile_Q5_1;
+            return TILE(Q5_1);
 #endif
-        return is_split ? tile_Q2_K : tile_Q4_1;
+        return is_split ? TILE(Q2_K) : TILE(Q4_1);
     }
 #ifndef HAS_DOTS
     if (!in_bytes(format))
-        return is_split ? tile_IQ2_S : tile_Q8_0;
+        return is_split ? TILE(IQ2_S) : TILE(Q8_0);
     if (!is_split)
-        return tile_Q4_0;
+        return TILE(Q4_0);
 #endif
-    return is_split ? tile_Q6_K : tile_Q8_0;
+    return is_split ? TILE(Q6_K) : TILE(Q8_0);
 }
+#undef TILE
 
 typedef void wide_fn(struct wide_from *from, int runs, int v, struct wide_run *to);
-typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run *to);
+typedef void put_fn(int bits, const struct sh_mat *x, int first, int rows, struct lane_run *to);
 
 #define FORMAT(name, elements, bytes, span, has_less)                                                              \
     static void wide_##name(struct wide_from *from, int runs, int v, struct wide_run *to)                          \
@@ -234,19 +240,19 @@ typedef void put_fn(const struct sh_mat *x, int first, int rows, struct lane_run
         else                                                                                                       \
             put_wide(SH_PACKED_##name, 1, from, runs * RUN / (elements), v, to);                                   \
     }                                                                                                              \
-    static void put_##name(const struct sh_mat *x, int first, int rows, struct lane_run *to)                       \
+    static void put_##name(int bits, const struct sh_mat *x, int first, int rows, struct lane_run *to)             \
     {                                                                                                              \
-        put_lanes(SH_PACKED_##name, x, first, rows, to);                                                           \
+        put_lanes(SH_PACKED_##name, bits, x, first, rows, to);                                                     \
     }                                                                                                              \
-    static tile_fn *tile_for_##name(void)                                                                          \
+    static tile_fn *tile_for_##name(int bits)                                                                      \
     {                                                                                                              \
-        return tile_for(SH_PACKED_##name);                                                                         \
+        return tile_for(SH_PACKED_##name, bits);                                                                   \
     }
 SH_PACKED_CODES(FORMAT)
 #undef FORMAT
 
 /* Of each format: outputs out of their blocks, x as these want it, and their product. */
-static const struct { wide_fn *wide; put_fn *put; tile_fn *(*tile)(void); } kernels[SH_N_PACKING] = {
+static const struct { wide_fn *wide; put_fn *put; tile_fn *(*tile)(int bits); } kernels[SH_N_PACKING] = {
 #define FORMAT(name, elements, bytes, span, has_less) \
     [SH_PACKED_##name] = {wide_##name, put_##name, tile_for_##name},
     SH_PACKED_CODES(FORMAT)
@@ -288,8 +294,9 @@ static inline int rows_at(int row, int n)
 /* Rows [first, first + n) of x. */
 static void put_tiles(const struct few *a, int first, int n, struct lane_run *to)
 {
+    put_fn *put = kernels[a->packed->format].put;
     for (int row = 0; row < n; row += HIGH)
-        kernels[a->packed->format].put(&a->x, first + row, rows_at(row, n), tile_at(to, row, a->x.cols / RUN));
+        put(a->x_bits, &a->x, first + row, rows_at(row, n), tile_at(to, row, a->x.cols / RUN));
 }
 
 /* ---- strips of up to STRIP rows ---- */
@@ -327,7 +334,7 @@ static void slabs(const struct few *a, struct strip s, int first, float (*sum)[W
     struct block_at at[VECTORS][LANES];
     struct wide_from from[VECTORS];
     enum sh_packing format = a->packed->format;
-    tile_fn *multiply = kernels[format].tile();
+    tile_fn *multiply = kernels[format].tile(a->x_bits);
     int runs = a->x.cols / RUN, n_tiles = (s.n + HIGH - 1) / HIGH;
     memset(sum, 0, (size_t)s.n * sizeof *sum);
     for (int v = 0; v < VECTORS; v++)
@@ -437,7 +444,7 @@ static void multiply_rows(const struct work *w, int first, int rows, int col, in
 {
     const struct few *a = w->a;
     enum sh_packing format = a->packed->format;
-    tile_fn *multiply = kernels[format].tile();
+    tile_fn *multiply = kernels[format].tile(a->x_bits);
     struct block_at at[FEW_COLS / LANES][LANES];
     struct wide_from from[FEW_COLS / LANES];
     tile_sums alone __attribute__((aligned(64)));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of one row with packed weights, outputs in lanes (lane_dot.h): codes go from memory to registers and meet
- * x there. */
+ * x there. (Those of x with 8 bits are the same: high bytes are 0, and it is no faster without them, because reading
+ * and unpacking codes takes as long.) */
 #include "kernels/cpu/lane_dot.h"
 #include "kernels/cpu/variant.h"
 
@@ -31,15 +32,15 @@ LANES_INLINE lane_floats add_run(enum sh_packing format, struct block *b, int ru
         lane_ints all = ints_set(0);
 #pragma GCC unroll 2
         for (int part = j * parts; part < (j + 1) * parts; part++) {
-            struct lane_dot dot[2] = {dot_start(format, x, part), dot_zero()};
+            struct lane_dot dot[2] = {dot_start(format, 16, x, part), dot_zero()};
 #pragma GCC unroll 8
             for (int g = part * groups; g < (part + 1) * groups; g++) {
                 struct lane_codes code = codes_for_dot(format, codes_of(format, &b->words, run, g));
-                dot_add(format, &dot[g % chains], &code, x, g);
+                dot_add(format, 16, &dot[g % chains], &code, x, g);
             }
             if (chains > 1)
                 dot[0] = dots_add(&dot[0], &dot[1]);
-            all = ints_add(all, dot_end(format, &dot[0], &whole));
+            all = ints_add(all, dot_end(format, 16, &dot[0], &whole));
         }
         if (sh_packing_shape(format).has_less)
             less = lane_less(format, &b->scales, run * spans + j);

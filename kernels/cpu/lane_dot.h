@@ -5,6 +5,8 @@
  * multiplies 32 and adds them in pairs, as 16-bit numbers. These are widened once for a part of a run, and where the
  * scale is an integer, the same instruction multiplies by it. Codes of 8 bits AVX2 multiplies as 16-bit numbers.
  *
+ * bits: of x, a constant: with 8 only low bytes are multiplied.
+ *
  * The sum of a span (with AVX2 alone times its integer scale) is an exact integer below 2^31: the largest is
  * 16 * 32 * 128 * (127 * BASE + 127), of Q6_K. It is rounded once to f32, and these are added in order of the spans, so
  * that a row is the same bits alone and among any others, few or many, from a group or from blocks. */
@@ -54,24 +56,25 @@ UNPACK struct lane_whole whole_scale(enum sh_packing format, const struct lane_s
     return (struct lane_whole){0};
 }
 
-UNPACK struct lane_dot dot_start(enum sh_packing format, const struct lane_run *x, int part)
+UNPACK struct lane_dot dot_start(enum sh_packing format, int bits, const struct lane_run *x, int part)
 {
-    (void)format;
+    (void)format, (void)bits;
     return (struct lane_dot){ints_set(0), ints_set(x->start[part])};
 }
 
-LANES_INLINE void dot_add(enum sh_packing format, struct lane_dot *to, const struct lane_codes *code,
+LANES_INLINE void dot_add(enum sh_packing format, int bits, struct lane_dot *to, const struct lane_codes *code,
                           const struct lane_run *x, int g)
 {
     (void)format;
-    to->high = ints_add_dots(to->high, code->bytes, ints_set(four_of(x->high, g)));
+    if (bits == 16)
+        to->high = ints_add_dots(to->high, code->bytes, ints_set(four_of(x->high, g)));
     to->low = ints_add_dots(to->low, code->bytes, ints_set(four_of(x->low, g)));
 }
 
-UNPACK lane_ints dot_end(enum sh_packing format, const struct lane_dot *dot, const struct lane_whole *scale)
+UNPACK lane_ints dot_end(enum sh_packing format, int bits, const struct lane_dot *dot, const struct lane_whole *scale)
 {
     (void)format, (void)scale;
-    return ints_add(ints_left(dot->high, 8), dot->low);
+    return bits == 8 ? dot->low : ints_add(ints_left(dot->high, 8), dot->low);
 }
 
 #else
@@ -119,11 +122,12 @@ UNPACK struct lane_whole whole_scale(enum sh_packing format, const struct lane_s
     return (struct lane_whole){scale, pairs_sub(upper, scale)};
 }
 
-UNPACK struct lane_dot dot_start(enum sh_packing format, const struct lane_run *x, int part)
+UNPACK struct lane_dot dot_start(enum sh_packing format, int bits, const struct lane_run *x, int part)
 {
     if (lane_offset(format) == 0)
         return (struct lane_dot){ints_set(0), ints_set(0)};
-    return (struct lane_dot){ints_set(in_bytes(format) ? x->high_start[part] : 0), ints_set(x->start[part])};
+    int has_high = in_bytes(format) && bits == 16;
+    return (struct lane_dot){ints_set(has_high ? x->high_start[part] : 0), ints_set(x->start[part])};
 }
 
 UNPACK int32_t pair_of(const int16_t *x, int i)
@@ -134,10 +138,12 @@ UNPACK int32_t pair_of(const int16_t *x, int i)
 }
 
 /* Without the empty asm gcc adds sums to sums, for which there are not enough registers. */
-UNPACK void dot_add(enum sh_packing format, struct lane_dot *to, const struct lane_codes *code,
+UNPACK void dot_add(enum sh_packing format, int bits, struct lane_dot *to, const struct lane_codes *code,
                     const struct lane_run *x, int g)
 {
-    if (in_bytes(format)) {
+    if (in_bytes(format) && bits == 8) {
+        to->low = pairs_add(to->low, ints_multiply_add_bytes(code->bytes, ints_set(four_of(x->low, g))));
+    } else if (in_bytes(format)) {
         to->high = pairs_add(to->high, ints_multiply_add_bytes(code->bytes, ints_set(four_of(x->high, g))));
         to->low = pairs_add(to->low, ints_multiply_add_bytes(code->bytes, ints_set(four_of(x->low, g))));
         __asm__("" : "+x"(to->high.v[0]), "+x"(to->high.v[1]));
@@ -148,10 +154,12 @@ UNPACK void dot_add(enum sh_packing format, struct lane_dot *to, const struct la
     __asm__("" : "+x"(to->low.v[0]), "+x"(to->low.v[1]));
 }
 
-UNPACK lane_ints dot_end(enum sh_packing format, const struct lane_dot *dot, const struct lane_whole *scale)
+UNPACK lane_ints dot_end(enum sh_packing format, int bits, const struct lane_dot *dot, const struct lane_whole *scale)
 {
     if (!in_bytes(format))
         return dot->low;
+    if (bits == 8)
+        return ints_multiply_add(dot->low, scale->scale);
     return ints_add(ints_multiply_add(dot->high, scale->scale_of_high), ints_multiply_add(dot->low, scale->scale));
 }
 

@@ -8,7 +8,9 @@
  * lane then has two sums of products with high bytes, and two with low ones. Over a span (half a span for codes of 5
  * bits without offset) each of them fits into 16 bits, for codes of up to 6 bits less their offset. It begins with what
  * the offset gives, and may wrap around before the last product is added. Codes of 8 bits would not fit; AVX2
- * multiplies these by n itself, in 16 bits, and scale = max |x| / 32639. */
+ * multiplies these by n itself, in 16 bits, and scale = max |x| / 32639.
+ *
+ * If x is to have 8 bits (sh_open.x_bits), scale = max |x| / 127: then n is the low byte, and the high one is 0. */
 #ifndef SH_KERNELS_CPU_LANE_RUN_H
 #define SH_KERNELS_CPU_LANE_RUN_H
 
@@ -77,6 +79,17 @@ UNPACK int has_whole_scales(enum sh_packing format)
 #endif
 }
 
+/* The largest n of integers of so many bits, 16 or 8. */
+UNPACK float largest_n(enum sh_packing format, int bits)
+{
+#ifndef HAS_DOTS
+    if (bits == 16 && in_bytes(format))
+        return 127 * BASE + 127;
+#endif
+    (void)format;
+    return bits == 8 ? 127 : MOST_N;
+}
+
 /* Whether two formats want x alike. */
 static inline int same_lanes(enum sh_packing a, enum sh_packing b)
 {
@@ -104,9 +117,9 @@ UNPACK void put_sums(enum sh_packing format, float scale, int first, int second,
 
 #ifdef __AVX512F__
 
-UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run *to)
+UNPACK void put_lane_run(enum sh_packing format, int bits, const float *x, struct lane_run *to)
 {
-    float most = largest(x), inverse = most >= 0x1p-100f ? MOST_N / most : 0;
+    float most = largest(x), most_n = largest_n(format, bits), inverse = most >= 0x1p-100f ? most_n / most : 0;
     int is_number = most < INFINITY, sum[2];
     __mmask16 some = is_number ? 0xffff : 0;
     __m128i high[2], low[2];
@@ -121,7 +134,7 @@ UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run
         bytes[i] = even_first(bytes[i]);
     memcpy(to->high, &bytes[0], RUN);
     memcpy(to->low, &bytes[1], RUN);
-    put_sums(format, is_number ? most / MOST_N : NAN, sum[0], sum[1], to);
+    put_sums(format, is_number ? most / most_n : NAN, sum[0], sum[1], to);
 }
 
 #else
@@ -160,9 +173,9 @@ UNPACK void put_bytes(enum sh_packing format, const __m256i half[2], int8_t *to)
 
 #ifdef HAS_DOTS
 
-UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run *to)
+UNPACK void put_lane_run(enum sh_packing format, int bits, const float *x, struct lane_run *to)
 {
-    float most = largest(x), inverse = most >= 0x1p-100f ? MOST_N / most : 0;
+    float most = largest(x), most_n = largest_n(format, bits), inverse = most >= 0x1p-100f ? most_n / most : 0;
     int is_number = most < INFINITY;
     struct rounded run = rounded_run(x, inverse, is_number);
     __m256i high[2], low[2];
@@ -173,7 +186,7 @@ UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run
     }
     put_bytes(format, high, to->high);
     put_bytes(format, low, to->low);
-    put_sums(format, is_number ? most / MOST_N : NAN, run.sum[0], run.sum[1], to);
+    put_sums(format, is_number ? most / most_n : NAN, run.sum[0], run.sum[1], to);
 }
 
 #else
@@ -197,9 +210,9 @@ UNPACK __m256i high_bytes(__m256i n)
     return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(n), _mm256_set1_ps(1.0f / BASE)));
 }
 
-UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run *to)
+UNPACK void put_lane_run(enum sh_packing format, int bits, const float *x, struct lane_run *to)
 {
-    float most = largest(x), most_n = in_bytes(format) ? 127 * BASE + 127 : MOST_N;
+    float most = largest(x), most_n = largest_n(format, bits);
     int is_number = most < INFINITY;
     struct rounded run = rounded_run(x, most >= 0x1p-100f ? most_n / most : 0, is_number);
     __m256i half[2], high[2], low[2];
@@ -227,11 +240,12 @@ UNPACK void put_lane_run(enum sh_packing format, const float *x, struct lane_run
 #endif
 
 /* Rows [first, first + rows): run i of row first + r is to[i * rows + r]. */
-UNPACK void put_lanes(enum sh_packing format, const struct sh_mat *x, int first, int rows, struct lane_run *to)
+UNPACK void put_lanes(enum sh_packing format, int bits, const struct sh_mat *x, int first, int rows,
+                      struct lane_run *to)
 {
     for (int r = 0; r < rows; r++)
         for (int i = 0; i < x->cols / RUN; i++)
-            put_lane_run(format, (const float *)x->at + (size_t)(first + r) * x->stride + (size_t)i * RUN,
+            put_lane_run(format, bits, (const float *)x->at + (size_t)(first + r) * x->stride + (size_t)i * RUN,
                          to + (size_t)i * (size_t)rows + r);
 }
 

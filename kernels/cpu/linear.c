@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "kernels/cpu/onednn.h"
+#include "kernels/round_x.h"
 #include "src/base/team.h"
 
 enum {
@@ -74,6 +75,8 @@ size_t cpu_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum 
     if (bits < 16)
         floats += (size_t)(rows < CODES_MOST_ROWS ? rows : CODES_MOST_ROWS) * d->kernels->few_codes_room(in);
     floats += (size_t)d->n_threads * d->kernels->packed_room(in);       /* or packed */
+    if (d->x_bits == 8)                 /* and x rounded */
+        floats += (size_t)rows * (size_t)in;
     if (bits < 16)                      /* and its columns in another order */
         floats += (size_t)(rows < SORTED_ROWS ? rows : SORTED_ROWS) * (size_t)in;
     if (cpu_has_lanes(d) && rows > d->kernels->packed_rows)
@@ -312,6 +315,12 @@ static int in_lanes(const struct sh_dev *d, const struct sh_weight *w)
            (w->groups || d->kernels->lanes_by_vnni || sh_packed_is_points(w->packed.format));
 }
 
+/* Whether x has 8 bits in products with this weight. */
+static int has_8_bits(const struct sh_dev *d, const struct sh_weight *w)
+{
+    return d->x_bits == 8 && is_packed(w) && sh_packed_is_code(w->packed.format);
+}
+
 /* Rows of x that our own loops for few rows take, at most. */
 static int most_rows(const struct sh_dev *d, const struct sh_weight *w, int has_bf16, int has_amx)
 {
@@ -337,7 +346,7 @@ static enum loops loops_for(const struct sh_dev *d, const struct sh_linear *a)
         return NO_LOOPS;
     if (is_packed(w) && in_lanes(d, w))
         return LANE_LOOPS;
-    if (is_packed(w) && d->rounds_x && rows == 1 && sh_packed_is_code(w->packed.format))
+    if (is_packed(w) && d->x_bits < 32 && rows == 1 && sh_packed_is_code(w->packed.format))
         return ROW_LOOPS;
     if (is_packed(w))                   /* points are unpacked once for all rows */
         return sh_packed_is_points(w->packed.format) ? NO_LOOPS : PACKED_LOOPS;
@@ -359,8 +368,8 @@ static void run_loops(struct sh_dev *d, enum loops loops, const struct sh_linear
         x = widened(d, x);
     for (int i = 0; i < n; i++)
         f[i] = (struct few){.out = a[i].out, .x = x, .w = &a[i].w->few, .codes = &a[i].w->codes, .room = room,
-                            .packed = &a[i].w->packed, .groups = a[i].w->groups, .bias = a[i].bias, .act = a[i].act,
-                            .add = a[i].add};
+                            .packed = &a[i].w->packed, .groups = a[i].w->groups, .x_bits = d->x_bits,
+                            .bias = a[i].bias, .act = a[i].act, .add = a[i].add};
     if (loops == CODE_LOOPS)
         d->kernels->few_codes(f, n, d->n_threads);
     else if (loops == PACKED_LOOPS)
@@ -394,6 +403,7 @@ static void run_own(struct sh_dev *d, const struct sh_linear *a)
     if (in_lanes(d, w)) {
         f.packed = &w->packed;
         f.groups = w->groups;
+        f.x_bits = d->x_bits;
         f.room = cpu_scratch_at(&d->packed, (size_t)d->n_threads * room +
                                                 d->kernels->lanes_room(f.x.rows, w->cols, d->n_threads));
         d->kernels->packed_lanes_many(&f, d->n_threads);
@@ -416,7 +426,8 @@ static void many_rows(struct sh_dev *d, const struct sh_linear *a)
 {
     const struct sh_weight *w = a->w;   /* oneDNN reports shapes that do not fit together */
     int is_own = w->codes.at || is_halves(w) || (w->few.fold == 1 && w->few.wide == w->rows);
-    int is_exact = is_packed(w) && (cpu_computed(d, w->type) == SH_F32 || a->x.rows <= d->kernels->packed_rows);
+    int is_exact = is_packed(w) && (cpu_computed(d, w->type) == SH_F32 || a->x.rows <= d->kernels->packed_rows ||
+                                    has_8_bits(d, w));
     if (((d->own_sums && is_own) || is_exact) && a->x.cols == w->cols && a->out.cols == w->rows &&
         a->out.rows == a->x.rows) {
         run_own(d, a);
@@ -444,15 +455,48 @@ static void many_rows(struct sh_dev *d, const struct sh_linear *a)
     dnnl_primitive_attr_destroy(p.attr);
 }
 
+/* ---- x of 8 bits ---- */
+
+/* Products in lanes round x themselves. */
+static int wants_rounded(const struct sh_dev *d, const struct sh_linear *a)
+{
+    return has_8_bits(d, a->w) && !in_lanes(d, a->w) && a->x.cols == a->w->cols;
+}
+
+struct rounding {
+    struct sh_mat to, from;             /* f32                                                    */
+};
+
+static void round_row(void *arg, int row)
+{
+    const struct rounding *r = arg;
+    const float *from = (const float *)r->from.at + (size_t)row * r->from.stride;
+    float *to = (float *)r->to.at + (size_t)row * r->to.stride;
+    for (int i = 0; i < r->to.cols; i += SH_X_SPAN)
+        sh_round_x(from + i, to + i);
+}
+
+static struct sh_mat rounded(struct sh_dev *d, struct sh_mat x)
+{
+    struct rounding r = {.from = widened(d, x)};
+    r.to = (struct sh_mat){cpu_scratch_at(&d->rounded, (size_t)x.rows * (size_t)x.cols), SH_F32, x.rows, x.cols,
+                           (size_t)x.cols};
+    sh_team_each(d->n_threads, x.rows, round_row, &r);
+    return r.to;
+}
+
 /* ---- blocks of columns in another order ---- */
 
 static void run_alone(struct sh_dev *d, const struct sh_linear *a)
 {
-    enum loops loops = loops_for(d, a);
+    struct sh_linear one = *a;
+    if (wants_rounded(d, a))
+        one.x = rounded(d, a->x);
+    enum loops loops = loops_for(d, &one);
     if (loops)
-        run_loops(d, loops, a, 1);
+        run_loops(d, loops, &one, 1);
     else
-        many_rows(d, a);
+        many_rows(d, &one);
 }
 
 struct sorting {
@@ -509,6 +553,10 @@ void cpu_linears(struct sh_dev *d, const struct sh_linear *a, int n)
         run = 1;
         if (is_sorted(a + i)) {         /* x is its own */
             run_sorted(d, a + i);
+            continue;
+        }
+        if (wants_rounded(d, a + i)) {
+            run_alone(d, a + i);
             continue;
         }
         while (i + run < n && run < MOST_LINEARS && loops && loops_for(d, a + i + run) == loops &&

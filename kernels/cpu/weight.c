@@ -270,7 +270,7 @@ struct sh_weight *cpu_packed_weight(struct sh_dev *d, const struct sh_packed *p,
 
 int cpu_has_lanes(const struct sh_dev *d)
 {
-    return d->rounds_x && d->kernels->packed_lanes && (d->has_vnni || !d->kernels->lanes_by_vnni);
+    return d->x_bits < 32 && d->kernels->packed_lanes && (d->has_vnni || !d->kernels->lanes_by_vnni);
 }
 
 int cpu_settle(struct sh_dev *d, struct sh_weight *w)

@@ -90,8 +90,9 @@ struct sh_dev {
     int failed;
     struct sh_err error;                /* the first failure                                       */
     char queued[160];                   /* operations since the last good sync, for errors         */
-    struct cuda_scratch linear, panel, embed, out, scores, weights, rows, slopes, sinks;
+    struct cuda_scratch linear, rounded, panel, embed, out, scores, weights, rows, slopes, sinks;
     int weight_bits;                    /* of the weights that are made                            */
+    int x_bits;                         /* as in struct sh_open                                    */
     int is_recording;                   /* operations of the thread `recorder` go into a graph (graph.cu) */
     int is_spoiled;                     /* one of them could not: likewise its own                 */
     pthread_t recorder;

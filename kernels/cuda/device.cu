@@ -156,9 +156,8 @@ static void close_device(struct sh_dev *d)
         return;
     cudaSetDevice(d->ordinal);
     cuda_drain_free(d->drain);
-    struct cuda_scratch *scratch[] = {&d->linear,  &d->panel, &d->embed, &d->out, &d->scores,
-                                      &d->weights, &d->rows,  &d->slopes,
-                                      &d->sinks};
+    struct cuda_scratch *scratch[] = {&d->linear, &d->rounded, &d->panel, &d->embed,  &d->out,
+                                      &d->scores, &d->weights, &d->rows,  &d->slopes, &d->sinks};
     for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
         cuda_scratch_free(d, scratch[i]);
     cuda_stages_free(&d->stages_compute);
@@ -271,6 +270,7 @@ static struct sh_dev *open_device(const struct sh_open *o, struct sh_err *e)
     d->ordinal = o->ordinal;
     d->n_threads = o->n_threads > 0 ? o->n_threads : 1;
     d->weight_bits = 16;
+    d->x_bits = o->x_bits;
     e->text[0] = '\0';
     int bad = cuda_check(d, "open", cudaSetDevice(d->ordinal)) ||
               cuda_check(d, "open", cudaGetDeviceProperties(&about, d->ordinal)) || !has_code(d, &about, e) ||

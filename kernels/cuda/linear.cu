@@ -4,6 +4,7 @@
  * is read back a panel of outputs at a time. Products of few rows are few_rows.cu's. */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/cuda/device.cuh"
+#include "kernels/round_x.h"
 
 enum {
     THREADS = 256,
@@ -22,6 +23,41 @@ __global__ void finish(T *out, size_t stride, int cols, const float *product, si
         float y = activated(act, bias ? from[c] + bias[c] : from[c]);
         to[c] = from_float<T>(add ? to_float(to[c]) + y : y);
     }
+}
+
+/* x in 8 bits (round_x.h), a warp for each span; a number of 16 bits is rounded to its type once more. */
+template <typename T> __global__ void __launch_bounds__(THREADS) round_x(const T *x, size_t stride, int cols, T *to)
+{
+    int span = (int)(blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP);
+    size_t i = (size_t)span * SH_X_SPAN + threadIdx.x % WARP;
+    if (i >= (size_t)cols)              /* a whole warp */
+        return;
+    float own = to_float(x[(size_t)blockIdx.y * stride + i]), most = fabsf(own);
+    for (int step = WARP / 2; step; step /= 2) {
+        float other = __shfl_xor_sync(ALL_LANES, most, step);
+        most = other <= most ? most : other;    /* NaN stays */
+    }
+    int is_number = most < INFINITY;
+    float inverse = most >= 0x1p-100f ? 127.0f / most : 0.0f;
+    float n = is_number ? rintf(own * inverse) : 0.0f;
+    to[(size_t)blockIdx.y * (size_t)cols + i] = from_float<T>((is_number ? most / 127.0f : NAN) * n);
+}
+
+/* What `a` is with such an x, if its weight wants one. */
+static struct sh_linear rounded(struct sh_dev *d, const struct sh_linear *a)
+{
+    struct sh_linear to = *a;
+    const struct sh_mat *x = &a->x;
+    if (d->x_bits != 8 || !sh_packed_is_code(a->w->packing))
+        return to;
+    to.x.stride = (size_t)x->cols;
+    to.x.at = cuda_scratch_at(d, &d->rounded, (size_t)x->rows * to.x.stride * sh_type_bytes(x->type));
+    dim3 grid((unsigned)((x->cols + THREADS / WARP * SH_X_SPAN - 1) / (THREADS / WARP * SH_X_SPAN)), (unsigned)x->rows);
+    if (to.x.at)
+        BY_TYPE(x->type, T,
+                SH_LAUNCH((round_x<T>), grid, dim3(THREADS), d->compute, (const T *)x->at, x->stride, x->cols,
+                          (T *)to.x.at));
+    return to;
 }
 
 static int panel_rows(int out, int in, enum sh_type type)
@@ -83,26 +119,33 @@ static void product(struct sh_dev *d, const struct sh_linear *a, void *out, enum
 
 size_t cuda_linear_bytes(const struct sh_dev *d, int rows, int in, int out, enum sh_type type, int bits)
 {
-    (void)d;
     size_t panel = bits == 16 ? 0 : panel_bytes(out, in, type) + 512;
-    return (size_t)rows * (size_t)out * sizeof(float) + 512 + panel;
+    size_t x = d->x_bits == 8 ? (size_t)rows * (size_t)in * sh_type_bytes(type) + 512 : 0;
+    return (size_t)rows * (size_t)out * sizeof(float) + 512 + panel + x;
 }
 
-void cuda_linear(struct sh_dev *d, const struct sh_linear *a)
+static int is_product(struct sh_dev *d, const struct sh_linear *a)
 {
-    if (cuda_begin(d, "linear") || !a->x.rows)
+    if (a->x.cols == a->w->cols && a->out.cols == a->w->rows && a->x.type == a->w->type)
+        return 1;
+    cuda_fail(d, "linear: [%d, %d] x [%d, %d] -> [%d, %d] %s x %s do not match", a->x.rows, a->x.cols, a->w->rows,
+              a->w->cols, a->out.rows, a->out.cols, sh_type_name(a->x.type), sh_type_name(a->w->type));
+    return 0;
+}
+
+void cuda_linear(struct sh_dev *d, const struct sh_linear *given)
+{
+    if (cuda_begin(d, "linear") || !given->x.rows || !is_product(d, given))
         return;
-    if (a->x.cols != a->w->cols || a->out.cols != a->w->rows || a->x.type != a->w->type) {
-        cuda_fail(d, "linear: [%d, %d] x [%d, %d] -> [%d, %d] %s x %s do not match", a->x.rows, a->x.cols,
-                  a->w->rows, a->w->cols, a->out.rows, a->out.cols, sh_type_name(a->x.type), sh_type_name(a->w->type));
-        return;
-    }
     /* A graph's operations have run before: this stream has waited. */
-    if (!d->is_recording && cuda_check(d, "linear", cudaStreamWaitEvent(d->compute, a->w->ready, 0)))
+    if (!d->is_recording && cuda_check(d, "linear", cudaStreamWaitEvent(d->compute, given->w->ready, 0)))
         return;
-    cuda_arrived(d, a->bias);
+    cuda_arrived(d, given->bias);
     cuda_stage_begin(d, SH_STAGE_PRODUCTS);
-    if (cuda_few_rows(d, a))
+    struct sh_linear same = rounded(d, given), *a = &same;
+    if (cuda_has_failed(d))
+        ;
+    else if (cuda_few_rows(d, a))
         ;                               /* it is queued */
     else if (a->act == SH_ACT_NONE && (a->out.type == SH_F32 || !a->bias)) {    /* nothing, or a bias in f32 */
         product(d, a, a->out.at, a->out.type, a->out.stride, a->add ? 1.0f : 0.0f);

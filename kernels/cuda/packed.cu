@@ -2,6 +2,7 @@
 /* Weights in the blocks of their checkpoint (kernels/packed.h), which lie on the device as they are stored, in the
  * order of the matrix. Products of few rows read blocks (few_rows.cu); for larger ones blocks become numbers a panel at
  * a time (linear.cu). What only the processor can unpack becomes numbers on the way, some rows at a time. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,13 @@ struct sh_weight *cuda_packed(struct sh_dev *d, const struct sh_packed *p, enum 
 {
     struct sh_packing_shape shape = sh_packing_shape(p->format);
     struct sh_weight like = {};
+    if (d->x_bits == 8 && p->columns && sh_packed_is_code(p->format)) {
+        e->status = SH_FAILED;
+        e->hint[0] = '\0';
+        snprintf(e->text, sizeof e->text, "backend cuda: 8-bit activations: a matrix whose columns are in another "
+                 "order (GPTQ, desc_act) is kept as numbers here; expected --backend cpu or other bits");
+        return NULL;
+    }
     like.type = to;
     like.rows = p->rows;
     like.cols = p->cols;

@@ -49,6 +49,7 @@ static const struct sh_opt opts[] = {
     SH_KV_OPTS(F),
     SH_KV_KEYS_OPTS(F),
     SH_WEIGHT_OPTS(F),
+    SH_ACTIVATION_OPT(F(activation_bits), "32; 16 with --stream and --task"),
     SH_RESULTS_OPTS(F),
     SH_TEXT("logits", F(logits), "FILE.npy", "write the logits of every row, float32 [tokens, vocabulary]"),
     SH_DUMP_OPTS(F),
@@ -193,8 +194,8 @@ static int read_options(struct sh_eval_job *w, const struct sh_list *positional,
         return sh_misused(e, "eval requires --model DIR");
     if (read_source(w, e))
         return -1;
-    if (!sh_code_bits_fit((int)a->weight_bits))
-        return sh_misused(e, "--weight-bits: found %lld, expected 16, 8 or 4", a->weight_bits);
+    if (sh_live_read_bits(a->weight_bits, a->activation_bits, e))
+        return -1;
     if (a->force && !a->db)
         return sh_misused(e, "--force requires --db FILE");
     if (a->budget.n && !a->policy.n)
@@ -219,11 +220,11 @@ static int open_all(struct sh_eval_job *w, struct sh_err *e)
                                         .tokens = a->tokens, .length = (int)a->length, .count = (int)a->count,
                                         .least = (int)a->least, .prune = a->weight_prune};
     w->devices.stages = sh_timing_begin(&w->timing, a->timing);
-    w->devices.rounds_x = a->stream;
+    w->devices.x_bits = a->activation_bits ? (int)a->activation_bits : a->stream ? 16 : 32;
     if (sh_devices_open(&w->devices, w->common, a->device_memory, e))
         return -1;
     unsigned long long since = sh_stage_begin(w->devices.stages);
-    if (sh_text_source_open(&w->source, e))
+    if (sh_text_source_open(&w->source, e) || sh_live_check_activations(w->source.model, a->activation_bits, e))
         return -1;
     sh_stage_end(w->devices.stages, SH_STAGE_TOKENS, since, 1);
     w->chips = sh_devices_chips(&w->devices);
@@ -253,7 +254,8 @@ static void name_results(struct sh_eval_job *w)
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
                                   .on = sh_text_source_measured(&w->source), .dtype = w->a->dtype,
                                   .prefill = w->prefill, .prefill_block = w->a->prefill_block,
-                                  .weight_bits = w->a->weight_bits, .weight_prune = w->a->weight_prune,
+                                  .weight_bits = w->a->weight_bits, .activation_bits = w->a->activation_bits,
+                                  .weight_prune = w->a->weight_prune,
                                   .unpruned = sh_model_fingerprint_unpruned(w->source.model),
                                   .seed = (uint64_t)w->common->seed,
                                   .answers = w->a->answers ? sh_eval_answers_hash(&w->answers) : 0};
@@ -299,6 +301,8 @@ static int report(const struct sh_eval_job *w, struct sh_err *e)
     sh_out_text(o, "device", "device", w->chips);
     sh_out_text(o, "dtype", "dtype", w->a->dtype);
     sh_out_int(o, "weight_bits", "weight bits", w->a->weight_bits);
+    if (w->devices.x_bits < 32)
+        sh_out_int(o, "activation_bits", "activation bits", w->devices.x_bits);
     if (w->a->weight_prune > 0)
         sh_out_real(o, "weight_prune", "share of weights pruned", w->a->weight_prune, 4);
     sh_measured_write(&full->on, o);
@@ -363,7 +367,7 @@ static int run_task(const struct sh_eval_args *a, const struct sh_common *common
     struct sh_task_request q = {
         .live = {.model = a->model, .dtype = a->dtype, .kv_bits = a->kv_bits, .kv_group = a->kv_group,
                  .kv_keys = a->kv_keys, .kv_residual = a->kv_residual, .weight_bits = a->weight_bits,
-                 .weight_prune = a->weight_prune,
+                 .weight_prune = a->weight_prune, .activation_bits = a->activation_bits,
                  .prefill = a->prefill < 0 ? 0 : a->prefill, .device_memory = a->device_memory},
         .task = a->task, .data = a->data, .shots_data = a->shots_data, .items = a->items, .policy = &a->policy,
         .budget = &a->budget, .shots = a->shots, .count = a->count, .db = a->db, .force = a->force,

@@ -42,6 +42,7 @@ static const struct sh_opt opts[] = {
     SH_KV_OPTS(L),
     SH_KV_KEYS_OPTS(L),
     SH_WEIGHT_OPTS(L),
+    SH_ACTIVATION_OPT(L(activation_bits), "16"),
     SH_FLAG("repetition", F(repetition), "report how much the text repeats itself and how similar adjacent\n"
         "attention rows are"),
     SH_DUMP_OPTS(F),

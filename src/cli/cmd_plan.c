@@ -70,6 +70,7 @@ static const struct sh_opt opts[] = {
     SH_PREFILL_OPT(F(live.live.prefill), "0"),
     SH_KV_OPTS(L),
     SH_WEIGHT_OPTS(L),
+    SH_ACTIVATION_OPT(L(activation_bits), "16"),
     SH_ROWS_OPT(F(rows)),
     SH_INT("error-every", F(error_every), "N", 1, 1 << 22, "compute the output error for every N-th row (default: 1)"),
     SH_RUN_OPT(F(live.run), 0),

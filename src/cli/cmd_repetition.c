@@ -36,6 +36,7 @@ static const struct sh_opt opts[] = {
     SH_PREFILL_OPT(F(live.prefill), "0"),
     SH_KV_OPTS(L),
     SH_WEIGHT_OPTS(L),
+    SH_ACTIVATION_OPT(L(activation_bits), "16"),
     SH_TEXT("db", F(db), "FILE", "store for the results, which shears report reads"),
     SH_DEVICE_MEMORY_OPT(F(live.device_memory)),
     {0}};
@@ -243,6 +244,7 @@ static char *settings_of(const struct work *w, int c)
         {"knobs", .text = sh_policy_knobs(&w->spec[c], knobs)}, {"budget", .text = sh_budget_text(&w->budget, budget)},
         {"prefill", .whole = live->prefill}, {"kv_bits", .whole = w->live.format.bits},
         {"weight_bits", .whole = live->weight_bits}, {"weight_prune", .real = live->weight_prune},
+        SH_ACTIVATION_SETTING(live->activation_bits),
         {"temperature", .real = w->a->temperature}, {"top_k", .whole = w->a->top_k}, {"top_p", .real = w->a->top_p},
         {"seed", .whole = (long long)w->live.seed}, {0}});
 }

@@ -127,6 +127,11 @@ int sh_check_figure(const char *path, const struct sh_page_args *typed, struct s
     SH_REAL("weight-prune", F(weight_prune), "F", 0, 0.99, "zero the smallest fraction F of each layer matrix's " \
         "weights, by\nmagnitude (default: 0)")
 
+#define SH_ACTIVATION_OPT(field, usual) \
+    SH_INT("activation-bits", field, "32|16|8", 0, 0, "bits of the activations that are multiplied with packed " \
+        "weights\n(GGUF, AWQ, GPTQ, MXFP4 ...): 32, as they are; 16, nearly the same\nbut faster; 8, with a scale " \
+        "for each 32 numbers, much as in\nllama.cpp (default: " usual ")")
+
 #define SH_DEVICE_MEMORY_OPT(field) \
     SH_BYTES("device-memory", field, "BYTES", 0, 0, "limit on the memory used on each device (default: what is free)")
 

@@ -47,8 +47,7 @@ static int agrees(const struct sh_result_row *r, const struct printed *p)
 {
     long long bits = sh_result_int(r, "kv_bits");
     return !strcmp(sh_result_text(r, "policy"), p->policy) && !strcmp(sh_result_budget(r), p->budget) &&
-           (p->bits >= 16 ? bits >= 16 : bits == p->bits) && sh_result_int(r, "weight_bits") >= 16 &&
-           !json_object_get(r->settings, "weight_prune");
+           (p->bits >= 16 ? bits >= 16 : bits == p->bits) && sh_result_is_of_model(r);
 }
 
 /* The same measured in the store; NaN: it was not. */

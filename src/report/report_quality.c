@@ -11,7 +11,7 @@
 static const struct sh_result_row *predicted(const struct sh_results *replay, const struct sh_result_row *row)
 {
     static const char *const same[] = {"policy", "knobs", "model"};
-    if (sh_result_int(row, "weight_bits") < 16)         /* the trace is of whole weights */
+    if (!sh_result_is_of_model(row))    /* the trace is */
         return NULL;
     for (int i = 0; i < replay->n; i++) {
         int agree = sh_measured_same(&replay->row[i].on, &row->on) &&

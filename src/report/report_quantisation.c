@@ -14,7 +14,8 @@ static double of_bits(const struct sh_report_at *at)
         const struct sh_result_row *o = &at->all->row[i];
         int agree = sh_result_int(o, "kv_bits") >= 16 && !strcmp(sh_result_budget(o), sh_result_budget(row)) &&
                     sh_result_int(o, "prefill") == sh_result_int(row, "prefill") &&
-                    sh_result_int(o, "weight_bits") == sh_result_int(row, "weight_bits");
+                    sh_result_int(o, "weight_bits") == sh_result_int(row, "weight_bits") &&
+                    sh_result_int(o, "activation_bits") == sh_result_int(row, "activation_bits");
         for (size_t k = 0; k < sizeof same / sizeof *same && agree; k++)
             agree = !strcmp(sh_result_text(o, same[k]), sh_result_text(row, same[k]));
         if (agree)

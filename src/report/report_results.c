@@ -126,6 +126,9 @@ char *sh_result_weights(const struct sh_result_row *r)
 {
     double prune = 100 * sh_result_real(r, "weight_prune");
     long long bits = sh_result_int(r, "weight_bits");
+    if (json_object_get(r->settings, "activation_bits"))
+        return prune > 0 ? xasprintf("%g %% pruned, 8-bit activations", prune)
+                         : xstrdup("as stored, 8-bit activations");
     if (prune > 0)
         return bits < 16 ? xasprintf("%g %% pruned, %lld bits", prune, bits) : xasprintf("%g %% pruned", prune);
     return bits < 16 ? xasprintf("%lld bits", bits) : xstrdup("as stored");
@@ -204,7 +207,7 @@ int sh_results_figure(struct sh_report *r, const struct sh_results *s, const str
 static int has_coarse_weights(const struct sh_results *all)
 {
     for (int i = 0; i < all->n; i++)
-        if (sh_result_int(&all->row[i], "weight_bits") < 16 || json_object_get(all->row[i].settings, "weight_prune"))
+        if (!sh_result_is_of_model(&all->row[i]))
             return 1;
     return 0;
 }

@@ -6,11 +6,6 @@
 
 #include "src/report/report_results.h"
 
-static int is_whole(const struct sh_result_row *row)
-{
-    return sh_result_int(row, "weight_bits") >= 16 && !json_object_get(row->settings, "weight_prune");
-}
-
 static int is_of_same_weights(const struct sh_result_row *a, const struct sh_result_row *b)
 {
     char *x = sh_result_weights(a), *y = sh_result_weights(b);
@@ -30,7 +25,7 @@ static const struct sh_result_row *find(const struct sh_results *all, const stru
         const struct sh_result_row *o = &all->row[i];
         int agree = o->store == like->store && sh_result_int(o, "prefill") == sh_result_int(like, "prefill") &&
                     sh_result_int(o, "kv_bits") == sh_result_int(like, "kv_bits") &&
-                    (whole ? is_whole(o) : is_of_same_weights(o, like));
+                    (whole ? sh_result_is_of_model(o) : is_of_same_weights(o, like));
         agree = agree && (full ? !strcmp(sh_result_text(o, "policy"), "full")
                                : !strcmp(sh_result_budget(o), sh_result_budget(like)));
         for (size_t k = 0; k < n && agree; k++)
@@ -48,7 +43,7 @@ static double of(const struct sh_result_row *row, const char *metric)
 
 static int is_compared(const struct sh_report_at *at)
 {
-    return !is_whole(at->row) && strcmp(sh_result_text(at->row, "policy"), "full");
+    return !sh_result_is_of_model(at->row) && strcmp(sh_result_text(at->row, "policy"), "full");
 }
 
 /* Changes of the mean negative log-likelihood against whole weights and cache, nats. */

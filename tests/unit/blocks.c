@@ -277,3 +277,19 @@ void blocks_make(struct blocks *b, const struct block_format *f, int rows, int c
     if (f->is_apart)
         take_apart(b, n / b->type->bytes);
 }
+
+void blocks_round_to_8_bits(const struct blocks *b, double *x, double *off)
+{
+    const int *columns = b->p.columns;
+    for (int first = 0; first < b->p.cols; first += 32) {
+        double most = 0;
+        for (int i = first; i < first + 32; i++)
+            most = fmax(most, fabs(x[columns ? columns[i] : i]));
+        for (int i = first; i < first + 32; i++) {
+            int k = columns ? columns[i] : i;
+            double n = most > 0 ? x[k] / most * 127 : 0;
+            off[k] = fabs(fabs(n - rint(n)) - 0.5) < 1e-4 ? most / 127 : 0;
+            x[k] = rint(n) * most / 127;
+        }
+    }
+}

@@ -40,4 +40,9 @@ void blocks_free(struct blocks *b);
 /* Rows [first, first + n) of blocks as f32 numbers; sh_packed.unpack. */
 void blocks_unpack(const void *from, int first, int n, float *to);
 
+/* A row of x [p.cols] as 8-bit integers with a scale for 32 neighbours in the order of the blocks' columns
+ * (sh_open.x_bits). off: 0, or how far a number may be from that which lies so close to the middle of two integers that
+ * either may be taken. */
+void blocks_round_to_8_bits(const struct blocks *b, double *x, double *off);
+
 #endif

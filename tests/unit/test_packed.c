@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/packed.h: products with weights in the blocks of every format, on every variant of the CPU backend and on a
- * module, against double precision with the numbers that src/model unpacks; that a row is the same bits among any
- * others of a product of its kind (a few rows, or more), and on one thread; x that is not a number; rows in the order
- * of llama.cpp; numbers that are not finite, found from the scales; and codes of few bits made of such weights.
+/* kernels/packed.h: products with weights in the blocks of every format, on every variant of the CPU backend
+ * (test_packed_module: on a module), against double precision with the numbers that src/model unpacks; that a row is
+ * the same bits among any others of a product of its kind (a few rows, or more), and on one thread; x that is not a
+ * number; rows in the order of llama.cpp; numbers that are not finite, found from the scales; and codes of few bits
+ * made of such weights.
  *
  * Limit: 1e-6 of the sum of the magnitudes of a product's terms, whatever the operands' type: numbers are not rounded
  * to it, but where bf16 products of many rows are native. On a device that may round x, the product of one row does,
  * and with outputs in lanes every product: each 32 numbers to integers (kernels/cpu/packed_dots.h, lane_run.h), by at
- * most half of the largest / 32639, or with AVX2 / 32512. */
+ * most half of the largest / 32639, or with AVX2 / 32512. With 8 bits the numbers are rounded first (blocks.h). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ struct tried {
 static int in_lanes(const struct tried *c)
 {
     const struct sh_dev *d = c->t->d;
-    return d->rounds_x && d->kernels->packed_lanes && sh_packed_is_code(c->b->p.format) &&
+    return d->x_bits < 32 && d->kernels->packed_lanes && sh_packed_is_code(c->b->p.format) &&
            (d->kernels->lanes_by_vnni ? d->has_vnni
                                       : c->is_settled || c->b->p.blocks || sh_packed_is_points(c->b->p.format));
 }
@@ -93,8 +94,8 @@ static int in_lanes(const struct tried *c)
 static int is_whole(const struct tried *c, int rows)    /* whether x is rounded to integers       */
 {
     const struct sh_dev *d = c->t->d;
-    int all = in_lanes(c) && (c->type != SH_BF16 || !d->native_bf16);
-    return d->rounds_x && sh_packed_is_code(c->b->p.format) &&
+    int all = in_lanes(c) && (c->type != SH_BF16 || !d->native_bf16 || d->x_bits == 8);
+    return d->x_bits < 32 && sh_packed_is_code(c->b->p.format) &&
            (all || rows <= (in_lanes(c) ? d->kernels->packed_rows : 1));
 }
 
@@ -113,6 +114,10 @@ static void read_row(const struct tried *c, const struct matrix *x, int row, dou
     int in = x->m.cols, whole = is_whole(c, x->m.rows), run = c->b->columns ? in : 32;
     for (int k = 0; k < in; k++)
         factor[k] = matrix_at(x, row, k);
+    if (c->t->d->x_bits == 8 && sh_packed_is_code(c->b->p.format)) {
+        blocks_round_to_8_bits(c->b, factor, off);
+        return;
+    }
     for (int first = 0; first < in && whole; first += run) {
         double most = 0;
         for (int k = first; k < first + run; k++)
@@ -179,7 +184,7 @@ static void check(const struct tried *c, const struct matrix *x, const struct ma
 static void check_alone(const struct tried *c, const struct matrix *x, const struct matrix *bias, int row,
                         const struct matrix *out)
 {
-    int most = c->t->d->kernels->packed_rows, rows = x->m.rows <= most ? 1 + c->t->d->rounds_x : most + 1;
+    int most = c->t->d->kernels->packed_rows, rows = x->m.rows <= most ? (c->t->d->x_bits < 32 ? 2 : 1) : most + 1;
     if (is_whole(c, x->m.rows) || c->b->p.format == SH_PACKED_OTHER)
         rows = 1;
     struct matrix one = matrix_new(c->alone, c->type, rows, c->b->p.cols, 0);
@@ -229,7 +234,8 @@ static void try_blocks(const struct target *t, const struct target *alone, const
     struct sh_err e = {.text = ""};
     size_t n = (size_t)b->p.rows * (size_t)b->p.cols;
     float *numbers = xcalloc(n, sizeof *numbers);
-    double *rough = t->d->native_bf16 && type == SH_BF16 ? xcalloc(n, sizeof *rough) : NULL;
+    int is_rough = t->d->native_bf16 && type == SH_BF16 && !(t->d->x_bits == 8 && sh_packed_is_code(b->p.format));
+    double *rough = is_rough ? xcalloc(n, sizeof *rough) : NULL;
     blocks_unpack(b, 0, b->p.rows, numbers);
     for (size_t i = 0; i < n && rough; i++)
         rough[i] = rounding(SH_BF16, (double)numbers[i]);
@@ -237,7 +243,7 @@ static void try_blocks(const struct target *t, const struct target *alone, const
     CU_ASSERT_PTR_NOT_NULL_FATAL(c.w);
     if (settles) {
         c.is_settled = t->b->settle(t->d, c.w);
-        CU_ASSERT(c.is_settled == (t->d->rounds_x && t->d->kernels->packed_lanes &&
+        CU_ASSERT(c.is_settled == (t->d->x_bits < 32 && t->d->kernels->packed_lanes &&
                                    (t->d->has_vnni || !t->d->kernels->lanes_by_vnni) &&
                                    sh_packed_may_settle(b->p.format)) || b->p.blocks != NULL);
     }
@@ -275,19 +281,20 @@ static void packed(const struct target *t)
 {
     static const int outs[] = {1, 17, 64, 131}, blocks[] = {1, 3, 11};
     const char *full = getenv("SH_TEST_FULL");
-    int step = full && !*full ? 2 : 1;  /* half of the turns: all numbers of blocks and all types */
+    int some = full && !*full ? 2 : 1;  /* half of the turns: all numbers of blocks and all types */
+    int step = t->d->x_bits == 8 ? 5 : some;
     struct target alone;
     struct tally all = {0};
     if (target_open(&alone, t->which, 1))
         return;
     alone.d->has_vnni = t->d->has_vnni;
-    alone.d->rounds_x = t->d->rounds_x;
+    alone.d->x_bits = t->d->x_bits;
     for (int f = 0; f < N_BLOCK_FORMAT; f++)
         for (int turn = 0; turn < 6; turn += step) {
             struct blocks b;
             int elements = blocks_elements(&block_formats[f]);
             blocks_make(&b, &block_formats[f], outs[(turn + f) % 4], blocks[turn % 3] * elements, 0, -1);
-            for (int settles = 0; settles <= t->d->rounds_x; settles++)
+            for (int settles = 0; settles <= (t->d->x_bits < 32); settles++)
                 try_blocks(t, &alone, &b, (enum sh_type)((turn + f) % 3), &all, settles);
             blocks_free(&b);
         }
@@ -296,8 +303,18 @@ static void packed(const struct target *t)
 }
 static void may_round(const struct target *t)
 {
-    t->d->rounds_x = 1;
+    t->d->x_bits = 16;
     packed(t);
+}
+static void in_8_bits(const struct target *t)
+{
+    t->d->x_bits = 8;
+    packed(t);
+}
+static void in_8_bits_without_vnni(const struct target *t)
+{
+    t->d->has_vnni = 0;
+    in_8_bits(t);
 }
 static void without_vnni(const struct target *t)
 {
@@ -309,105 +326,13 @@ static void packed_avx2(void) { target_run(ON_AVX2, packed); }
 static void packed_avx512(void) { target_run(ON_AVX512, packed); }
 static void packed_amx(void) { target_run(ON_AMX, packed); }
 EACH_ROUNDING(may_round)
+EACH_ROUNDING(in_8_bits)
+static void in_8_bits_words(void) { target_run(ON_AVX512, in_8_bits_without_vnni); }
+static void in_8_bits_amx(void) { target_run(ON_AMX, in_8_bits); }
 static void rounded_words(void) { target_run(ON_AVX512, without_vnni); }
 static void rounded_amx(void) { target_run(ON_AMX, may_round); }
 
-/* ---- a module: numbers that it keeps in blocks are not rounded for few rows that lie at multiples of 16 bytes ---- */
-
-static void check_on_module(const struct target *t, const struct blocks *b, struct sh_weight *w, const float *numbers,
-                            enum sh_type type, int rows, int gap, struct tally *all)
-{
-    struct matrix x = matrix_new(t, type, rows, b->p.cols, gap), out = matrix_new(t, SH_F32, rows, b->p.rows, 5);
-    struct matrix bias = matrix_new(t, SH_F32, 1, b->p.rows, 0);
-    matrix_normal(t, &x, (uint64_t)rows, 1);
-    matrix_normal(t, &bias, 2, 1);
-    int in = b->p.cols, n = b->p.rows;
-    int is_few = rows <= 4 && (in + gap) % 8 == 0 && b->p.format != SH_PACKED_OTHER && !b->columns;
-    struct sh_linear a = {.out = out.m, .x = x.m, .w = w, .bias = bias.m.at};
-    struct tally own = {0};
-    t->b->linear(t->d, &a);
-    matrix_get(t, &out);
-    for (int i = 0; i < rows * n; i++) {
-        double sum = matrix_at(&bias, 0, i % n), size = fabs(sum), more = 0;
-        for (int k = 0; k < in; k++) {
-            double weight = (double)numbers[(size_t)(i % n) * (size_t)in + (size_t)k], factor = matrix_at(&x, i / n, k);
-            sum += factor * weight;
-            size += fabs(factor * weight);
-            more += is_few ? 0 : fabs(factor) * rounding(type, weight);
-        }
-        compare(&own, matrix_at(&out, i / n, i % n), sum, 1e-6 * size + more);
-    }
-    int touched = matrix_gap_touched(&out);
-    if (own.wrong || touched)
-        printf("# %s [%d, %d] x [%d, %d] %s: %d wrong, %d bytes between rows\n", b->type->name, rows, in, in, n,
-               sh_type_name(type), own.wrong, touched);
-    CU_ASSERT(own.wrong == 0 && touched == 0);
-    all->worst = fmax(all->worst, own.worst);
-    matrix_free(t, &x);
-    matrix_free(t, &out);
-    matrix_free(t, &bias);
-}
-
-static void module_products(const struct target *t)
-{
-    static const int rows[][2] = {{1, 0}, {3, 8}, {4, 0}, {2, 3}, {9, 0}};      /* and the gap between them */
-    struct tally all = {0};
-    for (int f = 0; f < N_BLOCK_FORMAT; f++)
-        for (int turn = 0; turn < 3; turn++) {
-            struct blocks b;
-            struct sh_err e = {.text = ""};
-            enum sh_type type = (enum sh_type)((turn + f) % 3);
-            int elements = blocks_elements(&block_formats[f]), d_head = turn == 1 ? 16 : 0;
-            blocks_make(&b, &block_formats[f], d_head ? 32 : 9, elements == 32 ? 32 + 352 * turn : 256 * (1 + turn),
-                        d_head, -1);
-            float *numbers = xcalloc((size_t)b.p.rows * (size_t)b.p.cols, sizeof *numbers);
-            blocks_unpack(&b, 0, b.p.rows, numbers);
-            struct sh_weight *w = t->b->packed(t->d, &b.p, type, &e);
-            CU_ASSERT_PTR_NOT_NULL_FATAL(w);
-            for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-                check_on_module(t, &b, w, numbers, type, rows[i][0], rows[i][1], &all);
-            t->b->drop(t->d, w);
-            free(numbers);
-            blocks_free(&b);
-        }
-    printf("# worst error: %.2f of the limit\n", all.worst);
-}
-
-/* Codes made of blocks and of their numbers give the same bits. */
-static void module_recoded(const struct target *t)
-{
-    enum { OUT = 70, COLS = 512 };
-    struct sh_err e = {.text = ""};
-    struct blocks b;
-    blocks_make(&b, &block_formats[7], OUT, COLS, 0, -1);
-    float *numbers = xcalloc((size_t)OUT * COLS, sizeof *numbers);
-    blocks_unpack(&b, 0, OUT, numbers);
-    struct matrix x = matrix_new(t, SH_F16, 2, COLS, 0), out[2];
-    matrix_normal(t, &x, 1, 1);
-    for (int bits = 4; bits <= 8; bits += 4) {
-        for (int i = 0; i < 2; i++) {
-            out[i] = matrix_new(t, SH_F32, 2, OUT, 0);
-            t->b->weight_bits(t->d, bits);
-            struct sh_weight *w = i ? t->b->packed(t->d, &b.p, SH_F16, &e)
-                                    : t->b->weight(t->d, numbers, SH_F32, OUT, COLS, SH_F16, &e);
-            t->b->weight_bits(t->d, 16);
-            CU_ASSERT_PTR_NOT_NULL_FATAL(w);
-            struct sh_linear a = {.out = out[i].m, .x = x.m, .w = w};
-            t->b->linear(t->d, &a);
-            matrix_get(t, &out[i]);
-            t->b->drop(t->d, w);
-        }
-        for (int i = 0; i < 2 * OUT; i++)
-            CU_ASSERT(matrix_at(&out[0], i / OUT, i % OUT) == matrix_at(&out[1], i / OUT, i % OUT));
-        matrix_free(t, &out[0]);
-        matrix_free(t, &out[1]);
-    }
-    matrix_free(t, &x);
-    free(numbers);
-    blocks_free(&b);
-}
-static void products_module(void) { target_run(ON_MODULE, module_products); }
-static void recoded_module(void) { target_run(ON_MODULE, module_recoded); }
+/* ---- odd shapes and numbers ---- */
 
 /* Wider than what is taken at once, and with the rows of heads in pairs. */
 static void wide_and_paired(void)
@@ -416,7 +341,7 @@ static void wide_and_paired(void)
     struct tally all = {0};
     if (target_open(&t, ON_CPU, 3) || target_open(&alone, ON_CPU, 1))
         return;
-    t.d->rounds_x = alone.d->rounds_x = 1;
+    t.d->x_bits = alone.d->x_bits = 16;
     for (int f = 0; f < N_BLOCK_FORMAT; f++) {
         struct blocks b;
         blocks_make(&b, &block_formats[f], 128, 1280, f % 2 ? 16 : 64, -1);
@@ -431,18 +356,18 @@ static void wide_and_paired(void)
 /* The largest sums of integers that there are: codes and scales with all bits or none, and rows of x all of whose
  * numbers are as large as they can be, or have bytes that are. Sums of equal terms in f32 are rounded the same way
  * again and again, which takes a wider limit. */
-static void largest_sums(const struct target *t)
+static void largest_sums_of(const struct target *t, int x_bits)
 {
     enum { ROWS = 6, OUT = 17, COLS = 512 };
     static const double low = (64 * 255 - 127) / 32512.0, high = (64 * 255 + 127) / 32512.0;
     struct sh_err e = {.text = ""};
     struct target alone;
     struct tally all = {0};
-    t->d->rounds_x = 1;
+    t->d->x_bits = x_bits;
     if (target_open(&alone, t->which, 1))
         return;
     alone.d->has_vnni = t->d->has_vnni;
-    alone.d->rounds_x = 1;
+    alone.d->x_bits = x_bits;
     struct matrix x = matrix_new(t, SH_F32, ROWS, COLS, 0), bias = matrix_new(t, SH_F32, 1, OUT, 0);
     for (int k = 0; k < COLS; k++) {
         double row[ROWS] = {1, -1, k % 2 ? 1 : -1, k % 32 < 16 ? 1 : -1, k % 32 ? low : 1, k % 32 ? -high : 1};
@@ -480,12 +405,17 @@ static void largest_sums(const struct target *t)
     target_close(&alone);
     printf("# worst error: %.2f of the limit\n", all.worst);
 }
+static void largest_sums(const struct target *t)
+{
+    largest_sums_of(t, 16);
+    largest_sums_of(t, 8);
+}
 EACH_ROUNDING(largest_sums)
 
 /* Row 0 has a NaN, 1 an infinity, 2 nothing but 0, 3 numbers next to the smallest. */
-static void odd_numbers(const struct target *t)
+static void odd_numbers_of(const struct target *t, int x_bits)
 {
-    t->d->rounds_x = 1;
+    t->d->x_bits = x_bits;
     enum { ODD = 4, OUT = 9, COLS = 256 };
     struct sh_err e = {.text = ""};
     for (int turn = 0; turn < 4 * N_BLOCK_FORMAT; turn++) {
@@ -521,6 +451,11 @@ static void odd_numbers(const struct target *t)
         t->b->drop(t->d, w);
         blocks_free(&b);
     }
+}
+static void odd_numbers(const struct target *t)
+{
+    odd_numbers_of(t, 16);
+    odd_numbers_of(t, 8);
 }
 EACH_ROUNDING(odd_numbers)
 
@@ -566,12 +501,13 @@ int main(void)
                                             {"products with blocks of every format (avx2)", packed_avx2},
                                             {"products with blocks of every format (avx512)", packed_avx512},
                                             {"products with blocks of every format (amx)", packed_amx},
-                                            {"products with blocks of every format (module)", products_module},
-                                            {"codes of few bits are those of the numbers (module)", recoded_module},
                                             {"numbers that are not finite are found", all_finite},
                                             LIST_ROUNDINGS("rows may be rounded", may_round),
                                             {"rows may be rounded (avx512 without VNNI)", rounded_words},
                                             {"rows may be rounded (amx)", rounded_amx},
+                                            LIST_ROUNDINGS("rows have 8 bits", in_8_bits),
+                                            {"rows have 8 bits (avx512 without VNNI)", in_8_bits_words},
+                                            {"rows have 8 bits (amx)", in_8_bits_amx},
                                             LIST_ROUNDINGS("the largest sums of integers", largest_sums),
                                             LIST_ROUNDINGS("x that is not a number, or next to nothing", odd_numbers),
                                             {"wide matrices, rows of heads in pairs", wide_and_paired},

@@ -52,13 +52,17 @@ static void many_rows(const struct target *t)
     int n = 0;
     if (target_open(&one, t->which, 1))
         return;
-    one.d->rounds_x = 1;
+    one.d->x_bits = 16;
     if (!one.d->kernels->packed_lanes || (one.d->kernels->lanes_by_vnni && !one.d->has_vnni))
         tap_skip("many rows are multiplied in f32");
     else {
         for (int f = 0; f < N_BLOCK_FORMAT; f += 3)
             n += in_parts(&one, &block_formats[f]);
         CU_ASSERT(n >= 8);
+        one.d->x_bits = 8;
+        for (int f = 1; f < N_BLOCK_FORMAT; f += 3)
+            n += in_parts(&one, &block_formats[f]);
+        CU_ASSERT(n >= 16);
     }
     target_close(&one);
 }

@@ -47,7 +47,7 @@ static int settles(void)
 {
     struct sh_err ignored;
     struct sh_props props = {.settles = 0};
-    struct sh_open how = {.n_threads = 1, .rounds_x = 1};
+    struct sh_open how = {.n_threads = 1, .x_bits = 16};
     const struct sh_backend *b = sh_backend_find("cpu", &ignored);
     struct sh_dev *d = b ? b->open(&how, &ignored) : NULL;
     if (d) {

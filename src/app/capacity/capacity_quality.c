@@ -83,9 +83,7 @@ static int describe(const struct sh_result_row *r, struct sh_quality_point *p)
     if (!strcmp(p->policy, "full") || sh_policy_parse(p->policy, &spec, &ignored) ||
         (spec.policy->needs & (SH_NEEDS_FUTURE | SH_IS_BOUND)) || sh_budget_parse(p->budget, b, &n, &ignored) || n != 1)
         return 0;
-    /* Quantised or pruned weights are not those that are asked about. */
-    if ((json_object_get(o, "weight_bits") && sh_result_int(r, "weight_bits") < 16) ||
-        json_object_get(o, "weight_prune"))
+    if (!sh_result_is_of_model(r))      /* not what is asked about */
         return 0;
     p->is_over = !p->is_plan && sh_result(r, "peak_tokens", -1) > 1.5 * budget_tokens + 8;
     return 1;

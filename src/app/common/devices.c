@@ -34,14 +34,14 @@ static int open_all(struct sh_devices *d, const char *name, const struct sh_comm
 {
     struct sh_ordinals list;
     struct sh_devices found = {.backend = sh_backend_find(name, e), .stages = d->stages,
-                               .rounds_x = d->rounds_x};
+                               .x_bits = d->x_bits};
     if (!found.backend || resolve(found.backend, &c->device, &list, e))
         return -1;
     int each = (int)c->threads / list.n, left = (int)c->threads % list.n;
     found.at = xcalloc((size_t)list.n, sizeof *found.at);
     for (int i = 0; i < list.n; i++) {
         struct sh_open o = {.ordinal = list.at[i], .n_threads = each + (i < left), .memory_bytes = memory_bytes,
-                            .stages = d->stages, .rounds_x = d->rounds_x};
+                            .stages = d->stages, .x_bits = d->x_bits};
         o.n_threads = o.n_threads > 0 ? o.n_threads : 1;
         found.n_threads = i ? found.n_threads : o.n_threads;
         if (!(found.at[i] = found.backend->open(&o, e))) {

@@ -21,10 +21,10 @@ struct sh_devices {
     int n;
     struct sh_stages *stages;           /* set before they are opened: where they count their time; NULL */
     int n_threads;                      /* threads of the first device                            */
-    int rounds_x;                       /* set before they are opened, as in struct sh_open       */
+    int x_bits;                         /* set before they are opened, as in struct sh_open       */
 };
 
-/* d is {0}, or has its stages and rounds_x set. Each device gets its share of the threads, at least one, and may take
+/* d is {0}, or has its stages and x_bits set. Each device gets its share of the threads, at least one, and may take
  * `memory_bytes` of its own memory (0: what is free). */
 int sh_devices_open(struct sh_devices *d, const struct sh_common *c, size_t memory_bytes, struct sh_err *e);
 void sh_devices_close(struct sh_devices *d);    /* {0} is fine                                    */

@@ -46,6 +46,29 @@ int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format 
     return 0;
 }
 
+int sh_live_read_bits(long long weights, long long activations, struct sh_err *e)
+{
+    if (!sh_code_bits_fit((int)weights))
+        return sh_misused(e, "--weight-bits: found %lld, expected 16, 8 or 4", weights);
+    if (activations && activations != 32 && activations != 16 && activations != 8)
+        return sh_misused(e, "--activation-bits: found %lld, expected 32, 16 or 8", activations);
+    if (activations == 8 && weights < 16)
+        return sh_misused(e, "--activation-bits 8 cannot be combined with --weight-bits %lld: activations are rounded "
+                          "only where they meet weights that the checkpoint has in packed form", weights);
+    return 0;
+}
+
+int sh_live_check_activations(const struct sh_model *m, long long bits, struct sh_err *e)
+{
+    int has_codes = bits != 8 || sh_model_has_codes(m, -1);
+    for (int i = 0; i < sh_model_arch(m)->n_layer && !has_codes; i++)
+        has_codes = sh_model_has_codes(m, i);
+    if (has_codes)
+        return 0;
+    return sh_misused(e, "--activation-bits 8: found no packed weights in %s, expected a checkpoint that is quantised "
+                      "(GGUF, AWQ, GPTQ, MXFP4 ...)", sh_model_name(m));
+}
+
 int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struct sh_common *c, const char *command,
                  struct sh_err *e)
 {
@@ -54,8 +77,8 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
     l->seed = (uint64_t)c->seed;
     if (!o->model)
         return sh_misused(e, "%s requires --model DIR", command);
-    if (!sh_code_bits_fit((int)o->weight_bits))
-        return sh_misused(e, "--weight-bits: found %lld, expected 16, 8 or 4", o->weight_bits);
+    if (sh_live_read_bits(o->weight_bits, o->activation_bits, e))
+        return -1;
     if (bits && bits != 32 && bits != 16 && bits != 8 && bits != 4)
         return sh_misused(e, "--kv-bits: found %d, expected 32, 16, 8 or 4", bits);
     if (sh_read_dtype(o->dtype, &l->dtype, e))
@@ -68,13 +91,14 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
 int sh_live_open(struct sh_live *l, const struct sh_common *c, struct sh_err *e)
 {
     l->note.quiet = c->quiet;
-    l->devices.rounds_x = 1;
+    l->devices.x_bits = l->options->activation_bits ? (int)l->options->activation_bits : 16;
     if (sh_devices_open(&l->devices, c, l->options->device_memory, e))
         return -1;
     l->model = sh_model_open(l->options->model, e);
-    if (l->model)
-        sh_model_prune(l->model, l->options->weight_prune);
-    return l->model ? 0 : -1;
+    if (!l->model)
+        return -1;
+    sh_model_prune(l->model, l->options->weight_prune);
+    return sh_live_check_activations(l->model, l->options->activation_bits, e);
 }
 
 static struct sh_resident_setup setup_for(struct sh_live *l, int positions)

@@ -14,6 +14,7 @@ struct sh_live_options {                /* options as typed; a command's option 
     const char *kv_keys;                                /* NULL: token                            */
     long long kv_residual;
     long long kv_bits, kv_group, weight_bits, prefill;  /* kv_bits 0: 32 with f32, else 16        */
+    long long activation_bits;                          /* 0: 16                                  */
     double weight_prune;                                /* pruned share of each matrix of the layers; 0: none */
     size_t device_memory;
     const char *positions, *prefill_mode;               /* NULL: original, stream                 */
@@ -47,6 +48,11 @@ struct sh_live {
 
 /* Stores --kv-keys and --kv-residual in the format. */
 int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format *f, struct sh_err *e);
+
+/* --weight-bits and --activation-bits, 0: not given. -1 if one is invalid. */
+int sh_live_read_bits(long long weights, long long activations, struct sh_err *e);
+/* Refuses 8-bit activations for a model without packed weights. */
+int sh_live_check_activations(const struct sh_model *m, long long bits, struct sh_err *e);
 
 /* Reads the settings. -1 if one is invalid. */
 int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struct sh_common *c, const char *command,

@@ -39,6 +39,7 @@ struct sh_eval_args {
     const char *model, *jsonl, *field, *tokens, *answers, *by, *dtype, *kv_keys, *db, *logits, *dump;
     struct sh_list text, policy, budget, plan;
     long long length, count, least, batch, prefill, prefill_block, kv_bits, kv_group, kv_residual, weight_bits;
+    long long activation_bits;          /* 0: as eval's help says                                 */
     long long dump_every;
     size_t device_memory;
     int force, timing, stream;

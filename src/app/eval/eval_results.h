@@ -30,7 +30,7 @@ struct sh_eval_scene {                  /* the other settings that determine the
     uint64_t model;                     /* fingerprint                                            */
     struct sh_measured on;              /* the texts or the task's items                          */
     const char *dtype, *task;           /* task NULL: texts are read                              */
-    long long prefill, prefill_block, weight_bits, shots;
+    long long prefill, prefill_block, weight_bits, activation_bits, shots;
     uint64_t seed, answers;             /* answers: hash of where they are; 0: none are scored    */
     double weight_prune;                /* 0: none                                                */
     uint64_t unpruned;                  /* fingerprint of the weights before pruning              */

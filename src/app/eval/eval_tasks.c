@@ -130,7 +130,8 @@ static void name_row(const struct work *w, struct sh_task_row *r)
     const struct sh_live_options *live = &w->q->live;
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->live.model), .on = measured(w), .dtype = live->dtype,
                                   .task = w->task->name, .shots = w->q->shots, .prefill = c->prefill,
-                                  .weight_bits = live->weight_bits, .seed = c->seed,
+                                  .weight_bits = live->weight_bits, .activation_bits = live->activation_bits,
+                                  .seed = c->seed,
                                   .weight_prune = live->weight_prune,
                                   .unpruned = sh_model_fingerprint_unpruned(w->live.model)};
     r->settings = sh_eval_settings(c->spec, &c->budget, &c->format, NULL, &scene);

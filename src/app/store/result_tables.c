@@ -55,7 +55,7 @@ METRICS_WITH(sh_replay_metrics, replay, BIT(SH_M_BUDGET_TOKENS) | BIT(SH_M_OUTPU
 
 #define POLICY TEXT("policy"), TEXT("knobs"), TEXT("budget")
 #define CACHE WHOLE("kv_bits"), WHOLE("group"), TEXT("keys"), WHOLE("residual")
-#define PRUNED REAL_6("weight_prune"), HASH("unpruned")
+#define PRUNED WHOLE("activation_bits"), REAL_6("weight_prune"), HASH("unpruned")
 
 static const struct sh_setting replay_setting[] = {
     POLICY, TEXT("allocator"), TEXT("rows"), WHOLE("prefill"), WHOLE("error_every"), UNSIGNED("seed"), WHOLE("run"),
@@ -229,10 +229,10 @@ static METRICS(repetition_all_metrics, repetition_all);
 
 /* Sorted. */
 static const struct sh_setting repetition_setting[] = {
-    TEXT("budget"), TEXT("condition"), TEXT("knobs"), WHOLE("kv_bits"), WHOLE("length"), TEXT("model"),
-    WHOLE("n_texts"), TEXT("policy"), WHOLE("prefill"), WHOLE("prompt_tokens"), WHOLE("seed"), REAL("temperature"),
-    TEXT("texts"), WHOLE("tokens_written"), WHOLE("top_k"), REAL("top_p"), WHOLE("weight_bits"),
-    REAL("weight_prune"), {NULL, 0}};
+    WHOLE("activation_bits"), TEXT("budget"), TEXT("condition"), TEXT("knobs"), WHOLE("kv_bits"), WHOLE("length"),
+    TEXT("model"), WHOLE("n_texts"), TEXT("policy"), WHOLE("prefill"), WHOLE("prompt_tokens"), WHOLE("seed"),
+    REAL("temperature"), TEXT("texts"), WHOLE("tokens_written"), WHOLE("top_k"), REAL("top_p"),
+    WHOLE("weight_bits"), REAL("weight_prune"), {NULL, 0}};
 
 /* Sums over each text, which follows as its number. */
 static const struct sh_metric plan[] = {
@@ -244,7 +244,7 @@ static METRICS(plan_metrics, plan);
 static const struct sh_setting plan_setting[] = {
     TEXT("policy"), TEXT("knobs"), HASH("budgets"), WHOLE("n_token"), WHOLE("kv_bits"), WHOLE("group"),
     WHOLE("prefill"), HASH("model"), HASH("texts"), TEXT("dtype"), WHOLE("weight_bits"), UNSIGNED("seed"),
-    REAL_6("weight_prune"), {NULL, 0}};
+    WHOLE("activation_bits"), REAL_6("weight_prune"), {NULL, 0}};
 
 static const struct sh_metric judged[SH_N_JUDGED_METRIC] = {
     [SH_J_SEQUENCES] = {"sequences", "sequences", 0, COUNT_FROM_1}, [SH_J_TOKENS] = {"tokens", "tokens", 0, COUNT},
@@ -255,7 +255,8 @@ METRICS(sh_judged_metrics, judged);
 
 static const struct sh_setting judged_setting[] = {
     POLICY, TEXT("allocator"), WHOLE("kv_bits"), WHOLE("group"), WHOLE("prefill"), HASH("model"), HASH("texts"),
-    TEXT("dtype"), WHOLE("weight_bits"), UNSIGNED("seed"), REAL_6("weight_prune"), REAL_6("confidence"), HASH("plan"),
+    TEXT("dtype"), WHOLE("weight_bits"), WHOLE("activation_bits"), UNSIGNED("seed"), REAL_6("weight_prune"),
+    REAL_6("confidence"), HASH("plan"),
     {NULL, 0}};
 
 const struct sh_result_kind sh_result_kinds[] = {

@@ -322,6 +322,13 @@ double sh_result_real(const struct sh_result_row *r, const char *key)
     return json_number_value(json_object_get(r->settings, key));
 }
 
+int sh_result_is_of_model(const struct sh_result_row *r)
+{
+    int is_recoded = json_object_get(r->settings, "weight_bits") && sh_result_int(r, "weight_bits") < 16;
+    return !is_recoded && !json_object_get(r->settings, "weight_prune") &&
+           !json_object_get(r->settings, "activation_bits");
+}
+
 char *sh_result_spec(const struct sh_result_row *r)
 {
     const char *knobs = sh_result_text(r, "knobs");

@@ -118,6 +118,9 @@ struct sh_value {
     int is_absent;
 };
 
+/* Activations of 8 bits are a setting. Those of 16 change results less than another order of sums does. */
+#define SH_ACTIVATION_SETTING(bits) {"activation_bits", .whole = 8, .is_absent = (bits) != 8}
+
 /* The text of a command's settings, whatever the order of the values, which {0} ends; for free(). NULL: a text among
  * them is not UTF-8. */
 char *sh_settings_text(const char *command, const struct sh_value *value);
@@ -170,6 +173,9 @@ int sh_result_recall(struct sh_store *s, const char *command, const char *settin
 /* Of the settings; "" and 0 if there is no such setting. */
 const char *sh_result_text(const struct sh_result_row *r, const char *key);
 long long sh_result_int(const struct sh_result_row *r, const char *key);
+
+/* Whether weights and activations are those of the checkpoint: neither recoded or pruned, nor of 8 bits. */
+int sh_result_is_of_model(const struct sh_result_row *r);
 double sh_result_real(const struct sh_result_row *r, const char *key);      /* also of whole numbers */
 
 /* "h2o:recent=10": policy and knobs as they are kept; the same as a name, without the knobs that have their default.
