@@ -560,7 +560,8 @@ void cpu_linears(struct sh_dev *d, const struct sh_linear *a, int n)
             continue;
         }
         while (i + run < n && run < MOST_LINEARS && loops && loops_for(d, a + i + run) == loops &&
-               a[i + run].w->codes.bits == a[i].w->codes.bits && !is_sorted(a + i + run))
+               a[i + run].w->codes.bits == a[i].w->codes.bits && !is_sorted(a + i + run) &&
+               !wants_rounded(d, a + i + run))
             run++;
         if (loops)
             run_loops(d, loops, a + i, run);

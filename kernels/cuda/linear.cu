@@ -25,14 +25,16 @@ __global__ void finish(T *out, size_t stride, int cols, const float *product, si
     }
 }
 
-/* x in 8 bits (round_x.h), a warp for each span; a number of 16 bits is rounded to its type once more. */
-template <typename T> __global__ void __launch_bounds__(THREADS) round_x(const T *x, size_t stride, int cols, T *to)
+/* x in 8 bits (round_x.h), a warp for each of so many spans, which lie one after another in `to`. A number of 16 bits
+ * is rounded to its type once more. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS) round_x(const T *x, size_t stride, size_t cols, size_t spans, T *to)
 {
-    int span = (int)(blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP);
-    size_t i = (size_t)span * SH_X_SPAN + threadIdx.x % WARP;
-    if (i >= (size_t)cols)              /* a whole warp */
+    size_t span = (size_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP;
+    if (span >= spans)                  /* a whole warp */
         return;
-    float own = to_float(x[(size_t)blockIdx.y * stride + i]), most = fabsf(own);
+    size_t i = span * SH_X_SPAN + threadIdx.x % WARP;
+    float own = to_float(x[i / cols * stride + i % cols]), most = fabsf(own);
     for (int step = WARP / 2; step; step /= 2) {
         float other = __shfl_xor_sync(ALL_LANES, most, step);
         most = other <= most ? most : other;    /* NaN stays */
@@ -40,7 +42,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) round_x(const T
     int is_number = most < INFINITY;
     float inverse = most >= 0x1p-100f ? 127.0f / most : 0.0f;
     float n = is_number ? rintf(own * inverse) : 0.0f;
-    to[(size_t)blockIdx.y * (size_t)cols + i] = from_float<T>((is_number ? most / 127.0f : NAN) * n);
+    to[i] = from_float<T>((is_number ? most / 127.0f : NAN) * n);
 }
 
 /* What `a` is with such an x, if its weight wants one. */
@@ -50,13 +52,13 @@ static struct sh_linear rounded(struct sh_dev *d, const struct sh_linear *a)
     const struct sh_mat *x = &a->x;
     if (d->x_bits != 8 || !sh_packed_is_code(a->w->packing))
         return to;
-    to.x.stride = (size_t)x->cols;
-    to.x.at = cuda_scratch_at(d, &d->rounded, (size_t)x->rows * to.x.stride * sh_type_bytes(x->type));
-    dim3 grid((unsigned)((x->cols + THREADS / WARP * SH_X_SPAN - 1) / (THREADS / WARP * SH_X_SPAN)), (unsigned)x->rows);
+    size_t cols = (size_t)x->cols, spans = (size_t)x->rows * (cols / SH_X_SPAN), some = THREADS / WARP;
+    to.x.stride = cols;
+    to.x.at = cuda_scratch_at(d, &d->rounded, (size_t)x->rows * cols * sh_type_bytes(x->type));
     if (to.x.at)
         BY_TYPE(x->type, T,
-                SH_LAUNCH((round_x<T>), grid, dim3(THREADS), d->compute, (const T *)x->at, x->stride, x->cols,
-                          (T *)to.x.at));
+                SH_LAUNCH((round_x<T>), dim3((unsigned)((spans + some - 1) / some)), dim3(THREADS), d->compute,
+                          (const T *)x->at, x->stride, cols, spans, (T *)to.x.at));
     return to;
 }
 

@@ -194,7 +194,7 @@ static int read_options(struct sh_eval_job *w, const struct sh_list *positional,
         return sh_misused(e, "eval requires --model DIR");
     if (read_source(w, e))
         return -1;
-    if (sh_live_read_bits(a->weight_bits, a->activation_bits, e))
+    if (sh_live_read_bits(a->weight_bits, a->activation_bits, a->weight_prune, e))
         return -1;
     if (a->force && !a->db)
         return sh_misused(e, "--force requires --db FILE");
@@ -249,12 +249,19 @@ static int open_all(struct sh_eval_job *w, struct sh_err *e)
     return 0;
 }
 
+/* Whether some product of the model may round activations. */
+static int rounds(const struct sh_eval_job *w)
+{
+    return w->devices.x_bits < 32 && sh_model_has_integers(w->source.model);
+}
+
 static void name_results(struct sh_eval_job *w)
 {
     struct sh_eval_scene scene = {.model = sh_model_fingerprint(w->source.model),
                                   .on = sh_text_source_measured(&w->source), .dtype = w->a->dtype,
                                   .prefill = w->prefill, .prefill_block = w->a->prefill_block,
-                                  .weight_bits = w->a->weight_bits, .activation_bits = w->a->activation_bits,
+                                  .weight_bits = w->a->weight_bits, .is_stream = w->a->stream,
+                                  .activation_bits = sh_model_has_integers(w->source.model) ? w->devices.x_bits : 0,
                                   .weight_prune = w->a->weight_prune,
                                   .unpruned = sh_model_fingerprint_unpruned(w->source.model),
                                   .seed = (uint64_t)w->common->seed,
@@ -301,7 +308,7 @@ static int report(const struct sh_eval_job *w, struct sh_err *e)
     sh_out_text(o, "device", "device", w->chips);
     sh_out_text(o, "dtype", "dtype", w->a->dtype);
     sh_out_int(o, "weight_bits", "weight bits", w->a->weight_bits);
-    if (w->devices.x_bits < 32)
+    if (rounds(w))
         sh_out_int(o, "activation_bits", "activation bits", w->devices.x_bits);
     if (w->a->weight_prune > 0)
         sh_out_real(o, "weight_prune", "share of weights pruned", w->a->weight_prune, 4);

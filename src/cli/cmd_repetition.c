@@ -244,7 +244,7 @@ static char *settings_of(const struct work *w, int c)
         {"knobs", .text = sh_policy_knobs(&w->spec[c], knobs)}, {"budget", .text = sh_budget_text(&w->budget, budget)},
         {"prefill", .whole = live->prefill}, {"kv_bits", .whole = w->live.format.bits},
         {"weight_bits", .whole = live->weight_bits}, {"weight_prune", .real = live->weight_prune},
-        SH_ACTIVATION_SETTING(live->activation_bits),
+        SH_ACTIVATION_SETTING(live->activation_bits, 16),
         {"temperature", .real = w->a->temperature}, {"top_k", .whole = w->a->top_k}, {"top_p", .real = w->a->top_p},
         {"seed", .whole = (long long)w->live.seed}, {0}});
 }

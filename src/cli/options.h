@@ -128,7 +128,7 @@ int sh_check_figure(const char *path, const struct sh_page_args *typed, struct s
         "weights, by\nmagnitude (default: 0)")
 
 #define SH_ACTIVATION_OPT(field, usual) \
-    SH_INT("activation-bits", field, "32|16|8", 0, 0, "bits of the activations that are multiplied with packed " \
+    SH_INT("activation-bits", field, "32|16|8", 1, 1024, "bits of the activations that are multiplied with packed " \
         "weights\n(GGUF, AWQ, GPTQ, MXFP4 ...): 32, as they are; 16, nearly the same\nbut faster; 8, with a scale " \
         "for each 32 numbers, much as in\nllama.cpp (default: " usual ")")
 

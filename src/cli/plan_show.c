@@ -189,8 +189,8 @@ static void show_again(struct sh_out *o, const struct sh_live_plan *w, const cha
         fprintf(to, " --kv-group %lld", l->kv_group);
     if (l->weight_bits < 16)
         fprintf(to, " --weight-bits %lld", l->weight_bits);
-    if (l->activation_bits)
-        fprintf(to, " --activation-bits %lld", l->activation_bits);
+    if (sh_model_has_integers(w->live.model))   /* eval's usual ones are others */
+        fprintf(to, " --activation-bits %lld", l->activation_bits ? l->activation_bits : 16);
     if (l->weight_prune > 0)
         fprintf(to, " --weight-prune %g", l->weight_prune);
     xmemclose(to, &options, &bytes);

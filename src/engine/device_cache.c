@@ -137,16 +137,18 @@ static size_t step_bytes(const struct sh_resident *r, const struct sh_slots_setu
     const struct sh_resident_setup *u = &r->setup;
     int q = a->n_head * a->d_head, ff = sh_arch_widest_ff(a), start[] = {0, rows};
     const int shape[][2] = {{a->d_model, q}, {q, a->d_model}, {a->d_model, ff}, {ff, a->d_model}};
-    size_t most = 0, attend = 0, narrow = 0;
+    int in = 0, out = 0;                /* the widest: of scratch that grows, each part stays as large as it was */
+    size_t attend = 0, narrow = 0;
     int bits = sh_layer_scratch_bits(u->backend, u->model, u->dtype, u->weight_bits);
     size_t panel = u->backend->linear_bytes(u->device, 0, a->d_model, a->n_vocab, u->dtype, bits);     /* of the head */
     for (int i = 0; i < 4; i++) {
-        size_t n = u->backend->linear_bytes(u->device, rows, shape[i][0], shape[i][1], u->dtype, bits);
         size_t own = u->backend->linear_bytes(u->device, 0, shape[i][0], shape[i][1], u->dtype, bits);
-        most = n - own > most ? n - own : most;
         panel = own > panel ? own : panel;
+        in = shape[i][0] > in ? shape[i][0] : in;
+        out = shape[i][1] > out ? shape[i][1] : out;
     }
-    most += panel;
+    size_t most = panel + u->backend->linear_bytes(u->device, rows, in, out, u->dtype, bits) -
+                  u->backend->linear_bytes(u->device, 0, in, out, u->dtype, bits);
     for (int l = 0; l < a->n_layer && s->policy.rule == SH_SLOTS_OLDEST && s->bits == 32; l++) {
         if (!sh_arch_attends(a, l))
             continue;

@@ -99,6 +99,7 @@ size_t sh_model_layer_bytes(const struct sh_model *m, int layer);   /* -1: outsi
 size_t sh_model_kept_bytes(const struct sh_model *m, int layer, enum sh_type dtype, int is_host);
 /* The part of these bytes that is not copied: it stays in the mapped file. */
 size_t sh_model_mapped_bytes(const struct sh_model *m, int layer);
+int sh_model_has_integers(const struct sh_model *m);    /* do products read a matrix in codes (sh_packed_is_code)? */
 int sh_model_has_codes(const struct sh_model *m, int layer);        /* is a matrix of a layer kept in codes? */
 /* The bytes of all layers by the format in which weights are kept, most bytes first; returns the number of formats (at
  * most `most`). The token embedding counts only if it is also the output matrix: otherwise its rows are read from the

@@ -157,6 +157,31 @@ int sh_model_has_codes(const struct sh_model *m, int layer)
     return b < end;
 }
 
+/* Of a layer, -1: of the output matrix. */
+static int has_integers(const struct sh_model *m, int layer)
+{
+    struct sh_packed p = {.format = SH_PACKED_OTHER};
+    const char *name;
+    const struct bound *b, *end = places(m, layer, &b);
+    for (; b < end; b++) {
+        if (!b->name || b->param->rows == SH_ONE || sh_bound_is_table(b))
+            continue;
+        enum sh_role role = layer < 0 ? SH_HEAD : b->param->role;
+        if (role != SH_KV_B_W &&        /* which latent attention reads as numbers */
+            sh_model_packed(m, role, layer, 0, &p, &name) && sh_packed_is_code(p.format))
+            return 1;
+    }
+    return 0;
+}
+
+int sh_model_has_integers(const struct sh_model *m)
+{
+    int found = has_integers(m, -1);
+    for (int i = 0; i < m->arch.n_layer && !found; i++)
+        found = has_integers(m, i);
+    return found;
+}
+
 size_t sh_model_numbered_bytes(const struct sh_model *m, enum sh_role role, int layer, enum sh_type dtype, int is_host)
 {
     const struct bound *b = sh_bound_at(m, role, layer, 0);

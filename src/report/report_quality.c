@@ -85,8 +85,9 @@ static const struct sh_report_column eval_columns[] = {
 
 static const struct sh_report_column task_columns[] = {
     SH_COL_SETTING(TEXT, "task", "task"), SH_COL_ON, SH_COL_POLICY, SH_COL_BUDGET,
-    SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_METRIC("items", "items", 0), SH_COL_METRIC("acc", "accuracy", 4),
-    SH_COL_METRIC("stderr", "±", 4), SH_COL_METRIC("acc_norm", "normalised", 4), SH_COL_END};
+    SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_WEIGHTS, SH_COL_METRIC("items", "items", 0),
+    SH_COL_METRIC("acc", "accuracy", 4), SH_COL_METRIC("stderr", "±", 4), SH_COL_METRIC("acc_norm", "normalised", 4),
+    SH_COL_END};
 
 static const struct sh_report_table tasks = {.key = "tasks", .title = "few-shot tasks", .column = task_columns};
 

@@ -126,9 +126,8 @@ char *sh_result_weights(const struct sh_result_row *r)
 {
     double prune = 100 * sh_result_real(r, "weight_prune");
     long long bits = sh_result_int(r, "weight_bits");
-    if (json_object_get(r->settings, "activation_bits"))
-        return prune > 0 ? xasprintf("%g %% pruned, 8-bit activations", prune)
-                         : xstrdup("as stored, 8-bit activations");
+    if (sh_result_int(r, "activation_bits") == 8)       /* then they are neither pruned nor recoded */
+        return xstrdup("as stored, 8-bit activations");
     if (prune > 0)
         return bits < 16 ? xasprintf("%g %% pruned, %lld bits", prune, bits) : xasprintf("%g %% pruned", prune);
     return bits < 16 ? xasprintf("%lld bits", bits) : xstrdup("as stored");

@@ -51,7 +51,7 @@ enum sh_report_cell {
     SH_CELL_FILE,                       /* the setting `key`, a path: without its folder          */
     SH_CELL_ON,                         /* the text that was measured on; no key and no label from here on */
     SH_CELL_POLICY, SH_CELL_BUDGET,
-    SH_CELL_WEIGHTS,                    /* where any result is of pruned or coded weights         */
+    SH_CELL_WEIGHTS,                    /* where any result is of other weights or activations than the model's */
     SH_CELL_LAYER
 };
 

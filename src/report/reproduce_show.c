@@ -39,6 +39,8 @@ static void take(struct costs *c, const struct sh_result_row *r)
 {
     double budget = strtod(sh_result_text(r, "budget"), NULL), change = sh_result(r, "nll_change", -1);
     int is_full = !strcmp(sh_result_text(r, "policy"), "full"), is_half = budget == 0.5 && !is_full;
+    if (sh_result_int(r, "activation_bits") == 8)
+        return;
     if (json_object_get(r->settings, "weight_prune")) {
         if (is_full)
             c->pruned_nll = sh_result(r, "nll", -1);

@@ -29,7 +29,7 @@ static void read_row(const struct blocks *b, const struct matrix *x, int row, en
 }
 
 static void check(const struct target *t, const struct blocks *b, struct sh_weight *w, const float *numbers,
-                            enum sh_type type, const int rows_gap[2], int x_bits, struct tally *all)
+                  enum sh_type type, const int rows_gap[2], int x_bits, struct tally *all)
 {
     int rows = rows_gap[0], gap = rows_gap[1];
     struct matrix x = matrix_new(t, type, rows, b->p.cols, gap), out = matrix_new(t, SH_F32, rows, b->p.rows, 5);
@@ -113,6 +113,39 @@ static void products_of_8_bits(const struct target *t)
     target_close(&own);
 }
 
+/* More rows than a grid has in its second direction. */
+static void many_rows_of_8_bits(const struct target *t)
+{
+    enum { ROWS = 65537, COLS = 32, OUT = 1 };
+    struct sh_err e = {.text = ""};
+    struct target own = *t;
+    struct blocks b;
+    double factor[COLS], off[COLS], sum = 0, most = 0;
+    float numbers[COLS];
+    own.d = t->b->open(&(struct sh_open){.n_threads = 2, .x_bits = 8}, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(own.d);
+    blocks_make(&b, &block_formats[0], OUT, COLS, 0, -1);
+    blocks_unpack(&b, 0, OUT, numbers);
+    struct sh_weight *w = t->b->packed(own.d, &b.p, SH_F32, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    struct matrix x = matrix_new(&own, SH_F32, ROWS, COLS, 0), out = matrix_new(&own, SH_F32, ROWS, OUT, 0);
+    matrix_normal(&own, &x, 1, 1);
+    t->b->linear(own.d, &(struct sh_linear){.out = out.m, .x = x.m, .w = w});
+    matrix_get(&own, &out);
+    read_row(&b, &x, ROWS - 1, SH_F32, 1, factor, off);
+    for (int k = 0; k < COLS; k++) {
+        sum += factor[k] * (double)numbers[k];
+        most += (1e-6 * fabs(factor[k]) + off[k]) * fabs((double)numbers[k]);
+    }
+    CU_ASSERT(fabs(matrix_at(&out, ROWS - 1, 0) - sum) <= most);
+    matrix_free(&own, &x);
+    matrix_free(&own, &out);
+    t->b->drop(own.d, w);
+    blocks_free(&b);
+    target_sync(&own);
+    target_close(&own);
+}
+
 /* Codes made of blocks and of their numbers give the same bits. */
 static void recoded(const struct target *t)
 {
@@ -148,12 +181,15 @@ static void recoded(const struct target *t)
 }
 static void products_module(void) { target_run(ON_MODULE, products); }
 static void products_of_8_bits_module(void) { target_run(ON_MODULE, products_of_8_bits); }
+static void many_rows_of_8_bits_module(void) { target_run(ON_MODULE, many_rows_of_8_bits); }
 static void recoded_module(void) { target_run(ON_MODULE, recoded); }
 
 int main(void)
 {
     static const struct tap_test tests[] = {{"products with blocks of every format (module)", products_module},
                                             {"rows have 8 bits (module)", products_of_8_bits_module},
+                                            {"more rows of 8 bits than a grid is high (module)",
+                                             many_rows_of_8_bits_module},
                                             {"codes of few bits are those of the numbers (module)", recoded_module},
                                             {0}};
     return tap_run("packed_module", tests);

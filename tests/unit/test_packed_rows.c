@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of many rows with packed weights, in parts of rows and of inputs (kernels/cpu/gemm_packed_lanes.c): each row
- * is the same bits as alone, where it is rounded to integers. test_packed compares smaller ones with exact sums. */
+ * is the same bits as alone, where it is rounded to integers. test_packed compares smaller ones with exact sums.
+ * Products that run together are those of each alone. */
 #include "src/base/mem.h"
 #include "tests/tap.h"
 #include "tests/unit/backends.h"
@@ -68,8 +69,61 @@ static void many_rows(const struct target *t)
 }
 EACH_ROUNDING(many_rows)
 
+/* Two products of the same x that run together are the same bits as one after the other. */
+static void check_together(const struct target *t, const struct block_format *const format[2], int rows)
+{
+    enum { OUT = 20, COLS = 512 };
+    struct sh_err e = {.text = ""};
+    struct blocks b[2];
+    struct matrix x = matrix_new(t, SH_F32, rows, COLS, 0), both[2], alone[2];
+    struct sh_linear a[2];
+    matrix_normal(t, &x, 3, 1);
+    for (int i = 0; i < 2; i++) {
+        blocks_make(&b[i], format[i], OUT, COLS, 0, -1);
+        both[i] = matrix_new(t, SH_F32, rows, OUT, 0);
+        alone[i] = matrix_new(t, SH_F32, rows, OUT, 0);
+        a[i] = (struct sh_linear){.out = alone[i].m, .x = x.m, .w = t->b->packed(t->d, &b[i].p, SH_F32, &e)};
+        CU_ASSERT_PTR_NOT_NULL_FATAL(a[i].w);
+        t->b->linear(t->d, &a[i]);
+        a[i].out = both[i].m;
+    }
+    t->b->linears(t->d, a, 2);
+    for (int i = 0; i < 2; i++) {
+        int wrong = 0;
+        matrix_get(t, &both[i]);
+        matrix_get(t, &alone[i]);
+        for (int k = 0; k < rows * OUT; k++)
+            wrong += matrix_at(&both[i], k / OUT, k % OUT) != matrix_at(&alone[i], k / OUT, k % OUT);
+        if (wrong)
+            printf("# %s and %s, %d rows: the %s has %d other numbers\n", format[0]->name, format[1]->name, rows,
+                   i ? "second" : "first", wrong);
+        CU_ASSERT(!wrong);
+    }
+    for (int i = 0; i < 2; i++) {
+        t->b->drop(t->d, (struct sh_weight *)a[i].w);
+        matrix_free(t, &both[i]);
+        matrix_free(t, &alone[i]);
+        blocks_free(&b[i]);
+    }
+    matrix_free(t, &x);
+}
+
+/* Of every pair of formats, numbers and codes among them; few rows with one of some. */
+static void together(const struct target *t)
+{
+    for (int bits = 8; bits <= 32; bits *= 2)
+        for (int pair = 0; pair < N_BLOCK_FORMAT * N_BLOCK_FORMAT; pair++) {
+            const struct block_format *const format[2] = {&block_formats[pair / N_BLOCK_FORMAT],
+                                                          &block_formats[pair % N_BLOCK_FORMAT]};
+            t->d->x_bits = bits;
+            check_together(t, format, 1 + pair % 3);
+        }
+}
+EACH_ROUNDING(together)
+
 int main(void)
 {
-    static const struct tap_test tests[] = {LIST_ROUNDINGS("more rows than are taken together", many_rows), {0}};
+    static const struct tap_test tests[] = {LIST_ROUNDINGS("more rows than are taken together", many_rows),
+                                            LIST_ROUNDINGS("products that run together", together), {0}};
     return tap_run("packed_rows", tests);
 }

@@ -46,27 +46,26 @@ int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format 
     return 0;
 }
 
-int sh_live_read_bits(long long weights, long long activations, struct sh_err *e)
+int sh_live_read_bits(long long weights, long long activations, double prune, struct sh_err *e)
 {
     if (!sh_code_bits_fit((int)weights))
         return sh_misused(e, "--weight-bits: found %lld, expected 16, 8 or 4", weights);
     if (activations && activations != 32 && activations != 16 && activations != 8)
         return sh_misused(e, "--activation-bits: found %lld, expected 32, 16 or 8", activations);
-    if (activations == 8 && weights < 16)
-        return sh_misused(e, "--activation-bits 8 cannot be combined with --weight-bits %lld: activations are rounded "
-                          "only where they meet weights that the checkpoint has in packed form", weights);
+    if (activations == 8 && (weights < 16 || prune > 0))
+        return sh_misused(e, "--activation-bits 8 cannot be combined with --weight-%s, which replaces the weights that "
+                          "activations are rounded for: those that the checkpoint has in integers",
+                          weights < 16 ? "bits" : "prune");
     return 0;
 }
 
 int sh_live_check_activations(const struct sh_model *m, long long bits, struct sh_err *e)
 {
-    int has_codes = bits != 8 || sh_model_has_codes(m, -1);
-    for (int i = 0; i < sh_model_arch(m)->n_layer && !has_codes; i++)
-        has_codes = sh_model_has_codes(m, i);
-    if (has_codes)
+    if (bits != 8 || sh_model_has_integers(m))
         return 0;
-    return sh_misused(e, "--activation-bits 8: found no packed weights in %s, expected a checkpoint that is quantised "
-                      "(GGUF, AWQ, GPTQ, MXFP4 ...)", sh_model_name(m));
+    return sh_misused(e, "--activation-bits 8: %s has no weights in integers that products read: expected GGUF, AWQ, "
+                      "GPTQ, INT4, INT8 or MXFP4 (with plain numbers, FP8 and NF4, activations are not rounded)",
+                      sh_model_name(m));
 }
 
 int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struct sh_common *c, const char *command,
@@ -77,7 +76,7 @@ int sh_live_read(struct sh_live *l, const struct sh_live_options *o, const struc
     l->seed = (uint64_t)c->seed;
     if (!o->model)
         return sh_misused(e, "%s requires --model DIR", command);
-    if (sh_live_read_bits(o->weight_bits, o->activation_bits, e))
+    if (sh_live_read_bits(o->weight_bits, o->activation_bits, o->weight_prune, e))
         return -1;
     if (bits && bits != 32 && bits != 16 && bits != 8 && bits != 4)
         return sh_misused(e, "--kv-bits: found %d, expected 32, 16, 8 or 4", bits);

@@ -49,9 +49,9 @@ struct sh_live {
 /* Stores --kv-keys and --kv-residual in the format. */
 int sh_live_read_keys(const char *keys, long long residual, struct sh_kv_format *f, struct sh_err *e);
 
-/* --weight-bits and --activation-bits, 0: not given. -1 if one is invalid. */
-int sh_live_read_bits(long long weights, long long activations, struct sh_err *e);
-/* Refuses 8-bit activations for a model without packed weights. */
+/* --weight-bits; --activation-bits, 0: not given; --weight-prune. -1 if one is invalid, or two do not fit together. */
+int sh_live_read_bits(long long weights, long long activations, double prune, struct sh_err *e);
+/* Refuses 8-bit activations for a model none of whose weights is in integers. */
 int sh_live_check_activations(const struct sh_model *m, long long bits, struct sh_err *e);
 
 /* Reads the settings. -1 if one is invalid. */

@@ -27,7 +27,7 @@ char *sh_eval_settings(const struct sh_policy_spec *spec, const struct sh_budget
         {"model", .bits = c->model}, {"task", .text = c->task}, {"shots", .whole = c->shots},
         {c->task ? "items" : "texts", .bits = c->on.hash}, {"dtype", .text = c->dtype},
         {"weight_bits", .whole = c->weight_bits}, {"seed", .bits = c->seed},
-        SH_ACTIVATION_SETTING(c->activation_bits),
+        SH_ACTIVATION_SETTING(c->activation_bits, c->is_stream || c->task ? 16 : 32),
         {"weight_prune", .real = c->weight_prune, .is_absent = !is_pruned},
         {"unpruned", .bits = c->unpruned, .is_absent = !is_pruned},
         {"answers", .bits = c->answers, .is_absent = !c->answers},

@@ -32,6 +32,7 @@ struct sh_eval_scene {                  /* the other settings that determine the
     const char *dtype, *task;           /* task NULL: texts are read                              */
     long long prefill, prefill_block, weight_bits, activation_bits, shots;
     uint64_t seed, answers;             /* answers: hash of where they are; 0: none are scored    */
+    int is_stream;                      /* texts are read token by token                          */
     double weight_prune;                /* 0: none                                                */
     uint64_t unpruned;                  /* fingerprint of the weights before pruning              */
 };

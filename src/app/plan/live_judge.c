@@ -116,7 +116,7 @@ int sh_live_keep_judged(struct sh_live_plan *w, const struct sh_candidate *c, st
         {"group", .whole = f->bits < 16 ? f->group : 0}, {"prefill", .whole = o->prefill},
         {"model", .bits = sh_model_fingerprint(w->live.model)}, {"texts", .bits = w->on.hash},
         {"dtype", .text = o->dtype}, {"weight_bits", .whole = o->weight_bits}, {"seed", .bits = w->live.seed},
-        SH_ACTIVATION_SETTING(o->activation_bits),
+        SH_ACTIVATION_SETTING(o->activation_bits, 16),
         {"weight_prune", .real = o->weight_prune, .is_absent = o->weight_prune <= 0},
         {"confidence", .real = w->a->confidence}, {"plan", .bits = sh_plan_hash(p)}, {0}});
     for (int i = 0; i < w->n_judge; i++)

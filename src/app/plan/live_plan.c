@@ -436,6 +436,8 @@ static void name_plan(struct sh_live_plan *w)
     snprintf(p->model, sizeof p->model, "%s", sh_model_name(w->live.model));
     snprintf(p->weights, sizeof p->weights, w->a->live.weight_prune > 0 ? "pruned:%g" : "checkpoint",
              w->a->live.weight_prune);
+    if (w->a->live.activation_bits == 8)
+        snprintf(p->weights, sizeof p->weights, "checkpoint,activations:8");
     snprintf(p->fingerprint, sizeof p->fingerprint, "%016" PRIx64, sh_model_fingerprint(w->live.model));
     p->n_layer = a->n_layer;
     p->n_head = a->n_head;

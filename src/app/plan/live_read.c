@@ -57,7 +57,7 @@ static char *settings_of(const struct sh_live_plan *w, const struct sh_policy_sp
         {"group", .whole = f->bits < 16 ? f->group : 0}, {"prefill", .whole = o->prefill},
         {"model", .bits = sh_model_fingerprint(w->live.model)}, {"texts", .bits = texts}, {"dtype", .text = o->dtype},
         {"weight_bits", .whole = o->weight_bits}, {"weight_prune", .real = o->weight_prune},
-        SH_ACTIVATION_SETTING(o->activation_bits),
+        SH_ACTIVATION_SETTING(o->activation_bits, 16),
         {"seed", .bits = w->live.seed}, {0}});
 }
 

@@ -31,7 +31,7 @@ static int is_fit(const struct asked *a, const struct sh_result_row *r)
 {
     return says(r, "model", a->by->run->fingerprint) && sh_result_int(r, "kv_bits") >= 16 &&
            sh_result_int(r, "weight_bits") == a->by->run->weight_bits && !json_object_get(r->settings, "plan") &&
-           !json_object_get(r->settings, "activation_bits") &&
+           sh_result_int(r, "activation_bits") != 8 &&
            (!json_object_get(r->settings, "allocator") || says(r, "allocator", "uniform")) &&
            isfinite(sh_result(r, "ppl", -1));
 }

@@ -326,7 +326,7 @@ int sh_result_is_of_model(const struct sh_result_row *r)
 {
     int is_recoded = json_object_get(r->settings, "weight_bits") && sh_result_int(r, "weight_bits") < 16;
     return !is_recoded && !json_object_get(r->settings, "weight_prune") &&
-           !json_object_get(r->settings, "activation_bits");
+           sh_result_int(r, "activation_bits") != 8;
 }
 
 char *sh_result_spec(const struct sh_result_row *r)

@@ -118,8 +118,9 @@ struct sh_value {
     int is_absent;
 };
 
-/* Activations of 8 bits are a setting. Those of 16 change results less than another order of sums does. */
-#define SH_ACTIVATION_SETTING(bits) {"activation_bits", .whole = 8, .is_absent = (bits) != 8}
+/* Activations of other bits than the command's usual ones are a setting; bits 0: the usual ones. */
+#define SH_ACTIVATION_SETTING(bits, usual) \
+    {"activation_bits", .whole = (bits), .is_absent = !(bits) || (bits) == (usual)}
 
 /* The text of a command's settings, whatever the order of the values, which {0} ends; for free(). NULL: a text among
  * them is not UTF-8. */
