@@ -44,7 +44,7 @@ static const struct sh_command_step study_steps[] = {
     {"eval-weights-4bit.txt", READ " --policy full h2o:recent=0.5 --budget 0.5 --weight-bits 4", 0},
     {"drift.txt", "drift --model %m" T " --policy h2o:recent=0.5 --budget 0.35 --count 1", 0},
     {"theory.txt", "theory" T " %v", 0},
-    {"repetition.txt", "repetition --model %m %t --length %l --count 2 --max-tokens %r --policy h2o:recent=0.5 "
+    {"repetition.txt", "repetition --model %m %t --length %l --count 4 --max-tokens %r --policy h2o:recent=0.5 "
      "--budget 0.5" T, 0},
     {"capacity.txt", "capacity --model %m --gpu %g --length %l --policy-state" T, 0},
     {PLAN_OUTPUT, "plan --model %m %t --length %l %j --search-first %c --target-ppl-increase %p --compare bytes" T

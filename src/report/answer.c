@@ -169,14 +169,24 @@ static void say_buys(struct sh_answer *a, const struct asking *q)
                               "%s.%s", a->gpu, times, q->length, more, grouped(a->full, full), even);
 }
 
+/* "24 sequences of 512 tokens from book.txt"; for free(). */
+static char *sequences(const struct sh_quality_point *p)
+{
+    int n = p->sequences ? p->sequences : p->on.texts;
+    char *length = isfinite(p->length) ? xasprintf(" of %.0f tokens", p->length) : xstrdup(""),
+         *text = xasprintf("%d sequence%s%s from %s", n, n == 1 ? "" : "s", length,
+                           *p->on.name ? p->on.name : "a text without a name");
+    free(length);
+    return text;
+}
+
 static void say_on(struct sh_answer *a, const struct asking *q)
 {
     const struct sh_quality_point *p = q->point;
     const char *name = *p->on.name ? p->on.name : "a text without a name";
-    char *length = isfinite(p->length) ? xasprintf(" of %.0f tokens", p->length) : xstrdup("");
+    char *length = isfinite(p->length) ? xasprintf(" of %.0f tokens", p->length) : xstrdup(""), *judged = sequences(p);
     if (q->plan.path)
-        a->on = xasprintf("Measured on %d sequence%s%s from %s that were not used to search for the plan.",
-                          p->sequences, p->sequences == 1 ? "" : "s", length, name);
+        a->on = xasprintf("Measured on %s that were not used to search for the plan.", judged);
     else if (p->sequences)
         a->on = xasprintf("Measured on %d sequences from %d text%s%s, %s.", p->sequences, p->on.texts,
                           p->on.texts == 1 ? "" : "s", length, name);
@@ -194,6 +204,7 @@ static void say_on(struct sh_answer *a, const struct asking *q)
                          strstr(p->settings, "prefill=0\n") ? ", and prompts that are read in one piece before the "
                          "first eviction" : "");
     free(length);
+    free(judged);
 }
 
 /* ---- the choice ---- */
@@ -377,6 +388,7 @@ static void decide(struct sh_answer *a, struct asking *q, const struct sh_capaci
     a->confidence = q->confidence;
     a->sequences = q->point->sequences;
     fill_rows(a, q, s, chosen ? chosen->measured : NULL);
+    a->bars_on = q->plan.path && chosen ? sequences(chosen->measured) : NULL;
     say_small(a, q, limit);
     say_how(a, q, limit);
     say_buys(a, q);
@@ -454,6 +466,7 @@ void sh_answer_clear(struct sh_answer *a)
     free(a->buys);
     free(a->on);
     free(a->lacks);
+    free(a->bars_on);
     free(a->how);
     for (int i = 0; i < a->n_row; i++)
         free(a->row[i].policy);

@@ -60,6 +60,7 @@ struct sh_report {
 };
 
 struct sh_report_table;
+struct sh_results;
 struct sh_report_part {
     const char *name, *title;
     /* Writes the part; a part that writes nothing is left out. -1 only for what ends the command: what a store cannot
@@ -69,6 +70,7 @@ struct sh_report_part {
     const char *command;                /* the command whose results these are                    */
     const char *missing, *fill;         /* what is said where there are none, the command to fill it (sh_report_fill) */
     const char *says;                   /* what is said above the table                           */
+    void (*verdict)(struct sh_report *r, const struct sh_results *all);     /* says what the numbers mean; NULL: none */
     const struct sh_report_table *table;
     const struct sh_figure *figure;     /* below it; NULL: none                                   */
     int has_commands;                   /* ends with the commands that the stores keep            */
@@ -86,6 +88,9 @@ int sh_report_page(struct sh_report *r, const char *typed, FILE *to, struct sh_e
 /* ---- what parts write with ---- */
 
 void sh_report_say(struct sh_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A place that links of the page lead to: #<id>. */
+void sh_report_place(struct sh_report *r, const char *id);
 
 /* The tables of `o`, which is freed. With a title they are folded away under it. */
 void sh_report_table(struct sh_report *r, const char *title, struct sh_out *o);

@@ -64,11 +64,16 @@ static void command(struct sh_report *r, const char *path, const struct sh_plan 
                       p->policy.policy->name, colon, knobs, target, p->allocator.allocator->name, path);
 }
 
+static int is_judged(const struct sh_plan *p)
+{
+    return *p->status && p->n_evidence;
+}
+
 /* How a plan was judged, in words. */
 static void say_judged(struct sh_report *r, const char *path, const struct sh_plan *p)
 {
     const struct sh_plan_evidence *v = p->evidence;
-    if (!*p->status || !p->n_evidence)
+    if (!is_judged(p))
         return;
     sh_report_say(r, "The texts of the plan %s were divided in two. On one part, policies and allocators were compared "
                      "and budgets were searched. The other part, %d sequences of %d tokens%s%s, was read only to judge "
@@ -85,7 +90,7 @@ static int write(struct sh_report *r, struct sh_err *e)
     }
     struct sh_out *o = sh_out_new(), *evidence = sh_out_new();
     struct sh_plan plan[SH_REPORT_STORES] = {0};
-    int bad = 0, is_judged = 0;
+    int bad = 0, n_judged = 0;
     sh_out_list(o, "plans", "plans: tokens that each KV head keeps");
     sh_out_list(evidence, "evidence", "measured under the plans");
     for (int i = 0; i < r->n_plan && !bad; i++)
@@ -95,9 +100,14 @@ static int write(struct sh_report *r, struct sh_err *e)
         }
     sh_out_end(o);
     sh_out_end(evidence);
-    for (int i = 0; i < r->n_plan && !bad; i++)
+    for (int i = 0; i < r->n_plan && !bad; i++) {
+        if (is_judged(&plan[i]) && !n_judged++)
+            sh_report_place(r, "judged-texts");
         say_judged(r, r->plan[i], &plan[i]);
+    }
     sh_report_table(r, NULL, o);
+    if (n_judged)
+        sh_report_place(r, "judged");
     sh_report_table(r, NULL, evidence);
     struct sh_figure_request q = {.plan = r->plan, .n_plan = r->n_plan};
     struct sh_figure_data *d = bad ? NULL : sh_figure_data_new(SH_FIG_BIT(allocation), &q, e);
@@ -106,10 +116,10 @@ static int write(struct sh_report *r, struct sh_err *e)
     for (int i = 0; i < r->n_plan; i++) {
         if (!bad && !*plan[i].status)
             command(r, r->plan[i], &plan[i]);
-        is_judged |= *plan[i].status != '\0';
+        n_judged += *plan[i].status != '\0';
         sh_plan_clear(&plan[i]);
     }
-    bad = bad || (is_judged && sh_report_typed(r, "plan", e));
+    bad = bad || (n_judged && sh_report_typed(r, "plan", e));
     return bad ? -1 : 0;
 }
 

@@ -111,6 +111,21 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
         fputs("</td><td class=\"n\">-</td></tr>\n", r->to);
 }
 
+/* A plan is judged on other sequences than the budgets without one. */
+static void tell_bars(const struct sh_report *r, const struct sh_answer *a)
+{
+    if (a->is_planned)
+        fprintf(r->to, " The bar of the plan is of %d sequences that its search did not use.", a->sequences);
+    if (a->bars_on) {
+        fputs(" The other bars were measured on ", r->to);
+        put_words(r->to, a->bars_on);
+        fputs(", which are not the same sequences: compare them with the plan's bar only roughly.", r->to);
+    }
+    if (a->n_row > 1 + a->is_planned)
+        fprintf(r->to, " Each %s shows the evaluated policy with the lowest bound (95\u00a0%%) for its budget, which all "
+                "attention heads share.", a->bars_on ? "of them" : "bar");
+}
+
 static void figure(const struct sh_report *r, const struct sh_answer *a)
 {
     double of = scale(a);
@@ -123,12 +138,7 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
         bar(r, a, &a->row[i], of);
     fputs("</tbody></table><figcaption>Perplexity says how badly the model predicts the texts. ", r->to);
     fputs("The solid part of a bar is the measured increase of the perplexity; the bar ends at the bound.", r->to);
-    if (a->is_planned)
-        fputs(" The plan was judged on texts that its search did not use.", r->to);
-    if (a->n_row > 1 + a->is_planned)
-        fprintf(r->to, " %s bar shows the evaluated policy with the lowest bound (%s) for its budget, which all "
-                "attention heads share.", a->is_planned ? "Each other" : "Each",
-                a->is_planned ? "95 %, on the evaluated texts" : "95 %");
+    tell_bars(r, a);
     if (!isnan(a->target))
         fprintf(r->to, " The line is %.3g %%, which the bound must not exceed.", 100 * a->target);
     fprintf(r->to, " Bars are cut off at %.3g %% (»).", 100 * of);
@@ -143,9 +153,9 @@ static int write(struct sh_report *r, struct sh_err *e)
     const struct sh_answer *a = r->answer;
     if (a) {
         fputs("<div class=\"answer\">\n", r->to);
-        sentence(r, a->small, NULL, a->is_planned ? "allocation" : "quality", "how that was measured");
+        sentence(r, a->small, NULL, a->is_planned ? "judged" : "quality", "how that was measured");
         sentence(r, a->buys, NULL, "capacity", "what else fits");
-        sentence(r, a->on, a->lacks, a->is_planned ? "allocation" : "traced", "the texts");
+        sentence(r, a->on, a->lacks, a->is_planned ? "judged-texts" : "traced", "the texts");
         fputs("</div>\n", r->to);
         figure(r, a);
         if (a->how) {

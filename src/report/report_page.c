@@ -74,8 +74,26 @@ static void title(const struct sh_report *r)
         sh_html_text(r->to, r->store[0].path);
 }
 
+/* Writes a part of the page without those links into the page whose place `all` lacks: a figure of too many lines is
+ * left out, and so is a part that has nothing to say. */
+static void write_linked(FILE *to, const char *text, const char *all)
+{
+    static const char link[] = "<a href=\"#";
+    for (const char *at; (at = strstr(text, link)); ) {
+        const char *name = at + strlen(link), *rest = strchr(name, '>') + 1, *end = strstr(rest, "</a>");
+        char *place = xasprintf(" id=\"%.*s\"", (int)strcspn(name, "\""), name);
+        int is_there = strstr(all, place) != NULL;
+        fprintf(to, "%.*s", (int)((is_there ? end + 4 : at) - text), text);
+        if (!is_there)
+            fprintf(to, "%.*s", (int)(end - rest), rest);
+        text = end + 4;
+        free(place);
+    }
+    fputs(text, to);
+}
+
 /* answer: what comes before everything else. */
-static void begin(const struct sh_report *r, const enum state state[N_PART], const char *answer)
+static void begin(const struct sh_report *r, const enum state state[N_PART], const char *answer, const char *body)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>shears: ", r->to);
@@ -83,7 +101,7 @@ static void begin(const struct sh_report *r, const enum state state[N_PART], con
     fprintf(r->to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<header>\n<h1>", sh_report_style);
     title(r);
     fputs("</h1>\n</header>\n<main>\n", r->to);
-    fputs(answer, r->to);
+    write_linked(r->to, answer, body);
     fputs("<p class=\"soft\">How attention persists, what a KV cache of fixed size keeps of it, and what "
           "that costs and saves. Written by shears " PACKAGE_VERSION "; the last part has the commands that "
           "reproduce this page.</p>\n<nav aria-label=\"parts\"><ul>\n", r->to);
@@ -184,8 +202,8 @@ int sh_report_page(struct sh_report *r, const char *typed, FILE *to, struct sh_e
     sh_progress_end(&progress);
     r->to = to;
     if (body) {
-        begin(r, state, answer);
-        fputs(body, to);
+        begin(r, state, answer, body);
+        write_linked(to, body, body);
         end(r, typed);
     }
     r->answer = NULL;

@@ -34,17 +34,37 @@ static void columns(struct sh_out *o, const struct sh_figure_trace *t, enum leve
     }
 }
 
-static void row(struct sh_out *o, const struct sh_figure_trace *t, enum level level, int layer, int head)
+static void row(struct sh_out *o, const struct sh_figure_trace *t, enum level level, int layer, int head,
+                const char *link)
 {
     const struct sh_persistence *p = t->study.part[0].p;
     sh_out_item(o);
-    sh_out_link(o, level == HEAD ? "#fig-heads" : "#fig-persistence");
+    if (link)
+        sh_out_link(o, link);
     sh_out_text(o, "trace", "trace", t->label);
     if (level >= LAYER)
         sh_out_int(o, "layer", "layer", sh_persistence_layer_at(p, layer));
     if (level >= HEAD)
         sh_out_int(o, "head", "head", sh_persistence_head_at(p, layer, head));
     columns(o, t, level, layer, head);
+}
+
+/* Does no head have a lift? */
+static int is_grey(const struct sh_fig_heads *h)
+{
+    for (int k = 0; k < h->n_layers * h->n_heads; k++)
+        if (!h->lift || isfinite(h->lift[k]))
+            return 0;
+    return 1;
+}
+
+/* Has the figure a map of this trace? One that would be all grey is left out, if others are left. */
+static int is_mapped(const struct sh_fig_head_maps *all, int i)
+{
+    int n_grey = 0;
+    for (int k = 0; k < all->n; k++)
+        n_grey += is_grey(&all->trace[k]);
+    return n_grey == all->n || !is_grey(&all->trace[i]);
 }
 
 static void table(struct sh_report *r, const struct sh_figure_data *d, int n_db, enum level level)
@@ -56,9 +76,10 @@ static void table(struct sh_report *r, const struct sh_figure_data *d, int n_db,
     sh_out_list(o, is[level].key, is[level].label);
     for (int i = 0; i < n_db; i++) {
         const struct sh_persistence *p = d->trace[i].study.part[0].p;
+        const char *link = level < HEAD ? "#fig-persistence" : is_mapped(d->out.heads, i) ? "#fig-heads" : NULL;
         for (int l = 0; l < (level >= LAYER ? sh_persistence_n_layer(p) : 1); l++)
             for (int h = 0; h < (level >= HEAD ? sh_persistence_n_head(p, l) : 1); h++)
-                row(o, &d->trace[i], level, l, h);
+                row(o, &d->trace[i], level, l, h, link);
     }
     sh_out_end(o);
     sh_report_table(r, is[level].folded, o);
@@ -74,16 +95,7 @@ static void control(struct sh_report *r, int first)
                     "how much of the ratio is plain arithmetic. Trace them, then name both stores with --db.");
 }
 
-/* Does no head have a lift? */
-static int is_grey(const struct sh_fig_heads *h)
-{
-    for (int k = 0; k < h->n_layers * h->n_heads; k++)
-        if (!h->lift || isfinite(h->lift[k]))
-            return 0;
-    return 1;
-}
-
-/* The maps of heads; traces whose map would be all grey are said in a sentence instead, if others are left. */
+/* The maps of heads; traces without one are said in a sentence instead. */
 static int maps(struct sh_report *r, const struct sh_figure_data *d, struct sh_err *e)
 {
     const struct sh_fig_head_maps *all = d->out.heads;
@@ -92,15 +104,15 @@ static int maps(struct sh_report *r, const struct sh_figure_data *d, struct sh_e
     struct sh_fig_data out = d->out;
     some.n = 0;
     for (int i = 0; i < all->n; i++)
-        if (!is_grey(&all->trace[i]))
+        if (is_mapped(all, i))
             shown[some.n++] = all->trace[i];
     some.trace = shown;
     out.heads = &some;
-    for (int i = 0; i < all->n && some.n; i++)
-        if (is_grey(&all->trace[i]))
+    for (int i = 0; i < all->n; i++)
+        if (!is_mapped(all, i))
             sh_report_say(r, "The maps below leave out %s: beyond recency, no token matters to any of its heads.",
                           all->trace[i].title);
-    int bad = sh_report_figure(r, &sh_figure_heads, NULL, some.n ? &out : &d->out, e);
+    int bad = sh_report_figure(r, &sh_figure_heads, NULL, &out, e);
     free(shown);
     return bad;
 }

@@ -312,6 +312,8 @@ int sh_report_results_part(struct sh_report *r, const struct sh_report_part *p, 
         sh_report_fill(r, p->fill, p->missing);
     } else {
         sh_report_say(r, "%s", p->says);
+        if (p->verdict)
+            p->verdict(r, &all);
         sh_report_rows(r, &all, p->table);
         bad = (p->figure && sh_results_figure(r, &all, p->figure, e)) ||
               (p->has_commands && sh_report_typed(r, p->command, e));

@@ -1,8 +1,96 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: the least mass that eviction can drop, compared with the law and the theorem. */
 
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/base/mem.h"
 #include "src/report/figures/figure_data.h"
 #include "src/report/report.h"
+
+/* A fifth of the tokens is where attention is asked how concentrated it is. */
+#define ASKED 0.2
+
+/* What keeping the largest scores drops, compared with keeping any others: does it pay to choose? */
+static char *say_room(const struct sh_fig_dropped *d)
+{
+    int at = -1;
+    for (int i = 0; i < d->n; i++)
+        if (isfinite(d->measured[i]) && (at < 0 || fabs(d->share[i] - ASKED) < fabs(d->share[at] - ASKED)))
+            at = i;
+    if (at < 0)
+        return xasprintf("%s: no row was measured.", d->title);
+    double even = 1 - d->share[at], part = even > 0 ? d->measured[at] / even : 1;
+    return xasprintf("%s: the largest %.0f %% of a row's scores leave out %.2g %% of its attention; equal scores would "
+                     "leave out %.0f %%. %s", d->title, 100 * d->share[at], 100 * d->measured[at], 100 * even,
+                     part < 0.05  ? "Few tokens hold nearly all attention, so a small cache can lose little if it "
+                                    "keeps the right ones."
+                     : part < 0.5 ? "Attention is concentrated, but not on few tokens alone, so a small cache loses a "
+                                    "part of it, whatever it keeps."
+                                  : "Attention is spread over the tokens, so every small cache loses much, whatever it "
+                                    "keeps.");
+}
+
+static char *say_law(const struct sh_fig_dropped *d)
+{
+    int below = 0, n = 0;
+    double worst = 1;
+    for (int i = 0; i < d->n; i++)
+        if (d->measured[i] > 1e-6 && d->law_cut[i] > 0) {
+            n++;
+            below += d->law_cut[i] < d->measured[i];
+            worst = fmax(worst, d->measured[i] / d->law_cut[i]);
+        }
+    if (!n)
+        return xstrdup("No power law could be fitted to these scores, so law D predicts nothing.");
+    if (below)
+        return xasprintf("Law D, truncated, promises too much: at %d of %d budgets more attention is dropped than it "
+                         "predicts, up to %.3g times as much. It is no safe guide to a budget here.", below, n, worst);
+    return xasprintf("Law D, truncated, is safe here: at all %d budgets no more attention is dropped than it predicts.",
+                     n);
+}
+
+static char *say_theorem(const struct sh_fig_dropped *d)
+{
+    int n = 0, says = 0, tested = 0, broken = 0;
+    double least = 1, loose = INFINITY;
+    for (int i = 0; i < d->n; i++) {
+        if (d->share[i] > 0.999)                        /* nothing is dropped */
+            continue;
+        n++;
+        if (!isfinite(d->printed[i]))
+            continue;
+        says++;
+        least = fmin(least, d->share[i]);
+        if (isfinite(d->error[i])) {
+            tested++;
+            broken += d->error[i] > d->printed[i];
+            loose = d->error[i] > 0 ? fmin(loose, d->printed[i] / d->error[i]) : loose;
+        }
+    }
+    if (!says)
+        return xasprintf("Theorem 4.1 says nothing at any of the %d budgets, so it cannot guide a choice here.", n);
+    char what[160] = "; whether it holds is not known, since values were not recorded";
+    if (broken)
+        snprintf(what, sizeof what, "; the measured error exceeds its bound at %d of these", broken);
+    else if (tested && loose > 10 && isfinite(loose))
+        snprintf(what, sizeof what, ". The measured error is within its bound at all of these, but the bound is more "
+                 "than %.0f times as large: too loose to choose a budget by", pow(10, floor(log10(loose))));
+    else if (tested)
+        snprintf(what, sizeof what, ". The measured error is within its bound at all of these");
+    return xasprintf("Theorem 4.1 says something at %d of %d budgets, from %.0f %% of the tokens on%s.", says, n,
+                     100 * least, what);
+}
+
+/* What the numbers of a trace mean. */
+static void say_verdict(struct sh_report *r, const struct sh_fig_dropped *d)
+{
+    char *room = say_room(d), *law = say_law(d), *theorem = say_theorem(d);
+    sh_report_say(r, "%s %s %s", room, law, theorem);
+    free(room);
+    free(law);
+    free(theorem);
+}
 
 static void table(struct sh_report *r, const struct sh_fig_drops *data)
 {
@@ -54,6 +142,8 @@ static int write(struct sh_report *r, struct sh_err *e)
                      "value vector; a dash means that the theorem says nothing there, or that values were not "
                      "recorded. Measured: %s.",
                      d->out.settings);
+    for (int t = 0; t < d->out.dropped_mass->n; t++)
+        say_verdict(r, &d->out.dropped_mass->trace[t]);
     bad = sh_report_figure(r, &sh_figure_dropped_mass, NULL, &d->out, e);
     if (!bad)
         table(r, d->out.dropped_mass);

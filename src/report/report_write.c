@@ -29,6 +29,11 @@ void sh_report_say(struct sh_report *r, const char *format, ...)
     va_end(args);
 }
 
+void sh_report_place(struct sh_report *r, const char *id)
+{
+    fprintf(r->to, "<span id=\"%s\"></span>\n", id);
+}
+
 void sh_report_table(struct sh_report *r, const char *title, struct sh_out *o)
 {
     struct sh_err ignored;              /* a full disk is seen when the page is closed */

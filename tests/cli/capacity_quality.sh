@@ -142,7 +142,7 @@ tokens = int(open("tokens").read())
 assert held - 4 * tokens <= found < held - 3 * tokens, (held, found, tokens)
 P
 done
-refuse "--policy-state without a policy" 2 "--policy-state requires a plan or measured budgets" capacity --model opt-125m \
+refuse "--policy-state without a policy" 2 "--policy-state requires --plan FILE or measured budgets \(--db FILE" capacity --model opt-125m \
     --gpu L4 --length 60 --budget 0.5 --policy-state
 refuse "--policy-state and --state" 2 "--state and --policy-state cannot be combined" capacity --model "$checkpoints/opt" \
     --gpu L4 --length 60 --plan six.json --policy-state --state 4

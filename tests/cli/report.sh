@@ -175,6 +175,75 @@ assert not any("strips" in s or "accuracy" in s for s in said), said
 title = re.search(r"<h1>(.*?)</h1>", page).group(1)
 assert title.count("onerror") == 1 and title.endswith(" and random weights"), title
 P
+holds "a row of a head leads to a map that is there" python3 - <<'P'
+import re
+page = open("out/full.html").read()
+part = page[page.index('<section id="persistence">'):].split("</section>")[0]
+left = re.findall("The maps below leave out (.*?): beyond", part)
+rows = re.findall("<tr><td[^>]*>(<a href=.#fig-heads.>)?(.*?)(?:</a>)?</td><td class=.n.>\\d+</td><td class=.n.>\\d+</td>",
+                  part[part.index("Head by head"):])
+assert len(left) == 1 and {bool(link) for link, _ in rows} == {True, False}, (left, rows[:2])
+assert all(bool(link) == (name.replace("<wbr>", "") not in left) for link, name in rows), rows
+P
+holds "the theory's numbers are said in words, which follow from its table" python3 - <<'P'
+import html, re
+page = html.unescape(open("out/full.html").read())
+part = page[page.index('<section id="theory">'):].split("</section>")[0]
+columns = re.findall("<th[^>]*>(.*?)</th>", part)
+rows = [[re.sub("<[^>]*>", "", c) for c in re.findall("<td[^>]*>(.*?)</td>", row)] for row in part.split("<tr>")[2:]]
+number = lambda row, name: float(row[columns.index(name)].replace("-", "nan")) if name in columns else float("nan")
+said, seen = re.findall(r"<p>(.*: the largest .*)</p>", part), set()
+assert len(said) == len({r[0] for r in rows}) == 2, said
+for text, name in zip(said, dict.fromkeys(r[0] for r in rows)):
+    own = [r for r in rows if r[0] == name]
+    at = min(own, key=lambda r: abs(number(r, "share kept") - 0.2))
+    lost, even = number(at, "measured"), 1 - number(at, "share kept")
+    means = ["Few tokens hold nearly all", "concentrated, but not", "spread over the tokens"]
+    assert f"leave out {100 * lost:.2g} % of its attention; equal scores would leave out {100 * even:.0f} %" in text, text
+    assert [m in text for m in means] == [lost / even < 0.05, 0.05 <= lost / even < 0.5, lost / even >= 0.5], text
+    law = "law D, truncated at the largest possible score"
+    judged = [(number(r, law), number(r, "measured")) for r in own if number(r, law) > 0 and number(r, "measured") > 1e-6]
+    below = sum(l < m for l, m in judged)
+    assert (f"at {below} of {len(judged)} budgets more attention" in text if below else
+            f"at all {len(judged)} budgets no more attention" in text if judged else "No power law could be fitted" in text), text
+    less = [r for r in own if number(r, "share kept") < 0.999]
+    says = sum(number(r, "Theorem 4.1, in units of the longest value vector") >= 0 for r in less)
+    assert (f"says something at {says} of {len(less)}" in text if says else f"says nothing at any of the {len(less)}" in text), text
+    seen.add(text.split("%. ", 1)[1])
+assert len(seen) == 2, seen
+P
+for case in "0.2 0.4 0.01 0.02 as-expected" "0.2 0.4 0.02 0.02 need-not-be" "0.4 0.2 0.01 0.02 speaks-against" \
+    "0.3 0.3 0.01 0.02 no-sign" "0.2 0.4 0.01 0.02 too-few-texts"; do
+    cp t.db case.db
+    python3 - $case <<'P'
+import sqlite3, sys
+uniform, policy, alike, likeness, name = sys.argv[1:]
+c = sqlite3.connect("case.db")
+row = "command = 'repetition' AND metric = ? AND settings LIKE ?"
+for condition, repeats, like in ("full", 0.1, 0.02), ("policy", policy, likeness), ("uniform", uniform, alike):
+    for metric, value in ("rep_4", repeats), ("rep_4_stderr", 0.01), ("row_likeness", like), ("row_likeness_stderr", 0.001):
+        n = c.execute(f"UPDATE result SET value = ? WHERE {row}", (float(value), metric, f'%"condition": "{condition}"%')).rowcount
+        assert n == 1, (metric, condition, n)
+if name == "too-few-texts":
+    c.execute("UPDATE result SET settings = replace(settings, '\"n_texts\": 3', '\"n_texts\": 2') WHERE command = 'repetition'")
+c.commit()
+P
+    run report --db case.db --length 24 -q -o out/case.html
+    holds "repeated text: ${case##* }" python3 - $case <<'P'
+import re, sys
+uniform, policy, alike, likeness, name = sys.argv[1:]
+page = open("out/case.html").read()
+part = page[page.index('<section id="repetition">'):].split("</section>")[0]
+said = re.findall("<p>(Of the .*?)</p>.<p>(.*?)</p>", part, re.S)
+assert len(said) == 1, said
+for share, cache in (policy, "are repeats under h2o"), (uniform, "with random tokens"), ("0.1", "with the full cache"):
+    assert f"{100 * float(share):.0f} % {cache}" in said[0][0], said
+words = {"as-expected": "as expected if", "need-not-be": "need not be", "speaks-against": "speaks against",
+         "no-sign": "there is no sign", "too-few-texts": "too few texts to tell"}
+assert [w for w in words if words[w] in said[0][1]] == [name], said
+assert ("repeats more than with the full" in said[0][1]) == (name != "too-few-texts"), said
+P
+done
 cat >answer.py <<'P'
 """The page's first screen: three sentences with links to their evidence, a bar for each budget, before the contents."""
 import json, re, sys

@@ -100,11 +100,17 @@ page = open("out/s/report.html").read()
 serving = page[page.index('<section id="serving">'):].split("</section>")[0]
 assert "ppl_increase" in serving and "not measured" not in serving and "plan.json" in serving
 P
-holds "  on a page that lacks nothing, whose sentences lead to the plan" python - <<'P'
+holds "  on a page that lacks nothing, whose sentences lead to what they rest on" python - <<'P'
+import re
 page = open("out/s/report.html").read()
 first = page[:page.index("<nav")].replace("\u00a0", " ")
 assert "(allowed: 90 %)" in first and "plan, " in first and first.count('class="is"') == 1
-assert first.count('href="#allocation"') == 2 and '<section id="allocation">' in page
+part = page[page.index('<section id="allocation">'):].split("</section>")[0]
+for link, there in ("judged", "ppl_increase"), ("judged-texts", "divided in two"):
+    assert first.count(f'href="#{link}"') == 1 and part.count(f'id="{link}"') == 1, link
+    assert there in part[part.index(f'id="{link}"'):], link
+assert part.index("divided in two") < part.index('id="judged"') < part.rindex("ppl_increase</td>")
+assert re.search(r"bar of the plan is of 12 sequences that .* measured on 20 sequences of 64 tokens from docs.jsonl, which are not", first)
 assert 'class="missing"' not in page and 'class="lacks"' not in page
 assert "shears plan --model model" in page and "--target-recall" not in page
 P

@@ -184,7 +184,8 @@ int sh_capacity_settings(const struct sh_capacity_args *a, struct sh_capacity_se
         return sh_misused(e, "--tp auto requires --batch N");
     if (a->policy_state && (a->state || !a->has_plan))
         return a->state ? sh_misused(e, "--state and --policy-state cannot be combined: expected one of them")
-                        : sh_misused(e, "--policy-state requires a plan or measured budgets, which name the policy");
+                        : sh_misused(e, "--policy-state requires --plan FILE or measured budgets (--db FILE; of "
+                                          "simulate --quality-db FILE), which name the policy");
     if (a->policy_state && a->budget)
         return sh_misused(e, "--policy-state cannot be combined with --budget, which names no policy: use --state "
                              "BYTES");
