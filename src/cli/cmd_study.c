@@ -28,7 +28,9 @@
  * --min-tokens, %l: --length, %n: sequences that are evaluated, %j: --sequences N if their number was given, %c: those
  * that are traced, %b: budgets, %g: GPUs, %h: the first of them, %r: tokens to write, %q: tokens of a prompt, %a:
  * requests per second, %p: the target, %v: --model DIR if Theorem 3.1 can be tested, %k: --plan FILE if the plan was
- * made, %s: that, or else a budget. The plan comes late: another target repeats only it, the server and the page. */
+ * made, %s: that, or else a budget. The policies that are evaluated without a plan include all that plan tries by
+ * default, so that the plan's own is among them. The plan comes late: another target repeats only it, the server and
+ * the page. */
 #define T " --db %d/trained.db"
 #define PLAN_OUTPUT "plan.txt"
 #define READ "eval --model %m %t --length %l --count %n" T
@@ -38,8 +40,9 @@ static const struct sh_command_step study_steps[] = {
     {"trace-random.txt", "trace --model %m --db %d/random.db %t --length %l --count %c --random-weights", 0},
     {"persistence.txt", "persistence" T " --alpha 5/t --recent 10", 0},
     {"persistence-random.txt", "persistence --db %d/random.db --alpha 5/t --recent 10", 0},
-    {"replay.txt", "replay" T " --policy all h2o:recent=0.5 --budget %b,1.0", 0},
-    {"eval.txt", READ " --policy window streaming h2o:recent=0.5 tova scissorhands --budget %b", 0},
+    {"replay.txt", "replay" T " --policy all h2o:recent=0.5 roco:recent=0.5 --budget %b,1.0", 0},
+    {"eval.txt", READ " --policy window streaming h2o:recent=0.5 roco:recent=0.5 tova scissorhands "
+     "scissorhands:counts=rate,drop=1,recent=0.5 --budget %b", 0},
     {"eval-4bit.txt", READ " --policy full h2o:recent=0.5 --budget 0.5 --kv-bits 4", 0},
     {"eval-weights-4bit.txt", READ " --policy full h2o:recent=0.5 --budget 0.5 --weight-bits 4", 0},
     {"drift.txt", "drift --model %m" T " --policy h2o:recent=0.5 --budget 0.35 --count 1", 0},

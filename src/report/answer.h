@@ -20,8 +20,8 @@ struct sh_answer_row {                  /* the plan, or a budget with the policy
 
 struct sh_answer {
     char *small, *buys, *on, *lacks;    /* the sentences; NULL: nothing to say; owned             */
-    char *bars_on;                      /* what the rows but the plan were measured on, "24 sequences of …"; NULL: there
-                                         * are none, or no plan; owned                            */
+    char *bars_on;                      /* next to a plan: what the other rows were measured on, "24 sequences of …";
+                                         * NULL: no plan, or no other rows; owned                 */
     char *how;                          /* what evicts, what the plan does, what is needed without it; owned */
     double target;                      /* the increase that the answer stays within; NaN: none is shown */
     struct sh_answer_row *row;          /* [n_row] from the smallest; the last one is the full cache; owned */

@@ -122,8 +122,8 @@ static void tell_bars(const struct sh_report *r, const struct sh_answer *a)
         fputs(", which are not the same sequences: compare them with the plan's bar only roughly.", r->to);
     }
     if (a->n_row > 1 + a->is_planned)
-        fprintf(r->to, " Each %s shows the evaluated policy with the lowest bound (95\u00a0%%) for its budget, which all "
-                "attention heads share.", a->bars_on ? "of them" : "bar");
+        fprintf(r->to, " Each %s shows the evaluated policy with the lowest bound (95\u00a0%%) for its budget, which "
+                "all attention heads share.", a->bars_on ? "of them" : "bar");
 }
 
 static void figure(const struct sh_report *r, const struct sh_answer *a)

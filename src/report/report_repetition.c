@@ -78,20 +78,22 @@ static void verdict(struct sh_report *r, const struct sh_results *all)
     static const char *const than_full[] = {"less than with the full cache", "neither more nor less than with the full "
                                             "cache, as far as the errors tell", "more than with the full cache"};
     for (int i = 0; i < all->n; i++) {
-        const struct sh_result_row *own = &all->row[i], *full = with(all, own, "full"), *even = with(all, own, "uniform");
+        const struct sh_result_row *own = &all->row[i], *full = with(all, own, "full"),
+                                   *even = with(all, own, "uniform");
         if (strcmp(sh_result_text(own, "condition"), "policy") || !full || !even)
             continue;
         long long texts = sh_result_int(own, "n_texts");
         char *policy = sh_result_policy(own);
-        sh_report_say(r, "Of the 4-grams, %.0f %% are repeats under %s, %.0f %% with random tokens and %.0f %% with the "
-                         "full cache (%lld text%s).", 100 * sh_result(own, "rep_4", -1), policy,
+        sh_report_say(r, "Of the 4-grams, %.0f %% are repeats under %s, %.0f %% with random tokens and %.0f %% with "
+                         "the full cache (%lld text%s).", 100 * sh_result(own, "rep_4", -1), policy,
                       100 * sh_result(even, "rep_4", -1), 100 * sh_result(full, "rep_4", -1), texts,
                       texts == 1 ? "" : "s");
         if (texts < LEAST_TEXTS)
-            sh_report_say(r, "That is too few texts to tell whether repeated attention causes repeated text: at least %d "
-                             "are needed.", LEAST_TEXTS);
+            sh_report_say(r, "That is too few texts to tell whether repeated attention causes repeated text: at least "
+                             "%d are needed.", LEAST_TEXTS);
         else
-            sh_report_say(r, "Under the policy, the text repeats %s (95 %% confidence). %s", than_full[1 + compare(own, full, "rep_4")], meaning(own, even));
+            sh_report_say(r, "Under the policy, the text repeats %s (95 %% confidence). %s",
+                          than_full[1 + compare(own, full, "rep_4")], meaning(own, even));
         free(policy);
     }
 }

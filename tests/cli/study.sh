@@ -11,7 +11,7 @@ python - <<'P' >docs.jsonl
 import json
 words = "the old man went down to the sea and said that it was good to be there in the light of the day".split()
 for d in range(20):
-    print(json.dumps({"text": " ".join(words[(7 * i * (d + 1) + i // 5) % len(words)] for i in range(100))}))
+    print(json.dumps({"text": " ".join(words[(5 * i * (d + 1) + i // 5) % len(words)] for i in range(100))}))
 P
 given=(--model model --jsonl docs.jsonl --gpu L4,H100-SXM --length 64 -q --json)
 
@@ -95,10 +95,22 @@ said, plan, served = json.load(open("first.json")), json.load(open("out/s/plan.j
 assert "--policy-state" in served and "--compare bytes" in open("out/s/plan.txt").readline()
 assert "--plan out/s/plan.json" in served and "--budget" not in served and "not measured" not in served, served
 assert f"{plan['policy']['name']}: ppl_increase" in served, served
-assert re.search("Without a plan, .*, [0-9.]+ % is the smallest .*, with the policy [a-z0-9-]+, which ", said["how"]), said["how"]
+assert re.search("Without a plan, .*, [0-9.]+ % is the smallest .*, with the policy [a-z0-9-]+(:[a-z0-9.,=]+)?, which ", said["how"]), said["how"]
 page = open("out/s/report.html").read()
 serving = page[page.index('<section id="serving">'):].split("</section>")[0]
 assert "ppl_increase" in serving and "not measured" not in serving and "plan.json" in serving
+P
+run plan "${given[@]:0:4}" --length 64 --search-first 6 --target-ppl-increase 90% -q --json -o out/tried
+cp log/out tried.json
+rm out/tried
+holds "  the plan's policy, and all others that plan tries, are evaluated without a plan, too" python - <<'P'
+import json, sqlite3
+rows = [json.loads(t) for t, in sqlite3.connect("out/s/trained.db").execute(
+    "SELECT DISTINCT settings FROM result WHERE command = 'eval'")]
+evaluated = {(s["policy"], s.get("knobs", "")) for s in rows if s["kv_bits"] == 32 and s["weight_bits"] == 16 and "plan" not in s}
+plan = json.load(open("tried.json"))
+tried = {(s["policy"], s["knobs"]) for s in plan["searched"] + plan.get("left_out", [])}
+assert len({p for p, _ in tried}) == 4 and tried <= evaluated, (tried - evaluated, evaluated)
 P
 holds "  on a page that lacks nothing, whose sentences lead to what they rest on" python - <<'P'
 import re
