@@ -173,7 +173,8 @@ int sh_check_figure(const char *path, const struct sh_page_args *typed, struct s
     SH_INT("headroom", F(headroom), "N", 0, 1e9, "tokens that arrive between two evictions (default: 0)"), \
     SH_INT("state", F(state), "BYTES", 0, 1e6, "policy state per kept token, layer and KV head (default: 0)"), \
     SH_FLAG("policy-state", F(policy_state), "instead of --state: count what the policy of the plan or measured\n" \
-        "budget stores in this program's caches; without both it counts as 0"), \
+        "budget stores in this program's caches, also to choose the smallest one;\n" \
+        "without both it counts as 0"), \
     SH_BYTES("memory", F(memory), "BYTES", 1, 0x1p62, "memory per GPU, overriding the catalogue"), \
     SH_REAL("util", F(util), "F", 0, 1, "usable fraction of that memory (default: 1)"), \
     SH_REAL("reserve", F(reserve), "F", 0, 0.999, "fraction reserved for the framework; the same as --util 1-F"), \

@@ -40,6 +40,24 @@ for limit in 0.7 0.8 0.9; do
         "float(r['budget']) == least(ev, 'replay', lambda v: v >= $limit) and 'q.db' in r['evidence'] and
         abs(ev['replay', r['measured_policy'], r['budget']] - r['measured_value']) < 1e-12"
 done
+cp q.db state.db
+run replay -q --db state.db --policy snapkv scissorhands roco reservoir window --budget 0.2,0.25,0.3,0.35,0.4,0.45,0.5,0.55,0.6,0.65,0.7,0.75,0.8
+run capacity $ask --length 64 --db state.db --policy-state --json
+cp log/out all.json
+for limit in 0.7 0.75 0.8 0.85 0.9 0.95; do
+    run capacity $ask --length 64 --db state.db --min-recall $limit --policy-state --json
+    python3 -c 'import json; print(json.dumps(json.load(open("log/out"))["results"][0]))' >>chosen.jsonl
+done
+holds "with --policy-state, the smallest budget is that of the fewest bytes, not of the fewest tokens" python - <<'P'
+import json
+rows = [r for r in json.load(open("all.json"))["results"] if "kept mass" in r["evidence"]]
+size, differ = (lambda r: r["kv_bytes_per_sequence_per_gpu"]), 0
+for limit, chosen in zip((0.7, 0.75, 0.8, 0.85, 0.9, 0.95), map(json.loads, open("chosen.jsonl"))):
+    enough = [r for r in rows if r["measured_value"] >= limit]
+    assert size(chosen) == min(map(size, enough)) and chosen["measured_value"] >= limit, (limit, chosen)
+    differ += float(chosen["budget"]) > min(float(r["budget"]) for r in enough)
+assert differ, "no limit tells bytes from tokens"
+P
 run capacity $ask --length 4000 --db q.db --max-ppl-increase 200% --json
 check "the least share that raises perplexity no more" \
     "float(r['budget']) == least(bound, 'eval', lambda v: v <= 2) and 'another model' not in r['evidence'] and

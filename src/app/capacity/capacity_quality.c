@@ -176,15 +176,16 @@ int sh_quality_one_limit(const struct sh_capacity_args *a, struct sh_err *e)
     return 0;
 }
 
-int sh_quality_ask(const struct sh_capacity_args *a, const char *kv, const char *model,
+int sh_quality_ask(const struct sh_capacity_args *a, const char *kv, const struct sh_kv_shape *shape,
                    const struct sh_quality_point *p, int n, struct sh_quality_ask *out, struct sh_err *e)
 {
-    struct sh_kv_rule rule;
     *out = (struct sh_quality_ask){.kind = a->min_recall ? SH_QUALITY_RECALL : SH_QUALITY_PPL, .policy = a->policy,
-                                   .model = model, .measured_on = a->measured_on, .length = (uint64_t)a->length};
-    if (sh_capacity_kv(kv, &rule, e))
+                                   .model = shape->f.name, .measured_on = a->measured_on,
+                                   .length = (uint64_t)a->length, .shape = a->policy_state ? shape : NULL,
+                                   .rule = {.page = 1, .budget = SH_BUDGET_TOKENS}};
+    if (sh_capacity_kv(kv, &out->rule, e))
         return -1;
-    out->bits = rule.k.bits < rule.v.bits ? rule.k.bits : rule.v.bits;
+    out->bits = out->rule.k.bits < out->rule.v.bits ? out->rule.k.bits : out->rule.v.bits;
     out->bits = out->bits > 16 ? 16 : out->bits;
     sh_quality_narrow(p, n, out);
     if (a->max_ppl)
@@ -287,6 +288,17 @@ void sh_quality_more(const char *db, const struct sh_quality_ask *a, struct sh_e
         sh_hint(e, "to measure more, run: shears replay --policy %s --budget 0.1,0.2,0.5 --db %s", policy, db);
 }
 
+double sh_quality_size(const struct sh_quality_point *p, const struct sh_quality_ask *a)
+{
+    const struct sh_capacity_args counts = {.policy_state = 1};
+    struct sh_kv_rule rule = a->rule;
+    if (!a->shape)
+        return sh_quality_kept(p, a->length);
+    rule.tokens = (uint64_t)sh_quality_kept(p, a->length);
+    sh_capacity_add_state(&counts, NULL, p, a->shape, a->length, &rule);
+    return (double)sh_kv_bytes(a->shape, &rule, 0, a->shape->f.layers, 1, a->length).sequence;
+}
+
 const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p, int n, const char *db,
                                                 const struct sh_quality_ask *a, struct sh_err *e)
 {
@@ -300,8 +312,8 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
         best = !best || is_better(&p[i], best) ? &p[i] : best;
         if (!meets(&p[i], a->limit))
             continue;
-        double kept = sh_quality_kept(&p[i], a->length), than = least ? sh_quality_kept(least, a->length) : 0;
-        if (!least || kept < than || (kept <= than && is_better(&p[i], least)))
+        double size = sh_quality_size(&p[i], a), than = least ? sh_quality_size(least, a) : 0;
+        if (!least || size < than || (size <= than && is_better(&p[i], least)))
             least = &p[i];
     }
     if (least)

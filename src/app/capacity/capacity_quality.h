@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What budgets cost according to a store: results of shears eval (perplexity compared with the full cache), plans that
  * shears plan judged, and results of shears replay (kept attention mass); and the smallest budget among them that is
- * good enough. */
+ * good enough: of the fewest bytes where what the policies store is counted, else of the fewest tokens. */
 #ifndef SH_APP_CAPACITY_QUALITY_H
 #define SH_APP_CAPACITY_QUALITY_H
 
@@ -46,11 +46,13 @@ struct sh_quality_ask {
     const char *measured_on;            /* name of the text; NULL: the store's only one           */
     int bits;                           /* only caches with so many bits per number               */
     uint64_t length;                    /* tokens at which budgets are compared                   */
+    const struct sh_kv_shape *shape;    /* of the model, for the bytes; NULL: tokens are compared  */
+    struct sh_kv_rule rule;             /* the format                                             */
 };
 
 /* The question of --max-ppl-increase or --min-recall (neither: the limit is 0) about a model whose cache has the format
- * `kv`, at --length. */
-int sh_quality_ask(const struct sh_capacity_args *a, const char *kv, const char *model,
+ * `kv`, at --length. It keeps `shape`. */
+int sh_quality_ask(const struct sh_capacity_args *a, const char *kv, const struct sh_kv_shape *shape,
                    const struct sh_quality_point *p, int n, struct sh_quality_ask *out, struct sh_err *e);
 /* -1: both limits are given. */
 int sh_quality_one_limit(const struct sh_capacity_args *a, struct sh_err *e);
@@ -65,6 +67,9 @@ void sh_quality_narrow(const struct sh_quality_point *p, int n, struct sh_qualit
 
 /* What a limit is compared with: the bound of an increase, kept mass itself. */
 double sh_quality_judged(const struct sh_quality_point *p);
+
+/* What budgets are compared by: bytes of a sequence's cache with what the policy stores, or tokens. */
+double sh_quality_size(const struct sh_quality_point *p, const struct sh_quality_ask *a);
 
 /* The smallest budget that meets the limit; among equal budgets, the best result. NULL: none does, and e names the best
  * one; or the results were measured on several texts. */

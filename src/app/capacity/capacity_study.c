@@ -163,8 +163,8 @@ static int each_tp(struct sh_capacity_study *s, struct sh_capacity_question *q, 
 }
 
 /* The caches to ask about under a format: those of --budget, --plan or --db, or the whole one. *out for free(). */
-static int variants(struct sh_capacity_study *s, const char *kv, const char *model, struct variant **out, int *n,
-                    struct sh_err *e)
+static int variants(struct sh_capacity_study *s, const char *kv, const struct sh_kv_shape *shape,
+                    struct variant **out, int *n, struct sh_err *e)
 {
     const struct sh_capacity_args *a = s->args;
     const struct sh_capacity_words *w = &s->settings.budget;
@@ -178,7 +178,7 @@ static int variants(struct sh_capacity_study *s, const char *kv, const char *mod
         *n += !w->n;
         return 0;
     }
-    if (sh_quality_ask(a, kv, model, s->point, s->n_point, &q, e))
+    if (sh_quality_ask(a, kv, shape, s->point, s->n_point, &q, e))
         return -1;
     if (a->max_ppl || a->min_recall) {
         const struct sh_quality_point *p = sh_quality_least(s->point, s->n_point, a->db, &q, e);
@@ -205,7 +205,7 @@ static int variants(struct sh_capacity_study *s, const char *kv, const char *mod
 static int each_variant(struct sh_capacity_study *s, struct sh_capacity_question q, struct sh_err *e)
 {
     struct variant *v;
-    int n, bad = variants(s, q.kv, q.shape->f.name, &v, &n, e);
+    int n, bad = variants(s, q.kv, q.shape, &v, &n, e);
     for (int i = 0; i < n && !bad; i++) {
         q.budget = v[i].budget;
         bad = each_tp(s, &q, &v[i], e);

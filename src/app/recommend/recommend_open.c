@@ -157,7 +157,7 @@ static int read_caches(struct sh_recommend *r, struct sh_err *e)
     if (!a->db)
         return 0;
     if (sh_quality_read(a->db, a->model, &r->point, &n, e) ||
-        sh_quality_ask(a, r->settings.kv.at[0], r->model.f.name, r->point, n, &q, e))
+        sh_quality_ask(a, r->settings.kv.at[0], &r->model, r->point, n, &q, e))
         return -1;
     q.length = r->load.longest;
     const struct sh_quality_point *p = sh_quality_least(r->point, n, a->db, &q, e);

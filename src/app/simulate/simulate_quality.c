@@ -47,7 +47,7 @@ int sh_sim_quality(struct sh_sim_study *s, struct sh_err *e)
     if (sh_quality_read(a->db, a->model, &s->point, &n, e))
         return -1;
     for (int i = 0; i < s->settings.kv.n; i++) {
-        if (sh_quality_ask(a, s->settings.kv.at[i], s->model.f.name, s->point, n, &q, e))
+        if (sh_quality_ask(a, s->settings.kv.at[i], &s->model, s->point, n, &q, e))
             return -1;
         q.length = s->longest;
         if (!(s->least[i] = sh_quality_least(s->point, n, a->db, &q, e)))
