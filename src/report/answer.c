@@ -138,9 +138,9 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
                            q->failed ? " is not shown to stay within the limit.)" : "");
     else if (even)
         a->how = xasprintf("How: the policy is %s. A plan sets how many tokens each attention head keeps. Without a "
-                           "plan, when each head keeps the same number of tokens, %s is the smallest evaluated budget, by "
-                           "its bytes, that is shown to stay within %.3g %%, with the policy %s.", policy, share, 100 * asked,
-                           other);
+                           "plan, when each head keeps the same number of tokens, %s is the smallest evaluated budget, "
+                           "by its bytes, that is shown to stay within %.3g %%, with the policy %s.", policy, share,
+                           100 * asked, other);
     else if (q->is_evaluated)
         a->how = xasprintf("How: the policy is %s. A plan sets how many tokens each attention head keeps. Without a "
                            "plan, when each head keeps the same number of tokens, no budget that was evaluated on at "
@@ -258,8 +258,8 @@ static int is_lower(const struct sh_quality_point *a, const struct sh_quality_po
     return a->bound < b->bound || (isnan(b->bound) && !isnan(a->bound));
 }
 
-/* The one of the fewest bytes that is shown to stay within the limit, of equal ones that of the lowest bound; limit infinite: the
- * lowest bound. */
+/* The one of the fewest bytes that is shown to stay within the limit, of equal ones that of the lowest bound; limit
+ * infinite: the lowest bound. */
 static const struct sh_capacity_row *choose(const struct asking *q, const struct sh_capacity_study *s, double limit)
 {
     const struct sh_capacity_row *best = NULL;

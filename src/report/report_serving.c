@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report: how a server performs with the full cache and with budgets: the results of shears simulate --db. */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@ static char *group_of(const struct sh_result_row *row)
     json_decref(copy);
     return group ? group : xstrdup("");
 }
+
+enum { FULL = 90 };                     /* % of the memory that a busy server has in use          */
 
 struct run {
     struct sh_result_row row;           /* as in the results that it is of                        */
@@ -111,11 +114,76 @@ static void table(struct sh_report *r, struct sh_figure_data *d, const struct sh
         SH_COL_SCALED(metric[SH_TPOT][SH_P50], further, tpot.digits, tpot.per_s),
         SH_COL_SCALED(metric[SH_TPOT][SH_P99], further_99, tpot.digits, tpot.per_s),
         SH_COL_METRIC("preemptions", "preemptions", 0),
-        SH_COL_SCALED("kv_occupancy_mean", "cache in use, %", digits_of_use(of), 100),
-        SH_COL_SETTING(TEXT, "evidence", "quality"), SH_COL_END};
+        SH_COL_SCALED("kv_occupancy_mean", "cache in use, %", digits_of_use(of), 100), SH_COL_END};
     const struct sh_report_table t = {.key = "simulate", .title = sh_figure_keep(d, title), .column = columns,
                                       .link = link, .more = sh_figure_keep(d, xasprintf("#fig-%s", id))};
     sh_report_rows(r, of, &t);
+}
+
+/* The last row with the full cache of which this cache has one under the same load; *own: that one. NULL: none. */
+static const struct sh_result_row *busiest(const struct sh_results *of, const char *plan,
+                                           const struct sh_result_row **own)
+{
+    const struct sh_result_row *full = NULL;
+    for (int i = 0; i < of->n; i++)
+        for (int k = 0; k < of->n && !strcmp(sh_result_text(&of->row[i], "plan"), "full"); k++)
+            if (!strcmp(sh_result_text(&of->row[k], "plan"), plan) &&
+                fabs(sh_result(&of->row[k], "rate_requests_per_s", -1) /
+                     sh_result(&of->row[i], "rate_requests_per_s", -1) - 1) < 1e-6) {
+                full = &of->row[i];
+                *own = &of->row[k];
+            }
+    return full;
+}
+
+/* How the smaller cache changes a metric: "falls from 2.3 to 1.9 ms", or "stays about the same". For free(). */
+static char *changes(double from, double to, double scale, int digits, const char *unit)
+{
+    if (fabs(to / from - 1) < 0.02)
+        return xstrdup("stays about the same");
+    return xasprintf("%s from %.*f to %.*f %s", to < from ? "falls" : "rises", digits, scale * from, digits, scale * to,
+                     unit);
+}
+
+/* Does the server use the memory that a smaller cache saves? Not if the full cache leaves most of it free. */
+static void say_use(struct sh_report *r, const struct sh_result_row *full, const struct sh_result_row *own,
+                    const struct sh_time_unit *unit)
+{
+    const char *plan = sh_result_text(own, "plan");
+    double used = 100 * sh_result(full, "kv_occupancy_mean", -1), left = 100 * sh_result(own, "kv_occupancy_mean", -1),
+           waits = sh_result(full, "preemptions", -1),
+           before = sh_result(full, metric[SH_TPOT][SH_P50], -1), after = sh_result(own, metric[SH_TPOT][SH_P50], -1);
+    int is_full = used >= FULL || waits > 0;
+    char *rate = changes(sh_result(full, "throughput_tokens_per_s", -1), sh_result(own, "throughput_tokens_per_s", -1),
+                         1, 0, "tokens per second"),
+         *time = changes(before, after, unit->per_s, unit->digits, unit->name);
+    sh_report_say(r, "With %s%s, at %.5g requests per second: %s%s Memory in use falls from %.2g %% of that for the "
+                     "cache to %.2g %%, on average. The output %s, and the median time per further token %s.",
+                  isdigit((unsigned char)*plan) ? "a budget of " : "", sh_figure_file(plan),
+                  sh_result(full, "rate_requests_per_s", -1),
+                  is_full ? "the full cache fills the memory, so that requests wait for it, and a smaller one lets "
+                            "more of them in at once."
+                          : "the server cannot use the memory that the smaller cache saves, since requests do not wait "
+                            "for memory with the full cache either.",
+                  !is_full && after < 0.98 * before ? " Steps only get faster, as they read less." : "", used, left,
+                  rate, time);
+    free(rate);
+    free(time);
+}
+
+/* What the smaller caches of a group change for the server, and how their quality was measured. */
+static void say_caches(struct sh_report *r, const struct sh_results *of, const struct sh_time_unit *unit)
+{
+    for (int i = 0; i < of->n; i++) {
+        const char *plan = sh_result_text(&of->row[i], "plan"), *evidence = sh_result_text(&of->row[i], "evidence");
+        const struct sh_result_row *own = NULL, *full = busiest(of, plan, &own);
+        if (!strcmp(plan, "full") || (i && !strcmp(plan, sh_result_text(&of->row[i - 1], "plan"))))
+            continue;
+        if (full)
+            say_use(r, full, own, unit);
+        if (*evidence)
+            sh_report_say(r, "Quality of %s: %s.", sh_figure_file(plan), evidence);
+    }
 }
 
 /* A limit of the first run, in seconds. */
@@ -133,6 +201,8 @@ static int group(struct sh_report *r, const struct sh_results *of, const char *i
     struct sh_figure_data *d = sh_figure_data_empty();
     char *what = sh_figure_keep(d, workload(of->row));
     table(r, d, of, at, what, id);
+    struct sh_time_unit unit = sh_latency_unit(at, of->n, SH_TPOT);
+    say_caches(r, of, &unit);
     sh_latency_fill(d, at, of->n, "requests per second", limits);
     d->out.title = sh_figure_keep(d, xasprintf("%s on %s", sh_figure_file(sh_result_text(of->row, "model")),
                                                sh_result_text(of->row, "gpu")));

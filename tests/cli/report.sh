@@ -244,6 +244,30 @@ assert [w for w in words if words[w] in said[0][1]] == [name], said
 assert ("repeats more than with the full" in said[0][1]) == (name != "too-few-texts"), said
 P
 done
+cp t.db busy.db
+run simulate --model opt-125m --gpu RTX-4090 --memory 320M --rate 500,3000 --requests 300 --prompt 100 --output 20 --budget 0.2 \
+    --db busy.db --json -q
+cp log/out busy.json
+run report --db busy.db --length 24 -q -o out/busy.html
+holds "whether a server uses the memory saved is said, and how the quality of its cache was measured" python3 - <<'P'
+import json, re
+part = open("out/busy.html").read()
+part = part[part.index('<section id="serving">'):].split("</section>")[0].replace("\u00a0", " ")
+said = dict(re.findall(r"<p>With a budget of (0\.\d+), at [0-9.]+ requests per second: (.*?)</p>", part))
+assert sorted(said) == ["0.2", "0.5"], said
+for file, cache in ("simulate.json", "0.5"), ("busy.json", "0.2"):
+    rows = {(r["plan"], r["rate_requests_per_s"]): r for r in json.load(open(file))["results"]}
+    rate = max(r for p, r in rows)
+    full, own = rows["full", rate], rows[cache, rate]
+    fills = full["kv_occupancy_mean"] >= 0.9 or full["preemptions"] > 0
+    assert fills == (cache == "0.2"), (cache, full)
+    assert ("lets more of them in" in said[cache]) == fills and ("cannot use the memory" in said[cache]) != fills, said
+    assert f"from {100 * full['kv_occupancy_mean']:.2g} % of" in said[cache] and f"to {100 * own['kv_occupancy_mean']:.2g} %" in said[cache]
+    more = own["throughput_tokens_per_s"] / full["throughput_tokens_per_s"]
+    assert (f"output rises from {full['throughput_tokens_per_s']:.0f} to" in said[cache]) == (more >= 1.02), (more, said)
+    assert f"<p>Quality of {cache}: {own['evidence']}." in part, own["evidence"]
+assert ">quality</th>" not in part
+P
 cat >answer.py <<'P'
 """The page's first screen: three sentences with links to their evidence, a bar for each budget, before the contents."""
 import json, re, sys

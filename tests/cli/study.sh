@@ -94,11 +94,12 @@ import json, re
 said, plan, served = json.load(open("first.json")), json.load(open("out/s/plan.json")), open("out/s/simulate.txt").read()
 assert "--policy-state" in served and "--compare bytes" in open("out/s/plan.txt").readline()
 assert "--plan out/s/plan.json" in served and "--budget" not in served and "not measured" not in served, served
-assert f"{plan['policy']['name']}: ppl_increase" in served, served
+judged = {v["metric"]: v for v in plan["evidence"]}["ppl_increase"]["value"]
+assert f"{plan['policy']['name']}: perplexity {100 * judged:+.2f} % (" in served, served
 assert re.search("Without a plan, .*, [0-9.]+ % is the smallest .*, with the policy [a-z0-9-]+(:[a-z0-9.,=]+)?, which ", said["how"]), said["how"]
 page = open("out/s/report.html").read()
 serving = page[page.index('<section id="serving">'):].split("</section>")[0]
-assert "ppl_increase" in serving and "not measured" not in serving and "plan.json" in serving
+assert f"Quality of plan.json: {plan['policy']['name']}: perplexity {100 * judged:+.2f} % (" in serving and "not measured" not in serving and "plan.json" in serving
 P
 run plan "${given[@]:0:4}" --length 64 --search-first 6 --target-ppl-increase 90% -q --json -o out/tried
 cp log/out tried.json

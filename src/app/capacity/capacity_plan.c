@@ -88,9 +88,22 @@ static void say_length(const struct sh_plan *p, uint64_t length, char *to, size_
                  (double)length > 1.1 * n ? ": longer ones were not measured" : "");
 }
 
+/* "perplexity +0.74 % (+0.53 % to +0.96 %)", "kept mass 0.91 (0.9 to 0.92)". */
+static void say_value(const struct sh_plan_evidence *v, char *to, size_t bytes)
+{
+    int is_ppl = !strcmp(v->metric, "ppl_increase"), has_range = isfinite(v->low) && isfinite(v->high);
+    int n = is_ppl ? snprintf(to, bytes, "perplexity %+.2f %%", 100 * v->value)
+                   : snprintf(to, bytes, "%s %.4g", v->metric, v->value);
+    for (char *c = to; !is_ppl && *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+    if (has_range && n < (int)bytes)
+        snprintf(to + n, bytes - (size_t)n, is_ppl ? " (%+.2f %% to %+.2f %%)" : " (%.4g to %.4g)",
+                 is_ppl ? 100 * v->low : v->low, is_ppl ? 100 * v->high : v->high);
+}
+
 char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint64_t length)
 {
-    char other[SH_PLAN_NAME + 64] = "", range[64] = "", beyond[120];
+    char other[SH_PLAN_NAME + 64] = "", value[160], beyond[120];
     say_length(p, length, beyond, sizeof beyond);
     if (!p->n_evidence)
         return xasprintf("the plan has no measured quality%s", beyond);
@@ -100,8 +113,7 @@ char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint
             v = &p->evidence[i];
     if (!sh_capacity_same_model(p->model, model))
         snprintf(other, sizeof other, "measured on another model, %.200s: ", p->model);
-    if (isfinite(v->low) && isfinite(v->high))
-        snprintf(range, sizeof range, " (%.4g to %.4g)", v->low, v->high);
-    return xasprintf("%s%s: %s %.4g%s over %d sequences of %s%s", other, p->policy.policy->name, v->metric, v->value,
-                     range, v->sequences, v->store, beyond);
+    say_value(v, value, sizeof value);
+    return xasprintf("%s%s: %s over %d sequences of %s%s", other, p->policy.policy->name, value, v->sequences, v->store,
+                     beyond);
 }
