@@ -7,6 +7,7 @@
 #include "plots/figure.h"
 
 #define LIMIT " lc rgb '#404040' lw 1.2 dt '-'"
+#define PLAIN " lc rgb '#404040' lw 1.6"
 #define GREY " lc rgb '#c8c8c8' lw 0.8 dt 1"
 #define NEAR 5.0                /* times the largest value: beyond, a limit would press the lines flat */
 
@@ -101,13 +102,16 @@ static void axes(struct sh_gp *gp, const struct sh_fig_charts *d, int number, in
         low = fmin(low, c->limit);
         high = fmax(high, c->limit);
     }
+    int is_cut = c->most > 0 && high > c->most;
+    high = is_cut ? c->most : high;
     fputs("set yrange [*:*]\n", gp->to);
     sh_gp_x_axis(gp, left, right, g->wide);
     sh_gp_tics(gp, 'y', c->is_close || low < 0 ? low : 0, high, g->tall);
     if (c->is_log)
         sh_gp_log_axis(gp, low, high, sh_gp_row_tics(g->tall));
-    else if (!c->is_close && low >= 0)
-        fprintf(gp->to, "set yrange [0:%.6g]\n", high > 0 ? 1.03 * high : 1);
+    else if (!c->is_close && (low >= 0 || is_cut))
+        fprintf(gp->to, "set yrange [%.6g:%.6g]\n", low < 0 ? low - 0.03 * (high - low) : 0,
+                is_cut ? high : high > 0 ? 1.03 * high : 1);
 }
 
 static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, enum style how)
@@ -125,7 +129,7 @@ static void panel(struct sh_gp *gp, const struct sh_fig_chart *c, int number, en
                 continue;
             int marks = how == MARKS && !grey;
             fprintf(gp->to, "%s$c%dl%d using 1:2 with %s%s", separator, number, i, marks ? "linespoints" : "lines",
-                    grey ? GREY : sh_gp_line_style(style, l->look, l->dash));
+                    grey ? GREY : l->is_plain ? PLAIN : sh_gp_line_style(style, l->look, l->dash));
             if (marks)
                 fprintf(gp->to, " pt %d ps 0.5", l->dash ? 6 : 7);
             separator = ", \\\n    ";
@@ -148,7 +152,7 @@ static void legend(struct sh_gp_grid *g, const struct sh_fig_charts *d)
         for (int i = 0; i < d->chart[c].n_lines; i++) {
             const struct sh_fig_line *l = &d->chart[c].lines[i];
             n_grey += l->is_grey;
-            if (!l->is_grey && has_values(l, d->chart[c].is_log))
+            if (!l->is_grey && !l->is_plain && has_values(l, d->chart[c].is_log))
                 sh_gp_entry(g, l->label, SH_GP_LINE, "%s", sh_gp_line_style(style, l->look, l->dash));
         }
     if (n_grey)

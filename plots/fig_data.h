@@ -143,6 +143,7 @@ struct sh_fig_line {
     int dash;                       /* 0 solid, 1 dashed, more: dotted                            */
     const double *x, *y;            /* [n] x ascending; NaN: no value                            */
     int is_grey;                    /* 1: one of too many, thin and below the others             */
+    int is_plain;                   /* 1: the only one, which the title tells: dark, not in the legend */
 };
 
 struct sh_fig_chart {
@@ -153,6 +154,7 @@ struct sh_fig_chart {
     const char *limit_label;
     int n_lines;
     const struct sh_fig_line *lines;
+    double most;                    /* the axis, not a log one, ends there if lines go beyond; 0: none */
 };
 
 enum { SH_STACK_PARTS = 7 };        /* one colour each                                           */

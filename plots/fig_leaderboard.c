@@ -35,14 +35,12 @@ static double mass_at(const struct sh_fig_curve *c, double share)
     return (double)NAN;
 }
 
-static void block(struct sh_gp *gp, const struct sh_fig_curves *set, int s, double low)
+static void block(struct sh_gp *gp, const struct sh_fig_curves *set, int s)
 {
-    fprintf(gp->to, "$board%d << EOD\n# place from height colour mass at the shares\n", s);
+    fprintf(gp->to, "$board%d << EOD\n# place height colour mass at the shares\n", s);
     for (int i = 0; i < set->n_curves; i++) {
         const struct sh_fig_curve *c = &set->curve[i];
         fprintf(gp->to, "%d ", i);
-        sh_gp_real(gp, low);
-        putc(' ', gp->to);
         sh_gp_real(gp, c->height);
         fputs(c->is_bound ? " 0x404040" : c->is_over ? " 0xc8c8c8" : " 0x56B4E9", gp->to);
         for (int k = 0; k < SHARES; k++) {
@@ -52,17 +50,6 @@ static void block(struct sh_gp *gp, const struct sh_fig_curves *set, int s, doub
         putc('\n', gp->to);
     }
     fputs("EOD\n", gp->to);
-}
-
-static double least(const struct sh_fig_curves *set)
-{
-    double low = 0.9;
-    for (int i = 0; i < set->n_curves; i++) {
-        low = fmin(low, set->curve[i].height);
-        for (int k = 0; k < SHARES; k++)
-            low = fmin(low, mass_at(&set->curve[i], nearest(set, wanted[k])));
-    }
-    return floor(fmax(low, 0) * 10 + 1e-9) / 10;
 }
 
 /* Is there a bound, or else one that keeps more than its budget? */
@@ -86,12 +73,11 @@ static double names(const struct sh_fig_curve_sets *d)
     return 0.081 * (most < LABEL ? (double)most : LABEL) + 0.1;
 }
 
-static void board(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, double low, int is_narrow,
-                  double line)
+static void board(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, int is_narrow, double line)
 {
     const struct sh_fig_curves *set = &d->set[s];
-    fprintf(gp->to, "set xrange [%g:1.0]\nset xtics %s\nset yrange [%d.6:-0.6]\nset ytics ", low,
-            is_narrow && low < 0.7 ? "0, 0.2" : is_narrow ? "0, 0.1" : "auto", set->n_curves - 1);
+    fprintf(gp->to, "set xrange [0:1]\nset xtics 0, %s\nset yrange [%d.6:-0.6]\nset ytics ", is_narrow ? "0.2" : "0.1",
+            set->n_curves - 1);
     for (int i = 0; i < set->n_curves; i++)
         sh_gp_tic_at(gp, i, set->curve[i].label, LABEL);
     putc(')', gp->to);
@@ -101,11 +87,11 @@ static void board(struct sh_gp *gp, const struct sh_fig_curve_sets *d, int s, do
     for (int i = 0; i < set->n_curves; i++)
         if (!isfinite(set->curve[i].height))
             fprintf(gp->to, "set label 'too few of these budgets' at graph 0.01, first %d left tc rgb '#909090'\n", i);
-    fprintf(gp->to, "plot $board%d using 2:1:2:3:($1-0.36):($1+0.36):4 with boxxyerror "
+    fprintf(gp->to, "plot $board%d using 2:1:(0):2:($1-0.36):($1+0.36):3 with boxxyerror "
             "fs solid 0.75 noborder lc rgb variable", s);
     for (int k = 0; k < SHARES; k++)
         if (isfinite(nearest(set, wanted[k])))
-            fprintf(gp->to, ", \\\n    '' using %d:1 with points ls %d pt %d ps 0.8", 5 + k, colour[k], mark[k]);
+            fprintf(gp->to, ", \\\n    '' using %d:1 with points ls %d pt %d ps 0.8", 4 + k, colour[k], mark[k]);
     fputs("\nunset label\nunset arrow\nunset object\n", gp->to);
 }
 
@@ -134,14 +120,12 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
 {
     const struct sh_fig_curve_sets *d = data->leaderboard;
     char heights[80], at[SHARES][16];
-    double low = 1;
     int most = 0;
     for (int s = 0; s < d->n; s++) {
         int n = d->set[s].n_curves;
         if (n < 1 || n > MOST)
             return sh_misused(e, "figure leaderboard shows 1 to %d policies, found %d", MOST, n);
         most = n > most ? n : most;
-        low = fmin(low, least(&d->set[s]));
     }
     double left = names(d);
     struct sh_gp_grid g = {.wide = 8.7 - left, .tall = LINE * most, .least = LEAST_LINE * most, .left = left,
@@ -151,13 +135,13 @@ static int draw(struct sh_gp *gp, const struct sh_fig_data *data, struct sh_err 
         sh_gp_titled(&g, d->set[s].title, NULL);
     sh_gp_lay_out(gp, &g, d->n);
     for (int s = 0; s < d->n; s++)
-        block(gp, &d->set[s], s, low);
+        block(gp, &d->set[s], s);
     sh_gp_begin_panels(gp, &g);
     for (int i = 0; i < g.n; i++) {
         sh_gp_cell(gp, &g, i);
         sh_gp_panel_title(gp, &g, d->n > 1 ? d->set[g.at[i]].title : "", NULL);
         sh_gp_axis_label(gp, "xlabel", "kept attention mass", g.wide, sh_gp_is_last(&g, i));
-        board(gp, d, g.at[i], low, g.wide < NARROW, g.tall / most);
+        board(gp, d, g.at[i], g.wide < NARROW, g.tall / most);
     }
     fputs("unset multiplot\n", gp->to);
     return 0;

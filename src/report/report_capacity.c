@@ -210,7 +210,7 @@ static int frontier(struct capacity *c, const char *db, struct sh_err *e)
     a.measured_on = c->r->measured_on;
     int bad = sh_capacity_study(&s, &a, e);
     if (!bad) {
-        struct sh_figure_data *d = sh_capacity_frontier(s.row, s.n_row);
+        struct sh_figure_data *d = sh_capacity_frontier(s.row, s.n_row, c->r->target);
         bad = sh_report_figure(c->r, &sh_figure_frontier, NULL, &d->out, e);
         sh_figure_data_free(d);
     }

@@ -146,11 +146,11 @@ static void fill_capacity(struct plot_data *p, const char *foreign)
     }
     for (int i = 0; i < 2; i++) {
         p->lines[i] = (struct sh_fig_line){foreign ? foreign : i ? "full, p99" : "full, p50", TICKS, 0, i, p->tick,
-                                           p->over[i], 0};
+                                           p->over[i], 0, 0};
         p->charts[i] = (struct sh_fig_chart){foreign ? foreign : "time to the first token",
                                              foreign ? foreign : "requests a second",
                                              foreign ? foreign : "seconds", i, i,
-                                             i ? 1.5 : NAN, foreign ? foreign : "limit", 2, p->lines};
+                                             i ? 1.5 : NAN, foreign ? foreign : "limit", 2, p->lines, 0};
         p->stack[i] = (struct sh_fig_stack){foreign ? foreign : i ? "0.2" : "full cache", {16, 48 + 8 * i, 16 - 8 * i},
                                             i ? NAN : 79.5, i ? NAN : 80, foreign ? foreign : "42 sequences"};
     }

@@ -90,9 +90,9 @@ static void fill_pairs(void)
     crowd.all_measured = (struct sh_fig_measured_panels){4, crowd.measured};
     for (int i = 0; i < CROWD; i++)
         crowd.policy[i] = (struct sh_fig_line){crowd.curve[i].label, STEPS, i, i / SH_GP_COLOURS, crowd.x[0],
-                                               crowd.y[i][5], i >= 6};
+                                               crowd.y[i][5], i >= 6, 0};
     crowd.many = (struct sh_fig_chart){"attention, measured", "% of tokens kept", "mass lost (1 − kept)", 1, 0,
-                                       (double)NAN, NULL, CROWD, crowd.policy};
+                                       (double)NAN, NULL, CROWD, crowd.policy, 0};
     crowd.frontier = (struct sh_fig_charts){1, &crowd.many};
 }
 
@@ -127,11 +127,11 @@ static void fill_crowd(void)
                 crowd.x[c][k] = 12.5 * k;
                 crowd.load[r][c][k] = fmin(100, 15.0 * (r + 1) * (1 - 0.3 * c) + 5 * sin(k));
             }
-            crowd.line[r][c] = (struct sh_fig_line){caches[c], STEPS, c, 0, crowd.x[c], crowd.load[r][c], 0};
+            crowd.line[r][c] = (struct sh_fig_line){caches[c], STEPS, c, 0, crowd.x[c], crowd.load[r][c], 0, 0};
         }
         snprintf(crowd.rate[r], sizeof crowd.rate[r], "%d requests/s", 1 << r);
         crowd.chart[r] = (struct sh_fig_chart){crowd.rate[r], "seconds since the first request",
-                                               "cache in use (%)", 0, 0, 100, NULL, 3, crowd.line[r]};
+                                               "cache in use (%)", 0, 0, 100, NULL, 3, crowd.line[r], 0};
     }
     crowd.charts = (struct sh_fig_charts){RATES, crowd.chart};
     for (int i = 0; i < 10; i++)
@@ -337,10 +337,10 @@ static int count(const char *svg, const char *what)
 static void scales_suit_the_lines(void)
 {
     static const double x[2] = {0, 10}, low[2] = {1, 3}, high[2] = {2, 30}, none[2] = {NAN, NAN};
-    struct sh_fig_line line[3] = {{"low", 2, 0, 0, x, low, 0}, {"high", 2, 1, 0, x, high, 0},
-                                  {"absent", 2, 2, 0, x, none, 0}};
-    struct sh_fig_chart chart[2] = {{"one", "s", "cache in use (%)", 0, 0, 1000, "limit", 1, line},
-                                    {"two", "s", "cache in use (%)", 0, 0, 1000, "limit", 2, line + 1}};
+    struct sh_fig_line line[3] = {{"low", 2, 0, 0, x, low, 0, 0}, {"high", 2, 1, 0, x, high, 0, 0},
+                                  {"absent", 2, 2, 0, x, none, 0, 0}};
+    struct sh_fig_chart chart[2] = {{"one", "s", "cache in use (%)", 0, 0, 1000, "limit", 1, line, 0},
+                                    {"two", "s", "cache in use (%)", 0, 0, 1000, "limit", 2, line + 1, 0}};
     struct sh_fig_charts charts = {2, chart};
     struct sh_fig_data d = {.title = "Scales", .occupancy = &charts};
     char *svg = svg_of(&sh_figure_occupancy, &d, 7);
@@ -350,6 +350,26 @@ static void scales_suit_the_lines(void)
     chart[0].limit = chart[1].limit = 40;
     svg = svg_of(&sh_figure_occupancy, &d, 7);
     CU_ASSERT(strstr(svg, ">limit<") != NULL);
+    free(svg);
+}
+
+/* An axis that ends where its chart says has numbers up to there, also below 0, and the limit; the only line of a chart
+ * needs no entry in the legend. */
+static void far_lines_are_cut_off(void)
+{
+    static const double x[3] = {0, 5, 10}, far[3] = {57, 3, -0.2};
+    struct sh_fig_line line = {"the only one", 3, 0, 0, x, far, 0, 1};
+    struct sh_fig_chart chart = {"perplexity", "s", "increase, %", 0, 0, 1, "limit, 1 %", 1, &line, 10};
+    struct sh_fig_charts charts = {1, &chart};
+    struct sh_fig_data d = {.title = "Cut", .frontier = &charts};
+    char *svg = svg_of(&sh_figure_frontier, &d, 7);
+    CU_ASSERT(strstr(svg, ">limit, 1 %<") && !strstr(svg, ">the only one<"));
+    CU_ASSERT(count(svg, "> 10</text>") + count(svg, ">10</text>") == 2);
+    CU_ASSERT(count(svg, "60</text>") + count(svg, "20</text>") + count(svg, "-10</text>") == 0);
+    free(svg);
+    chart.most = 0;
+    svg = svg_of(&sh_figure_frontier, &d, 7);
+    CU_ASSERT(count(svg, "60</text>") == 1);
     free(svg);
 }
 
@@ -503,6 +523,7 @@ int main(int argc, char **argv)
         {"no text overlaps another or is cut, at 3.3 in, 7 in and a figure's own width", no_text_overlaps_or_is_cut},
         {"nor on a page that scrolls", nothing_overlaps_on_phones},
         {"scales suit the lines, not a limit far away", scales_suit_the_lines},
+        {"an axis is cut off where its chart says, and the limit is there", far_lines_are_cut_off},
         {"what has no colour of its own is told", what_has_no_colour_is_told},
         {"an interval has one entry and bands that can be seen", intervals_have_one_entry},
         {"sixteen bars fit a column", a_column_has_room_for_many_bars},

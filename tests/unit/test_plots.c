@@ -214,14 +214,14 @@ static void policy_numbers_are_the_inputs(void)
     CU_ASSERT_FATAL(at != NULL);
     at = strchr(strchr(at, '\n') + 1, '\n') + 1;
     for (int i = 0; i < CURVES; i++, at = strchr(at, '\n') + 1) {
-        double n, low, height, m[3];
+        double n, height, m[3];
         char colour[16];
-        CU_ASSERT_FATAL(sscanf(at, "%lf %lf %lf %15s %lf %lf %lf", &n, &low, &height, colour, &m[0],
-                               &m[1], &m[2]) == 7);
+        CU_ASSERT_FATAL(sscanf(at, "%lf %lf %15s %lf %lf %lf", &n, &height, colour, &m[0], &m[1], &m[2]) == 6);
         CU_ASSERT(same(n, i) && same(height, tame.curve[i].height));
         CU_ASSERT(same(m[0], tame.kept[i][0][0]) && same(m[1], tame.kept[i][0][1]) &&
                   same(m[2], tame.kept[i][0][4]));
     }
+    CU_ASSERT(strstr(script, "set xrange [0:1]") != NULL && strstr(script, "using 2:1:(0):2:") != NULL);
     CU_ASSERT(strstr(script, "'too few of these budgets' at graph 0.01, first 3 ") != NULL);
     free(script);
 }

@@ -9,7 +9,7 @@
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_quality.h"
 
-enum { LABEL = 96, BARS = 64, LINES = 48, TOLD_APART = 8, BEST = 6 };
+enum { LABEL = 96, BARS = 64, LINES = 48, TOLD_APART = 8, BEST = 6, FAR = 10 };
 
 static double gib(uint64_t bytes)
 {
@@ -221,24 +221,61 @@ static void keep_best(struct sh_fig_line *line, int n, int is_less_better)
     }
 }
 
+/* What has a colour in one chart has one in the other; the rest is grey there, if that leaves any. */
+static void keep_shared(struct sh_fig_line *line, int n, const struct sh_fig_line *other, int n_other)
+{
+    int *shared = xcalloc((size_t)n + 1, sizeof *shared), any = 0;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n_other && !shared[i]; k++)
+            any |= shared[i] = !other[k].is_grey && !strcmp(other[k].label, line[i].label);
+    for (int i = 0; i < n && any; i++)
+        line[i].is_grey = !shared[i];
+    free(shared);
+}
+
+enum { BLACK = 6 };                     /* the colour of plans, which are points                  */
+
+static int is_plan(const struct sh_fig_line *l)
+{
+    return !strncmp(l->label, "plan, ", 6);
+}
+
 /* One look for a name in all charts, which share a legend. */
 static void set_looks(struct sh_fig_chart *chart, struct sh_fig_line *const *line, int n)
 {
-    int n_look = 0;
+    int n_look = 0, has_plan = 0;
+    for (int c = 0; c < n; c++)
+        for (int i = 0; i < chart[c].n_lines; i++)
+            has_plan |= is_plan(&line[c][i]);
     for (int c = 0; c < n; c++)
         for (int i = 0; i < chart[c].n_lines; i++) {
-            int look = -1;
-            if (line[c][i].is_grey)
+            int look = is_plan(&line[c][i]) ? BLACK : -1;
+            if (line[c][i].is_grey || line[c][i].is_plain)
                 continue;
             for (int b = 0; b < c && look < 0; b++)
                 for (int k = 0; k < chart[b].n_lines && look < 0; k++)
                     look = strcmp(line[b][k].label, line[c][i].label) || line[b][k].is_grey ? -1 : line[b][k].look;
+            n_look += look < 0 && has_plan && n_look == BLACK;
             line[c][i].look = look < 0 ? n_look++ : look;
             line[c][i].dash = line[c][i].look / SH_GP_COLOURS;
         }
 }
 
-struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, int n)
+/* The limit of a chart of increases, in per cent, and where its axis ends; 0: none. */
+static void set_limit(struct sh_figure_data *d, struct sh_fig_chart *c, double limit)
+{
+    if (!(limit > 0))
+        return;
+    c->limit = 100 * limit;
+    c->limit_label = sh_figure_keep(d, xasprintf("limit, %.3g %%", c->limit));
+    c->most = FAR * c->limit;
+    for (int i = 0; i < c->n_lines; i++)
+        for (int k = 0; k < c->lines[i].n; k++)
+            if (c->lines[i].y[k] > c->most)
+                c->y = sh_figure_keep(d, xasprintf("increase, %% (cut off at %.3g)", c->most));
+}
+
+struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, int n, double limit)
 {
     static const struct { const char *title, *y; int is_log; } is[N_CHART] = {
         [BATCH] = {"sequences that fit", "sequences", 1}, [RATE] = {"highest decoding speed", "tokens per second", 1},
@@ -247,15 +284,21 @@ struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, 
     struct sh_figure_data *d = sh_figure_data_empty();
     struct sh_fig_charts *all = sh_figure_keep(d, xcalloc(1, sizeof *all));
     struct sh_fig_chart *chart = sh_figure_keep(d, xcalloc(N_CHART, sizeof *chart));
+    struct sh_fig_chart *ppl = NULL;
     struct sh_fig_line *of[N_CHART];
     for (int c = 0; c < N_CHART; c++) {
         struct sh_fig_line *line = of[all->n] = sh_figure_keep(d, xcalloc(LINES, sizeof *line));
         int n_line = find_lines(d, rows, n, c, line);
         if (n_line)
             chart[all->n++] = (struct sh_fig_chart){is[c].title, "% of tokens kept", is[c].y, is[c].is_log,
-                                                    0, (double)NAN, NULL, n_line, line};
+                                                    0, (double)NAN, NULL, n_line, line, 0};
         if (n_line > TOLD_APART)
             keep_best(line, n_line, c == PPL || c == RECALL);
+        if (n_line > TOLD_APART && c == RECALL && ppl)
+            keep_shared(line, n_line, ppl->lines, ppl->n_lines);
+        line->is_plain = n_line == 1 && (c == BATCH || c == RATE);
+        if (n_line && c == PPL)
+            set_limit(d, ppl = &chart[all->n - 1], limit);
     }
     set_looks(chart, of, all->n);
     head(d, rows, n, "what a budget buys", "");
@@ -267,7 +310,7 @@ struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, 
 int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path,
                               const struct sh_gp_look *look, struct sh_err *e)
 {
-    struct sh_figure_data *d = sh_capacity_frontier(rows, n);
+    struct sh_figure_data *d = sh_capacity_frontier(rows, n, 0);
     int bad = sh_figure_plot(&sh_figure_frontier, &d->out, path, 0, look, e);
     sh_figure_data_free(d);
     return bad;

@@ -14,7 +14,8 @@ int sh_capacity_plot_memory(const struct sh_capacity_row *rows, int n, const cha
 int sh_capacity_plot_frontier(const struct sh_capacity_row *rows, int n, const char *path,
                               const struct sh_gp_look *look, struct sh_err *e);
 
-/* The data of the frontier; for sh_figure_data_free. */
-struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, int n);
+/* The data of the frontier; for sh_figure_data_free. limit: the largest allowed increase of the perplexity, as a share,
+ * which is drawn, and far above which the axis is cut off; 0: none. */
+struct sh_figure_data *sh_capacity_frontier(const struct sh_capacity_row *rows, int n, double limit);
 
 #endif

@@ -33,7 +33,7 @@ static int lines(struct sh_figure_data *d, const struct sh_latency *at, int n, i
                 y[k - from] = at[k].seconds[which][q] * per_s;
             char *label = xasprintf("%s, %s", at[from].name, q == SH_P50 ? "p50" : "p99");
             line[n_line] = (struct sh_fig_line){sh_figure_keep(d, label), i - from, n_line / SH_N_QUANTILE, q, x + from,
-                                                y, 0};
+                                                y, 0, 0};
             n_line++;
         }
         from = i;
@@ -52,7 +52,7 @@ void sh_latency_fill(struct sh_figure_data *d, const struct sh_latency *at, int 
         struct sh_fig_line *line = sh_figure_keep(d, xcalloc(SH_N_QUANTILE * (size_t)n, sizeof *line));
         int n_line = lines(d, at, n, k, u.per_s, line);
         chart[k] = (struct sh_fig_chart){title[k], load, u.whole, 1, 0, limit[k] * u.per_s, "limit",
-                                         n_line, line};
+                                         n_line, line, 0};
     }
     *all = (struct sh_fig_charts){SH_N_LATENCY, chart};
     d->out.latency = all;

@@ -107,14 +107,15 @@ int sh_sim_plot_occupancy(const struct sh_sim_study *s, const char *path, const 
             y[k] = 100 * sh_timeline_mean(r->occupancy, k);
         }
         line[i % n_rate * n_cache + cache] =
-            (struct sh_fig_line){cache_name(d, r->cache->name, r->cache->on), n, cache, cache / SH_GP_COLOURS, x, y, 0};
+            (struct sh_fig_line){cache_name(d, r->cache->name, r->cache->on), n, cache, cache / SH_GP_COLOURS, x, y, 0,
+                                 0};
         chart[i % n_rate] = (struct sh_fig_chart){
             n_rate < 2 ? "cache in use" :
             sh_figure_keep(d, s->source.is_file
                                   ? xasprintf("%g times as fast", s->source.speed[i % n_rate])
                                   : xasprintf("%g requests/s", s->source.rate * s->source.speed[i % n_rate])),
             "seconds since the first request", "cache in use (%)", 0, 0, 100, NULL, n_cache,
-            line + i % n_rate * n_cache};
+            line + i % n_rate * n_cache, 0};
     }
     d->out.occupancy = &(struct sh_fig_charts){n_rate, chart};
     int bad = sh_figure_plot(&sh_figure_occupancy, &d->out, path, 0, look, e);

@@ -27,16 +27,16 @@ set format '%g'
 unset key
 set palette defined (0 '#440154', 1 '#482878', 2 '#3e4a89', 3 '#31688e', 4 '#26828e', 5 '#1f9e89', 6 '#35b779', 7 '#6dcd59', 8 '#b4de2c', 9 '#fde725')
 $board0 << EOD
-# place from height colour mass at the shares
-0 0.2 0.908203125 0x404040 0.87890625 0.8984375 0.95703125
-1 0.2 0.830078125 0x56B4E9 0.80078125 0.8203125 0.87890625
-2 0.2 0.751953125 0x56B4E9 0.72265625 0.7421875 0.80078125
-3 0.2 NaN 0x56B4E9 NaN 0.6640625 0.72265625
-4 0.2 0.595703125 0x56B4E9 0.56640625 0.5859375 0.64453125
-5 0.2 0.517578125 0x56B4E9 0.48828125 0.5078125 0.56640625
-6 0.2 0.439453125 0x56B4E9 0.41015625 0.4296875 0.48828125
-7 0.2 0.361328125 0x56B4E9 0.33203125 0.3515625 0.41015625
-8 0.2 0.283203125 0xc8c8c8 0.25390625 0.2734375 0.33203125
+# place height colour mass at the shares
+0 0.908203125 0x404040 0.87890625 0.8984375 0.95703125
+1 0.830078125 0x56B4E9 0.80078125 0.8203125 0.87890625
+2 0.751953125 0x56B4E9 0.72265625 0.7421875 0.80078125
+3 NaN 0x56B4E9 NaN 0.6640625 0.72265625
+4 0.595703125 0x56B4E9 0.56640625 0.5859375 0.64453125
+5 0.517578125 0x56B4E9 0.48828125 0.5078125 0.56640625
+6 0.439453125 0x56B4E9 0.41015625 0.4296875 0.48828125
+7 0.361328125 0x56B4E9 0.33203125 0.3515625 0.41015625
+8 0.283203125 0xc8c8c8 0.25390625 0.2734375 0.33203125
 EOD
 set multiplot
 set label 910 'The demo model on its own text' at screen 0.01946, screen 0.93500 left font 'sans-serif,17.03' tc rgb '#111111'
@@ -59,15 +59,15 @@ set tmargin at screen 0.81000
 set bmargin at screen 0.27000
 set title ''
 set xlabel 'kept attention mass'
-set xrange [0.2:1.0]
-set xtics auto
+set xrange [0:1]
+set xtics 0, 0.1
 set yrange [8.6:-0.6]
 set ytics ('oracle' 0, 'tova' 1, 'roco' 2, 'h2o:recent=5' 3, 'snapkv' 4, 'window' 5, 'random' 6, 'knorm' 7, 'full' 8)
 set label 'too few of these budgets' at graph 0.01, first 3 left tc rgb '#909090'
-plot $board0 using 2:1:2:3:($1-0.36):($1+0.36):4 with boxxyerror fs solid 0.75 noborder lc rgb variable, \
-    '' using 5:1 with points ls 2 pt 7 ps 0.8, \
-    '' using 6:1 with points ls 4 pt 5 ps 0.8, \
-    '' using 7:1 with points ls 3 pt 9 ps 0.8
+plot $board0 using 2:1:(0):2:($1-0.36):($1+0.36):3 with boxxyerror fs solid 0.75 noborder lc rgb variable, \
+    '' using 4:1 with points ls 2 pt 7 ps 0.8, \
+    '' using 5:1 with points ls 4 pt 5 ps 0.8, \
+    '' using 6:1 with points ls 3 pt 9 ps 0.8
 unset label
 unset arrow
 unset object
