@@ -68,6 +68,9 @@ void sh_out_link(struct sh_out *o, const char *address);
  * has everything. NULL (the default): all. */
 void sh_out_columns(struct sh_out *o, const char *columns);
 
+/* -1: one of these is in nothing that was described, as sh_out_write would say; for a command that takes long. */
+int sh_out_check_columns(const struct sh_out *o, struct sh_err *e);
+
 /* A remark under the text output and the page's tables; absent from JSON and CSV. */
 void sh_out_note(struct sh_out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -54,9 +54,6 @@ int sh_out_shows(const struct sh_out *o, const struct sh_node *scalar);
 enum { SH_NODE_NAME = 128 };
 void sh_node_name(const struct sh_node *n, char name[SH_NODE_NAME]);    /* "key", "group.key" */
 
-/* -1: a column is wanted that nothing has. */
-int sh_out_check_columns(const struct sh_out *o, struct sh_err *e);
-
 /* The scalars of an object, those of its groups in their places; `to` NULL: how many. */
 int sh_node_scalars(const struct sh_node *object, const struct sh_node **to);
 

@@ -313,25 +313,17 @@ static void put_sentence(struct sh_out *o, const char *key, const char *label, c
         sh_out_shown(o, sentence + strlen(words));
 }
 
-static int conclude(const struct study *y, struct sh_err *e)
+/* found: an answer was found (1), or none (0), or it failed (-1). */
+static struct sh_out *describe(const struct study *y, const struct sh_answer *answer, int found)
 {
-    const struct study_args *a = y->a;
-    char *plan = xasprintf("%s/plan.json", a->out);
-    const char *const plans[] = {plan};
-    struct sh_report r = {.model = a->model, .gpu = a->gpu, .target = y->target, .plan = plans,
-                          .n_plan = y->is_planned, .quiet = 1};
-    struct sh_answer answer = {0};
     struct sh_out *o = sh_out_new();
-    char *db = xasprintf("%s/trained.db", a->out);
-    int found = sh_report_open(&r, (const char *const[]){db}, 1, e) ? -1 : sh_answer_read(&answer, &r, e);
-    int is_met = !isnan(answer.target);
-    sh_out_text(o, "status", "status", found <= 0 ? NULL : is_met ? "met" : "not_shown");
-    sh_out_text(o, "answer", "answer", answer.small);
-    sh_out_text(o, "buys", "what it buys", answer.buys);
-    put_sentence(o, "measured", "measured on", "Measured on ", answer.on);
-    put_sentence(o, "not_shown", "not shown", "Not shown: ", answer.lacks);
-    put_sentence(o, "how", "how", "How: ", answer.how);
-    put_numbers(o, &answer);
+    sh_out_text(o, "status", "status", found <= 0 ? NULL : isnan(answer->target) ? "not_shown" : "met");
+    sh_out_text(o, "answer", "answer", answer->small);
+    sh_out_text(o, "buys", "what it buys", answer->buys);
+    put_sentence(o, "measured", "measured on", "Measured on ", answer->on);
+    put_sentence(o, "not_shown", "not shown", "Not shown: ", answer->lacks);
+    put_sentence(o, "how", "how", "How: ", answer->how);
+    put_numbers(o, answer);
     sh_out_list(o, "left_out", "left out");
     for (int i = 0; i < y->n_left; i++) {
         sh_out_item(o);
@@ -341,6 +333,20 @@ static int conclude(const struct study *y, struct sh_err *e)
     sh_out_int(o, "steps_run", "steps run now", y->done);
     sh_out_int(o, "steps_known", "steps already done", y->known);
     sh_out_int(o, "steps_failed", "failed", y->failed);
+    return o;
+}
+
+static int conclude(const struct study *y, struct sh_err *e)
+{
+    const struct study_args *a = y->a;
+    char *plan = xasprintf("%s/plan.json", a->out);
+    const char *const plans[] = {plan};
+    struct sh_report r = {.model = a->model, .gpu = a->gpu, .target = y->target, .plan = plans,
+                          .n_plan = y->is_planned, .quiet = 1};
+    struct sh_answer answer = {0};
+    char *db = xasprintf("%s/trained.db", a->out);
+    int found = sh_report_open(&r, (const char *const[]){db}, 1, e) ? -1 : sh_answer_read(&answer, &r, e);
+    struct sh_out *o = describe(y, &answer, found);
     if (!y->gnuplot_absent)
         sh_out_note(o, "Open %s/report.html; next to it is the output of each step.", a->out);
     if (found > 0 && isnan(answer.target) && a->count && a->count < SH_JUDGED_LEAST)
@@ -356,10 +362,21 @@ static int conclude(const struct study *y, struct sh_err *e)
     return bad;
 }
 
+/* The names of --columns, before a step has taken hours. */
+static int check_columns(const struct study *y, struct sh_err *e)
+{
+    const struct sh_answer none = {0};
+    struct sh_out *o = describe(y, &none, 0);
+    sh_out_columns(o, y->common->columns);
+    int bad = !y->common->json && sh_out_check_columns(o, e);
+    sh_out_free(o);
+    return bad ? -1 : 0;
+}
+
 static int run(const struct sh_common *common, void *args, const struct sh_list *positional, struct sh_err *e)
 {
     struct study y = {.a = args, .common = common};
-    int bad = check(&y, positional, e) || steps(&y, e) || conclude(&y, e);
+    int bad = check_columns(&y, e) || check(&y, positional, e) || steps(&y, e) || conclude(&y, e);
     for (int i = 0; i < y.n_left; i++)
         free(y.left[i]);
     return bad ? -1 : 0;

@@ -22,6 +22,8 @@ refuse "1 is 100 %" 2 "found 1, which is 100 %" study --model model --jsonl docs
 refuse "a target of nothing" 2 "expected more than 0" study --model model --jsonl docs.jsonl --target-ppl-increase 0 -o out/x
 refuse "a target of nine times as much" 2 "at most 100%" study --model model --jsonl docs.jsonl --target-ppl-increase 900% -o out/x
 
+refuse "a column that is not known, before anything runs" 2 'columns: unknown column "bytes"' study --model model \
+    --jsonl docs.jsonl --columns status,bytes -o out/x
 refuse "a GPU that is not known, before anything runs" 2 'GPU "H10O" is not known' study --model model --jsonl docs.jsonl \
     --gpu L4,H10O -o out/x
 printf 'And it \377\376 came' >bytes.txt
@@ -129,6 +131,9 @@ assert ">limit, 90 %<" in figure and ">L4<" not in figure       # the only GPU i
 assert 'class="missing"' not in page and 'class="lacks"' not in page
 assert "shears plan --model model" in page and "--target-recall" not in page
 P
+run study "${given[@]:0:8}" -q --target-ppl-increase 90% --columns "status,what it buys,share,steps_run" -o out/s
+expect "known columns are shown, also by their headings" 0 '^what it buys +On one L4' ""
+holds "  and only they" sh -c '! grep -q -e "^answer" -e "^policy" log/out && grep -q "^status *met$" log/out'
 run study "${given[@]}" --target-ppl-increase 90% -o out/s
 holds "again: nothing is run, the same answer" python - <<'P'
 import json
