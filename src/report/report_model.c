@@ -7,6 +7,8 @@
 #include "src/base/mem.h"
 #include "src/app/capacity/capacity_names.h"
 #include "src/app/capacity/capacity_quality.h"
+#include "src/model/config/config.h"
+#include "src/model/families/family.h"
 
 /* The word after --model in a typed command; for free(). NULL: none. */
 static char *typed_model(const char *line)
@@ -53,6 +55,40 @@ int sh_report_find_model(const struct sh_report *r, struct sh_report_model *m, s
         *e = missed;
     sh_capacity_names_close(&names);
     return !found && (r->model || missed.is_io) ? -1 : found;
+}
+
+/* "…/models--facebook--opt-125m/…", a folder of the hub's cache: "facebook/opt-125m"; NULL: another. For free(). */
+static char *hub_name(const char *path)
+{
+    static const char models[] = "models--";
+    const char *at = strstr(path, models), *owner = at ? at + strlen(models) : "", *name = strstr(owner, "--");
+    size_t end = strcspn(owner, "/");
+    if (!name || name >= owner + end)
+        return NULL;
+    return xasprintf("%.*s/%.*s", (int)(name - owner), owner, (int)(owner + end - name - 2), name + 2);
+}
+
+char *sh_report_known_as(const struct sh_report *r, const struct sh_stored_run *run)
+{
+    struct sh_err ignored;
+    char *typed = typed_model(run->command), *known = NULL;
+    int is_asked = r->model && sh_capacity_same_model(r->model, run->model);
+    const char *path = is_asked ? r->model : typed ? typed : "", *said = NULL;
+    struct sh_config *c = *path ? sh_config_open(path, &ignored) : NULL;
+    const struct sh_family *f = c ? sh_config_family(c, &ignored) : NULL;
+    char *name = hub_name(path);
+    if (c)
+        sh_config_word(c, "_name_or_path", &said, &ignored);
+    if (!name && said && *said)
+        name = xstrdup(said);
+    if (name && !sh_capacity_same_model(name, run->model))
+        known = xasprintf(" (%s)", name);
+    else if (!name && f)
+        known = xasprintf(" (%s, %d layer%s)", f->name, run->n_layer, run->n_layer == 1 ? "" : "s");
+    sh_config_close(c);
+    free(name);
+    free(typed);
+    return known ? known : xstrdup("");
 }
 
 void sh_report_model_clear(struct sh_report_model *m)

@@ -18,6 +18,11 @@ struct sh_report_model {
 int sh_report_find_model(const struct sh_report *r, struct sh_report_model *m, struct sh_err *e);
 void sh_report_model_clear(struct sh_report_model *m);
 
+/* What is known of a traced model next to the name of its folder: " (facebook/opt-125m)", as the hub or its
+ * configuration calls it, or else " (opt, 12 layers)"; "" if its folder has the same name, or cannot be read. For
+ * free(). */
+char *sh_report_known_as(const struct sh_report *r, const struct sh_stored_run *run);
+
 /* The first store of trained weights whose budgets were measured: *at, -1: none. */
 int sh_report_measured(const struct sh_report *r, int *at, struct sh_err *e);
 

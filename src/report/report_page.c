@@ -8,6 +8,7 @@
 #include "src/base/progress.h"
 #include "src/report/answer.h"
 #include "src/report/figures/figure_data.h"
+#include "src/report/report_model.h"
 #include "src/report/report_results.h"
 #include "src/report/report_style.h"
 
@@ -53,7 +54,7 @@ static int is_named(const struct sh_report *r, int i, const char *model, int ran
     return 0;
 }
 
-/* "opt-6.7b and random weights; opt-13b": every model once. */
+/* "opt-6.7b and random weights; model (facebook/opt-13b)": every model once. */
 static void title(const struct sh_report *r)
 {
     int said = 0;
@@ -64,11 +65,13 @@ static void title(const struct sh_report *r)
         int random = sh_report_is_random(run), twins = is_named(r, r->n_store, run->model, !random);
         if (is_named(r, i, run->model, random) || (random && twins))
             continue;
-        char *label = sh_figure_label(run->model, run->weights);
+        char *label = sh_figure_label(run->model, run->weights), *known = sh_report_known_as(r, run);
         fputs(said++ ? "; " : "", r->to);
         sh_html_text(r->to, label);
+        sh_html_text(r->to, known);
         fputs(twins ? " and random weights" : "", r->to);
         free(label);
+        free(known);
     }
     if (!said)
         sh_html_text(r->to, r->store[0].path);

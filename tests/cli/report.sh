@@ -100,6 +100,15 @@ holds "it is sound and names what is missing, with commands" python3 check.py ou
     "--random-weights" "shears replay --db bare.db --policy all" "shears plan --db bare.db" "shears eval" "--kv-bits 4" \
     "shears drift" "onerror=alert(1)" fig-persistence fig-heads fig-heatmap fig-dropped-mass "!fig-budget-curve"
 
+rev=models--some--tiny-two/snapshots/$(printf 'a%.0s' {1..40})
+mkdir -p "${rev%/*}" && cp -r "$checkpoints/opt" "$rev" && cp -r "$checkpoints/opt" tiny-opt && cp -r "$checkpoints/opt" plain
+sed -i 's/"_name_or_path": "tiny-opt"/"_name_or_path": ""/' plain/config.json
+for case in "tiny-opt|tiny-opt" "plain|plain (opt, 2 layers)" "$rev|tiny-opt (some/tiny-two)" "$checkpoints/opt|opt (tiny-opt)"; do
+    run trace --model "${case%%|*}" --tokens ids.jsonl --length 24 --count 1 --db named.db -q
+    run report --db named.db -o out/named.html -q
+    holds "the title says what is known of the model: ${case#*|}" grep -qF "<h1>${case#*|}</h1>" out/named.html
+    rm named.db
+done
 run trace --model "$checkpoints/opt" --tokens ids.jsonl --length 24 --count 1 --db own.db -q
 run report --db own.db -o out/own.html -q
 holds "commands for what is missing name the store's own model and texts" python3 check.py out/own.html \
