@@ -75,17 +75,56 @@ static int is_empty(const struct sh_rows *r, int c)
     return 1;
 }
 
+enum { SEVERAL = 3 };                   /* rows of which it is worth saying that they agree        */
+
+/* Has the column one value in all of several rows? The first, which names and links a row, is always shown. */
+static int is_same(const struct sh_rows *r, int c)
+{
+    char first[512], other[512];
+    if (!c || r->n_row < SEVERAL)
+        return 0;
+    sh_node_cell(first, sizeof first, r->row[0][c], 0);
+    for (int i = 1; i < r->n_row; i++) {
+        sh_node_cell(other, sizeof other, r->row[i][c], 0);
+        if (strcmp(first, other))
+            return 0;
+    }
+    return 1;
+}
+
+/* What all rows have in common: a narrow page shows it in one line in place of these columns. */
+static void in_common(FILE *to, const struct sh_rows *r)
+{
+    const char *separator = "<p class=\"caption common\">In all rows: ";
+    for (int c = 0; c < r->n_col; c++)
+        if (!is_empty(r, c) && is_same(r, c)) {
+            fputs(separator, to);
+            sh_html_text(to, r->row[0][c]->label);
+            putc(' ', to);
+            value(to, r->row[0][c]);
+            separator = "; ";
+        }
+    fputs(*separator == ';' ? "</p>\n" : "", to);
+}
+
 /* Numbers are right-aligned; a text that would make its column too wide is wrapped. */
 static const char *class_of(const struct sh_node *n)
 {
-    if (is_number(n))
-        return " class=\"n\"";
-    return n->kind == SH_NODE_TEXT && n->text && strlen(n->text) > LONG ? " class=\"long\"" : "";
+    return is_number(n) ? "n" : n->kind == SH_NODE_TEXT && n->text && strlen(n->text) > LONG ? "long" : "";
 }
 
-static void cell(FILE *to, const struct sh_node *n, const char *link)
+/* "<th scope="col" class="n same">" */
+static void open_cell(FILE *to, const char *tag, const char *is, int same)
 {
-    fprintf(to, "<td%s>", class_of(n));
+    fprintf(to, "<%s", tag);
+    if (*is || same)
+        fprintf(to, " class=\"%s%s%s\"", is, *is && same ? " " : "", same ? "same" : "");
+    putc('>', to);
+}
+
+static void cell(FILE *to, const struct sh_node *n, const char *link, int same)
+{
+    open_cell(to, "td", class_of(n), same);
     if (link) {
         fputs("<a href=\"", to);
         sh_html_text(to, link);
@@ -97,20 +136,26 @@ static void cell(FILE *to, const struct sh_node *n, const char *link)
 
 static void table(FILE *to, const char *caption, const struct sh_rows *r)
 {
+    int *same = xcalloc((size_t)r->n_col + 1, sizeof *same);
+    for (int c = 0; c < r->n_col; c++)
+        same[c] = is_same(r, c);
     if (caption && *caption) {          /* outside the scrolling box, so that it wraps on a narrow page */
         fputs("<p class=\"caption\">", to);
         sh_html_text(to, caption);
-        fputs("</p>\n<div class=\"scroll\"><table aria-label=\"", to);
+        fputs("</p>\n", to);
+        in_common(to, r);
+        fputs("<div class=\"scroll\"><table aria-label=\"", to);
         sh_html_text(to, caption);
         fputs("\">\n", to);
     } else {
+        in_common(to, r);
         fputs("<div class=\"scroll\"><table>\n", to);
     }
     fputs("<thead><tr>", to);
     for (int c = 0; c < r->n_col; c++) {
         if (is_empty(r, c))
             continue;
-        fprintf(to, "<th scope=\"col\"%s>", is_number(r->row[0][c]) ? " class=\"n\"" : "");
+        open_cell(to, "th scope=\"col\"", is_number(r->row[0][c]) ? "n" : "", same[c]);
         sh_html_text(to, r->row[0][c]->label);
         fputs("</th>", to);
     }
@@ -119,10 +164,11 @@ static void table(FILE *to, const char *caption, const struct sh_rows *r)
         fputs("<tr>", to);
         for (int c = 0; c < r->n_col; c++)
             if (!is_empty(r, c))
-                cell(to, r->row[i][c], c ? NULL : r->link[i]);
+                cell(to, r->row[i][c], c ? NULL : r->link[i], same[c]);
         fputs("</tr>\n", to);
     }
     fputs("</tbody></table></div>\n", to);
+    free(same);
 }
 
 /* The scalars before the first list. */

@@ -18,17 +18,17 @@ static void write_plan(struct sh_out *o, const char *path, const struct sh_plan 
     }
     sh_out_item(o);
     sh_out_link(o, "#fig-allocation");
-    sh_out_text(o, "plan", "plan", path);
-    sh_out_text(o, "model", "model", p->model);
     sh_out_text(o, "policy", "policy", p->policy.policy->name);
-    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&p->policy, knobs));
-    sh_out_text(o, "allocator", "allocator", p->allocator.allocator->name);
-    sh_out_int(o, "length", "tokens per text", p->n_token);
     sh_out_real(o, "mean", "mean budget", sh_plan_mean(p), 1);
     sh_out_int(o, "least", "minimum", least);
     sh_out_int(o, "most", "maximum", most);
+    sh_out_int(o, "length", "tokens per text", p->n_token);
+    sh_out_text(o, "allocator", "allocator", p->allocator.allocator->name);
+    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&p->policy, knobs));
     sh_out_text(o, "target", "target metric", *p->target_metric ? p->target_metric : "none: a given budget");
     sh_out_real(o, "value", "target value", *p->target_metric ? p->target : (double)NAN, 4);
+    sh_out_text(o, "model", "model", p->model);
+    sh_out_text(o, "plan", "plan", path);
 }
 
 static void write_evidence(struct sh_out *o, const char *path, const struct sh_plan *p)
@@ -37,7 +37,6 @@ static void write_evidence(struct sh_out *o, const char *path, const struct sh_p
         const struct sh_plan_evidence *v = &p->evidence[i];
         sh_out_item(o);
         sh_out_link(o, "#fig-allocation");
-        sh_out_text(o, "plan", "plan", path);
         sh_out_text(o, "metric", "metric", v->metric);
         sh_out_real(o, "measured", "value", v->value, 4);
         sh_out_real(o, "low", "lower bound", v->low, 4);
@@ -47,6 +46,7 @@ static void write_evidence(struct sh_out *o, const char *path, const struct sh_p
         sh_out_int(o, "tokens", "tokens", v->tokens);
         sh_out_text(o, "text", "text", *v->text ? v->text : NULL);
         sh_out_text(o, "store", "store", v->store);
+        sh_out_text(o, "plan", "plan", path);
         sh_out_text(o, "program", "shears", v->program);
     }
 }

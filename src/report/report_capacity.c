@@ -69,13 +69,13 @@ static void write_row(struct sh_out *o, const char *quality, const struct sh_cap
         sh_out_link(o, "#fig-frontier");
     sh_out_text(o, "quality", "stated quality", quality);
     sh_out_text(o, "gpu", "GPU", row->gpu);
+    sh_out_int(o, "batch", "largest batch", (long long)row->max_batch);
+    sh_out_text(o, "budget", "budget", row->budget ? name_budget(row, budget) : "full cache");
+    sh_out_text(o, "policy", "policy", policy);
+    sh_out_int(o, "bytes", "KV bytes per sequence", (long long)row->sequence);
+    sh_out_real(o, "rate", "max decode tokens/s", row->fits ? row->decode_rate : 0, 0);
     sh_out_text(o, "text", "measured on", text);
     sh_out_real(o, "texts", "texts", row->measured ? row->measured->on.texts : (double)NAN, 0);
-    sh_out_text(o, "policy", "policy", policy);
-    sh_out_text(o, "budget", "budget", row->budget ? name_budget(row, budget) : "full cache");
-    sh_out_int(o, "bytes", "KV bytes per sequence", (long long)row->sequence);
-    sh_out_int(o, "batch", "largest batch", (long long)row->max_batch);
-    sh_out_real(o, "rate", "max decode tokens/s", row->fits ? row->decode_rate : 0, 0);
     free(policy);
 }
 

@@ -6,35 +6,42 @@
 #include "src/report/figures/figure_data.h"
 #include "src/report/report_results.h"
 
-static void begin_row(struct sh_out *o, const struct sh_fig_curves *set, const struct sh_fig_curve *c)
+static void begin_row(struct sh_out *o, const struct sh_fig_curve *c)
 {
     sh_out_item(o);
     sh_out_link(o, "#fig-budget-curve");
     sh_out_text(o, "policy", "policy", c->label);
+}
+
+/* What rows often have in common, after the results. */
+static void end_row(struct sh_out *o, const struct sh_fig_curves *set)
+{
     sh_out_text(o, "trace", "trace", set->title);
     sh_out_text(o, "text", "text", set->text);
 }
 
 static void rank(struct sh_out *o, const struct sh_fig_curves *set, const struct sh_fig_curve *c)
 {
-    begin_row(o, set, c);
+    begin_row(o, c);
     sh_out_real(o, "height", "mean kept mass", c->height, 4);
     sh_out_text(o, "over", "budgets averaged", set->note);
     sh_out_bool(o, "bound", "sees the future", c->is_bound);
     sh_out_bool(o, "more", "keeps more than its budget", c->is_over);
+    end_row(o, set);
 }
 
 static void points(struct sh_out *o, const struct sh_fig_curves *set, const struct sh_fig_curve *c)
 {
     for (int k = 0; k < c->n; k++) {
-        begin_row(o, set, c);
+        begin_row(o, c);
         sh_out_real(o, "share", "budget, share of the text", c->share[k], 3);
-        sh_out_real(o, "output_error", "output error", c->error[k], 4);
         sh_out_real(o, "kept_mass", "kept mass", c->mass[k], 4);
+        sh_out_real(o, "output_error", "output error", c->error[k], 4);
         sh_out_real(o, "kept_mass_low", "95 % interval, from", c->low[k], 4);
         sh_out_real(o, "kept_mass_high", "to", c->high[k], 4);
         sh_out_real(o, "kept_mass_no_sink", "without sinks", c->no_sink[k], 4);
         sh_out_real(o, "pivotal_recall", "pivotal tokens kept", c->pivotal[k], 4);
+        end_row(o, set);
     }
 }
 

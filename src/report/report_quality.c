@@ -72,10 +72,10 @@ static double bound(const struct sh_report_at *at)
 }
 
 static const struct sh_report_column eval_columns[] = {
-    SH_COL_ON, SH_COL_POLICY, SH_COL_BUDGET, SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_WEIGHTS,
-    SH_COL_METRIC("tokens", "tokens", 0), SH_COL_VALUE("ppl_increase", "perplexity up by, %", 2, increase),
-    SH_COL_VALUE("ppl_increase_bound", "95 % bound, %", 2, bound),
-    SH_COL_METRIC("error_sequences", "sequences", 0), SH_COL_METRIC("ppl", "perplexity", 3),
+    SH_COL_POLICY, SH_COL_BUDGET, SH_COL_VALUE("ppl_increase", "perplexity up by, %", 2, increase),
+    SH_COL_VALUE("ppl_increase_bound", "95 % bound, %", 2, bound), SH_COL_SETTING(INT, "kv_bits", "KV bits"),
+    SH_COL_WEIGHTS, SH_COL_ON, SH_COL_METRIC("tokens", "tokens", 0), SH_COL_METRIC("error_sequences", "sequences", 0),
+    SH_COL_METRIC("ppl", "perplexity", 3),
     SH_COL_METRIC("ppl_stderr", "±", 3), SH_COL_METRIC("nll_change", "nll change, nats", 4),
     SH_COL_METRIC("nll_change_stderr", "±", 4), SH_COL_METRIC("kl", "KL, nats", 4),
     SH_COL_METRIC("top1_agreement", "same top token", 4), SH_COL_METRIC("kv_bytes", "KV bytes", 0),
@@ -84,10 +84,9 @@ static const struct sh_report_column eval_columns[] = {
     SH_COL_VALUE("output_error", "output error", 4, output_error), SH_COL_END};
 
 static const struct sh_report_column task_columns[] = {
-    SH_COL_SETTING(TEXT, "task", "task"), SH_COL_ON, SH_COL_POLICY, SH_COL_BUDGET,
-    SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_WEIGHTS, SH_COL_METRIC("items", "items", 0),
-    SH_COL_METRIC("acc", "accuracy", 4), SH_COL_METRIC("stderr", "±", 4), SH_COL_METRIC("acc_norm", "normalised", 4),
-    SH_COL_END};
+    SH_COL_SETTING(TEXT, "task", "task"), SH_COL_POLICY, SH_COL_BUDGET, SH_COL_METRIC("acc", "accuracy", 4),
+    SH_COL_METRIC("stderr", "±", 4), SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_WEIGHTS, SH_COL_ON,
+    SH_COL_METRIC("items", "items", 0), SH_COL_METRIC("acc_norm", "normalised", 4), SH_COL_END};
 
 static const struct sh_report_table tasks = {.key = "tasks", .title = "few-shot tasks", .column = task_columns};
 

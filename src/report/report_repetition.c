@@ -9,9 +9,9 @@
 #include "src/report/report_results.h"
 
 static const struct sh_report_column columns[] = {
-    SH_COL_SETTING(TEXT, "model", "model"), SH_COL_SETTING(TEXT, "condition", "cache"), SH_COL_POLICY, SH_COL_BUDGET,
-    SH_COL_WEIGHTS, SH_COL_SETTING(INT, "n_texts", "texts"), SH_COL_METRIC("ppl", "perplexity of the texts", 3),
-    SH_COL_METRIC("rep_4", "rep-4", 4), SH_COL_METRIC("rep_4_stderr", "±", 4),
+    SH_COL_SETTING(TEXT, "condition", "cache"), SH_COL_METRIC("rep_4", "rep-4", 4),
+    SH_COL_METRIC("rep_4_stderr", "±", 4), SH_COL_METRIC("ppl", "perplexity of the texts", 3), SH_COL_POLICY,
+    SH_COL_BUDGET, SH_COL_WEIGHTS, SH_COL_SETTING(INT, "n_texts", "texts"), SH_COL_SETTING(TEXT, "model", "model"),
     SH_COL_METRIC("distinct_2", "distinct-2", 4), SH_COL_METRIC("longest_repeat_tokens", "longest repeat", 1),
     SH_COL_METRIC("row_likeness", "row similarity", 4), SH_COL_METRIC("row_likeness_stderr", "±", 4),
     SH_COL_METRIC("row_likeness_chance", "by chance", 4), SH_COL_METRIC("correlation", "correlation", 3),

@@ -184,6 +184,30 @@ assert not any("strips" in s or "accuracy" in s for s in said), said
 title = re.search(r"<h1>(.*?)</h1>", page).group(1)
 assert title.count("onerror") == 1 and title.endswith(" and random weights"), title
 P
+holds "on a narrow page, results come early, and what all rows share is in a line" python3 - <<'P'
+import html, re
+page = open("out/full.html").read()
+assert re.search(r"@media[^{]*max-width:640px\)\{.*\.common\{display:block\}\.same\{display:none\}", page, re.S)
+plain = lambda x: html.unescape(re.sub("<[^>]*>", "", x))
+seen, hidden = {}, 0
+for name in re.findall('<section id="(\\w+)"', page):
+    part = re.sub("(?s)<svg.*?</svg>", "", page[page.index(f'<section id="{name}">'):].split("</section>")[0])
+    for line, head, body in re.findall(r'(?s)(<p class="caption common">.*?</p>\n)?<div class="scroll"><table.*?<thead>(.*?)</thead>'
+                                       r"(.*?)</table>", part):
+        heads = re.findall(r"<th scope=\"col\"( class=\"[^\"]*\")?>(.*?)</th>", head)
+        rows = [re.findall(r"<td( class=\"[^\"]*\")?>(.*?)</td>", row) for row in body.split("<tr>")[1:]]
+        shown = [c for c, (kind, _) in enumerate(heads) if "same" not in kind]
+        seen.setdefault(name, []).append([plain(heads[c][1]) for c in shown])
+        for c, (kind, label) in enumerate(heads):
+            cells = {plain(row[c][1]) for row in rows}
+            same = c > 0 and len(rows) >= 3 and len(cells) == 1
+            assert same == (c not in shown) == all("same" in row[c][0] for row in rows), (name, label)
+            assert not same or f"{plain(label)} {cells.pop()}" in plain(line), (name, label, line)
+            hidden += same
+assert hidden > 5 and "mean kept mass" in seen["policies"][0][:3] and "kept mass" in seen["policies"][1][:4], (hidden, seen["policies"])
+assert "perplexity up by, %" in seen["quality"][0][:3] and "largest batch" in seen["capacity"][0][:3], seen["quality"]
+assert "rep-4" in seen["repetition"][0][:3] and "mean budget" in seen["allocation"][0][:3], seen["repetition"]
+P
 holds "a row of a head leads to a map that is there" python3 - <<'P'
 import re
 page = open("out/full.html").read()

@@ -124,7 +124,7 @@ part = page[page.index('<section id="allocation">'):].split("</section>")[0]
 for link, there in ("judged", "ppl_increase"), ("judged-texts", "divided in two"):
     assert first.count(f'href="#{link}"') == 1 and part.count(f'id="{link}"') == 1, link
     assert there in part[part.index(f'id="{link}"'):], link
-assert part.index("divided in two") < part.index('id="judged"') < part.rindex("ppl_increase</td>")
+assert part.index("divided in two") < part.index('id="judged"') < part.rindex("ppl_increase</a>")
 assert re.search(r"bar of the plan is of 12 sequences that .* measured on 20 sequences of 64 tokens from docs.jsonl, which are not", first)
 figure = page[page.index('id="fig-frontier"'):].split("</figure>")[0]
 assert ">limit, 90 %<" in figure and ">L4<" not in figure       # the only GPU is in the title
