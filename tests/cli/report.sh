@@ -277,6 +277,19 @@ assert [w for w in words if words[w] in said[0][1]] == [name], said
 assert ("repeats more than with the full" in said[0][1]) == (name != "too-few-texts"), said
 P
 done
+run trace --model "$checkpoints/opt" --tokens ids.jsonl --length 24 --count 1 --db many.db -q
+run replay --db many.db --policy $(for s in 0 1 2 3 4; do for r in 1 2 3 4 5 6 7 8 9 10; do echo h2o:sinks=$s,recent=$r; done; done) \
+    --budget 0.75 -q
+run eval --model "$checkpoints/opt" --tokens ids.jsonl --length 24 --count 1 --policy h2o:sinks=1,recent=2 --budget 0.75 --db many.db -q
+run report --db many.db -o out/many.html -q
+holds "rows do not lead to a figure that is left out" python3 - <<'P'
+from page import read
+page = read("out/many.html")
+text = open("out/many.html").read()
+assert not page.faults, page.faults
+assert "more than 48 policies" in text and "next to the replay of the same policy" in text and ">h2o:" in text
+assert "#fig-budget-curve" not in text and 'href="#fig-persistence"' in text
+P
 cp t.db busy.db
 run simulate --model opt-125m --gpu RTX-4090 --memory 320M --rate 500,3000 --requests 300 --prompt 100 --output 20 --budget 0.2 \
     --db busy.db --json -q
