@@ -355,6 +355,20 @@ print(next((t for t in (0.01, 0.02, 0.05, 0.1) if min(bounds) <= t), 0))')
     run report --db answer.db --model "$hostile" --gpu L4 -q -o out/answer.html
     holds "the answer comes first: $budgets, within $target" python3 answer.py out/answer.html answer.json "$target"
 done
+rm answer.db
+run eval --model "$hostile" --tokens twelve.jsonl --policy window --budget 0.35 --db answer.db -q
+run eval --model "$hostile" --tokens twelve.jsonl --policy scissorhands --budget 0.3 --db answer.db -q
+run report --db answer.db --model "$hostile" --gpu L4 --target-ppl-increase 90% -q -o out/answer.html
+run capacity --model "$hostile" --gpu L4 --length 60 --db answer.db --max-ppl-increase 90% --json
+expect "the fewest tokens meet a limit" 0 '"budget": "0.3"' ""
+run capacity --model "$hostile" --gpu L4 --length 60 --db answer.db --max-ppl-increase 90% --policy-state --json
+holds "  but the answer is the budget of the fewest bytes, as capacity chooses it" python3 - <<'P'
+import json, re
+chosen, = json.load(open("log/out"))["results"]
+assert (chosen["measured_policy"], chosen["budget"]) == ("window", "0.35"), chosen
+text = re.sub(r"<[^>]*>", "", open("out/answer.html").read()).replace("\u00a0", " ")
+assert "The cache can shrink to 35 % of its tokens" in text and "How: the policy is window" in text, text[:900]
+P
 head -n 11 twelve.jsonl >eleven.jsonl
 run eval --model "$hostile" --tokens eleven.jsonl --policy window --budget 0.99 --db few.db -q
 run report --db few.db --model "$hostile" --gpu L4 -q -o out/few.html
