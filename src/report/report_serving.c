@@ -28,7 +28,7 @@ static char *group_of(const struct sh_result_row *row)
     return group ? group : xstrdup("");
 }
 
-enum { FULL = 90 };                     /* % of the memory that a busy server has in use          */
+enum { FULL = 90 };                     /* % of the memory in use at its peak: then requests wait for it */
 
 struct run {
     struct sh_result_row row;           /* as in the results that it is of                        */
@@ -151,18 +151,18 @@ static void say_use(struct sh_report *r, const struct sh_result_row *full, const
 {
     const char *plan = sh_result_text(own, "plan");
     double used = 100 * sh_result(full, "kv_occupancy_mean", -1), left = 100 * sh_result(own, "kv_occupancy_mean", -1),
-           waits = sh_result(full, "preemptions", -1),
+           waits = sh_result(full, "preemptions", -1), requests = sh_result(full, "rate_requests_per_s", -1),
            before = sh_result(full, metric[SH_TPOT][SH_P50], -1), after = sh_result(own, metric[SH_TPOT][SH_P50], -1);
-    int is_full = used >= FULL || waits > 0;
+    int is_full = 100 * sh_result(full, "kv_occupancy_peak", -1) >= FULL || waits > 0;
     char *rate = changes(sh_result(full, "throughput_tokens_per_s", -1), sh_result(own, "throughput_tokens_per_s", -1),
                          1, 0, "tokens per second"),
          *time = changes(before, after, unit->per_s, unit->digits, unit->name);
-    sh_report_say(r, "With %s%s, at %.5g requests per second: %s%s Memory in use falls from %.2g %% of that for the "
+    sh_report_say(r, "With %s%s, at %.*f requests per second: %s%s Memory in use falls from %.2g %% of that for the "
                      "cache to %.2g %%, on average. The output %s, and the median time per further token %s.",
                   isdigit((unsigned char)*plan) ? "a budget of " : "", sh_figure_file(plan),
-                  sh_result(full, "rate_requests_per_s", -1),
-                  is_full ? "the full cache fills the memory, so that requests wait for it, and a smaller one lets "
-                            "more of them in at once."
+                  requests < 100 ? 2 : 0, requests,
+                  is_full ? "the full cache fills the memory at times, so that requests wait for it, and a smaller "
+                            "one lets more of them in at once."
                           : "the server cannot use the memory that the smaller cache saves, since requests do not wait "
                             "for memory with the full cache either.",
                   !is_full && after < 0.98 * before ? " Steps only get faster, as they read less." : "", used, left,

@@ -305,7 +305,7 @@ for file, cache in ("simulate.json", "0.5"), ("busy.json", "0.2"):
     rows = {(r["plan"], r["rate_requests_per_s"]): r for r in json.load(open(file))["results"]}
     rate = max(r for p, r in rows)
     full, own = rows["full", rate], rows[cache, rate]
-    fills = full["kv_occupancy_mean"] >= 0.9 or full["preemptions"] > 0
+    fills = full["kv_occupancy_peak"] >= 0.9 or full["preemptions"] > 0
     assert fills == (cache == "0.2"), (cache, full)
     assert ("lets more of them in" in said[cache]) == fills and ("cannot use the memory" in said[cache]) != fills, said
     assert f"from {100 * full['kv_occupancy_mean']:.2g} % of" in said[cache] and f"to {100 * own['kv_occupancy_mean']:.2g} %" in said[cache]

@@ -101,6 +101,7 @@ assert f"{plan['policy']['name']}: perplexity {100 * judged:+.2f} % (" in served
 assert re.search("Without a plan, .*, [0-9.]+ % is the smallest .*, with the policy [a-z0-9-]+(:[a-z0-9.,=]+)?, which ", said["how"]), said["how"]
 page = open("out/s/report.html").read()
 serving = page[page.index('<section id="serving">'):].split("</section>")[0]
+assert re.search(r"With plan.json, at \d\d{4,} requests per second: ", serving), serving[-3000:]
 assert f"Quality of plan.json: {plan['policy']['name']}: perplexity {100 * judged:+.2f} % (" in serving and "not measured" not in serving and "plan.json" in serving
 P
 run plan "${given[@]:0:4}" --length 64 --search-first 6 --target-ppl-increase 90% -q --json -o out/tried
