@@ -146,7 +146,7 @@ for i, body in blocks:
     shown[int(i)] = [[float(x) for x in line.split()] for line in body.splitlines() if not line.startswith("#")]
 places = re.findall(r"'([^']*)' (\d+)", re.search(r"set ytics \((.*)\)", open("out/board.gp").read()).group(1))
 assert len(places) == 5
-heights = {int(l.split()[0]): float(l.split()[2]) for l in
+heights = {int(l.split()[0]): float(l.split()[1]) for l in
            re.search(r"\$board0 << EOD\n#.*\n((?:.*\n)*?)EOD", open("out/board.gp").read()).group(1).splitlines()}
 for name, place in places:
     r, s = curves[name], shown[int(place)]
