@@ -32,12 +32,12 @@ void sh_html_text(FILE *to, const char *text)
     }
 }
 
-/* Lines may end after a comma: policies and paths have no blanks. */
+/* Lines may end after a comma or a colon: policies and paths have no blanks. */
 static void breakable(FILE *to, const char *text)
 {
     while (*text) {
-        size_t n = strcspn(text, ",");
-        n += text[n] == ',';
+        size_t n = strcspn(text, ",:");
+        n += text[n] != '\0';
         char *part = xasprintf("%.*s", (int)n, text);
         sh_html_text(to, part);
         free(part);

@@ -128,6 +128,7 @@ for link, there in ("judged", "ppl_increase"), ("judged-texts", "divided in two"
 assert part.index("divided in two") < part.index('id="judged"') < part.rindex("ppl_increase</a>")
 assert re.search(r"bar of the plan is of 12 sequences that .* measured on 20 sequences of 64 tokens from docs.jsonl, which are not", first)
 figure = page[page.index('id="fig-frontier"'):].split("</figure>")[0]
+assert "<td>h2o:<wbr>recent=0.5</td>" in page and "scissorhands:<wbr>recent=0.5,<wbr>drop=1" in page
 assert ">limit, 90 %<" in figure and ">L4<" not in figure       # the only GPU is in the title
 assert 'class="missing"' not in page and 'class="lacks"' not in page
 assert "shears plan --model model" in page and "--target-recall" not in page
