@@ -422,7 +422,8 @@ static int run(const struct sh_common *common, void *args, const struct sh_list 
         return run_live(a, common, positional, e);
     const struct sh_live_plan_args *live = &a->live;
     if (live->live.model || live->text.n || live->jsonl || live->tokens || live->answers || live->length ||
-        live->least || live->sequences || live->known || live->judged || live->seconds > 0 || a->compare)
+        live->least || live->sequences || live->known || live->judged || live->seconds > 0 || a->compare ||
+        live->live.activation_bits || live->live.weight_bits != 16 || live->live.weight_prune > 0)
         return sh_misused(e, "--model, texts and their options require --target-ppl-increase, --target-kl, "
                              "--target-answers or --budget");
     const char *path = sh_store_path_of("plan", live->db, positional, e);

@@ -116,6 +116,8 @@ P
 rm -rf out && mkdir out
 quantised=(--model "$SH_GOLDEN/gguf/quantised.gguf" --tokens quantised.jsonl)
 refuse "other bits" 2 "--activation-bits: found 4, expected 32, 16 or 8" eval "${quantised[@]}" --activation-bits 4
+refuse "a plan from a store, which reads no weights" 2 "--model, texts and their options require --target-ppl-increase" \
+    plan --db store.db --policy h2o --target-recall 0.9 --activation-bits 8
 refuse "no bits" 2 "--activation-bits" eval "${quantised[@]}" --activation-bits 0
 refuse "weights that are pruned" 2 "--activation-bits 8 cannot be combined with --weight-prune" \
     eval "${quantised[@]}" --activation-bits 8 --weight-prune 0.5

@@ -55,7 +55,7 @@ METRICS_WITH(sh_replay_metrics, replay, BIT(SH_M_BUDGET_TOKENS) | BIT(SH_M_OUTPU
 
 #define POLICY TEXT("policy"), TEXT("knobs"), TEXT("budget")
 #define CACHE WHOLE("kv_bits"), WHOLE("group"), TEXT("keys"), WHOLE("residual")
-#define WEIGHTS WHOLE("weight_bits"), WHOLE("activation_bits"), REAL_6("weight_prune"), HASH("unpruned")
+#define CHANGED WHOLE("activation_bits"), REAL_6("weight_prune"), HASH("unpruned")
 
 static const struct sh_setting replay_setting[] = {
     POLICY, TEXT("allocator"), TEXT("rows"), WHOLE("prefill"), WHOLE("error_every"), UNSIGNED("seed"), WHOLE("run"),
@@ -103,7 +103,7 @@ const struct sh_metrics sh_eval_part_metrics = {.metric = part, .n = SH_P_ANSWER
 
 static const struct sh_setting eval_setting[] = {
     POLICY, CACHE, WHOLE("prefill"), WHOLE("prefill_block"), HASH("model"), HASH("texts"), TEXT("dtype"),
-    WEIGHTS, UNSIGNED("seed"), HASH("answers"), HASH("plan"), {NULL, 0}};
+    WHOLE("weight_bits"), UNSIGNED("seed"), CHANGED, HASH("answers"), HASH("plan"), {NULL, 0}};
 
 static const struct sh_metric task[SH_N_TASK_METRIC] = {
     [SH_T_ITEMS] = {"items", "items", 0, COUNT_FROM_1}, [SH_T_ACC] = {"acc", "acc", 4, SHARE},
@@ -117,7 +117,7 @@ METRICS_WITH(sh_task_metrics, task, BIT(SH_T_ITEMS) | BIT(SH_T_ACC_NORM_STDERR) 
 
 static const struct sh_setting task_setting[] = {
     TEXT("task"), WHOLE("shots"), POLICY, CACHE, WHOLE("prefill"), HASH("model"), HASH("items"), TEXT("dtype"),
-    WEIGHTS, UNSIGNED("seed"), {NULL, 0}};
+    WHOLE("weight_bits"), UNSIGNED("seed"), CHANGED, {NULL, 0}};
 
 static const struct sh_metric drift[SH_N_DRIFT_METRIC] = {
     [SH_D_JACCARD] = {"jaccard", "Jaccard", 4, SHARE}, [SH_D_LEAST] = {"least_jaccard", "least", 4, SHARE},
