@@ -153,14 +153,15 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
 
 static void say_buys(struct sh_answer *a, const struct asking *q)
 {
-    char more[32], full[32], even[160] = "";
+    char more[32], full[32], even[240] = "";
     const struct sh_answer_row *row = chosen_row(a);
     if (!row || isnan(a->target) || !row->requests || !a->full)
         return;
     double times = (double)row->requests / (double)a->full;
     if (row->uniform > row->bytes)
         snprintf(even, sizeof even, " A server must be able to give each layer and head a size of its own; with one "
-                 "size for all layers, it is %.1f times.", times * row->bytes / row->uniform);
+                 "size for all layers, while the heads of a layer differ, it is %.1f times.",
+                 times * row->bytes / row->uniform);
     grouped(row->requests, more);
     a->buys = row->requests == a->full
                   ? xasprintf("On one %s, as many requests of %lld tokens fit at once as with the full cache: %s.",
@@ -198,11 +199,11 @@ static void say_on(struct sh_answer *a, const struct asking *q)
         a->on = xasprintf("%s These are results of another model, %.60s.", on, *p->model ? p->model : "unnamed");
         free(on);
     }
-    a->lacks = xasprintf("Not shown: other kinds of text, %s%s.",
+    a->lacks = xasprintf("Not shown: other kinds of text, %s, whether answers stay right%s.",
                          p->length > 0 && (double)q->length > 1.1 * p->length ? "texts as long as these requests"
                                                                               : "longer texts",
-                         strstr(p->settings, "prefill=0\n") ? ", and prompts that are read in one piece before the "
-                         "first eviction" : "");
+                         strstr(p->settings, "prefill=0\n") ? ", and prompts that are read whole before eviction "
+                         "starts (prefill)" : "");
     free(length);
     free(judged);
 }

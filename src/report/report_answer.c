@@ -115,11 +115,11 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
 static void tell_bars(const struct sh_report *r, const struct sh_answer *a)
 {
     if (a->is_planned)
-        fprintf(r->to, " The bar of the plan is of %d sequences that its search did not use.", a->sequences);
+        fprintf(r->to, " The plan's bar was measured on %d sequences that its search did not use.", a->sequences);
     if (a->bars_on) {
         fputs(" The other bars were measured on ", r->to);
         put_words(r->to, a->bars_on);
-        fputs(", which are not the same sequences: compare them with the plan's bar only roughly.", r->to);
+        fputs(", which are other sequences, at least in part: compare them with the plan's bar only roughly.", r->to);
     }
     if (a->n_row > 1 + a->is_planned)
         fprintf(r->to, " Each %s shows the evaluated policy with the lowest bound (95\u00a0%%) for its budget, which "
@@ -144,7 +144,7 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
     fprintf(r->to, " Bars are cut off at %.3g %% (»).", 100 * of);
     fputs(" Requests are those that fit at once on one ", r->to);
     sh_html_text(r->to, a->gpu);
-    fputs(", compared with the full cache. They count what the policy stores, too.</figcaption>"
+    fputs(", compared with the full cache. What the policy stores is counted, too.</figcaption>"
           "</figure>\n", r->to);
 }
 

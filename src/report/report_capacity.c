@@ -230,10 +230,10 @@ static int answers(struct capacity *c, struct sh_err *e)
     sh_report_say(r, "How many sequences of %lld tokens fit on a GPU at once with %s (the largest batch), and what is "
                      "the highest rate at which all of them together can be decoded? Bytes are exact and include what "
                      "a policy stores for each token; the rate is an upper limit, given by the GPU's memory bandwidth "
-                     "and arithmetic throughput. For each text and stated quality, the first table shows the measured "
-                     "budget of the fewest bytes that meets it; a limit on the perplexity must hold for the 95 %% "
-                     "bound. The second table shows how that budget was measured. The figure counts keys and values "
-                     "alone. Keys and values have 16 bits here, and those of the evaluations that KV bits says.",
+                     "and arithmetic throughput. Keys and values have 16 bits. For each text and stated quality, the "
+                     "first table shows the measured budget that meets it with the fewest bytes; a limit on the "
+                     "perplexity must hold for the 95 %% bound. The second table shows how that budget was measured. "
+                     "The figure counts keys and values alone.",
                   c->m.length, slash && slash[1] ? slash + 1 : c->m.name);
     c->o = sh_out_new();
     c->how = sh_out_new();
