@@ -52,8 +52,8 @@ static int compare(const struct sh_result_row *a, const struct sh_result_row *b,
     char error[64];
     snprintf(error, sizeof error, "%s_stderr", metric);
     double by = sh_result(a, metric, -1) - sh_result(b, metric, -1),
-           most = sh_student_t(0.975, (int)sh_result_int(a, "n_texts") - 1) *
-                  hypot(sh_result(a, error, -1), sh_result(b, error, -1));
+           own = sh_result(a, error, -1), other = sh_result(b, error, -1),
+           most = sh_student_t(0.975, (int)sh_result_int(a, "n_texts") - 1) * sqrt(own * own + other * other);
     return by > most ? 1 : by < -most ? -1 : 0;
 }
 
