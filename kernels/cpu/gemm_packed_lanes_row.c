@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of one row with packed weights, outputs in lanes (lane_dot.h): codes go from memory to registers and meet
- * x there. (Those of x with 8 bits are the same: high bytes are 0, and it is no faster without them, because reading
- * and unpacking codes takes as long.) */
+ * x there. An x of 8 bits has no kernels of its own here: its high bytes are 0 and are multiplied all the same. */
 #include "kernels/cpu/lane_dot.h"
 #include "kernels/cpu/variant.h"
 
