@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "planner/theory/bound.h"
+#include "src/base/clones.h"
 #include "src/base/mem.h"
 #include "src/base/num.h"
 
@@ -14,7 +15,7 @@
 
 /* Keys are taken in descending order of score once; every budget is a prefix. */
 struct sh_theory_scratch {
-    uint64_t *order;                    /* [room_n] score's bits, then the key                    */
+    uint64_t *order, *spare;            /* [room_n] score's bits, then the key; for sorting       */
     double *whole, *part;               /* [room_d] sum A v of the row, of the kept               */
     size_t room_n, room_d;
 };
@@ -29,6 +30,7 @@ void sh_theory_scratch_free(struct sh_theory_scratch *s)
     if (!s)
         return;
     free(s->order);
+    free(s->spare);
     free(s->whole);
     free(s->part);
     free(s);
@@ -38,6 +40,7 @@ static void make_room(struct sh_theory_scratch *s, size_t n, size_t d)
 {
     if (n > s->room_n) {
         s->order = xreallocarray(s->order, n, sizeof *s->order);
+        s->spare = xreallocarray(s->spare, n, sizeof *s->spare);
         s->room_n = n;
     }
     if (d > s->room_d) {
@@ -47,14 +50,44 @@ static void make_room(struct sh_theory_scratch *s, size_t n, size_t d)
     }
 }
 
-static int descending(const void *a, const void *b)
+/* Insertion, for a few. */
+static void insert(uint64_t *x, int n)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x < y) - (x > y);
+    for (int i = 1; i < n; i++) {
+        uint64_t one = x[i];
+        int at = i;
+        for (; at > 0 && x[at - 1] < one; at--)
+            x[at] = x[at - 1];
+        x[at] = one;
+    }
 }
 
-/* Scores that are not negative are ordered as their bits; the key below them puts newer ones first. Returns the row's
- * mass, NaN if it is not a row. */
+/* Largest first, by their upper halves alone: a radix sort from the lowest digit, which keeps equal ones in order. */
+static void sort_by_score(uint64_t *x, uint64_t *spare, int n)
+{
+    enum { DIGIT = 11, N_DIGIT = 1 << DIGIT, N_ROUND = 3, FEW = 64 };
+    int place[N_ROUND][N_DIGIT] = {{0}};
+    if (n <= FEW) {
+        insert(x, n);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        for (int r = 0; r < N_ROUND; r++)
+            place[r][x[i] >> (32 + r * DIGIT) & (N_DIGIT - 1)]++;
+    for (int r = 0; r < N_ROUND; r++) {
+        for (int d = N_DIGIT - 1, at = 0; d >= 0; d--) {
+            int count = place[r][d];
+            place[r][d] = at;
+            at += count;
+        }
+        for (int i = 0; i < n; i++)
+            spare[place[r][x[i] >> (32 + r * DIGIT) & (N_DIGIT - 1)]++] = x[i];
+        memcpy(x, spare, (size_t)n * sizeof *x);
+    }
+}
+
+/* Scores that are not negative are ordered as their bits; of equal ones the newer come first, as they do here before
+ * the sort. Returns the row's mass, NaN if it is not a row. */
 static double sort_row(struct sh_theory_scratch *s, const float *scores, int n)
 {
     double mass = 0;
@@ -63,10 +96,26 @@ static double sort_row(struct sh_theory_scratch *s, const float *scores, int n)
         if (!(score >= 0) || !isfinite(score))
             return NAN;
         mass += score;
-        s->order[j] = (uint64_t)sh_bits(score) << 32 | (uint32_t)j;
+        s->order[n - 1 - j] = (uint64_t)sh_bits(score) << 32 | (uint32_t)j;
     }
-    qsort(s->order, (size_t)n, sizeof *s->order, descending);
+    sort_by_score(s->order, s->spare, n);
     return mass > 0 ? mass : NAN;
+}
+
+/* to += score v */
+SH_CLONES static void add_value(double *restrict to, double score, const float *restrict v, int d)
+{
+    for (int i = 0; i < d; i++)
+        to[i] += score * (double)v[i];
+}
+
+SH_CLONES static double square_of(const float *v, int d)
+{
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int i = 0; i < d; i++)
+        sum += (double)v[i] * (double)v[i];
+    return sum;
 }
 
 /* sum A v of the whole row, into s->whole; returns the largest |v_j|. */
@@ -77,11 +126,8 @@ static double add_all(struct sh_theory_scratch *s, const float *scores, int n, c
         s->whole[i] = s->part[i] = 0;
     for (int j = 0; j < n; j++) {
         const float *value = v + (size_t)j * (size_t)d;
-        double square = 0;
-        for (int i = 0; i < d; i++) {
-            s->whole[i] += (double)scores[j] * value[i];
-            square += (double)value[i] * value[i];
-        }
+        double square = square_of(value, d);
+        add_value(s->whole, (double)scores[j], value, d);
         if (!(square <= largest))                       /* NaN gets through */
             largest = square;
         if (!isfinite(square))
@@ -114,8 +160,8 @@ void sh_theory_output_row(struct sh_theory_scratch *s, const float *scores, int 
         for (; at < budget[b] && at < n; at++) {
             int key = (int)(uint32_t)s->order[at];
             kept += scores[key];
-            for (int i = 0; isfinite(largest) && i < d; i++)
-                s->part[i] += (double)scores[key] * v[(size_t)key * (size_t)d + (size_t)i];
+            if (isfinite(largest))
+                add_value(s->part, (double)scores[key], v + (size_t)key * (size_t)d, d);
         }
         out[b].kept = at == n ? 1 : fmin(kept / mass, 1);
         if (isfinite(largest)) {
