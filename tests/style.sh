@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The style that a script can check, over every tracked-to-be source file; TAP. Functions over 60
 # lines fail (tables are no functions), files over 600, lines over 120 columns, banned calls.
+[ -z "${SH_SANITIZED-}" ] || { echo "1..0 # SKIP sanitizers change no line of the sources"; exit 0; }
 set -u
 cd "${SH_TOP:-.}" || exit 99
 sources=$(find src kernels traces planner plots demo tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | grep -v schema.inc | sort)
