@@ -151,23 +151,37 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
     free(other);
 }
 
+/* What a server must be able to do, and the gain if it has fewer sizes; empty if one size is all that is needed. */
+static void say_sizes(const struct sh_answer *a, const struct sh_answer_row *row, char *to, size_t bytes)
+{
+    double full = (double)a->full, alike = (double)row->alike / full, by_layer = (double)row->by_layer / full;
+    *to = '\0';
+    if (!row->alike || !row->by_layer || row->alike >= row->requests)
+        return;
+    int n = snprintf(to, bytes, " The server must then give each layer%s a size of its own. ",
+                     row->by_layer < row->requests ? " and head" : "");
+    if (row->by_layer < row->requests && row->by_layer > row->alike && n < (int)bytes)
+        n += snprintf(to + n, bytes - (size_t)n, "With one size for all heads of a layer, it is %.1f times; with one "
+                      "size for all layers and heads, as in most servers, %.1f times.", by_layer, alike);
+    else if (n < (int)bytes)
+        snprintf(to + n, bytes - (size_t)n, "With one size for all layers and heads, as in most servers, it is %.1f "
+                 "times.", alike);
+}
+
 static void say_buys(struct sh_answer *a, const struct asking *q)
 {
-    char more[32], full[32], even[240] = "";
+    char more[32], full[32], sizes[320];
     const struct sh_answer_row *row = chosen_row(a);
     if (!row || isnan(a->target) || !row->requests || !a->full)
         return;
     double times = (double)row->requests / (double)a->full;
-    if (row->uniform > row->bytes)
-        snprintf(even, sizeof even, " A server must be able to give each layer and head a size of its own; with one "
-                 "size for all layers, while the heads of a layer differ, it is %.1f times.",
-                 times * row->bytes / row->uniform);
+    say_sizes(a, row, sizes, sizeof sizes);
     grouped(row->requests, more);
     a->buys = row->requests == a->full
                   ? xasprintf("On one %s, as many requests of %lld tokens fit at once as with the full cache: %s.",
                               a->gpu, q->length, more)
                   : xasprintf("On one %s, up to %.1f times as many requests of %lld tokens fit at once: %s instead of "
-                              "%s.%s", a->gpu, times, q->length, more, grouped(a->full, full), even);
+                              "%s.%s", a->gpu, times, q->length, more, grouped(a->full, full), sizes);
 }
 
 /* "24 sequences of 512 tokens from book.txt"; for free(). */
@@ -221,19 +235,29 @@ static struct sh_capacity_args ask(const struct asking *q)
 }
 
 /* Fills in the requests that fit with a plan, NULL: with the full cache, and their bytes; 0: none, or not known. */
-static void fit(const struct asking *q, const char *plan, struct sh_answer_row *to)
+static void fit(const struct asking *q, const char *plan, enum sh_plan_sizes sizes, struct sh_answer_row *to)
 {
     struct sh_capacity_study s;
     struct sh_err ignored;
     struct sh_capacity_args args = ask(q);
     args.plan = plan;
+    args.sizes = sizes;
     args.policy_state = plan != NULL;
     if (!sh_capacity_study(&s, &args, &ignored) && s.n_row && s.row[0].fits) {
         to->requests = s.row[0].max_batch;
         to->bytes = (double)s.row[0].sequence;
-        to->uniform = plan ? (double)s.row[0].uniform : 0;
     }
     sh_capacity_study_clear(&s);
+}
+
+static void fit_plan(const struct asking *q, struct sh_answer_row *to)
+{
+    struct sh_answer_row by_layer = {0}, alike = {0};
+    fit(q, q->plan.path, SH_SIZE_OF_HEAD, to);
+    fit(q, q->plan.path, SH_SIZE_OF_LAYER, &by_layer);
+    fit(q, q->plan.path, SH_SIZE_OF_ALL, &alike);
+    to->by_layer = by_layer.requests;
+    to->alike = alike.requests;
 }
 
 /* A cost in perplexity of a budget that all heads share, at the length of a request, of this model if there is one. */
@@ -311,7 +335,7 @@ static void fill_rows(struct sh_answer *a, const struct asking *q, const struct 
         to->share = strtod(q->judged.budget, NULL);
         to->increase = q->judged.value;
         to->bound = q->judged.bound;
-        fit(q, q->plan.path, to);
+        fit_plan(q, to);
         to->is_chosen = 1;
         snprintf(to->label, sizeof to->label, "plan, %.3g %%", 100 * to->share);
         to->policy = sh_quality_policy(&q->judged);
@@ -411,7 +435,7 @@ static int answer(struct sh_answer *a, struct asking *q, struct sh_err *e)
     int bad = q->text && sh_capacity_study(&s, &args, e);
     if (!bad) {
         struct sh_answer_row full = {0};
-        fit(q, NULL, &full);
+        fit(q, NULL, SH_SIZE_OF_HEAD, &full);
         a->full = full.requests;
         a->full_bytes = full.bytes;
         decide(a, q, &s);

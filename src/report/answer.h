@@ -14,7 +14,9 @@ struct sh_answer_row {                  /* the plan, or a budget with the policy
     double share;                       /* kept of a text of the length that is answered for      */
     double increase, bound;             /* increase of the perplexity and its bound, as shares    */
     unsigned long long requests;        /* requests that fit on the GPU; 0: not known             */
-    double bytes, uniform;              /* cache of a request; if all layers had the largest size, 0: not known */
+    double bytes;                       /* cache of a request                                     */
+    unsigned long long by_layer, alike; /* of a plan, requests that fit if all heads of a layer have the largest size
+                                         * among them; if all heads of all layers do; 0: not known */
     int is_chosen;
 };
 

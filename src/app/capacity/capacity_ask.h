@@ -26,6 +26,7 @@ struct sh_capacity_args {
     double util, reserve, bandwidth, flops, price;      /* below 0: not given                      */
     int link, uneven;
     int policy_state;                   /* `state` is what the policy of a plan or a result stores */
+    enum sh_plan_sizes sizes;           /* what the plan's budgets are widened to, for servers of fewer sizes */
     int has_plan;                       /* budgets come from a plan or a store, not from `budget` */
 };
 

@@ -286,10 +286,12 @@ int sh_capacity_study(struct sh_capacity_study *s, struct sh_capacity_args *a, s
     a->has_plan = a->plan || a->db;
     if (a->engine && sh_engine_open(a->engine, &s->engine, e))
         return -1;
+    if (a->plan && sh_plan_read(&s->plan, a->plan, e))
+        return -1;
+    sh_plan_widen(&s->plan, a->sizes);
     return sh_capacity_settings(a, &s->settings, e) || sh_capacity_names_open(&s->names, a->gpus, a->models, e) ||
                    add_all(s, "--model", a->model, add_model, e) || add_all(s, "--gpu", a->gpu, add_board, e) ||
                    (a->draft && sh_capacity_model(&s->names, a->draft, 0, &s->draft, e)) ||
-                   (a->plan && sh_plan_read(&s->plan, a->plan, e)) ||
                    (a->db && sh_quality_read(a->db, a->model, &s->point, &s->n_point, e)) || each(s, e) ||
                    find_enough(s, e)
                ? -1 : 0;

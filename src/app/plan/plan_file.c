@@ -66,6 +66,20 @@ int sh_plan_tokens(const struct sh_plan *p, int layer, int head, int n_token)
                          sh_policy_least_budget(&p->policy));
 }
 
+void sh_plan_widen(struct sh_plan *p, enum sh_plan_sizes sizes)
+{
+    int all = 0;
+    for (int pass = 0; pass < 2 && sizes != SH_SIZE_OF_HEAD; pass++)
+        for (int l = 0; l < p->n_layer; l++) {
+            int *budget = &p->budget[l * p->n_kv_head], most = 0;
+            for (int h = 0; h < p->heads[l]; h++)
+                most = budget[h] > most ? budget[h] : most;
+            all = most > all ? most : all;
+            for (int h = 0; h < p->heads[l] && pass; h++)
+                budget[h] = sizes == SH_SIZE_OF_ALL ? all : most;
+        }
+}
+
 static int take_text(const json_t *o, const char *key, char *to, size_t bytes, struct sh_err *e)
 {
     const json_t *v = json_object_get(o, key);

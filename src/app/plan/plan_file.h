@@ -24,6 +24,9 @@ struct sh_plan_evidence {
     double confidence;                  /* confidence of each of low and high alone; 0: the two-sided 95 % */
 };
 
+/* What has a size of its own. */
+enum sh_plan_sizes { SH_SIZE_OF_HEAD, SH_SIZE_OF_LAYER, SH_SIZE_OF_ALL };
+
 struct sh_plan {
     char model[SH_PLAN_NAME], weights[SH_PLAN_NAME], fingerprint[SH_PLAN_NAME];
     int n_layer, n_head, n_kv_head, d_head;
@@ -51,6 +54,9 @@ uint64_t sh_plan_hash(const struct sh_plan *p);
 
 /* Scales `tokens` of a text of `from` tokens to one of `to` tokens: rounded, at least `least`, at most all. */
 int sh_plan_scale(int tokens, int from, int to, int least);
+
+/* Gives heads that must have one size the largest budget among them. */
+void sh_plan_widen(struct sh_plan *p, enum sh_plan_sizes sizes);
 
 /* Tokens of a head on a text of n_token: the plan's own on its length, the same share of others, never fewer
  * than the policy needs or more than there are. */
