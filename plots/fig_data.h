@@ -115,6 +115,7 @@ struct sh_fig_dropped {
     const double *law, *law_cut;    /* [n] D(rho), and D cut at the largest possible score       */
     const double *printed;          /* [n] Theorem 4.1 where it says something, in units of |v|  */
     const double *error;            /* [n] measured error of the output in units of max |v|      */
+    const double *asked;            /* [n] budgets as asked for; share: what they are in whole tokens, as a mean */
 };
 
 struct sh_fig_drops {

@@ -113,10 +113,10 @@ const struct sh_cmd sh_cmd_report = {
     .usage = "--db FILE... -o FILE.html [--plan FILE...] [--model NAME|DIR]",
     .summary = "write an HTML report of one or more stores",
     .about = "Writes one self-contained file: what was traced, persistence with its control, policies under budgets,\n"
-             "plans, evaluation compared with replay, quantised caches, capacity at a stated quality, theory, drift,\n"
-             "and the command for each number. For results that the stores lack, the report gives the command that\n"
-             "computes them. Clicking a heading sorts its table; the page follows the reader's light or dark setting\n"
-             "and can be printed. Figures are drawn by gnuplot (exit status 3 without it).\n"
+             "plans, evaluation compared with replay, quantised caches, capacity at a required quality, theory,\n"
+             "drift, and the command for each number. For results that the stores lack, the report gives the\n"
+             "command that computes them. Clicking a heading sorts its table; the page follows the reader's light or\n"
+             "dark setting and can be printed. Figures are drawn by gnuplot (exit status 3 without it).\n"
              "\n"
              "  shears report --db trained.db random.db --plan plan.json -o report.html",
     .opts = opts, .args_bytes = sizeof(struct report_args), .run = run};

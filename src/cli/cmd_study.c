@@ -25,15 +25,16 @@
 #include "traces/store.h"
 
 /* The steps in order. %d: the folder of results, %m: the model, %t: --text FILE... or --jsonl FILE --field NAME, and
- * --min-tokens, %l: --length, %n: sequences that are evaluated, %j: --sequences N if their number was given, %c: those
+ * --min-tokens, %e: the texts that are evaluated, the ones that judged the plan or else %t, %l: --length, %n: sequences
+ * that are evaluated, %j: --sequences N if their number was given, %c: those
  * that are traced, %b: budgets, %g: GPUs, %h: the first of them, %r: tokens to write, %q: tokens of a prompt, %a:
  * requests per second, %p: the target, %v: --model DIR if Theorem 3.1 can be tested, %k: --plan FILE if the plan was
  * made, %s: that, or else a budget. The policies that are evaluated without a plan include all that plan tries by
- * default, so that the plan's own is among them. The plan comes late: another target repeats only it, the server and
- * the page. */
+ * default, so that the plan's own is among them. The evaluations come after the plan: they read the sequences that
+ * judged it, so that budgets and plan can be compared. Another target repeats the plan and what follows it. */
 #define T " --db %d/trained.db"
 #define PLAN_OUTPUT "plan.txt"
-#define READ "eval --model %m %t --length %l --count %n" T
+#define READ "eval --model %m %e --length %l --count %n" T
 
 static const struct sh_command_step study_steps[] = {
     {"trace.txt", "trace --model %m" T " %t --length %l --count %c --vectors qkv", 0},
@@ -41,17 +42,17 @@ static const struct sh_command_step study_steps[] = {
     {"persistence.txt", "persistence" T " --alpha 5/t --recent 10", 0},
     {"persistence-random.txt", "persistence --db %d/random.db --alpha 5/t --recent 10", 0},
     {"replay.txt", "replay" T " --policy all h2o:recent=0.5 roco:recent=0.5 --budget %b,1.0", 0},
-    {"eval.txt", READ " --policy window streaming h2o:recent=0.5 roco:recent=0.5 tova scissorhands "
-     "scissorhands:counts=rate,drop=1,recent=0.5 --budget %b", 0},
-    {"eval-4bit.txt", READ " --policy full h2o:recent=0.5 --budget 0.5 --kv-bits 4", 0},
-    {"eval-weights-4bit.txt", READ " --policy full h2o:recent=0.5 --budget 0.5 --weight-bits 4", 0},
     {"drift.txt", "drift --model %m" T " --policy h2o:recent=0.5 --budget 0.35 --count 1", 0},
     {"theory.txt", "theory" T " %v", 0},
     {"repetition.txt", "repetition --model %m %t --length %l --count 4 --max-tokens %r --policy h2o:recent=0.5 "
      "--budget 0.5" T, 0},
-    {"capacity.txt", "capacity --model %m --gpu %g --length %l --policy-state" T, 0},
     {PLAN_OUTPUT, "plan --model %m %t --length %l %j --search-first %c --target-ppl-increase %p --compare bytes" T
      " -o %d/plan.json --judged %d/judged.jsonl", 0},
+    {"eval.txt", READ " --policy window streaming h2o:recent=0.5 roco:recent=0.5 tova scissorhands "
+     "scissorhands:counts=rate,drop=1,recent=0.5 --budget %b %k", 0},
+    {"eval-4bit.txt", READ " --policy full h2o:recent=0.5 --budget 0.5 --kv-bits 4", 0},
+    {"eval-weights-4bit.txt", READ " --policy full h2o:recent=0.5 --budget 0.5 --weight-bits 4", 0},
+    {"capacity.txt", "capacity --model %m --gpu %g --length %l --policy-state" T, 0},
     {"simulate.txt", "simulate --model %m --gpu %h --rate %a --prompt %q --output %r %s" T, 0},
     {"report.txt", "report" T " %d/random.db %k --model %m --gpu %g --target-ppl-increase %p "
      "-o %d/report.html", 1},
@@ -188,17 +189,19 @@ static void leave(struct study *y, const struct sh_command_step *s, const char *
     y->left[y->n_left++] = xasprintf("%.*s: %s", (int)strcspn(s->output, "."), s->output, why);
 }
 
-/* The first two of the names: the plan's words are left out if it could not be made, and a server has a budget. */
+/* The first three of the names: the plan's words are left out if it could not be made, a server has a budget then, and
+ * the texts themselves are evaluated. */
 static int run_steps(struct study *y, struct sh_step_name *names, struct sh_err *e)
 {
     static const char *const half[] = {"--budget", "0.5"};
-    struct sh_step_name *plan = &names[0], *served = &names[1];
+    struct sh_step_name *plan = &names[0], *served = &names[1], *read = &names[2], text = names[3];
     struct sh_steps run = {.common = y->common, .folder = y->a->out, .name = names, .again = "the same command",
                            .keeps = 1};
     int bad = 0;
     for (const struct sh_command_step *s = study_steps; s->line && !bad; s++) {
         if (!strcmp(s->output, PLAN_OUTPUT) && y->is_single) {
             plan->n = 0;
+            *read = (struct sh_step_name){'e', text.value, text.n};
             *served = (struct sh_step_name){'s', half, 2};
             leave(y, s, "found 1 sequence, expected at least 2: one to trace, one to judge on");
             continue;
@@ -208,8 +211,10 @@ static int run_steps(struct study *y, struct sh_step_name *names, struct sh_err 
         if (!strcmp(s->output, PLAN_OUTPUT)) {
             y->is_planned = status == SH_OK;
             plan->n = y->is_planned ? 2 : 0;
-            if (!y->is_planned)
+            if (!y->is_planned) {
+                *read = (struct sh_step_name){'e', text.value, text.n};
                 *served = (struct sh_step_name){'s', half, 2};
+            }
         }
         if (s->draws && status == SH_ABSENT)
             leave(y, s, "gnuplot is not installed");
@@ -260,12 +265,14 @@ static int steps(struct study *y, struct sh_err *e)
     n = sh_step_texts(&a->text, a->jsonl, a->field, text);
     text[n++] = "--min-tokens";
     char number[6][24], rates[96], *plan = xasprintf("%s/plan.json", a->out);
+    char *tokens = xasprintf("%s/judged.jsonl", a->out);
     char *first = xasprintf("%.*s", (int)strcspn(a->gpu, ","), a->gpu);
     const int made = y->length / 4 < 64 ? y->length / 4 : 64;
     const long long value[] = {y->length, a->count ? a->count : SEQUENCES, y->traced, made, y->length - made, least(y)};
     const char *at[6], *budgets = has_tenth ? "0.1,0.2,0.35,0.5,0.75" : "0.2,0.35,0.5,0.75",
                *theorem[] = {"--model", a->model}, *planned[] = {"--plan", plan, "--policy-state"},
-               *judged[] = {"--sequences", number[1]}, *const gpu = first, *const rate = rates;
+               *judged[] = {"--sequences", number[1]}, *read[] = {"--tokens", tokens},
+               *const gpu = first, *const rate = rates;
     for (int i = 0; i < 6; i++) {
         snprintf(number[i], sizeof number[i], "%lld", value[i]);
         at[i] = number[i];
@@ -273,13 +280,14 @@ static int steps(struct study *y, struct sh_err *e)
     text[n++] = at[5];
     choose_rates(y, gpu, y->length - made, made, rates);
     struct sh_step_name names[] = {
-        {'k', planned, 2}, {'s', planned, 3},
-        {'d', &a->out, 1}, {'m', &a->model, 1}, {'t', text, n}, {'b', &budgets, 1}, {'l', &at[0], 1}, {'n', &at[1], 1},
+        {'k', planned, 2}, {'s', planned, 3}, {'e', read, 2}, {'t', text, n},
+        {'d', &a->out, 1}, {'m', &a->model, 1}, {'b', &budgets, 1}, {'l', &at[0], 1}, {'n', &at[1], 1},
         {'c', &at[2], 1}, {'r', &at[3], 1}, {'q', &at[4], 1}, {'j', judged, a->count ? 2 : 0},
         {'g', &a->gpu, 1}, {'h', &gpu, 1}, {'a', &rate, 1}, {'p', &a->target, 1}, {'v', theorem, y->is_plain ? 2 : 0},
         {0}};
     int bad = run_steps(y, names, e);
     free(first);
+    free(tokens);
     free(plan);
     free(text);
     return bad;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/report/answer.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -389,6 +390,31 @@ static char *choose_text(struct asking *q, struct sh_err *e)
     return label;
 }
 
+/* Are these the other settings, and that line? */
+static int are_with(const char *settings, const char *line, const char *others)
+{
+    const char *at = strstr(settings, line);
+    size_t before = at ? (size_t)(at - settings) : 0;
+    return at && !strncmp(settings, others, before) && !strcmp(at + strlen(line), others + before);
+}
+
+/* The plan on the texts on which the other rows were measured, if it was evaluated there. */
+static void compare_plan(struct sh_answer *a, const struct asking *q, const struct sh_capacity_study *s,
+                         const struct sh_quality_point *bars)
+{
+    char line[32];
+    snprintf(line, sizeof line, "plan=%016" PRIx64 "\n", q->plan.hash);
+    a->same = a->same_bound = (double)NAN;
+    for (int i = 0; i < s->n_row && a->bars_on; i++) {
+        const struct sh_quality_point *p = s->row[i].measured;
+        if (p && p->kind == SH_QUALITY_PPL && p->bits == 16 && are_with(p->settings, line, bars->settings) &&
+            sh_measured_same(&p->on, &bars->on)) {
+            a->same = p->value;
+            a->same_bound = p->bound;
+        }
+    }
+}
+
 static void decide(struct sh_answer *a, struct asking *q, const struct sh_capacity_study *s)
 {
     static const double usual[] = {0.01, 0.02, 0.05, 0.1};
@@ -414,6 +440,7 @@ static void decide(struct sh_answer *a, struct asking *q, const struct sh_capaci
     a->sequences = q->point->sequences;
     fill_rows(a, q, s, chosen ? chosen->measured : NULL);
     a->bars_on = q->plan.path && chosen ? sequences(chosen->measured) : NULL;
+    compare_plan(a, q, s, chosen ? chosen->measured : NULL);
     say_small(a, q, limit);
     say_how(a, q, limit);
     say_buys(a, q);

@@ -24,6 +24,7 @@ struct sh_answer {
     char *small, *buys, *on, *lacks;    /* the sentences; NULL: nothing to say; owned             */
     char *bars_on;                      /* next to a plan: what the other rows were measured on, "24 sequences of …";
                                          * NULL: no plan, or no other rows; owned                 */
+    double same, same_bound;            /* the plan's increase and bound on the texts of `bars_on`; NaN: not known */
     char *how;                          /* what evicts, what the plan does, what is needed without it; owned */
     double target;                      /* the increase that the answer stays within; NaN: none is shown */
     struct sh_answer_row *row;          /* [n_row] from the smallest; the last one is the full cache; owned */

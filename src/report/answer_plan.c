@@ -41,6 +41,7 @@ static int take(struct sh_answer_plan *to, const struct sh_report *r, const stru
     if (!v || !*p->status || strcmp(p->target_metric, "ppl_increase") || !is_traced(r, p) ||
         (r->target > 0 && fabs(r->target - p->target) > 1e-9))
         return 0;
+    to->hash = sh_plan_hash(p);
     to->target = p->target;
     to->value = v->value;
     to->bound = v->high;

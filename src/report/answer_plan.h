@@ -9,6 +9,7 @@
 struct sh_answer_plan {
     const char *path;                   /* path of the plan, borrowed                             */
     char policy[48], knobs[SH_POLICY_TEXT], text[SH_MEASURED_NAME];     /* text: the name of those that judged */
+    uint64_t hash;                      /* of its budgets                                         */
     int is_met;
     double target, value, bound;        /* increases of the perplexity, as shares                 */
     double confidence;                  /* confidence of the bound                                */

@@ -24,7 +24,7 @@ static void write_plan(struct sh_out *o, const char *path, const struct sh_plan 
     sh_out_int(o, "most", "maximum", most);
     sh_out_int(o, "length", "tokens per text", p->n_token);
     sh_out_text(o, "allocator", "allocator", p->allocator.allocator->name);
-    sh_out_text(o, "knobs", "knobs", sh_policy_knobs(&p->policy, knobs));
+    sh_out_text(o, "knobs", "settings of the policy", sh_policy_knobs(&p->policy, knobs));
     sh_out_text(o, "target", "target metric", *p->target_metric ? p->target_metric : "none: a given budget");
     sh_out_real(o, "value", "target value", *p->target_metric ? p->target : (double)NAN, 4);
     sh_out_text(o, "model", "model", p->model);
@@ -77,7 +77,11 @@ static void say_judged(struct sh_report *r, const char *path, const struct sh_pl
         return;
     sh_report_say(r, "The texts of the plan %s were divided in two. On one part, policies and allocators were compared "
                      "and budgets were searched. The other part, %d sequences of %d tokens%s%s, was read only to judge "
-                     "how large the budgets must be. The second table has what was measured there.",
+                     "how large the budgets must be: the model read each sequence with the full cache and with the "
+                     "plan's, and the bound of the mean change is over sequences. Several sizes were tried in turn on "
+                     "these sequences until the smallest that holds was found; the confidence of each bound is raised "
+                     "so that the stated one holds for the size that was chosen. The second table has what was "
+                     "measured there.",
                   path, v->sequences, p->n_token, *v->text ? " from " : "", v->text);
 }
 

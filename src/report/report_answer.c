@@ -54,15 +54,17 @@ static void put_change(FILE *to, double x)
     fprintf(to, "%s%.2f&#160;%%", sign, 100 * fabs(x));
 }
 
-static void put_bounded(FILE *to, const struct sh_answer_row *row)
+static void put_bounded(FILE *to, double increase, double bound)
 {
-    put_change(to, row->increase);
-    if (row->bound < 0) {
+    put_change(to, increase);
+    if (isnan(bound))
+        return;
+    if (bound < 0) {
         fputs(", no increase", to);
         return;
     }
     fputs(", at&#160;most&#160;", to);
-    put_change(to, row->bound);
+    put_change(to, bound);
 }
 
 /* "h2o:recent=0.5", which may be broken after its name and its knobs. */
@@ -101,10 +103,8 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
     fputs("</div></td><td>", r->to);
     if (is_full)
         fputs("0", r->to);
-    else if (isnan(row->bound))
-        put_change(r->to, row->increase);
     else
-        put_bounded(r->to, row);
+        put_bounded(r->to, row->increase, row->bound);
     if (fits > 0)
         fprintf(r->to, "</td><td class=\"n\">%.1f ×</td></tr>\n", fits);
     else
@@ -119,7 +119,14 @@ static void tell_bars(const struct sh_report *r, const struct sh_answer *a)
     if (a->bars_on) {
         fputs(" The other bars were measured on ", r->to);
         put_words(r->to, a->bars_on);
-        fputs(", which are other sequences, at least in part: compare them with the plan's bar only roughly.", r->to);
+        if (isnan(a->same)) {
+            fputs(", which are other sequences, at least in part: compare them with the plan's bar only roughly.",
+                  r->to);
+        } else {
+            fputs(". On these, the change with the plan is ", r->to);
+            put_bounded(r->to, a->same, a->same_bound);
+            fputs(": compare the other bars with this. (Fewer sequences give a higher bound.)", r->to);
+        }
     }
     if (a->n_row > 1 + a->is_planned)
         fprintf(r->to, " Each %s shows the evaluated policy with the lowest bound (95\u00a0%%) for its budget, which "
@@ -144,7 +151,9 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
     fprintf(r->to, " Bars are cut off at %.3g %% (»).", 100 * of);
     fputs(" Requests are those that fit at once on one ", r->to);
     sh_html_text(r->to, a->gpu);
-    fputs(", compared with the full cache. What the policy stores is counted, too.</figcaption>"
+    fputs(", compared with the full cache. What the policy stores is counted, too, but not a server's own overhead. "
+          "Keys and values count with 16 bits; the perplexity was measured with them as the "
+          "<a href=\"#quality\">evaluations</a> keep them: in 32 bits, unless their table says otherwise.</figcaption>"
           "</figure>\n", r->to);
 }
 
@@ -153,9 +162,9 @@ static int write(struct sh_report *r, struct sh_err *e)
     const struct sh_answer *a = r->answer;
     if (a) {
         fputs("<div class=\"answer\">\n", r->to);
-        sentence(r, a->small, NULL, a->is_planned ? "judged" : "quality", "how that was measured");
+        sentence(r, a->small, NULL, a->is_planned ? "judged-texts" : "quality", "how that was measured");
         sentence(r, a->buys, NULL, "capacity", "what else fits");
-        sentence(r, a->on, a->lacks, a->is_planned ? "judged-texts" : "traced", "the texts");
+        sentence(r, a->on, a->lacks, a->is_planned ? "judged" : "quality", "what was measured");
         fputs("</div>\n", r->to);
         figure(r, a);
         if (a->how) {

@@ -67,7 +67,7 @@ static void write_row(struct sh_out *o, const char *quality, const struct sh_cap
     sh_out_item(o);
     if (has_figure)
         sh_out_link(o, "#fig-frontier");
-    sh_out_text(o, "quality", "stated quality", quality);
+    sh_out_text(o, "quality", "quality required", quality);
     sh_out_text(o, "gpu", "GPU", row->gpu);
     sh_out_int(o, "batch", "largest batch", (long long)row->max_batch);
     sh_out_text(o, "budget", "budget", row->budget ? name_budget(row, budget) : "full cache");
@@ -132,7 +132,10 @@ static int meeting(struct capacity *c, const char *db, const char *text, const s
             snprintf(plan, sizeof plan, "%s %s %s", p->budget, p->policy, p->knobs);
         if (*plan && !strcmp(plan, c->plan))    /* a stricter quality has it */
             continue;
-        write_row(c->o, q->says, &s.row[i], text, 1);
+        char *says = xasprintf("%s%s", q->says, p->is_plan ? ", with a plan" : q->max_ppl ? ", one budget for all heads"
+                                                : ", on average, not by a bound");
+        write_row(c->o, says, &s.row[i], text, 1);
+        free(says);
         write_evidence(c, &s.row[i]);
     }
     snprintf(c->plan, sizeof c->plan, "%s", plan);
@@ -230,7 +233,9 @@ static int answers(struct capacity *c, struct sh_err *e)
     sh_report_say(r, "How many sequences of %lld tokens fit on a GPU at once with %s (the largest batch), and what is "
                      "the highest rate at which all of them together can be decoded? Bytes are exact and include what "
                      "a policy stores for each token; the rate is an upper limit, given by the GPU's memory bandwidth "
-                     "and arithmetic throughput. Keys and values have 16 bits. For each text and stated quality, the "
+                     "and arithmetic throughput. Keys and values count with 16 bits, and nothing is "
+                     "kept free for a server's own overhead (shears capacity --overhead). For each text and "
+                     "required quality, the "
                      "first table shows the measured budget that meets it with the fewest bytes; a limit on the "
                      "perplexity must hold for the 95 %% bound. The second table shows how that budget was measured. "
                      "The figure counts keys and values alone.",
@@ -247,7 +252,7 @@ static int answers(struct capacity *c, struct sh_err *e)
     sh_report_table(r, NULL, c->o);
     sh_report_table(r, NULL, c->how);
     if (!bad && !c->n_good)
-        sh_report_missing(r, NULL, "budgets that are shown to meet a stated quality: there are none. Evaluations of "
+        sh_report_missing(r, NULL, "budgets that are shown to meet a required quality: there are none. Evaluations of "
                           "at least %d sequences (shears eval --db) or replays would show it.",
                           SH_JUDGED_LEAST);
     if (!bad && db)
@@ -281,4 +286,4 @@ static int write(struct sh_report *r, struct sh_err *e)
 }
 
 const struct sh_report_part sh_report_capacity = {
-    .name = "capacity", .title = "Capacity at a stated quality", .write = write};
+    .name = "capacity", .title = "Capacity at a required quality", .write = write};

@@ -84,7 +84,8 @@ char *sh_report_known_as(const struct sh_report *r, const struct sh_stored_run *
     if (name && !sh_capacity_same_model(name, run->model))
         known = xasprintf(" (%s)", name);
     else if (!name && f)
-        known = xasprintf(" (%s, %d layer%s)", f->name, run->n_layer, run->n_layer == 1 ? "" : "s");
+        known = xasprintf(" (%s%s%s, %d layer%s)", strchr(path, '/') ? path : "", strchr(path, '/') ? ": " : "",
+                          f->name, run->n_layer, run->n_layer == 1 ? "" : "s");
     sh_config_close(c);
     free(name);
     free(typed);

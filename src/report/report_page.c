@@ -69,7 +69,7 @@ static void title(const struct sh_report *r)
         fputs(said++ ? "; " : "", r->to);
         sh_html_text(r->to, label);
         sh_html_text(r->to, known);
-        fputs(twins ? " and random weights" : "", r->to);
+        fputs(twins ? ", and the same with random weights" : "", r->to);
         free(label);
         free(known);
     }

@@ -73,8 +73,9 @@ static double bound(const struct sh_report_at *at)
 
 static const struct sh_report_column eval_columns[] = {
     SH_COL_POLICY, SH_COL_BUDGET, SH_COL_VALUE("ppl_increase", "perplexity up by, %", 2, increase),
-    SH_COL_VALUE("ppl_increase_bound", "95 % bound, %", 2, bound), SH_COL_SETTING(INT, "kv_bits", "KV bits"),
-    SH_COL_WEIGHTS, SH_COL_ON, SH_COL_METRIC("tokens", "tokens", 0), SH_COL_METRIC("error_sequences", "sequences", 0),
+    SH_COL_VALUE("ppl_increase_bound", "95 % bound, %", 2, bound),
+    SH_COL_SETTING(INT, "kv_bits", "bits of keys and values"), SH_COL_WEIGHTS, SH_COL_ON,
+    SH_COL_METRIC("tokens", "predicted tokens", 0), SH_COL_METRIC("error_sequences", "sequences", 0),
     SH_COL_METRIC("ppl", "perplexity", 3),
     SH_COL_METRIC("ppl_stderr", "±", 3), SH_COL_METRIC("nll_change", "nll change, nats", 4),
     SH_COL_METRIC("nll_change_stderr", "±", 4), SH_COL_METRIC("kl", "KL, nats", 4),
@@ -85,8 +86,8 @@ static const struct sh_report_column eval_columns[] = {
 
 static const struct sh_report_column task_columns[] = {
     SH_COL_SETTING(TEXT, "task", "task"), SH_COL_POLICY, SH_COL_BUDGET, SH_COL_METRIC("acc", "accuracy", 4),
-    SH_COL_METRIC("stderr", "±", 4), SH_COL_SETTING(INT, "kv_bits", "KV bits"), SH_COL_WEIGHTS, SH_COL_ON,
-    SH_COL_METRIC("items", "items", 0), SH_COL_METRIC("acc_norm", "normalised", 4), SH_COL_END};
+    SH_COL_METRIC("stderr", "±", 4), SH_COL_SETTING(INT, "kv_bits", "bits of keys and values"), SH_COL_WEIGHTS,
+    SH_COL_ON, SH_COL_METRIC("items", "items", 0), SH_COL_METRIC("acc_norm", "normalised", 4), SH_COL_END};
 
 static const struct sh_report_table tasks = {.key = "tasks", .title = "few-shot tasks", .column = task_columns};
 

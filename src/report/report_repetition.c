@@ -17,7 +17,7 @@ static const struct sh_report_column columns[] = {
     SH_COL_METRIC("row_likeness_chance", "by chance", 4), SH_COL_METRIC("correlation", "correlation", 3),
     SH_COL_END};
 
-enum { LEAST_TEXTS = 3 };               /* for errors that mean something                          */
+enum { LEAST_TEXTS = 3, FEW_TEXTS = 20 };       /* for errors that mean something; that show small differences */
 
 /* Of one run: the same texts, budget and sampling. */
 static int is_of_run(const struct sh_result_row *a, const struct sh_result_row *b)
@@ -75,8 +75,7 @@ static const char *meaning(const struct sh_result_row *policy, const struct sh_r
 /* What the three caches of each run say together. */
 static void verdict(struct sh_report *r, const struct sh_results *all)
 {
-    static const char *const than_full[] = {"less than with the full cache", "neither more nor less than with the full "
-                                            "cache, as far as the errors tell", "more than with the full cache"};
+    static const char *const than_full[] = {"less than", "neither more nor less than", "more than"};
     for (int i = 0; i < all->n; i++) {
         const struct sh_result_row *own = &all->row[i], *full = with(all, own, "full"),
                                    *even = with(all, own, "uniform");
@@ -92,8 +91,11 @@ static void verdict(struct sh_report *r, const struct sh_results *all)
             sh_report_say(r, "That is too few texts to tell whether repeated attention causes repeated text: at least "
                              "%d are needed.", LEAST_TEXTS);
         else
-            sh_report_say(r, "Under the policy, the text repeats %s (95 %% confidence). %s",
-                          than_full[1 + compare(own, full, "rep_4")], meaning(own, even));
+            sh_report_say(r, "As far as %lld texts tell (95 %% confidence), the text repeats %s with the full cache "
+                          "under the policy. %s%s", texts, than_full[1 + compare(own, full, "rep_4")],
+                          meaning(own, even),
+                          texts < FEW_TEXTS && !compare(even, own, "rep_4")
+                              ? " So few texts show only large differences." : "");
         free(policy);
     }
 }
@@ -107,7 +109,8 @@ const struct sh_report_part sh_report_repetition = {
     .missing = "a comparison of repeated attention with repeated text.",
     .fill = "repetition --model MODEL --text FILE --length 256 --policy scissorhands --budget 0.5 --db STORE",
     .says = "The model continues each text three times: with the full cache, under the policy, and with a cache of "
-            "the same size that keeps random tokens (uniform). rep-4 is the share of 4-grams that are repeats. Row "
+            "the same size that keeps tokens drawn at random, whatever attention they get (uniform). "
+            "rep-4 is the share of 4-grams that are repeats. Row "
             "similarity is the overlap between the pivotal tokens of neighbouring rows. A correlation, over "
             "three texts or more, is between rep-4 and the row similarity beyond chance. If repeated attention caused "
             "repeated text, uniform retention would lower rep-4."};

@@ -44,10 +44,11 @@ static char *say_law(const struct sh_fig_dropped *d)
     if (!n)
         return xstrdup("No power law could be fitted to these scores, so law D predicts nothing.");
     if (below)
-        return xasprintf("Law D, truncated, promises too much: at %d of %d budgets more attention is dropped than it "
-                         "predicts, up to %.3g times as much. It is no safe guide to a budget here.", below, n, worst);
-    return xasprintf("Law D, truncated, is safe here: at all %d budgets no more attention is dropped than it predicts.",
-                     n);
+        return xasprintf("Law D, truncated, promises too much: at %d of the %d budgets that can be compared, more "
+                         "attention is dropped than it predicts, up to %.3g times as much. It is no safe guide to a "
+                         "budget here.", below, n, worst);
+    return xasprintf("Law D, truncated, is safe here: at all %d budgets that can be compared, no more attention is "
+                     "dropped than it predicts.", n);
 }
 
 static char *say_theorem(const struct sh_fig_dropped *d)
@@ -69,7 +70,8 @@ static char *say_theorem(const struct sh_fig_dropped *d)
         }
     }
     if (!says)
-        return xasprintf("Theorem 4.1 says nothing at any of the %d budgets, so it cannot guide a choice here.", n);
+        return xasprintf("Theorem 4.1 says nothing at any of the %d budgets below the whole text, so it cannot guide a "
+                         "choice here.", n);
     char what[160] = "; whether it holds is not known, since values were not recorded";
     if (broken)
         snprintf(what, sizeof what, "; the measured error exceeds its bound at %d of these", broken);
@@ -78,8 +80,8 @@ static char *say_theorem(const struct sh_fig_dropped *d)
                  "than %.0f times as large: too loose to choose a budget by", pow(10, floor(log10(loose))));
     else if (tested)
         snprintf(what, sizeof what, ". The measured error is within its bound at all of these");
-    return xasprintf("Theorem 4.1 says something at %d of %d budgets, from %.0f %% of the tokens on%s.", says, n,
-                     100 * least, what);
+    return xasprintf("Theorem 4.1 says something at %d of the %d budgets below the whole text, from %.0f %% of the "
+                     "tokens on%s.", says, n, 100 * least, what);
 }
 
 /* What the numbers of a trace mean. */
@@ -116,6 +118,18 @@ static void table(struct sh_report *r, const struct sh_fig_drops *data)
     sh_report_table(r, "Every budget", o);
 }
 
+/* "0.05,0.1,…,1", as for --budget; for free(). */
+static char *list_budgets(const struct sh_fig_dropped *d)
+{
+    char *list = xstrdup("");
+    for (int i = 0; i < d->n; i++) {
+        char *longer = xasprintf("%s%s%.6g", list, i ? "," : "", d->asked[i]);
+        free(list);
+        list = longer;
+    }
+    return list;
+}
+
 static int write(struct sh_report *r, struct sh_err *e)
 {
     const char *db[SH_REPORT_STORES];
@@ -147,9 +161,11 @@ static int write(struct sh_report *r, struct sh_err *e)
     bad = sh_report_figure(r, &sh_figure_dropped_mass, NULL, &d->out, e);
     if (!bad)
         table(r, d->out.dropped_mass);
+    char *budgets = list_budgets(&d->out.dropped_mass->trace[0]);
     sh_figure_data_free(d);
     for (int i = 0; i < n && !bad; i++)
-        sh_report_command(r, "theory --db %s", db[i]);
+        sh_report_command(r, "theory --db %s --budget %s", db[i], budgets);
+    free(budgets);
     return bad;
 }
 

@@ -182,7 +182,7 @@ assert "This figure shows perplexity against the compression of the cache." in s
 assert all(s[0].isupper() and s[-1] == "." for s in said), said
 assert not any("strips" in s or "accuracy" in s for s in said), said
 title = re.search(r"<h1>(.*?)</h1>", page).group(1)
-assert title.count("onerror") == 1 and title.endswith(" and random weights"), title
+assert title.count("onerror") == 1 and title.endswith(", and the same with random weights"), title
 P
 holds "on a narrow page, results come early, and what all rows share is in a line" python3 - <<'P'
 import html, re
@@ -237,11 +237,11 @@ for text, name in zip(said, dict.fromkeys(r[0] for r in rows)):
     law = "law D, truncated at the largest possible score"
     judged = [(number(r, law), number(r, "measured")) for r in own if number(r, law) > 0 and number(r, "measured") > 1e-6]
     below = sum(l < m for l, m in judged)
-    assert (f"at {below} of {len(judged)} budgets more attention" in text if below else
-            f"at all {len(judged)} budgets no more attention" in text if judged else "No power law could be fitted" in text), text
+    assert (f"at {below} of the {len(judged)} budgets that can be compared, more attention" in text if below else
+            f"at all {len(judged)} budgets that can be compared, no more attention" in text if judged else "No power law could be fitted" in text), text
     less = [r for r in own if number(r, "share kept") < 0.999]
     says = sum(number(r, "Theorem 4.1, in units of the longest value vector") >= 0 for r in less)
-    assert (f"says something at {says} of {len(less)}" in text if says else f"says nothing at any of the {len(less)}" in text), text
+    assert (f"says something at {says} of the {len(less)} budgets below" in text if says else f"says nothing at any of the {len(less)}" in text), text
     seen.add(text.split("%. ", 1)[1])
 assert len(seen) == 2, seen
 P
@@ -328,7 +328,7 @@ rows = sorted(json.load(open(sys.argv[2]))["results"], key=lambda r: r["budget"]
 met = [r for r in rows if r["ppl_increase_bound"] <= float(sys.argv[3])]
 if met:
     r = met[0]
-    assert links == ["quality", "capacity", "traced"] and f"The cache can shrink to {100 * r['budget']:.3g} % of its tokens" in text, text
+    assert links == ["quality", "capacity", "quality"] and f"The cache can shrink to {100 * r['budget']:.3g} % of its tokens" in text, text
     assert f"(allowed: {100 * float(sys.argv[3]):.3g} %)" in text and "times as many requests" in text, text
     size = float(re.search(r" of its tokens \(([0-9.]+) % of its bytes\)", text).group(1))
     assert abs(size - 100 * -(-r["budget"] * 60 // 1) / 60) < 0.06, (size, r["budget"])    # a window stores nothing else

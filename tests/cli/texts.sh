@@ -72,7 +72,7 @@ refuse "capacity: two texts" 2 't.db: .*"a.jsonl".*"b.jsonl"' "${ask[@]}" --leng
 run "${ask[@]}" --length 40 --db t.db --max-ppl-increase 900% --measured-on b.jsonl --json
 holds "capacity: the one that was named" python -c 'import json
 r, = json.load(open("log/out"))["results"]
-assert r["measured_text"] == "b.jsonl" and " over 117 tokens of b.jsonl" in r["evidence"], r["evidence"]'
+assert r["measured_text"] == "b.jsonl" and " over 117 predicted tokens of b.jsonl" in r["evidence"], r["evidence"]'
 run "${ask[@]}" --length 40 --db t.db --max-ppl-increase 900% --policy h2o
 expect "capacity: this policy has one text, nothing to choose" 0 " a.jsonl, t.db$" ""
 refuse "a text without a store" 2 "--measured-on requires --db" "${ask[@]}" --length 40 --measured-on a.jsonl

@@ -88,8 +88,9 @@ void sh_capacity_add_state(const struct sh_capacity_args *a, const struct sh_pla
 int sh_capacity_plan(const struct sh_plan *p, const char *path, const struct sh_kv_shape *s, int tp,
                      struct sh_kv_rule *r, struct sh_err *e);
 
-/* "h2o: kept mass 0.91 (0.90 to 0.92) over 4 sequences of store.db"; names the model it was measured on if that is
- * another one, and the length it was measured at if `length` is longer or 0, not known. For free(). */
+/* "h2o: kept mass 0.91 (0.90 to 0.92) over 4 sequences of book.txt", or of the store if the text has no name; names the
+ * model it was measured on if that is another one, and the length it was measured at if `length` is longer or 0, not
+ * known. For free(). */
 char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint64_t length);
 
 /* Do these name the same model? Compares the last parts of the paths, without case, "_" as "-". */

@@ -114,6 +114,6 @@ char *sh_capacity_plan_evidence(const struct sh_plan *p, const char *model, uint
     if (!sh_capacity_same_model(p->model, model))
         snprintf(other, sizeof other, "measured on another model, %.200s: ", p->model);
     say_value(v, value, sizeof value);
-    return xasprintf("%s%s: %s over %d sequences of %s%s", other, p->policy.policy->name, value, v->sequences, v->store,
-                     beyond);
+    return xasprintf("%s%s: %s over %d sequences of %s%s", other, p->policy.policy->name, value, v->sequences,
+                     *v->text ? v->text : v->store, beyond);
 }

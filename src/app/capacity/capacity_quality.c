@@ -366,8 +366,9 @@ char *sh_quality_text(const struct sh_quality_point *p, const char *db, const ch
                  p->length);
     if (*p->on.name)
         snprintf(text, sizeof text, "%s, ", p->on.name);
-    return xasprintf("%s%s%s%s at %s%s, %s%s over %.0f tokens of %s%s%s", other, p->policy, *p->knobs ? ":" : "",
-                     p->knobs, p->budget, spread, value, range, p->tokens, text, slash ? slash + 1 : db, beyond);
+    return xasprintf("%s%s%s%s at %s%s, %s%s over %.0f %stokens of %s%s%s", other, p->policy, *p->knobs ? ":" : "",
+                     p->knobs, p->budget, spread, value, range, p->tokens,
+                     p->kind == SH_QUALITY_PPL ? "predicted " : "", text, slash ? slash + 1 : db, beyond);
 }
 
 char *sh_quality_cost(const struct sh_quality_point *p)

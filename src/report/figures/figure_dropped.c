@@ -10,14 +10,16 @@
 
 enum { SHARES = 20 };
 
-static struct sh_fig_dropped trace(struct sh_figure_data *to, const struct sh_theory_result *r)
+static struct sh_fig_dropped trace(struct sh_figure_data *to, const struct sh_theory_result *r,
+                                   const double rho[SHARES])
 {
-    double *column[8];
-    for (int c = 0; c < 8; c++)
+    double *column[9];
+    for (int c = 0; c < 9; c++)
         column[c] = sh_figure_keep(to, xmalloc(SHARES * sizeof *column[c]));
     for (int i = 0; i < SHARES; i++) {
         double bound = sh_theory_at(r, -1, -1, i, SH_TA_ERROR_BOUND), error = sh_theory_at(r, -1, -1, i, SH_TA_ERROR);
         column[0][i] = sh_theory_at(r, -1, -1, i, SH_TA_BUDGET);
+        column[8][i] = rho[i];
         column[1][i] = sh_theory_at(r, -1, -1, i, SH_TA_DROPPED);
         column[2][i] = column[3][i] = (double)NAN;
         for (int l = 0; l < r->n_layer; l++) {
@@ -33,7 +35,8 @@ static struct sh_fig_dropped trace(struct sh_figure_data *to, const struct sh_th
     }
     return (struct sh_fig_dropped){.n = SHARES,
                                    .share = column[0], .measured = column[1], .least = column[2], .most = column[3],
-                                   .law = column[4], .law_cut = column[5], .printed = column[6], .error = column[7]};
+                                   .law = column[4], .law_cut = column[5], .printed = column[6], .error = column[7],
+                                   .asked = column[8]};
 }
 
 static int load(struct sh_figure_data *to, unsigned figures, const struct sh_figure_request *q, struct sh_err *e)
@@ -52,7 +55,7 @@ static int load(struct sh_figure_data *to, unsigned figures, const struct sh_fig
         sh_store_close(s);
         if (bad)
             return -1;
-        d[i] = trace(to, &r);
+        d[i] = trace(to, &r, rho);
         d[i].title = sh_figure_keep(to, sh_figure_named(q, q->db[i], sh_figure_label(r.model, r.weights)));
         if (!i) {
             to->out.title = sh_figure_keep(to, xasprintf("%s: dropped mass, measured and predicted",
