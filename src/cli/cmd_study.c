@@ -26,12 +26,12 @@
 
 /* The steps in order. %d: the folder of results, %m: the model, %t: --text FILE... or --jsonl FILE --field NAME, and
  * --min-tokens, %e: the texts that are evaluated, the ones that judged the plan or else %t, %l: --length, %n: sequences
- * that are evaluated, %j: --sequences N if their number was given, %c: those
- * that are traced, %b: budgets, %g: GPUs, %h: the first of them, %r: tokens to write, %q: tokens of a prompt, %a:
- * requests per second, %p: the target, %v: --model DIR if Theorem 3.1 can be tested, %k: --plan FILE if the plan was
- * made, %s: that, or else a budget. The policies that are evaluated without a plan include all that plan tries by
- * default, so that the plan's own is among them. The evaluations come after the plan: they read the sequences that
- * judged it, so that budgets and plan can be compared. Another target repeats the plan and what follows it. */
+ * that are evaluated, %j: --sequences N if their number was given, %c: those that are traced, %b: budgets, %g: GPUs,
+ * %h: the first of them, %r: tokens to write, %q: tokens of a prompt, %a: requests per second, %p: the target, %v:
+ * --model DIR if Theorem 3.1 can be tested, %k: --plan FILE if the plan was made, %s: that, or else a budget. The
+ * policies that are evaluated without a plan include all that plan tries by default, so that the plan's own is among
+ * them. The evaluations come after the plan: they read the sequences that judged it, so that budgets and plan can be
+ * compared. Another target repeats the plan and what follows it. */
 #define T " --db %d/trained.db"
 #define PLAN_OUTPUT "plan.txt"
 #define READ "eval --model %m %e --length %l --count %n" T

@@ -111,7 +111,8 @@ static void bar(const struct sh_report *r, const struct sh_answer *a, const stru
         fputs("</td><td class=\"n\">-</td></tr>\n", r->to);
 }
 
-/* A plan is judged on other sequences than the budgets without one. */
+/* On what the bars were measured: a plan's on all sequences that judged it, the others on some of them, as a study
+ * does, or on any. */
 static void tell_bars(const struct sh_report *r, const struct sh_answer *a)
 {
     if (a->is_planned)
@@ -123,7 +124,9 @@ static void tell_bars(const struct sh_report *r, const struct sh_answer *a)
             fputs(", which are other sequences, at least in part: compare them with the plan's bar only roughly.",
                   r->to);
         } else {
-            fputs(". On these, the change with the plan is ", r->to);
+            fputs(strstr(a->bars_on, "judged.jsonl") ? " (sequences that judged the plan). On these, the change with "
+                                                       "the plan is " : ". On these, the change with the plan is ",
+                  r->to);
             put_bounded(r->to, a->same, a->same_bound);
             fputs(": compare the other bars with this. (Fewer sequences give a higher bound.)", r->to);
         }

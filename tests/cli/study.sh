@@ -128,7 +128,7 @@ for link, there in ("judged", "ppl_increase"), ("judged-texts", "divided in two"
 assert part.index("divided in two") < part.index('id="judged"') < part.rindex("ppl_increase</a>")
 import json
 said = json.load(open("first.json"))
-same = re.search(r"plan's bar was measured on 12 sequences that .* measured on 12 sequences of 64 tokens from judged.jsonl. On these, the change with the plan is ([−+]?)([0-9.]+)[^0-9]*%", html.unescape(first))
+same = re.search(r"plan's bar was measured on 12 sequences that .* measured on 12 sequences of 64 tokens from judged.jsonl \(sequences that judged the plan\). On these, the change with the plan is ([−+]?)([0-9.]+)[^0-9]*%", html.unescape(first))
 assert float(("-" if same[1] == "−" else "") + same[2]) == round(100 * said["ppl_increase"], 2), (same, said)
 texts = re.search(r'href="#judged-texts">how that was measured', first)
 assert texts and "Several sizes were tried in turn" in part
