@@ -238,7 +238,8 @@ static int answers(struct capacity *c, struct sh_err *e)
                      "required quality, the "
                      "first table shows the measured budget that meets it with the fewest bytes; a limit on the "
                      "perplexity must hold for the 95 %% bound. The second table shows how that budget was measured. "
-                     "The figure counts keys and values alone.",
+                     "The figure counts keys and values alone, without what a policy stores: more sequences fit in it "
+                     "than the tables say, where the policy stores something.",
                   c->m.length, slash && slash[1] ? slash + 1 : c->m.name);
     c->o = sh_out_new();
     c->how = sh_out_new();
