@@ -126,6 +126,9 @@ static char *described(const struct sh_quality_point *p)
     return text;
 }
 
+#define CHOSEN " Of the measured budgets and policies that stay within the limit, this one takes the fewest bytes; " \
+               "its bound does not allow for that choice, as a plan's does."
+
 /* What a reader who does not know the policy and what a plan is must know of them. */
 static void say_how(struct sh_answer *a, const struct asking *q, double asked)
 {
@@ -134,7 +137,8 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
     if (even)
         name_share(even, share, sizeof share);
     if (!p->is_plan)
-        a->how = xasprintf("How: the policy is %s. Each attention head keeps the same number of tokens.%s%s%s", policy,
+        a->how = xasprintf("How: the policy is %s. Each attention head keeps the same number of tokens.%s%s%s%s",
+                           policy, isnan(a->target) ? "" : CHOSEN,
                            q->failed ? " (The plan " : "", q->failed ? q->failed : "",
                            q->failed ? " is not shown to stay within the limit.)" : "");
     else if (even)

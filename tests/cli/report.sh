@@ -339,6 +339,7 @@ else:
     r = min(rows, key=lambda r: r["ppl_increase_bound"])
     assert links == ["quality", "traced"] and "No measured budget is shown" in text, text
 assert "How: the policy is window, which keeps the newest tokens. Each attention head keeps the same number" in text, text
+assert ("its bound does not allow for that choice" in text) == bool(met), text
 assert f"{100 * r['ppl_increase']:+.2f} %" in text and "Not shown: other kinds of text" in text, text
 assert re.search("Measured on 12 sequences from 12 texts of 60 tokens, twelve.jsonl", text), text
 assert len(re.findall('<th scope="row">', first)) == len(rows) + 1 and first.count('class="is"') == 1
