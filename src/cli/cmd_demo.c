@@ -110,7 +110,7 @@ static int unpack(struct demo *d, struct sh_err *e)
     if (!is_ours(d, e))
         return -1;
     char *model = xasprintf("%s/demo-opt", d->folder);
-    int bad = sh_folder_make(d->folder, e) || sh_folder_make(model, e);
+    int bad = sh_folder_hold(d->folder, e) || sh_folder_make(model, e);
     free(model);
     for (int i = 0; sh_demo_files[i].path && !bad; i++)
         bad = write_file(d, &sh_demo_files[i], e);

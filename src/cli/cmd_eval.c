@@ -153,6 +153,17 @@ static int read_plans(struct sh_eval_job *w, struct sh_err *e)
     return 0;
 }
 
+/* What a plan promised holds for texts as long as those that judged it. */
+static void tell_length(const struct sh_eval_job *w)
+{
+    int longest = sh_text_source_longest(&w->source);
+    for (int i = 0; i < w->n_plan && !w->common->quiet; i++)
+        if (w->plan[i].n_token != longest)
+            sh_sayf("shears: ", "%s: made for texts of %d tokens, these have up to %d: heads keep the same shares of "
+                    "them, but the plan promises nothing at other lengths", w->a->plan.at[i], w->plan[i].n_token,
+                    longest);
+}
+
 static int check_plans(const struct sh_eval_job *w, struct sh_err *e)
 {
     const struct sh_arch *arch = sh_model_arch(w->source.model);
@@ -228,6 +239,7 @@ static int open_all(struct sh_eval_job *w, struct sh_err *e)
         return -1;
     sh_stage_end(w->devices.stages, SH_STAGE_TOKENS, since, 1);
     w->chips = sh_devices_chips(&w->devices);
+    tell_length(w);
     if (check_plans(w, e) || (a->answers && sh_eval_answers_read(&w->answers, &w->source, a->answers, e)))
         return -1;
     make_cells(w);

@@ -170,7 +170,7 @@ static int look(struct work *w, struct sh_err *e)
         s->folder = xasprintf("%s/%s", w->a->out, basename(s->name));
         sh_model_close(m);
     }
-    int bad = sh_folder_make(w->a->out, e);
+    int bad = sh_folder_hold(w->a->out, e);
     for (int i = 0; i < w->n_model && !bad; i++)
         bad = sh_folder_make(w->model[i].folder, e);
     return bad;

@@ -152,6 +152,32 @@ static int check_folder(const struct study *y, struct sh_err *e)
     return bad ? -1 : 0;
 }
 
+/* And to the same texts: evaluations of others in its store would be taken for these. */
+static int check_texts(const struct study *y, struct sh_err *e)
+{
+    const struct study_args *a = y->a;
+    const char **text = xcalloc((size_t)a->text.n + 6, sizeof *text);
+    int n = sh_step_texts(&a->text, a->jsonl, a->field, text);
+    char *path = xasprintf("%s/%s", a->out, study_steps->output), *typed = sh_args_typed("", n, (char *const *)text);
+    char *words = xasprintf("%s --min-tokens ", typed), *line = NULL;
+    size_t room = 0;
+    FILE *f = sh_stream_open(path, NULL);
+    int bad = f && xgetline(&line, &room, 1 << 20, f) > 0 && !strstr(line, words);
+    if (f)
+        fclose(f);
+    if (bad) {
+        line[strcspn(line, "\n")] = '\0';
+        sh_misused(e, "%s: holds a study of other texts (%.400s)", a->out, line);
+        sh_hint(e, "give each study its own folder with -o DIR, or name the texts as before");
+    }
+    free(line);
+    free(words);
+    free(typed);
+    free(path);
+    free(text);
+    return bad ? -1 : 0;
+}
+
 static int check(struct study *y, const struct sh_list *positional, struct sh_err *e)
 {
     const struct study_args *a = y->a;
@@ -179,7 +205,8 @@ static int check(struct study *y, const struct sh_list *positional, struct sh_er
     sh_model_close(m);
     if (too_long)
         return sh_misused(e, "--length: found %lld, expected at most the model's %d positions", a->length, positions);
-    return check_gpus(a->gpu, e) || check_folder(y, e) || count_texts(y, e) || sh_folder_make(a->out, e);
+    return check_gpus(a->gpu, e) || check_folder(y, e) || check_texts(y, e) || count_texts(y, e) ||
+           sh_folder_hold(a->out, e);
 }
 
 /* ---- the steps ---- */

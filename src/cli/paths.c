@@ -3,8 +3,10 @@
 #include "src/cli/paths.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +38,19 @@ int sh_folder_make(const char *path, struct sh_err *e)
     if (mkdir(path, 0777) && errno != EEXIST)
         return sh_fail(e, "%s: cannot create folder: %s", path, strerror(errno));
     return stat(path, &s) || !S_ISDIR(s.st_mode) ? sh_fail(e, "%s: not a folder", path) : 0;
+}
+
+int sh_folder_hold(const char *path, struct sh_err *e)
+{
+    if (sh_folder_make(path, e))
+        return -1;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);        /* until the program ends */
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        close(fd);
+        sh_fail(e, "%s: another command is writing to this folder", path);
+        return sh_hint(e, "wait until it ends, or name another folder");
+    }
+    return 0;
 }
 
 int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e)

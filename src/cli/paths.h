@@ -11,6 +11,10 @@ const char *sh_store_path_of(const char *command, const char *db, const struct s
 /* Creates the folder, not its parents; an existing one is fine. */
 int sh_folder_make(const char *path, struct sh_err *e);
 
+/* Creates the folder as well, and keeps others that call this out of it until the program ends. File systems that have
+ * no locks keep nobody out. */
+int sh_folder_hold(const char *path, struct sh_err *e);
+
 /* -1 if the output is the input. NULL paths are fine. */
 int sh_output_differs(const char *option, const char *out, const char *in, struct sh_err *e);
 

@@ -238,6 +238,10 @@ expect "simulate, too" 0 "judged on texts that its search did not use" ""
 plan --allocator loss --target-kl 0.002 --confidence 0.8 --db eighty.db
 run capacity --model "$model" --gpu H100-SXM --memory 4G --length 40 --db eighty.db --max-ppl-increase 90%
 expect "not one of less confidence than the others" 1 "" "contains no eval"
+plan --allocator greedy --target-kl 10 --prefill 37 --db prompt.db --policy window
+expect "a plan of texts that are mostly read before anything is evicted" 0 'met' ""
+run capacity --model "$model" --gpu H100-SXM --memory 4G --length 40 --db prompt.db --max-ppl-increase 90%
+expect "  not in capacity, as it keeps more than its budget" 1 "" "contains no eval .*kept more than its budget"
 
 # ---- text under a plan ----
 
@@ -541,6 +545,8 @@ refuse "a policy that protects all" 2 'protects 64 tokens' plan -q --model "$mod
     --policy h2o:recent=64
 refuse "a prompt's policy without prompt" 2 'requires --prefill' plan -q --model "$model" --tokens texts.jsonl \
     --target-kl 1 --policy observed
+refuse "a prefill as long as the texts" 2 'prefill: found 39, expected at most 38' plan -q --model "$model" \
+    --tokens texts.jsonl --target-kl 1 --prefill 39
 refuse "the plan into the texts" 2 'texts.jsonl' plan -q --model "$model" --tokens texts.jsonl --target-kl 1 -o texts.jsonl
 sed 's/"not_shown"/"perhaps"/' few.json >bad.json
 refuse "a plan with another status" 1 'bad.json: .*status.*perhaps' eval -q --model "$model" --tokens texts.jsonl \

@@ -54,6 +54,20 @@ run trace -q --model "$checkpoints/opt" --tokens tokens.jsonl --db other/trained
 refuse "a folder with the study of another model" 2 "other: holds a study of another model" study "${given[@]}" -o other
 holds "  which stays as it was" test "$(ls other)" = trained.db
 
+mkdir held
+python3 - <<'P' &
+import fcntl, os, time
+at = os.open("held", os.O_RDONLY)
+fcntl.flock(at, fcntl.LOCK_EX)
+open("is-held", "w").close()
+time.sleep(60)
+P
+holder=$!
+until [ -e is-held ]; do sleep 0.05; done
+refuse "a folder in which another study runs" 1 "held: another command is writing to this folder" study "${given[@]}" -o held
+holds "  which stays empty" test -z "$(ls held)"
+kill "$holder"
+
 run study "${given[@]}" --target-ppl-increase 90% -o out/s
 if ! command -v gnuplot >/dev/null; then skip "a study" "gnuplot is not here"; finish; exit; fi
 cp log/out first.json
@@ -150,6 +164,9 @@ P
 rm out/s/capacity.txt out/s/simulate.txt out/s/plan.txt out/s/report.txt
 run study "${given[@]}" --target-ppl-increase 90% -o out/s
 holds "what is missing is run" python -c 'import json; assert json.load(open("log/out"))["steps_run"] == 7'
+cp docs.jsonl other.jsonl
+run study --model model --jsonl other.jsonl --gpu L4,H100-SXM --length 64 -q --json -o out/s
+expect "a folder with the study of other texts" 2 "" "out/s: holds a study of other texts .*trace.*docs.jsonl"
 
 # Killed once the replay is done: in an evaluation, the plan, or between steps.
 "$SHEARS" study "${given[@]}" --target-ppl-increase 90% -o out/k >log/killed 2>&1 </dev/null &

@@ -59,6 +59,12 @@ static void name_own(struct sh_quality_point *p, int n, const char *models)
     }
 }
 
+/* More than rounding and a step's new token explain. */
+static int keeps_more(double tokens, double budget)
+{
+    return tokens > 1.5 * budget + 8;
+}
+
 /* Fills the point from the settings; 0: no budget can be taken from this result. */
 static int describe(const struct sh_result_row *r, struct sh_quality_point *p)
 {
@@ -85,7 +91,11 @@ static int describe(const struct sh_result_row *r, struct sh_quality_point *p)
         return 0;
     if (!sh_result_is_of_model(r))      /* not what is asked about */
         return 0;
-    p->is_over = !p->is_plan && sh_result(r, "peak_tokens", -1) > 1.5 * budget_tokens + 8;
+    p->prefill = sh_result_int(r, "prefill");
+    /* Heads of a plan may keep more than its mean, but a prompt is in all of them. */
+    double mean = b->tokens ? b->tokens : b->share * p->length;
+    p->is_over = (!p->is_plan && keeps_more(sh_result(r, "peak_tokens", -1), budget_tokens)) ||
+                 keeps_more((double)p->prefill, mean);
     return 1;
 }
 
@@ -129,7 +139,8 @@ static int leave_out_over(struct sh_quality_point *p, int n)
     int n_kept = 0;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < n && p[i].is_over; k++)
-            p[k].is_over |= !strcmp(p[i].policy, p[k].policy) && !strcmp(p[i].knobs, p[k].knobs);
+            p[k].is_over |= p[i].prefill == p[k].prefill && !strcmp(p[i].policy, p[k].policy) &&
+                            !strcmp(p[i].knobs, p[k].knobs);
     for (int i = 0; i < n; i++)
         if (!p[i].is_over)
             p[n_kept++] = p[i];
@@ -319,7 +330,8 @@ const struct sh_quality_point *sh_quality_least(const struct sh_quality_point *p
     if (least)
         return least;
     if (!best)
-        sh_fail(e, "%s: contains no %s of %s with %d-bit keys and values that applies to %llu tokens%s%.80s", db,
+        sh_fail(e, "%s: contains no %s of %s with %d-bit keys and values that applies to %llu tokens%s%.80s "
+                "(what kept more than its budget, as a long --prefill does, is left out)", db,
                 is_ppl ? "eval" : "replay", a->policy ? a->policy : "a budget", a->bits,
                 (unsigned long long)a->length, a->measured_on ? ", on " : "", a->measured_on ? a->measured_on : "");
     else

@@ -23,6 +23,7 @@ struct sh_quality_point {
     char settings[SH_QUALITY_SETTINGS]; /* the other settings, "key=value\n" each                 */
     enum sh_quality kind;
     int bits;                           /* size of the cache's numbers                            */
+    long long prefill;                  /* tokens of a text that are read before any is evicted   */
     int is_over;                        /* it kept more than its budget                           */
     int is_plan;                        /* does it belong to a plan, whose heads keep `budget` on average? */
     int is_judged;                      /* a plan that met its target on texts that its search did not use */

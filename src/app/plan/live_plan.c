@@ -266,6 +266,10 @@ static int open_texts(struct sh_live_plan *w, struct sh_err *e)
         if (w->source.texts.sequence[i].n_tokens > most)
             return sh_misused(e, "%s: found %d tokens, expected at most the model's %d positions: use --length",
                               w->source.texts.sequence[i].source, w->source.texts.sequence[i].n_tokens, most);
+    if (a->target != SH_TARGET_ANSWERS && a->live.prefill > 0 && a->live.prefill >= w->n_token - 1)
+        return sh_misused(e, "--prefill: found %lld, expected at most %d: the texts have up to %d tokens, so nothing "
+                          "would be evicted before the last one is predicted", (long long)a->live.prefill,
+                          w->n_token - 2, w->n_token);
     return a->answers ? sh_eval_answers_read(&w->answers, &w->source, a->answers, e) : 0;
 }
 
