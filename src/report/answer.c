@@ -156,26 +156,42 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
     free(other);
 }
 
+/* The most requests with one size for all layers and heads that stay within the limit: an evaluated budget, or the plan
+ * with its largest size everywhere. how: which budget it is; empty for the plan. */
+static unsigned long long alike(const struct sh_answer *a, const struct sh_answer_row *plan, char *how, size_t bytes)
+{
+    unsigned long long most = plan->alike;
+    *how = '\0';
+    for (const struct sh_answer_row *row = a->row; row < a->row + a->n_row; row++)
+        if (row != plan && row->policy && row->bound <= a->target && row->requests > most) {
+            most = row->requests;
+            snprintf(how, bytes, " (with %s at %s instead of the plan)", row->policy, row->label);
+        }
+    return most;
+}
+
 /* What a server must be able to do, and the gain if it has fewer sizes; empty if one size is all that is needed. */
 static void say_sizes(const struct sh_answer *a, const struct sh_answer_row *row, char *to, size_t bytes)
 {
-    double full = (double)a->full, alike = (double)row->alike / full, by_layer = (double)row->by_layer / full;
+    char how[280];
+    double full = (double)a->full, one, by_layer = (double)row->by_layer / full;
     *to = '\0';
     if (!row->alike || !row->by_layer || row->alike >= row->requests)
         return;
-    int n = snprintf(to, bytes, " The server must then give each layer%s a size of its own. ",
+    one = (double)alike(a, row, how, sizeof how) / full;
+    int n = snprintf(to, bytes, " The server must then give the cache of each layer%s a size of its own. ",
                      row->by_layer < row->requests ? " and head" : "");
-    if (row->by_layer < row->requests && row->by_layer > row->alike && n < (int)bytes)
+    if (row->by_layer < row->requests && by_layer > one && n < (int)bytes)
         n += snprintf(to + n, bytes - (size_t)n, "With one size for all heads of a layer, it is %.1f times; with one "
-                      "size for all layers and heads, as in most servers, %.1f times.", by_layer, alike);
+                      "size for all layers and heads, as in most servers, %.1f times%s.", by_layer, one, how);
     else if (n < (int)bytes)
         snprintf(to + n, bytes - (size_t)n, "With one size for all layers and heads, as in most servers, it is %.1f "
-                 "times.", alike);
+                 "times%s.", one, how);
 }
 
 static void say_buys(struct sh_answer *a, const struct asking *q)
 {
-    char more[32], full[32], sizes[320];
+    char more[32], full[32], sizes[600];
     const struct sh_answer_row *row = chosen_row(a);
     if (!row || isnan(a->target) || !row->requests || !a->full)
         return;

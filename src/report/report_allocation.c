@@ -79,8 +79,8 @@ static void say_judged(struct sh_report *r, const char *path, const struct sh_pl
                      "and budgets were searched. The other part, %d sequences of %d tokens%s%s, was read only to judge "
                      "how large the budgets must be: the model read each sequence with the full cache and with the "
                      "plan's, and the bound of the mean change is over sequences. Several sizes were tried in turn on "
-                     "these sequences until the smallest that holds was found; the confidence of each bound is raised "
-                     "so that the stated one holds for the size that was chosen. The second table has what was "
+                     "these sequences, in an order that was fixed before they were read. The first that failed ended "
+                     "the search, so the bound holds for the size that was chosen. The second table has what was "
                      "measured there.",
                   path, v->sequences, p->n_token, *v->text ? " from " : "", v->text);
 }

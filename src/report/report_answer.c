@@ -124,11 +124,10 @@ static void tell_bars(const struct sh_report *r, const struct sh_answer *a)
             fputs(", which are other sequences, at least in part: compare them with the plan's bar only roughly.",
                   r->to);
         } else {
-            fputs(strstr(a->bars_on, "judged.jsonl") ? " (sequences that judged the plan). On these, the change with "
-                                                       "the plan is " : ". On these, the change with the plan is ",
-                  r->to);
+            fputs(strstr(a->bars_on, "judged.jsonl") ? " (sequences that judged the plan)" : "", r->to);
+            fputs(". On these alone, the change with the plan is ", r->to);
             put_bounded(r->to, a->same, a->same_bound);
-            fputs(": compare the other bars with this. (Fewer sequences give a higher bound.)", r->to);
+            fputs(".", r->to);
         }
     }
     if (a->n_row > 1 + a->is_planned)
@@ -155,8 +154,8 @@ static void figure(const struct sh_report *r, const struct sh_answer *a)
     fputs(" Requests are those that fit at once on one ", r->to);
     sh_html_text(r->to, a->gpu);
     fputs(", compared with the full cache. What the policy stores is counted, too, but not a server's own overhead. "
-          "Keys and values count with 16 bits; the perplexity was measured with them as the "
-          "<a href=\"#quality\">evaluations</a> keep them: in 32 bits, unless their table says otherwise.</figcaption>"
+          "Keys and values count with 16 bits; the perplexity was measured with 32, unless the table of "
+          "<a href=\"#quality\">evaluations</a> says otherwise.</figcaption>"
           "</figure>\n", r->to);
 }
 

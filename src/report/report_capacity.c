@@ -10,6 +10,7 @@
 #include "src/app/capacity/capacity_study.h"
 #include "src/app/plan/judged_count.h"
 #include "src/app/store/measured.h"
+#include "src/report/answer.h"
 #include "src/report/figures/capacity_plot.h"
 #include "src/report/report_model.h"
 
@@ -128,6 +129,8 @@ static int meeting(struct capacity *c, const char *db, const char *text, const s
         if (!sh_quality_has_enough(p))
             continue;
         n++;
+        if (p->is_plan && !p->is_judged && c->r->answer && c->r->answer->is_planned)
+            continue;                           /* shown by what judged it, which is more */
         if (p->is_plan)
             snprintf(plan, sizeof plan, "%s %s %s", p->budget, p->policy, p->knobs);
         if (*plan && !strcmp(plan, c->plan))    /* a stricter quality has it */

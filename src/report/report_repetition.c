@@ -91,8 +91,8 @@ static void verdict(struct sh_report *r, const struct sh_results *all)
             sh_report_say(r, "That is too few texts to tell whether repeated attention causes repeated text: at least "
                              "%d are needed.", LEAST_TEXTS);
         else
-            sh_report_say(r, "As far as %lld texts tell (95 %% confidence), the text repeats %s with the full cache "
-                          "under the policy. %s%s", texts, than_full[1 + compare(own, full, "rep_4")],
+            sh_report_say(r, "As far as %lld texts tell (95 %% confidence), a text under the policy repeats %s with "
+                          "the full cache. %s%s", texts, than_full[1 + compare(own, full, "rep_4")],
                           meaning(own, even),
                           texts < FEW_TEXTS && !compare(even, own, "rep_4")
                               ? " So few texts show only large differences." : "");

@@ -211,6 +211,18 @@ static int has_coarse_weights(const struct sh_results *all)
     return 0;
 }
 
+/* Of a plan, the mean of its heads. */
+static void put_budget(struct sh_out *o, const struct sh_result_row *row)
+{
+    char text[48];
+    const char *budget = sh_result_budget(row);
+    if (json_object_get(row->settings, "plan")) {
+        snprintf(text, sizeof text, "plan, %.3g %%", 100 * strtod(budget, NULL));
+        budget = text;
+    }
+    sh_out_text(o, "budget", "budget", budget);
+}
+
 /* Text that was made for this cell. */
 static void put_own(struct sh_out *o, const char *key, char *text)
 {
@@ -247,7 +259,7 @@ static void put(struct sh_out *o, const struct sh_report_column *c, const struct
         put_own(o, "policy", sh_result_policy(row));
         break;
     case SH_CELL_BUDGET:
-        sh_out_text(o, "budget", "budget", sh_result_budget(row));
+        put_budget(o, row);
         break;
     case SH_CELL_WEIGHTS:
         if (has_coarse_weights(at->all))

@@ -99,6 +99,22 @@ times, layers, one = map(float, re.search(r"up to ([0-9.]+) times .* size of its
 assert abs(layers / times - 10 / 12) < 0.01 and abs(one / times - 10 / 20) < 0.01, (times, layers, one)
 assert re.search(r"3\.91\s% of its tokens \(3\.91\s% of its bytes\)", page)     # the policy is window
 P
+python - <<'P'
+import json
+plan = json.load(open("uneven.json"))
+plan["budgets"] = [[1, 1], [3, 60]]
+plan["shares"] = [[b / plan["n_token"] for b in row] for row in plan["budgets"]]
+plan |= {"total_tokens": 65, "mean_tokens": 16.25, "share": 16.25 / plan["n_token"]}
+json.dump(plan, open("wide.json", "w"))
+P
+run report --db out/s/trained.db --plan wide.json --model model --gpu L4 --target-ppl-increase 90% -q -o out/wide.html
+holds "  with one size, a measured budget that fits more than the plan's largest head" python - <<'P'
+import re
+page = re.sub(r"<[^>]*>", "", open("out/wide.html").read())
+one, policy = re.search(r"With one size for all layers and heads, as in most servers, it is ([0-9.]+) times \(with (\S+) at 20\s% instead of the plan\)", page).groups()
+bar = re.search(r"\b20\s%(?:(?!×).)*?([0-9.]+)\s×", page[page.index("perplexity change"):], re.S)
+assert bar[1] == one and 64 / 60 < float(one) < 1.01 * 64 / 13, (bar[1], one)       # 20 % of 64 are 13 tokens
+P
 rm out/uneven.html
 holds "  nothing that was traced judges: 6 of 20 texts were, and 12 of the others are judged" python - <<'P'
 lines = open("out/s/plan.txt").read().splitlines()
@@ -142,7 +158,7 @@ for link, there in ("judged", "ppl_increase"), ("judged-texts", "divided in two"
 assert part.index("divided in two") < part.index('id="judged"') < part.rindex("ppl_increase</a>")
 import json
 said = json.load(open("first.json"))
-same = re.search(r"plan's bar was measured on 12 sequences that .* measured on 12 sequences of 64 tokens from judged.jsonl \(sequences that judged the plan\). On these, the change with the plan is ([−+]?)([0-9.]+)[^0-9]*%", html.unescape(first))
+same = re.search(r"plan's bar was measured on 12 sequences that .* measured on 12 sequences of 64 tokens from judged.jsonl \(sequences that judged the plan\). On these alone, the change with the plan is ([−+]?)([0-9.]+)[^0-9]*%", html.unescape(first))
 assert float(("-" if same[1] == "−" else "") + same[2]) == round(100 * said["ppl_increase"], 2), (same, said)
 texts = re.search(r'href="#judged-texts">how that was measured', first)
 assert texts and "Several sizes were tried in turn" in part
