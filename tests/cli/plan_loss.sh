@@ -243,6 +243,12 @@ expect "a plan of texts that are mostly read before anything is evicted" 0 'met'
 run capacity --model "$model" --gpu H100-SXM --memory 4G --length 40 --db prompt.db --max-ppl-increase 90%
 expect "  not in capacity, as it keeps more than its budget" 1 "" "contains no eval .*kept more than its budget"
 
+run eval --model "$model" --tokens texts.jsonl --length 30 --plan half.json --json
+expect "eval: texts of another length than the plan's" 0 ppl \
+    "half.json: made for texts of 40 tokens, these have up to 30: heads keep the same shares"
+run eval --model "$model" --tokens texts.jsonl --plan half.json --json
+holds "  nothing is said of its own length" test -z "$(grep 'made for texts' log/err)"
+
 # ---- text under a plan ----
 
 echo "[5, 9, 2, 7, 11, 3, 8, 4, 6, 10, 12, 14, 13, 15, 9, 1, 22, 17, 5, 30]" >prompt.ids
