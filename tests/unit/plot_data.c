@@ -127,7 +127,7 @@ static void fill_theory(struct plot_data *p, const char *foreign)
     }
     double(*d)[SHARES] = p->drop;
     p->dropped = (struct sh_fig_dropped){foreign ? foreign : "demo model", SHARES, p->share, d[0],
-                                         d[1], d[2], d[3], d[4], d[5], d[6]};
+                                         d[1], d[2], d[3], d[4], d[5], d[6], p->share};
     for (int l = 0; l < LAYERS; l++)
         for (int h = 0; h < HEADS; h++)
             p->tokens_kept[l][h] = 20 + 7 * l + 3 * h;
