@@ -158,7 +158,8 @@ static void say_how(struct sh_answer *a, const struct asking *q, double asked)
 
 /* The most requests with one size for all layers and heads that stay within the limit: an evaluated budget, or the plan
  * with its largest size everywhere. how: which budget it is; empty for the plan. */
-static unsigned long long alike(const struct sh_answer *a, const struct sh_answer_row *plan, char *how, size_t bytes)
+static unsigned long long most_alike(const struct sh_answer *a, const struct sh_answer_row *plan, char *how,
+                                     size_t bytes)
 {
     unsigned long long most = plan->alike;
     *how = '\0';
@@ -170,39 +171,40 @@ static unsigned long long alike(const struct sh_answer *a, const struct sh_answe
     return most;
 }
 
-/* What a server must be able to do, and the gain if it has fewer sizes; empty if one size is all that is needed. */
-static void say_sizes(const struct sh_answer *a, const struct sh_answer_row *row, char *to, size_t bytes)
+/* What a server must be able to do, and the gain if it has fewer sizes; empty if one size is all that is needed. For
+ * free(). */
+static char *say_sizes(const struct sh_answer *a, const struct sh_answer_row *row)
 {
     char how[280];
-    double full = (double)a->full, one, by_layer = (double)row->by_layer / full;
-    *to = '\0';
     if (!row->alike || !row->by_layer || row->alike >= row->requests)
-        return;
-    one = (double)alike(a, row, how, sizeof how) / full;
-    int n = snprintf(to, bytes, " The server must then give the cache of each layer%s a size of its own. ",
-                     row->by_layer < row->requests ? " and head" : "");
-    if (row->by_layer < row->requests && by_layer > one && n < (int)bytes)
-        n += snprintf(to + n, bytes - (size_t)n, "With one size for all heads of a layer, it is %.1f times; with one "
-                      "size for all layers and heads, as in most servers, %.1f times%s.", by_layer, one, how);
-    else if (n < (int)bytes)
-        snprintf(to + n, bytes - (size_t)n, "With one size for all layers and heads, as in most servers, it is %.1f "
-                 "times%s.", one, how);
+        return xstrdup("");
+    double one = (double)most_alike(a, row, how, sizeof how) / (double)a->full;
+    double by_layer = (double)row->by_layer / (double)a->full;
+    int differ = row->by_layer < row->requests;         /* the heads of a layer */
+    char *layers = differ && by_layer > one ? xasprintf("all heads of a layer, it is %.1f times; with one size for ",
+                                                        by_layer) : xstrdup("");
+    char *text = xasprintf(" The server must then give the cache of each layer%s a size of its own. With one size for "
+                           "%sall layers and heads, as in most servers, %s%.1f times%s.", differ ? " and head" : "",
+                           layers, *layers ? "" : "it is ", one, how);
+    free(layers);
+    return text;
 }
 
 static void say_buys(struct sh_answer *a, const struct asking *q)
 {
-    char more[32], full[32], sizes[600];
+    char more[32], full[32];
     const struct sh_answer_row *row = chosen_row(a);
     if (!row || isnan(a->target) || !row->requests || !a->full)
         return;
     double times = (double)row->requests / (double)a->full;
-    say_sizes(a, row, sizes, sizeof sizes);
+    char *sizes = say_sizes(a, row);
     grouped(row->requests, more);
     a->buys = row->requests == a->full
                   ? xasprintf("On one %s, as many requests of %lld tokens fit at once as with the full cache: %s.",
                               a->gpu, q->length, more)
                   : xasprintf("On one %s, up to %.1f times as many requests of %lld tokens fit at once: %s instead of "
                               "%s.%s", a->gpu, times, q->length, more, grouped(a->full, full), sizes);
+    free(sizes);
 }
 
 /* "24 sequences of 512 tokens from book.txt"; for free(). */

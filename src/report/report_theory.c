@@ -45,7 +45,7 @@ static char *say_law(const struct sh_fig_dropped *d)
         return xstrdup("No power law could be fitted to these scores, so law D predicts nothing.");
     if (below)
         return xasprintf("Law D, truncated, promises too much: at %d of the %d budgets that can be compared, more "
-                         "attention is dropped than it predicts, up to %.3g times as much. It is no safe guide to a "
+                         "attention is dropped than it predicts, up to %.3g times as much. It is not a safe guide to a "
                          "budget here.", below, n, worst);
     return xasprintf("Law D, truncated, is safe here: at all %d budgets that can be compared, no more attention is "
                      "dropped than it predicts.", n);

@@ -83,14 +83,17 @@ assert said["ppl_increase_bound"] <= 0.9 and abs(said["share"] - plan["share"]) 
 assert "On one L4" in said["buys"] and "12 sequences of 64 tokens from docs.jsonl" in said["measured"], said
 assert "A plan sets how many tokens" in said["how"] and "The cache can shrink to " in said["answer"] and "(allowed: 90 %)" in said["answer"], said["answer"]
 P
-python - <<'P'
-import json
-plan = json.load(open("out/s/plan.json"))
-plan["budgets"] = [[1, 1], [3, 5]]
-plan["shares"] = [[b / plan["n_token"] for b in row] for row in plan["budgets"]]
-plan |= {"total_tokens": 10, "mean_tokens": 2.5, "share": 2.5 / plan["n_token"]}
-json.dump(plan, open("uneven.json", "w"))
+resized() { # the plan with other budgets, [layer][head]
+    python - "$1" <<'P'
+import json, sys
+plan, budgets = json.load(open("out/s/plan.json")), json.loads(sys.argv[1])
+n, total, heads = plan["n_token"], sum(map(sum, budgets)), sum(map(len, budgets))
+shares = [[b / n for b in row] for row in budgets]
+print(json.dumps(plan | {"budgets": budgets, "shares": shares, "total_tokens": total, "mean_tokens": total / heads,
+                         "share": total / heads / n}))
 P
+}
+resized "[[1, 1], [3, 5]]" >uneven.json
 run report --db out/s/trained.db --plan uneven.json --model model --gpu L4 --target-ppl-increase 90% -q -o out/uneven.html
 holds "  fewer sizes: fewer requests, as the largest layer and head decide" python - <<'P'
 import re
@@ -99,14 +102,7 @@ times, layers, one = map(float, re.search(r"up to ([0-9.]+) times .* size of its
 assert abs(layers / times - 10 / 12) < 0.01 and abs(one / times - 10 / 20) < 0.01, (times, layers, one)
 assert re.search(r"3\.91\s% of its tokens \(3\.91\s% of its bytes\)", page)     # the policy is window
 P
-python - <<'P'
-import json
-plan = json.load(open("uneven.json"))
-plan["budgets"] = [[1, 1], [3, 60]]
-plan["shares"] = [[b / plan["n_token"] for b in row] for row in plan["budgets"]]
-plan |= {"total_tokens": 65, "mean_tokens": 16.25, "share": 16.25 / plan["n_token"]}
-json.dump(plan, open("wide.json", "w"))
-P
+resized "[[1, 1], [3, 60]]" >wide.json
 run report --db out/s/trained.db --plan wide.json --model model --gpu L4 --target-ppl-increase 90% -q -o out/wide.html
 holds "  with one size, a measured budget that fits more than the plan's largest head" python - <<'P'
 import re
